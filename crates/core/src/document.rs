@@ -1,0 +1,167 @@
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{JsonText, Result, StoreError, ThreadId, Timestamp, UserId, limits};
+
+/// Whom a document belongs to. It lives and dies with its owner.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DocumentOwner {
+    /// A thread; written only by commits of that thread.
+    Thread(ThreadId),
+    /// A user.
+    User(UserId),
+    /// The tenant: read by all its users, written by the application.
+    Tenant,
+}
+
+/// Which family of documents one belongs to. Text form: `app/NAME` or `system/NAME`.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Namespace {
+    /// An application's own.
+    App(String),
+    /// Threadkeep's own (journals, approvals, summaries, leases): reachable through no door.
+    System(String),
+}
+
+impl Namespace {
+    /// Makes a namespace of an application.
+    ///
+    /// # Errors
+    /// `Invalid` when the name is empty or holds control characters, `LimitExceeded` over 200 bytes.
+    pub fn app(name: impl Into<String>) -> Result<Self> {
+        let name = name.into();
+        limits::check_name("namespace", &name)?;
+        Ok(Self::App(name))
+    }
+
+    /// Makes a namespace of Threadkeep itself.
+    ///
+    /// # Errors
+    /// As [`Namespace::app`].
+    pub fn system(name: impl Into<String>) -> Result<Self> {
+        let name = name.into();
+        limits::check_name("namespace", &name)?;
+        Ok(Self::System(name))
+    }
+
+    fn check(&self) -> Result<()> {
+        let (Self::App(name) | Self::System(name)) = self;
+        limits::check_name("namespace", name)
+    }
+}
+
+impl fmt::Display for Namespace {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::App(name) => write!(f, "app/{name}"),
+            Self::System(name) => write!(f, "system/{name}"),
+        }
+    }
+}
+
+impl std::str::FromStr for Namespace {
+    type Err = StoreError;
+
+    fn from_str(text: &str) -> Result<Self> {
+        match text.split_once('/') {
+            Some(("app", name)) => Self::app(name),
+            Some(("system", name)) => Self::system(name),
+            _ => Err(StoreError::invalid("namespace", "does not start with app/ or system/")),
+        }
+    }
+}
+
+impl Serialize for Namespace {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Namespace {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        String::deserialize(deserializer)?.parse().map_err(serde::de::Error::custom)
+    }
+}
+
+/// A small JSON value with a name, changed by compare-and-set.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Document {
+    /// Its family.
+    pub namespace: Namespace,
+    /// Its name in the family.
+    pub key: String,
+    /// What it holds, byte for byte.
+    pub value: JsonText,
+    /// Grows with each write and never repeats for a name, so that compare-and-set cannot be fooled by a deletion.
+    pub version: u64,
+    /// From when on it is as if it had never been.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// A write to a document of a user or of the tenant.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentWrite {
+    /// A user or the tenant; thread-owned documents change through commits only.
+    pub owner: DocumentOwner,
+    /// Its family.
+    pub namespace: Namespace,
+    /// Its name in the family.
+    pub key: String,
+    /// The version that it must have now, `Some(0)` for absent; `None` writes whatever is there.
+    pub expected: Option<u64>,
+    /// What it shall hold; `None` deletes it.
+    pub value: Option<JsonText>,
+    /// From when on it shall be as if it had never been.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl DocumentWrite {
+    /// Checks what every store must be able to keep.
+    ///
+    /// # Errors
+    /// `Invalid` for bad names and a thread as owner, `LimitExceeded` for sizes.
+    pub fn check(&self) -> Result<()> {
+        if matches!(self.owner, DocumentOwner::Thread(_)) {
+            return Err(StoreError::invalid("document owner", "a thread's documents change by commits"));
+        }
+        self.namespace.check()?;
+        limits::check_key("document key", &self.key)?;
+        limits::check_bytes(
+            "document",
+            self.value.as_ref().map_or(0, |value| value.as_str().len()),
+            limits::DOCUMENT_BYTES,
+        )
+    }
+}
+
+/// What a write to a document did.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Written {
+    /// The version it has now; 0 when it was deleted or was not there.
+    pub version: u64,
+}
+
+/// Which documents to list: by namespace, then key, both in byte order.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DocumentQuery {
+    /// Whose.
+    pub owner: DocumentOwner,
+    /// Of which family; `None` for all, system families included.
+    pub namespace: Option<Namespace>,
+    /// Only keys that start so.
+    pub key_prefix: String,
+    /// Only those after this one, for the next page.
+    pub after: Option<(Namespace, String)>,
+    /// At most so many (1 to [`limits::PAGE`]).
+    pub limit: usize,
+}
+
+impl DocumentQuery {
+    /// Makes a query for all documents of an owner, in pages of the greatest size.
+    #[must_use]
+    pub fn of(owner: DocumentOwner) -> Self {
+        Self { owner, namespace: None, key_prefix: String::new(), after: None, limit: limits::PAGE }
+    }
+}

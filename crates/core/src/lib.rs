@@ -1,0 +1,64 @@
+//! The nouns of Threadkeep and the ports that everything else is built on.
+//!
+//! Start with [`Message`] and [`Thread`] (what is kept), then [`Batch`] (how a thread changes) and [`Store`] (what keeps
+//! it). [`codec`] is the one place where a message becomes text, [`StoreError`] says what a caller can do about a failure.
+//!
+//! This crate does no I/O, reads no clock, no randomness and no environment: time and ids come in as arguments, so a
+//! conversation replays from its log. It has no async runtime and builds for `wasm32`.
+#![warn(missing_docs)]
+
+mod batch;
+mod change;
+pub mod codec;
+mod document;
+mod error;
+pub mod exchange;
+mod id;
+mod json;
+pub mod limits;
+mod maintenance;
+mod message;
+mod scope;
+mod search;
+mod store;
+pub mod text;
+mod thread;
+mod time;
+
+pub use batch::{
+    Batch, CommitOutcome, DocumentCondition, DocumentName, DocumentState, EncodedBatch, Expected, Fingerprint,
+    IdempotencyKey, PutDocument, Replacement,
+};
+pub use change::{Change, ChangePage, Effect, UserCursor, WakeUp, WakeUps};
+pub use document::{Document, DocumentOwner, DocumentQuery, DocumentWrite, Namespace, Written};
+pub use error::{Conflict, Kind, Reason, Result, StoreError};
+pub use id::{MessageId, TenantId, ThreadId, UserId};
+pub use json::{JsonText, Map, Value};
+pub use limits::IDEMPOTENCY_WINDOW_MS;
+pub use maintenance::{
+    Dump, DumpEntry, DumpedCommit, DumpedThread, Finding, Maintenance, Severity, SweepReport, VerifyReport,
+};
+pub use message::{
+    Content, CorruptRow, ImageReference, Message, NewMessage, Part, Role, Source, ToolCall, ToolResult, Usage,
+};
+pub use scope::{Access, Owner, Scope};
+pub use search::{
+    Behind, CatchUp, Collection, Embedding, IndexEntry, SearchAnswer, SearchHit, SearchIndex, SearchQuery,
+};
+pub use store::{
+    Backend, Bound, ChangedThread, ChangedThreads, MessageName, MessagePage, MessageQuery, OnCorrupt, OpenThread,
+    Opened, OrderBy, Store, StoreExt, Take, ThreadName, ThreadOrder, ThreadPage, ThreadQuery,
+};
+pub use thread::{Positions, Thread, ThreadKey, ThreadPatch};
+pub use time::{Clock, Timestamp};
+
+/// What every port is on this platform: `Send + Sync` where there are threads, nothing on `wasm32`.
+#[cfg(not(target_arch = "wasm32"))]
+pub trait Portable: Send + Sync + 'static {}
+#[cfg(not(target_arch = "wasm32"))]
+impl<T: Send + Sync + 'static + ?Sized> Portable for T {}
+/// What every port is on this platform: `Send + Sync` where there are threads, nothing on `wasm32`.
+#[cfg(target_arch = "wasm32")]
+pub trait Portable: 'static {}
+#[cfg(target_arch = "wasm32")]
+impl<T: 'static + ?Sized> Portable for T {}

@@ -1,0 +1,192 @@
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Document, DocumentOwner, Effect, Fingerprint, IdempotencyKey, MessageId, Owner, Portable, Positions, Result,
+    TenantId, ThreadId, ThreadKey, Timestamp,
+};
+
+/// Administration of a store: moving, checking and cleaning. Never behind a door but an administrator's.
+///
+/// It sees every tenant. Moving between stores, `check`, backup and the suite stand on it.
+#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
+#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+pub trait Maintenance: Portable + std::fmt::Debug {
+    /// Lists tenants in byte order, after a name, at most `limit`.
+    async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>>;
+
+    /// Lists everyone in a tenant who owns or owned something, the tenant itself first, in byte order of the names.
+    async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>>;
+
+    /// Reads a thread verbatim, expired or not, in chunks: positions, tombstones, revisions, change log, idempotency
+    /// records, and content as stored text. Without `after` the chunk holds everything but the entries' rest.
+    /// Unknown: `NotFound`.
+    async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump>;
+
+    /// Writes a thread verbatim, chunk by chunk in the order of dumping.
+    ///
+    /// The thread is seen by nobody until its last chunk (`next` is `None`) is written; a first chunk discards what an
+    /// earlier, unfinished restoration left. A thread that is there already is `Conflict::Thread`.
+    async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()>;
+
+    /// Writes a document of a user or the tenant verbatim, over what is there.
+    async fn restore_document(&self, tenant: &TenantId, owner: &DocumentOwner, document: Document) -> Result<()>;
+
+    /// Removes what `now` says is over: expired threads and documents, idempotency records, change logs and deleted ids
+    /// beyond the window, and every byte that erasing, trimming, deleting or replacing left behind. Bounded steps; other
+    /// callers go on meanwhile.
+    async fn sweep(&self, now: Timestamp) -> Result<SweepReport>;
+
+    /// Reads everything and says what does not hold together. Changes nothing.
+    async fn verify(&self) -> Result<VerifyReport>;
+
+    /// Rebuilds whatever is derived (indexes, counts) from the log.
+    async fn repair(&self, now: Timestamp) -> Result<()>;
+
+    /// Gives unused space back to the system. `Unsupported` where there is none to give.
+    async fn compact(&self) -> Result<()>;
+}
+
+/// A chunk of a dumped thread.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Dump {
+    /// The thread itself, in the first chunk.
+    pub thread: Option<DumpedThread>,
+    /// Its documents, all in the first chunk.
+    pub documents: Vec<Document>,
+    /// Its change log and idempotency records, oldest first, all in the first chunk.
+    pub commits: Vec<DumpedCommit>,
+    /// Its messages and tombstones by position.
+    pub entries: Vec<DumpEntry>,
+    /// What to pass as `after` for the next chunk; `None` in the last.
+    pub next: Option<u64>,
+}
+
+/// A thread's own row.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct DumpedThread {
+    /// Whom it belongs to.
+    pub owner: Owner,
+    /// What a channel calls it.
+    pub key: Option<ThreadKey>,
+    /// Title, metadata and state as stored ([`crate::codec::encode_thread`]).
+    pub body: String,
+    /// Where it stands.
+    pub positions: Positions,
+    /// When it was opened first.
+    pub created_at: Timestamp,
+    /// When it last changed.
+    pub updated_at: Timestamp,
+    /// When it expires.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// One commit as the change log keeps it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DumpedCommit {
+    /// The change position that it made.
+    pub change: u64,
+    /// When.
+    pub at: Timestamp,
+    /// What makes its repetition count once.
+    pub key: IdempotencyKey,
+    /// What that key stands for.
+    pub fingerprint: Fingerprint,
+    /// The position of the first message that it appended.
+    pub first_seq: u64,
+    /// How many it appended.
+    pub count: u64,
+    /// What else it did.
+    pub effects: Vec<Effect>,
+}
+
+/// A message or what is left of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum DumpEntry {
+    /// A message.
+    Message {
+        /// Its position.
+        seq: u64,
+        /// Its id.
+        id: MessageId,
+        /// What its source calls it.
+        external_id: Option<String>,
+        /// How often it was replaced.
+        revision: u32,
+        /// When it was said.
+        created_at: Timestamp,
+        /// Its content as stored ([`crate::codec::encode_content`]).
+        body: String,
+    },
+    /// An erased message.
+    Tombstone {
+        /// Its position.
+        seq: u64,
+        /// Its id.
+        id: MessageId,
+        /// When it was erased.
+        erased_at: Timestamp,
+    },
+}
+
+impl DumpEntry {
+    /// The position.
+    #[must_use]
+    pub const fn seq(&self) -> u64 {
+        match self {
+            Self::Message { seq, .. } | Self::Tombstone { seq, .. } => *seq,
+        }
+    }
+}
+
+/// What a sweep removed.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct SweepReport {
+    /// Threads that had expired.
+    pub expired_threads: u64,
+    /// Documents that had expired.
+    pub expired_documents: u64,
+    /// Records of commits beyond the window.
+    pub commit_records: u64,
+    /// Deleted ids beyond the window.
+    pub deleted_ids: u64,
+    /// Messages of trimmed and deleted threads whose bytes were still there.
+    pub leftover_messages: u64,
+}
+
+/// What a verification saw.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct VerifyReport {
+    /// Tenants seen.
+    pub tenants: u64,
+    /// Threads seen.
+    pub threads: u64,
+    /// Messages seen.
+    pub messages: u64,
+    /// Documents seen.
+    pub documents: u64,
+    /// What does not hold together.
+    pub findings: Vec<Finding>,
+}
+
+/// Something that does not hold together.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Finding {
+    /// How bad.
+    pub severity: Severity,
+    /// The thread that it belongs to, where it belongs to one.
+    pub thread: Option<ThreadId>,
+    /// What is wrong, without any message's text.
+    pub detail: String,
+}
+
+/// How bad a finding is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Severity {
+    /// Truth is damaged: restore from a backup.
+    Damage,
+    /// Something derived is wrong: `repair` rebuilds it.
+    Derived,
+}

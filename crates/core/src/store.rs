@@ -1,0 +1,449 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::{
+    Batch, ChangePage, CommitOutcome, CorruptRow, Document, DocumentOwner, DocumentQuery, DocumentWrite, Kind,
+    Maintenance, Map, Message, MessageId, Namespace, Owner, Portable, Positions, Result, Role, Scope, SearchIndex,
+    StoreError, Thread, ThreadId, ThreadKey, Timestamp, UserCursor, WakeUps, Written, limits,
+};
+
+/// Keeps conversations: the contract of every backend.
+///
+/// What holds for all methods:
+/// - The scope decides first ([`Scope::access`]). What it does not reach answers exactly as what does not exist:
+///   `NotFound`, `None` or an empty list.
+/// - `now` is the caller's clock. What expires at or before `now` is as if it had never been, swept or not.
+/// - A thread changes only by [`Store::commit`] (and begins and ends by `open_thread` and `delete_thread`).
+/// - A call that returns `Ok` for a write has made it as durable as the backend is configured to be.
+/// - Dropping the future of a write leaves it either done or not done, never half done.
+/// - Stored bytes that do not decode are `Corrupt`, never a default. Limits are those of [`limits`], in every backend.
+#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
+#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+pub trait Store: Portable + std::fmt::Debug {
+    /// Changes one thread, all or nothing.
+    ///
+    /// In this order, and nothing is written before all of it holds:
+    /// 1. [`Batch::encode`] (limits, NUL); 2. the thread exists in this scope (`NotFound`) and may be changed so
+    ///    (`Denied`); 3. the idempotency record of `batch.key`, looked up before any precondition: the same fingerprint
+    ///    returns the original answer with `replayed` set, another one is `Conflict::IdempotencyKey`; 4. `expected`, then
+    ///    `require`; 5. ids and external ids of `append` are new to the thread (tombstones count for ids); 6. messages
+    ///    of `replace` and `erase` are there (`NotFound`); 7. `trim_below` does not go beyond the end (`Invalid`).
+    ///
+    /// Then appended messages get the positions `seq + 1 …` in order; `change` grows by one; the record (key,
+    /// fingerprint, change, first_seq, count) and the change log's entry are written; wake-ups follow. Documents get the
+    /// new `change` as their version. `trim_below` at or under `first_seq` does nothing. An empty batch writes nothing,
+    /// makes no event and answers where the thread stands.
+    ///
+    /// Concurrent commits on one thread take effect one after the other. `Unavailable { maybe_applied: true }` says that
+    /// the outcome is unknown: repeat with the same key.
+    async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome>;
+
+    /// Finds the thread that `open` names, or makes it; of many at once, one makes it and all get the same.
+    ///
+    /// With a key, the thread that claims it is the one. Without, the id is. A new thread starts at change 0. An id that
+    /// the scope does not reach, or that was deleted within [`crate::IDEMPOTENCY_WINDOW_MS`], is `NotFound`; an id that
+    /// belongs to a thread with another key is `Conflict::Thread`. An expired thread is replaced. Opening what is there
+    /// changes nothing.
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened>;
+
+    /// Finds a thread by its id or by its key.
+    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>>;
+
+    /// Lists threads in pages.
+    ///
+    /// By creation the order is stable (threads opened meanwhile come at the end); by recency (newest change first) a
+    /// thread that changes while one pages may be seen twice or not at all.
+    async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage>;
+
+    /// Lists the threads that changed or were deleted after a cursor, each once, in the order of their last change.
+    ///
+    /// Without a cursor: nothing, and the cursor of the present. A cursor from a lost past (restored data, or deletions
+    /// no longer remembered) answers `reset`.
+    async fn list_changed_threads(
+        &self,
+        scope: &Scope,
+        after: Option<&UserCursor>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangedThreads>;
+
+    /// Deletes a thread with all that belongs to it.
+    ///
+    /// Commits that come later are `NotFound`, and the id cannot be opened within [`crate::IDEMPOTENCY_WINDOW_MS`].
+    /// Its bytes are gone from the files after the next sweep at the latest. Unknown, or deleted before: `NotFound`.
+    async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()>;
+
+    /// Reads a page of a thread's messages, always in ascending order, with the thread's positions at that instant.
+    ///
+    /// The cost does not depend on the length of the thread, except that bounds by time and a filter by role read past
+    /// what they leave out, and that the order by time reads the whole thread.
+    async fn list_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<MessagePage>;
+
+    /// Reads messages by name, in ascending order of position; what is not there is left out. At most [`limits::PAGE`].
+    async fn find_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        names: &[MessageName],
+        now: Timestamp,
+    ) -> Result<Vec<Message>>;
+
+    /// Reads a thread's changes after a position, oldest first, at most `limit`.
+    ///
+    /// Changes are kept for at least [`crate::IDEMPOTENCY_WINDOW_MS`]; a position before the kept ones, or beyond the
+    /// thread's own, answers [`ChangePage::Reset`].
+    async fn list_changes(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangePage>;
+
+    /// Finds a document of a thread, a user or the tenant.
+    async fn find_document(
+        &self,
+        scope: &Scope,
+        owner: &DocumentOwner,
+        namespace: &Namespace,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<Document>>;
+
+    /// Lists documents by namespace and key, in byte order. Another scope's owner has none.
+    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>>;
+
+    /// Writes or deletes one document of a user or of the tenant, if it has the expected version.
+    ///
+    /// Versions grow with each write and never repeat for a name, deletions included. `Conflict::Document` carries the
+    /// actual version. A user may write own documents; another's are `NotFound`, the tenant's `Denied`.
+    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written>;
+
+    /// Listens for hints that something changed, from this moment on. They may be lost or doubled.
+    async fn wake_ups(&self) -> Result<WakeUps>;
+}
+
+/// Comfort over every store.
+#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
+#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+pub trait StoreExt: Store {
+    /// Gets a thread that must be there.
+    async fn get_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<Thread> {
+        let found = self.find_thread(scope, &ThreadName::Id(thread), now).await?;
+        found.ok_or(StoreError::NotFound(Kind::Thread))
+    }
+}
+
+impl<S: Store + ?Sized> StoreExt for S {}
+
+/// What one backend offers, as everyone holds it.
+#[derive(Clone, Debug)]
+pub struct Backend {
+    /// The conversations.
+    pub store: Arc<dyn Store>,
+    /// The administration of the same data.
+    pub maintenance: Arc<dyn Maintenance>,
+    /// The index over the same data.
+    pub search: Arc<dyn SearchIndex>,
+}
+
+/// What to open.
+#[derive(Clone, Debug, PartialEq)]
+pub struct OpenThread {
+    /// The id that a new thread gets.
+    pub id: ThreadId,
+    /// Whom a new thread belongs to, and whose keys are looked at.
+    pub owner: Owner,
+    /// What the channel calls it.
+    pub key: Option<ThreadKey>,
+    /// A new thread's title.
+    pub title: Option<String>,
+    /// A new thread's metadata.
+    pub metadata: Map,
+    /// A new thread's state.
+    pub state: Map,
+    /// A new thread's instant of expiry.
+    pub expires_at: Option<Timestamp>,
+}
+
+impl OpenThread {
+    /// Names a thread by id, owned as the scope says.
+    #[must_use]
+    pub fn new(scope: &Scope, id: ThreadId) -> Self {
+        Self {
+            id,
+            owner: scope.default_owner(),
+            key: None,
+            title: None,
+            metadata: Map::new(),
+            state: Map::new(),
+            expires_at: None,
+        }
+    }
+
+    /// Names it by key, too.
+    #[must_use]
+    pub fn with_key(self, key: ThreadKey) -> Self {
+        Self { key: Some(key), ..self }
+    }
+
+    /// Checks what every store must be able to keep.
+    ///
+    /// # Errors
+    /// `Invalid` for NUL characters, `LimitExceeded` for sizes.
+    pub fn check(&self) -> Result<()> {
+        if let Some(title) = &self.title {
+            limits::check_title(title)?;
+        }
+        limits::check_map("thread metadata", &self.metadata)?;
+        limits::check_map("thread state", &self.state)
+    }
+}
+
+/// A thread that was opened.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Opened {
+    /// The thread.
+    pub thread: Thread,
+    /// Whether this call made it.
+    pub created: bool,
+}
+
+/// How one names a thread.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ThreadName {
+    /// By id.
+    Id(ThreadId),
+    /// By what a channel calls it, among the threads of an owner.
+    Key(Owner, ThreadKey),
+}
+
+/// Which threads to list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadQuery {
+    /// In which order.
+    pub order: ThreadOrder,
+    /// Only those of one owner; otherwise all that the scope has in full: a user's own, a tenant's all.
+    pub owner: Option<Owner>,
+    /// The `next` of the page before.
+    pub after: Option<String>,
+    /// At most so many (1 to [`limits::PAGE`]).
+    pub limit: usize,
+}
+
+impl ThreadQuery {
+    /// Makes a query for the first page in an order.
+    #[must_use]
+    pub fn new(order: ThreadOrder, limit: usize) -> Self {
+        Self { order, owner: None, after: None, limit }
+    }
+}
+
+/// The order of a list of threads.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadOrder {
+    /// Oldest first, stable.
+    Created,
+    /// Last changed first.
+    Recent,
+}
+
+/// A page of threads.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ThreadPage {
+    /// The threads.
+    pub threads: Vec<Thread>,
+    /// What to pass as `after` for the next page; `None` when this was the last.
+    pub next: Option<String>,
+}
+
+/// Threads that changed after a cursor.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedThreads {
+    /// Each once, in the order of its last change.
+    pub threads: Vec<ChangedThread>,
+    /// Where to go on.
+    pub cursor: UserCursor,
+    /// Whether more are known to follow.
+    pub more: bool,
+    /// Whether the cursor was of a lost past: read everything anew, then go on from the new cursor.
+    pub reset: bool,
+}
+
+/// A thread that changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ChangedThread {
+    /// Its id.
+    pub id: ThreadId,
+    /// Whom it belongs to.
+    pub owner: Owner,
+    /// Where it stands, or `None` when it was deleted.
+    pub positions: Option<Positions>,
+}
+
+/// Which messages to read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MessageQuery {
+    /// Only those before this, exclusive.
+    pub before: Option<Bound>,
+    /// Only those after this, exclusive.
+    pub after: Option<Bound>,
+    /// Only these roles; empty for all.
+    pub roles: Vec<Role>,
+    /// In which order.
+    pub order: OrderBy,
+    /// Which end of what is left.
+    pub take: Take,
+    /// At most so many (1 to [`limits::PAGE`]).
+    pub limit: usize,
+    /// What to do with a message that does not decode.
+    pub on_corrupt: OnCorrupt,
+}
+
+impl MessageQuery {
+    /// The newest `limit` messages.
+    #[must_use]
+    pub fn newest(limit: usize) -> Self {
+        Self {
+            before: None,
+            after: None,
+            roles: Vec::new(),
+            order: OrderBy::Seq,
+            take: Take::Newest,
+            limit,
+            on_corrupt: OnCorrupt::Fail,
+        }
+    }
+
+    /// The first `limit` messages after a position.
+    #[must_use]
+    pub fn following(seq: u64, limit: usize) -> Self {
+        Self { after: Some(Bound::Seq(seq)), take: Take::Oldest, ..Self::newest(limit) }
+    }
+
+    /// Checks the limit.
+    ///
+    /// # Errors
+    /// `Invalid` for 0, `LimitExceeded` over [`limits::PAGE`].
+    pub fn check(&self) -> Result<()> {
+        check_limit(self.limit)
+    }
+}
+
+/// Checks a page's size.
+pub(crate) fn check_limit(limit: usize) -> Result<()> {
+    if limit == 0 {
+        return Err(StoreError::invalid("limit", "0; ask for at least 1"));
+    }
+    limits::check_bytes("limit", limit, limits::PAGE)
+}
+
+impl ThreadQuery {
+    /// Checks the limit.
+    ///
+    /// # Errors
+    /// `Invalid` for 0, `LimitExceeded` over [`limits::PAGE`].
+    pub fn check(&self) -> Result<()> {
+        check_limit(self.limit)
+    }
+}
+
+impl DocumentQuery {
+    /// Checks the limit.
+    ///
+    /// # Errors
+    /// `Invalid` for 0, `LimitExceeded` over [`limits::PAGE`].
+    pub fn check(&self) -> Result<()> {
+        check_limit(self.limit)
+    }
+}
+
+/// An exclusive end of a range of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Bound {
+    /// By position.
+    Seq(u64),
+    /// By `created_at`.
+    Time(Timestamp),
+}
+
+impl Bound {
+    /// Whether a message at `seq` and `created_at` stands before this bound.
+    #[must_use]
+    pub fn is_after(self, seq: u64, created_at: Timestamp) -> bool {
+        match self {
+            Self::Seq(bound) => seq < bound,
+            Self::Time(bound) => created_at < bound,
+        }
+    }
+
+    /// Whether a message at `seq` and `created_at` stands behind this bound.
+    #[must_use]
+    pub fn is_before(self, seq: u64, created_at: Timestamp) -> bool {
+        match self {
+            Self::Seq(bound) => seq > bound,
+            Self::Time(bound) => created_at > bound,
+        }
+    }
+}
+
+/// The order of messages.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderBy {
+    /// By position: the order of appending.
+    Seq,
+    /// By `created_at`, then position.
+    Time,
+}
+
+/// Which end of a range to read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    /// The last ones.
+    Newest,
+    /// The first ones.
+    Oldest,
+}
+
+/// What to do with a stored message that does not decode.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OnCorrupt {
+    /// Fail with `Corrupt`.
+    Fail,
+    /// Tell of it beside the others, so that one broken row does not hide the rest.
+    Report,
+}
+
+/// A page of messages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct MessagePage {
+    /// The messages, ascending.
+    pub messages: Vec<Message>,
+    /// Those that do not decode, where the query asks to be told.
+    pub corrupt: Vec<CorruptRow>,
+    /// Whether more messages match in the direction of reading.
+    pub more: bool,
+    /// Where the thread stood at that instant.
+    pub positions: Positions,
+}
+
+/// How one names a message of a thread.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum MessageName {
+    /// By position.
+    Seq(u64),
+    /// By id.
+    Id(MessageId),
+    /// By what its source calls it.
+    External(String),
+}

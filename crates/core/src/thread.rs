@@ -1,0 +1,113 @@
+use serde::{Deserialize, Serialize};
+
+use crate::{Map, Owner, Result, ThreadId, Timestamp, limits};
+
+/// A conversation, without its messages.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Thread {
+    /// Its id, unique in the tenant.
+    pub id: ThreadId,
+    /// Whom it belongs to.
+    pub owner: Owner,
+    /// What a channel calls it.
+    pub key: Option<ThreadKey>,
+    /// What a person calls it.
+    pub title: Option<String>,
+    /// The application's own notes.
+    pub metadata: Map,
+    /// The state that an agent keeps from turn to turn.
+    pub state: Map,
+    /// Where it stands.
+    pub positions: Positions,
+    /// How many messages it holds, erased and trimmed ones left out.
+    pub message_count: u64,
+    /// When it was opened first.
+    pub created_at: Timestamp,
+    /// When it last changed, by the store's clock of commits (`now`).
+    pub updated_at: Timestamp,
+    /// From when on it is as if it had never been.
+    pub expires_at: Option<Timestamp>,
+}
+
+/// Where a thread stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Positions {
+    /// The position of the newest message ever appended; 0 when there was none.
+    pub seq: u64,
+    /// The number of commits that changed it; the event id and ETag.
+    pub change: u64,
+    /// The position from which on messages are kept; `seq + 1` when none is.
+    pub first_seq: u64,
+}
+
+/// What a channel calls a conversation, such as `slack:T1:C123:1717.0001`.
+///
+/// Unique per (tenant, owner). 1 to 500 bytes of UTF-8 without control characters.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(transparent)]
+pub struct ThreadKey(String);
+
+impl ThreadKey {
+    /// Checks and takes a key.
+    ///
+    /// # Errors
+    /// `Invalid` when it is empty or holds control characters, `LimitExceeded` over 500 bytes.
+    pub fn new(key: impl Into<String>) -> Result<Self> {
+        let key = key.into();
+        limits::check_key("thread key", &key)?;
+        Ok(Self(key))
+    }
+
+    /// The key as text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Display for ThreadKey {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl<'de> Deserialize<'de> for ThreadKey {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        Self::new(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+    }
+}
+
+/// A change of what a thread says about itself. A field that is `None` stays as it is.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ThreadPatch {
+    /// A new title; `Some(None)` takes it away.
+    pub title: Option<Option<String>>,
+    /// New metadata in place of the old.
+    pub metadata: Option<Map>,
+    /// New state in place of the old.
+    pub state: Option<Map>,
+    /// A new instant of expiry; `Some(None)` lets it live.
+    pub expires_at: Option<Option<Timestamp>>,
+}
+
+impl ThreadPatch {
+    /// Whether it changes nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Checks what every store must be able to keep.
+    ///
+    /// # Errors
+    /// `Invalid` for NUL characters, `LimitExceeded` for sizes.
+    pub fn check(&self) -> Result<()> {
+        if let Some(Some(title)) = &self.title {
+            limits::check_title(title)?;
+        }
+        for map in [&self.metadata, &self.state].into_iter().flatten() {
+            limits::check_map("thread metadata or state", map)?;
+        }
+        Ok(())
+    }
+}

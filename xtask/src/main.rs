@@ -1,0 +1,47 @@
+//! The chores of the workspace, run as `cargo xtask <command>`.
+//!
+//! One file per command. Everything here looks at the workspace from outside, through cargo and the file system, and
+//! links none of its crates: a chore works while a crate does not compile.
+
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]
+
+mod cargo;
+mod ci;
+mod deny;
+mod layers;
+mod statements;
+mod test;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+/// The chores of the Threadkeep workspace.
+#[derive(Debug, Parser)]
+#[command(name = "cargo xtask", bin_name = "cargo xtask")]
+enum Command {
+    /// Check that crates depend on each other only as the table of layers allows
+    Layers,
+    /// List the statements of the checklist with the files that name them
+    Statements(statements::Args),
+    /// Install what the tests need, then run every test
+    Test(test::Args),
+    /// Check the licences of all dependencies, and that no banned crate is among them
+    Deny,
+    /// Run everything that a change has to pass
+    Ci,
+}
+
+fn main() -> ExitCode {
+    let outcome = match Command::parse() {
+        Command::Layers => layers::run(),
+        Command::Statements(args) => statements::run(&args),
+        Command::Test(args) => test::run(&args),
+        Command::Deny => deny::run(),
+        Command::Ci => ci::run(),
+    };
+    outcome.unwrap_or_else(|error| {
+        eprintln!("error: {error:#}");
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,90 @@
+//! Programs that some tests need beyond Rust, and how to come by them.
+
+use std::env;
+use std::fmt;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use anyhow::{Result, ensure};
+
+use crate::cargo;
+
+struct Need {
+    program: &'static str,
+    debian_package: &'static str,
+    /// The tests that are left out without it.
+    tests: &'static str,
+}
+
+const NEEDS: &[Need] =
+    &[Need { program: "strace", debian_package: "strace", tests: "tests that watch the system calls of a store" }];
+
+/// A program that is not there, so that its tests are left out.
+#[derive(Debug)]
+pub(super) struct Lacking {
+    program: &'static str,
+    tests: &'static str,
+    reason: String,
+}
+
+impl fmt::Display for Lacking {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} ({}): left out, {}", self.tests, self.program, self.reason)
+    }
+}
+
+/// Installs what is not there. In continuous integration (`CI=true`) everything has to be there afterwards; elsewhere
+/// what is still lacking is returned.
+pub(super) fn install() -> Result<Vec<Lacking>> {
+    let lacking: Vec<_> = NEEDS.iter().filter(|need| !is_found(need.program)).filter_map(install_one).collect();
+    for one in &lacking {
+        println!("{one}");
+    }
+    let in_ci = env::var("CI").is_ok_and(|value| value == "true");
+    ensure!(lacking.is_empty() || !in_ci, "no test may be left out in continuous integration (CI=true)");
+    Ok(lacking)
+}
+
+/// The names of what is lacking, as the tests read them from `THREADKEEP_LEFT_OUT`.
+pub(super) fn names(lacking: &[Lacking]) -> String {
+    lacking.iter().map(|one| one.program).collect::<Vec<_>>().join(",")
+}
+
+fn install_one(need: &Need) -> Option<Lacking> {
+    let reason = match why_not_installable() {
+        Some(reason) => format!("{} is not installed and {reason}", need.program),
+        None if apt_get(need.debian_package) && is_found(need.program) => return None,
+        None => format!("{} cannot be installed", need.program),
+    };
+    Some(Lacking { program: need.program, tests: need.tests, reason })
+}
+
+fn why_not_installable() -> Option<&'static str> {
+    if !Path::new("/etc/debian_version").exists() || !is_found("apt-get") {
+        Some("this is no Debian")
+    } else if !is_root() {
+        Some("only root can install it")
+    } else {
+        None
+    }
+}
+
+/// A fresh Debian image has no package lists, an older one has stale lists: hence the second try.
+fn apt_get(debian_package: &str) -> bool {
+    let install = ["install", "-y", "--no-install-recommends", debian_package];
+    run_apt_get(&install) || (run_apt_get(&["update"]) && run_apt_get(&install))
+}
+
+fn run_apt_get(arguments: &[&str]) -> bool {
+    let mut command = Command::new("apt-get");
+    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+    cargo::run(&mut command).inspect_err(|error| println!("{error:#}")).is_ok()
+}
+
+fn is_found(program: &str) -> bool {
+    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}

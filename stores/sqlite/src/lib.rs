@@ -1,0 +1,1 @@
+//! Keeps conversations in one SQLite file.

@@ -78,7 +78,8 @@ pub trait Store: Portable + std::fmt::Debug {
     /// Reads a page of a thread's messages, always in ascending order, with the thread's positions at that instant.
     ///
     /// The cost does not depend on the length of the thread, except that bounds by time and a filter by role read past
-    /// what they leave out, and that the order by time reads the whole thread.
+    /// what they leave out, and that the order by time reads the whole thread. A page ends early, with `more` set, once
+    /// it holds [`limits::PAGE_BYTES`].
     async fn list_messages(
         &self,
         scope: &Scope,

@@ -10,6 +10,7 @@ use threadkeep_core::{
 
 use crate::connection::Shared;
 use crate::error;
+use crate::residue::{self, Residue};
 use crate::row::{self, ThreadRow, role_number};
 use crate::{documents, index, owners, threads, writer};
 
@@ -284,7 +285,12 @@ impl Commit<'_> {
             effects.push(Effect::Patched);
         }
         // Appending is told by the columns; most commits do nothing else.
-        let effects = if effects.is_empty() { None } else { Some(threadkeep_core::JsonText::of(&effects)?) };
+        let effects = if effects.is_empty() {
+            None
+        } else {
+            residue::note(self.connection, Residue::Pages)?;
+            Some(threadkeep_core::JsonText::of(&effects)?)
+        };
         let sql = "INSERT INTO commits (position, at, key, fingerprint, first_seq, count, effects) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         self.connection.prepare_cached(sql)?.execute(params![

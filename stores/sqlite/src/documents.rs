@@ -8,6 +8,7 @@ use threadkeep_core::{
 
 use crate::connection::Shared;
 use crate::error;
+use crate::residue::{self, Residue};
 use crate::{owners, row, threads, writer};
 
 const OF_THREAD: i64 = 0;
@@ -62,6 +63,7 @@ pub(crate) fn restore_of_thread(connection: &Connection, thread_no: i64, documen
 }
 
 fn put_verbatim(connection: &Connection, kind: i64, owner_no: i64, document: &Document) -> error::Result<()> {
+    residue::note(connection, Residue::Pages)?;
     let sql = "INSERT OR REPLACE INTO documents (kind, owner_no, namespace, key, version, expires_at, value) \
                VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
     connection.prepare_cached(sql)?.execute(params![
@@ -95,7 +97,9 @@ fn delete(
     key: &str,
 ) -> error::Result<()> {
     let sql = "DELETE FROM documents WHERE kind = ?1 AND owner_no = ?2 AND namespace = ?3 AND key = ?4";
-    connection.prepare_cached(sql)?.execute(params![kind, owner_no, namespace.to_string(), key])?;
+    if connection.prepare_cached(sql)?.execute(params![kind, owner_no, namespace.to_string(), key])? > 0 {
+        residue::note(connection, Residue::Pages)?;
+    }
     Ok(())
 }
 

@@ -15,6 +15,7 @@ use threadkeep_core::{
 use crate::connection::Shared;
 use crate::error::Result;
 use crate::owners::{self, ScopeNumbers};
+use crate::residue::{self, Residue};
 use crate::row::{self, ThreadRow};
 use crate::{threads, writer};
 
@@ -73,9 +74,7 @@ fn insert(connection: &Connection, key: i64, line: &str) -> Result<()> {
 fn remove(connection: &Connection, key: i64, line: &str) -> Result<()> {
     let sql = "INSERT INTO message_terms (message_terms, rowid, terms) VALUES ('delete', ?1, ?2)";
     connection.prepare_cached(sql)?.execute(params![key, line])?;
-    let sql = "INSERT INTO marks (name, value) VALUES ('index_residue', 1) ON CONFLICT DO NOTHING";
-    connection.prepare_cached(sql)?.execute([])?;
-    Ok(())
+    residue::note(connection, Residue::Index)
 }
 
 /// Pages merged under one lock.
@@ -84,29 +83,20 @@ const MERGE_PAGES: i64 = 500;
 /// Rewrites the index without the words of what was removed: FTS5 only marks them, and merging all of its segments into
 /// one leaves marks and words out. In steps; others write in between.
 pub(crate) fn purge(shared: &Shared) -> Result<(), StoreError> {
-    let sql = "DELETE FROM marks WHERE name = 'index_residue'";
-    if writer::write_blocking(shared, |connection| Ok(connection.execute(sql, [])?))? == 0 {
-        return Ok(());
-    }
     // A negative number starts a merge of everything, positive ones go on with it.
     let mut pages = -MERGE_PAGES;
     loop {
-        let merged = writer::write_blocking(shared, |connection| {
+        let changes = writer::write_blocking(shared, |connection| {
             let before = connection.total_changes();
             let sql = "INSERT INTO message_terms (message_terms, rank) VALUES ('merge', ?1)";
             connection.prepare_cached(sql)?.execute([pages])?;
             Ok(connection.total_changes() - before)
-        });
-        match merged {
-            // The command itself counts as one change: with nothing else changed there is nothing left to merge.
-            Ok(changes) if changes < 2 => return Ok(()),
-            Ok(_) => pages = MERGE_PAGES,
-            Err(error) => {
-                let sql = "INSERT INTO marks (name, value) VALUES ('index_residue', 1) ON CONFLICT DO NOTHING";
-                drop(writer::write_blocking(shared, |connection| Ok(connection.execute(sql, [])?)));
-                return Err(error);
-            }
+        })?;
+        // The command itself counts as one change: with nothing else changed there is nothing left to merge.
+        if changes < 2 {
+            return Ok(());
         }
+        pages = MERGE_PAGES;
     }
 }
 

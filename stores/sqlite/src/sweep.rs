@@ -7,7 +7,8 @@ use crate::changes::window_start;
 use crate::connection::{Shared, lock};
 use crate::error;
 use crate::index::{self, Place};
-use crate::{row, threads, writer};
+use crate::residue::{self, Residue};
+use crate::{row, scrub, threads, writer};
 
 /// Rows removed under one lock.
 const STEP: usize = 200;
@@ -17,9 +18,13 @@ const LOOK: i64 = 10_000;
 pub(crate) fn sweep(shared: &Shared, now: Timestamp) -> Result<SweepReport> {
     let mut report = SweepReport { expired_threads: remove_expired_threads(shared, now)?, ..SweepReport::default() };
     let micros = now.as_micros();
-    let sql = "DELETE FROM documents WHERE expires_at <= ?1";
-    report.expired_documents =
-        writer::write_blocking(shared, |connection| Ok(connection.execute(sql, [micros])?))? as u64;
+    report.expired_documents = writer::write_blocking(shared, |connection| {
+        let removed = connection.execute("DELETE FROM documents WHERE expires_at <= ?1", [micros])? as u64;
+        if removed > 0 {
+            residue::note(connection, Residue::Pages)?;
+        }
+        Ok(removed)
+    })?;
     report.commit_records = remove_old_commits(shared, window_start(now))?;
     report.deleted_ids = forget_deleted(shared, window_start(now))?;
     loop {
@@ -29,7 +34,8 @@ pub(crate) fn sweep(shared: &Shared, now: Timestamp) -> Result<SweepReport> {
             break;
         }
     }
-    index::purge(shared)?;
+    residue::remove(shared, Residue::Index, index::purge)?;
+    residue::remove(shared, Residue::Pages, scrub::scrub)?;
     empty_write_ahead_log(shared)?;
     Ok(report)
 }

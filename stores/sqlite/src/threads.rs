@@ -9,6 +9,7 @@ use threadkeep_core::{
 use crate::connection::Shared;
 use crate::error;
 use crate::owners::{self, ScopeNumbers};
+use crate::residue::{self, Residue};
 use crate::row::{self, ThreadRow, full_thread_columns, thread_columns};
 use crate::writer;
 
@@ -242,7 +243,7 @@ pub(crate) fn remove(connection: &Connection, thread_no: i64) -> error::Result<(
     connection.prepare_cached(sql)?.execute([thread_no])?;
     connection.prepare_cached("DELETE FROM documents WHERE kind = 0 AND owner_no = ?1")?.execute([thread_no])?;
     connection.prepare_cached("DELETE FROM threads WHERE no = ?1")?.execute([thread_no])?;
-    Ok(())
+    residue::note(connection, Residue::Pages)
 }
 
 pub(crate) fn wake(shared: &Shared, scope: &Scope, owner: &Owner, thread: ThreadId) {

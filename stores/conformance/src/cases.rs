@@ -1,8 +1,14 @@
 //! The list of all cases. Nobody picks from it.
 
 mod atomicity;
+mod documents;
 mod idempotency;
+mod keys;
+mod paging;
 mod positions;
+mod replace_erase_trim;
+mod threads;
+mod time_order;
 
 use futures::future::BoxFuture;
 
@@ -46,5 +52,59 @@ pub(crate) const CASES: &[Case] = cases! {
         an_expected_change_must_be_the_actual_one,
         external_ids_are_unique_in_their_thread,
         message_ids_are_unique_in_their_thread,
+    }
+    paging {
+        the_newest_come_in_ascending_order,
+        the_oldest_end_can_be_read,
+        bounds_are_exclusive,
+        roles_are_filtered,
+        pages_are_stable_while_others_append,
+        gaps_do_not_shorten_pages,
+        an_empty_thread_has_an_empty_page,
+        messages_are_found_by_name,
+    }
+    time_order {
+        equal_instants_keep_the_order_of_appending,
+        bounds_by_time_cut_both_orders,
+        instants_keep_their_microseconds,
+    }
+    replace_erase_trim {
+        replacing_keeps_the_place,
+        what_is_not_there_cannot_be_edited,
+        erasing_leaves_a_tombstone_only,
+        trimming_leaves_nothing,
+        trimming_may_leave_an_empty_thread,
+        trimming_below_the_first_does_nothing,
+        trimming_reaches_what_is_appended_with_it,
+        ids_are_checked_against_what_was_there_before,
+    }
+    threads {
+        opening_keeps_what_it_is_given,
+        unknown_threads_are_not_found,
+        patches_change_what_they_name,
+        deleting_takes_everything_along,
+        late_commits_find_nothing,
+        a_deleted_id_comes_back_after_the_window_only,
+        threads_are_listed_in_the_order_of_creation,
+        threads_are_listed_by_recency,
+        a_full_last_page_has_no_next,
+        an_id_belongs_to_one_key,
+    }
+    keys {
+        one_of_many_openers_claims_a_key,
+        one_of_many_openers_makes_an_id,
+        each_owner_has_its_own_keys,
+        keys_are_compared_byte_by_byte,
+    }
+    documents {
+        a_user_has_documents,
+        documents_are_compared_and_set,
+        versions_never_come_back,
+        one_of_many_writers_wins,
+        one_of_many_commits_meets_its_condition,
+        namespaces_do_not_mix,
+        documents_are_listed_in_byte_order,
+        absent_documents_may_be_deleted,
+        another_user_has_other_documents,
     }
 };

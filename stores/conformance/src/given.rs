@@ -69,10 +69,10 @@ pub(crate) fn batch(key: &str) -> Batch {
     Batch::new(IdempotencyKey::Given(key.to_owned()), Fingerprint::of(key.as_bytes()))
 }
 
-/// A batch that appends, with the ids of its messages as its key.
+/// A batch that appends; its key names the first and the last message and how many there are.
 pub(crate) fn adds(messages: Vec<NewMessage>) -> Batch {
-    let key: String = messages.iter().map(|message| message.id.to_string()).take(3).collect();
-    Batch { append: messages, ..batch(&format!("add {key}")) }
+    let ends = [messages.first(), messages.last()].map(|message| message.map(|message| message.id));
+    Batch { append: messages.clone(), ..batch(&format!("adds {ends:?} {}", messages.len())) }
 }
 
 pub(crate) fn app(name: &str) -> Namespace {

@@ -5,9 +5,8 @@ use std::time::Duration;
 
 use threadkeep_core::StoreError;
 
-/// The pauses between attempts: five attempts within a third of a second.
-const PAUSES: [Duration; 4] =
-    [Duration::from_millis(10), Duration::from_millis(30), Duration::from_millis(90), Duration::from_millis(200)];
+/// The pauses between attempts, in milliseconds: eight attempts within about a second and a quarter.
+const PAUSES_MS: [u64; 7] = [10, 20, 40, 80, 160, 320, 640];
 
 /// What came of a call and its repetitions.
 #[derive(Debug)]
@@ -24,11 +23,11 @@ where
     F: Future<Output = Result<T, StoreError>>,
 {
     let mut may_have_applied_before = false;
-    for pause in PAUSES {
+    for pause_ms in PAUSES_MS {
         match call().await {
             Err(error) if error.is_retryable() || error.maybe_applied() => {
                 may_have_applied_before |= error.maybe_applied();
-                tokio::time::sleep(pause).await;
+                tokio::time::sleep(Duration::from_millis(pause_ms)).await;
             }
             result => return Attempted { result, may_have_applied_before },
         }
@@ -72,11 +71,11 @@ mod tests {
         let calls = Cell::new(0);
         let attempted = repeat(|| {
             calls.set(calls.get() + 1);
-            let answer = if calls.get() < 5 { Err(StoreError::unavailable(Reason::Busy)) } else { Ok(calls.get()) };
+            let answer = if calls.get() < 8 { Err(StoreError::unavailable(Reason::Busy)) } else { Ok(calls.get()) };
             async move { answer }
         })
         .await;
-        assert_eq!(attempted.result.unwrap(), 5);
+        assert_eq!(attempted.result.unwrap(), 8);
         assert!(!attempted.may_have_applied_before);
     }
 
@@ -89,7 +88,7 @@ mod tests {
             async move { Err::<(), _>(error) }
         })
         .await;
-        assert_eq!(calls.get(), 5);
+        assert_eq!(calls.get(), 8);
         assert!(attempted.result.unwrap_err().maybe_applied());
     }
 

@@ -1,7 +1,7 @@
 //! Finding what was said.
 
 use std::cmp::Reverse;
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashSet};
 
 use futures::{StreamExt, TryStreamExt};
 use threadkeep_core::{
@@ -136,7 +136,7 @@ impl Memory {
     }
 
     async fn read_hits(&self, scope: &Scope, hits: Vec<SearchHit>) -> Result<Vec<Found>> {
-        let mut by_thread: HashMap<ThreadId, Vec<MessageName>> = HashMap::new();
+        let mut by_thread: BTreeMap<ThreadId, Vec<MessageName>> = BTreeMap::new();
         for hit in hits {
             by_thread.entry(hit.thread).or_default().push(MessageName::Seq(hit.seq));
         }

@@ -1,0 +1,1 @@
+//! The data sets read whole and field by field. They are found through `THREADKEEP_DATA`.

@@ -10,7 +10,7 @@ use threadkeep_core::{Content, Part, Role, ToolCall, ToolResult, Value};
 use crate::Format;
 use crate::conversation::{Conversation, clean_name, each_object, instant};
 use crate::error::Refusal;
-use crate::fields::{self, Fields, exact, kind};
+use crate::fields::{self, Fields, Kind, exact, kind};
 use crate::records::Record;
 
 const RAW_FORMAT: &str = "claude.export";
@@ -107,7 +107,7 @@ fn tool_result(mut item: Fields<'_>) -> Result<Option<Part>, Refusal> {
 
 /// One text is that text; several items stay JSON, because joined they could not be told apart again.
 fn output(content: &RawValue) -> Result<String, Refusal> {
-    if kind(content) == "a text" {
+    if kind(content) == Kind::Text {
         return fields::text(content);
     }
     if let Ok([only]) = fields::list(content).as_deref()

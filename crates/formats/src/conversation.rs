@@ -12,8 +12,8 @@ use crate::fields::{self, Fields};
 use crate::identity;
 use crate::records::Record;
 
-/// Room in a thread's metadata for what others may add.
-const METADATA_BYTES: usize = limits::MAP_BYTES / 2;
+/// What a source may fill of a thread's metadata: the rest has room for the names of what does not fit.
+const METADATA_BYTES: usize = limits::MAP_BYTES - 16 * 1024;
 const LEFT_OUT: &str = "left_out";
 
 /// Collects a conversation's messages and checks each as a store will.
@@ -23,7 +23,7 @@ pub(crate) struct Conversation {
     metadata_bytes: usize,
     messages: Vec<ImportedMessage>,
     external_ids: HashSet<String>,
-    is_large: bool,
+    record_bytes: usize,
 }
 
 impl Conversation {
@@ -38,9 +38,8 @@ impl Conversation {
             created_at: None,
             expires_at: None,
         };
-        // Content grows by less than this factor on its way through the codec, so only large records need the measure.
-        let is_large = record.text.len() > limits::MESSAGE_BYTES / 4;
-        Ok(Self { thread, metadata_bytes: 0, messages: Vec::new(), external_ids: HashSet::new(), is_large })
+        let record_bytes = record.text.len();
+        Ok(Self { thread, metadata_bytes: 0, messages: Vec::new(), external_ids: HashSet::new(), record_bytes })
     }
 
     pub(crate) fn set_title(&mut self, title: Option<String>) {
@@ -53,7 +52,7 @@ impl Conversation {
 
     /// Keeps a member of the source in the thread's metadata. One that is too large for it is named there instead.
     pub(crate) fn keep(&mut self, name: &str, value: Value) {
-        let bytes = name.len() + value.to_string().len();
+        let bytes = Value::from(name).to_string().len() + value.to_string().len() + ":,".len();
         let metadata = &mut self.thread.metadata;
         if self.metadata_bytes + bytes <= METADATA_BYTES {
             self.metadata_bytes += bytes;
@@ -83,10 +82,7 @@ impl Conversation {
         created_at: Option<Timestamp>,
         content: Content,
     ) -> Result<(), Refusal> {
-        content.check()?;
-        if self.is_large {
-            codec::encode_content(&content)?;
-        }
+        check_content(&content, self.record_bytes)?;
         let own = source_id.map(identity::message_id).filter(|id| !self.external_ids.contains(id));
         let id = own.unwrap_or_else(|| identity::message_id_by_content(self.next_position(), &content));
         self.external_ids.insert(id.clone());
@@ -101,6 +97,16 @@ impl Conversation {
         let messages = self.messages.into_iter().map(|message| ImportItem::Message(Box::new(message)));
         Ok(std::iter::once(ImportItem::Thread(Box::new(thread))).chain(messages).collect())
     }
+}
+
+/// Checks content as a store will, before any of its conversation is stored.
+pub(crate) fn check_content(content: &Content, record_bytes: usize) -> Result<(), Refusal> {
+    content.check()?;
+    // Content grows by less than this factor on its way through the codec, so only large records need the measure.
+    if record_bytes > limits::MESSAGE_BYTES / 4 {
+        codec::encode_content(content)?;
+    }
+    Ok(())
 }
 
 fn checked(metadata: Map) -> Result<ThreadPatch, Refusal> {

@@ -1,7 +1,7 @@
 //! Which format a file has, told by the members of its first good record.
 
 use crate::Format;
-use crate::fields::{Fields, kind};
+use crate::fields::{Fields, Kind, kind};
 use crate::threadkeep;
 
 const NAMES_SHOWN: usize = 8;
@@ -12,18 +12,18 @@ pub(crate) fn format_of(fields: &Fields<'_>) -> Option<Format> {
     if threadkeep::version(fields).is_some() {
         return Some(Format::Threadkeep);
     }
-    let has = |name: &str, expected: &str| fields.get(name).is_some_and(|json| kind(json) == expected);
-    if has("mapping", "an object") {
+    let has = |name: &str, expected: Kind| fields.get(name).is_some_and(|json| kind(json) == expected);
+    if has("mapping", Kind::Object) {
         Some(Format::ChatGptExport)
-    } else if has("chat_messages", "a list") {
+    } else if has("chat_messages", Kind::List) {
         Some(Format::ClaudeExport)
-    } else if has("messages", "a list") {
+    } else if has("messages", Kind::List) {
         Some(Format::OpenAiChat)
-    } else if has("conversations", "a list") {
+    } else if has("conversations", Kind::List) {
         Some(Format::ShareGpt)
-    } else if has("conversation", "an object") {
+    } else if has("conversation", Kind::Object) {
         Some(Format::Locomo)
-    } else if has("dialogue_id", "a text") && has("turns", "a list") {
+    } else if has("dialogue_id", Kind::Text) && has("turns", Kind::List) {
         Some(Format::Sgd)
     } else {
         None

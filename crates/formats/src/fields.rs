@@ -14,7 +14,7 @@ pub(crate) struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
     pub(crate) fn read(json: &'a RawValue) -> Result<Self, Refusal> {
-        if !json.get().starts_with('{') {
+        if kind(json) != Kind::Object {
             return Err(Refusal::new(format!("{} instead of an object", kind(json))));
         }
         serde_json::from_str(json.get()).map_err(|error| unreadable(&error))
@@ -46,7 +46,7 @@ impl<'a> Fields<'a> {
     /// Takes a text, or a number as the text that it has in the file.
     pub(crate) fn take_id(&mut self, name: &str) -> Result<Option<String>, Refusal> {
         match self.take(name) {
-            Some(json) if kind(json) == "a number" => Ok(Some(json.get().to_owned())),
+            Some(json) if kind(json) == Kind::Number => Ok(Some(json.get().to_owned())),
             Some(json) => text(json).map(Some).map_err(|refusal| refusal.at(name)),
             None => Ok(None),
         }
@@ -106,14 +106,14 @@ impl<'de> Deserialize<'de> for Fields<'de> {
 
 pub(crate) fn text(json: &RawValue) -> Result<String, Refusal> {
     match kind(json) {
-        "a text" => serde_json::from_str(json.get()).map_err(|error| unreadable(&error)),
+        Kind::Text => serde_json::from_str(json.get()).map_err(|error| unreadable(&error)),
         other => Err(Refusal::new(format!("{other} instead of a text"))),
     }
 }
 
 pub(crate) fn list(json: &RawValue) -> Result<Vec<&RawValue>, Refusal> {
     match kind(json) {
-        "a list" => serde_json::from_str(json.get()).map_err(|error| unreadable(&error)),
+        Kind::List => serde_json::from_str(json.get()).map_err(|error| unreadable(&error)),
         other => Err(Refusal::new(format!("{other} instead of a list"))),
     }
 }
@@ -126,20 +126,44 @@ pub(crate) fn exact(json: &RawValue) -> Result<JsonText, Refusal> {
     Ok(JsonText::new(json.get())?)
 }
 
-/// What kind of value it is, for a message.
-pub(crate) fn kind(json: &RawValue) -> &'static str {
+/// What kind of value it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Object,
+    List,
+    Text,
+    Bool,
+    Null,
+    Number,
+}
+
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Object => "an object",
+            Self::List => "a list",
+            Self::Text => "a text",
+            Self::Bool => "true or false",
+            Self::Null => "null",
+            Self::Number => "a number",
+        })
+    }
+}
+
+/// Tells the kind by the first byte, which is enough for text that is known to be JSON.
+pub(crate) fn kind(json: &RawValue) -> Kind {
     match json.get().as_bytes().first() {
-        Some(b'{') => "an object",
-        Some(b'[') => "a list",
-        Some(b'"') => "a text",
-        Some(b't' | b'f') => "true or false",
-        Some(b'n') => "null",
-        _ => "a number",
+        Some(b'{') => Kind::Object,
+        Some(b'[') => Kind::List,
+        Some(b'"') => Kind::Text,
+        Some(b't' | b'f') => Kind::Bool,
+        Some(b'n') => Kind::Null,
+        _ => Kind::Number,
     }
 }
 
 fn is_null(json: &RawValue) -> bool {
-    json.get() == "null"
+    kind(json) == Kind::Null
 }
 
 pub(crate) fn missing(name: &str) -> Refusal {

@@ -11,7 +11,7 @@ use threadkeep_core::{Content, ImageReference, JsonText, Part, Role, ToolCall, T
 use crate::Format;
 use crate::conversation::{Conversation, clean_name, each_object};
 use crate::error::Refusal;
-use crate::fields::{self, Fields, exact, kind};
+use crate::fields::{self, Fields, Kind, exact, kind};
 use crate::records::Record;
 
 const RAW_FORMAT: &str = "openai.chat";
@@ -75,7 +75,7 @@ fn role(given: &str) -> Result<Role, Refusal> {
 
 fn parts(said: &RawValue) -> Result<Vec<Part>, Refusal> {
     match kind(said) {
-        "a list" => fields::list(said)?.into_iter().map(part).collect(),
+        Kind::List => fields::list(said)?.into_iter().map(part).collect(),
         _ => Ok(vec![Part::Text(fields::text(said)?)]),
     }
 }
@@ -99,7 +99,7 @@ fn image(json: Option<&RawValue>) -> Result<Option<Part>, Refusal> {
 fn tool_result(said: Option<&RawValue>, call_id: String) -> Result<Part, Refusal> {
     let output = match said {
         None => String::new(),
-        Some(said) if kind(said) == "a text" => fields::text(said)?,
+        Some(said) if kind(said) == Kind::Text => fields::text(said)?,
         // Parts stay as they are: joined, they could not be told apart again.
         Some(said) => said.get().to_owned(),
     };

@@ -10,7 +10,7 @@ use threadkeep_core::{Content, JsonText, Part, Role, ToolCall, ToolResult};
 use crate::Format;
 use crate::conversation::{Conversation, clean_name, each_object};
 use crate::error::Refusal;
-use crate::fields::{self, Fields, kind};
+use crate::fields::{self, Fields, Kind, kind};
 use crate::records::Record;
 
 pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Conversation, Refusal> {
@@ -74,7 +74,7 @@ fn read_call(id: &str, value: &str) -> Option<ToolCall> {
     let name = fields.take_text("name").ok()?.filter(|name| clean_name(name).as_ref() == Some(name))?;
     let arguments = fields.take("arguments")?;
     let arguments =
-        if kind(arguments) == "a text" { fields::text(arguments).ok()? } else { arguments.get().to_owned() };
+        if kind(arguments) == Kind::Text { fields::text(arguments).ok()? } else { arguments.get().to_owned() };
     Some(ToolCall { id: id.to_owned(), name, arguments: JsonText::new(arguments).ok()? })
 }
 

@@ -10,6 +10,7 @@ use threadkeep_core::exchange::{
 };
 use threadkeep_core::{Document, DocumentOwner, DocumentWrite, Namespace, ThreadId, ThreadPatch};
 
+use crate::conversation::check_content;
 use crate::error::Refusal;
 use crate::fields::{Fields, unreadable};
 
@@ -71,7 +72,7 @@ impl Lines {
             created_at: Some(message.created_at),
             content: message.into_content(),
         };
-        imported.content.check()?;
+        check_content(&imported.content, json.get().len())?;
         Ok(ImportItem::Message(Box::new(imported)))
     }
 

@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 use threadkeep_core::{Content, ImageReference, Part};
 
 use crate::error::Refusal;
-use crate::fields::{self, Fields, exact, kind};
+use crate::fields::{self, Fields, Kind, exact, kind};
 
 const RAW_FORMAT: &str = "chatgpt.export";
 
@@ -32,12 +32,13 @@ pub(super) fn read(json: &RawValue, content: &mut Content) -> Result<(), Refusal
 
 /// Code, what it printed, and what was read on the web come as `text` or `result`.
 fn words(said: &mut Fields<'_>) -> Option<String> {
-    let name = ["text", "result"].into_iter().find(|name| said.get(name).is_some_and(|json| kind(json) == "a text"))?;
+    let name =
+        ["text", "result"].into_iter().find(|name| said.get(name).is_some_and(|json| kind(json) == Kind::Text))?;
     said.take_text(name).ok()?
 }
 
 fn read_part(json: &RawValue) -> Result<Option<Part>, Refusal> {
-    if kind(json) == "a text" {
+    if kind(json) == Kind::Text {
         return Ok(some_text(fields::text(json)?));
     }
     let Ok(mut part) = Fields::read(json) else { return Ok(Some(raw(json)?)) };

@@ -23,36 +23,39 @@ struct Node<'a> {
 
 /// Finds the path to `current`, or along the last children where `current` names no node.
 pub(super) fn shown<'a>(mapping: Fields<'a>, current: Option<&str>) -> Result<Path<'a>, Refusal> {
-    let nodes = nodes(mapping)?;
-    let ids = match current.filter(|current| nodes.1.contains_key(*current)) {
-        Some(current) => up(&nodes.1, current)?,
+    let nodes = read_nodes(mapping)?;
+    let ids = match current.filter(|current| nodes.by_id.contains_key(*current)) {
+        Some(current) => up(&nodes.by_id, current)?,
         None => down(&nodes)?,
     };
     let on_path: HashSet<&str> = ids.iter().copied().collect();
     let hangs_on_path = |node: &Node<'_>| match &node.parent {
-        Some(parent) => on_path.contains(parent.as_str()) || !nodes.1.contains_key(parent),
+        Some(parent) => on_path.contains(parent.as_str()) || !nodes.by_id.contains_key(parent),
         None => true,
     };
-    let beside = nodes.1.iter().filter(|(id, node)| !on_path.contains(id.as_str()) && hangs_on_path(node));
+    let beside = nodes.by_id.iter().filter(|(id, node)| !on_path.contains(id.as_str()) && hangs_on_path(node));
     let branches_left_out = beside.count();
-    let messages = ids.iter().filter_map(|id| Some(((*id).to_owned(), nodes.1[*id].message?))).collect();
+    let messages = ids.iter().filter_map(|id| Some(((*id).to_owned(), nodes.by_id[*id].message?))).collect();
     Ok(Path { messages, branches_left_out })
 }
 
-/// The ids in the order of the file, and the nodes.
-type Nodes<'a> = (Vec<String>, HashMap<String, Node<'a>>);
+struct Nodes<'a> {
+    /// The ids in the order of the file.
+    order: Vec<String>,
+    by_id: HashMap<String, Node<'a>>,
+}
 
-fn nodes(mapping: Fields<'_>) -> Result<Nodes<'_>, Refusal> {
-    let mut nodes = (Vec::new(), HashMap::new());
+fn read_nodes(mapping: Fields<'_>) -> Result<Nodes<'_>, Refusal> {
+    let mut nodes = Nodes { order: Vec::new(), by_id: HashMap::new() };
     for (id, json) in mapping.into_members() {
-        let node = node(json).map_err(|refusal| refusal.at("mapping"))?;
-        nodes.0.push(id.clone());
-        nodes.1.insert(id, node);
+        let node = read_node(json).map_err(|refusal| refusal.at("mapping"))?;
+        nodes.order.push(id.clone());
+        nodes.by_id.insert(id, node);
     }
     Ok(nodes)
 }
 
-fn node(json: &RawValue) -> Result<Node<'_>, Refusal> {
+fn read_node(json: &RawValue) -> Result<Node<'_>, Refusal> {
     let mut fields = Fields::read(json)?;
     let children = fields.take_list("children")?.unwrap_or_default();
     let children = children.into_iter().map(fields::text).collect::<Result<_, _>>()?;
@@ -70,7 +73,7 @@ fn up<'n>(nodes: &'n HashMap<String, Node<'_>>, current: &str) -> Result<Vec<&'n
     Ok(path.ids)
 }
 
-fn down<'n>((order, nodes): &'n Nodes<'_>) -> Result<Vec<&'n str>, Refusal> {
+fn down<'n>(Nodes { order, by_id: nodes }: &'n Nodes<'_>) -> Result<Vec<&'n str>, Refusal> {
     let is_root = |id: &&String| nodes[*id].parent.as_ref().is_none_or(|parent| !nodes.contains_key(parent));
     let mut path = Walk::default();
     let mut next = order.iter().find(is_root);

@@ -206,9 +206,9 @@ mod tests {
 
     fn elements(outer: Outer, text: &str, max_bytes: usize) -> Seen {
         // A buffer of three bytes puts its border everywhere.
-        let mut elements = Elements::new(BufReader::with_capacity(3, text.as_bytes()), outer, 1, max_bytes);
+        let elements = Elements::new(BufReader::with_capacity(3, text.as_bytes()), outer, 1, max_bytes);
         let mut seen = Vec::new();
-        while let Some(chunk) = elements.next() {
+        for chunk in elements {
             match chunk {
                 Ok(Chunk { line, bytes }) => seen.push(Ok((line, String::from_utf8(bytes).unwrap()))),
                 Err(ChunkFault { line, fault }) => {

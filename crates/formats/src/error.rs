@@ -47,6 +47,15 @@ pub enum FormatError {
     },
 }
 
+impl From<io::Error> for FormatError {
+    fn from(error: io::Error) -> Self {
+        match Fault::from(error) {
+            Fault::Io(error) => Self::Read(error),
+            Fault::Record(saw) | Fault::File(saw) => Self::Unrecognised { saw },
+        }
+    }
+}
+
 /// A record that was not read, and where it is.
 ///
 /// The text tells what is wrong with the record, never what a message says.
@@ -99,9 +108,9 @@ impl Fault {
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
         use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
-        // A device never answers with these; the decompressor does.
+        // The decompressor answers with these; a device that does is not told apart from it.
         match error.kind() {
-            InvalidData | InvalidInput | UnexpectedEof => Self::File("the gzip data is damaged or cut off".to_owned()),
+            InvalidData | InvalidInput | UnexpectedEof => Self::File("gzip data that is damaged or cut off".to_owned()),
             _ => Self::Io(error),
         }
     }

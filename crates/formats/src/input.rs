@@ -28,11 +28,11 @@ pub(crate) type Input = Box<dyn BufRead + Send>;
 
 /// Unpacks gzip data, which is known by its first bytes, and skips a byte order mark.
 pub(crate) fn open(source: Box<dyn Read + Send>, count: Arc<AtomicU64>) -> Result<Input, FormatError> {
-    let (packed, source) = split_prefix(Box::new(Counting { source, count }), GZIP.len()).map_err(FormatError::Read)?;
+    let (packed, source) = split_prefix(Box::new(Counting { source, count }), GZIP.len())?;
     let whole = Cursor::new(packed.clone()).chain(source);
     let text: Box<dyn Read + Send> =
         if packed == GZIP { Box::new(MultiGzDecoder::new(whole)) } else { Box::new(whole) };
-    let (mut prefix, rest) = split_prefix(text, PREFIX_BYTES).map_err(FormatError::Read)?;
+    let (mut prefix, rest) = split_prefix(text, PREFIX_BYTES)?;
     if let Some((_, saw)) = STRANGERS.iter().find(|(magic, _)| prefix.starts_with(magic)) {
         return Err(FormatError::Unrecognised { saw: (*saw).to_owned() });
     }

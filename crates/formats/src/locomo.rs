@@ -8,6 +8,8 @@
 //! and whatever else stands in the turn are the message's `data`. What annotates the conversation (`qa`, `event_summary`,
 //! `observation`, `session_summary` and the like) is not part of it and is left out.
 
+use std::collections::BTreeMap;
+
 use jiff::civil::DateTime;
 use jiff::tz::TimeZone;
 use serde_json::value::RawValue;
@@ -16,7 +18,7 @@ use threadkeep_core::{Content, ImageReference, JsonText, Map, Part, Role, Timest
 use crate::Format;
 use crate::conversation::{Conversation, clean_name, each_object};
 use crate::error::Refusal;
-use crate::fields::{Fields, missing};
+use crate::fields::{self, Fields, Kind, kind, missing};
 use crate::records::Record;
 
 const DATE: &str = "%I:%M %p on %d %B, %Y";
@@ -31,40 +33,42 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
             conversation.keep(name, speaker);
         }
     }
-    let sessions = sessions(&mut spoken)?;
-    conversation.set_created_at(sessions.iter().find_map(Session::started_at));
+    let sessions = sessions(spoken)?;
+    conversation.set_created_at(sessions.values().find_map(Session::started_at));
     let mut first_speaker = None;
-    for session in sessions {
-        session.read(&mut conversation, &mut first_speaker)?;
+    for (number, session) in sessions {
+        session.read(number, &mut conversation, &mut first_speaker)?;
     }
     Ok(conversation)
 }
 
+#[derive(Default)]
 struct Session<'a> {
-    number: u64,
     date: Option<String>,
     turns: Vec<&'a RawValue>,
 }
 
-/// The sessions by their numbers. A date without a session is none.
-fn sessions<'a>(spoken: &mut Fields<'a>) -> Result<Vec<Session<'a>>, Refusal> {
-    let mut numbers: Vec<u64> = spoken.names().filter_map(session_number).collect();
-    numbers.sort_unstable();
-    numbers.dedup();
-    let mut sessions = Vec::new();
-    for number in numbers {
-        let name = format!("session_{number}");
-        let date = spoken.take_text(&format!("{name}_date_time"))?;
-        let turns = spoken.take_list(&name)?.unwrap_or_default();
-        sessions.push(Session { number, date, turns });
+/// The sessions by their numbers, read in one pass. A date without a session is one without turns.
+fn sessions(spoken: Fields<'_>) -> Result<BTreeMap<u64, Session<'_>>, Refusal> {
+    let mut sessions: BTreeMap<u64, Session<'_>> = BTreeMap::new();
+    for (name, json) in spoken.into_members() {
+        if kind(json) == Kind::Null {
+            continue;
+        }
+        if let Some(number) = session_number(&name) {
+            sessions.entry(number).or_default().turns = fields::list(json).map_err(|refusal| refusal.at(name))?;
+        } else if let Some(number) = name.strip_suffix("_date_time").and_then(session_number) {
+            sessions.entry(number).or_default().date = Some(fields::text(json).map_err(|refusal| refusal.at(name))?);
+        }
     }
+    sessions.retain(|_, session| !session.turns.is_empty());
     Ok(sessions)
 }
 
 fn session_number(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("session_")?;
     let number = digits.parse().ok()?;
-    // `session_01` and `session_+1` would be read as 1 and then not be found.
+    // `session_01` would otherwise replace `session_1`.
     (format!("{number}") == digits).then_some(number)
 }
 
@@ -75,9 +79,14 @@ impl Session<'_> {
         Timestamp::from_micros(instant.as_microsecond()).ok()
     }
 
-    fn read(self, conversation: &mut Conversation, first_speaker: &mut Option<String>) -> Result<(), Refusal> {
+    fn read(
+        self,
+        number: u64,
+        conversation: &mut Conversation,
+        first_speaker: &mut Option<String>,
+    ) -> Result<(), Refusal> {
         let started_at = self.started_at();
-        let Self { number, date, turns } = self;
+        let Self { date, turns } = self;
         let place = format!("session {number}, turn");
         each_object(&place, turns, |index, mut turn| {
             let speaker = turn.require_text("speaker")?;
@@ -126,7 +135,7 @@ mod tests {
     #[test]
     fn session_dates_are_read_as_utc() {
         let at = |date: &str| {
-            let session = Session { number: 1, date: Some(date.to_owned()), turns: Vec::new() };
+            let session = Session { date: Some(date.to_owned()), turns: Vec::new() };
             session.started_at().map(|at| at.to_string())
         };
         assert_eq!(at("1:56 pm on 8 May, 2023"), Some("2023-05-08T13:56:00Z".to_owned()));

@@ -56,7 +56,7 @@ pub fn open(path: &Path, format: Option<Format>) -> Result<Reader, FormatError> 
 pub fn open_stream(source: Box<dyn Read + Send>, format: Option<Format>) -> Result<Reader, FormatError> {
     let bytes_read = Arc::new(AtomicU64::new(0));
     let input = input::open(source, Arc::clone(&bytes_read))?;
-    let mut records = Records::open(input).map_err(FormatError::Read)?.ok_or(FormatError::Empty)?;
+    let mut records = Records::open(input)?.ok_or(FormatError::Empty)?;
     let mut ahead = VecDeque::new();
     let first = look_ahead(&mut records, &mut ahead);
     let format = match (format, first.format) {

@@ -7,6 +7,8 @@ use serde_json::value::RawValue;
 use crate::error::Refusal;
 use crate::fields::{self, Fields};
 
+const CIRCLE: &str = "mapping: the messages go round in a circle";
+
 /// The messages from the root to the current node.
 pub(super) struct Path<'a> {
     /// Each with its node's id.
@@ -77,6 +79,9 @@ fn down<'n>(Nodes { order, by_id: nodes }: &'n Nodes<'_>) -> Result<Vec<&'n str>
     let is_root = |id: &&String| nodes[*id].parent.as_ref().is_none_or(|parent| !nodes.contains_key(parent));
     let mut path = Walk::default();
     let mut next = order.iter().find(is_root);
+    if next.is_none() && !order.is_empty() {
+        return Err(Refusal::new(CIRCLE));
+    }
     while let Some(id) = next {
         path.step(id)?;
         next = nodes[id].children.iter().rev().find(|child| nodes.contains_key(*child));
@@ -93,7 +98,7 @@ struct Walk<'n> {
 impl<'n> Walk<'n> {
     fn step(&mut self, id: &'n str) -> Result<(), Refusal> {
         if !self.seen.insert(id) {
-            return Err(Refusal::new("mapping: the messages go round in a circle"));
+            return Err(Refusal::new(CIRCLE));
         }
         self.ids.push(id);
         Ok(())
@@ -147,8 +152,9 @@ mod tests {
     #[test]
     fn a_circle_is_refused() {
         let circle = r#"{"a": {"parent": "b", "children": ["b"]}, "b": {"parent": "a", "children": ["a"]}}"#;
-        assert_eq!(path(circle, Some("a")), Err(Refusal::new("mapping: the messages go round in a circle")));
+        assert_eq!(path(circle, Some("a")), Err(Refusal::new(CIRCLE)));
+        assert_eq!(path(circle, None), Err(Refusal::new(CIRCLE)));
         let below_root = r#"{"a": {"children": ["b"]}, "b": {"parent": "a", "children": ["b"]}}"#;
-        assert_eq!(path(below_root, None), Err(Refusal::new("mapping: the messages go round in a circle")));
+        assert_eq!(path(below_root, None), Err(Refusal::new(CIRCLE)));
     }
 }

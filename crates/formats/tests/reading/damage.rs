@@ -155,7 +155,7 @@ fn gzip_data_that_is_cut_off_ends_with_one_error() {
         let (good, bad) = items_and_errors(packed, Format::OpenAiChat);
         assert!(good.len() > 100 && good.len() <= 10_000);
         let [error] = bad.as_slice() else { panic!("{bad:?}") };
-        assert!(matches!(&error.fault, Fault::File(why) if why == "the gzip data is damaged or cut off"));
+        assert!(matches!(&error.fault, Fault::File(why) if why == "gzip data that is damaged or cut off"));
     }
 }
 
@@ -209,4 +209,29 @@ fn an_id_that_comes_twice_in_a_conversation_counts_once() {
     let ids = external_ids(&items);
     assert_eq!(ids[0], "m");
     assert!(ids[1].starts_with("2:"), "{ids:?}");
+}
+
+#[test]
+fn every_format_says_where_it_stumbles() {
+    let cases = [
+        (Format::ChatGptExport, r#"{"title":"t"}"#, "`mapping` is missing"),
+        (Format::ChatGptExport, r#"{"mapping":{"n":{"message":{"id":"m"}}}}"#, "node n: `author` is missing"),
+        (Format::ClaudeExport, r#"{"chat_messages":[{"text":"x"}]}"#, "message 1: `sender` is missing"),
+        (
+            Format::ClaudeExport,
+            r#"{"chat_messages":[{"sender":"robot"}]}"#,
+            "message 1: `sender` is neither human nor assistant",
+        ),
+        (Format::ShareGpt, r#"{"conversations":[{"from":"gpt","value":null}]}"#, "message 1: `value` is missing"),
+        (
+            Format::Locomo,
+            r#"{"conversation":{"session_2":[{"speaker":"A","text":"x"},{"text":"x"}]}}"#,
+            "session 2, turn 2: `speaker` is missing",
+        ),
+        (Format::Locomo, r#"{"conversation":{"session_2":7}}"#, "session_2: a number instead of a list"),
+        (Format::Sgd, r#"{"turns":[{"speaker":"cat","text":"x"}]}"#, "turn 1: `speaker` is neither user nor system"),
+    ];
+    for (format, text, reason) in cases {
+        assert_eq!(errors(text, format), [format!("line 1: {reason}")], "{format}");
+    }
 }

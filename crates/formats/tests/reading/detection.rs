@@ -102,6 +102,8 @@ fn what_cannot_be_told_is_described() {
     assert!(saw(b"PK\x03\x04\x14\x00").starts_with("a zip archive"));
     assert!(saw(b"\xff\xfe{\x00").starts_with("text in UTF-16"));
     assert!(saw(&gzip(&gzip(b"{}"))).starts_with("gzip data inside"));
+    assert_eq!(saw(&gzip(b"{}")[..12]), "gzip data that is damaged or cut off");
+    assert_eq!(saw(b"\x1f\x8b"), "gzip data that is damaged or cut off");
     assert!(saw(b"[{\"messages\": [").starts_with("a bad record first (line 1: the file ends inside this record"));
     let error = open(&b"{}"[..], None).unwrap_err().to_string();
     assert!(error.ends_with("known are threadkeep, openai-chat, chatgpt, claude, sharegpt, locomo, sgd"), "{error}");

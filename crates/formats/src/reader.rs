@@ -18,7 +18,8 @@ use crate::error::{Fault, Refusal};
 use crate::fields::{Fields, unreadable};
 use crate::records::{Record, Records};
 use crate::{
-    Format, FormatError, RecordError, chatgpt, claude, detect, input, locomo, openai_chat, sgd, share_gpt, threadkeep,
+    Format, FormatError, LINE_BYTES, RecordError, chatgpt, claude, detect, input, locomo, openai_chat, sgd, share_gpt,
+    threadkeep,
 };
 
 /// How many bad records may stand before the one that tells the format.
@@ -58,15 +59,18 @@ pub fn open_stream(source: Box<dyn Read + Send>, format: Option<Format>) -> Resu
     let input = input::open(source, Arc::clone(&bytes_read))?;
     let mut records = Records::open(input)?.ok_or(FormatError::Empty)?;
     let mut ahead = VecDeque::new();
-    let first = look_ahead(&mut records, &mut ahead);
-    let format = match (format, first.format) {
-        (Some(given), _) => given,
-        (None, Some(found)) => found,
-        (None, None) => return Err(first.into_error(ahead)),
+    let format = match format {
+        // Only an export has something to be checked before its first item.
+        Some(given) if given != Format::Threadkeep => given,
+        given => {
+            let first = look_ahead(&mut records, &mut ahead);
+            match given.or(first.format) {
+                Some(Format::Threadkeep) => check_version(first.version)?,
+                Some(found) => found,
+                None => return Err(first.into_error(ahead)),
+            }
+        }
     };
-    if format == Format::Threadkeep {
-        check_version(first.version)?;
-    }
     let converter = Converter::of(format);
     Ok(Reader { format, converter, records, ahead, items: VecDeque::new(), bytes_read })
 }
@@ -82,8 +86,10 @@ struct First {
 /// Reads until a record tells its format. What was read waits in `ahead`.
 fn look_ahead(records: &mut Records, ahead: &mut VecDeque<Result<Record, RecordError>>) -> First {
     let mut first = First::default();
+    let mut bytes_held = 0;
     for record in records.take(RECORDS_LOOKED_AT) {
         if let Ok(record) = &record {
+            bytes_held += record.text.len();
             match read_object(&record.text) {
                 Ok(fields) => first.look_at(&fields),
                 Err(refusal) => {
@@ -92,7 +98,7 @@ fn look_ahead(records: &mut Records, ahead: &mut VecDeque<Result<Record, RecordE
             }
         }
         ahead.push_back(record);
-        if first.format.is_some() {
+        if first.format.is_some() || bytes_held > LINE_BYTES {
             break;
         }
     }
@@ -121,12 +127,12 @@ impl First {
     }
 }
 
-fn check_version(version: Option<u64>) -> Result<(), FormatError> {
+fn check_version(version: Option<u64>) -> Result<Format, FormatError> {
     match version {
         Some(version) if version > u64::from(EXPORT_VERSION) => {
             Err(FormatError::LaterVersion { version, known: EXPORT_VERSION })
         }
-        Some(_) => Ok(()),
+        Some(_) => Ok(Format::Threadkeep),
         None => Err(FormatError::Unrecognised { saw: "no header of an export".to_owned() }),
     }
 }

@@ -113,7 +113,8 @@ impl Conversation {
         };
         match memory.open_thread(scope, open).await {
             Ok(opened) => {
-                let count = if opened.created { &mut self.report.threads_created } else { &mut self.report.threads_found };
+                let count =
+                    if opened.created { &mut self.report.threads_created } else { &mut self.report.threads_found };
                 *count += 1;
                 let thread = opened.thread;
                 Ok(State::Open(Open {

@@ -29,10 +29,10 @@ async fn what_is_appended_is_read_back_in_that_thread_only() {
         assert_eq!((appended.first_seq, appended.count, appended.replayed), (1, 2, false));
 
         let messages = memory.newest(&scope, one, 10).await.unwrap();
-        assert_eq!(messages.iter().map(|message| message.id).collect::<Vec<_>>(), [
-            appended.messages[0].id,
-            appended.messages[1].id
-        ]);
+        assert_eq!(
+            messages.iter().map(|message| message.id).collect::<Vec<_>>(),
+            [appended.messages[0].id, appended.messages[1].id]
+        );
         assert_eq!(messages[1].content, reply);
         assert_eq!(memory.get_thread(&scope, one).await.unwrap().message_count, 2);
         assert!(memory.newest(&scope, other, 10).await.unwrap().is_empty());
@@ -58,8 +58,7 @@ async fn an_unknown_thread_is_a_clear_error() {
     everywhere(async |world: World| {
         let unknown = ThreadId::from_name(b"unknown");
         for drafts in [vec![Draft::user("hello")], Vec::new()] {
-            let error =
-                world.memory.append_all(&ana(), unknown, drafts, &AppendOptions::default()).await.unwrap_err();
+            let error = world.memory.append_all(&ana(), unknown, drafts, &AppendOptions::default()).await.unwrap_err();
             assert_eq!(error.to_string(), "thread not found");
             assert!(error.is_not_found());
         }
@@ -131,8 +130,7 @@ async fn a_repeated_request_counts_once_and_answers_as_before() {
 async fn an_expectation_that_does_not_hold_is_a_conflict() {
     everywhere(async |world: World| {
         let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
-        let expecting =
-            |seq| AppendOptions { expected: Some(Expected::Seq(seq)), ..AppendOptions::default() };
+        let expecting = |seq| AppendOptions { expected: Some(Expected::Seq(seq)), ..AppendOptions::default() };
         memory.append_all(&scope, thread, vec![Draft::user("one")], &expecting(0)).await.unwrap();
         let late = memory.append_all(&scope, thread, vec![Draft::user("late")], &expecting(0)).await;
         assert_eq!(late.unwrap_err().conflict(), Some(&Conflict::Seq { expected: 0, actual: 1 }));

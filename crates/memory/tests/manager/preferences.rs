@@ -41,7 +41,6 @@ async fn what_is_no_preference_is_refused() {
     .await;
 }
 
-
 #[tokio::test(start_paused = true)]
 async fn changes_at_the_same_time_all_count() {
     everywhere(async |world: World| {

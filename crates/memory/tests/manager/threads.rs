@@ -70,7 +70,9 @@ async fn nobody_sees_what_belongs_to_another() {
         assert!(memory.newest(&ben(), thread, 10).await.unwrap_err().is_not_found());
         assert!(memory.append(&ben(), thread, Draft::user("intruder")).await.unwrap_err().is_not_found());
         assert!(memory.subscribe(&ben(), thread, Default::default()).await.is_err());
-        assert!(memory.list_threads(&ben(), &ThreadQuery::new(ThreadOrder::Recent, 10)).await.unwrap().threads.is_empty());
+        assert!(
+            memory.list_threads(&ben(), &ThreadQuery::new(ThreadOrder::Recent, 10)).await.unwrap().threads.is_empty()
+        );
     })
     .await;
 }

@@ -114,7 +114,9 @@ pub(super) async fn an_expiry_can_be_moved(stage: &Stage<'_>) {
     assert!(!conversation.is_there(at(20)).await);
     conversation.commit(&Batch { patch: expires(None), ..batch("never") }, at(19)).await;
     assert_eq!(conversation.texts(at(1_000_000)).await, ["walrus"]);
-    conversation.commit(&Batch { patch: expires(Some(at(5))), ..batch("past") }, at(20)).await;
+    // A repetition of what ended the thread finds no thread to look its record up in.
+    let ended = conversation.try_commit(&Batch { patch: expires(Some(at(5))), ..batch("past") }, at(20)).await;
+    assert!(ended.is_ok() || stage.is_weak() && matches!(ended, Err(StoreError::NotFound(Kind::Thread))), "{ended:?}");
     assert!(!conversation.is_there(at(20)).await);
 }
 

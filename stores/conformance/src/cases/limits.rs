@@ -173,7 +173,8 @@ pub(super) async fn commits_have_limits(stage: &Stage<'_>) {
 pub(super) async fn threads_and_documents_have_limits(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let client = &subject.client;
-    let opens: [(usize, fn(OpenThread, usize) -> OpenThread); 3] = [
+    type WithSize = fn(OpenThread, usize) -> OpenThread;
+    let opens: [(usize, WithSize); 3] = [
         (limits::TITLE_BYTES, |open, bytes| OpenThread { title: Some(long(bytes)), ..open }),
         (limits::MAP_BYTES, |open, bytes| OpenThread { metadata: map_of(bytes), ..open }),
         (limits::MAP_BYTES, |open, bytes| OpenThread { state: map_of(bytes), ..open }),

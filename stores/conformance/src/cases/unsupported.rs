@@ -29,7 +29,7 @@ pub(super) async fn named_collections_are_kept_or_unsupported(stage: &Stage<'_>)
     let collection = Collection::Named("statutes".to_owned());
     let text = "a walrus".to_owned();
     let entry = IndexEntry { id: "1".to_owned(), text, fields: Map::new(), embedding: None };
-    let upserted = subject.client.upsert(&ana(), &collection, &[entry.clone()]).await;
+    let upserted = subject.client.upsert(&ana(), &collection, std::slice::from_ref(&entry)).await;
     let query = SearchQuery { collection, ..query_for("walrus") };
     let searched = subject.client.search(&ana(), &query, at(2)).await;
     if stage.abilities().named_collections {

@@ -2,7 +2,7 @@ use futures::StreamExt;
 use threadkeep_core::{Bound, Content, Message, MessageName, MessageQuery, OrderBy, Role, Source, Timestamp};
 use threadkeep_memory::{AppendOptions, Draft};
 
-use super::world::{World, ana, everywhere};
+use super::world::{World, ana, everywhere, over_the_reference};
 
 async fn filled(world: &World, count: usize) -> threadkeep_core::ThreadId {
     let thread = world.thread().await;
@@ -119,7 +119,8 @@ async fn messages_are_found_by_any_of_their_names() {
 #[tokio::test(start_paused = true)]
 async fn a_broken_row_is_told_beside_the_others() {
     use threadkeep_core::{DumpEntry, OnCorrupt, Scope, TenantId};
-    everywhere(async |world: World| {
+    // SQLite refuses to restore what does not decode, so only the reference can be given a broken row.
+    over_the_reference(async |world: World| {
         let source = World::plain();
         let thread = filled(&source, 3).await;
         let tenant = TenantId::new("acme").unwrap();

@@ -165,6 +165,17 @@ async fn a_deletion_whose_reply_was_lost_is_a_deletion() {
     assert!(world.memory.find_thread(&ana(), thread).await.unwrap().is_none());
 }
 
+#[tokio::test(start_paused = true)]
+async fn an_opening_whose_reply_was_lost_made_the_thread() {
+    let (probe, world) = Probe::world();
+    probe.will_end([Fate::LostReply]);
+    assert!(world.memory.open(&ana()).await.unwrap().created);
+    probe.will_end([Fate::LostReply]);
+    assert!(world.memory.open_by_key(&ana(), "C1").await.unwrap().created);
+    probe.will_end([Fate::LostReply]);
+    assert!(!world.memory.open_by_key(&ana(), "C1").await.unwrap().created);
+}
+
 // S0.35, S4.37
 #[tokio::test(start_paused = true)]
 async fn another_process_on_the_same_store_goes_on_where_the_first_stood() {

@@ -20,7 +20,7 @@ pub(crate) struct World {
     /// The store below, without its weaknesses.
     pub(crate) backend: Backend,
     /// Where a store on disk has its file.
-    folder: Option<Arc<TempDir>>,
+    _folder: Option<Arc<TempDir>>,
 }
 
 impl World {
@@ -38,13 +38,13 @@ impl World {
         let folder = tempfile::tempdir().unwrap();
         let options = SqliteOptions { durability: Durability::Process, background: false, ..SqliteOptions::default() };
         let backend = SqliteStore::open(folder.path().join("conversations.db"), options).unwrap().backend();
-        Self { folder: Some(Arc::new(folder)), ..Self::over(backend.clone(), backend) }
+        Self { _folder: Some(Arc::new(folder)), ..Self::over(backend.clone(), backend) }
     }
 
     /// A manager over `seen`, which stands over `backend`.
     pub(crate) fn over(backend: Backend, seen: Backend) -> Self {
         let clock = Arc::new(FakeClock::default());
-        Self { memory: Memory::with_clock(seen, clock.clone()), clock, backend, folder: None }
+        Self { memory: Memory::with_clock(seen, clock.clone()), clock, backend, _folder: None }
     }
 
     pub(crate) fn with_options(self, options: MemoryOptions) -> Self {

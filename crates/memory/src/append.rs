@@ -201,11 +201,9 @@ impl Memory {
         outcome: CommitOutcome,
         may_be_ours: bool,
     ) -> Result<Appended> {
-        let names: Vec<_> =
-            (outcome.first_seq..outcome.first_seq + outcome.count).map(MessageName::Seq).collect();
+        let names: Vec<_> = (outcome.first_seq..outcome.first_seq + outcome.count).map(MessageName::Seq).collect();
         let found = self.find_messages(scope, thread, &names).await?;
-        let messages: Vec<_> =
-            found.into_iter().map(|message| Placed { seq: message.seq, id: message.id }).collect();
+        let messages: Vec<_> = found.into_iter().map(|message| Placed { seq: message.seq, id: message.id }).collect();
         let ours = placed_in_order(outcome, batch);
         if may_be_ours && ours.messages == messages {
             return Ok(ours);

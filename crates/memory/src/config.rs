@@ -1,9 +1,7 @@
 //! What an application sets for one thread.
 
 use serde::{Deserialize, Serialize};
-use threadkeep_core::{
-    DocumentName, DocumentOwner, Expected, JsonText, Map, Namespace, PutDocument, Scope, ThreadId,
-};
+use threadkeep_core::{DocumentName, DocumentOwner, Expected, JsonText, Map, Namespace, PutDocument, Scope, ThreadId};
 
 use crate::retry::repeat_simply;
 use crate::{Memory, MemoryError, Result, Retention};
@@ -99,7 +97,10 @@ mod tests {
         let cases = [
             (ThreadConfig { history_limit: Some(0), ..ThreadConfig::default() }, "invalid history_limit"),
             (ThreadConfig { model: Some(String::new()), ..ThreadConfig::default() }, "invalid model"),
-            (ThreadConfig { enabled_tools: Some(vec![String::new()]), ..ThreadConfig::default() }, "invalid enabled_tools"),
+            (
+                ThreadConfig { enabled_tools: Some(vec![String::new()]), ..ThreadConfig::default() },
+                "invalid enabled_tools",
+            ),
             (
                 ThreadConfig {
                     retention: Some(Retention { max_messages: Some(0), ttl_minutes: None }),

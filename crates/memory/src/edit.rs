@@ -83,7 +83,8 @@ impl Memory {
         batch: &mut Batch,
     ) -> Result<()> {
         let found = self.get_thread(scope, thread).await?;
-        let was_made = found.title.is_some() && edited.iter().any(|message| title_from(&message.content) == found.title);
+        let was_made =
+            found.title.is_some() && edited.iter().any(|message| title_from(&message.content) == found.title);
         let holds = batch.expected.is_none_or(|expected| expected.check(found.positions).is_ok());
         // Where the caller's own expectation fails the store has to say so.
         if !was_made || !holds {

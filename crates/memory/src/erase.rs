@@ -161,4 +161,3 @@ impl Memory {
         Err(MemoryError::Contended { what: "the thread", attempts: ATTEMPTS })
     }
 }
-

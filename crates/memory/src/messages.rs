@@ -42,12 +42,7 @@ impl Memory {
     ///
     /// # Errors
     /// `NotFound` for an unknown thread, `LimitExceeded` for more than [`limits::PAGE`] names.
-    pub async fn find_messages(
-        &self,
-        scope: &Scope,
-        thread: ThreadId,
-        names: &[MessageName],
-    ) -> Result<Vec<Message>> {
+    pub async fn find_messages(&self, scope: &Scope, thread: ThreadId, names: &[MessageName]) -> Result<Vec<Message>> {
         limits::check_bytes("message names", names.len(), limits::PAGE)?;
         if names.is_empty() {
             return Ok(Vec::new());
@@ -67,7 +62,13 @@ impl Memory {
     }
 
     /// Reads the page of a thread that follows a position, broken messages told beside the others.
-    pub(crate) async fn page_after(&self, scope: &Scope, thread: ThreadId, seq: u64, limit: usize) -> Result<Following> {
+    pub(crate) async fn page_after(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        seq: u64,
+        limit: usize,
+    ) -> Result<Following> {
         let query = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::following(seq, limit) };
         let page = self.messages_as_stored(scope, thread, &query).await?;
         let read = page.messages.last().map(|message| message.seq);

@@ -127,12 +127,7 @@ impl Memory {
     }
 }
 
-fn preference_write(
-    scope: &Scope,
-    key: &str,
-    expected: Option<u64>,
-    value: Option<JsonText>,
-) -> Result<DocumentWrite> {
+fn preference_write(scope: &Scope, key: &str, expected: Option<u64>, value: Option<JsonText>) -> Result<DocumentWrite> {
     let (owner, namespace, key) = (owner(scope)?, namespace(), key.to_owned());
     Ok(DocumentWrite { owner, namespace, key, expected, value, expires_at: None })
 }

@@ -32,7 +32,8 @@ impl TermCounts {
     /// Counts a query's terms (each once) in a text.
     #[must_use]
     pub fn of(text: &str, query: &[String]) -> Self {
-        let places: HashMap<&str, usize> = query.iter().enumerate().map(|(place, term)| (term.as_str(), place)).collect();
+        let places: HashMap<&str, usize> =
+            query.iter().enumerate().map(|(place, term)| (term.as_str(), place)).collect();
         let mut counts = vec![0; query.len()];
         let mut length = 0;
         for term in text::terms(text) {

@@ -86,7 +86,7 @@ pub enum ThreadEvent {
     /// A message says something else.
     Replaced {
         /// As it stands by now.
-        message: Message,
+        message: Box<Message>,
     },
     /// A message is gone.
     Erased {

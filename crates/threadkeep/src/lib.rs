@@ -29,10 +29,11 @@ mod open;
 pub use open::{OpenError, open, open_backend};
 pub use threadkeep_core as core;
 pub use threadkeep_core::{
-    Backend, Bound, Clock, Conflict, Content, Document, DocumentName, DocumentOwner, Expected, ImageReference, JsonText,
-    Map, Message, MessageId, MessageName, MessagePage, MessageQuery, Namespace, OnCorrupt, OpenThread, Opened, OrderBy,
-    Owner, Part, Positions, Role, Scope, Source, StoreError, Take, TenantId, Thread, ThreadId, ThreadKey, ThreadOrder,
-    ThreadPage, ThreadPatch, ThreadQuery, Timestamp, ToolCall, ToolResult, Usage, UserCursor, UserId, Value, exchange,
+    Backend, Bound, Clock, Conflict, Content, Document, DocumentName, DocumentOwner, Expected, ImageReference,
+    JsonText, Map, Message, MessageId, MessageName, MessagePage, MessageQuery, Namespace, OnCorrupt, OpenThread,
+    Opened, OrderBy, Owner, Part, Positions, Role, Scope, Source, StoreError, Take, TenantId, Thread, ThreadId,
+    ThreadKey, ThreadOrder, ThreadPage, ThreadPatch, ThreadQuery, Timestamp, ToolCall, ToolResult, Usage, UserCursor,
+    UserId, Value, exchange,
 };
 pub use threadkeep_memory as memory;
 pub use threadkeep_memory::{

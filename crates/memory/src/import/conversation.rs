@@ -83,7 +83,8 @@ impl Conversation {
     }
 
     /// Writes what is held, and gives the conversation back empty.
-    pub(super) async fn write(mut self, memory: &Memory, scope: &Scope) -> Result<Self> {
+    pub(super) async fn write(mut self, memory: Memory, scope: Scope) -> Result<Self> {
+        let (memory, scope) = (&memory, &scope);
         if let State::Unopened = self.state {
             self.state = self.open(memory, scope).await?;
         }
@@ -113,7 +114,8 @@ impl Conversation {
         };
         match memory.open_thread(scope, open).await {
             Ok(opened) => {
-                let count = if opened.created { &mut self.report.threads_created } else { &mut self.report.threads_found };
+                let count =
+                    if opened.created { &mut self.report.threads_created } else { &mut self.report.threads_found };
                 *count += 1;
                 let thread = opened.thread;
                 Ok(State::Open(Open {

@@ -24,12 +24,7 @@ impl Memory {
     ///
     /// # Errors
     /// `NotFound` for an unknown thread, `LimitExceeded` for too long a history.
-    pub async fn subscribe(
-        &self,
-        scope: &Scope,
-        thread: ThreadId,
-        options: SubscribeOptions,
-    ) -> Result<ThreadUpdates> {
+    pub async fn subscribe(&self, scope: &Scope, thread: ThreadId, options: SubscribeOptions) -> Result<ThreadUpdates> {
         // Listening comes first: what happens while the thread is looked at has its hint waiting.
         let waker = Waker::listen(self, scope, Some(thread)).await;
         let mut ready = VecDeque::new();
@@ -153,7 +148,7 @@ impl Log {
             }
             Effect::Replaced { id, .. } => {
                 let message = messages.by_id.get(&id).filter(|message| self.wants(message))?;
-                Some(ThreadEvent::Replaced { message: message.clone() })
+                Some(ThreadEvent::Replaced { message: Box::new(message.clone()) })
             }
             Effect::Erased { seq, id } => Some(ThreadEvent::Erased { seq, id }),
             Effect::Trimmed { first_seq } => Some(ThreadEvent::Trimmed { first_seq }),

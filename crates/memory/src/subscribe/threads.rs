@@ -30,8 +30,7 @@ impl Memory {
             Some(cursor) => cursor,
             None => self.present_cursor(scope).await?,
         };
-        let subscription =
-            Subscription { memory: self.clone(), scope: scope.clone(), waker, cursor, has_ended: false };
+        let subscription = Subscription { memory: self.clone(), scope: scope.clone(), waker, cursor, has_ended: false };
         let updates = futures::stream::unfold(subscription, |mut subscription| async move {
             subscription.next().await.map(|update| (update, subscription))
         });

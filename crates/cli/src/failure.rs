@@ -85,15 +85,21 @@ pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
     ExitCode::from(verdict.code)
 }
 
-/// The whole chain of causes in one line. A transparent error and the one below it are told once.
+/// The whole chain of causes in one line, as [`join`].
 pub(crate) fn sentence(error: &anyhow::Error) -> String {
-    let mut text = String::new();
-    for cause in error.chain().map(ToString::to_string) {
+    join(error.chain())
+}
+
+/// Causes in one line. One that only says again what the one above it says is left out.
+pub(crate) fn join<'a>(causes: impl Iterator<Item = &'a (dyn std::error::Error + 'static)>) -> String {
+    let (mut text, mut above) = (String::new(), String::new());
+    for cause in causes.map(ToString::to_string) {
         if text.is_empty() {
-            text = cause;
-        } else if !text.ends_with(&cause) {
+            text.clone_from(&cause);
+        } else if !text.ends_with(&cause) && !cause.ends_with(&above) {
             text = format!("{text}: {cause}");
         }
+        above = cause;
     }
     text
 }
@@ -164,7 +170,9 @@ fn of_reason(reason: Reason) -> Verdict {
     let hint = match reason {
         Reason::Busy => "another program holds the store: wait until it is done, and run the same command again",
         Reason::Full => "free some space on the disk, and run the same command again",
-        Reason::ReadOnly => "the file or its folder may not be written: change its rights, or name another with --store",
+        Reason::ReadOnly => {
+            "the file or its folder may not be written: change its rights, or name another with --store"
+        }
         Reason::Io => "check that the folder exists, that you may write to it, and that the disk is well",
         _ => "check that the store can be reached, and run the same command again",
     };
@@ -176,7 +184,9 @@ fn of_format(error: &FormatError) -> Verdict {
         FormatError::Open { .. } => Verdict::new(YOURS, "check the name and whether you may read it"),
         FormatError::Read(_) => Verdict::new(OTHER_SIDE, "copy the file to another disk and try that copy"),
         FormatError::Empty => Verdict::new(YOURS, "name a file that holds conversations"),
-        FormatError::LaterVersion { .. } => Verdict::new(YOURS, "import it with the version of threadkeep that wrote it"),
+        FormatError::LaterVersion { .. } => {
+            Verdict::new(YOURS, "import it with the version of threadkeep that wrote it")
+        }
         _ => Verdict::new(YOURS, "name the format with --format, or convert the file to one of these"),
     }
 }

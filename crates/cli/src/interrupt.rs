@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use crate::failure::INTERRUPTED;
+use crate::output::Output;
 
 /// Hears of Ctrl-C. Cheap to clone.
 #[derive(Clone, Debug, Default)]
@@ -21,8 +22,8 @@ struct State {
 
 impl Interrupt {
     /// Begins to listen.
-    pub(crate) fn listen() -> Self {
-        let this = Self::default();
+    pub(crate) fn listen(output: &Output) -> Self {
+        let (this, output) = (Self::default(), output.clone());
         let state = Arc::clone(&this.state);
         tokio::spawn(async move {
             while tokio::signal::ctrl_c().await.is_ok() {
@@ -30,6 +31,7 @@ impl Interrupt {
                 if is_second || !state.stops_by_itself.load(Ordering::SeqCst) {
                     state.end();
                 }
+                output.note("stopping after the next batch; Ctrl-C again ends at once");
             }
         });
         this

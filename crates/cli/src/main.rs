@@ -31,7 +31,7 @@ fn main() -> ExitCode {
     let result = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => {
             let result = runtime.block_on(async {
-                let interrupt = Interrupt::listen();
+                let interrupt = Interrupt::listen(&output);
                 let app = App { global: arguments.global, output: output.clone(), interrupt };
                 Box::pin(app.run(arguments.command)).await
             });

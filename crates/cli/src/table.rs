@@ -37,7 +37,7 @@ pub(crate) fn pairs<'a>(rows: impl IntoIterator<Item = (&'a str, String)>) -> Ta
         column.set_padding((0, 1));
     }
     if let Some(names) = table.column_mut(0) {
-        names.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(12)));
+        names.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(13)));
     }
     table
 }
@@ -92,10 +92,9 @@ mod tests {
 
     #[test]
     fn numbers_are_read_easily() {
-        assert_eq!((number(1_234_567), counted(1, "thread"), counted(0, "thread")), (
-            "1,234,567".to_owned(),
-            "1 thread".to_owned(),
-            "0 threads".to_owned()
-        ));
+        assert_eq!(
+            (number(1_234_567), counted(1, "thread"), counted(0, "thread")),
+            ("1,234,567".to_owned(), "1 thread".to_owned(), "0 threads".to_owned())
+        );
     }
 }

@@ -31,7 +31,8 @@ impl<'a> Transcript<'a> {
         let role = message.content.role;
         let name = message.content.author.as_deref().map_or_else(|| role.to_string(), printable_line);
         let beside = message.content.author.as_ref().map_or_else(String::new, |_| format!(" ({role})"));
-        let agent = message.content.agent.as_deref().map_or_else(String::new, |agent| format!(" · {}", printable_line(agent)));
+        let agent =
+            message.content.agent.as_deref().map_or_else(String::new, |agent| format!(" · {}", printable_line(agent)));
         let edited = if message.revision > 0 { " · edited" } else { "" };
         let rest = format!("{beside} · {} · #{}{agent}{edited}", instants::time(message.created_at), message.seq);
         lines.line(format_args!("{}{}", output.paint(output::speaker(role), name), output.paint(DIM, rest)))?;

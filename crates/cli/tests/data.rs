@@ -65,7 +65,10 @@ fn locomo() -> Conversations {
         let sessions = (1..100).filter_map(|number| source["conversation"][format!("session_{number}")].as_array());
         sessions.flatten().map(|turn| (text(&turn["speaker"]), text(&turn["text"]))).collect()
     };
-    source.iter().map(|source| (format!("import:locomo:{}", text(&source["sample_id"])), conversation(source))).collect()
+    source
+        .iter()
+        .map(|source| (format!("import:locomo:{}", text(&source["sample_id"])), conversation(source)))
+        .collect()
 }
 
 fn sgd() -> Conversations {
@@ -85,7 +88,10 @@ fn the_data_sets_come_in_once_and_read_back_equal() {
     let store = folder.path().join("both.db");
 
     let report = import(&store, "locomo/locomo-dev.json");
-    assert_eq!((&report["threads"], &report["messages"]), (&json!({"new": 5, "known": 0}), &json!({"new": 2760, "known": 0})));
+    assert_eq!(
+        (&report["threads"], &report["messages"]),
+        (&json!({"new": 5, "known": 0}), &json!({"new": 2760, "known": 0}))
+    );
     assert_eq!(counts(&store), (5, 2_760));
     assert_eq!(stored(&store), locomo());
 

@@ -4,7 +4,7 @@ use threadkeep::{Memory, MessageQuery, Scope, SearchOptions, Thread, ThreadOrder
 
 use super::import::{self, Import};
 use super::{App, Status, search};
-use crate::arguments::program;
+use crate::arguments::{called, quoted};
 use crate::output::{BOLD, DIM};
 use crate::store::{Location, Purpose};
 use crate::table::counted;
@@ -46,6 +46,7 @@ pub(crate) async fn run(app: &App, _: Arguments) -> Result<Status> {
     }
     heading(app, &format!("A conversation is imported into {name}"))?;
     report.print(&app.output)?;
+    app.output.line("")?;
     heading(app, &format!("Its newest {SHOWN} messages"))?;
     show(app, &memory, &scope, &thread).await?;
     heading(app, &format!("A search for: {QUESTION}"))?;
@@ -60,7 +61,7 @@ pub(crate) async fn run(app: &App, _: Arguments) -> Result<Status> {
 /// The store that was typed, else a new one in the folder for temporary files. One from the environment is somebody's
 /// real one.
 fn place(app: &App) -> Result<(String, Location)> {
-    if app.global.is_store_typed {
+    if app.global.is_store_typed() {
         return Ok((app.global.store.clone().unwrap_or_default(), app.location()?));
     }
     let folder = tempfile::Builder::new().prefix("threadkeep-demo-").tempdir();
@@ -69,7 +70,7 @@ fn place(app: &App) -> Result<(String, Location)> {
 }
 
 fn heading(app: &App, text: &str) -> Result<()> {
-    app.output.line(format_args!("\n{}\n", app.output.paint(BOLD, format_args!("▸ {text}"))))
+    app.output.line(format_args!("{}\n", app.output.paint(BOLD, format_args!("▸ {text}"))))
 }
 
 async fn show(app: &App, memory: &Memory, scope: &Scope, thread: &Thread) -> Result<()> {
@@ -86,14 +87,16 @@ async fn show(app: &App, memory: &Memory, scope: &Scope, thread: &Thread) -> Res
 }
 
 fn next_steps(app: &App, store: &str, thread: &Thread) -> Result<()> {
-    let program = program();
+    let (called, program) = (called(), app.global.program());
+    let there =
+        if app.global.is_store_typed() { program.clone() } else { format!("{program} --store {}", quoted(store)) };
     let key = thread.key.as_ref().map_or_else(|| thread.id.to_string(), ToString::to_string);
     let mut lines = app.output.lines();
     for (command, what) in [
-        (format!("{program} --store {store} show {key}"), "the whole conversation"),
-        (format!("{program} --store {store} append {key} 'I have the keys.'"), "say something"),
-        (format!("{program} import conversations.json"), "your own, from ChatGPT or Claude"),
-        (format!("{program} --help"), "everything else"),
+        (format!("{there} show {key}"), "the whole conversation"),
+        (format!("{there} append {key} 'I have the keys.'"), "say something"),
+        (format!("{called} import conversations.json"), "your own, from ChatGPT or Claude"),
+        (format!("{called} --help"), "everything else"),
     ] {
         lines.line(format_args!("  {command}\n      {}", app.output.paint(DIM, what)))?;
     }

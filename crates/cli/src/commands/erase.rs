@@ -1,4 +1,5 @@
 use anyhow::{Context, Result};
+use clap::ArgGroup;
 use serde::Serialize;
 use threadkeep::memory::EraseReport;
 use threadkeep::{EraseOptions, Memory, Message, Scope, SharedMessages, Thread};
@@ -20,7 +21,7 @@ use crate::thread_name;
   threadkeep erase 0193a5b2                  a thread with all its messages
   threadkeep erase --message 0193a5b2 17     one message; its position stays empty
   threadkeep erase --everything --user ana   all threads and documents of a user")]
-#[group(id = "what", required = true, multiple = false, args = ["thread", "message", "everything"])]
+#[command(group = ArgGroup::new("what").required(true).args(["thread", "message", "everything"]))]
 pub(crate) struct Arguments {
     /// The thread: its id, the beginning of it, or its key
     thread: Option<String>,
@@ -115,12 +116,13 @@ async fn sweep(memory: &Memory) -> Result<()> {
 }
 
 fn told(report: &EraseReport) -> String {
-    let mut parts = vec![counted(report.threads, "thread"), counted(report.messages, "message")];
-    if report.documents > 0 {
-        parts.push(counted(report.documents, "document"));
-    }
-    if report.shared_messages > 0 {
-        parts.push(format!("{} in shared threads", counted(report.shared_messages, "message")));
-    }
-    format!("erased {}", parts.join(", "))
+    let parts = [
+        (report.threads, "thread", ""),
+        (report.messages, "message", ""),
+        (report.documents, "document", ""),
+        (report.shared_messages, "message", " in shared threads"),
+    ];
+    let parts = parts.into_iter().filter(|(count, _, _)| *count > 0);
+    let parts: Vec<_> = parts.map(|(count, what, place)| format!("{}{place}", counted(count, what))).collect();
+    if parts.is_empty() { "there was nothing to erase".to_owned() } else { format!("erased {}", parts.join(", ")) }
 }

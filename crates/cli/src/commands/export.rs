@@ -89,11 +89,7 @@ async fn to_file(app: &App, parts: Vec<ExportLines>, path: &Path) -> Result<Stat
 }
 
 /// Writes all parts as one export: only the first header is kept.
-async fn write_all(
-    app: &App,
-    parts: Vec<ExportLines>,
-    mut write: impl FnMut(&str) -> Result<()>,
-) -> Result<Exported> {
+async fn write_all(app: &App, parts: Vec<ExportLines>, mut write: impl FnMut(&str) -> Result<()>) -> Result<Exported> {
     let mut exported = Exported::default();
     let mut has_header = false;
     for mut part in parts {

@@ -113,7 +113,7 @@ impl<'a> Import<'a> {
                 return Ok(());
             }
             Err(error) => {
-                intake.problem(None, &sentence(&error.into()));
+                intake.refuse(&sentence(&error.into()));
                 return Ok(());
             }
         };

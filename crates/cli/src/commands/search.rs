@@ -1,10 +1,12 @@
 use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
 use std::fmt::Write;
 
 use anyhow::Result;
 use serde::Serialize;
 use threadkeep::exchange::ExportedMessage;
 use threadkeep::{Hit, Memory, Role, Scope, SearchOptions, Snippet, ThreadId};
+use unicode_width::UnicodeWidthStr;
 
 use super::{App, Status};
 use crate::failure::Failure;
@@ -13,6 +15,9 @@ use crate::output::{self, DIM, MATCH, Output, printable_line};
 use crate::store::Purpose;
 use crate::table::cut;
 use crate::thread_name;
+
+/// Columns below which a title is left out.
+const SHORTEST_TITLE: usize = 12;
 
 /// Find what was said
 ///
@@ -101,7 +106,12 @@ pub(super) async fn print(app: &App, memory: &Memory, scope: &Scope, hits: &[Hit
         let at = instants::minute(message.created_at);
         let title = titles.get(&hit.thread).map_or("", String::as_str);
         let short: String = hit.thread.to_string().chars().take(18).collect();
-        let place = format!(" · {at} · #{} of {short} · {}", message.seq, cut(title, 40));
+        let mut place = format!(" · {at} · #{} of {short}", message.seq);
+        let room =
+            output.columns().map_or(usize::MAX, |columns| columns.saturating_sub(name.width() + place.width() + 3));
+        if room >= SHORTEST_TITLE {
+            place = format!("{place} · {}", cut(title, room.min(60)));
+        }
         lines.line(format_args!("{}{}", output.paint(output::speaker(role), name), output.paint(DIM, place)))?;
         for line in wrapped(output, &highlighted(output, &hit.snippet)) {
             lines.line(line)?;
@@ -114,9 +124,9 @@ pub(super) async fn print(app: &App, memory: &Memory, scope: &Scope, hits: &[Hit
 async fn titles(memory: &Memory, scope: &Scope, hits: &[Hit]) -> Result<BTreeMap<ThreadId, String>> {
     let mut titles = BTreeMap::new();
     for hit in hits {
-        if !titles.contains_key(&hit.thread) {
+        if let Entry::Vacant(place) = titles.entry(hit.thread) {
             let thread = memory.find_thread(scope, hit.thread).await?;
-            titles.insert(hit.thread, thread.as_ref().map(thread_name::title).unwrap_or_default());
+            place.insert(thread.as_ref().map(thread_name::title).unwrap_or_default());
         }
     }
     Ok(titles)

@@ -4,7 +4,7 @@ use threadkeep::exchange::ExportedMessage;
 use threadkeep::{Bound, Memory, MessagePage, MessageQuery, OnCorrupt, Role, Scope, Take, Thread, ThreadKey};
 
 use super::{App, Status};
-use crate::arguments::program;
+use crate::arguments::quoted;
 use crate::instants;
 use crate::json::ThreadJson;
 use crate::output::{BOLD, DIM, printable_line};
@@ -140,7 +140,7 @@ async fn show_text(
         next = if arguments.all { following(&query, &page) } else { None };
         if page.more && !arguments.all {
             lines.finish()?;
-            output.note(more(&query, &page, arguments));
+            output.note(format_args!("{} {}", more(&query, &page), again(app, &query, &page, arguments)));
             return Ok(status(broken));
         }
     }
@@ -162,15 +162,23 @@ fn description(thread: &Thread) -> String {
     format!("{}{key} · {messages} · updated {} UTC", thread.id, instants::minute(thread.updated_at))
 }
 
-/// How to see what is left.
-fn more(query: &MessageQuery, page: &MessagePage, arguments: &Arguments) -> String {
+/// What is left.
+fn more(query: &MessageQuery, page: &MessagePage) -> String {
+    let which = match query.take {
+        Take::Newest => "earlier",
+        Take::Oldest => "later",
+    };
+    format!("{} shown; for {which} ones:", number(page.messages.len() as u64))
+}
+
+/// The command that shows it.
+fn again(app: &App, query: &MessageQuery, page: &MessagePage, arguments: &Arguments) -> String {
     let seqs = page.messages.iter().map(|message| message.seq).chain(page.corrupt.iter().map(|row| row.seq));
-    let (which, bound) = match query.take {
-        Take::Newest => ("earlier", format!("--before {}", seqs.min().unwrap_or(0))),
-        Take::Oldest => ("later", format!("--after {}", seqs.max().unwrap_or(0))),
+    let bound = match query.take {
+        Take::Newest => format!("--before {}", seqs.min().unwrap_or(0)),
+        Take::Oldest => format!("--after {}", seqs.max().unwrap_or(0)),
     };
     let roles: Vec<_> = arguments.role.iter().map(|role| role.as_str()).collect();
     let role = if roles.is_empty() { String::new() } else { format!(" --role {}", roles.join(",")) };
-    let shown = number(page.messages.len() as u64);
-    format!("{shown} shown; for {which} ones: {} show {} {bound}{role}", program(), arguments.thread)
+    format!("{} show {} {bound}{role}", app.global.program(), quoted(&arguments.thread))
 }

@@ -80,7 +80,10 @@ fn table(stats: &Stats) -> String {
     }
     if figures.sources.citations > 0 {
         let sources = &figures.sources;
-        rows.push(("sources", format!("{} cited, {} more than once", number(sources.distinct), number(sources.reused))));
+        rows.push((
+            "sources",
+            format!("{} cited, {} more than once", number(sources.distinct), number(sources.reused)),
+        ));
     }
     if figures.corrupt_messages > 0 {
         rows.push(("unreadable", number(figures.corrupt_messages)));

@@ -3,7 +3,7 @@ use serde::Serialize;
 use threadkeep::{Owner, Thread, ThreadOrder, ThreadQuery};
 
 use super::{App, Status};
-use crate::arguments::program;
+use crate::arguments::quoted;
 use crate::instants;
 use crate::json::ThreadJson;
 use crate::store::Purpose;
@@ -61,7 +61,11 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     if let Some(next) = page.next {
         let order = if arguments.created { " --created" } else { "" };
         let shown = counted(page.threads.len() as u64, "thread");
-        app.output.note(format_args!("\n{shown} shown; for more: {} threads{order} --after '{next}'", program()));
+        app.output.note(format_args!(
+            "\n{shown} shown; for more: {} threads{order} --after {}",
+            app.global.program(),
+            quoted(&next)
+        ));
     }
     Ok(Status::Done)
 }

@@ -10,7 +10,7 @@ use threadkeep_formats::{Format, Reader};
 use super::files::File;
 use super::report::{Counts, FileReport, ProblemJson, Report};
 use super::threads_and_messages;
-use crate::failure::sentence;
+use crate::failure::{join, sentence};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 
@@ -51,6 +51,12 @@ impl<'a> Intake<'a> {
         self.bar.suspend(|| self.output.note(format_args!("{}:{place} {reason}", self.name)));
     }
 
+    /// Tells of a file that cannot be read at all, and goes on with the next.
+    pub(super) fn refuse(&self, reason: &str) {
+        self.state.borrow_mut().report.add_problem(ProblemJson::of_file(&self.name, reason));
+        self.bar.suspend(|| self.output.note(format_args!("{}: {reason}", self.name)));
+    }
+
     /// Takes in what the import has done so far.
     pub(super) fn heard(&self, done: &ImportReport) {
         let mut state = self.state.borrow_mut();
@@ -76,7 +82,6 @@ impl<'a> Intake<'a> {
             self.bar.set_position(self.bytes_before + bytes_read);
         }
     }
-
 }
 
 impl Drop for Intake<'_> {
@@ -97,16 +102,8 @@ impl State<'_> {
 }
 
 fn reason(problem: &Problem) -> String {
-    // The error is borrowed from the report, so its causes are joined by hand.
-    let mut reason = problem.error.to_string();
-    let mut cause = std::error::Error::source(&problem.error);
-    while let Some(error) = cause {
-        let text = error.to_string();
-        if !reason.ends_with(&text) {
-            reason = format!("{reason}: {text}");
-        }
-        cause = error.source();
-    }
+    let first: &(dyn std::error::Error + 'static) = &problem.error;
+    let reason = join(std::iter::successors(Some(first), |error| error.source()));
     match &problem.name {
         Some(name) => format!("{}: {reason}", crate::output::printable_line(name)),
         None => reason,

@@ -19,6 +19,7 @@ pub(crate) struct Report {
     pub(super) files: Vec<FileReport>,
     pub(super) problems: Vec<ProblemJson>,
     problem_count: u64,
+    files_left_out: u64,
     pub(super) indexed: u64,
     pub(super) interrupted: bool,
 }
@@ -52,6 +53,8 @@ pub(super) struct ProblemJson {
     file: String,
     line: Option<u64>,
     reason: String,
+    #[serde(skip)]
+    is_whole_file: bool,
 }
 
 #[derive(Serialize)]
@@ -67,7 +70,12 @@ struct ReportJson<'a> {
 
 impl ProblemJson {
     pub(super) fn new(file: &str, line: Option<u64>, reason: &str) -> Self {
-        Self { file: file.to_owned(), line, reason: reason.to_owned() }
+        Self { file: file.to_owned(), line, reason: reason.to_owned(), is_whole_file: false }
+    }
+
+    /// A file of which nothing was read.
+    pub(super) fn of_file(file: &str, reason: &str) -> Self {
+        Self { is_whole_file: true, ..Self::new(file, None, reason) }
     }
 }
 
@@ -115,6 +123,7 @@ impl Counts {
 impl Report {
     pub(super) fn add_problem(&mut self, problem: ProblemJson) {
         self.problem_count += 1;
+        self.files_left_out += u64::from(problem.is_whole_file);
         if self.problems.len() < PROBLEMS_LISTED {
             self.problems.push(problem);
         }
@@ -149,7 +158,7 @@ impl Report {
     }
 
     pub(crate) fn print(&self, output: &Output) -> Result<()> {
-        let Self { files, problems, problem_count, indexed, interrupted } = self;
+        let Self { files, problems, problem_count, files_left_out, indexed, interrupted } = self;
         let (counts, problem_count, indexed, interrupted) = (self.counts(), *problem_count, *indexed, *interrupted);
         if output.is_json() {
             return output.json(&ReportJson { counts, files, problem_count, problems, indexed, interrupted });
@@ -157,8 +166,9 @@ impl Report {
         if !files.is_empty() {
             output.line(told(&counts))?;
         }
-        if problem_count > 0 {
-            output.note(format_args!("{} left out, named above", counted(problem_count, "record")));
+        let left_out = [(problem_count - files_left_out, "record"), (*files_left_out, "file")];
+        for (count, what) in left_out.into_iter().filter(|(count, _)| *count > 0) {
+            output.note(format_args!("{} left out, named above", counted(count, what)));
         }
         if interrupted {
             output.note("interrupted: what was imported is whole; the same import again takes in the rest");

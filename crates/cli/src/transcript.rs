@@ -1,12 +1,15 @@
 //! Messages as a person reads them.
 
 use anyhow::Result;
+use textwrap::{Options, WordSeparator};
 use threadkeep::{ImageReference, Message, Part, ToolResult};
 
 use crate::instants;
 use crate::output::{self, BOLD, DIM, Lines, Output, printable, printable_line};
 
 const INDENT: &str = "  ";
+/// Columns that a text gets at least, whatever the terminal says.
+const NARROWEST: usize = 20;
 
 /// Writes messages one after the other, with a line where a new day begins.
 #[derive(Debug)]
@@ -57,27 +60,30 @@ impl<'a> Transcript<'a> {
     }
 
     fn text(&self, lines: &mut Lines<'_>, text: &str) -> Result<()> {
-        for line in self.wrapped(text) {
+        for line in wrapped(self.output, text, INDENT, WordSeparator::new()) {
             lines.line(line)?;
         }
         Ok(())
     }
 
     fn aside(&self, lines: &mut Lines<'_>, text: &str) -> Result<()> {
-        for line in self.wrapped(text) {
+        // Addresses and arguments are only cut where there is a space.
+        for line in wrapped(self.output, text, INDENT, WordSeparator::AsciiSpace) {
             lines.line(self.output.paint(DIM, line))?;
         }
         Ok(())
     }
+}
 
-    fn wrapped(&self, text: &str) -> Vec<String> {
-        let text = printable(text);
-        let Some(columns) = self.output.text_columns() else {
-            return text.lines().map(|line| format!("{INDENT}{line}").trim_end().to_owned()).collect();
-        };
-        let options = textwrap::Options::new(columns.max(20)).initial_indent(INDENT).subsequent_indent(INDENT);
-        text.lines().flat_map(|line| textwrap::wrap(line, &options)).map(|line| line.trim_end().to_owned()).collect()
-    }
+/// The lines of a text, wrapped to the terminal where there is one.
+pub(crate) fn wrapped(output: &Output, text: &str, indent: &str, separator: WordSeparator) -> Vec<String> {
+    let text = printable(text);
+    let Some(columns) = output.text_columns() else {
+        return text.lines().map(|line| format!("{indent}{line}").trim_end().to_owned()).collect();
+    };
+    let options = Options::new(columns.max(NARROWEST)).initial_indent(indent).subsequent_indent(indent);
+    let options = options.word_separator(separator);
+    text.lines().flat_map(|line| textwrap::wrap(line, &options)).map(|line| line.trim_end().to_owned()).collect()
 }
 
 fn image_text(image: &ImageReference) -> String {

@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::fmt::Write;
@@ -113,7 +114,7 @@ pub(super) async fn print(app: &App, memory: &Memory, scope: &Scope, hits: &[Hit
             place = format!("{place} · {}", cut(title, room.min(60)));
         }
         lines.line(format_args!("{}{}", output.paint(output::speaker(role), name), output.paint(DIM, place)))?;
-        for line in wrapped(output, &highlighted(output, &hit.snippet)) {
+        for line in wrapped(output, &hit.snippet) {
             lines.line(line)?;
         }
         lines.line("")?;
@@ -130,6 +131,18 @@ async fn titles(memory: &Memory, scope: &Scope, hits: &[Hit]) -> Result<BTreeMap
         }
     }
     Ok(titles)
+}
+
+/// A snippet with its matches marked. It is wrapped here, as marks are neither printable nor as wide as they are long.
+fn wrapped(output: &Output, snippet: &Snippet) -> Vec<String> {
+    let text = highlighted(output, snippet);
+    match output.text_columns() {
+        Some(columns) => {
+            let options = textwrap::Options::new(columns.max(20)).initial_indent("  ").subsequent_indent("  ");
+            textwrap::wrap(text.trim(), options).into_iter().map(Cow::into_owned).collect()
+        }
+        None => vec![format!("  {}", text.trim())],
+    }
 }
 
 fn highlighted(output: &Output, snippet: &Snippet) -> String {
@@ -149,14 +162,4 @@ fn highlighted(output: &Output, snippet: &Snippet) -> String {
 /// A piece of a line: white space stays where it joins the next piece.
 fn line_piece(text: &str) -> String {
     output::printable(text).chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).collect()
-}
-
-fn wrapped(output: &Output, text: &str) -> Vec<String> {
-    match output.text_columns() {
-        Some(columns) => {
-            let options = textwrap::Options::new(columns.max(20)).initial_indent("  ").subsequent_indent("  ");
-            textwrap::wrap(text.trim(), options).into_iter().map(|line| line.into_owned()).collect()
-        }
-        None => vec![format!("  {}", text.trim())],
-    }
 }

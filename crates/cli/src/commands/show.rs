@@ -1,5 +1,6 @@
 use anyhow::Result;
 use serde::Serialize;
+use textwrap::WordSeparator;
 use threadkeep::exchange::ExportedMessage;
 use threadkeep::{Bound, Memory, MessagePage, MessageQuery, OnCorrupt, Role, Scope, Take, Thread, ThreadKey};
 
@@ -12,7 +13,7 @@ use crate::place;
 use crate::store::Purpose;
 use crate::table::{counted, number};
 use crate::thread_name;
-use crate::transcript::Transcript;
+use crate::transcript::{Transcript, wrapped};
 
 /// Messages that are held at a time where a whole thread is shown.
 const PAGE: usize = 500;
@@ -123,7 +124,9 @@ async fn show_text(
     let output = &app.output;
     let mut lines = output.lines();
     lines.line(output.paint(BOLD, thread_name::title(thread)))?;
-    lines.line(output.paint(DIM, description(thread)))?;
+    for line in wrapped(output, &description(thread), "", WordSeparator::AsciiSpace) {
+        lines.line(output.paint(DIM, line))?;
+    }
     lines.line("")?;
     let mut transcript = Transcript::new(output);
     let (mut next, mut shown, mut broken) = (Some(query), 0, 0);

@@ -74,3 +74,30 @@ fn nothing_is_erased_without_a_yes() {
     assert_eq!(cli.run(&["erase", "--message", "web:garden", "first", "--yes"]).code, Some(1));
     assert_eq!(cli.message_count(), 9);
 }
+
+#[test]
+fn bytes_that_a_reader_holds_are_told_and_go_later() {
+    let cli = with_marker();
+    let reader = rusqlite::Connection::open(cli.store()).unwrap();
+    reader.execute_batch("BEGIN").unwrap();
+    let count: i64 = reader.query_row("SELECT count(*) FROM messages", [], |row| row.get(0)).unwrap();
+    assert_eq!(count, 12);
+    let ran = cli.run(&["erase", "secret", "--yes"]);
+    assert!(ran.code == Some(3) && ran.err.contains("erased, but not yet gone from the files"), "{ran}");
+    assert_eq!(cli.run(&["show", "secret"]).code, Some(1));
+    reader.execute_batch("ROLLBACK").unwrap();
+    cli.out(&["vacuum"]);
+    assert!(!cli.holds(MARKER.as_bytes()));
+}
+
+#[test]
+fn what_was_erased_does_not_come_back_with_its_file() {
+    let cli = Cli::with_garden();
+    cli.out(&["export", "-o", "all.jsonl"]);
+    cli.out(&["erase", "--message", "web:garden", "5", "--yes"]);
+    cli.out(&["erase", "019dd000-0000-7000-8000-000000000002", "--yes"]);
+    let again = cli.run(&["import", "all.jsonl"]);
+    assert_eq!((again.code, again.err.matches("erased within the last seven days").count()), (Some(1), 1), "{again}");
+    assert!(again.err.contains("all.jsonl:11: id 019dd000-0000-7000-8000-000000000002"), "{again}");
+    assert_eq!(cli.message_count(), 6);
+}

@@ -14,6 +14,9 @@ use crate::failure::{join, sentence};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 
+/// Why a thread cannot be opened under the id that it brings.
+const UNREACHABLE: &str = "a thread of this id was erased within the last seven days, or is somebody else's";
+
 /// What is known of the file that is being imported.
 pub(super) struct Intake<'a> {
     name: String,
@@ -103,7 +106,10 @@ impl State<'_> {
 
 fn reason(problem: &Problem) -> String {
     let first: &(dyn std::error::Error + 'static) = &problem.error;
-    let reason = join(std::iter::successors(Some(first), |error| error.source()));
+    let reason = match problem.error.is_not_found() {
+        true => UNREACHABLE.to_owned(),
+        false => join(std::iter::successors(Some(first), |error| error.source())),
+    };
     match &problem.name {
         Some(name) => format!("{}: {reason}", crate::output::printable_line(name)),
         None => reason,

@@ -35,6 +35,8 @@ pub const SOURCES: usize = 1_000;
 pub const JSON_DEPTH: usize = 64;
 /// Entries of one page of any list.
 pub const PAGE: usize = 1_000;
+/// Stored bytes after which a page of messages ends early, with more to follow.
+pub const PAGE_BYTES: usize = 16 * 1024 * 1024;
 /// Positions and versions stay below this, exact in a double.
 pub const POSITION: u64 = 1 << 53;
 

@@ -34,8 +34,8 @@ pub trait Store: Portable + std::fmt::Debug {
     ///
     /// Then appended messages get the positions `seq + 1 …` in order; `change` grows by one; the record (key,
     /// fingerprint, change, first_seq, count) and the change log's entry are written; wake-ups follow. Documents get the
-    /// new `change` as their version. `trim_below` at or under `first_seq` does nothing. An empty batch writes nothing,
-    /// makes no event and answers where the thread stands.
+    /// new `change` as their version. `trim_below` at or under `first_seq` does nothing. An empty batch writes nothing
+    /// and makes no event; its preconditions are held against the thread all the same, and it answers where that stands.
     ///
     /// Concurrent commits on one thread take effect one after the other. `Unavailable { maybe_applied: true }` says that
     /// the outcome is unknown: repeat with the same key. A repetition that comes when the thread is over (deleted, or
@@ -82,7 +82,8 @@ pub trait Store: Portable + std::fmt::Debug {
     /// Reads a page of a thread's messages, always in ascending order, with the thread's positions at that instant.
     ///
     /// The cost does not depend on the length of the thread, except that bounds by time and a filter by role read past
-    /// what they leave out, and that the order by time reads the whole thread.
+    /// what they leave out, and that the order by time reads the whole thread. A page ends early, with `more` set, once
+    /// it holds [`limits::PAGE_BYTES`].
     async fn list_messages(
         &self,
         scope: &Scope,

@@ -1,0 +1,140 @@
+use rusqlite::params;
+use threadkeep_core::{
+    Change, ChangePage, ChangedThread, ChangedThreads, Effect, IDEMPOTENCY_WINDOW_MS, JsonText, Positions, Scope,
+    StoreError, ThreadId, Timestamp, UserCursor,
+};
+
+use crate::connection::Shared;
+use crate::error::Result;
+use crate::{owners, row, threads};
+
+pub(crate) fn list(
+    shared: &Shared,
+    scope: &Scope,
+    thread: ThreadId,
+    after: u64,
+    limit: usize,
+    now: Timestamp,
+) -> Result<ChangePage> {
+    shared.read(|connection| {
+        let transaction = connection.unchecked_transaction()?;
+        let (thread, _) = threads::get_row(shared, connection, scope, thread, now)?;
+        let positions = thread.positions;
+        if after > positions.change || after < thread.log_from {
+            return Ok(ChangePage::Reset { positions });
+        }
+        let sql = "SELECT position, at, first_seq, count, effects FROM commits \
+                   WHERE position > ?1 AND position <= ?2 ORDER BY position LIMIT ?3";
+        let mut statement = connection.prepare_cached(sql)?;
+        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+        let mut rows = statement.query(params![row::key(thread.no, after), row::last_key(thread.no), limit])?;
+        let mut changes = Vec::new();
+        while let Some(row) = rows.next()? {
+            let effects: Option<String> = row.get(4)?;
+            changes.push(Change {
+                change: row::position(row.get(0)?),
+                at: row::timestamp(row.get(1)?)?,
+                effects: all_effects(row::unsigned(row, 2)?, row::unsigned(row, 3)?, effects)?,
+            });
+        }
+        drop(rows);
+        drop(statement);
+        transaction.commit()?;
+        Ok(ChangePage::Changes { changes, positions })
+    })
+}
+
+fn all_effects(first_seq: u64, count: u64, others: Option<String>) -> Result<Vec<Effect>> {
+    let mut effects = Vec::new();
+    if count > 0 {
+        effects.push(Effect::Appended { first_seq, count });
+    }
+    effects.extend(other_effects(others)?);
+    Ok(effects)
+}
+
+/// Reads the effects of a commit beside appending.
+pub(crate) fn other_effects(effects: Option<String>) -> Result<Vec<Effect>> {
+    let Some(effects) = effects else { return Ok(Vec::new()) };
+    let text = JsonText::new(effects).map_err(|_| StoreError::corrupt("change log", "not JSON"))?;
+    Ok(text.read()?)
+}
+
+/// The first stamp that a cursor may still speak of: deletions before it are forgotten.
+const FORGOTTEN: &str = "SELECT coalesce((SELECT value FROM marks WHERE name = 'forgotten_stamp'), 0)";
+
+pub(crate) fn list_threads(
+    shared: &Shared,
+    scope: &Scope,
+    after: Option<&UserCursor>,
+    limit: usize,
+    now: Timestamp,
+) -> Result<ChangedThreads> {
+    shared.read(|connection| {
+        let transaction = connection.unchecked_transaction()?;
+        let present = threads::next_stamp(connection)? - 1;
+        let forgotten: i64 = connection.prepare_cached(FORGOTTEN)?.query_row([], |row| row.get(0))?;
+        let start = after.map(|cursor| read_cursor(shared, cursor));
+        let start = match start {
+            Some(Some(stamp)) if (forgotten..=present).contains(&stamp) => stamp,
+            other => {
+                return Ok(ChangedThreads {
+                    threads: Vec::new(),
+                    cursor: cursor(shared, present),
+                    more: false,
+                    reset: other.is_some(),
+                });
+            }
+        };
+        let numbers = owners::of_scope(shared, connection, scope)?;
+        // A thread that has expired by now is told as deleted: it is as if it had never been.
+        let sql = "SELECT t.stamp, t.id, o.user, t.seq, t.change, t.first_seq, t.expires_at IS NOT NULL AND t.expires_at <= ?5 \
+                   FROM threads t JOIN owners o ON o.no = t.owner_no \
+                   WHERE t.stamp > ?1 AND t.tenant_no = ?2 AND (?3 IS NULL OR t.owner_no = ?3) AND t.restoring = 0 \
+                   UNION ALL \
+                   SELECT d.stamp, d.id, o.user, 0, 0, 0, 1 FROM deleted_threads d JOIN owners o ON o.no = d.owner_no \
+                   WHERE d.stamp > ?1 AND d.tenant_no = ?2 AND (?3 IS NULL OR d.owner_no = ?3) \
+                   ORDER BY 1 LIMIT ?4";
+        let mut statement = connection.prepare_cached(sql)?;
+        let bound = i64::try_from(limit + 1).unwrap_or(i64::MAX);
+        let arguments = params![start, numbers.tenant_no, numbers.user_no, bound, now.as_micros()];
+        let mut rows = statement.query(arguments)?;
+        let (mut changed, mut last, mut more) = (Vec::new(), present, false);
+        while let Some(row) = rows.next()? {
+            if changed.len() == limit {
+                more = true;
+                break;
+            }
+            last = row.get(0)?;
+            let positions =
+                Positions { seq: row::unsigned(row, 3)?, change: row::unsigned(row, 4)?, first_seq: row::unsigned(row, 5)? };
+            let is_gone: bool = row.get(6)?;
+            changed.push(ChangedThread {
+                id: ThreadId(row::uuid(row, 1)?),
+                owner: owners::owner(row.get(2)?)?,
+                positions: (!is_gone).then_some(positions),
+            });
+        }
+        drop(rows);
+        drop(statement);
+        transaction.commit()?;
+        let reached = if more { last } else { present };
+        Ok(ChangedThreads { threads: changed, cursor: cursor(shared, reached), more, reset: false })
+    })
+}
+
+fn cursor(shared: &Shared, stamp: i64) -> UserCursor {
+    UserCursor(format!("{:x}-{stamp}", shared.incarnation))
+}
+
+/// The stamp in a cursor of this store; `None` for one of another past.
+fn read_cursor(shared: &Shared, cursor: &UserCursor) -> Option<i64> {
+    let (incarnation, stamp) = cursor.0.split_once('-')?;
+    (incarnation == format!("{:x}", shared.incarnation)).then_some(())?;
+    stamp.parse().ok()
+}
+
+/// The instant before which records of commits and deletions are forgotten.
+pub(crate) fn window_start(now: Timestamp) -> i64 {
+    now.plus_ms(-IDEMPOTENCY_WINDOW_MS).as_micros()
+}

@@ -1,0 +1,156 @@
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+use rusqlite::{Connection, OpenFlags};
+use threadkeep_core::{Reason, StoreError, WakeUp};
+use tokio::sync::broadcast;
+
+use crate::error::Result;
+use crate::writer::Queue;
+use crate::{Durability, SqliteOptions, index, schema};
+
+/// Hints a slow listener may fall behind by before it is told "anything".
+const WAKE_UP_BACKLOG: usize = 1024;
+
+/// What all clones of a store share.
+pub(crate) struct Shared {
+    pub(crate) path: PathBuf,
+    pub(crate) options: SqliteOptions,
+    /// The one connection that writes.
+    pub(crate) writer: Mutex<Connection>,
+    /// Writes that wait for it.
+    pub(crate) queue: Queue,
+    readers: Mutex<Vec<Connection>>,
+    /// Numbers of tenants (user `""`) and users; they never change.
+    pub(crate) owners: RwLock<HashMap<String, HashMap<String, i64>>>,
+    pub(crate) wake_ups: broadcast::Sender<WakeUp>,
+    /// Counts this process's commits, so that the keeper sees when nobody commits.
+    pub(crate) activity: AtomicU64,
+    /// Distinguishes this file from a copy that went another way.
+    pub(crate) incarnation: i64,
+}
+
+impl Shared {
+    pub(crate) fn open(path: &Path, options: SqliteOptions) -> Result<std::sync::Arc<Self>, StoreError> {
+        if !options.read_only
+            && let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty())
+        {
+            std::fs::create_dir_all(folder).map_err(|error| StoreError::Unavailable {
+                reason: Reason::Io,
+                maybe_applied: false,
+                source: Some(Box::new(error)),
+            })?;
+        }
+        Ok(std::sync::Arc::new(Self::open_checked(path, options)?))
+    }
+
+    fn open_checked(path: &Path, options: SqliteOptions) -> Result<Self> {
+        let mut writer = connect(path, &options)?;
+        // Before anything is written: a foreign file must be left as it is.
+        let version = schema::checked_version(&writer)?;
+        if options.read_only {
+            if version != schema::VERSION {
+                let reason = format!("the file has schema {version} and is opened read-only");
+                return Err(StoreError::Incompatible(reason).into());
+            }
+        } else {
+            prepare(&mut writer, &options)?;
+        }
+        let incarnation = incarnation(&writer, options.read_only)?;
+        Ok(Self {
+            path: path.to_owned(),
+            writer: Mutex::new(writer),
+            queue: Queue::default(),
+            readers: Mutex::default(),
+            owners: RwLock::default(),
+            wake_ups: broadcast::Sender::new(WAKE_UP_BACKLOG),
+            activity: AtomicU64::new(0),
+            incarnation,
+            options,
+        })
+    }
+
+    /// Runs a read on this thread, on a connection of its own.
+    pub(crate) fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T> {
+        let idle = lock(&self.readers).pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => connect(&self.path, &self.options).and_then(|connection| {
+                connection.pragma_update(None, "query_only", true)?;
+                Ok(connection)
+            })?,
+        };
+        let result = work(&connection);
+        lock(&self.readers).push(connection);
+        result
+    }
+
+    pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
+        if self.options.read_only { Err(StoreError::unavailable(Reason::ReadOnly)) } else { Ok(()) }
+    }
+}
+
+/// Locks, also after a panic elsewhere: a connection rolls back by itself what was not committed.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection> {
+    let mode = if options.read_only {
+        OpenFlags::SQLITE_OPEN_READ_ONLY
+    } else {
+        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_CREATE
+    };
+    // One thread at a time holds a connection, so SQLite's own locks are not needed.
+    let connection = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    connection.busy_timeout(options.busy_timeout)?;
+    connection.set_prepared_statement_cache_capacity(128);
+    Ok(connection)
+}
+
+fn prepare(writer: &mut Connection, options: &SqliteOptions) -> Result<()> {
+    switch_to_wal(writer, options.busy_timeout)?;
+    let synchronous = match options.durability {
+        Durability::Full => "FULL",
+        Durability::Process => "NORMAL",
+    };
+    writer.pragma_update(None, "synchronous", synchronous)?;
+    // Erased text is overwritten, not only unlinked.
+    writer.pragma_update(None, "secure_delete", true)?;
+    schema::migrate(writer)?;
+    index::check_analysis(writer)
+}
+
+/// Several processes that open a new file at once meet here, and SQLite does not wait by itself at this step.
+fn switch_to_wal(writer: &Connection, patience: Duration) -> Result<()> {
+    let began = Instant::now();
+    loop {
+        let switched = writer.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get::<_, String>(0));
+        match switched.map_err(crate::error::SqliteError::from) {
+            Ok(mode) if mode.eq_ignore_ascii_case("wal") => return Ok(()),
+            Ok(_) => return Err(StoreError::unavailable(Reason::ReadOnly).into()),
+            Err(error) if error.is_busy() && began.elapsed() < patience => {
+                std::thread::sleep(Duration::from_millis(5));
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+fn incarnation(connection: &Connection, read_only: bool) -> Result<i64> {
+    if !read_only {
+        connection.execute(
+            "INSERT INTO marks (name, value) VALUES ('incarnation', ?1) ON CONFLICT DO NOTHING",
+            [fresh_incarnation()],
+        )?;
+    }
+    Ok(connection.query_row("SELECT value FROM marks WHERE name = 'incarnation'", [], |row| row.get(0))?)
+}
+
+pub(crate) fn fresh_incarnation() -> i64 {
+    // 53 bits: a number that every reader of a cursor can hold.
+    (uuid::Uuid::new_v4().as_u64_pair().0 >> 11) as i64
+}

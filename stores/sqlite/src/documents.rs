@@ -1,0 +1,269 @@
+use std::sync::Arc;
+
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use threadkeep_core::{
+    Access, Conflict, Document, DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, JsonText, Kind, Namespace,
+    Owner, PutDocument, Result, Scope, StoreError, Timestamp, Written,
+};
+
+use crate::connection::Shared;
+use crate::error;
+use crate::residue::{self, Residue};
+use crate::{owners, row, threads, writer};
+
+const OF_THREAD: i64 = 0;
+const OF_OWNER: i64 = 1;
+
+/// The version that a thread's document has at `now`.
+pub(crate) fn version_of_thread(
+    connection: &Connection,
+    thread_no: i64,
+    name: &DocumentName,
+    now: Timestamp,
+) -> error::Result<Option<u64>> {
+    version(connection, (OF_THREAD, thread_no), &name.namespace, &name.key, now)
+}
+
+fn version(
+    connection: &Connection,
+    (kind, owner_no): (i64, i64),
+    namespace: &Namespace,
+    key: &str,
+    now: Timestamp,
+) -> error::Result<Option<u64>> {
+    let sql = "SELECT version FROM documents WHERE kind = ?1 AND owner_no = ?2 AND namespace = ?3 AND key = ?4 \
+               AND (expires_at IS NULL OR expires_at > ?5)";
+    let mut statement = connection.prepare_cached(sql)?;
+    let arguments = params![kind, owner_no, namespace.to_string(), key, now.as_micros()];
+    Ok(statement.query_row(arguments, |row| row.get::<_, i64>(0)).optional()?.map(i64::unsigned_abs))
+}
+
+pub(crate) fn put_of_thread(
+    connection: &Connection,
+    thread_no: i64,
+    put: &PutDocument,
+    version: u64,
+) -> error::Result<()> {
+    let document = Document {
+        namespace: put.name.namespace.clone(),
+        key: put.name.key.clone(),
+        value: put.value.clone(),
+        version,
+        expires_at: put.expires_at,
+    };
+    put_verbatim(connection, OF_THREAD, thread_no, &document)
+}
+
+pub(crate) fn put_of_owner(connection: &Connection, owner_no: i64, document: &Document) -> error::Result<()> {
+    put_verbatim(connection, OF_OWNER, owner_no, document)
+}
+
+pub(crate) fn restore_of_thread(connection: &Connection, thread_no: i64, document: &Document) -> error::Result<()> {
+    put_verbatim(connection, OF_THREAD, thread_no, document)
+}
+
+fn put_verbatim(connection: &Connection, kind: i64, owner_no: i64, document: &Document) -> error::Result<()> {
+    residue::note(connection, Residue::Pages)?;
+    let sql = "INSERT OR REPLACE INTO documents (kind, owner_no, namespace, key, version, expires_at, value) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    connection.prepare_cached(sql)?.execute(params![
+        kind,
+        owner_no,
+        document.namespace.to_string(),
+        document.key,
+        document.version as i64,
+        document.expires_at.map(Timestamp::as_micros),
+        document.value.as_str(),
+    ])?;
+    Ok(())
+}
+
+/// Deletes a thread's document; tells whether it was there.
+pub(crate) fn delete_of_thread(
+    connection: &Connection,
+    thread_no: i64,
+    name: &DocumentName,
+    now: Timestamp,
+) -> error::Result<bool> {
+    let was_there = version_of_thread(connection, thread_no, name, now)?.is_some();
+    delete(connection, (OF_THREAD, thread_no), &name.namespace, &name.key)?;
+    Ok(was_there)
+}
+
+fn delete(
+    connection: &Connection,
+    (kind, owner_no): (i64, i64),
+    namespace: &Namespace,
+    key: &str,
+) -> error::Result<()> {
+    let sql = "DELETE FROM documents WHERE kind = ?1 AND owner_no = ?2 AND namespace = ?3 AND key = ?4";
+    if connection.prepare_cached(sql)?.execute(params![kind, owner_no, namespace.to_string(), key])? > 0 {
+        residue::note(connection, Residue::Pages)?;
+    }
+    Ok(())
+}
+
+pub(crate) async fn write(
+    shared: &Arc<Shared>,
+    scope: &Scope,
+    write: DocumentWrite,
+    now: Timestamp,
+) -> Result<Written> {
+    write.check()?;
+    let owner = match &write.owner {
+        DocumentOwner::User(user) => Owner::User(user.clone()),
+        _ => Owner::Tenant,
+    };
+    match scope.access(&owner) {
+        Access::Full => {}
+        Access::Append => return Err(StoreError::Denied("writing the tenant's documents")),
+        Access::None => return Err(StoreError::NotFound(Kind::Document)),
+    }
+    let (inside, tenant) = (Arc::clone(shared), scope.tenant_id().clone());
+    writer::write(shared, move |connection| {
+        let owner_no = owners::find(&inside, connection, tenant.as_str(), owners::name(&owner))?;
+        let actual = version(connection, (OF_OWNER, owner_no), &write.namespace, &write.key, now)?;
+        if write.expected.is_some_and(|expected| expected != actual.unwrap_or(0)) {
+            let DocumentWrite { namespace, key, .. } = write;
+            return Err(StoreError::from(Conflict::Document { namespace, key, actual }).into());
+        }
+        let Some(value) = write.value else {
+            delete(connection, (OF_OWNER, owner_no), &write.namespace, &write.key)?;
+            return Ok(Written { version: 0 });
+        };
+        let owner_no = owners::number(&inside, connection, tenant.as_str(), owners::name(&owner))?;
+        let version = next_version(connection)?;
+        let DocumentWrite { namespace, key, expires_at, .. } = write;
+        put_of_owner(connection, owner_no, &Document { namespace, key, value, version, expires_at })?;
+        Ok(Written { version })
+    })
+    .await
+}
+
+/// One counter for all documents of users and tenants, so that no version ever comes back.
+fn next_version(connection: &Connection) -> error::Result<u64> {
+    let sql = "INSERT INTO marks (name, value) VALUES ('document_version', 1) \
+               ON CONFLICT DO UPDATE SET value = value + 1 RETURNING value";
+    Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get::<_, i64>(0))?.unsigned_abs())
+}
+
+/// Keeps the counter beyond a version that a restored document brought.
+pub(crate) fn raise_version(connection: &Connection, version: u64) -> error::Result<()> {
+    let sql = "INSERT INTO marks (name, value) VALUES ('document_version', ?1) \
+               ON CONFLICT DO UPDATE SET value = max(value, excluded.value)";
+    connection.prepare_cached(sql)?.execute([version as i64])?;
+    Ok(())
+}
+
+/// Under which kind and number an owner's documents lie; `None` where the scope sees none.
+fn place(
+    shared: &Shared,
+    connection: &Connection,
+    scope: &Scope,
+    owner: &DocumentOwner,
+    now: Timestamp,
+) -> error::Result<Option<(i64, i64)>> {
+    let tenant = scope.tenant_id().as_str();
+    Ok(match owner {
+        DocumentOwner::Thread(thread) => {
+            threads::find_row(shared, connection, scope, *thread, now)?.map(|(row, _)| (OF_THREAD, row.no))
+        }
+        DocumentOwner::User(user) => match scope.access(&Owner::User(user.clone())) {
+            Access::Full => Some((OF_OWNER, owners::find(shared, connection, tenant, user.as_str())?)),
+            _ => None,
+        },
+        DocumentOwner::Tenant => Some((OF_OWNER, owners::find(shared, connection, tenant, "")?)),
+    })
+}
+
+const COLUMNS: &str = "SELECT namespace, key, version, expires_at, value FROM documents";
+
+pub(crate) fn find(
+    shared: &Shared,
+    scope: &Scope,
+    owner: &DocumentOwner,
+    namespace: &Namespace,
+    key: &str,
+    now: Timestamp,
+) -> error::Result<Option<Document>> {
+    shared.read(|connection| {
+        let Some((kind, owner_no)) = place(shared, connection, scope, owner, now)? else { return Ok(None) };
+        let sql = format!(
+            "{COLUMNS} WHERE kind = ?1 AND owner_no = ?2 AND namespace = ?3 AND key = ?4 \
+             AND (expires_at IS NULL OR expires_at > ?5)"
+        );
+        let mut statement = connection.prepare_cached(&sql)?;
+        let mut rows = statement.query(params![kind, owner_no, namespace.to_string(), key, now.as_micros()])?;
+        rows.next()?.map(document).transpose()
+    })
+}
+
+pub(crate) fn list(
+    shared: &Shared,
+    scope: &Scope,
+    query: &DocumentQuery,
+    now: Timestamp,
+) -> error::Result<Vec<Document>> {
+    query.check()?;
+    shared.read(|connection| {
+        let Some(place) = place(shared, connection, scope, &query.owner, now)? else { return Ok(Vec::new()) };
+        page(connection, place, query, now.as_micros())
+    })
+}
+
+/// All documents of a thread, expired ones included.
+pub(crate) fn all_of_thread(connection: &Connection, thread_no: i64) -> error::Result<Vec<Document>> {
+    let sql = format!("{COLUMNS} WHERE kind = 0 AND owner_no = ?1 ORDER BY namespace, key");
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut rows = statement.query([thread_no])?;
+    let mut documents = Vec::new();
+    while let Some(row) = rows.next()? {
+        documents.push(document(row)?);
+    }
+    Ok(documents)
+}
+
+fn page(
+    connection: &Connection,
+    (kind, owner_no): (i64, i64),
+    query: &DocumentQuery,
+    now: i64,
+) -> error::Result<Vec<Document>> {
+    let sql = format!(
+        "{COLUMNS} WHERE kind = ?1 AND owner_no = ?2 AND (?3 IS NULL OR namespace = ?3) \
+         AND (?4 IS NULL OR (namespace, key) > (?4, ?5)) AND (expires_at IS NULL OR expires_at > ?6) \
+         AND substr(CAST(key AS BLOB), 1, length(?7)) = ?7 ORDER BY namespace, key LIMIT ?8"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let (after_namespace, after_key) = match &query.after {
+        Some((namespace, key)) => (Some(namespace.to_string()), Some(key.as_str())),
+        None => (None, None),
+    };
+    let mut rows = statement.query(params![
+        kind,
+        owner_no,
+        query.namespace.as_ref().map(ToString::to_string),
+        after_namespace,
+        after_key,
+        now,
+        query.key_prefix.as_bytes(),
+        i64::try_from(query.limit).unwrap_or(i64::MAX),
+    ])?;
+    let mut documents = Vec::new();
+    while let Some(row) = rows.next()? {
+        documents.push(document(row)?);
+    }
+    Ok(documents)
+}
+
+fn document(row: &Row<'_>) -> error::Result<Document> {
+    let corrupt = |_| StoreError::corrupt("document", "not as written");
+    let expires_at: Option<i64> = row.get(3)?;
+    Ok(Document {
+        namespace: row::text(row, 0)?.parse().map_err(corrupt)?,
+        key: row.get(1)?,
+        value: JsonText::new(row::text(row, 4)?).map_err(corrupt)?,
+        version: row::unsigned(row, 2)?,
+        expires_at: expires_at.map(row::timestamp).transpose()?,
+    })
+}

@@ -1,0 +1,240 @@
+//! Threads verbatim, out and in.
+
+use rusqlite::{Connection, params};
+use threadkeep_core::{
+    Conflict, Dump, DumpEntry, DumpedCommit, DumpedThread, Effect, Fingerprint, IdempotencyKey, JsonText, Kind,
+    MessageId, StoreError, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
+};
+
+use crate::changes::other_effects;
+use crate::connection::Shared;
+use crate::error::{self, Result};
+use crate::row::{self, ThreadRow, role_number, thread_columns};
+use crate::{documents, owners, threads, writer};
+
+pub(crate) fn dump(
+    shared: &Shared,
+    tenant: &TenantId,
+    thread: ThreadId,
+    after: Option<u64>,
+    limit: usize,
+) -> Result<Dump> {
+    let limit = limit.clamp(1, limits::PAGE);
+    shared.read(|connection| {
+        let transaction = connection.unchecked_transaction()?;
+        let tenant_no = owners::find(shared, connection, tenant.as_str(), "")?;
+        let row = find_thread(connection, tenant_no, thread, 0)?.ok_or(StoreError::NotFound(Kind::Thread))?;
+        let entries = read_entries(connection, &row, after.unwrap_or(0), limit + 1)?;
+        let is_last = entries.len() <= limit;
+        let entries: Vec<DumpEntry> = entries.into_iter().take(limit).collect();
+        let next = entries.last().map(DumpEntry::seq).filter(|_| !is_last);
+        let chunk = match after {
+            Some(_) => Dump { thread: None, documents: Vec::new(), commits: Vec::new(), entries, next },
+            None => Dump {
+                thread: Some(read_thread(connection, &row)?),
+                documents: documents::all_of_thread(connection, row.no)?,
+                commits: read_commits(connection, row.no)?,
+                entries,
+                next,
+            },
+        };
+        transaction.commit()?;
+        Ok(chunk)
+    })
+}
+
+fn find_thread(connection: &Connection, tenant_no: i64, thread: ThreadId, restoring: i64) -> Result<Option<ThreadRow>> {
+    let sql =
+        concat!("SELECT ", thread_columns!(), " FROM threads WHERE tenant_no = ?1 AND id = ?2 AND restoring = ?3");
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params![tenant_no, thread.0.as_bytes(), restoring])?;
+    rows.next()?.map(row::thread_row).transpose()
+}
+
+fn read_thread(connection: &Connection, row: &ThreadRow) -> Result<DumpedThread> {
+    let sql = "SELECT key, body, created_at, updated_at, expires_at FROM threads WHERE no = ?1";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([row.no])?;
+    let columns = rows.next()?.ok_or(StoreError::NotFound(Kind::Thread))?;
+    let key: Option<String> = columns.get(0)?;
+    let expires_at: Option<i64> = columns.get(4)?;
+    Ok(DumpedThread {
+        owner: owners::by_number(connection, row.owner_no)?,
+        key: key.map(ThreadKey::new).transpose()?,
+        body: columns.get(1)?,
+        positions: row.positions,
+        created_at: row::timestamp(columns.get(2)?)?,
+        updated_at: row::timestamp(columns.get(3)?)?,
+        expires_at: expires_at.map(row::timestamp).transpose()?,
+    })
+}
+
+fn read_commits(connection: &Connection, thread_no: i64) -> Result<Vec<DumpedCommit>> {
+    let sql = "SELECT position, at, key, fingerprint, first_seq, count, effects FROM commits \
+               WHERE position BETWEEN ?1 AND ?2 ORDER BY position";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([row::key(thread_no, 0), row::last_key(thread_no)])?;
+    let mut commits = Vec::new();
+    while let Some(row) = rows.next()? {
+        let key: Vec<u8> = row.get(2)?;
+        commits.push(DumpedCommit {
+            change: row::position(row.get(0)?),
+            at: row::timestamp(row.get(1)?)?,
+            key: IdempotencyKey::from_bytes(&key)?,
+            fingerprint: Fingerprint(row.get::<_, i64>(3)?.to_be_bytes()),
+            first_seq: row::unsigned(row, 4)?,
+            count: row::unsigned(row, 5)?,
+            effects: other_effects(row.get(6)?)?,
+        });
+    }
+    Ok(commits)
+}
+
+fn read_entries(connection: &Connection, thread: &ThreadRow, after: u64, limit: usize) -> Result<Vec<DumpEntry>> {
+    let from = (after + 1).max(thread.positions.first_seq);
+    if from > thread.positions.seq {
+        return Ok(Vec::new());
+    }
+    let sql = "SELECT position, id, external_id, revision, created_at, body FROM messages \
+               WHERE position BETWEEN ?1 AND ?2 ORDER BY position LIMIT ?3";
+    let mut statement = connection.prepare_cached(sql)?;
+    let range = params![row::key(thread.no, from), row::last_key(thread.no), limit as i64];
+    let mut rows = statement.query(range)?;
+    let mut entries = Vec::new();
+    while let Some(row) = rows.next()? {
+        let (seq, id) = (row::position(row.get(0)?), MessageId(row::uuid(row, 1)?));
+        let at = row::timestamp(row.get(4)?)?;
+        entries.push(match row.get::<_, Option<String>>(5)? {
+            None => DumpEntry::Tombstone { seq, id, erased_at: at },
+            Some(body) => {
+                DumpEntry::Message { seq, id, external_id: row.get(2)?, revision: row.get(3)?, created_at: at, body }
+            }
+        });
+    }
+    Ok(entries)
+}
+
+pub(crate) fn restore(shared: &Shared, tenant: &TenantId, thread: ThreadId, chunk: &Dump) -> Result<(), StoreError> {
+    // What does not decode is refused before anything is written.
+    for entry in &chunk.entries {
+        if let DumpEntry::Message { body, .. } = entry {
+            codec::decode_content(body)?;
+        }
+    }
+    writer::write_blocking(shared, |connection| {
+        let tenant_no = owners::number(shared, connection, tenant.as_str(), "")?;
+        if let Some(dumped) = &chunk.thread {
+            begin(shared, connection, tenant, tenant_no, thread, dumped)?;
+        }
+        let row = find_thread(connection, tenant_no, thread, 1)?.ok_or(StoreError::NotFound(Kind::Thread))?;
+        for document in &chunk.documents {
+            documents::restore_of_thread(connection, row.no, document)?;
+        }
+        write_commits(connection, &row, chunk)?;
+        chunk.entries.iter().try_for_each(|entry| write_entry(connection, row.no, entry))?;
+        if chunk.next.is_none() {
+            finish(connection, &row)?;
+        }
+        Ok(())
+    })
+}
+
+/// Makes the thread's row, hidden until the last chunk.
+fn begin(
+    shared: &Shared,
+    connection: &Connection,
+    tenant: &TenantId,
+    tenant_no: i64,
+    thread: ThreadId,
+    dumped: &DumpedThread,
+) -> Result<()> {
+    codec::decode_thread(&dumped.body)?;
+    if find_thread(connection, tenant_no, thread, 0)?.is_some() {
+        return Err(StoreError::from(Conflict::Thread).into());
+    }
+    if let Some(unfinished) = find_thread(connection, tenant_no, thread, 1)? {
+        threads::remove(connection, unfinished.no)?;
+    }
+    let owner_no = owners::number(shared, connection, tenant.as_str(), owners::name(&dumped.owner))?;
+    let key = dumped.key.as_ref().map(ThreadKey::as_str);
+    let sql = "SELECT 1 FROM threads WHERE owner_no = ?1 AND key = ?2";
+    if key.is_some() && connection.prepare_cached(sql)?.exists(params![owner_no, key])? {
+        return Err(StoreError::from(Conflict::Thread).into());
+    }
+    let sql = "DELETE FROM deleted_threads WHERE tenant_no = ?1 AND id = ?2";
+    connection.prepare_cached(sql)?.execute(params![tenant_no, thread.0.as_bytes()])?;
+    let positions = dumped.positions;
+    let sql = "INSERT INTO threads (tenant_no, owner_no, id, seq, change, first_seq, log_from, message_count, stamp, \
+               restoring, created_at, updated_at, expires_at, key, body) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?5, 0, ?7, 1, ?8, ?9, ?10, ?11, ?12)";
+    connection.prepare_cached(sql)?.execute(params![
+        tenant_no,
+        owner_no,
+        thread.0.as_bytes(),
+        positions.seq as i64,
+        positions.change as i64,
+        positions.first_seq as i64,
+        threads::next_stamp(connection)?,
+        dumped.created_at.as_micros(),
+        dumped.updated_at.as_micros(),
+        dumped.expires_at.map(Timestamp::as_micros),
+        key,
+        dumped.body,
+    ])?;
+    Ok(())
+}
+
+fn write_commits(connection: &Connection, thread: &ThreadRow, chunk: &Dump) -> Result<()> {
+    for commit in &chunk.commits {
+        let others: Vec<&Effect> =
+            commit.effects.iter().filter(|effect| !matches!(effect, Effect::Appended { .. })).collect();
+        let effects = if others.is_empty() { None } else { Some(JsonText::of(&others)?) };
+        let sql = "INSERT INTO commits (position, at, key, fingerprint, first_seq, count, effects) \
+                   VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+        connection.prepare_cached(sql)?.execute(params![
+            row::key(thread.no, commit.change),
+            commit.at.as_micros(),
+            commit.key.to_bytes(),
+            i64::from_be_bytes(commit.fingerprint.0),
+            commit.first_seq as i64,
+            commit.count as i64,
+            effects.as_ref().map(JsonText::as_str),
+        ])?;
+    }
+    if let Some(first) = chunk.commits.first() {
+        let sql = "UPDATE threads SET log_from = ?2 WHERE no = ?1";
+        connection.prepare_cached(sql)?.execute(params![thread.no, first.change.saturating_sub(1) as i64])?;
+    }
+    Ok(())
+}
+
+fn write_entry(connection: &Connection, thread_no: i64, entry: &DumpEntry) -> Result<()> {
+    let sql = "INSERT INTO messages (position, id, role, revision, created_at, external_id, body) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let mut statement = connection.prepare_cached(sql)?;
+    let key = row::key(thread_no, entry.seq());
+    match entry {
+        DumpEntry::Message { id, external_id, revision, created_at, body, .. } => {
+            let role = role_number(codec::decode_content(body)?.role);
+            let at = created_at.as_micros();
+            statement.execute(params![key, id.0.as_bytes(), role, revision, at, external_id, body])?
+        }
+        DumpEntry::Tombstone { id, erased_at, .. } => {
+            let nothing: Option<String> = None;
+            statement.execute(params![key, id.0.as_bytes(), nothing, 0, erased_at.as_micros(), nothing, nothing])?
+        }
+    };
+    Ok(())
+}
+
+fn finish(connection: &Connection, thread: &ThreadRow) -> error::Result<()> {
+    let sql = "UPDATE threads SET restoring = 0, stamp = ?4, message_count = \
+               (SELECT count(*) FROM messages WHERE position BETWEEN ?2 AND ?3 AND body IS NOT NULL) WHERE no = ?1";
+    connection.prepare_cached(sql)?.execute(params![
+        thread.no,
+        row::key(thread.no, 0),
+        row::last_key(thread.no),
+        threads::next_stamp(connection)?
+    ])?;
+    Ok(())
+}

@@ -1,0 +1,98 @@
+use rusqlite::ErrorCode;
+use threadkeep_core::{Reason, StoreError};
+
+/// What SQLite said, before it becomes what a caller can act on.
+#[derive(Debug)]
+pub(crate) enum SqliteError {
+    Sqlite(rusqlite::Error),
+    Store(StoreError),
+}
+
+pub(crate) type Result<T, E = SqliteError> = std::result::Result<T, E>;
+
+impl From<rusqlite::Error> for SqliteError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<StoreError> for SqliteError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+impl From<SqliteError> for StoreError {
+    fn from(error: SqliteError) -> Self {
+        match error {
+            SqliteError::Store(error) => error,
+            SqliteError::Sqlite(error) => translate(error),
+        }
+    }
+}
+
+impl SqliteError {
+    /// Whether another connection stood in the way and may be gone in a moment.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self, Self::Sqlite(error) if matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)))
+    }
+}
+
+/// The failure of a whole group of commits, as each of them is told.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct GroupFailure {
+    pub(crate) reason: Reason,
+    pub(crate) maybe_applied: bool,
+}
+
+impl GroupFailure {
+    /// A failure before the commit: nothing was applied.
+    pub(crate) fn before(error: &SqliteError) -> Self {
+        Self { reason: reason_of(error), maybe_applied: false }
+    }
+
+    /// A failure of the commit itself. A sync that fails leaves open whether the log reached the disk.
+    pub(crate) fn at_commit(error: &SqliteError) -> Self {
+        let reason = reason_of(error);
+        Self { reason, maybe_applied: reason == Reason::Io }
+    }
+
+    pub(crate) fn into_error(self) -> StoreError {
+        StoreError::Unavailable { reason: self.reason, maybe_applied: self.maybe_applied, source: None }
+    }
+}
+
+fn reason_of(error: &SqliteError) -> Reason {
+    match error {
+        SqliteError::Store(StoreError::Unavailable { reason, .. }) => *reason,
+        SqliteError::Store(_) => Reason::Io,
+        SqliteError::Sqlite(error) => match error.sqlite_error_code() {
+            Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked | ErrorCode::FileLockingProtocolFailed) => {
+                Reason::Busy
+            }
+            Some(ErrorCode::DiskFull) => Reason::Full,
+            Some(ErrorCode::ReadOnly | ErrorCode::PermissionDenied) => Reason::ReadOnly,
+            _ => Reason::Io,
+        },
+    }
+}
+
+fn translate(error: rusqlite::Error) -> StoreError {
+    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, QueryReturnedNoRows};
+    match &error {
+        InvalidColumnType(..) | FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | QueryReturnedNoRows => {
+            return StoreError::corrupt("row", error.to_string());
+        }
+        _ => {}
+    }
+    match error.sqlite_error_code() {
+        Some(ErrorCode::DatabaseCorrupt) => StoreError::corrupt("database file", error.to_string()),
+        Some(ErrorCode::NotADatabase) => StoreError::Incompatible("the file is not a SQLite database".to_owned()),
+        _ => {
+            let error = SqliteError::Sqlite(error);
+            let reason = reason_of(&error);
+            let SqliteError::Sqlite(source) = error else { unreachable!("made a line above") };
+            StoreError::Unavailable { reason, maybe_applied: false, source: Some(Box::new(source)) }
+        }
+    }
+}

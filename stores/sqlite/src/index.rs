@@ -1,0 +1,466 @@
+//! Search over messages: an FTS5 table that follows the log by its own watermark, off the commit path.
+//!
+//! Each message is indexed under its position, with its terms and two terms for its scope (owner and tenant) that no
+//! text can contain. A question is answered term by term: the newest positions that hold it within the scope, counted up
+//! to a bound; those counts are the scope's own statistics, and the candidates are ranked by how rare their terms are.
+
+use std::collections::HashMap;
+
+use rusqlite::{Connection, OptionalExtension, params};
+use threadkeep_core::{
+    Behind, CatchUp, Collection, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId, Timestamp, codec,
+    limits, text,
+};
+
+use crate::connection::Shared;
+use crate::error::Result;
+use crate::owners::{self, ScopeNumbers};
+use crate::residue::{self, Residue};
+use crate::row::{self, ThreadRow};
+use crate::{threads, writer};
+
+/// How many positions are looked at per term: bounds the cost of a common word.
+const PER_TERM: i64 = 4_000;
+/// Terms of a question that are looked up.
+const TERMS: usize = 32;
+/// Messages that a question leaves to its caller to read from the log; more are indexed first.
+const BEHIND: u64 = 1_000;
+/// Messages indexed under one lock.
+const STEP: usize = 2_000;
+
+/// Where a message belongs, in the file's numbers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Place {
+    pub(crate) thread_no: i64,
+    pub(crate) owner_no: i64,
+    pub(crate) tenant_no: i64,
+}
+
+// Private-use characters: never part of an analysed term.
+const OWNER_MARK: char = '\u{e000}';
+const TENANT_MARK: char = '\u{e001}';
+
+/// What is indexed of a message. Nothing for one that does not decode: `verify` tells of it.
+fn indexed_text(place: &Place, body: &str) -> String {
+    let mut line = format!("{OWNER_MARK}{} {TENANT_MARK}{}", place.owner_no, place.tenant_no);
+    if let Ok(content) = codec::decode_content(body) {
+        for term in text::distinct_terms(&content.plain_text()) {
+            line.push(' ');
+            line.push_str(&term);
+        }
+    }
+    line
+}
+
+/// The stamp up to which all threads are indexed.
+fn watermark(connection: &Connection) -> Result<i64> {
+    let sql = "SELECT value FROM marks WHERE name = 'index_stamp'";
+    Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0)).optional()?.unwrap_or(0))
+}
+
+fn indexed_seq(connection: &Connection, thread_no: i64) -> Result<u64> {
+    let sql = "SELECT seq FROM indexed WHERE thread_no = ?1";
+    let seq = connection.prepare_cached(sql)?.query_row([thread_no], |row| row.get::<_, i64>(0)).optional()?;
+    Ok(seq.unwrap_or(0).unsigned_abs())
+}
+
+fn insert(connection: &Connection, key: i64, line: &str) -> Result<()> {
+    connection
+        .prepare_cached("INSERT INTO message_terms (rowid, terms) VALUES (?1, ?2)")?
+        .execute(params![key, line])?;
+    Ok(())
+}
+
+fn remove(connection: &Connection, key: i64, line: &str) -> Result<()> {
+    let sql = "INSERT INTO message_terms (message_terms, rowid, terms) VALUES ('delete', ?1, ?2)";
+    connection.prepare_cached(sql)?.execute(params![key, line])?;
+    residue::note(connection, Residue::Index)
+}
+
+/// Pages merged under one lock.
+const MERGE_PAGES: i64 = 500;
+
+/// Rewrites the index without the words of what was removed: FTS5 only marks them, and merging all of its segments into
+/// one leaves marks and words out. In steps; others write in between.
+pub(crate) fn purge(shared: &Shared) -> Result<(), StoreError> {
+    // A negative number starts a merge of everything, positive ones go on with it.
+    let mut pages = -MERGE_PAGES;
+    loop {
+        let changes = writer::write_blocking(shared, |connection| {
+            let before = connection.total_changes();
+            let sql = "INSERT INTO message_terms (message_terms, rank) VALUES ('merge', ?1)";
+            connection.prepare_cached(sql)?.execute([pages])?;
+            Ok(connection.total_changes() - before)
+        })?;
+        // The command itself counts as one change: with nothing else changed there is nothing left to merge.
+        if changes < 2 {
+            return Ok(());
+        }
+        pages = MERGE_PAGES;
+    }
+}
+
+/// Brings the index along when a message changes (or, without a new body, goes).
+pub(crate) fn replace(
+    connection: &Connection,
+    place: &Place,
+    seq: u64,
+    old_body: &str,
+    new_body: Option<&str>,
+) -> Result<()> {
+    if seq > indexed_seq(connection, place.thread_no)? {
+        return Ok(());
+    }
+    let key = row::key(place.thread_no, seq);
+    remove(connection, key, &indexed_text(place, old_body))?;
+    new_body.map_or(Ok(()), |body| insert(connection, key, &indexed_text(place, body)))
+}
+
+/// Removes a message's row and index entry for good.
+pub(crate) fn remove_message(connection: &Connection, place: &Place, seq: u64) -> Result<()> {
+    let key = row::key(place.thread_no, seq);
+    let sql = "SELECT body FROM messages WHERE position = ?1";
+    let body: Option<Option<String>> = connection.prepare_cached(sql)?.query_row([key], |row| row.get(0)).optional()?;
+    if let Some(Some(body)) = body {
+        replace(connection, place, seq, &body, None)?;
+    }
+    connection.prepare_cached("DELETE FROM messages WHERE position = ?1")?.execute([key])?;
+    Ok(())
+}
+
+/// Forgets the whole index; it is built again as it is caught up.
+pub(crate) fn reset(connection: &Connection) -> Result<()> {
+    connection.execute_batch(
+        "INSERT INTO message_terms (message_terms) VALUES ('delete-all');
+         DELETE FROM indexed;
+         DELETE FROM marks WHERE name = 'index_stamp';",
+    )?;
+    Ok(())
+}
+
+/// Starts the index anew when it was made by another analysis of words.
+pub(crate) fn check_analysis(connection: &Connection) -> Result<()> {
+    let sql = "SELECT value FROM marks WHERE name = 'analysis'";
+    let made_by: Option<i64> = connection.query_row(sql, [], |row| row.get(0)).optional()?;
+    let version = i64::from(text::ANALYSIS_VERSION);
+    if made_by == Some(version) {
+        return Ok(());
+    }
+    let transaction = connection.unchecked_transaction()?;
+    if made_by.is_some() {
+        reset(&transaction)?;
+    }
+    let sql = "INSERT OR REPLACE INTO marks (name, value) VALUES ('analysis', ?1)";
+    transaction.execute(sql, [version])?;
+    transaction.commit()?;
+    Ok(())
+}
+
+/// A thread's messages, read and analysed, on their way into the index.
+struct Portion {
+    place: Place,
+    stamp: i64,
+    change: u64,
+    /// The last position read.
+    upto: u64,
+    is_whole: bool,
+    lines: Vec<(i64, String)>,
+}
+
+/// Indexes at most about `limit` messages.
+pub(crate) fn catch_up(shared: &Shared, limit: usize) -> Result<CatchUp, StoreError> {
+    let mut total = 0;
+    loop {
+        let step = STEP.min(limit.saturating_sub(usize::try_from(total).unwrap_or(usize::MAX)));
+        if step == 0 {
+            return Ok(CatchUp { indexed: total, done: false });
+        }
+        // Words are taken from text before the lock is held; what changed meanwhile is left for the next step.
+        let (portions, done) = shared.read(|connection| read_portions(connection, step))?;
+        if portions.is_empty() {
+            return Ok(CatchUp { indexed: total, done });
+        }
+        let written = writer::write_blocking(shared, |connection| write_portions(connection, portions))?;
+        total += written.messages;
+        if done && written.is_all {
+            return Ok(CatchUp { indexed: total, done: true });
+        }
+    }
+}
+
+fn read_portions(connection: &Connection, limit: usize) -> Result<(Vec<Portion>, bool)> {
+    let transaction = connection.unchecked_transaction()?;
+    let sql = "SELECT no, owner_no, tenant_no, stamp, seq, change, first_seq FROM threads \
+               WHERE stamp > ?1 AND restoring = 0 ORDER BY stamp";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([watermark(connection)?])?;
+    let (mut portions, mut left, mut done) = (Vec::new(), limit, true);
+    while let Some(row) = rows.next()? {
+        if left == 0 {
+            done = false;
+            break;
+        }
+        let place = Place { thread_no: row.get(0)?, owner_no: row.get(1)?, tenant_no: row.get(2)? };
+        let (seq, first_seq) = (row::unsigned(row, 4)?, row::unsigned(row, 6)?);
+        let from = (indexed_seq(connection, place.thread_no)? + 1).max(first_seq);
+        let (lines, upto) = read_lines(connection, &place, from, seq, left)?;
+        left = left.saturating_sub(lines.len());
+        let is_whole = upto >= seq;
+        done &= is_whole;
+        portions.push(Portion { place, stamp: row.get(3)?, change: row::unsigned(row, 5)?, upto, is_whole, lines });
+    }
+    drop(rows);
+    drop(statement);
+    transaction.commit()?;
+    Ok((portions, done))
+}
+
+fn read_lines(
+    connection: &Connection,
+    place: &Place,
+    from: u64,
+    seq: u64,
+    limit: usize,
+) -> Result<(Vec<(i64, String)>, u64)> {
+    if from > seq {
+        return Ok((Vec::new(), seq));
+    }
+    let sql = "SELECT position, body FROM messages WHERE position BETWEEN ?1 AND ?2 AND body IS NOT NULL \
+               ORDER BY position LIMIT ?3";
+    let mut statement = connection.prepare_cached(sql)?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![row::key(place.thread_no, from), row::key(place.thread_no, seq), limit])?;
+    let mut lines = Vec::new();
+    while let Some(row) = rows.next()? {
+        let line = row::text(row, 1).map_or_else(|_| String::new(), |body| indexed_text(place, body));
+        lines.push((row.get(0)?, line));
+    }
+    let is_cut = lines.len() as i64 == limit;
+    let upto = match lines.last() {
+        Some((key, _)) if is_cut => row::position(*key),
+        _ => seq,
+    };
+    Ok((lines, upto))
+}
+
+/// What of the portions went into the index.
+struct WrittenPortions {
+    messages: u64,
+    /// Whether none had been overtaken by a change or by somebody else's indexing.
+    is_all: bool,
+}
+
+fn write_portions(connection: &Connection, portions: Vec<Portion>) -> Result<WrittenPortions> {
+    let mut lines = Vec::new();
+    let mut watermark = None;
+    let (mut is_unbroken, mut is_all) = (true, true);
+    for portion in portions {
+        if !is_still_true(connection, &portion)? {
+            (is_unbroken, is_all) = (false, false);
+            continue;
+        }
+        let sql = "INSERT OR REPLACE INTO indexed (thread_no, seq) VALUES (?1, ?2)";
+        connection.prepare_cached(sql)?.execute(params![portion.place.thread_no, portion.upto as i64])?;
+        is_unbroken &= portion.is_whole;
+        if is_unbroken {
+            watermark = Some(portion.stamp);
+        }
+        lines.extend(portion.lines);
+    }
+    // Ascending, or FTS5 would start a new segment at every step back.
+    lines.sort_unstable_by_key(|(key, _)| *key);
+    for (key, line) in &lines {
+        insert(connection, *key, line)?;
+    }
+    if let Some(watermark) = watermark {
+        let sql = "INSERT OR REPLACE INTO marks (name, value) VALUES ('index_stamp', ?1)";
+        connection.prepare_cached(sql)?.execute([watermark])?;
+    }
+    Ok(WrittenPortions { messages: lines.len() as u64, is_all })
+}
+
+/// Whether what was read is what stands: the thread is there, nobody else indexed it, and nothing in it was replaced or
+/// erased (appending does no harm).
+fn is_still_true(connection: &Connection, portion: &Portion) -> Result<bool> {
+    let thread_no = portion.place.thread_no;
+    let sql = "SELECT EXISTS (SELECT 1 FROM threads WHERE no = ?1) AND NOT EXISTS \
+               (SELECT 1 FROM commits WHERE position > ?2 AND position <= ?3 AND effects IS NOT NULL)";
+    let range = params![thread_no, row::key(thread_no, portion.change), row::last_key(thread_no)];
+    let stands: bool = connection.prepare_cached(sql)?.query_row(range, |row| row.get(0))?;
+    let first = portion.lines.first().map(|(key, _)| row::position(*key));
+    Ok(stands && first.is_none_or(|first| indexed_seq(connection, thread_no).is_ok_and(|seq| seq < first)))
+}
+
+pub(crate) fn search(shared: &Shared, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<Found> {
+    if query.collection != Collection::Messages {
+        return Err(StoreError::Unsupported("named collections").into());
+    }
+    if query.vector.is_some() {
+        return Err(StoreError::Unsupported("vector search").into());
+    }
+    if query.limit == 0 {
+        return Err(StoreError::invalid("limit", "0; ask for at least 1").into());
+    }
+    limits::check_bytes("limit", query.limit, limits::PAGE)?;
+    shared.read(|connection| {
+        let transaction = connection.unchecked_transaction()?;
+        let found = match Search::new(shared, connection, scope, query, now)? {
+            Some(search) => search.run()?,
+            None => Found {
+                answer: SearchAnswer { frequencies: vec![0; query.terms.len()], ..SearchAnswer::default() },
+                is_far_behind: false,
+            },
+        };
+        transaction.commit()?;
+        Ok(found)
+    })
+}
+
+/// An answer, and whether so much is behind that a caller should not be asked to read it.
+pub(crate) struct Found {
+    pub(crate) answer: SearchAnswer,
+    pub(crate) is_far_behind: bool,
+}
+
+struct Search<'a> {
+    connection: &'a Connection,
+    numbers: ScopeNumbers,
+    thread: Option<ThreadRow>,
+    query: &'a SearchQuery,
+    now: Timestamp,
+}
+
+impl<'a> Search<'a> {
+    /// `None` where the scope reaches nothing to search.
+    fn new(
+        shared: &Shared,
+        connection: &'a Connection,
+        scope: &Scope,
+        query: &'a SearchQuery,
+        now: Timestamp,
+    ) -> Result<Option<Self>> {
+        let numbers = owners::of_scope(shared, connection, scope)?;
+        let thread = match query.thread {
+            None => None,
+            Some(thread) => match threads::find_row(shared, connection, scope, thread, now)? {
+                None => return Ok(None),
+                Some((row, _)) => Some(row),
+            },
+        };
+        Ok(Some(Self { connection, numbers, thread, query, now }))
+    }
+
+    fn run(&self) -> Result<Found> {
+        let documents = self.count_documents()?;
+        let mut frequencies = Vec::with_capacity(self.query.terms.len());
+        let mut scores: HashMap<i64, f64> = HashMap::new();
+        for term in self.query.terms.iter().take(TERMS) {
+            let keys = self.keys_of(term)?;
+            let frequency = keys.len() as f64;
+            let rarity = (1.0 + (documents as f64 - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln();
+            frequencies.push(keys.len() as u64);
+            for key in keys {
+                *scores.entry(key).or_default() += rarity;
+            }
+        }
+        frequencies.resize(self.query.terms.len(), 0);
+        let mut ranked: Vec<(i64, f64)> = scores.into_iter().collect();
+        ranked.sort_unstable_by(|(key, score), (other_key, other)| {
+            other.total_cmp(score).then_with(|| other_key.cmp(key))
+        });
+        let hits = self.alive(ranked.into_iter().map(|(key, _)| key))?;
+        let (behind, missing) = self.behind()?;
+        Ok(Found { answer: SearchAnswer { hits, documents, frequencies, behind }, is_far_behind: missing > BEHIND })
+    }
+
+    fn count_documents(&self) -> Result<u64> {
+        if let Some(thread) = self.thread {
+            return Ok(thread.message_count);
+        }
+        let (sql, no) = match self.numbers.user_no {
+            Some(no) => ("SELECT coalesce(sum(message_count), 0) FROM threads WHERE owner_no = ?1", no),
+            // About: a tenant's threads are counted up to a bound.
+            None => (
+                "SELECT coalesce(sum(message_count), 0) FROM \
+                 (SELECT message_count FROM threads WHERE tenant_no = ?1 LIMIT 20000)",
+                self.numbers.tenant_no,
+            ),
+        };
+        Ok(self.connection.prepare_cached(sql)?.query_row([no], |row| row.get::<_, i64>(0))?.unsigned_abs())
+    }
+
+    /// The newest positions in the scope that hold a term.
+    fn keys_of(&self, term: &str) -> Result<Vec<i64>> {
+        let term = term.replace('"', "");
+        let sql = "SELECT rowid FROM message_terms WHERE message_terms MATCH ?1 AND rowid BETWEEN ?2 AND ?3 \
+                   ORDER BY rowid DESC LIMIT ?4";
+        let (first, last, pattern) = match self.thread {
+            Some(thread) => {
+                let first = row::key(thread.no, thread.positions.first_seq);
+                (first, row::last_key(thread.no), format!("\"{term}\""))
+            }
+            None => {
+                let scope = match self.numbers.user_no {
+                    Some(no) => format!("{OWNER_MARK}{no}"),
+                    None => format!("{TENANT_MARK}{}", self.numbers.tenant_no),
+                };
+                (0, i64::MAX, format!("\"{scope}\" AND \"{term}\""))
+            }
+        };
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let keys = statement.query_map(params![pattern, first, last, PER_TERM], |row| row.get(0))?;
+        Ok(keys.collect::<Result<_, _>>()?)
+    }
+
+    /// The first `limit` of the keys that still name a message that the scope reads.
+    fn alive(&self, keys: impl Iterator<Item = i64>) -> Result<Vec<SearchHit>> {
+        let mut known: HashMap<i64, Option<(ThreadId, u64)>> = HashMap::new();
+        let mut hits = Vec::new();
+        for key in keys {
+            let thread_no = row::thread_no(key);
+            let thread = match known.get(&thread_no) {
+                Some(thread) => *thread,
+                None => *known.entry(thread_no).or_insert(self.find_thread(thread_no)?),
+            };
+            let seq = row::position(key);
+            if let Some((thread, _)) = thread.filter(|(_, first_seq)| seq >= *first_seq) {
+                hits.push(SearchHit { thread, seq });
+                if hits.len() == self.query.limit {
+                    break;
+                }
+            }
+        }
+        Ok(hits)
+    }
+
+    fn find_thread(&self, thread_no: i64) -> Result<Option<(ThreadId, u64)>> {
+        let sql = "SELECT id, first_seq FROM threads WHERE no = ?1 AND tenant_no = ?2 AND restoring = 0 \
+                   AND (expires_at IS NULL OR expires_at > ?3)";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params![thread_no, self.numbers.tenant_no, self.now.as_micros()])?;
+        let Some(row) = rows.next()? else { return Ok(None) };
+        Ok(Some((ThreadId(row::uuid(row, 0)?), row::unsigned(row, 1)?)))
+    }
+
+    /// The threads whose newest messages are not indexed, and how many messages these are.
+    fn behind(&self) -> Result<(Vec<Behind>, u64)> {
+        let sql = "SELECT t.id, coalesce(i.seq, 0), t.seq FROM threads t LEFT JOIN indexed i ON i.thread_no = t.no \
+                   WHERE t.stamp > ?1 AND t.seq > coalesce(i.seq, 0) AND t.seq >= t.first_seq AND t.tenant_no = ?2 \
+                   AND (?3 IS NULL OR t.owner_no = ?3) AND (?4 IS NULL OR t.no = ?4) AND t.restoring = 0 \
+                   AND (t.expires_at IS NULL OR t.expires_at > ?5)";
+        let done = watermark(self.connection)?;
+        // A shared thread is searched when it is named, although the user owns no part of it.
+        let owner_no = if self.thread.is_some() { None } else { self.numbers.user_no };
+        let thread_no = self.thread.map(|thread| thread.no);
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows =
+            statement.query(params![done, self.numbers.tenant_no, owner_no, thread_no, self.now.as_micros()])?;
+        let (mut behind, mut missing) = (Vec::new(), 0);
+        while let Some(row) = rows.next()? {
+            let indexed_seq = row::unsigned(row, 1)?;
+            missing += row::unsigned(row, 2)?.saturating_sub(indexed_seq);
+            behind.push(Behind { thread: ThreadId(row::uuid(row, 0)?), indexed_seq });
+        }
+        Ok((behind, missing))
+    }
+}

@@ -1,0 +1,142 @@
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use rusqlite::{Connection, backup::Backup, params};
+use threadkeep_core::{
+    Document, DocumentOwner, Dump, Maintenance, Owner, Reason, Result, StoreError, SweepReport, TenantId, ThreadId,
+    Timestamp, VerifyReport,
+};
+
+use crate::connection::{Shared, fresh_incarnation, lock};
+use crate::error;
+use crate::{SqliteStore, documents, dump, index, owners, sweep, verify, writer};
+
+/// Pages copied between two looks of a backup at the others.
+const BACKUP_PAGES: i32 = 1_000;
+
+/// Runs work that may take long where it holds up nobody.
+pub(crate) async fn blocking<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    work: impl FnOnce(&Shared) -> Result<T> + Send + 'static,
+) -> Result<T> {
+    let shared = Arc::clone(shared);
+    match tokio::runtime::Handle::try_current() {
+        Ok(runtime) => runtime
+            .spawn_blocking(move || work(&shared))
+            .await
+            .unwrap_or_else(|_| Err(StoreError::unavailable(Reason::Closed))),
+        Err(_) => work(&shared),
+    }
+}
+
+#[async_trait]
+impl Maintenance for SqliteStore {
+    async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
+        let names = self.shared.read(|connection| {
+            let sql = "SELECT tenant FROM owners WHERE user = '' AND tenant > ?1 ORDER BY tenant LIMIT ?2";
+            let after = after.map_or("", TenantId::as_str);
+            names(connection, sql, params![after, limit as i64])
+        })?;
+        names.into_iter().map(TenantId::new).collect()
+    }
+
+    async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {
+        let names = self.shared.read(|connection| {
+            let sql = "SELECT user FROM owners WHERE tenant = ?1 AND (?2 IS NULL OR user > ?2) ORDER BY user LIMIT ?3";
+            names(connection, sql, params![tenant.as_str(), after.map(owners::name), limit as i64])
+        })?;
+        Ok(names.into_iter().map(owners::owner).collect::<error::Result<_>>()?)
+    }
+
+    async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {
+        Ok(dump::dump(&self.shared, tenant, thread, after, limit)?)
+    }
+
+    async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
+        let tenant = tenant.clone();
+        blocking(&self.shared, move |shared| dump::restore(shared, &tenant, thread, &chunk)).await
+    }
+
+    async fn restore_document(&self, tenant: &TenantId, owner: &DocumentOwner, document: Document) -> Result<()> {
+        let user = match owner {
+            DocumentOwner::Thread(_) => {
+                return Err(StoreError::invalid("document owner", "a thread's documents are restored with it"));
+            }
+            DocumentOwner::User(user) => user.as_str().to_owned(),
+            DocumentOwner::Tenant => String::new(),
+        };
+        let tenant = tenant.clone();
+        blocking(&self.shared, move |shared| {
+            writer::write_blocking(shared, |connection| {
+                let owner_no = owners::number(shared, connection, tenant.as_str(), &user)?;
+                documents::raise_version(connection, document.version)?;
+                documents::put_of_owner(connection, owner_no, &document)
+            })
+        })
+        .await
+    }
+
+    async fn sweep(&self, now: Timestamp) -> Result<SweepReport> {
+        blocking(&self.shared, move |shared| sweep::sweep(shared, now)).await
+    }
+
+    async fn verify(&self) -> Result<VerifyReport> {
+        blocking(&self.shared, |shared| Ok(verify::verify(shared)?)).await
+    }
+
+    async fn repair(&self, _now: Timestamp) -> Result<()> {
+        blocking(&self.shared, |shared| {
+            writer::write_blocking(shared, verify::repair)?;
+            while !index::catch_up(shared, usize::MAX)?.done {}
+            Ok(())
+        })
+        .await
+    }
+
+    async fn compact(&self) -> Result<()> {
+        blocking(&self.shared, |shared| {
+            shared.check_writable()?;
+            lock(&shared.writer).execute_batch("VACUUM").map_err(error::SqliteError::from)?;
+            sweep::empty_write_ahead_log(shared)
+        })
+        .await
+    }
+}
+
+fn names(connection: &Connection, sql: &str, arguments: impl rusqlite::Params) -> error::Result<Vec<String>> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let names = statement.query_map(arguments, |row| row.get(0))?;
+    Ok(names.collect::<Result<_, _>>()?)
+}
+
+/// Copies the store into a new file, page by page, and gives the copy an incarnation of its own: from here on the two
+/// may go different ways, and a cursor of one must not be read by the other.
+pub(crate) fn backup_to(shared: &Shared, target: &Path, mut progress: impl FnMut(u64, u64)) -> Result<()> {
+    if target.exists() {
+        return Err(StoreError::invalid("backup target", "there is a file already"));
+    }
+    let copied = shared.read(|source| {
+        let mut copy = Connection::open(target)?;
+        let backup = Backup::new(source, &mut copy)?;
+        loop {
+            let step = backup.step(BACKUP_PAGES)?;
+            let pages = backup.progress();
+            progress(u64::try_from(pages.remaining).unwrap_or(0), u64::try_from(pages.pagecount).unwrap_or(0));
+            match step {
+                rusqlite::backup::StepResult::Done => break,
+                rusqlite::backup::StepResult::More => {}
+                _ => std::thread::sleep(Duration::from_millis(5)),
+            }
+        }
+        drop(backup);
+        copy.execute("UPDATE marks SET value = ?1 WHERE name = 'incarnation'", [fresh_incarnation()])?;
+        Ok(())
+    });
+    if copied.is_err() {
+        // Half a copy looks like a whole one.
+        drop(std::fs::remove_file(target));
+    }
+    Ok(copied?)
+}

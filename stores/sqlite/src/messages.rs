@@ -1,0 +1,196 @@
+use rusqlite::{Connection, params, params_from_iter, types::Value};
+use threadkeep_core::{
+    Bound, CorruptRow, Message, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy, Role, Scope, StoreError,
+    Take, ThreadId, Timestamp, limits,
+};
+
+use crate::connection::Shared;
+use crate::error::Result;
+use crate::row::{self, ThreadRow, message_columns, role_number};
+use crate::threads;
+
+pub(crate) fn list(
+    shared: &Shared,
+    scope: &Scope,
+    thread: ThreadId,
+    query: &MessageQuery,
+    now: Timestamp,
+) -> Result<MessagePage> {
+    query.check()?;
+    shared.read(|connection| {
+        // One snapshot for the thread's row and its messages.
+        let snapshot = Snapshot::begin(connection)?;
+        let (row, _) = threads::get_row(shared, connection, scope, thread, now)?;
+        let page = page(connection, &row, query)?;
+        snapshot.end()?;
+        Ok(page)
+    })
+}
+
+/// A read transaction that ends with its value.
+struct Snapshot<'a> {
+    connection: &'a Connection,
+}
+
+impl<'a> Snapshot<'a> {
+    fn begin(connection: &'a Connection) -> Result<Self> {
+        connection.prepare_cached("BEGIN")?.execute([])?;
+        Ok(Self { connection })
+    }
+
+    fn end(self) -> Result<()> {
+        self.connection.prepare_cached("COMMIT")?.execute([])?;
+        Ok(())
+    }
+}
+
+impl Drop for Snapshot<'_> {
+    fn drop(&mut self) {
+        if !self.connection.is_autocommit() {
+            drop(self.connection.execute_batch("ROLLBACK"));
+        }
+    }
+}
+
+fn page(connection: &Connection, thread: &ThreadRow, query: &MessageQuery) -> Result<MessagePage> {
+    let (first, last) = range(thread, query);
+    let mut sql =
+        concat!("SELECT ", message_columns!(), " FROM messages WHERE position BETWEEN ?1 AND ?2 AND body IS NOT NULL")
+            .to_owned();
+    let (before, after) = (time(query.before), time(query.after));
+    if before.is_some() || after.is_some() {
+        sql.push_str(" AND created_at < ?4 AND created_at > ?5");
+    }
+    if !query.roles.is_empty() {
+        sql.push_str(" AND (1 << role) & ?6");
+    }
+    sql.push_str(match (query.order, query.take) {
+        (OrderBy::Seq, Take::Newest) => " ORDER BY position DESC LIMIT ?3",
+        (OrderBy::Seq, Take::Oldest) => " ORDER BY position LIMIT ?3",
+        (OrderBy::Time, Take::Newest) => " ORDER BY created_at DESC, position DESC LIMIT ?3",
+        (OrderBy::Time, Take::Oldest) => " ORDER BY created_at, position LIMIT ?3",
+    });
+    let roles: i64 = query.roles.iter().fold(0, |mask, role: &Role| mask | 1 << role_number(*role));
+    let limit = i64::try_from(query.limit + 1).unwrap_or(i64::MAX);
+    let mut statement = connection.prepare_cached(&sql)?;
+    let mut arguments = vec![Value::from(first), Value::from(last), Value::from(limit)];
+    if statement.parameter_count() > 3 {
+        arguments.push(before.map_or(i64::MAX, Timestamp::as_micros).into());
+        arguments.push(after.map_or(i64::MIN, Timestamp::as_micros).into());
+    }
+    if statement.parameter_count() > 5 {
+        arguments.push(roles.into());
+    }
+    let rows = statement.query(params_from_iter(arguments))?;
+    collect(rows, thread, query)
+}
+
+/// The keys between which the answer lies, by the bounds that are positions.
+fn range(thread: &ThreadRow, query: &MessageQuery) -> (i64, i64) {
+    let mut first = thread.positions.first_seq;
+    let mut last = thread.positions.seq;
+    if let Some(Bound::Seq(seq)) = query.after {
+        first = first.max(seq.saturating_add(1));
+    }
+    if let Some(Bound::Seq(seq)) = query.before {
+        last = last.min(seq.saturating_sub(1));
+    }
+    if first > last {
+        // Positions beyond 32 bits would reach into the next thread's keys.
+        return (1, 0);
+    }
+    (row::key(thread.no, first), row::key(thread.no, last))
+}
+
+fn time(bound: Option<Bound>) -> Option<Timestamp> {
+    match bound {
+        Some(Bound::Time(at)) => Some(at),
+        _ => None,
+    }
+}
+
+fn collect(mut rows: rusqlite::Rows<'_>, thread: &ThreadRow, query: &MessageQuery) -> Result<MessagePage> {
+    let mut page = MessagePage {
+        messages: Vec::with_capacity(query.limit.min(64)),
+        corrupt: Vec::new(),
+        more: false,
+        positions: thread.positions,
+    };
+    let mut bytes = 0;
+    while let Some(row) = rows.next()? {
+        let is_full = page.messages.len() + page.corrupt.len() == query.limit || bytes >= limits::PAGE_BYTES;
+        if is_full {
+            page.more = true;
+            break;
+        }
+        bytes += row.get_ref(5)?.as_bytes().map_or(0, <[u8]>::len);
+        match row::message(row) {
+            Ok(message) => page.messages.push(message),
+            Err(corrupt) if query.on_corrupt == OnCorrupt::Report => page.corrupt.push(corrupt),
+            Err(CorruptRow { seq, detail }) => {
+                return Err(StoreError::corrupt("message", format!("position {seq}: {detail}")).into());
+            }
+        }
+    }
+    if query.take == Take::Newest {
+        page.messages.reverse();
+        page.corrupt.reverse();
+    }
+    Ok(page)
+}
+
+pub(crate) fn find(
+    shared: &Shared,
+    scope: &Scope,
+    thread: ThreadId,
+    names: &[MessageName],
+    now: Timestamp,
+) -> Result<Vec<Message>> {
+    limits::check_bytes("message names", names.len(), limits::PAGE)?;
+    shared.read(|connection| {
+        let snapshot = Snapshot::begin(connection)?;
+        let (row, _) = threads::get_row(shared, connection, scope, thread, now)?;
+        let mut found = Vec::with_capacity(names.len());
+        for name in names {
+            if let Some(message) = find_one(connection, &row, name)? {
+                found.push(message);
+            }
+        }
+        snapshot.end()?;
+        found.sort_by_key(|message: &Message| message.seq);
+        found.dedup_by_key(|message| message.seq);
+        Ok(found)
+    })
+}
+
+fn find_one(connection: &Connection, thread: &ThreadRow, name: &MessageName) -> Result<Option<Message>> {
+    let mut statement = connection.prepare_cached(match name {
+        MessageName::Seq(_) => {
+            concat!("SELECT ", message_columns!(), " FROM messages WHERE position = ?1 AND body IS NOT NULL")
+        }
+        MessageName::Id(_) => concat!(
+            "SELECT ",
+            message_columns!(),
+            " FROM messages WHERE position >> 32 = ?1 AND id = ?2 AND body IS NOT NULL"
+        ),
+        MessageName::External(_) => concat!(
+            "SELECT ",
+            message_columns!(),
+            " FROM messages WHERE position >> 32 = ?1 AND external_id = ?2 AND external_id IS NOT NULL"
+        ),
+    })?;
+    let mut rows = match name {
+        MessageName::Seq(seq) if *seq > thread.positions.seq => return Ok(None),
+        MessageName::Seq(seq) => statement.query([row::key(thread.no, *seq)])?,
+        MessageName::Id(id) => statement.query(params![thread.no, id.0.as_bytes()])?,
+        MessageName::External(external_id) => statement.query(params![thread.no, external_id])?,
+    };
+    let Some(row) = rows.next()? else { return Ok(None) };
+    if row::position(row.get(0)?) < thread.positions.first_seq {
+        return Ok(None);
+    }
+    let message = row::message(row);
+    let corrupt =
+        |corrupt: CorruptRow| StoreError::corrupt("message", format!("position {}: {}", corrupt.seq, corrupt.detail));
+    Ok(Some(message.map_err(corrupt)?))
+}

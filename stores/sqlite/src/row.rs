@@ -1,0 +1,147 @@
+//! How rows become nouns and positions become keys.
+
+use rusqlite::{Row, types::ValueRef};
+use threadkeep_core::{
+    Content, CorruptRow, Message, MessageId, Owner, Positions, Role, StoreError, Thread, ThreadId, ThreadKey,
+    Timestamp, codec,
+};
+use uuid::Uuid;
+
+use crate::error::Result;
+
+/// Where the positions of a thread begin in a table.
+pub(crate) const fn key(thread_no: i64, position: u64) -> i64 {
+    (thread_no << 32) | position as i64
+}
+
+/// The last key that belongs to a thread.
+pub(crate) const fn last_key(thread_no: i64) -> i64 {
+    (thread_no << 32) | 0xffff_ffff
+}
+
+/// The position inside its thread.
+pub(crate) const fn position(key: i64) -> u64 {
+    (key & 0xffff_ffff) as u64
+}
+
+/// The thread's number.
+pub(crate) const fn thread_no(key: i64) -> i64 {
+    key >> 32
+}
+
+pub(crate) fn timestamp(micros: i64) -> Result<Timestamp> {
+    Timestamp::from_micros(micros).map_err(|_| StoreError::corrupt("instant", "outside its range").into())
+}
+
+pub(crate) fn uuid(row: &Row<'_>, column: usize) -> Result<Uuid> {
+    let blob = row.get_ref(column)?.as_blob().map_err(|_| StoreError::corrupt("id", "not a blob"))?;
+    Uuid::from_slice(blob).map_err(|_| StoreError::corrupt("id", "not 16 bytes").into())
+}
+
+pub(crate) fn unsigned(row: &Row<'_>, column: usize) -> Result<u64> {
+    let number: i64 = row.get(column)?;
+    u64::try_from(number).map_err(|_| StoreError::corrupt("number", "negative").into())
+}
+
+/// What every call on a thread reads first, without its words.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct ThreadRow {
+    pub(crate) no: i64,
+    pub(crate) owner_no: i64,
+    pub(crate) tenant_no: i64,
+    pub(crate) positions: Positions,
+    pub(crate) log_from: u64,
+    pub(crate) message_count: u64,
+}
+
+/// The columns of [`thread_row`].
+macro_rules! thread_columns {
+    () => {
+        "no, owner_no, tenant_no, seq, change, first_seq, log_from, message_count"
+    };
+}
+pub(crate) use thread_columns;
+
+pub(crate) fn thread_row(row: &Row<'_>) -> Result<ThreadRow> {
+    Ok(ThreadRow {
+        no: row.get(0)?,
+        owner_no: row.get(1)?,
+        tenant_no: row.get(2)?,
+        positions: Positions { seq: unsigned(row, 3)?, change: unsigned(row, 4)?, first_seq: unsigned(row, 5)? },
+        log_from: unsigned(row, 6)?,
+        message_count: unsigned(row, 7)?,
+    })
+}
+
+/// The columns of [`thread`], for a join of threads `t` with owners `o`.
+macro_rules! full_thread_columns {
+    () => {
+        "t.id, o.user, t.key, t.body, t.seq, t.change, t.first_seq, t.message_count, t.created_at, t.updated_at, \
+         t.expires_at"
+    };
+}
+pub(crate) use full_thread_columns;
+
+pub(crate) fn thread(row: &Row<'_>) -> Result<Thread> {
+    let words = codec::decode_thread(text(row, 3)?)?;
+    let key: Option<String> = row.get(2)?;
+    let expires_at: Option<i64> = row.get(10)?;
+    let owner: Owner = crate::owners::owner(row.get(1)?)?;
+    Ok(Thread {
+        id: ThreadId(uuid(row, 0)?),
+        owner,
+        key: key.map(ThreadKey::new).transpose()?,
+        title: words.title,
+        metadata: words.metadata,
+        state: words.state,
+        positions: Positions { seq: unsigned(row, 4)?, change: unsigned(row, 5)?, first_seq: unsigned(row, 6)? },
+        message_count: unsigned(row, 7)?,
+        created_at: timestamp(row.get(8)?)?,
+        updated_at: timestamp(row.get(9)?)?,
+        expires_at: expires_at.map(timestamp).transpose()?,
+    })
+}
+
+/// The columns of [`message`].
+macro_rules! message_columns {
+    () => {
+        "position, id, external_id, revision, created_at, body"
+    };
+}
+pub(crate) use message_columns;
+
+/// Reads a message; one that does not decode is told as such, so that the caller can go on.
+pub(crate) fn message(row: &Row<'_>) -> Result<Message, CorruptRow> {
+    let seq = row.get(0).map_or(0, position);
+    decoded(row, seq).map_err(|error| CorruptRow { seq, detail: StoreError::from(error).to_string() })
+}
+
+fn decoded(row: &Row<'_>, seq: u64) -> Result<Message> {
+    let content: Content = codec::decode_content(text(row, 5)?)?;
+    Ok(Message {
+        seq,
+        id: MessageId(uuid(row, 1)?),
+        external_id: row.get(2)?,
+        revision: row.get(3)?,
+        created_at: timestamp(row.get(4)?)?,
+        content,
+    })
+}
+
+pub(crate) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str> {
+    match row.get_ref(column)? {
+        ValueRef::Text(bytes) => {
+            std::str::from_utf8(bytes).map_err(|_| StoreError::corrupt("text", "not UTF-8").into())
+        }
+        _ => Err(StoreError::corrupt("text", "not a text").into()),
+    }
+}
+
+pub(crate) const fn role_number(role: Role) -> i64 {
+    match role {
+        Role::System => 0,
+        Role::User => 1,
+        Role::Assistant => 2,
+        Role::Tool => 3,
+    }
+}

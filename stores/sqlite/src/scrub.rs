@@ -1,0 +1,93 @@
+//! Overwrites what moving rows about leaves in a page.
+//!
+//! `secure_delete` overwrites a row where it stands. But when SQLite moves rows to a neighbouring page to make room, the
+//! old page keeps a copy in the gap between its pointers and its rows, and a row that is erased later is still to be read
+//! there. So a sweep after an erasure looks at every page and clears its gap, a step at a time; pages whose gap is clear
+//! are only read. This needs SQLite's page table (`SQLITE_ENABLE_DBPAGE_VTAB`); without it the file is rewritten whole.
+
+use rusqlite::{Connection, params};
+use threadkeep_core::StoreError;
+
+use crate::connection::{Shared, lock};
+use crate::error::{Result, SqliteError};
+use crate::writer;
+
+/// Pages read at a time.
+const STEP: i64 = 1_000;
+/// Beyond this page number the first byte of an overflow page may look like that of a tree's page.
+const LAST_TELLING: i64 = 1 << 25;
+
+/// Clears the gaps of all pages.
+pub(crate) fn scrub(shared: &Shared) -> Result<(), StoreError> {
+    let pages = shared.read(|connection| {
+        let sql = "SELECT 1 FROM pragma_module_list WHERE name = 'sqlite_dbpage'";
+        let is_visible = connection.prepare(sql)?.exists([])?;
+        let pages: i64 = connection.pragma_query_value(None, "page_count", |row| row.get(0))?;
+        Ok((is_visible && pages < LAST_TELLING).then_some(pages))
+    })?;
+    let Some(pages) = pages else {
+        return lock(&shared.writer).execute_batch("VACUUM").map_err(|error| SqliteError::from(error).into());
+    };
+    let mut first = 1;
+    while first <= pages {
+        let soiled = shared.read(|connection| find_soiled(connection, first, first + STEP - 1))?;
+        if !soiled.is_empty() {
+            writer::write_blocking(shared, |connection| clear(connection, &soiled))?;
+        }
+        first += STEP;
+    }
+    Ok(())
+}
+
+fn find_soiled(connection: &Connection, first: i64, last: i64) -> Result<Vec<i64>> {
+    let sql = "SELECT pgno, data FROM sqlite_dbpage WHERE pgno BETWEEN ?1 AND ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query([first, last])?;
+    let mut soiled = Vec::new();
+    while let Some(row) = rows.next()? {
+        let number: i64 = row.get(0)?;
+        let Ok(data) = row.get_ref(1)?.as_blob() else { continue };
+        if gap(number, data).is_some_and(|gap| data[gap].iter().any(|byte| *byte != 0)) {
+            soiled.push(number);
+        }
+    }
+    Ok(soiled)
+}
+
+fn clear(connection: &Connection, numbers: &[i64]) -> Result<()> {
+    for number in numbers {
+        // Read again under the lock: the page may have changed since it was looked at.
+        let sql = "SELECT data FROM sqlite_dbpage WHERE pgno = ?1";
+        let mut data: Vec<u8> = connection.prepare_cached(sql)?.query_row([number], |row| row.get(0))?;
+        let Some(gap) = gap(*number, &data) else { continue };
+        data[gap].fill(0);
+        let sql = "UPDATE sqlite_dbpage SET data = ?2 WHERE pgno = ?1";
+        connection.prepare_cached(sql)?.execute(params![number, data])?;
+    }
+    Ok(())
+}
+
+/// Where a tree's page keeps nothing: between its cell pointers and its cells. `None` for any other page.
+///
+/// Layout: <https://www.sqlite.org/fileformat2.html#b_tree_pages>.
+fn gap(number: i64, data: &[u8]) -> Option<std::ops::Range<usize>> {
+    let start = if number == 1 { 100 } else { 0 };
+    let header = data.get(start..start + 12)?;
+    let header_size = match header[0] {
+        0x02 | 0x05 => 12,
+        0x0a | 0x0d => 8,
+        _ => return None,
+    };
+    let number_at = |at: usize| usize::from(u16::from_be_bytes([header[at], header[at + 1]]));
+    let (first_free, cells, content) = (number_at(1), number_at(3), number_at(5));
+    let pointers_end = start + header_size + 2 * cells;
+    let content = if content == 0 { 65_536 } else { content };
+    let is_plausible = pointers_end <= content
+        && content <= data.len()
+        && (first_free == 0 || first_free >= content)
+        && header[7] <= 60
+        && data[start + header_size..pointers_end]
+            .chunks_exact(2)
+            .all(|pointer| usize::from(u16::from_be_bytes([pointer[0], pointer[1]])) >= content);
+    is_plausible.then_some(pointers_end..content)
+}

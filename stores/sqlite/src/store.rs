@@ -1,0 +1,128 @@
+use async_trait::async_trait;
+use futures_core::stream::BoxStream;
+use threadkeep_core::{
+    Batch, CatchUp, ChangePage, ChangedThreads, Collection, CommitOutcome, Document, DocumentOwner, DocumentQuery,
+    DocumentWrite, IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Result,
+    Scope, SearchAnswer, SearchIndex, SearchQuery, Store, StoreError, Thread, ThreadId, ThreadName, ThreadPage,
+    ThreadQuery, Timestamp, UserCursor, WakeUp, WakeUps, Written,
+};
+use tokio::sync::broadcast::{Receiver, error::RecvError};
+
+use crate::{SqliteStore, changes, commit, documents, index, maintenance, messages, threads};
+
+#[async_trait]
+impl Store for SqliteStore {
+    async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
+        commit::commit(&self.shared, scope, thread, batch, now).await
+    }
+
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+        threads::open(&self.shared, scope, open, now).await
+    }
+
+    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
+        Ok(threads::find(&self.shared, scope, name, now)?)
+    }
+
+    async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
+        Ok(threads::list(&self.shared, scope, query, now)?)
+    }
+
+    async fn list_changed_threads(
+        &self,
+        scope: &Scope,
+        after: Option<&UserCursor>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangedThreads> {
+        Ok(changes::list_threads(&self.shared, scope, after, limit, now)?)
+    }
+
+    async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
+        threads::delete(&self.shared, scope, thread, now).await
+    }
+
+    async fn list_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<MessagePage> {
+        Ok(messages::list(&self.shared, scope, thread, query, now)?)
+    }
+
+    async fn find_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        names: &[MessageName],
+        now: Timestamp,
+    ) -> Result<Vec<Message>> {
+        Ok(messages::find(&self.shared, scope, thread, names, now)?)
+    }
+
+    async fn list_changes(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangePage> {
+        Ok(changes::list(&self.shared, scope, thread, after, limit, now)?)
+    }
+
+    async fn find_document(
+        &self,
+        scope: &Scope,
+        owner: &DocumentOwner,
+        namespace: &Namespace,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<Document>> {
+        Ok(documents::find(&self.shared, scope, owner, namespace, key, now)?)
+    }
+
+    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
+        Ok(documents::list(&self.shared, scope, query, now)?)
+    }
+
+    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
+        documents::write(&self.shared, scope, write, now).await
+    }
+
+    async fn wake_ups(&self) -> Result<WakeUps> {
+        Ok(stream(self.shared.wake_ups.subscribe()))
+    }
+}
+
+#[async_trait]
+impl SearchIndex for SqliteStore {
+    async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer> {
+        let found = index::search(&self.shared, scope, query, now)?;
+        if !found.is_far_behind || self.shared.options.read_only {
+            return Ok(found.answer);
+        }
+        self.catch_up(usize::MAX).await?;
+        Ok(index::search(&self.shared, scope, query, now)?.answer)
+    }
+
+    async fn upsert(&self, _scope: &Scope, _collection: &Collection, _entries: Vec<IndexEntry>) -> Result<()> {
+        Err(StoreError::Unsupported("named collections"))
+    }
+
+    async fn catch_up(&self, limit: usize) -> Result<CatchUp> {
+        maintenance::blocking(&self.shared, move |shared| index::catch_up(shared, limit)).await
+    }
+}
+
+fn stream(receiver: Receiver<WakeUp>) -> BoxStream<'static, WakeUp> {
+    Box::pin(futures::stream::unfold(receiver, |mut receiver| async move {
+        match receiver.recv().await {
+            Ok(wake_up) => Some((wake_up, receiver)),
+            Err(RecvError::Lagged(_)) => Some((WakeUp::Anything, receiver)),
+            Err(RecvError::Closed) => None,
+        }
+    }))
+}

@@ -1,0 +1,314 @@
+use std::sync::Arc;
+
+use rusqlite::{Connection, params};
+use threadkeep_core::{
+    Access, Conflict, IDEMPOTENCY_WINDOW_MS, Kind, OpenThread, Opened, Owner, Result, Scope, StoreError, Thread,
+    ThreadId, ThreadName, ThreadOrder, ThreadPage, ThreadQuery, Timestamp, WakeUp, codec,
+};
+
+use crate::connection::Shared;
+use crate::error;
+use crate::owners::{self, ScopeNumbers};
+use crate::residue::{self, Residue};
+use crate::row::{self, ThreadRow, full_thread_columns, thread_columns};
+use crate::writer;
+
+/// Reads the row of a thread that the scope reaches and that is alive at `now`.
+pub(crate) fn find_row(
+    shared: &Shared,
+    connection: &Connection,
+    scope: &Scope,
+    thread: ThreadId,
+    now: Timestamp,
+) -> error::Result<Option<(ThreadRow, Access)>> {
+    let numbers = owners::of_scope(shared, connection, scope)?;
+    let sql = concat!(
+        "SELECT ",
+        thread_columns!(),
+        " FROM threads WHERE tenant_no = ?1 AND id = ?2 AND restoring = 0 AND (expires_at IS NULL OR expires_at > ?3)"
+    );
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params![numbers.tenant_no, thread.0.as_bytes(), now.as_micros()])?;
+    let Some(row) = rows.next()? else { return Ok(None) };
+    let row = row::thread_row(row)?;
+    let access = numbers.access(row.owner_no);
+    Ok((access > Access::None).then_some((row, access)))
+}
+
+/// As [`find_row`], where there must be one.
+pub(crate) fn get_row(
+    shared: &Shared,
+    connection: &Connection,
+    scope: &Scope,
+    thread: ThreadId,
+    now: Timestamp,
+) -> error::Result<(ThreadRow, Access)> {
+    find_row(shared, connection, scope, thread, now)?.ok_or_else(|| StoreError::NotFound(Kind::Thread).into())
+}
+
+pub(crate) fn find(shared: &Shared, scope: &Scope, name: &ThreadName, now: Timestamp) -> error::Result<Option<Thread>> {
+    shared.read(|connection| {
+        let numbers = owners::of_scope(shared, connection, scope)?;
+        let found = match name {
+            ThreadName::Id(id) => find_full(connection, numbers.tenant_no, *id, now)?,
+            ThreadName::Key(owner, key) => {
+                let owner_no = owners::find(shared, connection, scope.tenant_id().as_str(), owners::name(owner))?;
+                find_by_key(connection, owner_no, key.as_str(), now)?
+            }
+        };
+        Ok(found.filter(|thread| scope.access(&thread.owner) > Access::None))
+    })
+}
+
+fn find_full(connection: &Connection, tenant_no: i64, id: ThreadId, now: Timestamp) -> error::Result<Option<Thread>> {
+    let sql = concat!(
+        "SELECT ",
+        full_thread_columns!(),
+        " FROM threads t JOIN owners o ON o.no = t.owner_no WHERE t.tenant_no = ?1 AND t.id = ?2 AND t.restoring = 0",
+        " AND (t.expires_at IS NULL OR t.expires_at > ?3)"
+    );
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params![tenant_no, id.0.as_bytes(), now.as_micros()])?;
+    rows.next()?.map(row::thread).transpose()
+}
+
+fn find_by_key(connection: &Connection, owner_no: i64, key: &str, now: Timestamp) -> error::Result<Option<Thread>> {
+    let sql = concat!(
+        "SELECT ",
+        full_thread_columns!(),
+        " FROM threads t JOIN owners o ON o.no = t.owner_no WHERE t.owner_no = ?1 AND t.key = ?2 AND t.restoring = 0",
+        " AND (t.expires_at IS NULL OR t.expires_at > ?3)"
+    );
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params![owner_no, key, now.as_micros()])?;
+    rows.next()?.map(row::thread).transpose()
+}
+
+pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+    open.check()?;
+    if scope.access(&open.owner) == Access::None {
+        return Err(StoreError::NotFound(Kind::Thread));
+    }
+    let found = shared.read(|connection| find_opened(shared, connection, scope, &open, now))?;
+    if let Some(thread) = found {
+        return Ok(Opened { thread, created: false });
+    }
+    let (inside, caller) = (Arc::clone(shared), scope.clone());
+    let opened =
+        writer::write(shared, move |connection| find_or_create(&inside, connection, &caller, open, now)).await?;
+    if opened.created {
+        wake(shared, scope, &opened.thread.owner, opened.thread.id);
+    }
+    Ok(opened)
+}
+
+/// What `open` names, if it is there: by key where one is given, else by id.
+fn find_opened(
+    shared: &Shared,
+    connection: &Connection,
+    scope: &Scope,
+    open: &OpenThread,
+    now: Timestamp,
+) -> error::Result<Option<Thread>> {
+    let tenant = scope.tenant_id().as_str();
+    let tenant_no = owners::find(shared, connection, tenant, "")?;
+    if let Some(key) = &open.key {
+        let owner_no = owners::find(shared, connection, tenant, owners::name(&open.owner))?;
+        let by_key = find_by_key(connection, owner_no, key.as_str(), now)?;
+        if by_key.is_some() {
+            return Ok(by_key);
+        }
+    }
+    match find_full(connection, tenant_no, open.id, now)? {
+        Some(thread) if scope.access(&thread.owner) == Access::None => Err(StoreError::NotFound(Kind::Thread).into()),
+        Some(_) if open.key.is_some() => Err(StoreError::from(Conflict::Thread).into()),
+        found => Ok(found),
+    }
+}
+
+fn find_or_create(
+    shared: &Shared,
+    connection: &Connection,
+    scope: &Scope,
+    open: OpenThread,
+    now: Timestamp,
+) -> error::Result<Opened> {
+    if let Some(thread) = find_opened(shared, connection, scope, &open, now)? {
+        return Ok(Opened { thread, created: false });
+    }
+    let tenant = scope.tenant_id().as_str();
+    let tenant_no = owners::find(shared, connection, tenant, "")?;
+    let forgotten_before = now.plus_ms(-IDEMPOTENCY_WINDOW_MS).as_micros();
+    let sql = "SELECT 1 FROM deleted_threads WHERE tenant_no = ?1 AND id = ?2 AND deleted_at > ?3";
+    let is_deleted =
+        connection.prepare_cached(sql)?.exists(params![tenant_no, open.id.0.as_bytes(), forgotten_before])?;
+    if is_deleted || is_restoring(connection, tenant_no, open.id)? {
+        return Err(StoreError::NotFound(Kind::Thread).into());
+    }
+    let owner_no = owners::number(shared, connection, tenant, owners::name(&open.owner))?;
+    let tenant_no = owners::number(shared, connection, tenant, "")?;
+    remove_expired(connection, tenant_no, owner_no, &open, now)?;
+    insert(connection, tenant_no, owner_no, &open, now)?;
+    let created = find_full(connection, tenant_no, open.id, now)?;
+    // A thread that is born expired was never there.
+    let thread = created.ok_or(StoreError::NotFound(Kind::Thread))?;
+    Ok(Opened { thread, created: true })
+}
+
+fn is_restoring(connection: &Connection, tenant_no: i64, id: ThreadId) -> error::Result<bool> {
+    let sql = "SELECT 1 FROM threads WHERE tenant_no = ?1 AND id = ?2 AND restoring = 1";
+    Ok(connection.prepare_cached(sql)?.exists(params![tenant_no, id.0.as_bytes()])?)
+}
+
+/// An expired thread stands in the way of a new one with its id or key until it is swept.
+fn remove_expired(
+    connection: &Connection,
+    tenant_no: i64,
+    owner_no: i64,
+    open: &OpenThread,
+    now: Timestamp,
+) -> error::Result<()> {
+    let sql = "SELECT no FROM threads WHERE expires_at <= ?1 AND ((tenant_no = ?2 AND id = ?3) OR (owner_no = ?4 AND key = ?5))";
+    let key = open.key.as_ref().map(threadkeep_core::ThreadKey::as_str);
+    let mut statement = connection.prepare_cached(sql)?;
+    let expired = statement
+        .query_map(params![now.as_micros(), tenant_no, open.id.0.as_bytes(), owner_no, key], |row| row.get(0))?
+        .collect::<Result<Vec<i64>, _>>()?;
+    expired.into_iter().try_for_each(|thread_no| remove(connection, thread_no))
+}
+
+fn insert(
+    connection: &Connection,
+    tenant_no: i64,
+    owner_no: i64,
+    open: &OpenThread,
+    now: Timestamp,
+) -> error::Result<()> {
+    let words = codec::ThreadWords::new(open.title.clone(), open.metadata.clone(), open.state.clone());
+    let sql = "INSERT INTO threads (tenant_no, owner_no, id, seq, change, first_seq, log_from, message_count, stamp, \
+               restoring, created_at, updated_at, expires_at, key, body) \
+               VALUES (?1, ?2, ?3, 0, 0, 1, 0, 0, ?4, 0, ?5, ?5, ?6, ?7, ?8)";
+    connection.prepare_cached(sql)?.execute(params![
+        tenant_no,
+        owner_no,
+        open.id.0.as_bytes(),
+        next_stamp(connection)?,
+        now.as_micros(),
+        open.expires_at.map(Timestamp::as_micros),
+        open.key.as_ref().map(threadkeep_core::ThreadKey::as_str),
+        codec::encode_thread(&words),
+    ])?;
+    // The id may have been deleted longer ago than the window.
+    connection
+        .prepare_cached("DELETE FROM deleted_threads WHERE tenant_no = ?1 AND id = ?2")?
+        .execute(params![tenant_no, open.id.0.as_bytes()])?;
+    Ok(())
+}
+
+/// The next number in the store-wide order of commits. Deletions take one too, so it never comes twice.
+pub(crate) fn next_stamp(connection: &Connection) -> error::Result<i64> {
+    let sql = "SELECT 1 + max(coalesce((SELECT max(stamp) FROM threads), 0), \
+               coalesce((SELECT value FROM marks WHERE name = 'stamp'), 0))";
+    Ok(connection.prepare_cached(sql)?.query_row([], |row| row.get(0))?)
+}
+
+pub(crate) async fn delete(shared: &Arc<Shared>, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
+    let (inside, caller) = (Arc::clone(shared), scope.clone());
+    let owner = writer::write(shared, move |connection| {
+        let (row, access) = get_row(&inside, connection, &caller, thread, now)?;
+        if access < Access::Full {
+            return Err(StoreError::Denied("deleting a shared thread").into());
+        }
+        let stamp = next_stamp(connection)?;
+        let sql = "INSERT OR REPLACE INTO deleted_threads (tenant_no, id, owner_no, stamp, deleted_at) \
+                   SELECT tenant_no, id, owner_no, ?2, ?3 FROM threads WHERE no = ?1";
+        connection.prepare_cached(sql)?.execute(params![row.no, stamp, now.as_micros()])?;
+        let sql =
+            "INSERT INTO marks (name, value) VALUES ('stamp', ?1) ON CONFLICT DO UPDATE SET value = excluded.value";
+        connection.prepare_cached(sql)?.execute([stamp])?;
+        remove(connection, row.no)?;
+        let sql = "SELECT user FROM owners WHERE no = ?1";
+        let user: String = connection.prepare_cached(sql)?.query_row([row.owner_no], |row| row.get(0))?;
+        owners::owner(user)
+    })
+    .await?;
+    wake(shared, scope, &owner, thread);
+    Ok(())
+}
+
+/// Takes a thread out of sight with all that is small about it; its messages and log are left to the sweep.
+pub(crate) fn remove(connection: &Connection, thread_no: i64) -> error::Result<()> {
+    let sql = "INSERT OR REPLACE INTO leftovers (thread_no, owner_no, tenant_no, below) \
+               SELECT no, owner_no, tenant_no, NULL FROM threads WHERE no = ?1";
+    connection.prepare_cached(sql)?.execute([thread_no])?;
+    connection.prepare_cached("DELETE FROM documents WHERE kind = 0 AND owner_no = ?1")?.execute([thread_no])?;
+    connection.prepare_cached("DELETE FROM threads WHERE no = ?1")?.execute([thread_no])?;
+    residue::note(connection, Residue::Pages)
+}
+
+pub(crate) fn wake(shared: &Shared, scope: &Scope, owner: &Owner, thread: ThreadId) {
+    if shared.wake_ups.receiver_count() > 0 {
+        let wake_up = WakeUp::Thread { tenant: scope.tenant_id().clone(), owner: owner.clone(), thread };
+        // Nobody listening any more is no failure.
+        drop(shared.wake_ups.send(wake_up));
+    }
+}
+
+pub(crate) fn list(shared: &Shared, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> error::Result<ThreadPage> {
+    query.check()?;
+    shared.read(|connection| {
+        let numbers = owners::of_scope(shared, connection, scope)?;
+        let owner_no = match &query.owner {
+            Some(owner) if scope.access(owner) == Access::None => {
+                return Ok(ThreadPage { threads: vec![], next: None });
+            }
+            Some(owner) => Some(owners::find(shared, connection, scope.tenant_id().as_str(), owners::name(owner))?),
+            None => numbers.user_no,
+        };
+        page(connection, numbers, owner_no, query, now)
+    })
+}
+
+fn page(
+    connection: &Connection,
+    numbers: ScopeNumbers,
+    owner_no: Option<i64>,
+    query: &ThreadQuery,
+    now: Timestamp,
+) -> error::Result<ThreadPage> {
+    let (column, after) = match query.order {
+        ThreadOrder::Created => ("no", parse_cursor(query, 'c')?.unwrap_or(0)),
+        ThreadOrder::Recent => ("stamp", parse_cursor(query, 'r')?.unwrap_or(i64::MAX)),
+    };
+    let (comparison, direction) = match query.order {
+        ThreadOrder::Created => (">", "ASC"),
+        ThreadOrder::Recent => ("<", "DESC"),
+    };
+    let filter = if owner_no.is_some() { "t.owner_no" } else { "t.tenant_no" };
+    let columns = full_thread_columns!();
+    let sql = format!(
+        "SELECT {columns}, t.{column} FROM threads t JOIN owners o ON o.no = t.owner_no WHERE {filter} = ?1 \
+         AND t.restoring = 0 AND (t.expires_at IS NULL OR t.expires_at > ?2) AND t.{column} {comparison} ?3 \
+         ORDER BY t.{column} {direction} LIMIT ?4"
+    );
+    let mut statement = connection.prepare_cached(&sql)?;
+    let limit = i64::try_from(query.limit + 1).unwrap_or(i64::MAX);
+    let key = owner_no.unwrap_or(numbers.tenant_no);
+    let mut rows = statement.query(params![key, now.as_micros(), after, limit])?;
+    let (mut threads, mut last) = (Vec::new(), 0);
+    while let Some(row) = rows.next()? {
+        if threads.len() == query.limit {
+            let mark = if query.order == ThreadOrder::Created { 'c' } else { 'r' };
+            return Ok(ThreadPage { threads, next: Some(format!("{mark}{last}")) });
+        }
+        threads.push(row::thread(row)?);
+        last = row.get::<_, i64>(11)?;
+    }
+    Ok(ThreadPage { threads, next: None })
+}
+
+fn parse_cursor(query: &ThreadQuery, mark: char) -> error::Result<Option<i64>> {
+    let Some(cursor) = &query.after else { return Ok(None) };
+    let number = cursor.strip_prefix(mark).and_then(|number| number.parse().ok());
+    Ok(Some(number.ok_or_else(|| StoreError::invalid("cursor", "not of this list"))?))
+}

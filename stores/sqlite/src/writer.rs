@@ -1,0 +1,200 @@
+//! One connection writes. Whoever finds it free writes on the own thread; whoever does not is put in a queue, and a
+//! thread of its own carries out what waits there as one transaction, so that many commits share one sync.
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, TryLockError, Weak};
+use std::time::Duration;
+
+use rusqlite::Connection;
+use threadkeep_core::{Reason, StoreError};
+use tokio::sync::oneshot;
+
+use crate::connection::{Shared, lock};
+use crate::error::{GroupFailure, Result, SqliteError};
+
+/// The most writes that share a transaction: bounds what a crash undoes and how long the first one waits.
+const GROUP: usize = 256;
+/// How long the thread stays when nothing comes.
+const LINGER: Duration = Duration::from_secs(2);
+
+type Finish = Box<dyn FnOnce(Option<GroupFailure>) + Send>;
+/// Given no connection, a job does nothing and waits to be told of the group's failure.
+type Job = Box<dyn FnOnce(Option<&Connection>) -> (Option<GroupFailure>, Finish) + Send>;
+
+/// Writes that wait for the connection.
+#[derive(Default)]
+pub(crate) struct Queue {
+    jobs: Mutex<Waiting>,
+    arrived: Condvar,
+    /// How many wait; read without the lock on the way past.
+    length: AtomicUsize,
+}
+
+#[derive(Default)]
+struct Waiting {
+    jobs: VecDeque<Job>,
+    is_served: bool,
+}
+
+/// Runs a write in a transaction of its own or of a group.
+///
+/// `work` must do all its checks before its first write: an error of its own undoes nothing of the group. An error from
+/// SQLite after that fails the whole group.
+pub(crate) async fn write<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+) -> Result<T, StoreError> {
+    shared.check_writable()?;
+    shared.activity.fetch_add(1, Ordering::Relaxed);
+    if shared.queue.length.load(Ordering::Acquire) == 0 {
+        match shared.writer.try_lock() {
+            Ok(connection) => return write_now(&connection, work),
+            Err(TryLockError::Poisoned(poisoned)) => return write_now(&poisoned.into_inner(), work),
+            Err(TryLockError::WouldBlock) => {}
+        }
+    }
+    let (sender, receiver) = oneshot::channel();
+    let job: Job = Box::new(move |connection| {
+        let result = connection.map(work);
+        let failure = match &result {
+            Some(Err(error @ SqliteError::Sqlite(_))) => Some(GroupFailure::before(error)),
+            _ => None,
+        };
+        let finish: Finish = Box::new(move |failure| {
+            let answer = match (result, failure) {
+                (Some(Err(error)), _) => Err(error.into()),
+                (_, Some(failure)) => Err(failure.into_error()),
+                (Some(Ok(value)), None) => Ok(value),
+                (None, None) => Err(StoreError::unavailable(Reason::Closed)),
+            };
+            // The caller may have gone; what was written stays written.
+            drop(sender.send(answer));
+        });
+        (failure, finish)
+    });
+    enqueue(shared, job);
+    match receiver.await {
+        Ok(answer) => answer,
+        Err(_) => Err(StoreError::Unavailable { reason: Reason::Closed, maybe_applied: true, source: None }),
+    }
+}
+
+/// Runs a write on this thread, waiting for the connection: for work that runs on a blocking thread anyway.
+pub(crate) fn write_blocking<T>(shared: &Shared, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T, StoreError> {
+    shared.check_writable()?;
+    write_now(&lock(&shared.writer), work)
+}
+
+/// Runs a write in a transaction of its own.
+fn write_now<T>(connection: &Connection, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T, StoreError> {
+    begin(connection).map_err(StoreError::from)?;
+    match work(connection) {
+        Ok(value) => match commit(connection) {
+            Ok(()) => Ok(value),
+            Err(error) => {
+                roll_back(connection);
+                Err(GroupFailure::at_commit(&error).into_error())
+            }
+        },
+        Err(error) => {
+            roll_back(connection);
+            Err(error.into())
+        }
+    }
+}
+
+fn enqueue(shared: &Arc<Shared>, job: Job) {
+    let mut waiting = lock(&shared.queue.jobs);
+    waiting.jobs.push_back(job);
+    shared.queue.length.store(waiting.jobs.len(), Ordering::Release);
+    if waiting.is_served {
+        shared.queue.arrived.notify_one();
+        return;
+    }
+    waiting.is_served = true;
+    let shared_weak = Arc::downgrade(shared);
+    let spawned =
+        std::thread::Builder::new().name("threadkeep-sqlite-writer".to_owned()).spawn(move || serve(&shared_weak));
+    if spawned.is_err() {
+        // No thread to be had: this caller carries out what waits.
+        waiting.is_served = false;
+        drop(waiting);
+        while let Some(group) = take_group(shared) {
+            write_group(shared, group);
+        }
+    }
+}
+
+fn serve(shared: &Weak<Shared>) {
+    while let Some(shared) = shared.upgrade() {
+        if let Some(group) = take_group(&shared) {
+            write_group(&shared, group);
+            continue;
+        }
+        let waiting = lock(&shared.queue.jobs);
+        let waited = shared.queue.arrived.wait_timeout_while(waiting, LINGER, |waiting| waiting.jobs.is_empty());
+        let (mut waiting, timeout) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+        if timeout.timed_out() && waiting.jobs.is_empty() {
+            waiting.is_served = false;
+            return;
+        }
+    }
+}
+
+fn take_group(shared: &Shared) -> Option<Vec<Job>> {
+    let mut waiting = lock(&shared.queue.jobs);
+    if waiting.jobs.is_empty() {
+        return None;
+    }
+    let size = waiting.jobs.len().min(GROUP);
+    let group = waiting.jobs.drain(..size).collect();
+    shared.queue.length.store(waiting.jobs.len(), Ordering::Release);
+    Some(group)
+}
+
+fn write_group(shared: &Shared, mut group: Vec<Job>) {
+    let connection = lock(&shared.writer);
+    // While this thread waited for the connection, more may have come.
+    if group.len() < GROUP
+        && let Some(more) = take_group(shared)
+    {
+        group.extend(more);
+    }
+    let mut failure = begin(&connection).err().map(|error| GroupFailure::before(&error));
+    let mut finishes = Vec::with_capacity(group.len());
+    for job in group {
+        let (broke, finish) = job(failure.is_none().then_some(&connection));
+        failure = failure.or(broke);
+        finishes.push(finish);
+    }
+    if failure.is_none()
+        && let Err(error) = commit(&connection)
+    {
+        failure = Some(GroupFailure::at_commit(&error));
+    }
+    if failure.is_some() {
+        roll_back(&connection);
+    }
+    drop(connection);
+    for finish in finishes {
+        finish(failure);
+    }
+}
+
+fn begin(connection: &Connection) -> Result<()> {
+    connection.prepare_cached("BEGIN IMMEDIATE")?.execute([])?;
+    Ok(())
+}
+
+fn commit(connection: &Connection) -> Result<()> {
+    connection.prepare_cached("COMMIT")?.execute([])?;
+    Ok(())
+}
+
+fn roll_back(connection: &Connection) {
+    // Some failures roll back by themselves; then there is nothing left to undo.
+    if !connection.is_autocommit() {
+        drop(connection.execute_batch("ROLLBACK"));
+    }
+}

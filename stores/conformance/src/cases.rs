@@ -1,14 +1,32 @@
 //! The list of all cases. Nobody picks from it.
 
 mod atomicity;
+mod changes;
+mod concurrency;
+mod content;
+mod corrupt;
 mod documents;
+mod dump_restore;
+mod durability;
+mod erasure;
+mod expiry;
+mod golden;
 mod idempotency;
 mod keys;
+mod limits;
 mod paging;
 mod positions;
 mod replace_erase_trim;
+mod scopes;
+mod search;
 mod threads;
 mod time_order;
+mod unsupported;
+mod upkeep;
+mod wake_ups;
+
+pub(crate) use self::content::{TEXTS, full};
+pub(crate) use self::dump_restore::eventful;
 
 use futures::future::BoxFuture;
 
@@ -96,6 +114,16 @@ pub(crate) const CASES: &[Case] = cases! {
         each_owner_has_its_own_keys,
         keys_are_compared_byte_by_byte,
     }
+    scopes {
+        foreign_threads_answer_as_unknown_ones,
+        foreign_ids_and_keys_open_nothing,
+        tenants_may_use_the_same_ids,
+        foreign_lists_are_empty,
+        foreign_documents_are_out_of_reach,
+        users_read_and_append_to_shared_threads,
+        users_open_and_list_shared_threads,
+        the_application_acts_for_its_users,
+    }
     documents {
         a_user_has_documents,
         documents_are_compared_and_set,
@@ -106,5 +134,102 @@ pub(crate) const CASES: &[Case] = cases! {
         documents_are_listed_in_byte_order,
         absent_documents_may_be_deleted,
         another_user_has_other_documents,
+    }
+    expiry {
+        an_expired_thread_was_never_there,
+        opening_replaces_an_expired_thread,
+        an_expiry_can_be_moved,
+        expired_threads_do_not_shorten_pages,
+        an_expired_document_was_never_there,
+        a_threads_documents_expire_alone,
+    }
+    wake_ups {
+        commits_wake_those_who_listen,
+        openings_and_deletions_wake_those_who_listen,
+        a_slow_listener_disturbs_nobody,
+    }
+    changes {
+        each_effect_is_told,
+        a_new_thread_has_no_changes,
+        a_swept_past_answers_reset,
+        changed_threads_come_once_in_order,
+        changed_threads_are_those_of_the_scope,
+        a_new_thread_counts_as_changed,
+        a_cursor_of_a_lost_past_answers_reset,
+    }
+    dump_restore {
+        a_thread_moves_verbatim,
+        a_restored_thread_is_found_by_its_words,
+        an_unfinished_restoration_is_invisible,
+        a_first_chunk_discards_what_was_begun,
+        restoring_overwrites_no_thread,
+        documents_move_verbatim,
+        tenants_and_owners_are_listed,
+        stored_text_is_taken_as_it_is,
+    }
+    search {
+        words_are_found,
+        words_mean_nothing_to_the_index,
+        only_the_own_scope_is_searched,
+        one_thread_can_be_searched,
+        what_is_gone_is_not_found,
+        a_new_thread_does_not_inherit_hits,
+        rarer_terms_come_first,
+        descriptions_of_pictures_are_text,
+        searches_and_commits_go_on_together,
+        only_so_many_terms_are_looked_up,
+    }
+    content {
+        content_comes_back_whole,
+        raw_items_keep_every_byte,
+        numbers_come_back_exactly,
+        all_writing_of_the_world_is_kept,
+        long_messages_are_kept,
+        what_a_caller_gets_is_a_copy,
+    }
+    corrupt {
+        a_broken_message_is_told_of,
+        a_broken_thread_is_no_empty_one,
+    }
+    limits {
+        messages_have_limits,
+        commits_have_limits,
+        threads_and_documents_have_limits,
+        pages_have_limits,
+        nul_is_refused_everywhere,
+        nothing_is_named_twice_in_a_commit,
+    }
+    unsupported {
+        vectors_are_searched_or_unsupported,
+        named_collections_are_kept_or_unsupported,
+        space_is_given_back_or_unsupported,
+    }
+    concurrency {
+        writers_leave_no_gap,
+        threads_do_not_wait_for_or_mix_with_each_other,
+        readers_see_whole_commits,
+        a_deletion_ends_all_writing,
+        dropped_writes_are_done_or_not_done,
+    }
+    durability {
+        everything_is_there_after_reopening,
+        hints_end_with_the_store,
+    }
+    erasure {
+        erased_text_is_gone,
+        replaced_text_is_gone,
+        trimmed_text_is_gone,
+        a_deleted_threads_text_is_gone,
+        an_expired_threads_text_is_gone,
+        former_titles_are_gone,
+        former_documents_are_gone,
+    }
+    upkeep {
+        a_sweep_tells_what_it_removed,
+        a_healthy_store_verifies_clean,
+        a_repair_changes_no_truth,
+    }
+    golden {
+        what_was_written_is_read,
     }
 };

@@ -72,7 +72,8 @@ pub(crate) fn batch(key: &str) -> Batch {
 /// A batch that appends; its key names the first and the last message and how many there are.
 pub(crate) fn adds(messages: Vec<NewMessage>) -> Batch {
     let ends = [messages.first(), messages.last()].map(|message| message.map(|message| message.id));
-    Batch { append: messages.clone(), ..batch(&format!("adds {ends:?} {}", messages.len())) }
+    let key = format!("adds {ends:?} {}", messages.len());
+    Batch { append: messages, ..batch(&key) }
 }
 
 pub(crate) fn app(name: &str) -> Namespace {

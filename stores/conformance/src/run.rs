@@ -83,7 +83,7 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    fn new(instance: Box<dyn Instance>, weak_seed: Option<u64>) -> Self {
+    pub(crate) fn new(instance: Box<dyn Instance>, weak_seed: Option<u64>) -> Self {
         let backend = instance.backend();
         let backend = match weak_seed {
             None => backend,
@@ -99,7 +99,11 @@ impl Subject {
         Self::new(instance.reopen().await, weak_seed)
     }
 
-    /// Whether any of the store's files holds these bytes.
+    pub(crate) fn has_files(&self) -> bool {
+        !self.instance.files().is_empty()
+    }
+
+    /// Whether any of the store's files holds these bytes, in whatever case of letters.
     pub(crate) fn files_hold(&self, bytes: &[u8]) -> bool {
         self.instance.files().iter().any(|file| {
             // A file may vanish between being listed and being read, as a write-ahead log does when it is closed.

@@ -1,0 +1,208 @@
+use threadkeep_core::{
+    Batch, Change, ChangePage, ChangedThread, Content, Effect, Owner, Positions, Replacement, Role, ThreadPatch,
+    UserCursor,
+};
+
+use crate::conversation::Conversation;
+use crate::given::{
+    EIGHT_DAYS, acme, ana, app, at, batch, ben, message_id, named, put, says, thread_id, user, user_id,
+};
+use crate::run::Stage;
+
+pub(super) async fn each_effect_is_told(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    let name = named(app("notes"), "k");
+    let content = Content::text(Role::User, "anew");
+    let steps = [
+        (
+            Batch { append: vec![says(1, "one"), says(2, "two"), says(3, "three")], ..batch("append") },
+            Effect::Appended { first_seq: 1, count: 3 },
+        ),
+        (
+            Batch { replace: vec![Replacement { id: message_id(2), content }], ..batch("replace") },
+            Effect::Replaced { seq: 2, id: message_id(2) },
+        ),
+        (Batch { erase: vec![message_id(3)], ..batch("erase") }, Effect::Erased { seq: 3, id: message_id(3) }),
+        (Batch { trim_below: Some(2), ..batch("trim") }, Effect::Trimmed { first_seq: 2 }),
+        (
+            Batch { put: vec![put(app("notes"), "k", "1")], ..batch("put") },
+            Effect::DocumentPut { name: name.clone(), version: 5 },
+        ),
+        (Batch { delete: vec![name.clone()], ..batch("delete") }, Effect::DocumentDeleted { name }),
+        (
+            Batch { patch: ThreadPatch { title: Some(None), ..ThreadPatch::default() }, ..batch("patch") },
+            Effect::Patched,
+        ),
+    ];
+    let mut expected = Vec::new();
+    for (second, (batch, effect)) in (1..).zip(steps) {
+        conversation.commit(&batch, at(second)).await;
+        let change = u64::try_from(second).expect("a small number");
+        expected.push(Change { change, at: at(second), effects: vec![effect] });
+    }
+    let positions = Positions { seq: 3, change: 7, first_seq: 2 };
+    for after in 0..=7 {
+        let changes = expected[after..].to_vec();
+        let after = u64::try_from(after).expect("a small number");
+        assert_eq!(conversation.changes(after, at(9)).await, ChangePage::Changes { changes, positions });
+        for limit in 1..=8 {
+            let page = subject.client.list_changes(&ana(), conversation.id, after, limit, at(9)).await;
+            let changes = expected.iter().filter(|change| change.change > after).take(limit).cloned().collect();
+            assert_eq!(page.expect("reading works"), ChangePage::Changes { changes, positions });
+        }
+    }
+    for after in [8, 100, u64::MAX >> 11] {
+        assert_eq!(conversation.changes(after, at(9)).await, ChangePage::Reset { positions });
+    }
+}
+
+pub(super) async fn a_new_thread_has_no_changes(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    let positions = Positions { seq: 0, change: 0, first_seq: 1 };
+    let nothing = ChangePage::Changes { changes: Vec::new(), positions };
+    assert_eq!(conversation.changes(0, at(1)).await, nothing);
+    assert_eq!(conversation.changes(1, at(1)).await, ChangePage::Reset { positions });
+}
+
+pub(super) async fn a_swept_past_answers_reset(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    for number in 1..=3 {
+        conversation.say(number..=number, at(1)).await;
+    }
+    conversation.say(4..=4, at(EIGHT_DAYS)).await;
+    let later = at(EIGHT_DAYS + 1);
+    subject.client.sweep(later).await.expect("sweeping works");
+    let positions = Positions { seq: 4, change: 4, first_seq: 1 };
+    for after in 0..=2 {
+        assert_eq!(conversation.changes(after, later).await, ChangePage::Reset { positions });
+    }
+    let ChangePage::Changes { changes, .. } = conversation.changes(3, later).await else { panic!("a reset") };
+    assert_eq!(changes.iter().map(|change| change.change).collect::<Vec<_>>(), [4]);
+
+    let much_later = at(2 * EIGHT_DAYS + 2);
+    subject.client.sweep(much_later).await.expect("sweeping works");
+    assert_eq!(conversation.changes(3, much_later).await, ChangePage::Reset { positions });
+    let nothing = ChangePage::Changes { changes: Vec::new(), positions };
+    assert_eq!(conversation.changes(4, much_later).await, nothing);
+    assert_eq!(conversation.say(5..=5, much_later).await.change, 5);
+    let ChangePage::Changes { changes, .. } = conversation.changes(4, much_later).await else { panic!("a reset") };
+    assert_eq!(changes.iter().map(|change| change.change).collect::<Vec<_>>(), [5]);
+    assert_eq!(conversation.texts(much_later).await.len(), 5);
+}
+
+/// The changed threads after a cursor, in pages, and the last cursor.
+async fn changed_after(
+    client: &crate::client::Client,
+    scope: &threadkeep_core::Scope,
+    cursor: &UserCursor,
+    limit: usize,
+) -> (Vec<ChangedThread>, UserCursor) {
+    let (mut all, mut cursor) = (Vec::new(), cursor.clone());
+    loop {
+        let page = client.list_changed_threads(scope, Some(&cursor), limit, at(50)).await.expect("reading works");
+        assert!(!page.reset && page.threads.len() <= limit);
+        all.extend(page.threads);
+        cursor = page.cursor;
+        if !page.more {
+            return (all, cursor);
+        }
+    }
+}
+
+pub(super) async fn changed_threads_come_once_in_order(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let mut conversations = Vec::new();
+    for number in 1..=5 {
+        conversations.push(Conversation::open(client, &ana(), number, at(1)).await);
+        conversations[usize::try_from(number).expect("a small number") - 1].say(1..=1, at(1)).await;
+    }
+    let now = client.list_changed_threads(&ana(), None, 10, at(2)).await.expect("reading works");
+    assert_eq!((now.threads, now.more, now.reset), (Vec::new(), false, false));
+    assert_eq!(changed_after(client, &ana(), &now.cursor, 10).await.0, []);
+
+    for (number, index) in (2..).zip([3, 0, 3, 2, 0]) {
+        conversations[index].say(number..=number, at(3)).await;
+    }
+    client.delete_thread(&ana(), conversations[4].id, at(4)).await.expect("the thread is there");
+    conversations[1].commit(&batch("empty"), at(5)).await;
+    let owner = Owner::User(user_id("ana"));
+    let stands = |number, seq| ChangedThread {
+        id: thread_id(number),
+        owner: owner.clone(),
+        positions: Some(Positions { seq, change: seq, first_seq: 1 }),
+    };
+    let deleted = ChangedThread { id: thread_id(5), owner: owner.clone(), positions: None };
+    let expected = vec![stands(4, 3), stands(3, 2), stands(1, 3), deleted];
+    for limit in [1, 2, 4, 10] {
+        assert_eq!(changed_after(client, &ana(), &now.cursor, limit).await.0, expected, "in pages of {limit}");
+    }
+    assert_eq!(changed_after(client, &acme(), &now.cursor, 10).await.0, expected);
+    let (_, cursor) = changed_after(client, &ana(), &now.cursor, 10).await;
+    assert_eq!(changed_after(client, &ana(), &cursor, 10).await.0, []);
+    conversations[1].say(9..=9, at(6)).await;
+    assert_eq!(changed_after(client, &ana(), &cursor, 10).await.0, [stands(2, 2)]);
+}
+
+pub(super) async fn changed_threads_are_those_of_the_scope(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let scopes = [ana(), ben(), acme(), user("globex", "ana")];
+    let mut conversations = Vec::new();
+    for (number, scope) in (1..).zip(&scopes) {
+        conversations.push(Conversation::open(client, scope, number, at(1)).await);
+    }
+    let cursor = client.list_changed_threads(&ana(), None, 10, at(2)).await.expect("reading works").cursor;
+    for conversation in &conversations {
+        conversation.say(1..=1, at(3)).await;
+    }
+    client.delete_thread(&ben(), conversations[1].id, at(4)).await.expect("the thread is there");
+    for (scope, expected) in scopes.iter().zip([vec![1], vec![2], vec![1, 3, 2], vec![4]]) {
+        let threads = changed_after(client, scope, &cursor, 10).await.0;
+        let ids: Vec<_> = threads.iter().map(|thread| thread.id).collect();
+        assert_eq!(ids, expected.into_iter().map(thread_id).collect::<Vec<_>>(), "{scope:?}");
+    }
+}
+
+pub(super) async fn a_new_thread_counts_as_changed(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let cursor = client.list_changed_threads(&ana(), None, 10, at(2)).await.expect("reading works").cursor;
+    Conversation::open(client, &ana(), 1, at(3)).await;
+    let (threads, cursor) = changed_after(client, &ana(), &cursor, 10).await;
+    let positions = Some(Positions { seq: 0, change: 0, first_seq: 1 });
+    assert_eq!(threads, [ChangedThread { id: thread_id(1), owner: Owner::User(user_id("ana")), positions }]);
+    // Opening what is there changes nothing.
+    let open = threadkeep_core::OpenThread::new(&ana(), thread_id(1));
+    assert!(!client.open_thread(&ana(), &open, at(4)).await.expect("the thread opens").created);
+    assert_eq!(changed_after(client, &ana(), &cursor, 10).await.0, []);
+}
+
+pub(super) async fn a_cursor_of_a_lost_past_answers_reset(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let other = stage.open().await;
+    let client = &subject.client;
+    let conversation = Conversation::open(client, &ana(), 1, at(1)).await;
+    let doomed = Conversation::open(client, &ana(), 2, at(1)).await;
+    Conversation::open(&other.client, &ana(), 1, at(1)).await;
+    let foreign = other.client.list_changed_threads(&ana(), None, 10, at(2)).await.expect("reading works").cursor;
+    let before = client.list_changed_threads(&ana(), None, 10, at(2)).await.expect("reading works").cursor;
+    let lost = [foreign, UserCursor(String::new()), UserCursor("never a cursor".to_owned())];
+    for (number, cursor) in (10..).zip(lost) {
+        let answer = client.list_changed_threads(&ana(), Some(&cursor), 10, at(2)).await.expect("reading works");
+        assert!(answer.reset && answer.threads.is_empty(), "{cursor:?}: {answer:?}");
+        conversation.say(number..=number, at(3)).await;
+        assert_eq!(changed_after(client, &ana(), &answer.cursor, 10).await.0.len(), 1, "the new cursor goes on");
+    }
+    client.delete_thread(&ana(), doomed.id, at(4)).await.expect("the thread is there");
+    assert_eq!(changed_after(client, &ana(), &before, 10).await.0.len(), 2);
+    let later = at(4 + EIGHT_DAYS);
+    client.sweep(later).await.expect("sweeping works");
+    let answer = client.list_changed_threads(&ana(), Some(&before), 10, later).await.expect("reading works");
+    assert!(answer.reset, "a deletion that is no longer remembered was passed over in silence");
+    conversation.say(2..=2, later).await;
+    assert_eq!(changed_after(client, &ana(), &answer.cursor, 10).await.0.len(), 1);
+}

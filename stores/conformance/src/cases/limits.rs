@@ -1,0 +1,351 @@
+//! Each limit: what is just at it passes, one more fails and is told which limit it was; NUL is refused everywhere.
+
+use threadkeep_core::{
+    Batch, Content, DocumentCondition, DocumentOwner, DocumentQuery, DocumentState, DocumentWrite, IdempotencyKey,
+    ImageReference, Map, MessageQuery, Namespace, NewMessage, OpenThread, Part, PutDocument, Replacement, Role, Source,
+    StoreError, ThreadOrder, ThreadPatch, ThreadQuery, ToolCall, ToolResult, Usage, limits,
+};
+
+use super::search::query_for;
+use crate::conversation::Conversation;
+use crate::given::{
+    adds, ana, app, assert_error, at, batch, json, message_id, named, note, put, says, spoken, thread_id, user_id,
+};
+use crate::run::Stage;
+
+fn long(bytes: usize) -> String {
+    "x".repeat(bytes)
+}
+
+/// A map whose JSON has so many bytes.
+fn map_of(bytes: usize) -> Map {
+    let mut map = Map::new();
+    map.insert("k".to_owned(), long(bytes - r#"{"k":""}"#.len()).into());
+    map
+}
+
+/// JSON with so many levels of arrays.
+fn nested(depth: usize) -> String {
+    "[".repeat(depth) + &"]".repeat(depth)
+}
+
+/// Commits what is just at a limit, then what is over it.
+async fn holds(conversation: &Conversation, limit: usize, commit: impl Fn(usize) -> Batch) {
+    let before = conversation.thread(at(2)).await.positions;
+    let over = commit(limit + 1);
+    match conversation.try_commit(&over, at(2)).await {
+        Err(StoreError::LimitExceeded { limit: name, max, actual }) => {
+            assert_eq!((max, actual), (limit as u64, limit as u64 + 1), "{name}");
+            assert!(!name.is_empty());
+        }
+        other => panic!("{limit} is no limit for {:?}: {other:?}", over.key),
+    }
+    assert_eq!(conversation.thread(at(2)).await.positions, before, "{:?} left something", over.key);
+    let outcome = conversation.try_commit(&commit(limit), at(2)).await.expect("what is just at a limit passes");
+    assert_eq!(outcome.change, before.change + 1);
+}
+
+pub(super) async fn messages_have_limits(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    let says_this =
+        |number: u128, content: Content| Batch { append: vec![spoken(number, content)], ..batch(&format!("{number}")) };
+    holds(&conversation, limits::MESSAGE_BYTES, |bytes| {
+        // The codec adds a version, a role and two quotes.
+        says_this(1, Content::text(Role::User, long(bytes - 4)))
+    })
+    .await;
+    holds(&conversation, limits::PARTS, |count| {
+        says_this(2, Content { parts: vec![Part::Text("a".to_owned()); count], ..Content::empty(Role::User) })
+    })
+    .await;
+    let source = Source {
+        kind: "k".to_owned(),
+        id: "i".to_owned(),
+        title: None,
+        score: None,
+        distance: None,
+        fields: Map::new(),
+    };
+    holds(&conversation, limits::SOURCES, |count| {
+        says_this(3, Content { sources: vec![source.clone(); count], ..Content::empty(Role::User) })
+    })
+    .await;
+    holds(&conversation, limits::MAP_BYTES, |bytes| {
+        says_this(4, Content { metadata: map_of(bytes), ..Content::empty(Role::User) })
+    })
+    .await;
+    holds(&conversation, limits::NAME_BYTES, |bytes| {
+        says_this(5, Content { author: Some(long(bytes)), ..Content::empty(Role::User) })
+    })
+    .await;
+    holds(&conversation, limits::NAME_BYTES, |bytes| {
+        says_this(6, Content { agent: Some(long(bytes)), ..Content::empty(Role::User) })
+    })
+    .await;
+    holds(&conversation, limits::KEY_BYTES, |bytes| Batch {
+        append: vec![NewMessage { external_id: Some(long(bytes)), ..says(7, "seven") }],
+        ..batch("external id")
+    })
+    .await;
+    holds(&conversation, limits::JSON_DEPTH, |depth| {
+        // The map is a level of its own.
+        let value = serde_json::from_str(&nested(depth - 1)).expect("the cases write JSON well");
+        let metadata = Map::from_iter([("k".to_owned(), value)]);
+        says_this(8, Content { metadata, ..Content::empty(Role::User) })
+    })
+    .await;
+    assert_eq!(conversation.messages(at(3)).await.len(), 8);
+}
+
+pub(super) async fn commits_have_limits(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    holds(&conversation, limits::COMMIT_MESSAGES, |count| {
+        let messages = (1..=count as u128).map(|number| says(number, "m")).collect();
+        Batch { append: messages, ..batch("messages") }
+    })
+    .await;
+    conversation.say(1001..=1001, at(1)).await;
+    holds(&conversation, limits::COMMIT_EDITS, |count| {
+        let ids = (1..=count as u128).map(message_id);
+        let replace = ids.map(|id| Replacement { id, content: Content::text(Role::User, "r") }).collect();
+        Batch { replace, ..batch("replacements") }
+    })
+    .await;
+    holds(&conversation, limits::COMMIT_EDITS, |count| Batch {
+        erase: (1..=count as u128).map(message_id).collect(),
+        ..batch("erasures")
+    })
+    .await;
+    holds(&conversation, limits::COMMIT_DOCUMENTS, |count| {
+        let puts = (0..count - 20).map(|number| put(app("n"), &format!("{number}"), "1")).collect();
+        let delete = (0..10).map(|number| named(app("n"), &format!("gone {number}"))).collect();
+        let absent = (0..10).map(|number| DocumentCondition {
+            name: named(app("n"), &format!("absent {number}")),
+            state: DocumentState::Absent,
+        });
+        Batch { put: puts, delete, require: absent.collect(), ..batch("documents") }
+    })
+    .await;
+    holds(&conversation, limits::COMMIT_BYTES, |bytes| {
+        let rest = bytes - 3 * limits::MESSAGE_BYTES;
+        let whole = (1..=3).map(|number| says(2000 + number, &long(limits::MESSAGE_BYTES - 4)));
+        // The last quarter comes in two messages, so that the commit is over its limit and no message is.
+        let halves = [long(rest / 2 - 4), long(rest - rest / 2 - 4)];
+        let halves = (2010..).zip(halves).map(|(number, text)| says(number, &text));
+        Batch { append: whole.chain(halves).collect(), ..batch("bytes") }
+    })
+    .await;
+    holds(&conversation, limits::KEY_BYTES, |bytes| Batch {
+        append: vec![says(3000, "m")],
+        key: IdempotencyKey::Given(long(bytes)),
+        ..batch("key")
+    })
+    .await;
+    holds(&conversation, limits::DOCUMENT_BYTES, |bytes| Batch {
+        put: vec![put(app("n"), "big", &format!("\"{}\"", long(bytes - 2)))],
+        ..batch("document")
+    })
+    .await;
+    holds(&conversation, limits::KEY_BYTES, |bytes| Batch {
+        put: vec![put(app("n"), &long(bytes), "1")],
+        ..batch("document key")
+    })
+    .await;
+    holds(&conversation, limits::NAME_BYTES, |bytes| Batch {
+        put: vec![put(Namespace::App(long(bytes)), "k", "1")],
+        ..batch("namespace")
+    })
+    .await;
+    holds(&conversation, limits::TITLE_BYTES, |bytes| {
+        let patch = ThreadPatch { title: Some(Some(long(bytes))), ..ThreadPatch::default() };
+        Batch { patch, ..batch("title") }
+    })
+    .await;
+    holds(&conversation, limits::MAP_BYTES, |bytes| {
+        let patch = ThreadPatch { state: Some(map_of(bytes)), ..ThreadPatch::default() };
+        Batch { patch, ..batch("state") }
+    })
+    .await;
+}
+
+pub(super) async fn threads_and_documents_have_limits(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    type WithSize = fn(OpenThread, usize) -> OpenThread;
+    let opens: [(usize, WithSize); 3] = [
+        (limits::TITLE_BYTES, |open, bytes| OpenThread { title: Some(long(bytes)), ..open }),
+        (limits::MAP_BYTES, |open, bytes| OpenThread { metadata: map_of(bytes), ..open }),
+        (limits::MAP_BYTES, |open, bytes| OpenThread { state: map_of(bytes), ..open }),
+    ];
+    for (number, (limit, make)) in (1..).zip(opens) {
+        let open = |bytes| make(OpenThread::new(&ana(), thread_id(number)), bytes);
+        let over = client.open_thread(&ana(), &open(limit + 1), at(1)).await;
+        assert_error!(over, StoreError::LimitExceeded { max, .. } if max == limit as u64);
+        let opened = client.open_thread(&ana(), &open(limit), at(1)).await.expect("what is just at a limit passes");
+        assert!(opened.created, "a refused thread was opened");
+    }
+    let of_ana = DocumentOwner::User(user_id("ana"));
+    let big = |bytes| note(of_ana.clone(), "k", &format!("\"{}\"", long(bytes - 2)));
+    let with_key = |bytes| note(of_ana.clone(), &long(bytes), "1");
+    let in_namespace =
+        |bytes| DocumentWrite { namespace: Namespace::App(long(bytes)), ..note(of_ana.clone(), "k", "1") };
+    let writes: [(usize, &dyn Fn(usize) -> DocumentWrite); 3] =
+        [(limits::DOCUMENT_BYTES, &big), (limits::KEY_BYTES, &with_key), (limits::NAME_BYTES, &in_namespace)];
+    for (limit, write) in writes.map(|(limit, write)| (limit, [write(limit), write(limit + 1)])) {
+        let over = client.write_document(&ana(), &write[1], at(1)).await;
+        assert_error!(over, StoreError::LimitExceeded { max, .. } if max == limit as u64);
+        client.write_document(&ana(), &write[0], at(1)).await.expect("what is just at a limit passes");
+    }
+    let all = client.list_documents(&ana(), &DocumentQuery::of(of_ana), at(2)).await.expect("reading works");
+    assert_eq!(all.len(), 3);
+}
+
+pub(super) async fn pages_have_limits(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
+    let owner = DocumentOwner::Thread(conversation.id);
+    let tenant = ana().tenant_id().clone();
+    let cursor = client.list_changed_threads(&ana(), None, 1, at(1)).await.expect("reading works").cursor;
+    for limit in [0, 1, limits::PAGE, limits::PAGE + 1] {
+        let (scope, id, now) = (&ana(), conversation.id, at(1));
+        let documents = DocumentQuery { limit, ..DocumentQuery::of(owner.clone()) };
+        let query = threadkeep_core::SearchQuery { limit, ..query_for("walrus") };
+        let answers = [
+            ("messages", client.list_messages(scope, id, &MessageQuery::newest(limit), now).await.map(drop)),
+            (
+                "threads",
+                client.list_threads(scope, &ThreadQuery::new(ThreadOrder::Created, limit), now).await.map(drop),
+            ),
+            ("changed threads", client.list_changed_threads(scope, Some(&cursor), limit, now).await.map(drop)),
+            ("changed threads from now", client.list_changed_threads(scope, None, limit, now).await.map(drop)),
+            ("changes", client.list_changes(scope, id, 0, limit, now).await.map(drop)),
+            ("documents", client.list_documents(scope, &documents, now).await.map(drop)),
+            ("hits", client.search(scope, &query, now).await.map(drop)),
+            ("tenants", client.list_tenants(None, limit).await.map(drop)),
+            ("owners", client.list_owners(&tenant, None, limit).await.map(drop)),
+            ("entries", client.dump_thread(&tenant, id, None, limit).await.map(drop)),
+        ];
+        for (what, answer) in answers {
+            match limit {
+                0 => assert!(matches!(answer, Err(StoreError::Invalid { .. })), "0 {what}: {answer:?}"),
+                1 | limits::PAGE => assert!(answer.is_ok(), "{limit} {what}: {answer:?}"),
+                _ => assert!(matches!(answer, Err(StoreError::LimitExceeded { max: 1000, .. })), "{what}: {answer:?}"),
+            }
+        }
+    }
+}
+
+/// Everything that can hold a text, each with a NUL in it.
+fn contents_with_nul() -> Vec<Content> {
+    let empty = || Content::empty(Role::User);
+    let nul = || "a\0b".to_owned();
+    let part = |part| Content { parts: vec![part], ..empty() };
+    let map = || Map::from_iter([("k".to_owned(), nul().into())]);
+    let source = || Source {
+        kind: "k".to_owned(),
+        id: "i".to_owned(),
+        title: None,
+        score: None,
+        distance: None,
+        fields: Map::new(),
+    };
+    let call = ToolCall { id: "c".to_owned(), name: "n".to_owned(), arguments: json("{}") };
+    let result = ToolResult { call_id: "c".to_owned(), output: String::new(), is_error: false };
+    vec![
+        part(Part::Text(nul())),
+        part(Part::Text("\0".to_owned())),
+        part(Part::Reasoning(nul())),
+        part(Part::ToolCall(ToolCall { id: nul(), ..call.clone() })),
+        part(Part::ToolCall(ToolCall { name: nul(), ..call })),
+        part(Part::ToolResult(ToolResult { call_id: nul(), ..result.clone() })),
+        part(Part::ToolResult(ToolResult { output: nul(), ..result })),
+        part(Part::Image(ImageReference { url: nul(), description: None })),
+        part(Part::Image(ImageReference { url: String::new(), description: Some(nul()) })),
+        part(Part::Raw { format: nul(), json: json("{}") }),
+        Content { author: Some(nul()), ..empty() },
+        Content { agent: Some(nul()), ..empty() },
+        Content { sources: vec![Source { kind: nul(), ..source() }], ..empty() },
+        Content { sources: vec![Source { id: nul(), ..source() }], ..empty() },
+        Content { sources: vec![Source { title: Some(nul()), ..source() }], ..empty() },
+        Content { sources: vec![Source { fields: map(), ..source() }], ..empty() },
+        Content { usage: Some(Usage { model: Some(nul()), ..Usage::default() }), ..empty() },
+        Content { metadata: map(), ..empty() },
+        Content { metadata: Map::from_iter([(nul(), true.into())]), ..empty() },
+    ]
+}
+
+pub(super) async fn nul_is_refused_everywhere(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
+    conversation.say(1..=1, at(1)).await;
+    let nul = || "a\0b".to_owned();
+    let map = || Map::from_iter([("k".to_owned(), nul().into())]);
+    let patch = |patch| Batch { patch, ..batch("patch") };
+    let mut refused = vec![
+        Batch { append: vec![NewMessage { external_id: Some(nul()), ..says(2, "two") }], ..batch("external id") },
+        Batch { append: vec![says(2, "two")], key: IdempotencyKey::Given(nul()), ..batch("key") },
+        Batch { put: vec![put(app("n"), &nul(), "1")], ..batch("document key") },
+        Batch { put: vec![put(Namespace::App(nul()), "k", "1")], ..batch("namespace") },
+        Batch { put: vec![put(Namespace::System(nul()), "k", "1")], ..batch("namespace") },
+        Batch { delete: vec![named(app("n"), &nul())], ..batch("deleted key") },
+        Batch {
+            append: vec![says(2, "two")],
+            require: vec![DocumentCondition { name: named(app("n"), &nul()), state: DocumentState::Absent }],
+            ..batch("required key")
+        },
+        patch(ThreadPatch { title: Some(Some(nul())), ..ThreadPatch::default() }),
+        patch(ThreadPatch { metadata: Some(map()), ..ThreadPatch::default() }),
+        patch(ThreadPatch { state: Some(map()), ..ThreadPatch::default() }),
+    ];
+    for content in contents_with_nul() {
+        refused.push(adds(vec![spoken(2, content.clone())]));
+        refused.push(Batch { replace: vec![Replacement { id: message_id(1), content }], ..batch("replace") });
+    }
+    for batch in refused {
+        assert_error!(conversation.try_commit(&batch, at(2)).await, StoreError::Invalid { .. });
+    }
+    assert_eq!(conversation.thread(at(3)).await.positions.change, 1);
+    for open in [
+        OpenThread { title: Some(nul()), ..OpenThread::new(&ana(), thread_id(2)) },
+        OpenThread { metadata: map(), ..OpenThread::new(&ana(), thread_id(2)) },
+        OpenThread { state: map(), ..OpenThread::new(&ana(), thread_id(2)) },
+    ] {
+        assert_error!(client.open_thread(&ana(), &open, at(3)).await, StoreError::Invalid { .. });
+    }
+    let of_ana = DocumentOwner::User(user_id("ana"));
+    for write in [
+        note(of_ana.clone(), &nul(), "1"),
+        DocumentWrite { namespace: Namespace::App(nul()), ..note(of_ana.clone(), "k", "1") },
+        DocumentWrite { owner: DocumentOwner::Thread(conversation.id), ..note(of_ana, "k", "1") },
+    ] {
+        assert_error!(client.write_document(&ana(), &write, at(3)).await, StoreError::Invalid { .. });
+    }
+}
+
+pub(super) async fn nothing_is_named_twice_in_a_commit(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    conversation.say(1..=2, at(1)).await;
+    let called = |number| NewMessage { external_id: Some("x".to_owned()), ..says(number, "hello") };
+    let replaces = |number| Replacement { id: message_id(number), content: Content::empty(Role::User) };
+    let absent = || DocumentCondition { name: named(app("n"), "k"), state: DocumentState::Absent };
+    let put_k = || put(app("n"), "k", "1");
+    for batch in [
+        Batch { append: vec![says(3, "a"), says(3, "b")], ..batch("a") },
+        Batch { append: vec![called(3), called(4)], ..batch("b") },
+        Batch { append: vec![says(3, "a")], erase: vec![message_id(3)], ..batch("c") },
+        Batch { replace: vec![replaces(1), replaces(1)], ..batch("d") },
+        Batch { replace: vec![replaces(1)], erase: vec![message_id(1)], ..batch("e") },
+        Batch { erase: vec![message_id(1), message_id(1)], ..batch("f") },
+        Batch { put: vec![put_k(), PutDocument { expires_at: Some(at(9)), ..put_k() }], ..batch("g") },
+        Batch { put: vec![put_k()], delete: vec![named(app("n"), "k")], ..batch("h") },
+        Batch { require: vec![absent(), absent()], put: vec![put_k()], ..batch("i") },
+    ] {
+        assert_error!(conversation.try_commit(&batch, at(2)).await, StoreError::Invalid { .. });
+    }
+    assert_eq!(conversation.thread(at(3)).await.positions.change, 1);
+}

@@ -1,0 +1,288 @@
+use std::collections::BTreeSet;
+
+use threadkeep_core::{
+    Batch, Collection, Content, ImageReference, MessageQuery, NewMessage, OpenThread, Part, Replacement, Role, Scope,
+    SearchAnswer, SearchHit, SearchQuery, ThreadId, Timestamp, limits, text,
+};
+
+use crate::client::Client;
+use crate::conversation::Conversation;
+use crate::given::{acme, adds, ana, at, batch, ben, message_id, says, spoken, thread_id, user};
+use crate::run::Stage;
+
+pub(super) fn query_for(words: &str) -> SearchQuery {
+    SearchQuery {
+        collection: Collection::Messages,
+        terms: text::distinct_terms(words),
+        vector: None,
+        thread: None,
+        limit: 1000,
+    }
+}
+
+async fn search(client: &Client, scope: &Scope, query: &SearchQuery, now: Timestamp) -> SearchAnswer {
+    client.search(scope, query, now).await.expect("searching works")
+}
+
+/// Every message that holds one of the words: the hits that still do, and what the index says it has not reached.
+async fn found(client: &Client, scope: &Scope, query: &SearchQuery, now: Timestamp) -> BTreeSet<(ThreadId, u64)> {
+    let answer = search(client, scope, query, now).await;
+    let mut found = BTreeSet::new();
+    for SearchHit { thread, seq } in answer.hits {
+        let behind = answer.behind.iter().find(|behind| behind.thread == thread);
+        assert!(behind.is_none_or(|behind| seq <= behind.indexed_seq), "a hit beyond what is said to be indexed");
+        found.insert((thread, seq));
+    }
+    for behind in answer.behind {
+        assert!(query.thread.is_none_or(|thread| thread == behind.thread), "a thread that was not searched is behind");
+        let rest = MessageQuery::following(behind.indexed_seq, limits::PAGE);
+        let rest = client.list_messages(scope, behind.thread, &rest, now).await.expect("the thread is in the scope");
+        for message in rest.messages {
+            let held = text::distinct_terms(&message.plain_text());
+            if query.terms.iter().any(|term| held.contains(term)) {
+                found.insert((behind.thread, message.seq));
+            }
+        }
+    }
+    found
+}
+
+async fn seqs_found(conversation: &Conversation, words: &str, now: Timestamp) -> Vec<u64> {
+    let found = found(&conversation.client, &conversation.scope, &query_for(words), now).await;
+    found.into_iter().filter(|(thread, _)| *thread == conversation.id).map(|(_, seq)| seq).collect()
+}
+
+/// A thread of these messages.
+async fn saying(client: &Client, scope: &Scope, number: u128, texts: &[&str]) -> Conversation {
+    let conversation = Conversation::open(client, scope, number, at(0)).await;
+    let messages = (1..).zip(texts).map(|(number, text)| says(number, text)).collect();
+    conversation.commit(&adds(messages), at(1)).await;
+    conversation
+}
+
+// S0.43
+pub(super) async fn words_are_found(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let texts = [
+        "The trains to Córdoba run late",
+        "Is there a train?",
+        "CORDOBA, perhaps",
+        "Nothing of the sort",
+        "¿Cómo está mi tía en 東京?",
+        "don't panic: 42",
+    ];
+    let conversation = saying(&subject.client, &ana(), 1, &texts).await;
+    // Before and after the index has caught up, the same is found.
+    for _ in 0..2 {
+        for (words, expected) in [
+            ("train", vec![1, 2]),
+            ("TRAINS", vec![1, 2]),
+            ("córdoba", vec![1, 3]),
+            ("sorted running", vec![1, 4]),
+            ("tia", vec![5]),
+            ("東京", vec![5]),
+            ("42", vec![6]),
+            ("Panics", vec![6]),
+            ("aeroplane", vec![]),
+            ("", vec![]),
+            ("tra", vec![]),
+        ] {
+            assert_eq!(seqs_found(&conversation, words, at(2)).await, expected, "{words}");
+        }
+        subject.client.catch_up_fully().await;
+    }
+}
+
+pub(super) async fn words_mean_nothing_to_the_index(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = saying(&subject.client, &ana(), 1, &["alpha beta", "or", "gamma"]).await;
+    subject.client.catch_up_fully().await;
+    let asked = |terms: &[&str]| {
+        let terms = terms.iter().map(|term| (*term).to_owned()).collect();
+        SearchQuery { terms, ..query_for("") }
+    };
+    for (terms, expected) in [
+        (vec!["alpha", "NOT", "beta"], vec![1]),
+        (vec!["or"], vec![2]),
+        (vec!["\"alpha"], vec![]),
+        (vec!["alp*"], vec![]),
+        (vec!["alpha beta"], vec![]),
+        (vec!["NEAR(", "'; --", ")", "", "gamma"], vec![3]),
+    ] {
+        let found = found(&subject.client, &ana(), &asked(&terms), at(2)).await;
+        let seqs: Vec<_> = found.into_iter().map(|(_, seq)| seq).collect();
+        assert_eq!(seqs, expected, "{terms:?} in {}", conversation.id);
+    }
+}
+
+pub(super) async fn only_the_own_scope_is_searched(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let globex = user("globex", "ana");
+    for (number, scope) in (1..).zip([ana(), ben(), acme(), globex.clone()]) {
+        saying(client, &scope, number, &["a common walrus", "nothing"]).await;
+    }
+    for caught_up in [false, true] {
+        for (scope, expected) in [
+            (ana(), vec![1]),
+            (ben(), vec![2]),
+            (acme(), vec![1, 2, 3]),
+            (globex.clone(), vec![4]),
+            (user("acme", "nobody"), vec![]),
+            (user("initech", "ana"), vec![]),
+        ] {
+            let query = query_for("walrus");
+            let threads: Vec<_> =
+                found(client, &scope, &query, at(2)).await.into_iter().map(|(thread, _)| thread).collect();
+            let expected: Vec<_> = expected.into_iter().map(thread_id).collect();
+            assert_eq!(threads, expected, "{scope:?}");
+            if caught_up {
+                let frequencies = search(client, &scope, &query, at(2)).await.frequencies;
+                assert_eq!(frequencies, [expected.len() as u64], "the frequencies tell of other scopes: {scope:?}");
+            }
+        }
+        client.catch_up_fully().await;
+    }
+}
+
+pub(super) async fn one_thread_can_be_searched(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let first = saying(client, &ana(), 1, &["a walrus", "a zebra", "a walrus"]).await;
+    saying(client, &ana(), 2, &["a walrus"]).await;
+    for _ in 0..2 {
+        let query = SearchQuery { thread: Some(first.id), ..query_for("walrus") };
+        assert_eq!(found(client, &ana(), &query, at(2)).await, BTreeSet::from([(first.id, 1), (first.id, 3)]));
+        let query = SearchQuery { thread: Some(thread_id(9)), ..query };
+        assert_eq!(found(client, &ana(), &query, at(2)).await, BTreeSet::new());
+        client.catch_up_fully().await;
+    }
+}
+
+pub(super) async fn what_is_gone_is_not_found(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    for caught_up in [true, false] {
+        let number = if caught_up { 1 } else { 11 };
+        let texts = ["walrus 1", "walrus 2", "walrus 3", "walrus 4", "walrus 5"];
+        let kept = saying(client, &ana(), number, &texts).await;
+        let deleted = saying(client, &ana(), number + 1, &texts).await;
+        let expiring = OpenThread { expires_at: Some(at(10)), ..OpenThread::new(&ana(), thread_id(number + 2)) };
+        let expiring = Conversation::open_as(client, &ana(), &expiring, at(0)).await;
+        expiring.commit(&adds(vec![says(1, "walrus")]), at(1)).await;
+        if caught_up {
+            client.catch_up_fully().await;
+        }
+        kept.commit(&Batch { trim_below: Some(2), ..batch("trim") }, at(2)).await;
+        kept.commit(&Batch { erase: vec![message_id(3)], ..batch("erase") }, at(3)).await;
+        let content = Content::text(Role::User, "a zebra");
+        let replace = vec![Replacement { id: message_id(4), content }];
+        kept.commit(&Batch { replace, ..batch("replace") }, at(4)).await;
+        client.delete_thread(&ana(), deleted.id, at(5)).await.expect("the thread is there");
+
+        let gone = [(kept.id, 1), (kept.id, 3)];
+        let answer = search(client, &ana(), &query_for("walrus"), at(10)).await;
+        for hit in answer.hits {
+            assert!(hit.thread != deleted.id && hit.thread != expiring.id, "a message of a thread that is over");
+            assert!(!gone.contains(&(hit.thread, hit.seq)), "a message that is gone");
+        }
+        client.catch_up_fully().await;
+        for now in [at(10), at(11)] {
+            assert_eq!(seqs_found(&kept, "walrus", now).await, [2, 5]);
+            assert_eq!(seqs_found(&kept, "zebra", now).await, [4]);
+            client.sweep(now).await.expect("sweeping works");
+        }
+        let answer = search(client, &ana(), &query_for("walrus"), at(12)).await;
+        assert!(answer.hits.iter().all(|hit| hit.thread != deleted.id && hit.thread != expiring.id));
+    }
+}
+
+pub(super) async fn a_new_thread_does_not_inherit_hits(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let open = OpenThread { expires_at: Some(at(10)), ..OpenThread::new(&ana(), thread_id(1)) };
+    let old = Conversation::open_as(client, &ana(), &open, at(0)).await;
+    old.commit(&adds(vec![says(1, "walrus"), says(2, "walrus")]), at(1)).await;
+    client.catch_up_fully().await;
+    let anew = Conversation::open(client, &ana(), 1, at(11)).await;
+    anew.commit(&adds(vec![says(1, "a zebra"), says(2, "walrus")]), at(12)).await;
+    for _ in 0..2 {
+        assert_eq!(seqs_found(&anew, "walrus", at(13)).await, [2]);
+        assert_eq!(seqs_found(&anew, "zebra", at(13)).await, [1]);
+        client.catch_up_fully().await;
+    }
+}
+
+pub(super) async fn rarer_terms_come_first(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let mut texts = vec!["a common zebra"; 6];
+    texts[2] = "a rare walrus";
+    texts[4] = "a common walrus and yak";
+    let conversation = saying(client, &ana(), 1, &texts).await;
+    client.catch_up_fully().await;
+    let answer = search(client, &ana(), &query_for("zebra walrus yak aeroplane"), at(2)).await;
+    assert_eq!(answer.frequencies, [4, 2, 1, 0]);
+    assert!(answer.documents >= 4, "{} messages are less than hold one word", answer.documents);
+    if !stage.is_weak() {
+        let seqs: Vec<_> = answer.hits.iter().map(|hit| hit.seq).collect();
+        assert_eq!((seqs[0], seqs[1], seqs.len()), (5, 3, 6), "the rarest term's message, then the next one's");
+        let few = SearchQuery { limit: 2, ..query_for("zebra walrus yak") };
+        let few = search(client, &ana(), &few, at(2)).await.hits;
+        assert_eq!(few, [5, 3].map(|seq| SearchHit { thread: conversation.id, seq }));
+    }
+}
+
+pub(super) async fn descriptions_of_pictures_are_text(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    let image =
+        ImageReference { url: "https://example.org/heron".to_owned(), description: Some("a walrus".to_owned()) };
+    let parts = vec![Part::Text("see".to_owned()), Part::Image(image), Part::Reasoning("heron".to_owned())];
+    conversation.commit(&adds(vec![spoken(1, Content { parts, ..Content::empty(Role::User) })]), at(1)).await;
+    for _ in 0..2 {
+        assert_eq!(seqs_found(&conversation, "walrus", at(2)).await, [1]);
+        assert_eq!(
+            seqs_found(&conversation, "heron", at(2)).await,
+            [] as [u64; 0],
+            "thoughts and addresses are no text"
+        );
+        subject.client.catch_up_fully().await;
+    }
+}
+
+pub(super) async fn searches_and_commits_go_on_together(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    let indexer = {
+        let client = subject.client.clone();
+        tokio::spawn(async move {
+            for _ in 0..20 {
+                client.catch_up(3).await.expect("the index catches up");
+                tokio::task::yield_now().await;
+            }
+        })
+    };
+    for number in 1..=30 {
+        let said = NewMessage { ..says(number, &format!("walrus {number}")) };
+        conversation.commit(&adds(vec![said]), at(1)).await;
+        let expected: Vec<u64> = (1..=u64::try_from(number).expect("a small number")).collect();
+        assert_eq!(seqs_found(&conversation, "walrus", at(2)).await, expected, "a committed message is not found");
+    }
+    indexer.await.expect("the indexer ends");
+}
+
+pub(super) async fn only_so_many_terms_are_looked_up(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = saying(&subject.client, &ana(), 1, &["walrus"]).await;
+    subject.client.catch_up_fully().await;
+    let mut terms: Vec<String> = (0..31).map(|number| format!("word{number}")).collect();
+    terms.push("walrus".to_owned());
+    let query = SearchQuery { terms: terms.clone(), ..query_for("") };
+    let answer = search(&subject.client, &ana(), &query, at(2)).await;
+    assert_eq!((answer.frequencies.len(), answer.frequencies[31]), (32, 1), "in {}", conversation.id);
+    terms.insert(0, "word99".to_owned());
+    let query = SearchQuery { terms, ..query };
+    let answer = search(&subject.client, &ana(), &query, at(2)).await;
+    assert_eq!((answer.frequencies, answer.hits), (vec![0; 33], Vec::new()));
+}

@@ -1,0 +1,69 @@
+use threadkeep_core::{Batch, DocumentOwner, DocumentWrite, OpenThread, SweepReport};
+
+use super::dump_restore::eventful;
+use crate::conversation::Conversation;
+use crate::given::{EIGHT_DAYS, acme, ana, app, at, batch, note, put, thread_id, user, user_id};
+use crate::run::Stage;
+
+pub(super) async fn a_sweep_tells_what_it_removed(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let kept = Conversation::open(client, &ana(), 1, at(0)).await;
+    for number in 1..=3 {
+        kept.say(number..=number, at(1)).await;
+    }
+    let deleted = Conversation::open(client, &ana(), 2, at(0)).await;
+    client.delete_thread(&ana(), deleted.id, at(1)).await.expect("the thread is there");
+    for number in 3..=4 {
+        let open = OpenThread { expires_at: Some(at(10)), ..OpenThread::new(&ana(), thread_id(number)) };
+        Conversation::open_as(client, &ana(), &open, at(0)).await;
+    }
+    let of_ana = DocumentOwner::User(user_id("ana"));
+    let write = DocumentWrite { expires_at: Some(at(10)), ..note(of_ana, "k", "1") };
+    client.write_document(&ana(), &write, at(1)).await.expect("writing works");
+    let counts = async |second| {
+        let report = client.sweep(at(second)).await.expect("sweeping works");
+        // How much was left to be cleaned up at once is a store's own affair.
+        SweepReport { leftover_messages: 0, ..report }
+    };
+    assert_eq!(counts(5).await, SweepReport::default());
+    let expired = SweepReport { expired_threads: 2, expired_documents: 1, ..SweepReport::default() };
+    assert_eq!(counts(10).await, expired);
+    assert_eq!(counts(10).await, SweepReport::default());
+    let old = SweepReport { commit_records: 3, deleted_ids: 1, ..SweepReport::default() };
+    assert_eq!(counts(EIGHT_DAYS).await, old);
+    assert_eq!(counts(EIGHT_DAYS).await, SweepReport::default());
+    assert_eq!(kept.texts(at(EIGHT_DAYS)).await.len(), 3, "a sweep removes no message of a living thread");
+    assert_eq!(kept.thread(at(EIGHT_DAYS)).await.positions.change, 3);
+}
+
+pub(super) async fn a_healthy_store_verifies_clean(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    assert_eq!(client.verify().await.expect("verifying works"), threadkeep_core::VerifyReport::default());
+    let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
+    let other = Conversation::open(client, &user("globex", "ana"), 1, at(0)).await;
+    conversation.say(1..=5, at(1)).await;
+    other.say(1..=7, at(1)).await;
+    conversation.commit(&Batch { put: vec![put(app("notes"), "k", "1")], ..batch("put") }, at(2)).await;
+    client.write_document(&acme(), &note(DocumentOwner::Tenant, "k", "1"), at(3)).await.expect("writing works");
+    for _ in 0..2 {
+        let report = client.verify().await.expect("verifying works");
+        assert_eq!((report.tenants, report.threads, report.messages, report.documents), (2, 2, 12, 2));
+        assert_eq!(report.findings, []);
+        client.repair(at(4)).await.expect("repairing works");
+        client.catch_up_fully().await;
+    }
+    assert_eq!((conversation.texts(at(5)).await.len(), other.texts(at(5)).await.len()), (5, 7));
+}
+
+pub(super) async fn a_repair_changes_no_truth(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = eventful(&subject.client).await;
+    let (dump, thread) = (conversation.dump(5).await, conversation.thread(at(9)).await);
+    subject.client.repair(at(9)).await.expect("repairing works");
+    subject.client.catch_up_fully().await;
+    assert_eq!((conversation.dump(5).await, conversation.thread(at(9)).await), (dump, thread));
+    let found = subject.client.search(&ana(), &super::search::query_for("walrus"), at(9)).await;
+    assert_eq!(found.expect("searching works").frequencies, [1]);
+}

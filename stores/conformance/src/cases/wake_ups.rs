@@ -1,0 +1,83 @@
+use std::time::Duration;
+
+use futures::StreamExt;
+use threadkeep_core::{Batch, ChangePage, OpenThread, ThreadId, WakeUp, WakeUps};
+
+use crate::conversation::Conversation;
+use crate::given::{acme, ana, at, batch, ben, put, says, system, thread_id};
+use crate::run::Stage;
+
+/// As long as a hint may take.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Waits for a hint that a thread changed.
+async fn hears_of(wake_ups: &mut WakeUps, id: ThreadId) {
+    let heard = async {
+        loop {
+            match wake_ups.next().await {
+                Some(WakeUp::Thread { thread, .. }) if thread != id => {}
+                Some(WakeUp::Thread { tenant, .. }) => return assert_eq!(&tenant, acme().tenant_id()),
+                Some(WakeUp::Anything) => return,
+                None => panic!("the hints ended while the store is open"),
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, heard).await.expect("a commit wakes those who listen");
+}
+
+// S1.05, S0.38
+pub(super) async fn commits_wake_those_who_listen(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
+    let mut wake_ups = client.wake_ups().await.expect("listening works");
+    let mut others = client.wake_ups().await.expect("listening works");
+    drop(client.wake_ups().await.expect("listening works"));
+    let commits = [
+        Batch { append: vec![says(1, "one")], ..batch("1") },
+        Batch { put: vec![put(system("run"), "k", "1")], ..batch("2") },
+        Batch { trim_below: Some(2), ..batch("3") },
+    ];
+    for (change, commit) in (1..).zip(&commits) {
+        conversation.commit(commit, at(1)).await;
+        if !stage.is_weak() {
+            hears_of(&mut wake_ups, conversation.id).await;
+            hears_of(&mut others, conversation.id).await;
+        }
+        // Whatever became of the hint, reading on from the last position misses nothing.
+        let ChangePage::Changes { changes, .. } = conversation.changes(change - 1, at(2)).await else {
+            panic!("a reset")
+        };
+        assert_eq!(changes.iter().map(|change| change.change).collect::<Vec<_>>(), [change]);
+    }
+}
+
+pub(super) async fn openings_and_deletions_wake_those_who_listen(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let mut wake_ups = client.wake_ups().await.expect("listening works");
+    let cursor = client.list_changed_threads(&ben(), None, 5, at(0)).await.expect("reading works").cursor;
+    client.open_thread(&ben(), &OpenThread::new(&ben(), thread_id(1)), at(0)).await.expect("the thread opens");
+    if !stage.is_weak() {
+        hears_of(&mut wake_ups, thread_id(1)).await;
+    }
+    client.delete_thread(&ben(), thread_id(1), at(1)).await.expect("the thread is there");
+    if !stage.is_weak() {
+        hears_of(&mut wake_ups, thread_id(1)).await;
+    }
+    let changed = client.list_changed_threads(&ben(), Some(&cursor), 5, at(2)).await.expect("reading works");
+    assert_eq!(changed.threads.iter().map(|thread| thread.id).collect::<Vec<_>>(), [thread_id(1)]);
+}
+
+pub(super) async fn a_slow_listener_disturbs_nobody(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    let mut slow = subject.client.wake_ups().await.expect("listening works");
+    for number in 1..=1500 {
+        conversation.say(number..=number, at(1)).await;
+    }
+    assert_eq!(conversation.thread(at(2)).await.positions.seq, 1500);
+    if !stage.is_weak() {
+        hears_of(&mut slow, conversation.id).await;
+    }
+}

@@ -1,0 +1,452 @@
+//! The contract in the plainest words: lists that are searched from one end to the other.
+//!
+//! It shares no code with any store. Time only goes forward here, so what has expired is forgotten before each step.
+
+use threadkeep_core::{
+    Access, Batch, Change, ChangePage, CommitOutcome, Conflict, Document, DocumentOwner, DocumentState, DocumentWrite,
+    Effect, Expected, Fingerprint, IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, Map, Message, MessageId, MessageQuery,
+    OpenThread, Opened, OrderBy, Owner, Positions, Result, Scope, StoreError, Take, TenantId, Thread, ThreadId,
+    ThreadOrder, Timestamp, Written,
+};
+
+#[derive(Default)]
+pub(super) struct Model {
+    threads: Vec<ModelThread>,
+    deleted: Vec<(TenantId, ThreadId, Timestamp)>,
+    documents: Vec<(TenantId, DocumentOwner, Document)>,
+    /// The last version given to each document, forgotten by nothing.
+    versions: Vec<(TenantId, DocumentName, u64)>,
+}
+
+type DocumentName = (DocumentOwner, threadkeep_core::Namespace, String);
+
+struct ModelThread {
+    tenant: TenantId,
+    /// Its `message_count` is counted when it is read.
+    thread: Thread,
+    messages: Vec<Message>,
+    tombstones: Vec<(u64, MessageId)>,
+    documents: Vec<Document>,
+    records: Vec<Record>,
+    log: Vec<Change>,
+}
+
+struct Record {
+    key: IdempotencyKey,
+    fingerprint: Fingerprint,
+    outcome: CommitOutcome,
+    at: Timestamp,
+}
+
+fn is_over(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
+    expires_at.is_some_and(|at| at <= now)
+}
+
+fn is_remembered(at: Timestamp, now: Timestamp) -> bool {
+    at.plus_ms(IDEMPOTENCY_WINDOW_MS) >= now
+}
+
+fn no_thread() -> StoreError {
+    StoreError::NotFound(Kind::Thread)
+}
+
+impl Model {
+    /// Forgets what is as if it had never been.
+    pub(super) fn forget(&mut self, now: Timestamp) {
+        self.threads.retain(|it| !is_over(it.thread.expires_at, now));
+        self.deleted.retain(|(_, _, at)| is_remembered(*at, now));
+        self.documents.retain(|(_, _, document)| !is_over(document.expires_at, now));
+        for thread in &mut self.threads {
+            thread.documents.retain(|document| !is_over(document.expires_at, now));
+            thread.records.retain(|record| is_remembered(record.at, now));
+        }
+    }
+
+    pub(super) fn sweep(&mut self, now: Timestamp) {
+        for thread in &mut self.threads {
+            let old = thread.log.iter().take_while(|change| !is_remembered(change.at, now)).count();
+            thread.log.drain(..old);
+        }
+    }
+
+    pub(super) fn positions(&self, tenant: &TenantId, id: ThreadId) -> Positions {
+        let found = self.threads.iter().find(|it| it.tenant == *tenant && it.thread.id == id);
+        found.map_or(Positions { seq: 0, change: 0, first_seq: 1 }, |it| it.thread.positions)
+    }
+
+    fn place(&self, scope: &Scope, id: ThreadId) -> Result<(usize, Access)> {
+        let place = self.threads.iter().position(|it| it.tenant == *scope.tenant_id() && it.thread.id == id);
+        let place = place.ok_or_else(no_thread)?;
+        match scope.access(&self.threads[place].thread.owner) {
+            Access::None => Err(no_thread()),
+            access => Ok((place, access)),
+        }
+    }
+
+    fn read(&self, scope: &Scope, id: ThreadId) -> Result<&ModelThread> {
+        self.place(scope, id).map(|(place, _)| &self.threads[place])
+    }
+
+    pub(super) fn open_thread(&mut self, scope: &Scope, open: &OpenThread, now: Timestamp) -> Result<Opened> {
+        if scope.access(&open.owner) == Access::None {
+            return Err(no_thread());
+        }
+        let ours = |it: &&ModelThread| it.tenant == *scope.tenant_id();
+        if open.key.is_some() {
+            let claimed =
+                self.threads.iter().filter(ours).find(|it| it.thread.key == open.key && it.thread.owner == open.owner);
+            if let Some(claimed) = claimed {
+                return Ok(Opened { thread: claimed.seen(), created: false });
+            }
+        }
+        if let Some(there) = self.threads.iter().filter(ours).find(|it| it.thread.id == open.id) {
+            if scope.access(&there.thread.owner) == Access::None {
+                return Err(no_thread());
+            }
+            if open.key.is_some() {
+                return Err(Conflict::Thread.into());
+            }
+            return Ok(Opened { thread: there.seen(), created: false });
+        }
+        if self.deleted.iter().any(|(tenant, id, _)| tenant == scope.tenant_id() && *id == open.id) {
+            return Err(no_thread());
+        }
+        let thread = Thread {
+            id: open.id,
+            owner: open.owner.clone(),
+            key: open.key.clone(),
+            title: None,
+            metadata: Map::new(),
+            state: Map::new(),
+            positions: Positions { seq: 0, change: 0, first_seq: 1 },
+            message_count: 0,
+            created_at: now,
+            updated_at: now,
+            expires_at: open.expires_at,
+        };
+        self.threads.push(ModelThread {
+            tenant: scope.tenant_id().clone(),
+            thread: thread.clone(),
+            messages: Vec::new(),
+            tombstones: Vec::new(),
+            documents: Vec::new(),
+            records: Vec::new(),
+            log: Vec::new(),
+        });
+        Ok(Opened { thread, created: true })
+    }
+
+    pub(super) fn commit(
+        &mut self,
+        scope: &Scope,
+        id: ThreadId,
+        batch: &Batch,
+        now: Timestamp,
+    ) -> Result<CommitOutcome> {
+        if names_twice(batch) {
+            return Err(StoreError::invalid("batch", "names something twice"));
+        }
+        let (place, access) = self.place(scope, id)?;
+        if access == Access::Append && !batch.is_append_only() {
+            return Err(StoreError::Denied("append only"));
+        }
+        let thread = &mut self.threads[place];
+        if let Some(record) = thread.records.iter().find(|record| record.key == batch.key) {
+            if record.fingerprint != batch.fingerprint {
+                return Err(Conflict::IdempotencyKey.into());
+            }
+            return Ok(CommitOutcome { replayed: true, ..record.outcome });
+        }
+        thread.check(batch)?;
+        Ok(thread.apply(batch, now))
+    }
+
+    pub(super) fn delete_thread(&mut self, scope: &Scope, id: ThreadId, now: Timestamp) -> Result<()> {
+        let (place, access) = self.place(scope, id)?;
+        if access == Access::Append {
+            return Err(StoreError::Denied("shared"));
+        }
+        self.threads.remove(place);
+        self.deleted.push((scope.tenant_id().clone(), id, now));
+        Ok(())
+    }
+
+    pub(super) fn find_thread(&self, scope: &Scope, id: ThreadId) -> Option<Thread> {
+        self.read(scope, id).ok().map(ModelThread::seen)
+    }
+
+    pub(super) fn list_threads(&self, scope: &Scope, order: ThreadOrder) -> Vec<Thread> {
+        let own = self.threads.iter().filter(|it| it.tenant == *scope.tenant_id());
+        let own = own.filter(|it| scope.access(&it.thread.owner) == Access::Full);
+        let mut threads: Vec<Thread> = own.map(ModelThread::seen).collect();
+        match order {
+            ThreadOrder::Created => threads.sort_by_key(|thread| thread.created_at),
+            ThreadOrder::Recent => threads.sort_by_key(|thread| std::cmp::Reverse(thread.updated_at)),
+        }
+        threads
+    }
+
+    pub(super) fn list_messages(
+        &self,
+        scope: &Scope,
+        id: ThreadId,
+        query: &MessageQuery,
+    ) -> Result<(Vec<Message>, bool, Positions)> {
+        let it = self.read(scope, id)?;
+        let mut messages: Vec<Message> = it.messages.clone();
+        messages.retain(|message| query.roles.is_empty() || query.roles.contains(&message.content.role));
+        messages.retain(|message| match query.before {
+            None => true,
+            Some(threadkeep_core::Bound::Seq(seq)) => message.seq < seq,
+            Some(threadkeep_core::Bound::Time(time)) => message.created_at < time,
+        });
+        messages.retain(|message| match query.after {
+            None => true,
+            Some(threadkeep_core::Bound::Seq(seq)) => message.seq > seq,
+            Some(threadkeep_core::Bound::Time(time)) => message.created_at > time,
+        });
+        if query.order == OrderBy::Time {
+            messages.sort_by_key(|message| message.created_at);
+        }
+        let more = messages.len() > query.limit;
+        if query.take == Take::Newest {
+            messages.reverse();
+            messages.truncate(query.limit);
+            messages.reverse();
+        } else {
+            messages.truncate(query.limit);
+        }
+        Ok((messages, more, it.thread.positions))
+    }
+
+    pub(super) fn list_changes(&self, scope: &Scope, id: ThreadId, after: u64) -> Result<ChangePage> {
+        let it = self.read(scope, id)?;
+        let positions = it.thread.positions;
+        let changes: Vec<Change> = it.log.iter().filter(|change| change.change > after).cloned().collect();
+        if after > positions.change || changes.len() as u64 != positions.change - after {
+            return Ok(ChangePage::Reset { positions });
+        }
+        Ok(ChangePage::Changes { changes, positions })
+    }
+
+    pub(super) fn list_documents(&self, scope: &Scope, owner: &DocumentOwner) -> Vec<Document> {
+        let mut documents: Vec<Document> = match owner {
+            DocumentOwner::Thread(id) => self.read(scope, *id).map(|it| it.documents.clone()).unwrap_or_default(),
+            owner if access_to(scope, owner) == Access::None => Vec::new(),
+            owner => {
+                let own = self.documents.iter().filter(|(tenant, of, _)| tenant == scope.tenant_id() && of == owner);
+                own.map(|(_, _, document)| document.clone()).collect()
+            }
+        };
+        documents.sort_by_key(|document| (document.namespace.clone(), document.key.clone()));
+        documents
+    }
+
+    pub(super) fn document_version(&self, tenant: &TenantId, write: &DocumentWrite) -> Option<u64> {
+        let found = self.documents.iter().find(|(of, owner, document)| {
+            of == tenant && *owner == write.owner && document.namespace == write.namespace && document.key == write.key
+        });
+        found.map(|(_, _, document)| document.version)
+    }
+
+    /// Compares what a store answered to a write, and takes over the version that it gave.
+    pub(super) fn check_write(
+        &mut self,
+        scope: &Scope,
+        write: &DocumentWrite,
+        answer: Result<Written>,
+    ) -> Result<(), String> {
+        let tenant = scope.tenant_id();
+        let actual = self.document_version(tenant, write);
+        let refused = match access_to(scope, &write.owner) {
+            Access::None => Some(StoreError::NotFound(Kind::Document)),
+            Access::Append => Some(StoreError::Denied("the tenant's")),
+            Access::Full if write.expected.is_some_and(|expected| expected != actual.unwrap_or(0)) => {
+                let (namespace, key) = (write.namespace.clone(), write.key.clone());
+                Some(Conflict::Document { namespace, key, actual }.into())
+            }
+            Access::Full => None,
+        };
+        if let Some(error) = refused {
+            return super::same(answer, Err(error));
+        }
+        let version = answer.map_err(|error| format!("the store refuses a write: {error:?}"))?.version;
+        self.documents.retain(|(of, owner, document)| {
+            of != tenant || *owner != write.owner || document.namespace != write.namespace || document.key != write.key
+        });
+        let Some(value) = write.value.clone() else {
+            return if version == 0 { Ok(()) } else { Err(format!("a deletion has version {version}")) };
+        };
+        self.check_version(tenant, write, version)?;
+        let (namespace, key, expires_at) = (write.namespace.clone(), write.key.clone(), write.expires_at);
+        let document = Document { namespace, key, value, version, expires_at };
+        self.documents.push((tenant.clone(), write.owner.clone(), document));
+        Ok(())
+    }
+
+    fn check_version(&mut self, tenant: &TenantId, write: &DocumentWrite, version: u64) -> Result<(), String> {
+        let name = (write.owner.clone(), write.namespace.clone(), write.key.clone());
+        let last = self.versions.iter().filter(|(of, it, _)| of == tenant && *it == name).map(|(_, _, last)| *last);
+        if version <= last.max().unwrap_or(0) {
+            return Err(format!("version {version} came back"));
+        }
+        self.versions.push((tenant.clone(), name, version));
+        Ok(())
+    }
+}
+
+impl ModelThread {
+    fn seen(&self) -> Thread {
+        Thread { message_count: self.messages.len() as u64, ..self.thread.clone() }
+    }
+
+    fn find(&self, id: MessageId) -> Result<usize> {
+        self.messages.iter().position(|message| message.id == id).ok_or(StoreError::NotFound(Kind::Message))
+    }
+
+    fn check(&self, batch: &Batch) -> Result<()> {
+        let positions = self.thread.positions;
+        match batch.expected {
+            Some(Expected::Seq(expected)) if expected != positions.seq => {
+                return Err(Conflict::Seq { expected, actual: positions.seq }.into());
+            }
+            Some(Expected::Change(expected)) if expected != positions.change => {
+                return Err(Conflict::Change { expected, actual: positions.change }.into());
+            }
+            _ => {}
+        }
+        for condition in &batch.require {
+            let (namespace, key) = (&condition.name.namespace, &condition.name.key);
+            let actual = self.documents.iter().find(|it| it.namespace == *namespace && it.key == *key);
+            let actual = actual.map(|it| it.version);
+            let met = match condition.state {
+                DocumentState::Absent => actual.is_none(),
+                DocumentState::Version(version) => actual == Some(version),
+            };
+            if !met {
+                return Err(Conflict::Document { namespace: namespace.clone(), key: key.clone(), actual }.into());
+            }
+        }
+        for message in &batch.append {
+            let by_id = self.messages.iter().any(|it| it.id == message.id);
+            let by_tombstone = self.tombstones.iter().any(|(_, id)| *id == message.id);
+            let by_name =
+                self.messages.iter().any(|it| it.external_id.is_some() && it.external_id == message.external_id);
+            if by_id || by_tombstone || by_name {
+                return Err(Conflict::MessageId { id: message.id, seq: 0 }.into());
+            }
+        }
+        for id in batch.replace.iter().map(|it| it.id).chain(batch.erase.iter().copied()) {
+            self.find(id)?;
+        }
+        if batch.trim_below.is_some_and(|below| below > positions.seq + batch.append.len() as u64 + 1) {
+            return Err(StoreError::invalid("trim_below", "beyond the end"));
+        }
+        Ok(())
+    }
+
+    fn apply(&mut self, batch: &Batch, now: Timestamp) -> CommitOutcome {
+        let Positions { seq, change, .. } = self.thread.positions;
+        let count = batch.append.len() as u64;
+        if batch.is_empty() {
+            return CommitOutcome { change, first_seq: seq + 1, count: 0, replayed: false };
+        }
+        let change = change + 1;
+        let outcome = CommitOutcome { change, first_seq: seq + 1, count, replayed: false };
+        let mut effects = Vec::new();
+        if count > 0 {
+            effects.push(Effect::Appended { first_seq: seq + 1, count });
+        }
+        for (message, seq) in batch.append.iter().zip(seq + 1..) {
+            self.messages.push(Message {
+                seq,
+                id: message.id,
+                external_id: message.external_id.clone(),
+                revision: 0,
+                created_at: message.created_at,
+                content: message.content.clone(),
+            });
+        }
+        for replacement in &batch.replace {
+            for message in self.messages.iter_mut().filter(|message| message.id == replacement.id) {
+                message.content = replacement.content.clone();
+                message.revision += 1;
+                effects.push(Effect::Replaced { seq: message.seq, id: message.id });
+            }
+        }
+        for id in &batch.erase {
+            if let Ok(place) = self.find(*id) {
+                let seq = self.messages.remove(place).seq;
+                self.tombstones.push((seq, *id));
+                effects.push(Effect::Erased { seq, id: *id });
+            }
+        }
+        self.thread.positions.seq += count;
+        self.trim(batch.trim_below, &mut effects);
+        self.change_documents(batch, change, &mut effects);
+        if !batch.patch.is_empty() {
+            effects.push(Effect::Patched);
+            if let Some(title) = &batch.patch.title {
+                self.thread.title.clone_from(title);
+            }
+            if let Some(expires_at) = batch.patch.expires_at {
+                self.thread.expires_at = expires_at;
+            }
+        }
+        self.thread.positions.change = change;
+        self.thread.updated_at = now;
+        self.log.push(Change { change, at: now, effects });
+        self.records.push(Record { key: batch.key.clone(), fingerprint: batch.fingerprint, outcome, at: now });
+        outcome
+    }
+
+    fn trim(&mut self, below: Option<u64>, effects: &mut Vec<Effect>) {
+        let Some(below) = below.filter(|below| *below > self.thread.positions.first_seq) else { return };
+        self.messages.retain(|message| message.seq >= below);
+        self.tombstones.retain(|(seq, _)| *seq >= below);
+        self.thread.positions.first_seq = below;
+        effects.push(Effect::Trimmed { first_seq: below });
+    }
+
+    fn change_documents(&mut self, batch: &Batch, change: u64, effects: &mut Vec<Effect>) {
+        for put in &batch.put {
+            let (namespace, key) = (put.name.namespace.clone(), put.name.key.clone());
+            self.documents.retain(|it| it.namespace != namespace || it.key != key);
+            let (value, expires_at) = (put.value.clone(), put.expires_at);
+            self.documents.push(Document { namespace, key, value, version: change, expires_at });
+            effects.push(Effect::DocumentPut { name: put.name.clone(), version: change });
+        }
+        for name in &batch.delete {
+            let before = self.documents.len();
+            self.documents.retain(|it| it.namespace != name.namespace || it.key != name.key);
+            if self.documents.len() < before {
+                effects.push(Effect::DocumentDeleted { name: name.clone() });
+            }
+        }
+    }
+}
+
+fn access_to(scope: &Scope, owner: &DocumentOwner) -> Access {
+    match owner {
+        DocumentOwner::Tenant => scope.access(&Owner::Tenant),
+        DocumentOwner::User(user) => scope.access(&Owner::User(user.clone())),
+        DocumentOwner::Thread(_) => Access::None,
+    }
+}
+
+fn names_twice(batch: &Batch) -> bool {
+    let messages: Vec<MessageId> = batch
+        .append
+        .iter()
+        .map(|it| it.id)
+        .chain(batch.replace.iter().map(|it| it.id))
+        .chain(batch.erase.iter().copied())
+        .collect();
+    let external: Vec<_> = batch.append.iter().filter_map(|it| it.external_id.as_ref()).collect();
+    let documents: Vec<_> = batch.put.iter().map(|it| &it.name).chain(&batch.delete).collect();
+    repeats(&messages) || repeats(&external) || repeats(&documents)
+}
+
+fn repeats<T: PartialEq>(names: &[T]) -> bool {
+    names.iter().enumerate().any(|(place, name)| names[..place].contains(name))
+}

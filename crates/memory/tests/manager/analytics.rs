@@ -1,0 +1,87 @@
+use threadkeep_core::{Content, Map, Role, Source, Usage};
+use threadkeep_memory::{AppendOptions, Draft, Durations, Selection};
+
+use super::world::{World, acme, ana, ben, everywhere};
+
+fn answer(agent: &str, sources: &[&str], duration_ms: u64) -> Content {
+    let source = |id: &&str| Source {
+        kind: "tesis".to_owned(),
+        id: (*id).to_owned(),
+        title: None,
+        score: None,
+        distance: None,
+        fields: Map::new(),
+    };
+    let usage = Usage {
+        model: Some("gpt-4o-mini".to_owned()),
+        input_tokens: 100,
+        output_tokens: 10,
+        cost_usd: Some(0.25),
+        duration_ms: Some(duration_ms),
+    };
+    Content {
+        agent: Some(agent.to_owned()),
+        sources: sources.iter().map(source).collect(),
+        usage: Some(usage),
+        ..Content::text(Role::Assistant, "answer")
+    }
+}
+
+// S0.42, S3.47
+#[tokio::test(start_paused = true)]
+async fn figures_of_a_thread_a_user_and_overall() {
+    everywhere(async |world: World| {
+        let (memory, thread) = (&world.memory, world.thread().await);
+        let turns = [("CIRCLE", vec!["a", "b"], 300), ("CIRCLE", vec!["a"], 100), ("STATUS", vec!["a", "c"], 200)];
+        for (agent, sources, duration_ms) in turns {
+            let pair = (Draft::user("question"), answer(agent, &sources, duration_ms));
+            memory.append_pair(&ana(), thread, pair.0, pair.1, &AppendOptions::default()).await.unwrap();
+            world.clock.advance_minutes(1);
+        }
+        memory.append(&ana(), thread, Draft::user("unanswered")).await.unwrap();
+        let second = world.thread().await;
+        let pair = (Draft::user("question"), answer("STATUS", &["a"], 900));
+        memory.append_pair(&ana(), second, pair.0, pair.1, &AppendOptions::default()).await.unwrap();
+        let foreign = memory.open(&ben()).await.unwrap().thread.id;
+        memory.append(&ben(), foreign, Draft::user("hello")).await.unwrap();
+
+        let figures = memory.analytics(&ana(), Selection::Thread(thread)).await.unwrap();
+        assert_eq!((figures.threads, figures.messages, figures.turns, figures.corrupt_messages), (1, 7, 3, 0));
+        assert_eq!(figures.roles.into_iter().collect::<Vec<_>>(), [(Role::User, 4), (Role::Assistant, 3)]);
+        let agents: Vec<_> = figures.agents.iter().map(|(agent, count)| (agent.as_str(), *count)).collect();
+        assert_eq!(agents, [("CIRCLE", 2), ("STATUS", 1)]);
+        assert_eq!(figures.models["gpt-4o-mini"], 3);
+        assert_eq!((figures.input_tokens, figures.output_tokens, figures.cost_usd), (300, 30, 0.75));
+        let sources = &figures.sources;
+        assert_eq!((sources.citations, sources.distinct, sources.reused), (5, 3, 1));
+        assert_eq!((sources.citing_messages, sources.reusing_messages), (3, 1));
+        assert_eq!((sources.reuse_rate(), sources.saved_usd(0.5)), (1.0 / 3.0, 0.5));
+        let durations = Durations { count: 3, min_ms: 100, median_ms: 200, p95_ms: 300, max_ms: 300 };
+        assert_eq!(figures.durations, Some(durations));
+
+        let figures = memory.analytics(&ana(), Selection::All).await.unwrap();
+        assert_eq!((figures.threads, figures.messages, figures.turns), (2, 9, 4));
+        assert_eq!((figures.sources.reused, figures.sources.reusing_messages), (1, 1));
+        assert_eq!((figures.messages_per_thread(), figures.span_ms()), (4.5, 180_000));
+        let overall = memory.analytics(&acme(), Selection::All).await.unwrap();
+        assert_eq!((overall.threads, overall.messages), (3, 10));
+        assert!(memory.analytics(&ben(), Selection::Thread(thread)).await.unwrap_err().is_not_found());
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_page_is_counted() {
+    let world = World::plain();
+    let thread = world.thread().await;
+    for _ in 0..3 {
+        let drafts = vec![Draft::user("x"); 999];
+        world.memory.append_all(&ana(), thread, drafts, &AppendOptions::default()).await.unwrap();
+    }
+    for _ in 0..1_100 {
+        world.thread().await;
+    }
+    let figures = world.memory.analytics(&ana(), Selection::All).await.unwrap();
+    assert_eq!((figures.threads, figures.messages, figures.turns), (1_101, 2_997, 0));
+    assert_eq!(figures.durations, None);
+}

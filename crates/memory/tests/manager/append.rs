@@ -1,0 +1,303 @@
+use std::collections::HashSet;
+
+use threadkeep_core::{Conflict, Content, Expected, MessageId, OpenThread, Owner, Role, StoreError, ThreadId};
+use threadkeep_memory::{AppendOptions, Draft, MemoryError};
+
+use super::probe::{Fate, Probe};
+use super::world::{World, acme, ana, ben, everywhere};
+
+fn with_key(key: &str) -> AppendOptions {
+    AppendOptions { idempotency_key: Some(key.to_owned()), ..AppendOptions::default() }
+}
+
+fn texts(messages: &[threadkeep_core::Message]) -> Vec<String> {
+    messages.iter().map(|message| message.plain_text().into_owned()).collect()
+}
+
+// S0.10, S1.01, S1.04, S3.32, S3.34, S4.20
+#[tokio::test(start_paused = true)]
+async fn what_is_appended_is_read_back_in_that_thread_only() {
+    everywhere(async |world: World| {
+        let (memory, scope) = (&world.memory, ana());
+        let (one, other) = (world.thread().await, world.thread().await);
+        let mut reply = Content::text(Role::Assistant, "Good service");
+        reply.agent = Some("CIRCLE".to_owned());
+        let appended = memory
+            .append_pair(&scope, one, Draft::user("Circle line?"), reply.clone(), &AppendOptions::default())
+            .await
+            .unwrap();
+        assert_eq!((appended.first_seq, appended.count, appended.replayed), (1, 2, false));
+
+        let messages = memory.newest(&scope, one, 10).await.unwrap();
+        assert_eq!(
+            messages.iter().map(|message| message.id).collect::<Vec<_>>(),
+            [appended.messages[0].id, appended.messages[1].id]
+        );
+        assert_eq!(messages[1].content, reply);
+        assert_eq!(memory.get_thread(&scope, one).await.unwrap().message_count, 2);
+        assert!(memory.newest(&scope, other, 10).await.unwrap().is_empty());
+    })
+    .await;
+}
+
+// S1.08
+#[tokio::test(start_paused = true)]
+async fn an_empty_list_stores_nothing_and_makes_no_event() {
+    everywhere(async |world: World| {
+        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+        let appended = memory.append_all(&scope, thread, Vec::new(), &AppendOptions::default()).await.unwrap();
+        assert_eq!((appended.count, appended.change, appended.first_seq), (0, 0, 1));
+        assert_eq!(memory.get_thread(&scope, thread).await.unwrap().positions.change, 0);
+    })
+    .await;
+}
+
+// S0.21, S1.08
+#[tokio::test(start_paused = true)]
+async fn an_unknown_thread_is_a_clear_error() {
+    everywhere(async |world: World| {
+        let unknown = ThreadId::from_name(b"unknown");
+        for drafts in [vec![Draft::user("hello")], Vec::new()] {
+            let error = world.memory.append_all(&ana(), unknown, drafts, &AppendOptions::default()).await.unwrap_err();
+            assert_eq!(error.to_string(), "thread not found");
+            assert!(error.is_not_found());
+        }
+        let error = world.memory.open_by_key(&ana(), "").await.unwrap_err();
+        assert_eq!(error.to_string(), "invalid thread key: empty");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_that_is_passed_is_named() {
+    everywhere(async |world: World| {
+        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+        let many = vec![Draft::user("x"); 1_001];
+        let error = memory.append_all(&scope, thread, many, &AppendOptions::default()).await.unwrap_err();
+        assert_eq!(error.to_string(), "messages of a commit is limited to 1000, but 1001 was given");
+        let error = memory.append(&scope, thread, Draft::user("nul \0")).await.unwrap_err();
+        assert_eq!(error.to_string(), "invalid text: holds a NUL character");
+        assert!(memory.newest(&scope, thread, 10).await.unwrap().is_empty());
+    })
+    .await;
+}
+
+// S3.46
+#[tokio::test(start_paused = true)]
+async fn a_pair_is_stored_whole_or_not_at_all() {
+    everywhere(async |world: World| {
+        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+        let options = AppendOptions::default();
+        let refused = memory.append_pair(&scope, thread, Draft::user("q"), Draft::assistant("\0"), &options).await;
+        assert!(refused.is_err());
+        assert!(memory.newest(&scope, thread, 10).await.unwrap().is_empty());
+        assert_eq!(memory.get_thread(&scope, thread).await.unwrap().title, None);
+    })
+    .await;
+    let (probe, world) = Probe::world();
+    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+    probe.will_end([Fate::DiskFull]);
+    let options = AppendOptions::default();
+    assert!(memory.append_pair(&scope, thread, Draft::user("q"), Draft::assistant("a"), &options).await.is_err());
+    assert!(memory.newest(&scope, thread, 10).await.unwrap().is_empty());
+    memory.append_pair(&scope, thread, Draft::user("q"), Draft::assistant("a"), &options).await.unwrap();
+    assert_eq!(texts(&memory.newest(&scope, thread, 10).await.unwrap()), ["q", "a"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_repeated_request_counts_once_and_answers_as_before() {
+    everywhere(async |world: World| {
+        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+        let drafts = || vec![Draft::user("one"), Draft::assistant("two")];
+        let first = memory.append_all(&scope, thread, drafts(), &with_key("request")).await.unwrap();
+        memory.append(&scope, thread, Draft::user("three")).await.unwrap();
+        world.clock.advance_ms(5_000);
+
+        let process = world.another_process();
+        let again = process.append_all(&scope, thread, drafts(), &with_key("request")).await.unwrap();
+        assert!(again.replayed);
+        assert_eq!((again.change, again.first_seq, again.count), (first.change, first.first_seq, first.count));
+        assert_eq!(again.messages, first.messages);
+        assert_eq!(texts(&memory.newest(&scope, thread, 10).await.unwrap()), ["one", "two", "three"]);
+
+        let other = memory.append_all(&scope, thread, vec![Draft::user("else")], &with_key("request")).await;
+        assert_eq!(other.unwrap_err().conflict(), Some(&Conflict::IdempotencyKey));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_expectation_that_does_not_hold_is_a_conflict() {
+    everywhere(async |world: World| {
+        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+        let expecting = |seq| AppendOptions { expected: Some(Expected::Seq(seq)), ..AppendOptions::default() };
+        memory.append_all(&scope, thread, vec![Draft::user("one")], &expecting(0)).await.unwrap();
+        let late = memory.append_all(&scope, thread, vec![Draft::user("late")], &expecting(0)).await;
+        assert_eq!(late.unwrap_err().conflict(), Some(&Conflict::Seq { expected: 0, actual: 1 }));
+        // Another process does not know that the thread has its title.
+        let late = world.another_process().append_all(&scope, thread, vec![Draft::user("late")], &expecting(0)).await;
+        assert_eq!(late.unwrap_err().conflict(), Some(&Conflict::Seq { expected: 0, actual: 1 }));
+        assert_eq!(texts(&memory.newest(&scope, thread, 10).await.unwrap()), ["one"]);
+    })
+    .await;
+}
+
+// S1.07, S4.21
+#[tokio::test(start_paused = true)]
+async fn many_at_once_lose_nothing_and_keep_their_order() {
+    everywhere(async |world: World| {
+        let thread = world.thread().await;
+        let writers = (0..32).map(|writer| {
+            let memory = world.memory.clone();
+            tokio::spawn(async move {
+                for message in 0..5 {
+                    memory.append(&ana(), thread, Draft::user(format!("{writer}:{message}"))).await.unwrap();
+                }
+            })
+        });
+        futures::future::try_join_all(writers).await.unwrap();
+        let texts = texts(&world.memory.newest(&ana(), thread, 1_000).await.unwrap());
+        assert_eq!(texts.iter().collect::<HashSet<_>>().len(), 160);
+        assert_eq!(texts.len(), 160);
+        for writer in 0..32 {
+            let own: Vec<_> = texts.iter().filter(|text| text.starts_with(&format!("{writer}:"))).collect();
+            let expected: Vec<_> = (0..5).map(|message| format!("{writer}:{message}")).collect();
+            assert_eq!(own, expected.iter().collect::<Vec<_>>());
+        }
+        assert!(world.memory.get_thread(&ana(), thread).await.unwrap().title.is_some());
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lost_reply_neither_loses_nor_doubles_a_message() {
+    for fates in [
+        vec![Fate::Refused],
+        vec![Fate::LostRequest, Fate::LostRequest],
+        vec![Fate::LostReply],
+        vec![Fate::LostRequest, Fate::LostReply, Fate::Refused],
+    ] {
+        for options in [AppendOptions::default(), with_key("request")] {
+            let (probe, world) = Probe::world();
+            let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+            probe.will_end(fates.clone());
+            let appended = memory.append_all(&scope, thread, vec![Draft::user("once")], &options).await.unwrap();
+            assert!(!appended.replayed, "the caller asked once");
+            let messages = memory.newest(&scope, thread, 10).await.unwrap();
+            assert_eq!(messages.len(), 1);
+            assert_eq!(appended.messages[0].id, messages[0].id);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_fate_that_stays_unknown_is_told() {
+    let (probe, world) = Probe::world();
+    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+    probe.will_end([Fate::LostReply].into_iter().chain([Fate::Refused; 7]));
+    let draft = || vec![Draft::assistant("once")];
+    let error = memory.append_all(&scope, thread, draft(), &with_key("request")).await.unwrap_err();
+    assert!(error.maybe_applied() && error.is_retryable(), "{error}");
+    let again = memory.append_all(&scope, thread, draft(), &with_key("request")).await.unwrap();
+    assert!(again.replayed);
+    assert_eq!(memory.newest(&scope, thread, 10).await.unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn in_the_steady_state_appending_is_one_call() {
+    let (probe, world) = Probe::world();
+    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+    memory.append(&scope, thread, Draft::assistant("welcome")).await.unwrap();
+    memory.append(&scope, thread, Draft::user("hello")).await.unwrap();
+    probe.take_calls();
+    for _ in 0..3 {
+        memory.append(&scope, thread, Draft::user("and")).await.unwrap();
+        memory.append(&scope, thread, Draft::assistant("so")).await.unwrap();
+        memory.newest(&scope, thread, 16).await.unwrap();
+    }
+    assert_eq!(probe.take_calls(), [("commit", 6), ("list_messages", 3)]);
+}
+
+// S1.11
+#[tokio::test(start_paused = true)]
+async fn the_same_id_again_replaces() {
+    everywhere(async |world: World| {
+        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+        let ids: Vec<_> = (0..3_u8).map(|number| MessageId::from_name(&[number])).collect();
+        let draft = |number: usize, text: &str| Draft::user(text).with_id(ids[number]);
+        memory.upsert(&scope, thread, vec![draft(0, "zero"), draft(1, "one")]).await.unwrap();
+        memory.upsert(&scope, thread, vec![draft(1, "one, again"), draft(2, "two")]).await.unwrap();
+        let messages = memory.newest(&scope, thread, 10).await.unwrap();
+        assert_eq!(texts(&messages), ["zero", "one, again", "two"]);
+        assert_eq!(messages.iter().map(|message| message.revision).collect::<Vec<_>>(), [0, 1, 0]);
+
+        let before = memory.get_thread(&scope, thread).await.unwrap().positions;
+        memory.upsert(&scope, thread, vec![draft(1, "one, again"), draft(2, "two")]).await.unwrap();
+        assert_eq!(memory.get_thread(&scope, thread).await.unwrap().positions, before);
+
+        memory.upsert(&scope, thread, vec![draft(0, "title")]).await.unwrap();
+        assert_eq!(memory.get_thread(&scope, thread).await.unwrap().title.as_deref(), Some("title"));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_same_new_id_from_many_at_once_is_one_message() {
+    everywhere(async |world: World| {
+        let thread = world.thread().await;
+        let id = MessageId::from_name(b"one");
+        let writers = (0..4).map(|writer| {
+            let memory = world.memory.clone();
+            tokio::spawn(async move {
+                memory.upsert(&ana(), thread, vec![Draft::assistant(format!("{writer}")).with_id(id)]).await.unwrap()
+            })
+        });
+        futures::future::try_join_all(writers).await.unwrap();
+        assert_eq!(world.memory.newest(&ana(), thread, 10).await.unwrap().len(), 1);
+    })
+    .await;
+}
+
+// S4.06, S4.21
+#[tokio::test(start_paused = true)]
+async fn users_add_to_a_shared_thread_and_change_nothing_else() {
+    everywhere(async |world: World| {
+        let memory = &world.memory;
+        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.mint_thread_id()) };
+        let thread = memory.open_thread(&acme(), open).await.unwrap().thread.id;
+        let said = memory.append(&ana(), thread, Draft::user("from ana")).await.unwrap();
+        memory.append(&ben(), thread, Draft::user("from ben")).await.unwrap();
+        assert_eq!(texts(&memory.newest(&acme(), thread, 10).await.unwrap()), ["from ana", "from ben"]);
+        let refused = memory.erase_messages(&ana(), thread, &[said.messages[0].id]).await.unwrap_err();
+        assert!(matches!(refused, MemoryError::Store(StoreError::Denied(_))), "{refused}");
+        assert!(memory.delete_thread(&ana(), thread).await.is_err());
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_agents_batch_moves_together() {
+    use threadkeep_core::{DocumentName, DocumentState, JsonText, Namespace, PutDocument, ThreadPatch};
+    everywhere(async |world: World| {
+        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+        let name = DocumentName { namespace: Namespace::system("run").unwrap(), key: "journal".to_owned() };
+        let put = PutDocument { name: name.clone(), value: JsonText::new("[1]").unwrap(), expires_at: None };
+        let turn = |key: &str| {
+            let patch = ThreadPatch { metadata: Some(threadkeep_core::Map::new()), ..ThreadPatch::default() };
+            let batch = memory.batch().idempotency_key(key).append(Draft::user("do it"));
+            batch.require(name.clone(), DocumentState::Absent).put(put.clone()).patch(patch)
+        };
+        let first = turn("turn").commit(&scope, thread).await.unwrap();
+        assert_eq!((first.count, first.replayed), (1, false));
+        let again = turn("turn").commit(&scope, thread).await.unwrap();
+        assert_eq!((again.change, again.replayed), (first.change, true));
+        assert!(matches!(
+            turn("another").commit(&scope, thread).await.unwrap_err().conflict(),
+            Some(Conflict::Document { actual: Some(_), .. })
+        ));
+        let other = memory.batch().idempotency_key("turn").append(Draft::user("do it")).delete(name.clone());
+        assert_eq!(other.commit(&scope, thread).await.unwrap_err().conflict(), Some(&Conflict::IdempotencyKey));
+        assert_eq!(memory.newest(&scope, thread, 10).await.unwrap().len(), 1);
+    })
+    .await;
+}

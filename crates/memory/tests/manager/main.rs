@@ -1,0 +1,31 @@
+//! The conversation manager over the reference store, as it is and over `Weak`, which makes use of every weakness that
+//! the contract allows.
+
+#[cfg(test)]
+mod analytics;
+#[cfg(test)]
+mod append;
+#[cfg(test)]
+mod edit;
+#[cfg(test)]
+mod erase;
+#[cfg(test)]
+mod exchange;
+#[cfg(test)]
+mod messages;
+#[cfg(test)]
+mod preferences;
+#[cfg(test)]
+mod probe;
+#[cfg(test)]
+mod retention;
+#[cfg(test)]
+mod search;
+#[cfg(test)]
+mod subscribe;
+#[cfg(test)]
+mod threads;
+#[cfg(test)]
+mod titles;
+#[cfg(test)]
+mod world;

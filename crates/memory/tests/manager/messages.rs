@@ -1,0 +1,149 @@
+use futures::StreamExt;
+use threadkeep_core::{Bound, Content, Message, MessageName, MessageQuery, OrderBy, Role, Source, Timestamp};
+use threadkeep_memory::{AppendOptions, Draft};
+
+use super::world::{World, ana, everywhere};
+
+async fn filled(world: &World, count: usize) -> threadkeep_core::ThreadId {
+    let thread = world.thread().await;
+    let drafts = (1..=count).map(|number| {
+        let role = if number % 2 == 1 { Role::User } else { Role::Assistant };
+        Draft::new(Content::text(role, number.to_string()))
+    });
+    world.memory.append_all(&ana(), thread, drafts.collect(), &AppendOptions::default()).await.unwrap();
+    thread
+}
+
+fn texts(messages: &[Message]) -> Vec<String> {
+    messages.iter().map(|message| message.plain_text().into_owned()).collect()
+}
+
+// S0.11, S1.02, S1.03, S1.13, S1.14, S1.16, S3.24, S3.25, S4.09
+#[tokio::test(start_paused = true)]
+async fn the_newest_come_in_chronological_order() {
+    everywhere(async |world: World| {
+        let (memory, scope) = (&world.memory, ana());
+        let thread = filled(&world, 30).await;
+        // All have the same instant: their order is that of appending.
+        let newest: Vec<_> = (15..=30).map(|number| number.to_string()).collect();
+        assert_eq!(texts(&memory.newest(&scope, thread, 16).await.unwrap()), newest);
+        assert_eq!(memory.newest(&scope, thread, 1_000).await.unwrap().len(), 30);
+        let page = memory.messages(&scope, thread, &MessageQuery::newest(16)).await.unwrap();
+        assert!(page.more && page.positions.seq == 30);
+        assert!(memory.newest(&scope, thread, 0).await.is_err());
+    })
+    .await;
+}
+
+// S1.03, S1.15, S1.16
+#[tokio::test(start_paused = true)]
+async fn bounds_are_exclusive_and_hold_before_the_limit() {
+    everywhere(async |world: World| {
+        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+        let at = |second: usize| -> Timestamp { format!("2026-11-21T08:00:{second:02}Z").parse().unwrap() };
+        let drafts = (1..=9).map(|second| Draft::user(second.to_string()).with_created_at(at(second)));
+        memory.append_all(&scope, thread, drafts.collect(), &AppendOptions::default()).await.unwrap();
+        let read = async |before, after, limit| {
+            let query = MessageQuery { before, after, ..MessageQuery::newest(limit) };
+            texts(&memory.messages(&scope, thread, &query).await.unwrap().messages)
+        };
+        assert_eq!(read(Some(Bound::Time(at(5))), None, 2).await, ["3", "4"]);
+        assert_eq!(read(None, Some(Bound::Time(at(7))), 10).await, ["8", "9"]);
+        assert_eq!(read(Some(Bound::Seq(5)), Some(Bound::Seq(2)), 10).await, ["3", "4"]);
+        assert_eq!(read(Some(Bound::Time(at(9))), Some(Bound::Seq(2)), 3).await, ["6", "7", "8"]);
+        let roles = MessageQuery { roles: vec![Role::Assistant], ..MessageQuery::newest(10) };
+        assert!(memory.messages(&scope, thread, &roles).await.unwrap().messages.is_empty());
+    })
+    .await;
+}
+
+// S1.14
+#[tokio::test(start_paused = true)]
+async fn the_order_by_time_is_stable_for_equal_instants() {
+    everywhere(async |world: World| {
+        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+        let (early, late) = ("2026-11-21T08:00:00Z".parse().unwrap(), "2026-11-21T09:00:00Z".parse().unwrap());
+        for (text, at) in [("c", late), ("a", early), ("d", late), ("b", early)] {
+            memory.append(&scope, thread, Draft::user(text).with_created_at(at)).await.unwrap();
+        }
+        let query = MessageQuery { order: OrderBy::Time, ..MessageQuery::newest(10) };
+        assert_eq!(texts(&memory.messages(&scope, thread, &query).await.unwrap().messages), ["a", "b", "c", "d"]);
+        let query = MessageQuery { limit: 3, ..query };
+        assert_eq!(texts(&memory.messages(&scope, thread, &query).await.unwrap().messages), ["b", "c", "d"]);
+    })
+    .await;
+}
+
+// S1.17, S1.41, S3.28, S3.30, S4.03, S4.10
+#[tokio::test(start_paused = true)]
+async fn a_message_comes_back_as_it_was_and_as_a_copy() {
+    everywhere(async |world: World| {
+        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+        let mut content = Content::text(Role::Assistant, "ñ".repeat(2_000));
+        content.sources.push(Source {
+            kind: "tesis".to_owned(),
+            id: "2024".to_owned(),
+            title: Some("AMPARO".to_owned()),
+            score: Some(1150.5),
+            distance: Some(0.234),
+            fields: threadkeep_core::Map::new(),
+        });
+        memory.append(&scope, thread, content.clone()).await.unwrap();
+        let mut first = memory.newest(&scope, thread, 1).await.unwrap();
+        assert_eq!((&first[0].content, first[0].created_at), (&content, memory.now()));
+        first[0].content.parts.clear();
+        assert_eq!(memory.newest(&scope, thread, 1).await.unwrap()[0].content, content);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn messages_are_found_by_any_of_their_names() {
+    everywhere(async |world: World| {
+        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+        let draft = Draft::user("hello").with_external_id("source:1");
+        let id = memory.append(&scope, thread, draft).await.unwrap().messages[0].id;
+        let names = [MessageName::Seq(1), MessageName::Id(id), MessageName::External("source:1".to_owned())];
+        for name in names {
+            assert_eq!(memory.find_messages(&scope, thread, &[name]).await.unwrap()[0].id, id);
+        }
+        assert!(memory.find_messages(&scope, thread, &[MessageName::Seq(2)]).await.unwrap().is_empty());
+        let many = vec![MessageName::Seq(1); 1_001];
+        let error = memory.find_messages(&scope, thread, &many).await.unwrap_err();
+        assert_eq!(error.to_string(), "message names is limited to 1000, but 1001 was given");
+    })
+    .await;
+}
+
+// S0.28
+#[tokio::test(start_paused = true)]
+async fn a_broken_row_is_told_beside_the_others() {
+    use threadkeep_core::{DumpEntry, OnCorrupt, Scope, TenantId};
+    everywhere(async |world: World| {
+        let source = World::plain();
+        let thread = filled(&source, 3).await;
+        let tenant = TenantId::new("acme").unwrap();
+        let mut dump = source.backend.maintenance.dump_thread(&tenant, thread, None, 100).await.unwrap();
+        let broken = dump.entries.iter_mut().find_map(|entry| match entry {
+            DumpEntry::Message { seq: 2, body, .. } => Some(body),
+            _ => None,
+        });
+        *broken.unwrap() = "1a{\"parts\":".to_owned();
+        world.backend.maintenance.restore_thread(&tenant, thread, dump).await.unwrap();
+
+        let (memory, scope) = (&world.memory, Scope::User(tenant.clone(), super::world::user_id("ana")));
+        assert!(memory.newest(&scope, thread, 10).await.unwrap_err().to_string().starts_with("stored data is corrupt"));
+        let query = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(10) };
+        let page = memory.messages(&scope, thread, &query).await.unwrap();
+        assert_eq!(texts(&page.messages), ["1", "3"]);
+        assert_eq!(page.corrupt.iter().map(|row| row.seq).collect::<Vec<_>>(), [2]);
+        let figures = memory.analytics(&scope, threadkeep_memory::Selection::Thread(thread)).await.unwrap();
+        assert_eq!((figures.messages, figures.corrupt_messages), (2, 1));
+
+        let lines: Vec<_> = memory.export(&scope, threadkeep_memory::Selection::All).collect().await;
+        let told: Vec<_> = lines.iter().filter_map(|line| line.as_ref().err()).map(ToString::to_string).collect();
+        assert_eq!((lines.len(), told.len()), (5, 1), "header, thread, two messages, and what is broken");
+        assert!(told[0].contains(&format!("thread {thread}, position 2")), "{}", told[0]);
+    })
+    .await;
+}

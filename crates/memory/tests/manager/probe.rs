@@ -1,0 +1,185 @@
+//! A store over another that counts calls, and fails commits as it is told.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use futures::StreamExt;
+use threadkeep_core::{
+    Backend, Batch, ChangePage, ChangedThreads, CommitOutcome, Document, DocumentOwner, DocumentQuery, DocumentWrite,
+    Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Reason, Result, Scope, Store,
+    StoreError, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, WakeUps, Written,
+};
+
+use super::world::World;
+
+/// What becomes of a commit.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Fate {
+    /// It is not carried out, and the caller learns so.
+    Refused,
+    /// It is not carried out, and the caller does not learn it.
+    LostRequest,
+    /// It is carried out, and the caller does not learn it.
+    LostReply,
+    /// It fails for good.
+    DiskFull,
+}
+
+#[derive(Debug)]
+pub(crate) struct Probe {
+    inner: Backend,
+    calls: Mutex<BTreeMap<&'static str, usize>>,
+    fates: Mutex<VecDeque<Fate>>,
+    gives_wake_ups: bool,
+}
+
+impl Probe {
+    pub(crate) fn world() -> (Arc<Self>, World) {
+        Self::world_with(true)
+    }
+
+    /// A world in which no wake-up ever comes.
+    pub(crate) fn silent_world() -> (Arc<Self>, World) {
+        Self::world_with(false)
+    }
+
+    fn world_with(gives_wake_ups: bool) -> (Arc<Self>, World) {
+        let inner = threadkeep_store_memory::MemoryStore::open();
+        let (calls, fates) = (Mutex::default(), Mutex::default());
+        let probe = Arc::new(Self { inner: inner.clone(), calls, fates, gives_wake_ups });
+        let seen = Backend { store: probe.clone(), ..inner.clone() };
+        (probe, World::over(inner, seen))
+    }
+
+    /// The next commits end so, one after the other.
+    pub(crate) fn will_end(&self, fates: impl IntoIterator<Item = Fate>) {
+        self.fates.lock().unwrap().extend(fates);
+    }
+
+    /// The calls since the last look.
+    pub(crate) fn take_calls(&self) -> Vec<(&'static str, usize)> {
+        std::mem::take(&mut *self.calls.lock().unwrap()).into_iter().collect()
+    }
+
+    fn count(&self, call: &'static str) {
+        *self.calls.lock().unwrap().entry(call).or_default() += 1;
+    }
+}
+
+fn lost() -> StoreError {
+    StoreError::Unavailable { reason: Reason::Disconnected, maybe_applied: true, source: None }
+}
+
+#[async_trait]
+impl Store for Probe {
+    async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
+        self.count("commit");
+        let fate = self.fates.lock().unwrap().pop_front();
+        match fate {
+            Some(Fate::Refused) => return Err(StoreError::unavailable(Reason::Busy)),
+            Some(Fate::LostRequest) => return Err(lost()),
+            Some(Fate::DiskFull) => return Err(StoreError::unavailable(Reason::Full)),
+            Some(Fate::LostReply) | None => {}
+        }
+        let outcome = self.inner.store.commit(scope, thread, batch, now).await?;
+        if fate.is_some() { Err(lost()) } else { Ok(outcome) }
+    }
+
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+        self.count("open_thread");
+        self.inner.store.open_thread(scope, open, now).await
+    }
+
+    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
+        self.count("find_thread");
+        self.inner.store.find_thread(scope, name, now).await
+    }
+
+    async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
+        self.count("list_threads");
+        self.inner.store.list_threads(scope, query, now).await
+    }
+
+    async fn list_changed_threads(
+        &self,
+        scope: &Scope,
+        after: Option<&UserCursor>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangedThreads> {
+        self.count("list_changed_threads");
+        self.inner.store.list_changed_threads(scope, after, limit, now).await
+    }
+
+    async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
+        self.count("delete_thread");
+        let fate = self.fates.lock().unwrap().pop_front();
+        self.inner.store.delete_thread(scope, thread, now).await?;
+        if fate.is_some() { Err(lost()) } else { Ok(()) }
+    }
+
+    async fn list_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<MessagePage> {
+        self.count("list_messages");
+        self.inner.store.list_messages(scope, thread, query, now).await
+    }
+
+    async fn find_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        names: &[MessageName],
+        now: Timestamp,
+    ) -> Result<Vec<Message>> {
+        self.count("find_messages");
+        self.inner.store.find_messages(scope, thread, names, now).await
+    }
+
+    async fn list_changes(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangePage> {
+        self.count("list_changes");
+        self.inner.store.list_changes(scope, thread, after, limit, now).await
+    }
+
+    async fn find_document(
+        &self,
+        scope: &Scope,
+        owner: &DocumentOwner,
+        namespace: &Namespace,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<Document>> {
+        self.count("find_document");
+        self.inner.store.find_document(scope, owner, namespace, key, now).await
+    }
+
+    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
+        self.count("list_documents");
+        self.inner.store.list_documents(scope, query, now).await
+    }
+
+    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
+        self.count("write_document");
+        let fate = self.fates.lock().unwrap().pop_front();
+        let written = self.inner.store.write_document(scope, write, now).await?;
+        if fate.is_some() { Err(lost()) } else { Ok(written) }
+    }
+
+    async fn wake_ups(&self) -> Result<WakeUps> {
+        self.count("wake_ups");
+        let wake_ups = self.inner.store.wake_ups().await?;
+        if self.gives_wake_ups { Ok(wake_ups) } else { Ok(futures::stream::pending().boxed()) }
+    }
+}

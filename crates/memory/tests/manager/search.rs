@@ -1,0 +1,121 @@
+use threadkeep_core::{Content, Role, Timestamp};
+use threadkeep_memory::{AppendOptions, Draft, SearchOptions, SearchResults};
+
+use super::world::{World, acme, ana, ben, everywhere};
+
+fn texts(results: &SearchResults) -> Vec<String> {
+    results.hits.iter().map(|hit| hit.message.plain_text().into_owned()).collect()
+}
+
+// S0.43
+#[tokio::test(start_paused = true)]
+async fn a_user_finds_what_was_said_in_own_threads_only() {
+    everywhere(async |world: World| {
+        let memory = &world.memory;
+        let (one, two) = (world.thread().await, world.thread().await);
+        memory.append(&ana(), one, Draft::user("When is the next train to Brixton?")).await.unwrap();
+        memory.append(&ana(), one, Draft::assistant("Victoria line, in two minutes.")).await.unwrap();
+        memory.append(&ana(), two, Draft::user("Trains are delayed")).await.unwrap();
+        let foreign = memory.open(&ben()).await.unwrap().thread.id;
+        memory.append(&ben(), foreign, Draft::user("my train secret")).await.unwrap();
+
+        let results = memory.search(&ana(), "TRAIN", &SearchOptions::default()).await.unwrap();
+        let mut found = texts(&results);
+        found.sort();
+        assert_eq!(found, ["Trains are delayed", "When is the next train to Brixton?"]);
+        assert!(!results.truncated && results.unsearched.is_empty());
+        let hit = &results.hits[0];
+        assert!(hit.score > 0.0 && hit.message.seq == 1 && [one, two].contains(&hit.thread));
+        assert_eq!(&hit.snippet.text[hit.snippet.matches[0].clone()].to_lowercase()[..5], "train");
+
+        let in_one = SearchOptions { thread: Some(one), ..SearchOptions::default() };
+        assert_eq!(texts(&memory.search(&ana(), "train", &in_one).await.unwrap()).len(), 1);
+        let foreign = SearchOptions { thread: Some(foreign), ..SearchOptions::default() };
+        assert!(memory.search(&ana(), "train", &foreign).await.unwrap().hits.is_empty());
+        assert_eq!(memory.search(&acme(), "train", &SearchOptions::default()).await.unwrap().hits.len(), 3);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn better_answers_come_first_and_newer_ones_of_equals() {
+    everywhere(async |world: World| {
+        let (memory, thread) = (&world.memory, world.thread().await);
+        for text in ["circle line", "circle line", "delays, circle line", "delays", "nothing"] {
+            world.clock.advance_ms(1_000);
+            memory.append(&ana(), thread, Draft::user(text)).await.unwrap();
+        }
+        let results = memory.search(&ana(), "delays circle", &SearchOptions::default()).await.unwrap();
+        let found: Vec<_> = results.hits.iter().map(|hit| hit.message.seq).collect();
+        assert_eq!(found, [3, 4, 2, 1]);
+        assert_eq!(results.hits[2].score, results.hits[3].score);
+        let limited = SearchOptions { limit: 2, ..SearchOptions::default() };
+        let results = memory.search(&ana(), "delays circle", &limited).await.unwrap();
+        assert_eq!(results.hits.iter().map(|hit| hit.message.seq).collect::<Vec<_>>(), [3, 4]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn filters_hold() {
+    everywhere(async |world: World| {
+        let (memory, thread) = (&world.memory, world.thread().await);
+        let at = |minute: u32| -> Timestamp { format!("2026-11-21T08:{minute:02}:00Z").parse().unwrap() };
+        for (minute, role) in [(1, Role::User), (2, Role::Assistant), (3, Role::User)] {
+            let draft = Draft::new(Content::text(role, format!("train {minute}"))).with_created_at(at(minute));
+            memory.append(&ana(), thread, draft).await.unwrap();
+        }
+        let search = async |options: SearchOptions| texts(&memory.search(&ana(), "train", &options).await.unwrap());
+        let roles = SearchOptions { roles: vec![Role::Assistant], ..SearchOptions::default() };
+        assert_eq!(search(roles).await, ["train 2"]);
+        let since = SearchOptions { since: Some(at(2)), ..SearchOptions::default() };
+        assert_eq!(search(since).await, ["train 3", "train 2"]);
+        let until = SearchOptions { until: Some(at(2)), ..SearchOptions::default() };
+        assert_eq!(search(until).await, ["train 1"]);
+        assert_eq!(search(SearchOptions::default()).await.len(), 3);
+        assert!(memory.search(&ana(), " … ", &SearchOptions::default()).await.unwrap().hits.is_empty());
+        let none = SearchOptions { limit: 0, ..SearchOptions::default() };
+        let error = memory.search(&ana(), "train", &none).await.unwrap_err();
+        assert_eq!(error.to_string(), "invalid limit: 0; ask for at least 1");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_left_out_because_an_index_lags() {
+    everywhere(async |world: World| {
+        let memory = &world.memory;
+        let mut expected = 0;
+        for _ in 0..4 {
+            let thread = world.thread().await;
+            let drafts = (0..30)
+                .map(|number| Draft::user(if number % 3 == 0 { format!("needle {number}") } else { "hay".to_owned() }));
+            memory.append_all(&ana(), thread, drafts.collect(), &AppendOptions::default()).await.unwrap();
+            expected += 10;
+        }
+        let options = SearchOptions { limit: 100, ..SearchOptions::default() };
+        let results = memory.search(&ana(), "needle", &options).await.unwrap();
+        assert_eq!(results.hits.len(), expected);
+        assert!(results.unsearched.is_empty());
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn erased_and_trimmed_messages_are_not_found() {
+    everywhere(async |world: World| {
+        let (memory, thread) = (&world.memory, world.thread().await);
+        let mut ids = Vec::new();
+        for text in ["secret one", "secret two", "secret three"] {
+            ids.push(memory.append(&ana(), thread, Draft::user(text)).await.unwrap().messages[0].id);
+        }
+        memory.erase_messages(&ana(), thread, &ids[1..2]).await.unwrap();
+        let two = threadkeep_memory::Retention { max_messages: Some(1), ttl_minutes: None };
+        memory.retain(&ana(), thread, &two).await.unwrap();
+        let results = memory.search(&ana(), "secret", &SearchOptions::default()).await.unwrap();
+        assert_eq!(texts(&results), ["secret three"]);
+        memory.delete_thread(&ana(), thread).await.unwrap();
+        assert!(memory.search(&ana(), "secret", &SearchOptions::default()).await.unwrap().hits.is_empty());
+    })
+    .await;
+}

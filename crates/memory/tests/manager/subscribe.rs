@@ -1,0 +1,301 @@
+use std::time::Duration;
+
+use futures::{FutureExt, StreamExt};
+use threadkeep_core::{Content, Role, ThreadId, UserCursor};
+use threadkeep_memory::{
+    AppendOptions, Draft, Start, SubscribeOptions, ThreadEvent, ThreadUpdate, ThreadUpdates, ThreadsUpdates,
+};
+
+use super::probe::{Fate, Probe};
+use super::world::{World, acme, ana, ben, everywhere};
+
+fn from(start: Start) -> SubscribeOptions {
+    SubscribeOptions { start, roles: Vec::new() }
+}
+
+/// The next update; a minute of the paused clock is more than any backstop.
+async fn next(updates: &mut ThreadUpdates) -> ThreadUpdate {
+    let update = tokio::time::timeout(Duration::from_secs(60), updates.next()).await;
+    update.expect("something was heard of in time").expect("the stream goes on").unwrap()
+}
+
+async fn next_threads(updates: &mut ThreadsUpdates) -> threadkeep_memory::ThreadsUpdate {
+    let update = tokio::time::timeout(Duration::from_secs(60), updates.next()).await;
+    update.expect("something was heard of in time").expect("the stream goes on").unwrap()
+}
+
+async fn is_silent(updates: &mut ThreadUpdates) -> bool {
+    tokio::time::timeout(Duration::from_secs(60), updates.next()).await.is_err()
+}
+
+fn texts(update: &ThreadUpdate) -> Vec<String> {
+    let messages: Vec<_> = match update {
+        ThreadUpdate::History { messages, .. } => messages.iter().collect(),
+        ThreadUpdate::Commit { events, .. } => events
+            .iter()
+            .flat_map(|event| match event {
+                ThreadEvent::Appended { messages, .. } => messages.iter().collect(),
+                ThreadEvent::Replaced { message } => vec![message.as_ref()],
+                _ => Vec::new(),
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    messages.iter().map(|message| message.plain_text().into_owned()).collect()
+}
+
+// S0.38, S1.05, S1.06
+#[tokio::test(start_paused = true)]
+async fn a_subscriber_hears_of_its_thread_in_order_and_of_no_other() {
+    everywhere(async |world: World| {
+        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+        memory.append(&scope, thread, Draft::user("before")).await.unwrap();
+        let mut updates = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
+        let other = world.thread().await;
+        memory.append(&scope, other, Draft::user("elsewhere")).await.unwrap();
+        let two = vec![Draft::user("one"), Draft::assistant("two")];
+        memory.append_all(&scope, thread, two, &AppendOptions::default()).await.unwrap();
+        memory.append(&scope, thread, Draft::user("three")).await.unwrap();
+        assert_eq!(texts(&next(&mut updates).await), ["one", "two"]);
+        assert_eq!(texts(&next(&mut updates).await), ["three"]);
+        memory.append_all(&scope, thread, Vec::new(), &AppendOptions::default()).await.unwrap();
+        assert!(is_silent(&mut updates).await);
+    })
+    .await;
+}
+
+// S1.05
+#[tokio::test(start_paused = true)]
+async fn what_was_not_stored_is_not_heard_of() {
+    let (probe, world) = Probe::world();
+    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+    let mut updates = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
+    probe.will_end([Fate::DiskFull]);
+    assert!(memory.append(&scope, thread, Draft::user("lost")).await.is_err());
+    assert!(is_silent(&mut updates).await);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_kind_of_change_is_told() {
+    everywhere(async |world: World| {
+        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+        let mut updates = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
+        let id = memory.append(&scope, thread, Draft::user("one")).await.unwrap().messages[0].id;
+        let ThreadUpdate::Commit { change: 1, events, .. } = next(&mut updates).await else { panic!("no commit") };
+        assert!(matches!(events.as_slice(), [ThreadEvent::Appended { .. }, ThreadEvent::Patched]), "{events:?}");
+
+        memory.replace_message(&scope, thread, id, Content::text(Role::User, "uno"), None).await.unwrap();
+        let update = next(&mut updates).await;
+        assert_eq!(texts(&update), ["uno"]);
+        let ThreadUpdate::Commit { change: 2, .. } = update else { panic!("no commit") };
+
+        memory.erase_messages(&scope, thread, &[id]).await.unwrap();
+        let ThreadUpdate::Commit { change: 3, events, .. } = next(&mut updates).await else { panic!("no commit") };
+        assert_eq!(events, [ThreadEvent::Erased { seq: 1, id }, ThreadEvent::Patched]);
+
+        memory.append(&scope, thread, Draft::assistant("two")).await.unwrap();
+        next(&mut updates).await;
+        let one = threadkeep_memory::Retention { max_messages: Some(1), ttl_minutes: None };
+        memory.retain(&scope, thread, &one).await.unwrap();
+        let options = AppendOptions { retention: Some(one), ..AppendOptions::default() };
+        memory.append_all(&scope, thread, vec![Draft::assistant("three")], &options).await.unwrap();
+        let trimmed = loop {
+            let ThreadUpdate::Commit { events, .. } = next(&mut updates).await else { panic!("no commit") };
+            if let Some(ThreadEvent::Trimmed { first_seq: 3 }) = events.last() {
+                break events;
+            }
+        };
+        assert_eq!(trimmed.len(), 2);
+
+        memory.set_thread_config(&scope, thread, &Default::default(), None).await.unwrap();
+        let ThreadUpdate::Commit { events, .. } = next(&mut updates).await else { panic!("no commit") };
+        assert!(matches!(events.as_slice(), [ThreadEvent::Document { version: Some(_), .. }]), "{events:?}");
+
+        memory.delete_thread(&scope, thread).await.unwrap();
+        assert_eq!(next(&mut updates).await, ThreadUpdate::Deleted);
+        assert!(updates.next().await.is_none());
+    })
+    .await;
+}
+
+// S1.06
+#[tokio::test(start_paused = true)]
+async fn a_role_filter_holds() {
+    everywhere(async |world: World| {
+        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+        memory.append(&scope, thread, Draft::user("title")).await.unwrap();
+        let options = SubscribeOptions { start: Start::Last(10), roles: vec![Role::Assistant] };
+        let mut updates = memory.subscribe(&scope, thread, options).await.unwrap();
+        assert_eq!(texts(&next(&mut updates).await), [""; 0]);
+        memory.append(&scope, thread, Draft::user("unheard")).await.unwrap();
+        let both = vec![Draft::user("unheard, too"), Draft::assistant("heard")];
+        memory.append_all(&scope, thread, both, &AppendOptions::default()).await.unwrap();
+        assert_eq!(texts(&next(&mut updates).await), ["heard"]);
+        assert!(is_silent(&mut updates).await);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_subscriber_who_comes_back_hears_what_it_missed() {
+    everywhere(async |world: World| {
+        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+        for number in 1..=250 {
+            memory.append(&scope, thread, Draft::assistant(number.to_string())).await.unwrap();
+        }
+        let mut updates = memory.subscribe(&scope, thread, from(Start::After(3))).await.unwrap();
+        for number in 4..=250_u64 {
+            let update = next(&mut updates).await;
+            assert_eq!(texts(&update), [number.to_string()]);
+            assert!(matches!(update, ThreadUpdate::Commit { change, .. } if change == number));
+        }
+        memory.append(&scope, thread, Draft::assistant("live")).await.unwrap();
+        assert_eq!(texts(&next(&mut updates).await), ["live"]);
+    })
+    .await;
+}
+
+// S1.43
+#[tokio::test(start_paused = true)]
+async fn a_late_subscriber_gets_the_last_messages_first() {
+    everywhere(async |world: World| {
+        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+        for number in 1..=5 {
+            memory.append(&scope, thread, Draft::user(number.to_string())).await.unwrap();
+        }
+        let mut updates = memory.subscribe(&scope, thread, from(Start::Last(2))).await.unwrap();
+        memory.append(&scope, thread, Draft::user("6")).await.unwrap();
+        assert_eq!(texts(&next(&mut updates).await), ["4", "5"]);
+        assert_eq!(texts(&next(&mut updates).await), ["6"]);
+        assert!(is_silent(&mut updates).await);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_position_of_a_lost_past_is_reset() {
+    everywhere(async |world: World| {
+        let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+        memory.append(&scope, thread, Draft::user("one")).await.unwrap();
+        let mut updates = memory.subscribe(&scope, thread, from(Start::After(99))).await.unwrap();
+        let positions = memory.get_thread(&scope, thread).await.unwrap().positions;
+        assert_eq!(next(&mut updates).await, ThreadUpdate::Reset { positions });
+        memory.append(&scope, thread, Draft::user("two")).await.unwrap();
+        assert_eq!(texts(&next(&mut updates).await), ["two"]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_missed_where_no_wake_up_comes() {
+    let (_, world) = Probe::silent_world();
+    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+    let mut updates = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
+    assert!(is_silent(&mut updates).await);
+    let listener = tokio::spawn(async move {
+        let mut heard = Vec::new();
+        for _ in 0..3 {
+            heard.extend(texts(&next(&mut updates).await));
+        }
+        heard
+    });
+    for number in 1..=3 {
+        tokio::task::yield_now().await;
+        memory.append(&scope, thread, Draft::user(number.to_string())).await.unwrap();
+    }
+    assert_eq!(listener.await.unwrap(), ["1", "2", "3"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wake_up_is_enough_to_hear() {
+    let world = World::plain()
+        .with_options(threadkeep_memory::MemoryOptions { backstop: Duration::from_secs(3_600), ..Default::default() });
+    let (memory, scope, thread) = (world.memory.clone(), ana(), world.thread().await);
+    let mut updates = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
+    assert!(updates.next().now_or_never().is_none());
+    memory.append(&scope, thread, Draft::user("hello")).await.unwrap();
+    assert_eq!(texts(&next(&mut updates).await), ["hello"]);
+}
+
+// S1.06, S1.07
+#[tokio::test(start_paused = true)]
+async fn subscribers_hear_all_in_stored_order_whatever_others_do() {
+    everywhere(async |world: World| {
+        let thread = world.thread().await;
+        let subscribe = async || world.memory.subscribe(&ana(), thread, SubscribeOptions::default()).await.unwrap();
+        let (mut listening, unheard, dropped) = (subscribe().await, subscribe().await, subscribe().await);
+        drop(dropped);
+        let failing = tokio::spawn(subscribe().await.for_each(async |_| panic!("a listener that fails")));
+        let writers = (0..16).map(|writer| {
+            let memory = world.memory.clone();
+            tokio::spawn(async move {
+                for number in 0..4 {
+                    memory.append(&ana(), thread, Draft::assistant(format!("{writer}:{number}"))).await.unwrap();
+                }
+            })
+        });
+        futures::future::try_join_all(writers).await.unwrap();
+        let mut heard = Vec::new();
+        while heard.len() < 64 {
+            heard.extend(texts(&next(&mut listening).await));
+        }
+        let stored = world.memory.newest(&ana(), thread, 100).await.unwrap();
+        let stored: Vec<_> = stored.iter().map(|message| message.plain_text().into_owned()).collect();
+        assert_eq!(heard, stored);
+        assert!(failing.await.is_err());
+
+        // The slow one hears all of it late.
+        let late: Vec<_> = unheard.take(64).map(|update| texts(&update.unwrap())).collect().await;
+        assert_eq!(late.concat(), stored);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_user_hears_which_threads_changed() {
+    everywhere(async |world: World| {
+        let (memory, scope) = (&world.memory, ana());
+        let (one, two) = (world.thread().await, world.thread().await);
+        let cursor = memory.present_cursor(&scope).await.unwrap();
+        memory.append(&scope, one, Draft::user("first")).await.unwrap();
+        let foreign = memory.open(&ben()).await.unwrap().thread.id;
+        memory.append(&ben(), foreign, Draft::user("not ana's")).await.unwrap();
+        memory.append(&scope, two, Draft::user("second")).await.unwrap();
+
+        let mut updates = memory.subscribe_threads(&scope, Some(cursor)).await.unwrap();
+        let mut seen: Vec<ThreadId> = Vec::new();
+        while seen.len() < 2 {
+            seen.extend(next_threads(&mut updates).await.threads.iter().map(|thread| thread.id));
+        }
+        assert_eq!(seen, [one, two]);
+
+        memory.delete_thread(&scope, one).await.unwrap();
+        let update = next_threads(&mut updates).await;
+        assert_eq!((update.threads[0].id, update.threads[0].positions), (one, None));
+        assert!(!update.reset);
+
+        // Resuming from the cursor goes on after it.
+        memory.append(&scope, two, Draft::user("third")).await.unwrap();
+        let mut resumed = memory.subscribe_threads(&scope, Some(update.cursor)).await.unwrap();
+        let again = next_threads(&mut resumed).await;
+        assert_eq!(again.threads.iter().map(|thread| thread.id).collect::<Vec<_>>(), [two]);
+
+        let mut all = memory.subscribe_threads(&acme(), None).await.unwrap();
+        memory.append(&ben(), foreign, Draft::user("for the tenant")).await.unwrap();
+        assert_eq!(next_threads(&mut all).await.threads[0].id, foreign);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cursor_of_a_lost_past_is_reset() {
+    let (former, present) = (World::plain(), World::plain());
+    for _ in 0..3 {
+        former.thread().await;
+    }
+    let cursor: UserCursor = former.memory.present_cursor(&ana()).await.unwrap();
+    let mut updates = present.memory.subscribe_threads(&ana(), Some(cursor)).await.unwrap();
+    assert!(next_threads(&mut updates).await.reset);
+    let thread = present.thread().await;
+    assert_eq!(next_threads(&mut updates).await.threads[0].id, thread);
+}

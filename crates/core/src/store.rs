@@ -342,16 +342,8 @@ impl MessageQuery {
     /// # Errors
     /// `Invalid` for 0, `LimitExceeded` over [`limits::PAGE`].
     pub fn check(&self) -> Result<()> {
-        check_limit(self.limit)
+        limits::check_page(self.limit)
     }
-}
-
-/// Checks a page's size.
-pub(crate) fn check_limit(limit: usize) -> Result<()> {
-    if limit == 0 {
-        return Err(StoreError::invalid("limit", "0; ask for at least 1"));
-    }
-    limits::check_bytes("limit", limit, limits::PAGE)
 }
 
 impl ThreadQuery {
@@ -360,7 +352,7 @@ impl ThreadQuery {
     /// # Errors
     /// `Invalid` for 0, `LimitExceeded` over [`limits::PAGE`].
     pub fn check(&self) -> Result<()> {
-        check_limit(self.limit)
+        limits::check_page(self.limit)
     }
 }
 
@@ -370,7 +362,7 @@ impl DocumentQuery {
     /// # Errors
     /// `Invalid` for 0, `LimitExceeded` over [`limits::PAGE`].
     pub fn check(&self) -> Result<()> {
-        check_limit(self.limit)
+        limits::check_page(self.limit)
     }
 }
 

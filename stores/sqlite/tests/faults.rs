@@ -1,5 +1,7 @@
 //! What happens to a file that is full, damaged, foreign, shared or write-protected: a typed error, or it works.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+
 #[path = "faults/disk.rs"]
 mod disk;
 #[path = "faults/files.rs"]

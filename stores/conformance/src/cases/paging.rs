@@ -1,4 +1,4 @@
-use threadkeep_core::{Bound, Content, MessageName, MessageQuery, Role, StoreError, Take};
+use threadkeep_core::{Bound, Content, MessageName, MessageQuery, Role, StoreError, Take, limits};
 
 use crate::conversation::{Conversation, oldest};
 use crate::given::{adds, ana, assert_error, at, batch, message_id, says, spoken};
@@ -122,6 +122,22 @@ pub(super) async fn an_empty_thread_has_an_empty_page(stage: &Stage<'_>) {
         assert_eq!((page.messages, page.corrupt, page.more), (Vec::new(), Vec::new(), false));
         assert_eq!(page.positions, threadkeep_core::Positions { seq: 0, change: 0, first_seq: 1 });
     }
+}
+
+pub(super) async fn long_pages_end_early(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    let long = "x".repeat(limits::PAGE_BYTES / 4 - 1000);
+    for number in 1..=7 {
+        conversation.commit(&adds(vec![says(number, &long)]), at(1)).await;
+    }
+    // Four messages do not reach the bound, the fifth does.
+    for (query, expected) in [(oldest(7), [1, 2, 3, 4, 5]), (MessageQuery::newest(7), [3, 4, 5, 6, 7])] {
+        let page = conversation.page(&query, at(2)).await;
+        assert_eq!(page.messages.iter().map(|message| message.seq).collect::<Vec<_>>(), expected);
+        assert!(page.more);
+    }
+    assert_eq!(conversation.messages(at(2)).await.len(), 7);
 }
 
 pub(super) async fn messages_are_found_by_name(stage: &Stage<'_>) {

@@ -203,7 +203,11 @@ async fn pages(client: &Client, mut query: DocumentQuery) -> Vec<(Namespace, Str
         if page.is_empty() {
             return all;
         }
-        all.extend(page.into_iter().map(|document| (document.namespace, document.key)));
+        let page = page.into_iter().map(|document| (document.namespace, document.key));
+        for name in page {
+            assert!(all.last().is_none_or(|last| *last < name), "a page goes back");
+            all.push(name);
+        }
         query.after = all.last().cloned();
     }
 }

@@ -84,6 +84,7 @@ pub(super) async fn pages_are_stable_while_others_append(stage: &Stage<'_>) {
     for number in 21.. {
         let query = MessageQuery { before, ..MessageQuery::newest(7) };
         let page = conversation.page(&query, at(31)).await;
+        assert!(number < 30, "the pages do not end");
         before = page.messages.first().map(|message| Bound::Seq(message.seq));
         backwards.splice(0..0, page.messages.iter().map(|message| message.seq));
         if !page.more {
@@ -97,6 +98,7 @@ pub(super) async fn pages_are_stable_while_others_append(stage: &Stage<'_>) {
     loop {
         let after = forwards.last().copied().unwrap_or(0);
         let page = conversation.page(&MessageQuery::following(after, 7), at(31)).await;
+        assert!(page.messages.first().is_some_and(|message| message.seq > after), "a page goes back");
         forwards.extend(page.messages.iter().map(|message| message.seq));
         if !page.more {
             break;

@@ -20,7 +20,6 @@ async fn written(client: &Client, scope: &Scope, write: &DocumentWrite) -> u64 {
     client.write_document(scope, write, at(2)).await.expect("writing works").version
 }
 
-// S0.41
 pub(super) async fn a_user_has_documents(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let write = DocumentWrite { expires_at: Some(at(99)), ..note(of_ana(), "line", r#"{"usual":  "Northern"}"#) };

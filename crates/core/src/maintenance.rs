@@ -15,8 +15,8 @@ pub trait Maintenance: Portable + std::fmt::Debug {
     /// Lists tenants in byte order, after a name, at most `limit`.
     async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>>;
 
-    /// Lists everyone in a tenant who owns or owned something, in byte order of the names; the tenant itself comes first
-    /// if it does. How long who owned something is remembered is the store's own affair.
+    /// Lists everyone in a tenant who owns or owned something, in byte order of the names. The tenant itself is always the
+    /// first; an unknown tenant has nobody. How long it is remembered who owned something is the store's own affair.
     async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>>;
 
     /// Reads a thread verbatim, expired or not, in chunks: positions, tombstones, revisions, change log, idempotency
@@ -100,7 +100,7 @@ pub struct DumpedCommit {
     pub first_seq: u64,
     /// How many it appended.
     pub count: u64,
-    /// What else it did.
+    /// What else it did: its effects without [`Effect::Appended`], which the two members above tell.
     pub effects: Vec<Effect>,
 }
 

@@ -13,8 +13,8 @@ pub trait SearchIndex: Portable + std::fmt::Debug {
     /// Finds entries that hold at least one of the query's terms, those with the rarer terms first.
     ///
     /// Only what the scope reads in full is searched: a user's own threads, for a tenant all of them. Erased, trimmed,
-    /// deleted and expired messages are never among the hits. Terms are compared whole and mean nothing but themselves.
-    /// A vector without an index for it, and an unknown collection, are `Unsupported`.
+    /// deleted and expired messages are never among the hits. A term that no analysis
+    /// gives is no error and no syntax; what it finds is not said. A vector without an index for it, and an unknown collection, are `Unsupported`.
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer>;
 
     /// Puts entries into a collection other than messages, over those with the same id. Messages are `Invalid`: they come

@@ -47,7 +47,8 @@ pub trait Store: Portable + std::fmt::Debug {
     /// With a key, the thread that claims it is the one, whatever the id. Without, the id is. A new thread starts at
     /// change 0. An id that the scope does not reach, or that was deleted within [`crate::IDEMPOTENCY_WINDOW_MS`], is
     /// `NotFound`; an id that belongs to a thread with another key, or without one where a key is given, is
-    /// `Conflict::Thread`. An expired thread is replaced, with nothing of it left. Opening what is there changes nothing.
+    /// `Conflict::Thread`. An expired thread is replaced, with nothing of it left. A new thread that expires at or
+    /// before `now` is made, and over at once. Opening what is there changes nothing.
     async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened>;
 
     /// Finds a thread by its id or by its key.

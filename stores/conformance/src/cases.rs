@@ -79,6 +79,7 @@ pub(crate) const CASES: &[Case] = cases! {
         pages_are_stable_while_others_append,
         gaps_do_not_shorten_pages,
         an_empty_thread_has_an_empty_page,
+        long_pages_end_early,
         messages_are_found_by_name,
     }
     time_order {

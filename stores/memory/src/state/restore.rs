@@ -22,7 +22,8 @@ impl State {
         let of_threads = tenant.threads.values().map(|kept| kept.row.owner.clone());
         let of_graves = tenant.graves.values().map(|grave| grave.owner.clone());
         let of_documents = tenant.documents.keys().filter_map(|(owner, ..)| plain_owner(owner));
-        let owners: BTreeSet<Owner> = of_threads.chain(of_graves).chain(of_documents).collect();
+        let owners: BTreeSet<Owner> =
+            [Owner::Tenant].into_iter().chain(of_threads).chain(of_graves).chain(of_documents).collect();
         Ok(owners.into_iter().filter(|owner| after.is_none_or(|after| owner > after)).take(limit).collect())
     }
 

@@ -6,7 +6,7 @@ use threadkeep_core::{
     MessageId, StoreError, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
 };
 
-use crate::changes::other_effects;
+use crate::changes::all_effects;
 use crate::connection::Shared;
 use crate::error::{self, Result};
 use crate::row::{self, ThreadRow, role_number, thread_columns};
@@ -19,7 +19,7 @@ pub(crate) fn dump(
     after: Option<u64>,
     limit: usize,
 ) -> Result<Dump> {
-    let limit = limit.clamp(1, limits::PAGE);
+    limits::check_page(limit)?;
     shared.read(|connection| {
         let transaction = connection.unchecked_transaction()?;
         let tenant_no = owners::find(shared, connection, tenant.as_str(), "")?;
@@ -77,14 +77,15 @@ fn read_commits(connection: &Connection, thread_no: i64) -> Result<Vec<DumpedCom
     let mut commits = Vec::new();
     while let Some(row) = rows.next()? {
         let key: Vec<u8> = row.get(2)?;
+        let (first_seq, count) = (row::unsigned(row, 4)?, row::unsigned(row, 5)?);
         commits.push(DumpedCommit {
             change: row::position(row.get(0)?),
             at: row::timestamp(row.get(1)?)?,
             key: IdempotencyKey::from_bytes(&key)?,
             fingerprint: Fingerprint(row.get::<_, i64>(3)?.to_be_bytes()),
-            first_seq: row::unsigned(row, 4)?,
-            count: row::unsigned(row, 5)?,
-            effects: other_effects(row.get(6)?)?,
+            first_seq,
+            count,
+            effects: all_effects(first_seq, count, row.get(6)?)?,
         });
     }
     Ok(commits)
@@ -115,18 +116,13 @@ fn read_entries(connection: &Connection, thread: &ThreadRow, after: u64, limit: 
 }
 
 pub(crate) fn restore(shared: &Shared, tenant: &TenantId, thread: ThreadId, chunk: &Dump) -> Result<(), StoreError> {
-    // What does not decode is refused before anything is written.
-    for entry in &chunk.entries {
-        if let DumpEntry::Message { body, .. } = entry {
-            codec::decode_content(body)?;
-        }
-    }
     writer::write_blocking(shared, |connection| {
         let tenant_no = owners::number(shared, connection, tenant.as_str(), "")?;
         if let Some(dumped) = &chunk.thread {
             begin(shared, connection, tenant, tenant_no, thread, dumped)?;
         }
-        let row = find_thread(connection, tenant_no, thread, 1)?.ok_or(StoreError::NotFound(Kind::Thread))?;
+        let not_begun = || StoreError::invalid("dump", "a chunk came before the thread's first one");
+        let row = find_thread(connection, tenant_no, thread, 1)?.ok_or_else(not_begun)?;
         for document in &chunk.documents {
             documents::restore_of_thread(connection, row.no, document)?;
         }
@@ -148,7 +144,6 @@ fn begin(
     thread: ThreadId,
     dumped: &DumpedThread,
 ) -> Result<()> {
-    codec::decode_thread(&dumped.body)?;
     if find_thread(connection, tenant_no, thread, 0)?.is_some() {
         return Err(StoreError::from(Conflict::Thread).into());
     }
@@ -215,7 +210,8 @@ fn write_entry(connection: &Connection, thread_no: i64, entry: &DumpEntry) -> Re
     let key = row::key(thread_no, entry.seq());
     match entry {
         DumpEntry::Message { id, external_id, revision, created_at, body, .. } => {
-            let role = role_number(codec::decode_content(body)?.role);
+            // What does not decode has no role, and is told of whichever role is asked for.
+            let role = codec::decode_content(body).ok().map(|content| role_number(content.role));
             let at = created_at.as_micros();
             statement.execute(params![key, id.0.as_bytes(), role, revision, at, external_id, body])?
         }

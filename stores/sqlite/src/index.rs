@@ -298,10 +298,7 @@ pub(crate) fn search(shared: &Shared, scope: &Scope, query: &SearchQuery, now: T
     if query.vector.is_some() {
         return Err(StoreError::Unsupported("vector search").into());
     }
-    if query.limit == 0 {
-        return Err(StoreError::invalid("limit", "0; ask for at least 1").into());
-    }
-    limits::check_bytes("limit", query.limit, limits::PAGE)?;
+    limits::check_page(query.limit)?;
     shared.read(|connection| {
         let transaction = connection.unchecked_transaction()?;
         let found = match Search::new(shared, connection, scope, query, now)? {
@@ -391,7 +388,10 @@ impl<'a> Search<'a> {
 
     /// The newest positions in the scope that hold a term.
     fn keys_of(&self, term: &str) -> Result<Vec<i64>> {
-        let term = term.replace('"', "");
+        // Terms as analysis makes them; anything else was never indexed, and must mean nothing to FTS5 either.
+        if term.is_empty() || !term.chars().all(char::is_alphanumeric) {
+            return Ok(Vec::new());
+        }
         let sql = "SELECT rowid FROM message_terms WHERE message_terms MATCH ?1 AND rowid BETWEEN ?2 AND ?3 \
                    ORDER BY rowid DESC LIMIT ?4";
         let (first, last, pattern) = match self.thread {

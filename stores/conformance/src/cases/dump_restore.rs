@@ -13,7 +13,7 @@ use crate::given::{
 use crate::run::Stage;
 
 /// A thread in which everything has happened that can happen to one.
-pub(super) async fn eventful(client: &Client) -> Conversation {
+pub(crate) async fn eventful(client: &Client) -> Conversation {
     let open = OpenThread {
         title: Some("Títle".to_owned()),
         expires_at: Some(at(1_000_000)),

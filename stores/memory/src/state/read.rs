@@ -7,7 +7,7 @@ use threadkeep_core::{
     Result, Scope, StoreError, Take, ThreadId, Timestamp, codec, limits,
 };
 
-use super::{KeptThread, State, check_limit};
+use super::{KeptThread, State};
 
 impl State {
     pub(crate) fn list_messages(
@@ -62,7 +62,7 @@ impl State {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
-        check_limit(limit)?;
+        limits::check_page(limit)?;
         let (kept, _) = self.reach(scope, id, now)?;
         let positions = kept.row.positions;
         let oldest = kept.commits.keys().next().copied().unwrap_or(positions.change + 1);

@@ -8,13 +8,12 @@ mod report;
 
 use std::collections::HashSet;
 
-use futures::StreamExt;
-use futures::future::BoxFuture;
-use futures::stream::FuturesUnordered;
 use threadkeep_core::exchange::{ImportItem, ImportedMessage};
 use threadkeep_core::{
-    Conflict, Document, DocumentOwner, DocumentWrite, Namespace, NewMessage, Scope, StoreError, codec,
+    Conflict, Document, DocumentOwner, DocumentWrite, Namespace, NewMessage, Reason, Scope, StoreError, codec,
 };
+
+use tokio::task::JoinSet;
 
 use crate::retry::repeat;
 use crate::{Memory, MemoryError, Result};
@@ -67,7 +66,7 @@ impl Memory {
             at_once: options.at_once.max(1),
             report: ImportReport::default(),
             current: None,
-            in_flight: FuturesUnordered::new(),
+            in_flight: JoinSet::new(),
             names: HashSet::new(),
         };
         for (item, place) in items.into_iter().zip(1..) {
@@ -85,7 +84,9 @@ struct Import<'a> {
     at_once: usize,
     report: ImportReport,
     current: Option<Conversation>,
-    in_flight: FuturesUnordered<BoxFuture<'a, Result<Conversation>>>,
+    /// Tasks of their own, as a store may do an uncontended commit where it is asked to: only on several threads does
+    /// one commit wait for another, so that they can share a sync.
+    in_flight: JoinSet<Result<Conversation>>,
     /// The conversations in flight: one that comes twice in a file is written one after the other.
     names: HashSet<String>,
 }
@@ -150,7 +151,7 @@ impl Import<'_> {
             self.settle(&name, progress).await?;
         }
         self.names.insert(conversation.name.clone());
-        self.in_flight.push(Box::pin(conversation.write(self.memory, self.scope)));
+        self.in_flight.spawn(conversation.write(self.memory.clone(), self.scope.clone()));
         Ok(())
     }
 
@@ -171,8 +172,14 @@ impl Import<'_> {
     }
 
     async fn settle_one(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<Option<Conversation>> {
-        let Some(written) = self.in_flight.next().await else { return Ok(None) };
-        let mut conversation = written?;
+        let mut conversation = match self.in_flight.join_next().await {
+            None => return Ok(None),
+            Some(Ok(written)) => written?,
+            Some(Err(failed)) => match failed.try_into_panic() {
+                Ok(panic) => std::panic::resume_unwind(panic),
+                Err(_) => return Err(StoreError::unavailable(Reason::Closed).into()),
+            },
+        };
         self.names.remove(&conversation.name);
         self.report.add(std::mem::take(&mut conversation.report));
         progress(&self.report);

@@ -14,7 +14,7 @@ impl Memory {
     /// # Errors
     /// Those of the store.
     pub async fn open(&self, scope: &Scope) -> Result<Opened> {
-        self.open_thread(scope, OpenThread::new(scope, self.mint_thread_id())).await
+        self.open_minted(scope, OpenThread::new(scope, self.mint_thread_id())).await
     }
 
     /// Finds the thread with an id, or makes it.
@@ -31,7 +31,7 @@ impl Memory {
     /// `Invalid` or `LimitExceeded` for a key that is none, and those of the store.
     pub async fn open_by_key(&self, scope: &Scope, key: impl Into<String>) -> Result<Opened> {
         let open = OpenThread::new(scope, self.mint_thread_id()).with_key(ThreadKey::new(key)?);
-        self.open_thread(scope, open).await
+        self.open_minted(scope, open).await
     }
 
     /// Finds the thread that `open` names, or makes it as `open` says.
@@ -40,11 +40,15 @@ impl Memory {
     /// `NotFound` as [`Memory::open_by_id`], `Conflict` for an id whose thread has another key.
     pub async fn open_thread(&self, scope: &Scope, open: OpenThread) -> Result<Opened> {
         let now = self.now();
-        let attempted = repeat(|| self.store().open_thread(scope, open.clone(), now)).await;
-        let opened = attempted.result?;
-        // The reply that told of the creation may have been the one that was lost.
-        let made_before = attempted.may_have_applied_before && opened.thread.id == open.id && open.key.is_some();
-        Ok(Opened { created: opened.created || made_before, ..opened })
+        Ok(repeat_simply(|| self.store().open_thread(scope, open.clone(), now)).await?)
+    }
+
+    /// Opens a thread whose id was just made, so that only this call can have made a thread with it: also where the
+    /// reply that told so was lost.
+    async fn open_minted(&self, scope: &Scope, open: OpenThread) -> Result<Opened> {
+        let id = open.id;
+        let opened = self.open_thread(scope, open).await?;
+        Ok(Opened { created: opened.thread.id == id, ..opened })
     }
 
     /// Finds a thread by its id.

@@ -3,7 +3,7 @@
 //! Nothing remembers that a title was made: it is told by comparing it with what the message would give. So it also
 //! holds for imported threads, and no note of it can be lost.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::hash::{BuildHasher, RandomState};
 use std::sync::{Mutex, PoisonError};
 
@@ -14,6 +14,9 @@ const TITLE_CHARS: usize = 100;
 
 /// Threads whose title is known to be settled; past this many, what is known is forgotten and looked up again.
 const REMEMBERED: usize = 16_384;
+
+/// Scopes that are remembered of one thread; a shared one has many users.
+const REMEMBERED_SCOPES: usize = 32;
 
 /// Makes a title from a text: its first 100 characters, with each run of white space as one space.
 ///
@@ -64,34 +67,36 @@ pub(crate) fn title_from_first<'a>(contents: impl IntoIterator<Item = &'a Conten
 #[derive(Debug, Default)]
 pub(crate) struct SettledTitles {
     hasher: RandomState,
-    threads: Mutex<HashSet<(u64, ThreadId)>>,
+    /// For each thread the scopes that need not look again, as hashes.
+    threads: Mutex<HashMap<ThreadId, Vec<u64>>>,
 }
 
 impl SettledTitles {
     pub(crate) fn holds(&self, scope: &Scope, thread: ThreadId) -> bool {
-        self.lock().contains(&self.key(scope, thread))
+        let scope = self.hasher.hash_one(scope);
+        self.lock().get(&thread).is_some_and(|scopes| scopes.contains(&scope))
     }
 
     pub(crate) fn insert(&self, scope: &Scope, thread: ThreadId) {
-        let key = self.key(scope, thread);
+        let scope = self.hasher.hash_one(scope);
         let mut threads = self.lock();
         if threads.len() >= REMEMBERED {
             threads.clear();
         }
-        threads.insert(key);
+        let scopes = threads.entry(thread).or_default();
+        if scopes.len() >= REMEMBERED_SCOPES {
+            scopes.clear();
+        }
+        scopes.push(scope);
     }
 
     /// Forgets a thread under every scope, as its title may have been taken away.
     pub(crate) fn forget(&self, thread: ThreadId) {
-        self.lock().retain(|(_, settled)| *settled != thread);
+        self.lock().remove(&thread);
     }
 
-    fn key(&self, scope: &Scope, thread: ThreadId) -> (u64, ThreadId) {
-        (self.hasher.hash_one(scope), thread)
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, HashSet<(u64, ThreadId)>> {
-        // A set of plain values is whole whatever happened to another thread that held it.
+    fn lock(&self) -> std::sync::MutexGuard<'_, HashMap<ThreadId, Vec<u64>>> {
+        // A map of plain values is whole whatever happened to another thread that held it.
         self.threads.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -83,7 +83,8 @@ impl Conversation {
     }
 
     /// Writes what is held, and gives the conversation back empty.
-    pub(super) async fn write(mut self, memory: &Memory, scope: &Scope) -> Result<Self> {
+    pub(super) async fn write(mut self, memory: Memory, scope: Scope) -> Result<Self> {
+        let (memory, scope) = (&memory, &scope);
         if let State::Unopened = self.state {
             self.state = self.open(memory, scope).await?;
         }

@@ -2,7 +2,7 @@ use futures::StreamExt;
 use threadkeep_core::{Bound, Content, Message, MessageName, MessageQuery, OrderBy, Role, Source, Timestamp};
 use threadkeep_memory::{AppendOptions, Draft};
 
-use super::world::{World, ana, everywhere};
+use super::world::{World, ana, everywhere, over_the_reference};
 
 async fn filled(world: &World, count: usize) -> threadkeep_core::ThreadId {
     let thread = world.thread().await;
@@ -18,7 +18,7 @@ fn texts(messages: &[Message]) -> Vec<String> {
     messages.iter().map(|message| message.plain_text().into_owned()).collect()
 }
 
-// S0.11, S1.02, S1.03, S1.13, S1.14, S1.16, S3.24, S3.25, S4.09
+// S0.11, S1.02, S1.03, S1.13, S1.14, S1.16, S3.24, S3.25
 #[tokio::test(start_paused = true)]
 async fn the_newest_come_in_chronological_order() {
     everywhere(async |world: World| {
@@ -74,7 +74,7 @@ async fn the_order_by_time_is_stable_for_equal_instants() {
     .await;
 }
 
-// S1.17, S1.41, S3.28, S3.30, S4.03, S4.10
+// S1.17, S1.41, S3.28, S3.30, S4.03
 #[tokio::test(start_paused = true)]
 async fn a_message_comes_back_as_it_was_and_as_a_copy() {
     everywhere(async |world: World| {
@@ -119,7 +119,8 @@ async fn messages_are_found_by_any_of_their_names() {
 #[tokio::test(start_paused = true)]
 async fn a_broken_row_is_told_beside_the_others() {
     use threadkeep_core::{DumpEntry, OnCorrupt, Scope, TenantId};
-    everywhere(async |world: World| {
+    // SQLite refuses to restore what does not decode, so only the reference can be given a broken row.
+    over_the_reference(async |world: World| {
         let source = World::plain();
         let thread = filled(&source, 3).await;
         let tenant = TenantId::new("acme").unwrap();

@@ -52,7 +52,7 @@ impl Probe {
         (probe, World::over(inner, seen))
     }
 
-    /// The next commits end so, one after the other.
+    /// The next writes end so, one after the other; opening can only lose its reply.
     pub(crate) fn will_end(&self, fates: impl IntoIterator<Item = Fate>) {
         self.fates.lock().unwrap().extend(fates);
     }
@@ -88,7 +88,9 @@ impl Store for Probe {
 
     async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
         self.count("open_thread");
-        self.inner.store.open_thread(scope, open, now).await
+        let fate = self.fates.lock().unwrap().pop_front_if(|fate| matches!(fate, Fate::LostReply));
+        let opened = self.inner.store.open_thread(scope, open, now).await?;
+        if fate.is_some() { Err(lost()) } else { Ok(opened) }
     }
 
     async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {

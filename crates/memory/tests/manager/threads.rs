@@ -8,7 +8,7 @@ fn map(key: &str, value: impl Into<Value>) -> Map {
     Map::from_iter([(key.to_owned(), value.into())])
 }
 
-// S0.09, S0.12, S0.13, S0.34
+// S0.09, S0.12, S0.13
 #[tokio::test(start_paused = true)]
 async fn threads_are_opened_found_and_deleted() {
     everywhere(async |world: World| {
@@ -165,7 +165,18 @@ async fn a_deletion_whose_reply_was_lost_is_a_deletion() {
     assert!(world.memory.find_thread(&ana(), thread).await.unwrap().is_none());
 }
 
-// S0.35, S4.37
+#[tokio::test(start_paused = true)]
+async fn an_opening_whose_reply_was_lost_made_the_thread() {
+    let (probe, world) = Probe::world();
+    probe.will_end([Fate::LostReply]);
+    assert!(world.memory.open(&ana()).await.unwrap().created);
+    probe.will_end([Fate::LostReply]);
+    assert!(world.memory.open_by_key(&ana(), "C1").await.unwrap().created);
+    probe.will_end([Fate::LostReply]);
+    assert!(!world.memory.open_by_key(&ana(), "C1").await.unwrap().created);
+}
+
+// S4.37
 #[tokio::test(start_paused = true)]
 async fn another_process_on_the_same_store_goes_on_where_the_first_stood() {
     everywhere(async |world: World| {

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 
+use tempfile::TempDir;
 use threadkeep_core::{Backend, Clock, Scope, ThreadId, Timestamp, UserId};
 use threadkeep_memory::{Memory, MemoryOptions};
 use threadkeep_store_conformance::Weak;
 use threadkeep_store_memory::MemoryStore;
+use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};
 
 const SEEDS: [u64; 5] = [1, 2, 3, 42, 2026];
 
@@ -17,6 +19,8 @@ pub(crate) struct World {
     pub(crate) clock: Arc<FakeClock>,
     /// The store below, without its weaknesses.
     pub(crate) backend: Backend,
+    /// Where a store on disk has its file.
+    _folder: Option<Arc<TempDir>>,
 }
 
 impl World {
@@ -30,10 +34,17 @@ impl World {
         Self::over(backend.clone(), Weak::over(backend, seed))
     }
 
+    pub(crate) fn sqlite() -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let options = SqliteOptions { durability: Durability::Process, background: false, ..SqliteOptions::default() };
+        let backend = SqliteStore::open(folder.path().join("conversations.db"), options).unwrap().backend();
+        Self { _folder: Some(Arc::new(folder)), ..Self::over(backend.clone(), backend) }
+    }
+
     /// A manager over `seen`, which stands over `backend`.
     pub(crate) fn over(backend: Backend, seen: Backend) -> Self {
         let clock = Arc::new(FakeClock::default());
-        Self { memory: Memory::with_clock(seen, clock.clone()), clock, backend }
+        Self { memory: Memory::with_clock(seen, clock.clone()), clock, backend, _folder: None }
     }
 
     pub(crate) fn with_options(self, options: MemoryOptions) -> Self {
@@ -51,8 +62,15 @@ impl World {
     }
 }
 
-/// Plays a scenario over the plain store, then over weak ones.
+/// Plays a scenario over a file, over the reference store, and over weak stores.
 pub(crate) async fn everywhere<F: Future<Output = ()>>(scenario: impl Fn(World) -> F) {
+    println!("sqlite");
+    scenario(World::sqlite()).await;
+    over_the_reference(scenario).await;
+}
+
+/// Plays a scenario over the reference store, then over weak ones.
+pub(crate) async fn over_the_reference<F: Future<Output = ()>>(scenario: impl Fn(World) -> F) {
     println!("plain");
     scenario(World::plain()).await;
     for seed in SEEDS {

@@ -45,8 +45,7 @@ pub(crate) fn list(
     })
 }
 
-/// All that a commit did, from the columns of its row.
-pub(crate) fn all_effects(first_seq: u64, count: u64, others: Option<String>) -> Result<Vec<Effect>> {
+fn all_effects(first_seq: u64, count: u64, others: Option<String>) -> Result<Vec<Effect>> {
     let mut effects = Vec::new();
     if count > 0 {
         effects.push(Effect::Appended { first_seq, count });
@@ -55,7 +54,8 @@ pub(crate) fn all_effects(first_seq: u64, count: u64, others: Option<String>) ->
     Ok(effects)
 }
 
-fn other_effects(effects: Option<String>) -> Result<Vec<Effect>> {
+/// Reads the effects of a commit beside appending.
+pub(crate) fn other_effects(effects: Option<String>) -> Result<Vec<Effect>> {
     let Some(effects) = effects else { return Ok(Vec::new()) };
     let text = JsonText::new(effects).map_err(|_| StoreError::corrupt("change log", "not JSON"))?;
     Ok(text.read()?)

@@ -2,11 +2,11 @@
 
 use rusqlite::{Connection, params};
 use threadkeep_core::{
-    Conflict, Dump, DumpEntry, DumpedCommit, DumpedThread, Effect, Fingerprint, IdempotencyKey, JsonText, Kind,
-    MessageId, StoreError, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
+    Conflict, Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint, IdempotencyKey, JsonText, Kind, MessageId,
+    StoreError, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
 };
 
-use crate::changes::all_effects;
+use crate::changes::other_effects;
 use crate::connection::Shared;
 use crate::error::{self, Result};
 use crate::row::{self, ThreadRow, role_number, thread_columns};
@@ -77,15 +77,14 @@ fn read_commits(connection: &Connection, thread_no: i64) -> Result<Vec<DumpedCom
     let mut commits = Vec::new();
     while let Some(row) = rows.next()? {
         let key: Vec<u8> = row.get(2)?;
-        let (first_seq, count) = (row::unsigned(row, 4)?, row::unsigned(row, 5)?);
         commits.push(DumpedCommit {
             change: row::position(row.get(0)?),
             at: row::timestamp(row.get(1)?)?,
             key: IdempotencyKey::from_bytes(&key)?,
             fingerprint: Fingerprint(row.get::<_, i64>(3)?.to_be_bytes()),
-            first_seq,
-            count,
-            effects: all_effects(first_seq, count, row.get(6)?)?,
+            first_seq: row::unsigned(row, 4)?,
+            count: row::unsigned(row, 5)?,
+            effects: other_effects(row.get(6)?)?,
         });
     }
     Ok(commits)
@@ -181,9 +180,7 @@ fn begin(
 
 fn write_commits(connection: &Connection, thread: &ThreadRow, chunk: &Dump) -> Result<()> {
     for commit in &chunk.commits {
-        let others: Vec<&Effect> =
-            commit.effects.iter().filter(|effect| !matches!(effect, Effect::Appended { .. })).collect();
-        let effects = if others.is_empty() { None } else { Some(JsonText::of(&others)?) };
+        let effects = if commit.effects.is_empty() { None } else { Some(JsonText::of(&commit.effects)?) };
         let sql = "INSERT INTO commits (position, at, key, fingerprint, first_seq, count, effects) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         connection.prepare_cached(sql)?.execute(params![

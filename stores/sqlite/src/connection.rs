@@ -27,6 +27,8 @@ pub(crate) struct Shared {
     readers: Mutex<Vec<Connection>>,
     /// Numbers of tenants (user `""`) and users; they never change.
     pub(crate) owners: RwLock<HashMap<String, HashMap<String, i64>>>,
+    /// About how many messages a user (or else a tenant) has, by number, and the stamp of the counting.
+    pub(crate) counts: Mutex<HashMap<(bool, i64), (u64, u64)>>,
     pub(crate) wake_ups: broadcast::Sender<WakeUp>,
     /// Counts this process's commits, so that the keeper sees when nobody commits.
     pub(crate) activity: AtomicU64,
@@ -67,6 +69,7 @@ impl Shared {
             queue: Queue::default(),
             readers: Mutex::default(),
             owners: RwLock::default(),
+            counts: Mutex::default(),
             wake_ups: broadcast::Sender::new(WAKE_UP_BACKLOG),
             activity: AtomicU64::new(0),
             incarnation,

@@ -72,7 +72,7 @@ pub fn open_stream(source: Box<dyn Read + Send>, format: Option<Format>) -> Resu
         }
     };
     let converter = Converter::of(format);
-    Ok(Reader { format, converter, records, ahead, items: VecDeque::new(), bytes_read })
+    Ok(Reader { format, converter, records, ahead, items: VecDeque::new(), line: 0, bytes_read })
 }
 
 /// What the first records tell.
@@ -147,6 +147,7 @@ pub struct Reader {
     records: Records,
     ahead: VecDeque<Result<Record, RecordError>>,
     items: VecDeque<ImportItem>,
+    line: u64,
     bytes_read: Arc<AtomicU64>,
 }
 
@@ -163,6 +164,12 @@ impl Reader {
         self.format
     }
 
+    /// The line on which the record of the item that was given last starts; 0 before the first.
+    #[must_use]
+    pub fn line(&self) -> u64 {
+        self.line
+    }
+
     /// How many bytes of the file were read, packed ones where it is packed. Runs ahead of the items by a buffer.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
@@ -177,6 +184,7 @@ impl Reader {
 
     fn convert(&mut self, record: Record) -> Result<(), RecordError> {
         let (line, index) = (record.line, record.index);
+        self.line = line;
         match self.converter.convert(&record) {
             Ok(items) => {
                 self.items.extend(items);

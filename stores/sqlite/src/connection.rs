@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
-use rusqlite::{Connection, OpenFlags};
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use threadkeep_core::{Reason, StoreError, WakeUp};
 use tokio::sync::broadcast;
 
@@ -147,13 +147,15 @@ fn switch_to_wal(writer: &Connection, patience: Duration) -> Result<()> {
 }
 
 fn incarnation(connection: &Connection, read_only: bool) -> Result<i64> {
-    if !read_only {
+    let find = || connection.query_row("SELECT value FROM marks WHERE name = 'incarnation'", [], |row| row.get(0));
+    // Looked for first, as even an insert that does nothing waits for whoever writes.
+    if !read_only && find().optional()?.is_none() {
         connection.execute(
             "INSERT INTO marks (name, value) VALUES ('incarnation', ?1) ON CONFLICT DO NOTHING",
             [fresh_incarnation()],
         )?;
     }
-    Ok(connection.query_row("SELECT value FROM marks WHERE name = 'incarnation'", [], |row| row.get(0))?)
+    Ok(find()?)
 }
 
 pub(crate) fn fresh_incarnation() -> i64 {

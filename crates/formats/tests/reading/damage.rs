@@ -24,6 +24,18 @@ fn between(bad: impl AsRef<[u8]>) -> String {
 }
 
 #[test]
+fn the_line_of_the_last_item_is_known_without_an_error_too() {
+    let mut reader = open(around(b"\n[]"), Some(Format::OpenAiChat)).unwrap();
+    assert_eq!(reader.line(), 0);
+    let mut lines = Vec::new();
+    while reader.next().is_some() {
+        lines.push(reader.line());
+    }
+    // A thread and its message, the bad record, then the second thread and its message.
+    assert_eq!(lines, [1, 1, 3, 4, 4]);
+}
+
+#[test]
 fn a_bad_line_is_named_and_the_others_are_read() {
     assert_eq!(between("{\"messages\":"), "not JSON (EOF while parsing a value at column 12)");
     assert_eq!(between("[]"), "a list instead of an object");

@@ -1,0 +1,170 @@
+//! What every command takes.
+
+use std::path::PathBuf;
+
+use clap::parser::ValueSource;
+use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use threadkeep::{Scope, StoreError, TenantId, UserId};
+
+use crate::commands::Command;
+
+/// Keeps an AI assistant's conversations: imports, shows, searches, exports and looks after them.
+#[derive(Debug, Parser)]
+#[command(
+    name = "threadkeep",
+    version,
+    arg_required_else_help = true,
+    after_help = "Examples:
+  threadkeep demo                               see it work on a small conversation
+  threadkeep import conversations.json          take in an export of ChatGPT or Claude
+  threadkeep threads                            list what is there
+  threadkeep search camping stove               find what was said
+  threadkeep export -o backup.jsonl.gz          write everything out
+
+Exit codes:
+  0 done, 1 something to put right on your side, 2 wrong usage,
+  3 the store or the disk failed, 130 interrupted"
+)]
+pub(crate) struct Arguments {
+    #[command(flatten)]
+    pub(crate) global: Global,
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+/// Which store, on whose behalf, and how to print.
+#[derive(Clone, Debug, Args)]
+#[command(next_help_heading = "Global options")]
+pub(crate) struct Global {
+    /// The store: a file, sqlite:FILE, or another store's URL [default: threadkeep.db in your data folder]
+    #[arg(long, global = true, env = "THREADKEEP_STORE", hide_env_values = true, value_name = "URL")]
+    pub(crate) store: Option<String>,
+    /// What was typed of these, and not taken from the environment: a command that we suggest needs it again.
+    #[arg(skip)]
+    typed: Vec<&'static str>,
+    /// The tenant: one customer of an application, whose conversations nobody else sees
+    #[arg(
+        long,
+        global = true,
+        env = "THREADKEEP_TENANT",
+        hide_env_values = true,
+        value_name = "NAME",
+        default_value = "local"
+    )]
+    tenant: String,
+    /// The user on whose behalf everything is done
+    #[arg(
+        long,
+        global = true,
+        env = "THREADKEEP_USER",
+        hide_env_values = true,
+        value_name = "NAME",
+        default_value = "me"
+    )]
+    user: String,
+    /// Act for the whole tenant: all users' threads, and those that users share
+    #[arg(long, global = true)]
+    pub(crate) as_tenant: bool,
+    /// Print JSON for programs (docs/cli.md names its members)
+    #[arg(long, global = true)]
+    pub(crate) json: bool,
+    /// When to use colour
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub(crate) color: When,
+}
+
+/// When to use colour.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum When {
+    /// On a terminal, unless NO_COLOR is set
+    Auto,
+    /// Always
+    Always,
+    /// Never
+    Never,
+}
+
+/// Options that say which store, and on whose behalf.
+const NAMES: [&str; 4] = ["store", "tenant", "user", "as_tenant"];
+
+impl Arguments {
+    /// Reads the command line; prints help, or what is wrong with it, and ends the program where there is nothing to do.
+    pub(crate) fn from_command_line() -> Self {
+        let matches = Self::command().get_matches();
+        let mut arguments = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        arguments.global.typed = NAMES.into_iter().filter(|name| is_typed(&matches, name)).collect();
+        arguments
+    }
+}
+
+fn is_typed(matches: &ArgMatches, name: &str) -> bool {
+    let below = matches.subcommand().is_some_and(|(_, matches)| is_typed(matches, name));
+    below || matches.value_source(name) == Some(ValueSource::CommandLine)
+}
+
+impl Global {
+    /// Whether --store was typed, and not taken from the environment.
+    pub(crate) fn is_store_typed(&self) -> bool {
+        self.typed.contains(&"store")
+    }
+
+    /// The beginning of a command for the same store and user that can be typed as it stands.
+    pub(crate) fn program(&self) -> String {
+        let mut words = vec![called()];
+        for name in &self.typed {
+            match *name {
+                "store" => words.extend(["--store".to_owned(), quoted(self.store.as_deref().unwrap_or_default())]),
+                "tenant" => words.extend(["--tenant".to_owned(), quoted(&self.tenant)]),
+                "user" => words.extend(["--user".to_owned(), quoted(&self.user)]),
+                _ => words.push("--as-tenant".to_owned()),
+            }
+        }
+        words.join(" ")
+    }
+
+    /// On whose behalf everything is done.
+    pub(crate) fn scope(&self) -> Result<Scope, StoreError> {
+        if self.as_tenant { Scope::tenant(&self.tenant) } else { Scope::user(&self.tenant, &self.user) }
+    }
+
+    pub(crate) fn tenant_id(&self) -> Result<TenantId, StoreError> {
+        TenantId::new(&self.tenant)
+    }
+
+    pub(crate) fn user_id(&self) -> Result<UserId, StoreError> {
+        UserId::new(&self.user)
+    }
+}
+
+/// What the program was called as.
+pub(crate) fn called() -> String {
+    let called = std::env::args_os().next().map(PathBuf::from);
+    called.map_or_else(|| "threadkeep".to_owned(), |path| path.display().to_string())
+}
+
+/// A word as a shell takes it.
+pub(crate) fn quoted(word: &str) -> String {
+    let is_plain = |c: char| c.is_ascii_alphanumeric() || "-_./:@,+=".contains(c);
+    if !word.is_empty() && word.chars().all(is_plain) {
+        word.to_owned()
+    } else {
+        format!("'{}'", word.replace('\'', r"'\''"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_arguments_are_well_formed() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn a_suggested_command_can_be_typed() {
+        assert_eq!(quoted("slack:T1:C1:17.01"), "slack:T1:C1:17.01");
+        assert_eq!(quoted("Ana's notes"), r"'Ana'\''s notes'");
+        assert_eq!(quoted(""), "''");
+    }
+}

@@ -1,0 +1,134 @@
+//! The commands, one file each.
+
+mod append;
+mod backup;
+mod check;
+mod completions;
+mod demo;
+mod erase;
+mod export;
+mod import;
+mod man;
+mod restore;
+mod search;
+mod show;
+mod stats;
+mod threads;
+mod vacuum;
+
+use std::io::IsTerminal;
+
+use anyhow::Result;
+use clap::Subcommand;
+use threadkeep::Scope;
+
+use crate::arguments::Global;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::output::Output;
+use crate::store::{Location, OpenStore, Purpose};
+
+/// What to do.
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    Import(import::Arguments),
+    Threads(threads::Arguments),
+    Show(show::Arguments),
+    Append(append::Arguments),
+    Search(search::Arguments),
+    Export(export::Arguments),
+    Erase(erase::Arguments),
+    Stats(stats::Arguments),
+    Check(check::Arguments),
+    Backup(backup::Arguments),
+    Restore(restore::Arguments),
+    Vacuum(vacuum::Arguments),
+    Demo(demo::Arguments),
+    Completions(completions::Arguments),
+    Man(man::Arguments),
+}
+
+/// How a command ended that did not fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Status {
+    /// It did all that was asked.
+    Done,
+    /// It did what it could and told what the caller has to put right.
+    Findings,
+    /// It did what it could and told what the store would not give.
+    Incomplete,
+    /// It stopped because it was asked to.
+    Interrupted,
+}
+
+/// What every command has at hand.
+#[derive(Debug)]
+pub(crate) struct App {
+    pub(crate) global: Global,
+    pub(crate) output: Output,
+    pub(crate) interrupt: Interrupt,
+}
+
+impl App {
+    /// Runs one command.
+    pub(crate) async fn run(&self, command: Command) -> Result<Status> {
+        match command {
+            Command::Import(arguments) => import::run(self, arguments).await,
+            Command::Threads(arguments) => threads::run(self, arguments).await,
+            Command::Show(arguments) => show::run(self, arguments).await,
+            Command::Append(arguments) => append::run(self, arguments).await,
+            Command::Search(arguments) => search::run(self, arguments).await,
+            Command::Export(arguments) => export::run(self, arguments).await,
+            Command::Erase(arguments) => erase::run(self, arguments).await,
+            Command::Stats(arguments) => stats::run(self, arguments).await,
+            Command::Check(arguments) => check::run(self, arguments).await,
+            Command::Backup(arguments) => backup::run(self, arguments).await,
+            Command::Restore(arguments) => restore::run(self, arguments).await,
+            Command::Vacuum(arguments) => vacuum::run(self, arguments).await,
+            Command::Demo(arguments) => demo::run(self, arguments).await,
+            Command::Completions(arguments) => completions::run(self, &arguments),
+            Command::Man(arguments) => man::run(self, &arguments),
+        }
+    }
+
+    /// Where the store is.
+    pub(crate) fn location(&self) -> Result<Location> {
+        Location::find(self.global.store.as_deref())
+    }
+
+    /// Opens the store.
+    pub(crate) async fn open(&self, purpose: Purpose) -> Result<OpenStore> {
+        self.location()?.open(purpose).await
+    }
+
+    /// On whose behalf everything is done.
+    pub(crate) fn scope(&self) -> Result<Scope> {
+        Ok(self.global.scope()?)
+    }
+
+    /// Asks before something is lost. Where nobody can be asked, `--yes` has to be given.
+    pub(crate) fn confirm(&self, question: &str, yes: bool) -> Result<()> {
+        if yes {
+            return Ok(());
+        }
+        if !std::io::stdin().is_terminal() || !std::io::stderr().is_terminal() || self.output.is_json() {
+            let failure = Failure::usage(format!("{question} Nobody can be asked here."));
+            return Err(failure.hint("add --yes if that is wanted").into());
+        }
+        eprint_question(question);
+        let mut answer = String::new();
+        std::io::stdin().read_line(&mut answer)?;
+        if matches!(answer.trim().to_lowercase().as_str(), "y" | "yes") {
+            Ok(())
+        } else {
+            Err(Failure::yours("nothing was changed").into())
+        }
+    }
+}
+
+fn eprint_question(question: &str) {
+    use std::io::Write;
+    let mut err = std::io::stderr().lock();
+    // A question that cannot be shown is answered by the empty line that follows.
+    drop(write!(err, "{question} [y/N] ").and_then(|()| err.flush()));
+}

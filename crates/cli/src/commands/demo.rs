@@ -1,0 +1,104 @@
+use anyhow::{Context, Result};
+use serde::Serialize;
+use threadkeep::{Memory, MessageQuery, Scope, SearchOptions, Thread, ThreadOrder, ThreadQuery};
+
+use super::import::{self, Import};
+use super::{App, Status, search};
+use crate::arguments::{called, quoted};
+use crate::output::{BOLD, DIM};
+use crate::store::{Location, Purpose};
+use crate::table::counted;
+use crate::thread_name;
+use crate::transcript::Transcript;
+
+/// The conversation, in the export format.
+const CONVERSATION: &str = include_str!("demo/conversation.jsonl");
+const SHOWN: usize = 8;
+const QUESTION: &str = "who brings the stove";
+
+/// Try everything on a small conversation
+///
+/// Imports it into a store of its own, shows it, searches it, and says what to type next.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  threadkeep demo
+  threadkeep demo --store demo.db     keep the demo's store in a file of your choice")]
+pub(crate) struct Arguments {}
+
+#[derive(Serialize)]
+struct Demonstrated {
+    store: String,
+    threads: u64,
+    messages: u64,
+}
+
+pub(crate) async fn run(app: &App, _: Arguments) -> Result<Status> {
+    let (name, location) = place(app)?;
+    let memory = location.open(Purpose::Fill).await?.memory;
+    let report = Import::begin(app, memory.clone())?.run(&[import::built_in(CONVERSATION)], None).await?;
+    let scope = app.scope()?;
+    let page = memory.list_threads(&scope, &ThreadQuery::new(ThreadOrder::Created, 1)).await?;
+    let thread = page.threads.into_iter().next().context("the demo's thread is not there")?;
+    if app.output.is_json() {
+        let messages = thread.message_count;
+        app.output.json(&Demonstrated { store: name, threads: 1, messages })?;
+        return Ok(report.status());
+    }
+    heading(app, &format!("A conversation is imported into {name}"))?;
+    report.print(&app.output)?;
+    app.output.line("")?;
+    heading(app, &format!("Its newest {SHOWN} messages"))?;
+    show(app, &memory, &scope, &thread).await?;
+    heading(app, &format!("A search for: {QUESTION}"))?;
+    let options = SearchOptions { limit: 3, ..SearchOptions::default() };
+    let found = memory.search(&scope, QUESTION, &options).await?;
+    search::print(app, &memory, &scope, &found.hits).await?;
+    heading(app, "What to type next")?;
+    next_steps(app, &name, &thread)?;
+    Ok(report.status())
+}
+
+/// The store that was typed, else a new one in the folder for temporary files. One from the environment is somebody's
+/// real one.
+fn place(app: &App) -> Result<(String, Location)> {
+    if app.global.is_store_typed() {
+        return Ok((app.global.store.clone().unwrap_or_default(), app.location()?));
+    }
+    let folder = tempfile::Builder::new().prefix("threadkeep-demo-").tempdir();
+    let file = folder.context("there is no folder for temporary files")?.keep().join("demo.db");
+    Ok((file.display().to_string(), Location::Sqlite(file)))
+}
+
+fn heading(app: &App, text: &str) -> Result<()> {
+    app.output.line(format_args!("{}\n", app.output.paint(BOLD, format_args!("▸ {text}"))))
+}
+
+async fn show(app: &App, memory: &Memory, scope: &Scope, thread: &Thread) -> Result<()> {
+    let page = memory.messages(scope, thread.id, &MessageQuery::newest(SHOWN)).await?;
+    let mut lines = app.output.lines();
+    let earlier = counted(thread.message_count - page.messages.len() as u64, "earlier message");
+    lines.line(app.output.paint(DIM, format_args!("{} · {earlier}", thread_name::title(thread))))?;
+    lines.line("")?;
+    let mut transcript = Transcript::new(&app.output);
+    for message in &page.messages {
+        transcript.message(&mut lines, message)?;
+    }
+    lines.finish()
+}
+
+fn next_steps(app: &App, store: &str, thread: &Thread) -> Result<()> {
+    let (called, program) = (called(), app.global.program());
+    let there =
+        if app.global.is_store_typed() { program.clone() } else { format!("{program} --store {}", quoted(store)) };
+    let key = thread.key.as_ref().map_or_else(|| thread.id.to_string(), ToString::to_string);
+    let mut lines = app.output.lines();
+    for (command, what) in [
+        (format!("{there} show {key}"), "the whole conversation"),
+        (format!("{there} append {key} 'I have the keys.'"), "say something"),
+        (format!("{called} import conversations.json"), "your own, from ChatGPT or Claude"),
+        (format!("{called} --help"), "everything else"),
+    ] {
+        lines.line(format_args!("  {command}\n      {}", app.output.paint(DIM, what)))?;
+    }
+    lines.finish()
+}

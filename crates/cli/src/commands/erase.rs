@@ -1,0 +1,128 @@
+use anyhow::{Context, Result};
+use clap::ArgGroup;
+use serde::Serialize;
+use threadkeep::memory::EraseReport;
+use threadkeep::{EraseOptions, Memory, Message, Scope, SharedMessages, Thread};
+
+use super::{App, Status};
+use crate::failure::Failure;
+use crate::place;
+use crate::progress;
+use crate::store::Purpose;
+use crate::table::{counted, cut};
+use crate::thread_name;
+
+/// Erase a thread, a message, or everything of a user
+///
+/// What is erased is gone from the store's files when the command ends, its words from the search index too. It is asked
+/// for on a terminal; elsewhere --yes has to be given.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  threadkeep erase 0193a5b2                  a thread with all its messages
+  threadkeep erase --message 0193a5b2 17     one message; its position stays empty
+  threadkeep erase --everything --user ana   all threads and documents of a user")]
+#[command(group = ArgGroup::new("what").required(true).args(["thread", "message", "everything"]))]
+pub(crate) struct Arguments {
+    /// The thread: its id, the beginning of it, or its key
+    thread: Option<String>,
+    /// One message of a thread, by its position or id
+    #[arg(long, num_args = 2, value_names = ["THREAD", "SEQ|ID"])]
+    message: Option<Vec<String>>,
+    /// Everything of the user that --user names
+    #[arg(long)]
+    everything: bool,
+    /// With --everything and --as-tenant: also the messages in shared threads whose author is the user
+    #[arg(long, requires = "everything", requires = "as_tenant")]
+    shared_messages: bool,
+    /// Do not ask
+    #[arg(long, short)]
+    yes: bool,
+}
+
+#[derive(Serialize)]
+struct Erased {
+    #[serde(flatten)]
+    report: EraseReport,
+    swept: bool,
+}
+
+pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
+    let (memory, scope) = (app.open(Purpose::Change).await?.memory, app.scope()?);
+    let report = if let Some(names) = &arguments.message {
+        let [thread, message] = names.as_slice() else { anyhow::bail!(Failure::usage("--message takes two values")) };
+        erase_message(app, &memory, &scope, (thread, message), arguments.yes).await?
+    } else if arguments.everything {
+        erase_everything(app, &memory, &scope, &arguments).await?
+    } else {
+        let name = arguments.thread.as_deref().unwrap_or_default();
+        erase_thread(app, &memory, &scope, name, arguments.yes).await?
+    };
+    sweep(&memory).await?;
+    if app.output.is_json() {
+        app.output.json(&Erased { report, swept: true })?;
+    } else {
+        app.output.line(told(&report))?;
+    }
+    Ok(Status::Done)
+}
+
+async fn erase_thread(app: &App, memory: &Memory, scope: &Scope, name: &str, yes: bool) -> Result<EraseReport> {
+    let thread = thread_name::get(memory, scope, name).await?;
+    let messages = counted(thread.message_count, "message");
+    app.confirm(&format!("Erase the thread “{}” with {messages}?", titled(&thread)), yes)?;
+    memory.delete_thread(scope, thread.id).await?;
+    Ok(EraseReport { threads: 1, messages: thread.message_count, ..EraseReport::default() })
+}
+
+async fn erase_message(
+    app: &App,
+    memory: &Memory,
+    scope: &Scope,
+    (thread, message): (&str, &str),
+    yes: bool,
+) -> Result<EraseReport> {
+    let thread = thread_name::get(memory, scope, thread).await?;
+    let name = place::message(message).ok_or_else(|| {
+        Failure::yours(format!("`{message}` is neither a position nor an id")).hint("`threadkeep show` tells positions")
+    })?;
+    let found = memory.find_messages(scope, thread.id, &[name]).await?;
+    let Some(Message { id, seq, .. }) = found.first() else { return Err(thread_name::no_message(message)) };
+    app.confirm(&format!("Erase message #{seq} of “{}”?", titled(&thread)), yes)?;
+    memory.erase_messages(scope, thread.id, &[*id]).await?;
+    Ok(EraseReport { messages: 1, ..EraseReport::default() })
+}
+
+async fn erase_everything(app: &App, memory: &Memory, scope: &Scope, arguments: &Arguments) -> Result<EraseReport> {
+    let user = app.global.user_id()?;
+    let tenant = app.global.tenant_id()?;
+    let shared = if arguments.shared_messages { ", and what the user said in shared threads" } else { "" };
+    let question = format!("Erase all threads and documents of the user “{user}” of “{tenant}”{shared}?");
+    app.confirm(&question, arguments.yes)?;
+    let shared_messages = if arguments.shared_messages { SharedMessages::Erase } else { SharedMessages::Keep };
+    Ok(memory.erase_user(scope, &user, EraseOptions { shared_messages }).await?)
+}
+
+fn titled(thread: &Thread) -> String {
+    cut(&thread_name::title(thread), 60)
+}
+
+/// Removes the bytes of what was erased from the store's files.
+async fn sweep(memory: &Memory) -> Result<()> {
+    let spinner = progress::spinner("removing every trace…");
+    let swept = memory.backend().maintenance.sweep(memory.now()).await;
+    spinner.finish_and_clear();
+    swept.context("erased, but not yet gone from the files; `threadkeep vacuum` finishes it")?;
+    Ok(())
+}
+
+fn told(report: &EraseReport) -> String {
+    let parts = [
+        (report.threads, "thread", ""),
+        (report.messages, "message", ""),
+        (report.documents, "document", ""),
+        (report.shared_messages, "message", " in shared threads"),
+    ];
+    let parts = parts.into_iter().filter(|(count, _, _)| *count > 0);
+    let parts: Vec<_> = parts.map(|(count, what, place)| format!("{}{place}", counted(count, what))).collect();
+    if parts.is_empty() { "there was nothing to erase".to_owned() } else { format!("erased {}", parts.join(", ")) }
+}

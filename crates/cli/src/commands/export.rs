@@ -1,0 +1,159 @@
+use std::fs::File;
+use std::io::{self, BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, Result};
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use futures::StreamExt;
+use serde::Serialize;
+use tempfile::NamedTempFile;
+use threadkeep::core::exchange::ExportLine;
+use threadkeep::memory::ExportLines;
+use threadkeep::{MemoryError, Selection, StoreError};
+
+use super::{App, Status};
+use crate::progress;
+use crate::store::Purpose;
+use crate::table::counted;
+use crate::thread_name;
+
+/// Write threads out as JSON Lines
+///
+/// docs/export-format.md describes the format. Without threads, everything that you have is written. `threadkeep import`
+/// reads it again; ids are kept.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  threadkeep export -o everything.jsonl.gz       packed by gzip, as the name ends in .gz
+  threadkeep export 0193a5b2 | jq .              one thread, to standard output
+  threadkeep export --as-tenant -o tenant.jsonl  all users of the tenant")]
+pub(crate) struct Arguments {
+    /// The threads: ids, beginnings of ids, or keys
+    threads: Vec<String>,
+    /// The file to write, replaced when it is whole; standard output without it
+    #[arg(long, short, value_name = "FILE")]
+    output: Option<PathBuf>,
+}
+
+#[derive(Debug, Default, Serialize)]
+struct Exported {
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<PathBuf>,
+    threads: u64,
+    messages: u64,
+    documents: u64,
+    unreadable: u64,
+}
+
+pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
+    let (memory, scope) = (app.open(Purpose::Read).await?.memory, app.scope()?);
+    let mut parts = Vec::new();
+    for name in &arguments.threads {
+        let thread = thread_name::get(&memory, &scope, name).await?;
+        parts.push(memory.export(&scope, Selection::Thread(thread.id)));
+    }
+    if arguments.threads.is_empty() {
+        parts.push(memory.export(&scope, Selection::All));
+    }
+    match arguments.output.filter(|path| path.as_os_str() != "-") {
+        None => {
+            let mut lines = app.output.lines();
+            let exported = write_all(app, parts, |line| lines.line(line)).await?;
+            lines.finish()?;
+            Ok(exported.status())
+        }
+        Some(path) => to_file(app, parts, &path).await,
+    }
+}
+
+async fn to_file(app: &App, parts: Vec<ExportLines>, path: &Path) -> Result<Status> {
+    let unwritten = || format!("{} cannot be written", path.display());
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let file = tempfile::Builder::new().prefix(".threadkeep-export-").tempfile_in(folder).with_context(unwritten)?;
+    app.interrupt.remove_if_interrupted(file.path());
+    let spinner = progress::spinner("exporting…");
+    let mut writer = Writer::new(file, path.extension().is_some_and(|end| end.eq_ignore_ascii_case("gz")));
+    let written = write_all(app, parts, |line| writer.line(line).with_context(unwritten)).await;
+    spinner.finish_and_clear();
+    let mut exported = written?;
+    let file = writer.finish().with_context(unwritten)?;
+    file.persist(path).with_context(unwritten)?;
+    if app.output.is_json() {
+        exported.file = Some(path.to_owned());
+        app.output.json(&exported)?;
+    } else {
+        let (threads, messages) = (counted(exported.threads, "thread"), counted(exported.messages, "message"));
+        app.output.line(format_args!("exported {threads}, {messages} to {}", path.display()))?;
+    }
+    Ok(exported.status())
+}
+
+/// Writes all parts as one export: only the first header is kept.
+async fn write_all(app: &App, parts: Vec<ExportLines>, mut write: impl FnMut(&str) -> Result<()>) -> Result<Exported> {
+    let mut exported = Exported::default();
+    let mut has_header = false;
+    for mut part in parts {
+        while let Some(line) = part.next().await {
+            match line {
+                Ok(ExportLine::Threadkeep { .. }) if has_header => {}
+                Ok(line) => {
+                    has_header = true;
+                    exported.count(&line);
+                    write(&serde_json::to_string(&line)?)?;
+                }
+                Err(error @ MemoryError::Store(StoreError::Corrupt { what: "message", .. })) => {
+                    app.output.note(format_args!("left out: {error}"));
+                    exported.unreadable += 1;
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+    }
+    Ok(exported)
+}
+
+impl Exported {
+    fn count(&mut self, line: &ExportLine) {
+        match line {
+            ExportLine::Threadkeep { .. } => {}
+            ExportLine::Thread(_) => self.threads += 1,
+            ExportLine::Message(_) => self.messages += 1,
+            ExportLine::Document { .. } => self.documents += 1,
+        }
+    }
+
+    fn status(&self) -> Status {
+        if self.unreadable == 0 { Status::Done } else { Status::Incomplete }
+    }
+}
+
+/// A file that is being written, packed or not.
+enum Writer {
+    Plain(BufWriter<NamedTempFile>),
+    Packed(Box<GzEncoder<BufWriter<NamedTempFile>>>),
+}
+
+impl Writer {
+    fn new(file: NamedTempFile, packed: bool) -> Self {
+        let file = BufWriter::new(file);
+        if packed { Self::Packed(Box::new(GzEncoder::new(file, Compression::default()))) } else { Self::Plain(file) }
+    }
+
+    fn line(&mut self, line: &str) -> io::Result<()> {
+        match self {
+            Self::Plain(file) => writeln!(file, "{line}"),
+            Self::Packed(file) => writeln!(file, "{line}"),
+        }
+    }
+
+    /// Writes what is left and brings it to the disk, so that the name never stands for half a file.
+    fn finish(self) -> io::Result<NamedTempFile> {
+        let file = match self {
+            Self::Plain(file) => file,
+            Self::Packed(file) => file.finish()?,
+        };
+        let file = file.into_inner().map_err(io::IntoInnerError::into_error)?;
+        File::sync_all(file.as_file())?;
+        Ok(file)
+    }
+}

@@ -1,0 +1,166 @@
+mod files;
+mod intake;
+mod report;
+
+use std::path::PathBuf;
+
+use anyhow::{Context, Result};
+use clap::builder::{PossibleValuesParser, TypedValueParser};
+use indicatif::ProgressBar;
+use threadkeep::{ImportOptions, Memory, Scope};
+use threadkeep_formats::{Format, FormatError, Reader};
+
+use super::{App, Status};
+use crate::failure::{Failure, sentence};
+use crate::progress;
+use crate::store::Purpose;
+use crate::table::counted;
+use files::{File, Origin};
+use intake::{Intake, Items};
+pub(super) use report::Report;
+
+/// Messages that are indexed between two looks at the clock and at Ctrl-C.
+const INDEX_STEP: usize = 2_000;
+
+/// Take in conversations from files and folders
+///
+/// The format is found out: an export of ChatGPT, Claude or Threadkeep, OpenAI chat JSON Lines, ShareGPT, LoCoMo, SGD;
+/// packed by gzip or not. Importing a file again changes nothing. A record that cannot be read is named, and the rest
+/// goes on.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  threadkeep import conversations.json
+  threadkeep import exports/                       all .json, .jsonl and .gz files below a folder
+  threadkeep import chats.jsonl --format sharegpt
+  ssh host cat chats.jsonl.gz | threadkeep import -")]
+pub(crate) struct Arguments {
+    /// Files and folders; - is standard input
+    #[arg(required = true, value_name = "PATH")]
+    paths: Vec<PathBuf>,
+    /// The format, where it cannot be found out
+    #[arg(long, value_name = "FORMAT", value_parser = format_parser())]
+    format: Option<Format>,
+}
+
+fn format_parser() -> impl TypedValueParser<Value = Format> {
+    PossibleValuesParser::new(Format::ALL.map(Format::as_str)).try_map(|name| name.parse::<Format>())
+}
+
+pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
+    let (files, skipped) = files::find(&arguments.paths)?;
+    skipped.iter().for_each(|skipped| app.output.note(skipped));
+    let import = Import::begin(app, app.open(Purpose::Fill).await?.memory)?;
+    let report = import.run(&files, arguments.format).await?;
+    report.print(&app.output)?;
+    Ok(report.status())
+}
+
+/// An import at work.
+pub(super) struct Import<'a> {
+    app: &'a App,
+    memory: Memory,
+    scope: Scope,
+}
+
+impl<'a> Import<'a> {
+    pub(super) fn begin(app: &'a App, memory: Memory) -> Result<Self> {
+        app.interrupt.stop_by_itself();
+        Ok(Self { app, memory, scope: app.scope()? })
+    }
+
+    /// Takes in files one after the other, then has the search index catch up.
+    pub(super) async fn run(&self, files: &[File], format: Option<Format>) -> Result<Report> {
+        let bar = progress::bytes(files.iter().map(File::bytes).sum());
+        let mut report = Report::default();
+        let mut bytes_before = 0;
+        let mut failure = None;
+        for file in files {
+            if self.app.interrupt.is_asked_to_stop() {
+                break;
+            }
+            bar.set_position(bytes_before);
+            if let Err(error) = self.file(file, format, &bar, &mut report).await {
+                failure = Some(error.context(format!("the import of {file} stopped")));
+                break;
+            }
+            bytes_before += file.bytes();
+        }
+        bar.finish_and_clear();
+        report.interrupted = self.app.interrupt.is_asked_to_stop();
+        match failure {
+            // What was imported until then stays, so it is told.
+            Some(error) => {
+                report.print(&self.app.output)?;
+                Err(error)
+            }
+            None if report.is_without_files() && report.problems.is_empty() && !report.interrupted => {
+                let hint = format!("known formats are {}", Format::ALL.map(Format::as_str).join(", "));
+                Err(Failure::yours("there is no file of conversations").hint(hint).into())
+            }
+            None => {
+                self.catch_up(&mut report).await?;
+                Ok(report)
+            }
+        }
+    }
+
+    async fn file(&self, file: &File, format: Option<Format>, bar: &ProgressBar, report: &mut Report) -> Result<()> {
+        let mut intake = Intake::new(file, bar, &self.app.output, report);
+        let reader = match file.open(format) {
+            Ok(reader) => reader,
+            Err(FormatError::Unrecognised { .. } | FormatError::Empty) if file.origin == Origin::Folder => {
+                bar.suspend(|| self.app.output.note(format_args!("skipped {file}: not a conversation file")));
+                return Ok(());
+            }
+            Err(error) => {
+                intake.refuse(&sentence(&error.into()));
+                return Ok(());
+            }
+        };
+        intake.begin(reader.format());
+        self.items(reader, &intake).await
+    }
+
+    async fn items(&self, reader: Reader, intake: &Intake<'_>) -> Result<()> {
+        let items = Items::new(reader, intake, &self.app.interrupt);
+        let progress = |done: &threadkeep::ImportReport| intake.heard(done);
+        let imported = self.memory.import(&self.scope, items, ImportOptions::default(), progress).await;
+        let done = imported.context("the store did not take it")?;
+        intake.heard(&done);
+        Ok(())
+    }
+
+    /// Has the search index take in what is new. Left to the next search where there is no time.
+    async fn catch_up(&self, report: &mut Report) -> Result<()> {
+        let added = report.messages_added();
+        let bar = progress::count(added, "messages indexed");
+        let search = &self.memory.backend().search;
+        while !self.app.interrupt.is_asked_to_stop() {
+            let step = search.catch_up(INDEX_STEP).await.context("the search index did not catch up")?;
+            report.indexed += step.indexed;
+            bar.set_length(added.max(report.indexed));
+            bar.set_position(report.indexed);
+            if step.done || step.indexed == 0 {
+                break;
+            }
+        }
+        bar.finish_and_clear();
+        report.interrupted = self.app.interrupt.is_asked_to_stop();
+        Ok(())
+    }
+}
+
+/// `3 threads, 40 messages`.
+fn threads_and_messages(threads: u64, messages: u64) -> String {
+    format!("{}, {}", counted(threads, "thread"), counted(messages, "message"))
+}
+
+/// A file that was named.
+pub(super) fn named(path: PathBuf) -> File {
+    File::named(path)
+}
+
+/// A file that is part of the program.
+pub(super) fn built_in(text: &'static str) -> File {
+    File::built_in(text)
+}

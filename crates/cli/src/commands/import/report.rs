@@ -1,0 +1,195 @@
+//! What an import did, for people and for programs.
+
+use anyhow::Result;
+use serde::Serialize;
+use threadkeep::ImportReport;
+use threadkeep_formats::Format;
+
+use super::threads_and_messages;
+use crate::commands::Status;
+use crate::output::Output;
+use crate::table::{counted, number};
+
+/// Problems that the JSON lists one by one; all are told on standard error and counted.
+const PROBLEMS_LISTED: usize = 1_000;
+
+/// What an import did.
+#[derive(Debug, Default)]
+pub(crate) struct Report {
+    pub(super) files: Vec<FileReport>,
+    pub(super) problems: Vec<ProblemJson>,
+    problem_count: u64,
+    files_left_out: u64,
+    pub(super) indexed: u64,
+    pub(super) interrupted: bool,
+}
+
+/// What came of one file.
+#[derive(Debug, Serialize)]
+pub(super) struct FileReport {
+    file: String,
+    format: &'static str,
+    #[serde(flatten)]
+    pub(super) counts: Counts,
+}
+
+/// What was new, and what was there already.
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+pub(super) struct Counts {
+    threads: NewAndKnown,
+    messages: NewAndKnown,
+    documents: NewAndKnown,
+}
+
+#[derive(Clone, Copy, Debug, Default, Serialize)]
+struct NewAndKnown {
+    new: u64,
+    known: u64,
+}
+
+/// A record that was left out.
+#[derive(Debug, Serialize)]
+pub(super) struct ProblemJson {
+    file: String,
+    line: Option<u64>,
+    reason: String,
+    #[serde(skip)]
+    is_whole_file: bool,
+}
+
+#[derive(Serialize)]
+struct ReportJson<'a> {
+    #[serde(flatten)]
+    counts: Counts,
+    files: &'a [FileReport],
+    problem_count: u64,
+    problems: &'a [ProblemJson],
+    indexed: u64,
+    interrupted: bool,
+}
+
+impl ProblemJson {
+    pub(super) fn new(file: &str, line: Option<u64>, reason: &str) -> Self {
+        Self { file: file.to_owned(), line, reason: reason.to_owned(), is_whole_file: false }
+    }
+
+    /// A file of which nothing was read.
+    pub(super) fn of_file(file: &str, reason: &str) -> Self {
+        Self { is_whole_file: true, ..Self::new(file, None, reason) }
+    }
+}
+
+impl FileReport {
+    pub(super) fn new(file: String, format: Format) -> Self {
+        Self { file, format: format.as_str(), counts: Counts::default() }
+    }
+}
+
+impl From<&ImportReport> for Counts {
+    fn from(done: &ImportReport) -> Self {
+        Self {
+            threads: NewAndKnown { new: done.threads_created, known: done.threads_found },
+            messages: NewAndKnown { new: done.messages_added, known: done.messages_already_there },
+            documents: NewAndKnown { new: done.documents_added, known: done.documents_already_there },
+        }
+    }
+}
+
+impl NewAndKnown {
+    fn total(self) -> u64 {
+        self.new + self.known
+    }
+
+    fn add(&mut self, other: Self) {
+        self.new += other.new;
+        self.known += other.known;
+    }
+}
+
+impl Counts {
+    pub(super) fn threads(&self) -> u64 {
+        self.threads.total()
+    }
+
+    pub(super) fn messages(&self) -> u64 {
+        self.messages.total()
+    }
+
+    fn is_nothing_new(&self) -> bool {
+        self.threads.new + self.messages.new + self.documents.new == 0
+    }
+}
+
+impl Report {
+    pub(super) fn add_problem(&mut self, problem: ProblemJson) {
+        self.problem_count += 1;
+        self.files_left_out += u64::from(problem.is_whole_file);
+        if self.problems.len() < PROBLEMS_LISTED {
+            self.problems.push(problem);
+        }
+    }
+
+    pub(super) fn is_without_files(&self) -> bool {
+        self.files.is_empty()
+    }
+
+    pub(super) fn messages_added(&self) -> u64 {
+        self.counts().messages.new
+    }
+
+    pub(crate) fn status(&self) -> Status {
+        if self.interrupted {
+            Status::Interrupted
+        } else if self.problem_count > 0 {
+            Status::Findings
+        } else {
+            Status::Done
+        }
+    }
+
+    fn counts(&self) -> Counts {
+        let mut sum = Counts::default();
+        for FileReport { counts, .. } in &self.files {
+            sum.threads.add(counts.threads);
+            sum.messages.add(counts.messages);
+            sum.documents.add(counts.documents);
+        }
+        sum
+    }
+
+    pub(crate) fn print(&self, output: &Output) -> Result<()> {
+        let Self { files, problems, problem_count, files_left_out, indexed, interrupted } = self;
+        let (counts, problem_count, indexed, interrupted) = (self.counts(), *problem_count, *indexed, *interrupted);
+        if output.is_json() {
+            return output.json(&ReportJson { counts, files, problem_count, problems, indexed, interrupted });
+        }
+        if !files.is_empty() {
+            output.line(told(&counts))?;
+        }
+        let left_out = [(problem_count - files_left_out, "record"), (*files_left_out, "file")];
+        for (count, what) in left_out.into_iter().filter(|(count, _)| *count > 0) {
+            output.note(format_args!("{} left out, named above", counted(count, what)));
+        }
+        if interrupted {
+            output.note("interrupted: what was imported is whole; the same import again takes in the rest");
+        }
+        Ok(())
+    }
+}
+
+fn told(counts: &Counts) -> String {
+    let Counts { threads, messages, documents } = counts;
+    if counts.is_nothing_new() {
+        let known = threads_and_messages(threads.known, messages.known);
+        return format!("nothing new: {known} were there already");
+    }
+    let mut text = format!("imported {}", threads_and_messages(threads.new, messages.new));
+    if documents.new > 0 {
+        text = format!("{text}, {}", counted(documents.new, "document"));
+    }
+    if threads.known + messages.known > 0 {
+        let (threads, messages) = (number(threads.known), number(messages.known));
+        text = format!("{text}; {threads} threads and {messages} messages were there already");
+    }
+    text
+}

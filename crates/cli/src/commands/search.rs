@@ -1,0 +1,162 @@
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+use std::fmt::Write;
+
+use anyhow::Result;
+use serde::Serialize;
+use threadkeep::exchange::ExportedMessage;
+use threadkeep::{Hit, Memory, Role, Scope, SearchOptions, Snippet, ThreadId};
+use unicode_width::UnicodeWidthStr;
+
+use super::{App, Status};
+use crate::failure::Failure;
+use crate::instants;
+use crate::output::{self, DIM, MATCH, Output, printable_line};
+use crate::store::Purpose;
+use crate::table::cut;
+use crate::thread_name;
+
+/// Columns below which a title is left out.
+const SHORTEST_TITLE: usize = 12;
+
+/// Find what was said
+///
+/// A message is found by any of the words, in any form; the best come first.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  threadkeep search camping stove
+  threadkeep search 'who has the keys' --thread 0193a5b2 --role user
+  threadkeep search tent --json | jq -r '.hits[].snippet.text'")]
+pub(crate) struct Arguments {
+    /// Words to look for
+    #[arg(required = true)]
+    words: Vec<String>,
+    /// Only in one thread: its id, the beginning of it, or its key
+    #[arg(long, value_name = "THREAD")]
+    thread: Option<String>,
+    /// Only messages of these roles: system, user, assistant, tool
+    #[arg(long, value_name = "ROLE", value_delimiter = ',')]
+    role: Vec<Role>,
+    /// How many messages to show
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
+}
+
+#[derive(Serialize)]
+struct Found {
+    hits: Vec<HitJson>,
+    truncated: bool,
+    incomplete: bool,
+}
+
+#[derive(Serialize)]
+struct HitJson {
+    thread: ThreadId,
+    score: f64,
+    snippet: Snippet,
+    message: ExportedMessage,
+}
+
+pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
+    let (memory, scope) = (app.open(Purpose::Read).await?.memory, app.scope()?);
+    let query = arguments.words.join(" ");
+    if threadkeep::core::text::terms(&query).is_empty() {
+        let hint = "give at least one word of letters or digits";
+        return Err(Failure::yours("there is no word to look for").hint(hint).into());
+    }
+    let thread = match &arguments.thread {
+        Some(name) => Some(thread_name::get(&memory, &scope, name).await?.id),
+        None => None,
+    };
+    let roles = arguments.role;
+    let options = SearchOptions { thread, roles, limit: arguments.limit.into(), ..SearchOptions::default() };
+    let found = memory.search(&scope, &query, &options).await?;
+    let incomplete = !found.unsearched.is_empty();
+    if app.output.is_json() {
+        let hits = found.hits.into_iter().map(HitJson::from).collect();
+        app.output.json(&Found { hits, truncated: found.truncated, incomplete })?;
+        return Ok(Status::Done);
+    }
+    print(app, &memory, &scope, &found.hits).await?;
+    if found.hits.is_empty() {
+        app.output.note("nothing found");
+    }
+    if incomplete {
+        app.output.note("the newest messages are not indexed yet: search again in a moment");
+    }
+    Ok(Status::Done)
+}
+
+impl From<Hit> for HitJson {
+    fn from(hit: Hit) -> Self {
+        let Hit { thread, message, score, snippet } = hit;
+        Self { thread, score, snippet, message: message.into() }
+    }
+}
+
+/// Prints hits, each with who said it where and when.
+pub(super) async fn print(app: &App, memory: &Memory, scope: &Scope, hits: &[Hit]) -> Result<()> {
+    let output = &app.output;
+    let titles = titles(memory, scope, hits).await?;
+    let mut lines = output.lines();
+    for hit in hits {
+        let message = &hit.message;
+        let role = message.content.role;
+        let name = message.content.author.as_deref().map_or_else(|| role.to_string(), printable_line);
+        let at = instants::minute(message.created_at);
+        let title = titles.get(&hit.thread).map_or("", String::as_str);
+        let short: String = hit.thread.to_string().chars().take(18).collect();
+        let mut place = format!(" · {at} · #{} of {short}", message.seq);
+        let room =
+            output.columns().map_or(usize::MAX, |columns| columns.saturating_sub(name.width() + place.width() + 3));
+        if room >= SHORTEST_TITLE {
+            place = format!("{place} · {}", cut(title, room.min(60)));
+        }
+        lines.line(format_args!("{}{}", output.paint(output::speaker(role), name), output.paint(DIM, place)))?;
+        for line in wrapped(output, &highlighted(output, &hit.snippet)) {
+            lines.line(line)?;
+        }
+        lines.line("")?;
+    }
+    lines.finish()
+}
+
+async fn titles(memory: &Memory, scope: &Scope, hits: &[Hit]) -> Result<BTreeMap<ThreadId, String>> {
+    let mut titles = BTreeMap::new();
+    for hit in hits {
+        if let Entry::Vacant(place) = titles.entry(hit.thread) {
+            let thread = memory.find_thread(scope, hit.thread).await?;
+            place.insert(thread.as_ref().map(thread_name::title).unwrap_or_default());
+        }
+    }
+    Ok(titles)
+}
+
+fn highlighted(output: &Output, snippet: &Snippet) -> String {
+    let mut text = String::from(if snippet.cut_before { "… " } else { "" });
+    let mut at = 0;
+    for found in &snippet.matches {
+        text.push_str(&line_piece(&snippet.text[at..found.start]));
+        // Writing to a String cannot fail.
+        let _ = write!(text, "{}", output.paint(MATCH, line_piece(&snippet.text[found.clone()])));
+        at = found.end;
+    }
+    text.push_str(&line_piece(&snippet.text[at..]));
+    text.push_str(if snippet.cut_after { " …" } else { "" });
+    text
+}
+
+/// A piece of a line: white space stays where it joins the next piece.
+fn line_piece(text: &str) -> String {
+    output::printable(text).chars().map(|c| if c == '\n' || c == '\t' { ' ' } else { c }).collect()
+}
+
+fn wrapped(output: &Output, text: &str) -> Vec<String> {
+    match output.text_columns() {
+        Some(columns) => {
+            let options = textwrap::Options::new(columns.max(20)).initial_indent("  ").subsequent_indent("  ");
+            textwrap::wrap(text.trim(), options).into_iter().map(|line| line.into_owned()).collect()
+        }
+        None => vec![format!("  {}", text.trim())],
+    }
+}

@@ -1,0 +1,184 @@
+use anyhow::Result;
+use serde::Serialize;
+use threadkeep::exchange::ExportedMessage;
+use threadkeep::{Bound, Memory, MessagePage, MessageQuery, OnCorrupt, Role, Scope, Take, Thread, ThreadKey};
+
+use super::{App, Status};
+use crate::arguments::quoted;
+use crate::instants;
+use crate::json::ThreadJson;
+use crate::output::{BOLD, DIM, printable_line};
+use crate::place;
+use crate::store::Purpose;
+use crate::table::{counted, number};
+use crate::thread_name;
+use crate::transcript::Transcript;
+
+/// Messages that are held at a time where a whole thread is shown.
+const PAGE: usize = 500;
+
+/// Show a thread's messages
+///
+/// Without bounds the newest messages are shown; with only --after the ones that follow it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  threadkeep show 0193a5b2                        the newest 50, by the beginning of the id
+  threadkeep show slack:T1:C123:1717.0001 -n 10   the newest 10, by key
+  threadkeep show 0193a5b2 --before 101           those before the message at position 101
+  threadkeep show 0193a5b2 --after 2026-05-04     those said after a day began
+  threadkeep show 0193a5b2 --all --role user      everything that the user said")]
+pub(crate) struct Arguments {
+    /// The thread: its id, the beginning of it, or its key
+    thread: String,
+    /// How many messages to show
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 50, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
+    /// Show all of them
+    #[arg(long, conflicts_with = "limit")]
+    all: bool,
+    /// Only messages before a position, day or instant
+    #[arg(long, value_name = "PLACE", value_parser = place::bound)]
+    before: Option<Bound>,
+    /// Only messages after a position, day or instant
+    #[arg(long, value_name = "PLACE", value_parser = place::bound)]
+    after: Option<Bound>,
+    /// Only messages of these roles: system, user, assistant, tool
+    #[arg(long, value_name = "ROLE", value_delimiter = ',')]
+    role: Vec<Role>,
+}
+
+#[derive(Serialize)]
+struct Shown {
+    thread: ThreadJson,
+    messages: Vec<ExportedMessage>,
+    unreadable: Vec<Unreadable>,
+    more: bool,
+}
+
+#[derive(Serialize)]
+struct Unreadable {
+    seq: u64,
+    reason: String,
+}
+
+pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
+    let (memory, scope) = (app.open(Purpose::Read).await?.memory, app.scope()?);
+    let thread = thread_name::get(&memory, &scope, &arguments.thread).await?;
+    let query = query(&arguments);
+    if app.output.is_json() {
+        return show_json(app, &memory, &scope, thread, query, arguments.all).await;
+    }
+    show_text(app, &memory, &scope, &thread, query, &arguments).await
+}
+
+fn query(arguments: &Arguments) -> MessageQuery {
+    let follows = arguments.all || (arguments.after.is_some() && arguments.before.is_none());
+    MessageQuery {
+        before: arguments.before,
+        after: arguments.after,
+        roles: arguments.role.clone(),
+        take: if follows { Take::Oldest } else { Take::Newest },
+        on_corrupt: OnCorrupt::Report,
+        ..MessageQuery::newest(if arguments.all { PAGE } else { arguments.limit.into() })
+    }
+}
+
+/// What to ask for after a page, on the way through a whole thread.
+fn following(query: &MessageQuery, page: &MessagePage) -> Option<MessageQuery> {
+    let broken = page.corrupt.iter().map(|row| row.seq);
+    let reached = page.messages.iter().map(|message| message.seq).chain(broken).max()?;
+    page.more.then(|| MessageQuery { after: Some(Bound::Seq(reached)), ..query.clone() })
+}
+
+async fn show_json(
+    app: &App,
+    memory: &Memory,
+    scope: &Scope,
+    thread: Thread,
+    query: MessageQuery,
+    all: bool,
+) -> Result<Status> {
+    let (id, mut next) = (thread.id, Some(query));
+    let mut shown = Shown { thread: thread.into(), messages: Vec::new(), unreadable: Vec::new(), more: false };
+    while let Some(query) = next {
+        let page = memory.messages(scope, id, &query).await?;
+        next = if all { following(&query, &page) } else { None };
+        shown.more = page.more;
+        shown.messages.extend(page.messages.into_iter().map(ExportedMessage::from));
+        let broken = page.corrupt.into_iter().map(|row| Unreadable { seq: row.seq, reason: row.detail });
+        shown.unreadable.extend(broken);
+    }
+    app.output.json(&shown)?;
+    Ok(status(shown.unreadable.len()))
+}
+
+async fn show_text(
+    app: &App,
+    memory: &Memory,
+    scope: &Scope,
+    thread: &Thread,
+    query: MessageQuery,
+    arguments: &Arguments,
+) -> Result<Status> {
+    let output = &app.output;
+    let mut lines = output.lines();
+    lines.line(output.paint(BOLD, thread_name::title(thread)))?;
+    lines.line(output.paint(DIM, description(thread)))?;
+    lines.line("")?;
+    let mut transcript = Transcript::new(output);
+    let (mut next, mut shown, mut broken) = (Some(query), 0, 0);
+    while let Some(query) = next {
+        let page = memory.messages(scope, thread.id, &query).await?;
+        for message in &page.messages {
+            transcript.message(&mut lines, message)?;
+        }
+        for row in &page.corrupt {
+            output.note(format_args!("message #{} cannot be read: {}", row.seq, row.detail));
+        }
+        shown += page.messages.len();
+        broken += page.corrupt.len();
+        next = if arguments.all { following(&query, &page) } else { None };
+        if page.more && !arguments.all {
+            lines.finish()?;
+            output.note(format_args!("{} {}", more(&query, &page), again(app, &query, &page, arguments)));
+            return Ok(status(broken));
+        }
+    }
+    lines.finish()?;
+    if shown == 0 && broken == 0 {
+        output.note(if thread.message_count == 0 { "no messages yet" } else { "no messages match" });
+    }
+    Ok(status(broken))
+}
+
+fn status(broken: usize) -> Status {
+    if broken == 0 { Status::Done } else { Status::Incomplete }
+}
+
+fn description(thread: &Thread) -> String {
+    let key = thread.key.as_ref().map(ThreadKey::as_str).filter(|_| thread.title.is_some());
+    let key = key.map_or_else(String::new, |key| format!(" · {}", printable_line(key)));
+    let messages = counted(thread.message_count, "message");
+    format!("{}{key} · {messages} · updated {} UTC", thread.id, instants::minute(thread.updated_at))
+}
+
+/// What is left.
+fn more(query: &MessageQuery, page: &MessagePage) -> String {
+    let which = match query.take {
+        Take::Newest => "earlier",
+        Take::Oldest => "later",
+    };
+    format!("{} shown; for {which} ones:", number(page.messages.len() as u64))
+}
+
+/// The command that shows it.
+fn again(app: &App, query: &MessageQuery, page: &MessagePage, arguments: &Arguments) -> String {
+    let seqs = page.messages.iter().map(|message| message.seq).chain(page.corrupt.iter().map(|row| row.seq));
+    let bound = match query.take {
+        Take::Newest => format!("--before {}", seqs.min().unwrap_or(0)),
+        Take::Oldest => format!("--after {}", seqs.max().unwrap_or(0)),
+    };
+    let roles: Vec<_> = arguments.role.iter().map(|role| role.as_str()).collect();
+    let role = if roles.is_empty() { String::new() } else { format!(" --role {}", roles.join(",")) };
+    format!("{} show {} {bound}{role}", app.global.program(), quoted(&arguments.thread))
+}

@@ -1,0 +1,95 @@
+use anyhow::Result;
+use serde::Serialize;
+use threadkeep::{Analytics, Selection};
+
+use super::{App, Status};
+use crate::instants;
+use crate::progress;
+use crate::store::{OpenStore, Purpose};
+use crate::table::{self, number};
+use crate::thread_name;
+
+/// Show figures about a thread, or about all of them
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  threadkeep stats
+  threadkeep stats 0193a5b2
+  threadkeep stats --as-tenant --json")]
+pub(crate) struct Arguments {
+    /// The thread: its id, the beginning of it, or its key; without it all threads are counted
+    thread: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Stats {
+    #[serde(flatten)]
+    analytics: Analytics,
+    /// Bytes of the store's files.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    store_bytes: Option<u64>,
+}
+
+pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
+    let (store, scope) = (app.open(Purpose::Read).await?, app.scope()?);
+    let selection = match &arguments.thread {
+        Some(name) => Selection::Thread(thread_name::get(&store.memory, &scope, name).await?.id),
+        None => Selection::All,
+    };
+    let spinner = progress::spinner("reading…");
+    let analytics = store.memory.analytics(&scope, selection).await;
+    spinner.finish_and_clear();
+    let store_bytes = if arguments.thread.is_none() { store.bytes() } else { None };
+    let stats = Stats { analytics: analytics?, store_bytes };
+    if app.output.is_json() {
+        app.output.json(&stats)?;
+    } else {
+        app.output.line(table(&stats))?;
+    }
+    Ok(if stats.analytics.corrupt_messages == 0 { Status::Done } else { Status::Incomplete })
+}
+
+impl OpenStore {
+    /// Bytes of the store's files, where it has any.
+    pub(super) fn bytes(&self) -> Option<u64> {
+        let files = self.sqlite.as_ref()?.files();
+        Some(files.iter().filter_map(|file| std::fs::metadata(file).ok()).map(|file| file.len()).sum())
+    }
+}
+
+fn table(stats: &Stats) -> String {
+    let Stats { analytics: figures, store_bytes } = stats;
+    let mut rows = vec![("threads", number(figures.threads)), ("messages", number(figures.messages))];
+    if figures.threads > 1 {
+        rows.push(("per thread", format!("{:.1}", figures.messages_per_thread())));
+    }
+    rows.extend(figures.roles.iter().map(|(role, count)| (role.as_str(), number(*count))));
+    rows.push(("turns", number(figures.turns)));
+    if let (Some(first), Some(last)) = (figures.first_message_at, figures.last_message_at) {
+        rows.push(("first", format!("{} UTC", instants::minute(first))));
+        rows.push(("last", format!("{} UTC", instants::minute(last))));
+    }
+    if figures.input_tokens + figures.output_tokens > 0 {
+        let (read, written) = (number(figures.input_tokens), number(figures.output_tokens));
+        rows.push(("tokens", format!("{read} read, {written} written")));
+    }
+    if figures.cost_usd > 0.0 {
+        rows.push(("cost", format!("${:.4}", figures.cost_usd)));
+    }
+    if let Some(durations) = &figures.durations {
+        rows.push(("answer time", format!("{} ms median, {} ms at 95 %", durations.median_ms, durations.p95_ms)));
+    }
+    if figures.sources.citations > 0 {
+        let sources = &figures.sources;
+        rows.push((
+            "sources",
+            format!("{} cited, {} more than once", number(sources.distinct), number(sources.reused)),
+        ));
+    }
+    if figures.corrupt_messages > 0 {
+        rows.push(("unreadable", number(figures.corrupt_messages)));
+    }
+    if let Some(bytes) = store_bytes {
+        rows.push(("store", indicatif::HumanBytes(*bytes).to_string()));
+    }
+    table::text(&table::pairs(rows))
+}

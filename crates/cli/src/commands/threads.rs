@@ -1,0 +1,102 @@
+use anyhow::Result;
+use serde::Serialize;
+use threadkeep::{Owner, Thread, ThreadOrder, ThreadQuery};
+
+use super::{App, Status};
+use crate::arguments::quoted;
+use crate::instants;
+use crate::json::ThreadJson;
+use crate::store::Purpose;
+use crate::table::{self, Side, counted, cut, number};
+use crate::thread_name;
+
+/// Characters of an id that tell it from any other in practice: its milliseconds and the first random ones.
+const SHORT_ID: usize = 18;
+const WHOLE_ID: usize = 36;
+/// A terminal that has room for whole ids.
+const WIDE: usize = 120;
+
+/// List threads
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  threadkeep threads                     the 20 that changed last
+  threadkeep threads --created --limit 5 the 5 oldest
+  threadkeep threads --json | jq -r '.threads[].id'")]
+pub(crate) struct Arguments {
+    /// Those that changed last come first (the default)
+    #[arg(long, conflicts_with = "created")]
+    recent: bool,
+    /// Those that were opened first come first: a stable order
+    #[arg(long)]
+    created: bool,
+    /// How many to list
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 20, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
+    /// Go on after a page, with the text that it gave for this
+    #[arg(long, value_name = "NEXT")]
+    after: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Page {
+    threads: Vec<ThreadJson>,
+    next: Option<String>,
+}
+
+pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
+    let (memory, scope) = (app.open(Purpose::Read).await?.memory, app.scope()?);
+    let order = if arguments.created { ThreadOrder::Created } else { ThreadOrder::Recent };
+    let query = ThreadQuery { after: arguments.after, ..ThreadQuery::new(order, arguments.limit.into()) };
+    let page = memory.list_threads(&scope, &query).await?;
+    if app.output.is_json() {
+        let threads = page.threads.into_iter().map(ThreadJson::from).collect();
+        app.output.json(&Page { threads, next: page.next })?;
+        return Ok(Status::Done);
+    }
+    if page.threads.is_empty() {
+        app.output.note("no threads; `threadkeep import FILE` or `threadkeep append KEY --create` makes some");
+        return Ok(Status::Done);
+    }
+    app.output.line(table(app, &page.threads))?;
+    if let Some(next) = page.next {
+        let order = if arguments.created { " --created" } else { "" };
+        let shown = counted(page.threads.len() as u64, "thread");
+        app.output.note(format_args!(
+            "\n{shown} shown; for more: {} threads{order} --after {}",
+            app.global.program(),
+            quoted(&next)
+        ));
+    }
+    Ok(Status::Done)
+}
+
+fn table(app: &App, threads: &[Thread]) -> String {
+    let columns = app.output.columns();
+    let id_width = if columns.is_some_and(|columns| columns < WIDE) { SHORT_ID } else { WHOLE_ID };
+    let has_owners = app.global.as_tenant;
+    let mut headers =
+        vec![("id", Side::Left), ("title", Side::Left), ("messages", Side::Right), ("updated (UTC)", Side::Left)];
+    if has_owners {
+        headers.push(("owner", Side::Left));
+    }
+    let others = id_width + "messages".len() + "2026-05-04 18:12".len() + 8 + if has_owners { 12 } else { 0 };
+    let title_width = columns.map_or(usize::MAX, |columns| columns.saturating_sub(others).max(12));
+    let mut table = table::new(&headers);
+    for thread in threads {
+        let id: String = thread.id.to_string().chars().take(id_width).collect();
+        let title = cut(&thread_name::title(thread), title_width);
+        let mut row = vec![id, title, number(thread.message_count), instants::minute(thread.updated_at)];
+        if has_owners {
+            row.push(cut(&owner(&thread.owner), 12));
+        }
+        table.add_row(row);
+    }
+    table::text(&table)
+}
+
+fn owner(owner: &Owner) -> String {
+    match owner {
+        Owner::Tenant => "(shared)".to_owned(),
+        Owner::User(user) => user.to_string(),
+    }
+}

@@ -1,0 +1,208 @@
+//! What went wrong, what to do about it, and the exit code that tells a program whose turn it is.
+
+use std::fmt;
+use std::io;
+use std::process::ExitCode;
+
+use serde::Serialize;
+use threadkeep::core::Reason;
+use threadkeep::{Conflict, MemoryError, OpenError, StoreError};
+use threadkeep_formats::FormatError;
+
+use crate::output::{Output, PipeClosed};
+
+/// Something to put right on the caller's side.
+pub(crate) const YOURS: u8 = 1;
+/// Wrong usage; what clap exits with, too.
+pub(crate) const USAGE: u8 = 2;
+/// The other side failed: the store or the disk.
+pub(crate) const OTHER_SIDE: u8 = 3;
+/// Ended by Ctrl-C.
+pub(crate) const INTERRUPTED: u8 = 130;
+
+/// A failure in the command line's own words.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    what: String,
+    hint: Option<String>,
+    code: u8,
+}
+
+impl Failure {
+    /// Something to put right on the caller's side.
+    pub(crate) fn yours(what: impl Into<String>) -> Self {
+        Self { what: what.into(), hint: None, code: YOURS }
+    }
+
+    /// A command line that does not say what is needed.
+    pub(crate) fn usage(what: impl Into<String>) -> Self {
+        Self { code: USAGE, ..Self::yours(what) }
+    }
+
+    /// Something that the store or the disk did not do.
+    pub(crate) fn other_side(what: impl Into<String>) -> Self {
+        Self { code: OTHER_SIDE, ..Self::yours(what) }
+    }
+
+    /// Says what to do.
+    pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
+        Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.what)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+#[derive(Serialize)]
+struct FailureJson<'a> {
+    error: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    hint: Option<&'a str>,
+    exit_code: u8,
+}
+
+/// Tells a failure on standard error and gives the exit code. A reader that went away (`| head`) is none.
+pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
+    if error.chain().any(|cause| cause.is::<PipeClosed>()) {
+        return ExitCode::SUCCESS;
+    }
+    let verdict = verdict(error);
+    let text = sentence(error);
+    if output.is_json() {
+        let json = FailureJson { error: &text, hint: verdict.hint.as_deref(), exit_code: verdict.code };
+        output.note(serde_json::to_string(&json).unwrap_or(text));
+    } else {
+        output.note(format_args!("{} {text}", output.error_label("error:")));
+        if let Some(hint) = &verdict.hint {
+            output.note(format_args!("{} {hint}", output.hint_label("hint:")));
+        }
+    }
+    ExitCode::from(verdict.code)
+}
+
+/// The whole chain of causes in one line, as [`join`].
+pub(crate) fn sentence(error: &anyhow::Error) -> String {
+    join(error.chain())
+}
+
+/// Causes in one line. One that only says again what the one above it says is left out.
+pub(crate) fn join<'a>(causes: impl Iterator<Item = &'a (dyn std::error::Error + 'static)>) -> String {
+    let (mut text, mut above) = (String::new(), String::new());
+    for cause in causes.map(ToString::to_string) {
+        if text.is_empty() {
+            text.clone_from(&cause);
+        } else if !text.ends_with(&cause) && !cause.ends_with(&above) {
+            text = format!("{text}: {cause}");
+        }
+        above = cause;
+    }
+    text
+}
+
+struct Verdict {
+    code: u8,
+    hint: Option<String>,
+}
+
+impl Verdict {
+    fn new(code: u8, hint: impl Into<String>) -> Self {
+        Self { code, hint: Some(hint.into()) }
+    }
+
+    fn bare(code: u8) -> Self {
+        Self { code, hint: None }
+    }
+}
+
+/// The first cause that says what can be done decides.
+fn verdict(error: &anyhow::Error) -> Verdict {
+    for cause in error.chain() {
+        if let Some(Failure { hint, code, .. }) = cause.downcast_ref() {
+            return Verdict { code: *code, hint: hint.clone() };
+        }
+        if let Some(MemoryError::Store(error)) = cause.downcast_ref() {
+            return of_store(error);
+        }
+        if let Some(MemoryError::Contended { .. }) = cause.downcast_ref() {
+            return Verdict::new(OTHER_SIDE, "others are changing it: run the same command again");
+        }
+        if let Some(error) = cause.downcast_ref::<StoreError>() {
+            return of_store(error);
+        }
+        if let Some(OpenError::Url(_) | OpenError::UnknownBackend { .. }) = cause.downcast_ref() {
+            return Verdict::new(USAGE, "give --store a file, sqlite:FILE or the URL of a backend that is built in");
+        }
+        if let Some(error) = cause.downcast_ref::<FormatError>() {
+            return of_format(error);
+        }
+        if cause.is::<io::Error>() {
+            return Verdict::bare(OTHER_SIDE);
+        }
+    }
+    Verdict::bare(YOURS)
+}
+
+fn of_store(error: &StoreError) -> Verdict {
+    match error {
+        StoreError::NotFound(_) => Verdict::new(YOURS, "`threadkeep threads` lists the threads that you can name"),
+        StoreError::Denied(_) => Verdict::new(YOURS, "shared threads belong to the tenant: add --as-tenant"),
+        StoreError::Conflict(Conflict::IdempotencyKey) => Verdict::new(YOURS, "use a new --key for a new message"),
+        StoreError::Conflict(_) => Verdict::new(YOURS, "look at the thread again, and repeat if it is still wanted"),
+        StoreError::Unavailable { reason, .. } => of_reason(*reason),
+        StoreError::Corrupt { .. } => Verdict::new(
+            OTHER_SIDE,
+            "`threadkeep check` says how far the damage goes; `threadkeep restore FILE` puts a backup back",
+        ),
+        StoreError::Incompatible(_) => Verdict::new(
+            OTHER_SIDE,
+            "name a store of Threadkeep with --store; one of a later version needs that version's threadkeep",
+        ),
+        _ => Verdict::bare(YOURS),
+    }
+}
+
+fn of_reason(reason: Reason) -> Verdict {
+    let hint = match reason {
+        Reason::Busy => "another program holds the store: wait until it is done, and run the same command again",
+        Reason::Full => "free some space on the disk, and run the same command again",
+        Reason::ReadOnly => {
+            "the file or its folder may not be written: change its rights, or name another with --store"
+        }
+        Reason::Io => "check that the folder exists, that you may write to it, and that the disk is well",
+        _ => "check that the store can be reached, and run the same command again",
+    };
+    Verdict::new(OTHER_SIDE, hint)
+}
+
+fn of_format(error: &FormatError) -> Verdict {
+    match error {
+        FormatError::Open { .. } => Verdict::new(YOURS, "check the name and whether you may read it"),
+        FormatError::Read(_) => Verdict::new(OTHER_SIDE, "copy the file to another disk and try that copy"),
+        FormatError::Empty => Verdict::new(YOURS, "name a file that holds conversations"),
+        FormatError::LaterVersion { .. } => {
+            Verdict::new(YOURS, "import it with the version of threadkeep that wrote it")
+        }
+        _ => Verdict::new(YOURS, "name the format with --format, or convert the file to one of these"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_cause_that_knows_decides() {
+        let error = anyhow::Error::from(StoreError::unavailable(Reason::Full)).context("the import stopped");
+        assert_eq!(verdict(&error).code, OTHER_SIDE);
+        assert_eq!(sentence(&error), "the import stopped: store unavailable: no space is left");
+        let error = anyhow::Error::from(MemoryError::from(StoreError::NotFound(threadkeep::core::Kind::Thread)));
+        assert_eq!((verdict(&error).code, sentence(&error).as_str()), (YOURS, "thread not found"));
+        let error = anyhow::Error::from(Failure::usage("say more").hint("like this"));
+        assert_eq!((verdict(&error).code, verdict(&error).hint.as_deref()), (USAGE, Some("like this")));
+    }
+}

@@ -1,0 +1,43 @@
+//! The JSON that `--json` prints, where no type of the engine has the shape already. docs/cli.md names the members.
+
+use serde::Serialize;
+use threadkeep::{Map, Owner, Thread, ThreadId, ThreadKey, Timestamp};
+
+/// A thread.
+#[derive(Debug, Serialize)]
+pub(crate) struct ThreadJson {
+    id: ThreadId,
+    owner: Owner,
+    key: Option<ThreadKey>,
+    title: Option<String>,
+    messages: u64,
+    first_seq: u64,
+    seq: u64,
+    change: u64,
+    metadata: Map,
+    state: Map,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    expires_at: Option<Timestamp>,
+}
+
+impl From<Thread> for ThreadJson {
+    fn from(thread: Thread) -> Self {
+        let Thread { id, owner, key, title, metadata, state, positions, message_count, .. } = thread;
+        Self {
+            id,
+            owner,
+            key,
+            title,
+            messages: message_count,
+            first_seq: positions.first_seq,
+            seq: positions.seq,
+            change: positions.change,
+            metadata,
+            state,
+            created_at: thread.created_at,
+            updated_at: thread.updated_at,
+            expires_at: thread.expires_at,
+        }
+    }
+}

@@ -1,0 +1,37 @@
+//! Progress on standard error, seen only on a terminal.
+
+use std::time::Duration;
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+
+/// How often a bar that only waits is drawn anew.
+const TICK: Duration = Duration::from_millis(120);
+
+/// A bar over bytes.
+pub(crate) fn bytes(total: u64) -> ProgressBar {
+    bar(total, "{bar:24} {bytes:>10} / {total_bytes:10} {wide_msg}")
+}
+
+/// A bar over a number of things.
+pub(crate) fn count(total: u64, what: &str) -> ProgressBar {
+    bar(total, &format!("{{bar:24}} {{human_pos}} / {{human_len}} {what} {{wide_msg}}"))
+}
+
+/// A sign that work goes on.
+pub(crate) fn spinner(what: &'static str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(None, ProgressDrawTarget::stderr());
+    bar.set_style(style("{spinner} {wide_msg}"));
+    bar.set_message(what);
+    bar.enable_steady_tick(TICK);
+    bar
+}
+
+fn bar(total: u64, template: &str) -> ProgressBar {
+    let bar = ProgressBar::with_draw_target(Some(total), ProgressDrawTarget::stderr());
+    bar.set_style(style(template).progress_chars("━╸─"));
+    bar
+}
+
+fn style(template: &str) -> ProgressStyle {
+    ProgressStyle::with_template(template).unwrap_or_else(|_| ProgressStyle::default_bar())
+}

@@ -1,0 +1,177 @@
+//! From what `--store` says to an open store.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use anyhow::{Context, Result};
+use threadkeep::core::Reason;
+use threadkeep::{Memory, StoreError};
+use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
+
+use crate::failure::Failure;
+
+/// How long one attempt waits for another process; the memory makes eight.
+const BUSY: Duration = Duration::from_secs(1);
+const FILE_NAME: &str = "threadkeep.db";
+
+/// Where a store is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Location {
+    /// In a SQLite file.
+    Sqlite(PathBuf),
+    /// Where another backend's URL says.
+    Other(String),
+}
+
+/// What a command is going to do with the store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Purpose {
+    /// Read what is there: a store that does not exist is an error, and one that cannot be written will do.
+    Read,
+    /// Change what is there: a store that does not exist is an error.
+    Change,
+    /// Put something in: a store that does not exist is made.
+    Fill,
+}
+
+/// A store that is open.
+#[derive(Clone, Debug)]
+pub(crate) struct OpenStore {
+    pub(crate) memory: Memory,
+    /// Set where the store is a SQLite file.
+    pub(crate) sqlite: Option<SqliteStore>,
+}
+
+impl Location {
+    /// Reads what `--store` or THREADKEEP_STORE says, or takes the default.
+    pub(crate) fn find(given: Option<&str>) -> Result<Self> {
+        match given {
+            Some("") => Err(Failure::usage("--store is empty").hint("leave it out for the default store").into()),
+            Some(text) => Ok(Self::parse(text)),
+            None => default_file().map(Self::Sqlite),
+        }
+    }
+
+    fn parse(text: &str) -> Self {
+        match text.split_once(':') {
+            Some(("sqlite", path)) => Self::Sqlite(PathBuf::from(path)),
+            Some((scheme, _)) if is_scheme(scheme) => Self::Other(text.to_owned()),
+            _ => Self::Sqlite(PathBuf::from(text)),
+        }
+    }
+
+    /// The SQLite file.
+    pub(crate) fn file(&self) -> Option<&Path> {
+        match self {
+            Self::Sqlite(path) => Some(path),
+            Self::Other(_) => None,
+        }
+    }
+
+    /// Opens the store.
+    pub(crate) async fn open(&self, purpose: Purpose) -> Result<OpenStore> {
+        match self {
+            Self::Sqlite(path) => {
+                let store = open_file(path, purpose)?;
+                Ok(OpenStore { memory: Memory::new(store.backend()), sqlite: Some(store) })
+            }
+            Self::Other(url) => Ok(OpenStore { memory: threadkeep::open(url).await?, sqlite: None }),
+        }
+    }
+}
+
+/// A name before a colon; one letter is a drive.
+fn is_scheme(text: &str) -> bool {
+    text.len() > 1 && text.bytes().all(|byte| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-'))
+}
+
+fn open_file(path: &Path, purpose: Purpose) -> Result<SqliteStore> {
+    let unopened = || format!("the store {} cannot be opened", path.display());
+    if path.as_os_str().is_empty() {
+        return Err(Failure::usage("sqlite: names no file").hint("write sqlite:FILE").into());
+    }
+    if path.is_dir() {
+        let hint = format!("name a file in it, such as {}", path.join(FILE_NAME).display());
+        return Err(Failure::yours(format!("{} is a folder", path.display())).hint(hint).into());
+    }
+    if purpose != Purpose::Fill && !path.exists() {
+        let hint = "`threadkeep import FILE` makes one; --store or THREADKEEP_STORE names another";
+        return Err(Failure::yours(format!("there is no store at {} yet", path.display())).hint(hint).into());
+    }
+    // A command is over soon: whoever asks next has the index catch up.
+    let options = SqliteOptions { busy_timeout: BUSY, background: false, ..SqliteOptions::default() };
+    match SqliteStore::open(path, options.clone()) {
+        Err(error) if purpose == Purpose::Read && is_unwritable(&error) => {
+            let for_reading = SqliteOptions { read_only: true, ..options };
+            SqliteStore::open(path, for_reading).map_err(|_| error).with_context(unopened)
+        }
+        opened => opened.with_context(unopened),
+    }
+}
+
+fn is_unwritable(error: &StoreError) -> bool {
+    matches!(error, StoreError::Unavailable { reason: Reason::ReadOnly | Reason::Io, .. })
+}
+
+fn default_file() -> Result<PathBuf> {
+    let folder = data_folder(|name| std::env::var_os(name).filter(|value| !value.is_empty()));
+    let folder = folder.ok_or_else(|| {
+        Failure::usage("there is no home folder to keep a store in")
+            .hint("name a file with --store or THREADKEEP_STORE")
+    })?;
+    Ok(folder.join(FILE_NAME))
+}
+
+/// The platform's folder for this program's data.
+fn data_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+    let home = |rest: &str| variable("HOME").map(|home| PathBuf::from(home).join(rest));
+    let data = if cfg!(windows) {
+        variable("APPDATA").map(PathBuf::from)
+    } else if cfg!(target_os = "macos") {
+        home("Library/Application Support")
+    } else {
+        // The XDG specification has relative paths ignored.
+        let given = variable("XDG_DATA_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
+        given.or_else(|| home(".local/share"))
+    };
+    data.map(|folder| folder.join("threadkeep"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_path_is_a_sqlite_file() {
+        let file = |path: &str| Location::Sqlite(PathBuf::from(path));
+        for (text, location) in [
+            ("notes.db", file("notes.db")),
+            ("./a:b.db", file("./a:b.db")),
+            ("C:\\notes.db", file("C:\\notes.db")),
+            ("sqlite:notes.db", file("notes.db")),
+            ("sqlite:a:b.db", file("a:b.db")),
+            ("sqlite:/data/notes.db", file("/data/notes.db")),
+            ("memory:", Location::Other("memory:".to_owned())),
+            ("postgres://host/db", Location::Other("postgres://host/db".to_owned())),
+        ] {
+            assert_eq!(Location::parse(text), location, "{text}");
+        }
+    }
+
+    #[cfg(all(unix, not(target_os = "macos")))]
+    #[test]
+    fn the_default_is_in_the_data_folder() {
+        let folder = |xdg: &str, home: &str| {
+            data_folder(|name| match name {
+                "XDG_DATA_HOME" if !xdg.is_empty() => Some(OsString::from(xdg)),
+                "HOME" if !home.is_empty() => Some(OsString::from(home)),
+                _ => None,
+            })
+        };
+        assert_eq!(folder("/data", "/home/ana"), Some(PathBuf::from("/data/threadkeep")));
+        assert_eq!(folder("relative", "/home/ana"), Some(PathBuf::from("/home/ana/.local/share/threadkeep")));
+        assert_eq!(folder("", "/home/ana"), Some(PathBuf::from("/home/ana/.local/share/threadkeep")));
+        assert_eq!(folder("", ""), None);
+    }
+}

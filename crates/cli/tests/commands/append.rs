@@ -1,0 +1,68 @@
+use super::{Cli, assert_looks};
+
+#[test]
+fn a_message_is_added() {
+    let cli = Cli::with_garden();
+    assert_looks!(cli, "append", cli.run(&["append", "web:garden", "Sown."]).out.replace("019dd", "01xdd"));
+    assert_looks!(cli, "append_json", cli.run(&["append", "web:garden", "Up!", "--author", "Lea", "--json"]));
+    let shown = cli.json(&["show", "web:garden", "--limit", "2"]);
+    assert_eq!(shown["messages"][0]["parts"][0]["text"], "Sown.");
+    assert_eq!((&shown["messages"][1]["author"], &shown["messages"][1]["role"]), (&"Lea".into(), &"user".into()));
+}
+
+#[test]
+fn standard_input_is_the_message_where_there_is_no_text() {
+    let cli = Cli::with_garden();
+    for (arguments, input, expected) in [
+        (&["append", "web:garden"][..], &b"from a pipe\n"[..], "from a pipe"),
+        (&["append", "web:garden", "-", "--role", "assistant"], b"two\nlines\r\n", "two\nlines"),
+        (&["append", "web:garden", "--", "-x"], b"", "-x"),
+    ] {
+        let ran = cli.run_with_input(arguments, input);
+        assert_eq!(ran.code, Some(0), "{ran}");
+        assert_eq!(cli.json(&["show", "web:garden", "-n1"])["messages"][0]["parts"][0]["text"], expected);
+    }
+    let binary = cli.run_with_input(&["append", "web:garden"], b"\xff\xfe\x00");
+    assert_eq!((binary.code, binary.err.as_str()), (Some(1), "error: standard input is not UTF-8 text\n"));
+}
+
+#[test]
+fn the_same_key_adds_once() {
+    let cli = Cli::with_garden();
+    let add = |text: &str| cli.run(&["append", "web:garden", text, "--key", "rent-may"]);
+    assert_eq!(add("Pay rent").out, "added message #8 to 019dd000-0000-7000-8000-000000000001\n");
+    assert_eq!(add("Pay rent").out, "added before, as message #8 of 019dd000-0000-7000-8000-000000000001\n");
+    let other = add("Pay the rent");
+    assert_eq!(other.code, Some(1));
+    assert!(other.err.contains("used before for a different request") && other.err.contains("new --key"), "{other}");
+    assert_eq!(cli.message_count(), 10);
+}
+
+#[test]
+fn a_thread_is_made_only_where_asked_for() {
+    let cli = Cli::new();
+    let ran = cli.run(&["append", "notes", "Hello"]);
+    assert_eq!(ran.code, Some(1), "{ran}");
+    assert!(!cli.store().exists(), "a mistake leaves no store behind");
+    let ran = cli.run(&["append", "notes", "Hello", "--create"]);
+    assert!(ran.out.ends_with(" (new)\n"), "{ran}");
+    assert_eq!(cli.json(&["append", "notes", "Again", "--create"])["created"], false);
+    assert_eq!(cli.run(&["append", "other", "Hello"]).code, Some(1));
+    let threads = cli.json(&["threads"]);
+    assert_eq!((&threads["threads"][0]["key"], &threads["threads"][0]["messages"]), (&"notes".into(), &2.into()));
+}
+
+#[test]
+fn what_no_store_keeps_is_refused() {
+    let cli = Cli::with_garden();
+    for empty in ["", " \n\t"] {
+        let ran = cli.run(&["append", "web:garden", empty]);
+        assert_eq!((ran.code, ran.err.lines().next()), (Some(1), Some("error: the message is empty")));
+    }
+    let large = cli.run_with_input(&["append", "web:garden"], "x".repeat(5 << 20).as_bytes());
+    assert_eq!(large.code, Some(1));
+    assert!(large.err.contains("is limited to 4194304"), "{large}");
+    let nul = cli.run_with_input(&["append", "web:garden"], b"a\0b");
+    assert!(nul.code == Some(1) && nul.err.contains("NUL"), "{nul}");
+    assert_eq!(cli.message_count(), 9);
+}

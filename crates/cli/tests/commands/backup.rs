@@ -1,0 +1,154 @@
+use std::process::Stdio;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Cli, assert_looks, fixture};
+
+#[test]
+fn a_backup_is_a_store_and_comes_back() {
+    let cli = Cli::with_garden();
+    assert_looks!(cli, "backup", cli.run(&["backup", "monday.db"]));
+    assert_eq!(cli.out(&["export", "--store", "monday.db"]).lines().count(), cli.exported().len() + 1);
+    let before = cli.exported();
+    cli.out(&["append", "web:garden", "Too late for the backup."]);
+    assert_looks!(cli, "restore", cli.run(&["restore", "monday.db", "--yes"]));
+    assert_eq!(cli.exported(), before);
+    assert_eq!(cli.run(&["check"]).code, Some(0));
+    // The same backup twice, into a store that is not there.
+    std::fs::remove_file(cli.store()).unwrap();
+    assert_eq!(cli.json(&["restore", "monday.db"])["messages"], 9);
+    assert_eq!(cli.exported(), before);
+}
+
+#[test]
+fn a_backup_never_overwrites() {
+    let cli = Cli::with_garden();
+    cli.file("there.db", "precious");
+    let ran = cli.run(&["backup", "there.db"]);
+    assert!(ran.code == Some(1) && ran.err.contains("there is a file there.db already"), "{ran}");
+    assert_eq!(std::fs::read_to_string(cli.path("there.db")).unwrap(), "precious");
+    let nowhere = cli.run(&["backup", "no/such/folder/copy.db"]);
+    assert_eq!(nowhere.code, Some(3), "{nowhere}");
+    assert_eq!(Cli::new().run(&["backup", "copy.db"]).code, Some(1), "there is nothing to back up");
+}
+
+#[test]
+fn a_backup_is_whole_while_others_append() {
+    let cli = Cli::with_garden();
+    let text = (0..2_000).map(|line| format!("{{\"messages\":[{{\"role\":\"user\",\"content\":\"line {line}\"}}]}}\n"));
+    cli.run_with_input(&["import", "-"], text.collect::<String>().as_bytes());
+    let before = cli.message_count();
+    let is_done = AtomicBool::new(false);
+    let added = std::thread::scope(|scope| {
+        let writer = scope.spawn(|| {
+            let mut added = 0;
+            while !is_done.load(Ordering::Relaxed) {
+                let ran = cli.run(&["append", "web:garden", "And another one."]);
+                assert_eq!(ran.code, Some(0), "{ran}");
+                added += 1;
+            }
+            added
+        });
+        for name in ["one.db", "two.db", "three.db"] {
+            let ran = cli.run(&["backup", name]);
+            assert_eq!(ran.code, Some(0), "{ran}");
+        }
+        is_done.store(true, Ordering::Relaxed);
+        writer.join().unwrap()
+    });
+    assert!(added > 0);
+    assert_eq!(cli.message_count(), before + added);
+    for name in ["one.db", "two.db", "three.db"] {
+        assert_eq!(cli.run(&["check", "--store", name]).code, Some(0));
+        let held = cli.json(&["stats", "--store", name])["messages"].as_u64().unwrap();
+        assert!((before..=before + added).contains(&held), "{held}");
+    }
+}
+
+#[test]
+fn a_store_that_holds_something_is_not_overwritten_without_a_yes() {
+    let cli = Cli::with_garden();
+    cli.out(&["backup", "monday.db"]);
+    cli.out(&["append", "web:garden", "Newer than the backup."]);
+    let ran = cli.run(&["restore", "monday.db"]);
+    assert!(ran.code == Some(2) && ran.err.contains("add --yes"), "{ran}");
+    assert_eq!(cli.message_count(), 10);
+    assert_eq!(cli.run(&["restore", cli.store().to_str().unwrap(), "--yes"]).code, Some(2), "the store itself");
+}
+
+#[test]
+fn what_is_no_sound_backup_is_refused_and_the_store_stays() {
+    let cli = Cli::with_garden();
+    cli.out(&["backup", "monday.db"]);
+    let mut damaged = std::fs::read(cli.path("monday.db")).unwrap();
+    let pages = damaged.len() / 4096;
+    assert!(pages > 4);
+    for page in 2..pages {
+        damaged[page * 4096..page * 4096 + 512].fill(0xa5);
+    }
+    cli.file("damaged.db", damaged);
+    cli.file("foreign.db", "");
+    let foreign = rusqlite::Connection::open(cli.path("foreign.db")).unwrap();
+    foreign.execute_batch("CREATE TABLE cats (name TEXT)").unwrap();
+    drop(foreign);
+    cli.file("cut.db", &std::fs::read(cli.path("monday.db")).unwrap()[..6_000]);
+    for name in ["damaged.db", "foreign.db", "cut.db"] {
+        let ran = cli.run(&["restore", name, "--yes"]);
+        assert_eq!(ran.code, Some(3), "{name}: {ran}");
+    }
+    for name in ["missing.db", "no.jsonl"] {
+        assert_eq!(cli.run(&["restore", name, "--yes"]).code, Some(1), "{name}");
+    }
+    assert_eq!(cli.message_count(), 9);
+    assert_eq!(cli.run(&["check"]).code, Some(0));
+}
+
+#[test]
+fn a_store_of_another_program_is_never_replaced() {
+    let cli = Cli::with_garden();
+    cli.out(&["backup", "monday.db"]);
+    rusqlite::Connection::open(cli.path("cats.db")).unwrap().execute_batch("CREATE TABLE cats (name TEXT)").unwrap();
+    let ran = cli.run(&["restore", "monday.db", "--yes", "--store", "cats.db"]);
+    assert!(ran.code == Some(3) && ran.err.contains("another program"), "{ran}");
+    let cats = rusqlite::Connection::open(cli.path("cats.db")).unwrap();
+    assert_eq!(cats.query_row("SELECT count(*) FROM cats", [], |row| row.get::<_, i64>(0)).unwrap(), 0);
+}
+
+#[test]
+fn a_damaged_store_is_replaced() {
+    let cli = Cli::with_garden();
+    cli.out(&["backup", "monday.db"]);
+    cli.out(&["vacuum"]);
+    let mut bytes = std::fs::read(cli.store()).unwrap();
+    bytes[4096..].fill(0xa5);
+    std::fs::write(cli.store(), bytes).unwrap();
+    let ran = cli.run(&["restore", "monday.db", "--yes"]);
+    assert_eq!(ran.code, Some(0), "{ran}");
+    assert_eq!(cli.message_count(), 9);
+}
+
+#[test]
+fn a_store_that_is_in_use_is_not_replaced() {
+    let cli = Cli::with_garden();
+    cli.out(&["backup", "monday.db"]);
+    // An import that waits for its input has the store open.
+    let mut other = cli.command(&["import", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = other.stdin.take().unwrap();
+    let line = "{\"messages\":[{\"role\":\"user\",\"content\":\"x\"}]}\n";
+    std::io::Write::write_all(&mut input, line.repeat(200).as_bytes()).unwrap();
+    let began = std::time::Instant::now();
+    while cli.message_count() == 9 {
+        assert!(began.elapsed() < super::PATIENCE);
+    }
+    let ran = cli.run(&["restore", "monday.db", "--yes"]);
+    assert!(ran.code == Some(3) && ran.err.contains("is in use"), "{ran}");
+    drop(input);
+    assert_eq!(other.wait_with_output().unwrap().status.code(), Some(0));
+    assert_eq!(cli.message_count(), 209);
+}
+
+#[test]
+fn an_export_is_restored_by_importing_it() {
+    let cli = Cli::new();
+    let ran = cli.run(&["restore", fixture("garden.jsonl").to_str().unwrap()]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "imported 2 threads, 9 messages, 1 document\n"), "{ran}");
+}

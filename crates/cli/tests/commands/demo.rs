@@ -1,0 +1,27 @@
+use super::{Cli, assert_looks};
+
+#[test]
+fn the_demo_shows_everything_in_a_store_of_its_own() {
+    let cli = Cli::with_garden();
+    let ran = cli.run(&["demo", "--store", "demo.db"]);
+    assert_looks!(cli, "demo", ran);
+    let next = ran.out.lines().find(|line| line.contains(" show ")).unwrap();
+    assert!(next.contains("--store demo.db show demo:camping"), "{next}");
+    let shown = cli.json(&["show", "demo:camping", "--store", "demo.db"]);
+    assert_eq!(shown["messages"].as_array().unwrap().len(), 31);
+    let again = cli.run(&["demo", "--store", "demo.db"]);
+    assert!(again.code == Some(0) && again.out.contains("nothing new: 1 thread, 31 messages"), "{again}");
+    assert_eq!(cli.message_count(), 9, "the store of the environment is left alone");
+}
+
+#[test]
+fn without_a_store_the_demo_makes_one_that_stays() {
+    let cli = Cli::new();
+    let mut command = cli.command(&["demo", "--json"]);
+    let output = command.env("TMPDIR", cli.folder.path()).env("TMP", cli.folder.path()).output().unwrap();
+    let report: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&report["threads"], &report["messages"]), (&1.into(), &31.into()));
+    let store = report["store"].as_str().unwrap();
+    assert_eq!(cli.json(&["stats", "--store", store])["messages"], 31);
+    assert!(!cli.store().exists());
+}

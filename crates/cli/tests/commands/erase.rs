@@ -1,0 +1,76 @@
+use super::{Cli, assert_looks};
+
+const MARKER: &str = "zanzibarquokka";
+
+fn with_marker() -> Cli {
+    let cli = Cli::with_garden();
+    cli.out(&["append", "secret", &format!("The word is {MARKER}, keep it."), "--create"]);
+    cli.out(&["append", "secret", "Something harmless."]);
+    cli.out(&["append", "web:garden", "The carrots are up."]);
+    assert_eq!(cli.json(&["search", MARKER])["hits"].as_array().unwrap().len(), 1);
+    assert!(cli.holds(MARKER.as_bytes()), "the search for bytes works");
+    cli
+}
+
+#[test]
+fn an_erased_thread_leaves_no_byte() {
+    let cli = with_marker();
+    assert_looks!(cli, "erase_thread", cli.run(&["erase", "secret", "--yes"]));
+    assert!(!cli.holds(MARKER.as_bytes()));
+    assert_eq!(cli.run(&["show", "secret"]).code, Some(1));
+    assert_eq!(cli.message_count(), 10);
+    assert_eq!(cli.run(&["check"]).code, Some(0));
+}
+
+#[test]
+fn an_erased_message_leaves_no_byte_and_an_empty_place() {
+    let cli = with_marker();
+    assert_looks!(cli, "erase_message_json", cli.run(&["erase", "--message", "secret", "1", "--yes", "--json"]));
+    // The title was made from the message, and the index knew its words.
+    assert!(!cli.holds(MARKER.as_bytes()));
+    let shown = cli.json(&["show", "secret"]);
+    assert_eq!((&shown["messages"][0]["seq"], &shown["messages"][1]), (&2.into(), &serde_json::Value::Null));
+    let again = cli.run(&["erase", "--message", "secret", "1", "--yes"]);
+    assert!(again.code == Some(1) && again.err.contains("message `1` not found"), "{again}");
+    let id = shown["messages"][0]["id"].as_str().unwrap();
+    assert_eq!(cli.out(&["erase", "--message", "secret", id, "--yes"]), "erased 1 message\n");
+}
+
+#[test]
+fn everything_of_a_user_goes_and_nothing_of_others() {
+    let cli = with_marker();
+    cli.out(&["append", "theirs", "Keep me", "--create", "--user", "bea"]);
+    assert_looks!(cli, "erase_everything", cli.run(&["erase", "--everything", "--yes"]));
+    assert!(!cli.holds(MARKER.as_bytes()));
+    assert_eq!(cli.json(&["stats", "--as-tenant"])["messages"], 1);
+    assert_eq!(cli.json(&["show", "theirs", "--user", "bea"])["messages"][0]["parts"][0]["text"], "Keep me");
+}
+
+#[test]
+fn shared_messages_go_only_where_asked_for() {
+    let cli = Cli::new();
+    cli.out(&["append", "channel", "I live at 4 Elm Road", "--author", "ana", "--create", "--as-tenant"]);
+    cli.out(&["append", "channel", "Noted.", "--role", "assistant", "--as-tenant"]);
+    assert_eq!(cli.run(&["erase", "--everything", "--shared-messages", "--user", "ana", "--yes"]).code, Some(2));
+    let erase = ["erase", "--everything", "--shared-messages", "--as-tenant", "--user", "ana", "--yes"];
+    assert_eq!(cli.out(&erase), "erased 1 message in shared threads\n");
+    assert!(!cli.holds(b"4 Elm Road"));
+    assert_eq!(cli.json(&["show", "channel", "--as-tenant"])["messages"][0]["parts"][0]["text"], "Noted.");
+}
+
+#[test]
+fn nothing_is_erased_without_a_yes() {
+    let cli = Cli::with_garden();
+    for arguments in
+        [&["erase", "web:garden"][..], &["erase", "--everything"], &["erase", "--message", "web:garden", "1"]]
+    {
+        let ran = cli.run(arguments);
+        assert!(ran.code == Some(2) && ran.err.contains("add --yes"), "{ran}");
+    }
+    for arguments in [&["erase"][..], &["erase", "--yes"], &["erase", "web:garden", "--everything", "--yes"]] {
+        assert_eq!(cli.run(arguments).code, Some(2), "{arguments:?}");
+    }
+    assert_eq!(cli.run(&["erase", "unknown", "--yes"]).code, Some(1));
+    assert_eq!(cli.run(&["erase", "--message", "web:garden", "first", "--yes"]).code, Some(1));
+    assert_eq!(cli.message_count(), 9);
+}

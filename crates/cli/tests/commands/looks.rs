@@ -1,0 +1,78 @@
+//! Help, colour, and what a stored text may do to a terminal.
+
+use super::{Cli, assert_looks};
+
+const COMMANDS: [&str; 15] = [
+    "import",
+    "threads",
+    "show",
+    "append",
+    "search",
+    "export",
+    "erase",
+    "stats",
+    "check",
+    "backup",
+    "restore",
+    "vacuum",
+    "demo",
+    "completions",
+    "man",
+];
+
+#[test]
+fn help_names_every_command_and_each_has_an_example() {
+    let cli = Cli::new();
+    let help = cli.out(&["-h"]);
+    assert_looks!(cli, "help", help);
+    for command in COMMANDS {
+        assert!(help.contains(&format!("\n  {command} ")), "{command}");
+        let text = cli.out(&[command, "--help"]);
+        assert!(text.contains("Example") && text.contains(&format!("threadkeep {command}")), "{text}");
+    }
+    assert_eq!(cli.out(&["--version"]), format!("threadkeep {}\n", env!("CARGO_PKG_VERSION")));
+}
+
+#[test]
+fn colour_is_for_terminals_unless_asked_for() {
+    let cli = Cli::with_garden();
+    for arguments in [&["show", "web:garden"][..], &["search", "carrots"], &["threads"]] {
+        assert!(!cli.out(arguments).contains('\u{1b}'), "{arguments:?}");
+    }
+    let search = cli.out(&["search", "tomatoes", "--color", "always"]);
+    assert!(search.contains("\u{1b}[1m\u{1b}[33mtomatoes\u{1b}[0m"), "{search:?}");
+    assert!(!cli.out(&["search", "tomatoes", "--color", "never"]).contains('\u{1b}'));
+}
+
+#[test]
+fn a_stored_text_cannot_steer_the_terminal() {
+    let cli = Cli::new();
+    let harmful = b"before \x1b]0;owned\x07 \x1b[2J after \xe2\x80\xae";
+    cli.run_with_input(&["append", "evil\u{202e}", "--create", "--author", "Eve"], harmful);
+    for arguments in [&["show", "evil\u{202e}"][..], &["search", "owned"], &["threads"]] {
+        let out = cli.out(arguments);
+        assert!(out.contains("before") && out.contains("after"), "{out}");
+        assert!(!out.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{out:?}");
+    }
+    assert_eq!(
+        cli.json(&["show", "evil\u{202e}"])["messages"][0]["parts"][0]["text"].as_str().unwrap().as_bytes(),
+        harmful
+    );
+}
+
+#[test]
+fn completions_and_manual_pages_know_every_command() {
+    let cli = Cli::new();
+    for shell in ["bash", "elvish", "fish", "powershell", "zsh"] {
+        let script = cli.out(&["completions", shell]);
+        assert!(COMMANDS.iter().all(|command| script.contains(command)), "{shell}");
+    }
+    let page = cli.out(&["man"]);
+    assert!(page.contains(".TH threadkeep 1"), "{page}");
+    let ran = cli.run(&["man", "pages"]);
+    assert_eq!((ran.code, ran.err.starts_with("wrote ")), (Some(0), true), "{ran}");
+    for command in COMMANDS {
+        let page = std::fs::read_to_string(cli.path(&format!("pages/threadkeep-{command}.1"))).unwrap();
+        assert!(page.contains(".SH NAME") && page.contains("Example"), "{page}");
+    }
+}

@@ -1,0 +1,182 @@
+//! The built program, run as people and programs run it.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod append;
+mod backup;
+mod demo;
+mod erase;
+mod export;
+mod failures;
+mod import;
+mod interruptions;
+mod looks;
+mod maintenance;
+mod reading;
+
+use std::fmt;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+/// How long an event is waited for before a test fails.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// A folder with a store of its own, and the program over it.
+struct Cli {
+    folder: tempfile::TempDir,
+}
+
+/// What a run of the program left behind.
+#[derive(Debug, PartialEq, Eq)]
+struct Ran {
+    code: Option<i32>,
+    out: String,
+    err: String,
+}
+
+impl Cli {
+    fn new() -> Self {
+        Self { folder: tempfile::tempdir().unwrap() }
+    }
+
+    /// A store with the two threads of the fixture.
+    fn with_garden() -> Self {
+        let cli = Self::new();
+        let text = std::fs::read_to_string(fixture("garden.jsonl")).unwrap();
+        let (header, threads) = text.split_once('\n').unwrap();
+        let (first, second) = threads.split_at(threads.rfind("{\"thread\":{\"id\"").unwrap());
+        // One after the other, as threads that are imported together are made in any order.
+        for (thread, expected) in
+            [(first, "imported 1 thread, 7 messages, 1 document\n"), (second, "imported 1 thread, 2 messages\n")]
+        {
+            let ran = cli.run_with_input(&["import", "-"], format!("{header}\n{thread}").as_bytes());
+            assert_eq!((ran.code, ran.out.as_str()), (Some(0), expected), "{ran}");
+        }
+        cli
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    fn store(&self) -> PathBuf {
+        self.path("store.db")
+    }
+
+    /// Writes a file into the folder and gives its path.
+    fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        let path = self.path(name);
+        std::fs::create_dir_all(path.parent().unwrap()).unwrap();
+        std::fs::write(&path, content).unwrap();
+        path.to_str().unwrap().to_owned()
+    }
+
+    fn command(&self, arguments: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_threadkeep"));
+        for name in ["THREADKEEP_STORE", "THREADKEEP_USER", "THREADKEEP_TENANT", "NO_COLOR"] {
+            command.env_remove(name);
+        }
+        command.env("THREADKEEP_STORE", self.store()).current_dir(self.folder.path()).args(arguments);
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    fn run(&self, arguments: &[&str]) -> Ran {
+        self.command(arguments).output().unwrap().into()
+    }
+
+    /// Runs a command that must succeed, and gives its standard output.
+    fn out(&self, arguments: &[&str]) -> String {
+        let ran = self.run(arguments);
+        assert_eq!(ran.code, Some(0), "{arguments:?}: {ran}");
+        ran.out
+    }
+
+    /// Runs a command that must succeed, and gives the JSON that it prints.
+    fn json(&self, arguments: &[&str]) -> Value {
+        let out = self.out(&[arguments, &["--json"]].concat());
+        serde_json::from_str(&out).unwrap()
+    }
+
+    fn run_with_input(&self, arguments: &[&str], input: &[u8]) -> Ran {
+        let mut child = self.command(arguments).stdin(Stdio::piped()).spawn().unwrap();
+        child.stdin.take().unwrap().write_all(input).unwrap();
+        child.wait_with_output().unwrap().into()
+    }
+
+    fn message_count(&self) -> u64 {
+        self.json(&["stats"])["messages"].as_u64().unwrap()
+    }
+
+    /// An export without its header, which says when it was written.
+    fn exported(&self) -> Vec<String> {
+        self.out(&["export"]).lines().skip(1).map(str::to_owned).collect()
+    }
+
+    /// Waits until the store of another process holds messages.
+    fn wait_for_messages(&self, child: &mut Child) {
+        let began = Instant::now();
+        loop {
+            let ran = self.run(&["stats", "--json"]);
+            let stats: Option<Value> = serde_json::from_str(&ran.out).ok();
+            if stats.is_some_and(|stats| stats["messages"].as_u64() > Some(0)) {
+                return;
+            }
+            assert_eq!(child.try_wait().unwrap(), None, "it ended too early");
+            assert!(began.elapsed() < PATIENCE, "no message came: {ran}");
+        }
+    }
+
+    /// Whether the bytes stand in any file of the folder.
+    fn holds(&self, bytes: &[u8]) -> bool {
+        std::fs::read_dir(self.folder.path()).unwrap().any(|entry| {
+            let content = std::fs::read(entry.unwrap().path()).unwrap_or_default();
+            content.windows(bytes.len()).any(|window| window == bytes)
+        })
+    }
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        Self {
+            code: output.status.code(),
+            out: String::from_utf8(output.stdout).unwrap(),
+            err: String::from_utf8(output.stderr).unwrap(),
+        }
+    }
+}
+
+impl fmt::Display for Ran {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let code = self.code.map_or_else(|| "killed".to_owned(), |code| code.to_string());
+        write!(f, "{}[exit {code}]", self.out)?;
+        if self.err.is_empty() { Ok(()) } else { write!(f, "\n{}", self.err.trim_end()) }
+    }
+}
+
+fn fixture(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+/// Compares with a snapshot, in which what differs from run to run has a name.
+macro_rules! assert_looks {
+    ($cli:expr, $name:literal, $text:expr) => {{
+        let folder = $cli.folder.path().to_str().unwrap().to_owned();
+        let text = $text.to_string().replace(&folder, "[folder]").replace(env!("CARGO_BIN_EXE_threadkeep"), "threadkeep");
+        insta::with_settings!({
+            prepend_module_to_snapshot => false,
+            filters => vec![
+                (r"01[0-9a-f]{6}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}", "[id]"),
+                (r"20(2[6-9]|[3-9][0-9])-[0-9]{2}-[0-9]{2}T[0-9:.]+Z", "[instant]"),
+                (r"20(2[6-9]|[3-9][0-9])-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}", "[minute]"),
+                (r#""(store_bytes|before_bytes|after_bytes|bytes)":[0-9]+"#, r#""$1":[bytes]"#),
+                (r"[0-9.]+ (KiB|MiB)", "[size]"),
+                (r#""score":[0-9.]+"#, r#""score":[score]"#),
+            ],
+        }, { insta::assert_snapshot!($name, text) });
+    }};
+}
+pub(crate) use assert_looks;

@@ -1,0 +1,150 @@
+use std::io::Read;
+use std::process::Stdio;
+
+use serde_json::{Value, json};
+
+use super::{Cli, assert_looks};
+
+const GARDEN: &str = "web:garden";
+
+#[test]
+fn threads_are_listed() {
+    let cli = Cli::with_garden();
+    assert_looks!(cli, "threads", cli.run(&["threads", "--created"]));
+    assert_looks!(cli, "threads_json", cli.run(&["threads", "--created", "--json"]));
+    assert_looks!(cli, "threads_none", cli.run(&["threads", "--user", "bea"]));
+}
+
+#[test]
+fn threads_come_in_pages() {
+    let cli = Cli::with_garden();
+    let first = cli.run(&["threads", "--created", "--limit", "1"]);
+    assert_looks!(cli, "threads_page", first);
+    let page = cli.json(&["threads", "--created", "--limit", "1"]);
+    let next = cli.json(&["threads", "--created", "--limit", "1", "--after", page["next"].as_str().unwrap()]);
+    let titles: Vec<_> = [&page, &next].map(|page| page["threads"][0]["title"].as_str().unwrap()).to_vec();
+    assert_eq!(titles, ["A raised bed for the yard", "Watering in July"]);
+    assert_eq!(next["next"], Value::Null);
+    let recent = cli.json(&["threads", "--recent"]);
+    cli.out(&["append", GARDEN, "Sown."]);
+    assert_eq!(cli.json(&["threads"])["threads"][0]["key"], GARDEN);
+    assert_eq!(recent["threads"].as_array().unwrap().len(), 2);
+    assert_eq!(cli.run(&["threads", "--limit", "0"]).code, Some(2));
+    assert_eq!(cli.run(&["threads", "--recent", "--created"]).code, Some(2));
+    assert_eq!(cli.run(&["threads", "--after", "nonsense"]).code, Some(1));
+}
+
+#[test]
+fn a_thread_is_shown() {
+    let cli = Cli::with_garden();
+    assert_looks!(cli, "show", cli.run(&["show", GARDEN]));
+    assert_looks!(cli, "show_json", cli.run(&["show", GARDEN, "--limit", "2", "--json"]));
+    assert_eq!(cli.json(&["show", GARDEN, "--all"])["messages"].as_array().unwrap().len(), 7);
+}
+
+fn seqs(shown: &Value) -> Vec<u64> {
+    shown["messages"].as_array().unwrap().iter().map(|message| message["seq"].as_u64().unwrap()).collect()
+}
+
+// S1.15, S1.16
+#[test]
+fn bounds_are_exclusive_and_hold_before_the_limit() {
+    let cli = Cli::with_garden();
+    for (arguments, expected, more) in [
+        (&["--limit", "2"][..], &[6, 7][..], true),
+        (&["--before", "6", "--limit", "2"], &[4, 5], true),
+        (&["--after", "2", "--limit", "2"], &[3, 4], true),
+        (&["--after", "2", "--before", "5"], &[3, 4], false),
+        (&["--after", "2026-04-03"], &[6, 7], false),
+        (&["--before", "2026-04-02T09:01:05Z"], &[1, 2], false),
+        (&["--role", "user"], &[2, 6], false),
+        (&["--role", "user,tool", "--all"], &[2, 4, 6], false),
+        (&["--after", "99"], &[], false),
+    ] {
+        let shown = cli.json(&[&["show", GARDEN], arguments].concat());
+        assert_eq!((seqs(&shown).as_slice(), &shown["more"]), (expected, &json!(more)), "{arguments:?}");
+    }
+    let page = cli.run(&["show", GARDEN, "--limit", "1", "--role", "user"]);
+    assert!(page.err.contains("show web:garden --before 6 --role user"), "{page}");
+    assert_eq!(cli.run(&["show", GARDEN, "--before", "yesterday"]).code, Some(2));
+    assert_eq!(cli.run(&["show", GARDEN, "--role", "human"]).code, Some(2));
+}
+
+#[test]
+fn a_thread_is_named_by_id_key_or_the_beginning_of_its_id() {
+    let cli = Cli::with_garden();
+    let whole = "019dd000-0000-7000-8000-000000000001";
+    for name in [whole, &whole.to_uppercase(), GARDEN] {
+        assert_eq!(cli.json(&["show", name])["thread"]["id"], whole, "{name}");
+    }
+    let ambiguous = cli.run(&["show", "019dd000"]);
+    assert_eq!(ambiguous.code, Some(1));
+    assert_looks!(cli, "show_ambiguous", ambiguous.err.replace("019dd", "01xdd"));
+    cli.out(&["append", "b0b0b0b0-0000-4000-8000-000000000001", "Hello", "--create"]);
+    assert_eq!(cli.json(&["show", "b0b0b0"])["messages"][0]["parts"][0]["text"], "Hello");
+    for unknown in ["web:gard", "019", "019dd0010", "nobody", "", &"x".repeat(600)] {
+        let ran = cli.run(&["show", unknown]);
+        assert_eq!(ran.code, Some(1), "{ran}");
+        assert!(ran.err.contains("there is no thread") && ran.err.contains("hint: "), "{ran}");
+    }
+}
+
+#[test]
+fn somebody_elses_thread_answers_as_an_unknown_one() {
+    let cli = Cli::with_garden();
+    let theirs = cli.run(&["show", GARDEN, "--user", "bea"]);
+    assert_eq!(theirs.err.replace(GARDEN, "X"), cli.run(&["show", "unknown"]).err.replace("unknown", "X"));
+    assert_eq!(cli.run(&["show", GARDEN, "--tenant", "acme", "--as-tenant"]).code, Some(1));
+    assert_eq!(cli.json(&["threads", "--user", "bea"])["threads"], json!([]));
+    assert_eq!(cli.json(&["stats", "--as-tenant"])["threads"], 2);
+    assert_looks!(cli, "threads_as_tenant", cli.run(&["threads", "--created", "--as-tenant"]));
+}
+
+// S0.43
+#[test]
+fn what_was_said_is_found() {
+    let cli = Cli::with_garden();
+    assert_looks!(cli, "search", cli.run(&["search", "sowing", "carrot"]));
+    assert_looks!(cli, "search_json", cli.run(&["search", "tomatoes", "--json"]));
+    let found = |arguments: &[&str]| {
+        let found = cli.json(&[&["search", "carrots"], arguments].concat());
+        found["hits"].as_array().unwrap().iter().map(|hit| hit["message"]["seq"].as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(found(&["--role", "assistant"]), [5]);
+    assert_eq!(found(&["--limit", "1"]).len(), 1);
+    assert_eq!(found(&["--thread", "019dd000-0000-7000-8000-000000000002"]), [0_u64; 0]);
+    let nothing = cli.run(&["search", "submarine"]);
+    assert_eq!((nothing.code, nothing.out.as_str(), nothing.err.as_str()), (Some(0), "", "nothing found\n"));
+    assert_eq!(cli.run(&["search", "?!"]).code, Some(1));
+    assert_eq!(cli.run(&["search"]).code, Some(2));
+    cli.out(&["append", GARDEN, "The submarine is ready."]);
+    assert_eq!(
+        cli.json(&["search", "submarines"])["hits"].as_array().unwrap().len(),
+        1,
+        "found as soon as it is stored"
+    );
+}
+
+// S0.42
+#[test]
+fn figures_are_counted() {
+    let cli = Cli::with_garden();
+    assert_looks!(cli, "stats", cli.run(&["stats"]));
+    assert_looks!(cli, "stats_json", cli.run(&["stats", "--json"]));
+    assert_looks!(cli, "stats_thread", cli.run(&["stats", GARDEN]));
+}
+
+#[test]
+fn a_reader_that_goes_away_ends_it_quietly() {
+    let cli = Cli::new();
+    let text = (0..3_000).map(|line| format!("{{\"messages\":[{{\"role\":\"user\",\"content\":\"line {line}\"}}]}}\n"));
+    cli.run_with_input(&["import", "-"], text.collect::<String>().as_bytes());
+    for arguments in [&["export"][..], &["threads", "--limit", "1000"], &["threads", "--limit", "1000", "--json"]] {
+        let mut child = cli.command(arguments).stdout(Stdio::piped()).spawn().unwrap();
+        let mut out = child.stdout.take().unwrap();
+        out.read_exact(&mut [0; 10]).unwrap();
+        drop(out);
+        let ended = child.wait_with_output().unwrap();
+        assert_eq!((ended.status.code(), String::from_utf8_lossy(&ended.stderr).as_ref()), (Some(0), ""));
+    }
+}

@@ -15,6 +15,9 @@ pub struct Change {
 }
 
 /// One thing that a commit did. What was appended or replaced is read from the thread, in the form it has by then.
+///
+/// What a commit named but did not do is not told: a trim below the first position, the deletion of a document that was
+/// not there. So a change may have no effects.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Effect {

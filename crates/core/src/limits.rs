@@ -55,6 +55,17 @@ pub fn check_bytes(limit: &'static str, actual: usize, max: usize) -> Result<()>
     check_count(limit, actual, max)
 }
 
+/// Checks how many entries a page is to have.
+///
+/// # Errors
+/// `Invalid` for 0, `LimitExceeded` over [`PAGE`].
+pub fn check_page(limit: usize) -> Result<()> {
+    if limit == 0 {
+        return Err(StoreError::invalid("limit", "0; ask for at least 1"));
+    }
+    check_count("limit", limit, PAGE)
+}
+
 pub(crate) fn check_name(field: &'static str, name: &str) -> Result<()> {
     check_words(field, name, NAME_BYTES)
 }

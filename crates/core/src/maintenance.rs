@@ -15,7 +15,8 @@ pub trait Maintenance: Portable + std::fmt::Debug {
     /// Lists tenants in byte order, after a name, at most `limit`.
     async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>>;
 
-    /// Lists everyone in a tenant who owns or owned something, the tenant itself first, in byte order of the names.
+    /// Lists everyone in a tenant who owns or owned something, in byte order of the names. The tenant itself is always the
+    /// first; an unknown tenant has nobody. How long it is remembered who owned something is the store's own affair.
     async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>>;
 
     /// Reads a thread verbatim, expired or not, in chunks: positions, tombstones, revisions, change log, idempotency
@@ -26,10 +27,13 @@ pub trait Maintenance: Portable + std::fmt::Debug {
     /// Writes a thread verbatim, chunk by chunk in the order of dumping.
     ///
     /// The thread is seen by nobody until its last chunk (`next` is `None`) is written; a first chunk discards what an
-    /// earlier, unfinished restoration left. A thread that is there already is `Conflict::Thread`.
+    /// earlier, unfinished restoration left. A thread that is there already, also by its key, is `Conflict::Thread`; a
+    /// later chunk without a first one is `Invalid`. Stored text is taken as it is, decodable or not: a damaged thread is
+    /// moved, and `verify` tells of it. A deleted id may be restored at any time.
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()>;
 
-    /// Writes a document of a user or the tenant verbatim, over what is there.
+    /// Writes a document of a user or the tenant verbatim, over what is there. Versions given later are greater than its
+    /// version. A thread as owner is `Invalid`.
     async fn restore_document(&self, tenant: &TenantId, owner: &DocumentOwner, document: Document) -> Result<()>;
 
     /// Removes what `now` says is over: expired threads and documents, idempotency records, change logs and deleted ids
@@ -96,7 +100,7 @@ pub struct DumpedCommit {
     pub first_seq: u64,
     /// How many it appended.
     pub count: u64,
-    /// What else it did.
+    /// What else it did: its effects without [`Effect::Appended`], which the two members above tell.
     pub effects: Vec<Effect>,
 }
 
@@ -145,7 +149,7 @@ impl DumpEntry {
 pub struct SweepReport {
     /// Threads that had expired.
     pub expired_threads: u64,
-    /// Documents that had expired.
+    /// Documents that had expired, those of expired threads left out.
     pub expired_documents: u64,
     /// Records of commits beyond the window.
     pub commit_records: u64,

@@ -13,11 +13,12 @@ pub trait SearchIndex: Portable + std::fmt::Debug {
     /// Finds entries that hold at least one of the query's terms, those with the rarer terms first.
     ///
     /// Only what the scope reads in full is searched: a user's own threads, for a tenant all of them. Erased, trimmed,
-    /// deleted and expired messages are never among the hits. A vector without an index for it, and an unknown
-    /// collection, are `Unsupported`.
+    /// deleted and expired messages are never among the hits. A term that no analysis
+    /// gives is no error and no syntax; what it finds is not said. A vector without an index for it, and an unknown collection, are `Unsupported`.
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer>;
 
-    /// Puts entries into a collection other than messages, over those with the same id.
+    /// Puts entries into a collection other than messages, over those with the same id. Messages are `Invalid`: they come
+    /// from the log alone.
     async fn upsert(&self, scope: &Scope, collection: &Collection, entries: Vec<IndexEntry>) -> Result<()>;
 
     /// Indexes at most about `limit` messages that are not yet.
@@ -77,7 +78,7 @@ pub struct SearchAnswer {
     pub hits: Vec<SearchHit>,
     /// How many entries the searched part of the collection holds, about.
     pub documents: u64,
-    /// For each of the query's terms, how many of them hold it (counted up to a bound).
+    /// For each of the query's terms, how many of them hold it (counted up to a bound); 0 for those not looked up.
     pub frequencies: Vec<u64>,
     /// What is not indexed yet, of what the query searches.
     pub behind: Vec<Behind>,

@@ -18,7 +18,8 @@ use crate::{
 /// - A thread changes only by [`Store::commit`] (and begins and ends by `open_thread` and `delete_thread`).
 /// - A call that returns `Ok` for a write has made it as durable as the backend is configured to be.
 /// - Dropping the future of a write leaves it either done or not done, never half done.
-/// - Stored bytes that do not decode are `Corrupt`, never a default. Limits are those of [`limits`], in every backend.
+/// - Stored bytes that do not decode are `Corrupt`, never a default. Limits are those of [`limits`], in every backend;
+///   a `limit` of 0 is `Invalid`, over [`limits::PAGE`] `LimitExceeded`.
 #[cfg_attr(not(target_arch = "wasm32"), async_trait)]
 #[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
 pub trait Store: Portable + std::fmt::Debug {
@@ -37,15 +38,17 @@ pub trait Store: Portable + std::fmt::Debug {
     /// and makes no event; its preconditions are held against the thread all the same, and it answers where that stands.
     ///
     /// Concurrent commits on one thread take effect one after the other. `Unavailable { maybe_applied: true }` says that
-    /// the outcome is unknown: repeat with the same key.
+    /// the outcome is unknown: repeat with the same key. A repetition that comes when the thread is over (deleted, or
+    /// expired, be it by this very commit) is `NotFound`: the record went with the thread.
     async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome>;
 
     /// Finds the thread that `open` names, or makes it; of many at once, one makes it and all get the same.
     ///
-    /// With a key, the thread that claims it is the one. Without, the id is. A new thread starts at change 0. An id that
-    /// the scope does not reach, or that was deleted within [`crate::IDEMPOTENCY_WINDOW_MS`], is `NotFound`; an id that
-    /// belongs to a thread with another key is `Conflict::Thread`. An expired thread is replaced. Opening what is there
-    /// changes nothing.
+    /// With a key, the thread that claims it is the one, whatever the id. Without, the id is. A new thread starts at
+    /// change 0. An id that the scope does not reach, or that was deleted within [`crate::IDEMPOTENCY_WINDOW_MS`], is
+    /// `NotFound`; an id that belongs to a thread with another key, or without one where a key is given, is
+    /// `Conflict::Thread`. An expired thread is replaced, with nothing of it left. A new thread that expires at or
+    /// before `now` is made, and over at once. Opening what is there changes nothing.
     async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened>;
 
     /// Finds a thread by its id or by its key.
@@ -54,11 +57,13 @@ pub trait Store: Portable + std::fmt::Debug {
     /// Lists threads in pages.
     ///
     /// By creation the order is stable (threads opened meanwhile come at the end); by recency (newest change first) a
-    /// thread that changes while one pages may be seen twice or not at all.
+    /// thread that changes while one pages may be seen twice or not at all. An `after` that no page gave is `Invalid`.
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage>;
 
     /// Lists the threads that changed or were deleted after a cursor, each once, in the order of their last change.
     ///
+    /// They are those that the scope has in full: a user's own, a tenant's all. Being opened or restored counts as a
+    /// change; an expired thread is left out. A cursor belongs to the store, not to a scope, and tells nothing by itself.
     /// Without a cursor: nothing, and the cursor of the present. A cursor from a lost past (restored data, or deletions
     /// no longer remembered) answers `reset`.
     async fn list_changed_threads(
@@ -88,7 +93,8 @@ pub trait Store: Portable + std::fmt::Debug {
         now: Timestamp,
     ) -> Result<MessagePage>;
 
-    /// Reads messages by name, in ascending order of position; what is not there is left out. At most [`limits::PAGE`].
+    /// Reads messages by name, in ascending order of position, each once; what is not there is left out. At most
+    /// [`limits::PAGE`] names.
     async fn find_messages(
         &self,
         scope: &Scope,
@@ -337,16 +343,8 @@ impl MessageQuery {
     /// # Errors
     /// `Invalid` for 0, `LimitExceeded` over [`limits::PAGE`].
     pub fn check(&self) -> Result<()> {
-        check_limit(self.limit)
+        limits::check_page(self.limit)
     }
-}
-
-/// Checks a page's size.
-pub(crate) fn check_limit(limit: usize) -> Result<()> {
-    if limit == 0 {
-        return Err(StoreError::invalid("limit", "0; ask for at least 1"));
-    }
-    limits::check_bytes("limit", limit, limits::PAGE)
 }
 
 impl ThreadQuery {
@@ -355,7 +353,7 @@ impl ThreadQuery {
     /// # Errors
     /// `Invalid` for 0, `LimitExceeded` over [`limits::PAGE`].
     pub fn check(&self) -> Result<()> {
-        check_limit(self.limit)
+        limits::check_page(self.limit)
     }
 }
 
@@ -365,7 +363,7 @@ impl DocumentQuery {
     /// # Errors
     /// `Invalid` for 0, `LimitExceeded` over [`limits::PAGE`].
     pub fn check(&self) -> Result<()> {
-        check_limit(self.limit)
+        limits::check_page(self.limit)
     }
 }
 
@@ -421,7 +419,8 @@ pub enum Take {
 pub enum OnCorrupt {
     /// Fail with `Corrupt`.
     Fail,
-    /// Tell of it beside the others, so that one broken row does not hide the rest.
+    /// Tell of it beside the others, so that one broken row does not hide the rest. It counts towards the limit, and no
+    /// filter by role leaves it out.
     Report,
 }
 

@@ -166,7 +166,6 @@ impl Memory {
 mod tests {
     use super::*;
 
-    // S4.35
     #[test]
     fn a_bound_of_zero_is_refused_by_name() {
         let none = Retention { max_messages: Some(0), ttl_minutes: None };

@@ -10,6 +10,7 @@ mod dump_restore;
 mod durability;
 mod erasure;
 mod expiry;
+mod golden;
 mod idempotency;
 mod keys;
 mod limits;
@@ -23,6 +24,9 @@ mod time_order;
 mod unsupported;
 mod upkeep;
 mod wake_ups;
+
+pub(crate) use self::content::{TEXTS, full};
+pub(crate) use self::dump_restore::eventful;
 
 use futures::future::BoxFuture;
 
@@ -75,6 +79,7 @@ pub(crate) const CASES: &[Case] = cases! {
         pages_are_stable_while_others_append,
         gaps_do_not_shorten_pages,
         an_empty_thread_has_an_empty_page,
+        long_pages_end_early,
         messages_are_found_by_name,
     }
     time_order {
@@ -224,5 +229,8 @@ pub(crate) const CASES: &[Case] = cases! {
         a_sweep_tells_what_it_removed,
         a_healthy_store_verifies_clean,
         a_repair_changes_no_truth,
+    }
+    golden {
+        what_was_written_is_read,
     }
 };

@@ -65,6 +65,8 @@ impl Conversation {
         loop {
             let after = all.last().map_or(0, |message| message.seq);
             let page = self.page(&MessageQuery::following(after, limits::PAGE), now).await;
+            assert!(page.messages.iter().all(|message| message.seq > after), "a page goes back");
+            assert!(!page.more || !page.messages.is_empty(), "more is to come, and nothing comes");
             all.extend(page.messages);
             if !page.more {
                 return all;
@@ -101,6 +103,7 @@ async fn dump(client: &Client, of: &Conversation, chunk: usize) -> Vec<Dump> {
     loop {
         let after = chunks.last().and_then(|chunk| chunk.next);
         let next = client.dump_thread(of.scope.tenant_id(), of.id, after, chunk).await.expect("the thread dumps");
+        assert!(next.next.is_none_or(|next| Some(next) > after), "a chunk goes back");
         let ended = next.next.is_none();
         chunks.push(next);
         if ended {

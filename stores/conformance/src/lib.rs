@@ -14,11 +14,13 @@ mod client;
 mod conversation;
 mod factory;
 mod given;
+mod golden;
 mod property;
 mod run;
 mod weak;
 
 pub use factory::{Abilities, Factory, Instance};
+pub use golden::write_golden;
 pub use property::property_test;
 pub use run::run_all;
 pub use weak::Weak;

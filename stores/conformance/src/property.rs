@@ -27,7 +27,6 @@ use crate::{Factory, Weak};
 ///
 /// # Panics
 /// With the shortest failing sequence that was found, and the seed.
-#[expect(clippy::unused_async, reason = "says that it must be called inside a runtime")]
 pub async fn property_test(factory: &dyn Factory, cases: u32) {
     let seed = new_seed();
     let config = Config {

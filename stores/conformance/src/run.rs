@@ -83,7 +83,7 @@ pub(crate) struct Subject {
 }
 
 impl Subject {
-    fn new(instance: Box<dyn Instance>, weak_seed: Option<u64>) -> Self {
+    pub(crate) fn new(instance: Box<dyn Instance>, weak_seed: Option<u64>) -> Self {
         let backend = instance.backend();
         let backend = match weak_seed {
             None => backend,

@@ -14,7 +14,7 @@ use std::collections::BTreeMap;
 use threadkeep_core::{
     Access, Document, DocumentName, DocumentOwner, DumpEntry, DumpedCommit, DumpedThread, IDEMPOTENCY_WINDOW_MS,
     IdempotencyKey, Kind, MessageId, Namespace, Owner, Result, Scope, StoreError, TenantId, Thread, ThreadId,
-    ThreadOrder, ThreadQuery, Timestamp, codec,
+    Timestamp, codec,
 };
 use uuid::Uuid;
 
@@ -194,9 +194,4 @@ fn has_expired(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
 /// Whether what happened at `at` is longer ago than it has to be remembered.
 fn is_beyond_window(at: Timestamp, now: Timestamp) -> bool {
     at.plus_ms(IDEMPOTENCY_WINDOW_MS) < now
-}
-
-/// Checks a page's size where no query carries it.
-fn check_limit(limit: usize) -> Result<()> {
-    ThreadQuery::new(ThreadOrder::Created, limit).check()
 }

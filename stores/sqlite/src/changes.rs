@@ -1,7 +1,7 @@
 use rusqlite::params;
 use threadkeep_core::{
     Change, ChangePage, ChangedThread, ChangedThreads, Effect, IDEMPOTENCY_WINDOW_MS, JsonText, Positions, Scope,
-    StoreError, ThreadId, Timestamp, UserCursor,
+    StoreError, ThreadId, Timestamp, UserCursor, limits,
 };
 
 use crate::connection::Shared;
@@ -16,6 +16,7 @@ pub(crate) fn list(
     limit: usize,
     now: Timestamp,
 ) -> Result<ChangePage> {
+    limits::check_page(limit)?;
     shared.read(|connection| {
         let transaction = connection.unchecked_transaction()?;
         let (thread, _) = threads::get_row(shared, connection, scope, thread, now)?;
@@ -70,6 +71,7 @@ pub(crate) fn list_threads(
     limit: usize,
     now: Timestamp,
 ) -> Result<ChangedThreads> {
+    limits::check_page(limit)?;
     shared.read(|connection| {
         let transaction = connection.unchecked_transaction()?;
         let present = threads::next_stamp(connection)? - 1;
@@ -87,10 +89,10 @@ pub(crate) fn list_threads(
             }
         };
         let numbers = owners::of_scope(shared, connection, scope)?;
-        // A thread that has expired by now is told as deleted: it is as if it had never been.
-        let sql = "SELECT t.stamp, t.id, o.user, t.seq, t.change, t.first_seq, t.expires_at IS NOT NULL AND t.expires_at <= ?5 \
+        let sql = "SELECT t.stamp, t.id, o.user, t.seq, t.change, t.first_seq, 0 \
                    FROM threads t JOIN owners o ON o.no = t.owner_no \
                    WHERE t.stamp > ?1 AND t.tenant_no = ?2 AND (?3 IS NULL OR t.owner_no = ?3) AND t.restoring = 0 \
+                   AND (t.expires_at IS NULL OR t.expires_at > ?5) \
                    UNION ALL \
                    SELECT d.stamp, d.id, o.user, 0, 0, 0, 1 FROM deleted_threads d JOIN owners o ON o.no = d.owner_no \
                    WHERE d.stamp > ?1 AND d.tenant_no = ?2 AND (?3 IS NULL OR d.owner_no = ?3) \
@@ -106,8 +108,11 @@ pub(crate) fn list_threads(
                 break;
             }
             last = row.get(0)?;
-            let positions =
-                Positions { seq: row::unsigned(row, 3)?, change: row::unsigned(row, 4)?, first_seq: row::unsigned(row, 5)? };
+            let positions = Positions {
+                seq: row::unsigned(row, 3)?,
+                change: row::unsigned(row, 4)?,
+                first_seq: row::unsigned(row, 5)?,
+            };
             let is_gone: bool = row.get(6)?;
             changed.push(ChangedThread {
                 id: ThreadId(row::uuid(row, 1)?),

@@ -4,6 +4,7 @@ use std::sync::atomic::AtomicU64;
 use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, OpenFlags, OptionalExtension};
 use threadkeep_core::{Reason, StoreError, WakeUp};
 use tokio::sync::broadcast;
@@ -26,6 +27,8 @@ pub(crate) struct Shared {
     readers: Mutex<Vec<Connection>>,
     /// Numbers of tenants (user `""`) and users; they never change.
     pub(crate) owners: RwLock<HashMap<String, HashMap<String, i64>>>,
+    /// About how many messages a user (or else a tenant) has, by number, and the stamp of the counting.
+    pub(crate) counts: Mutex<HashMap<(bool, i64), (u64, u64)>>,
     pub(crate) wake_ups: broadcast::Sender<WakeUp>,
     /// Counts this process's commits, so that the keeper sees when nobody commits.
     pub(crate) activity: AtomicU64,
@@ -66,6 +69,7 @@ impl Shared {
             queue: Queue::default(),
             readers: Mutex::default(),
             owners: RwLock::default(),
+            counts: Mutex::default(),
             wake_ups: broadcast::Sender::new(WAKE_UP_BACKLOG),
             activity: AtomicU64::new(0),
             incarnation,
@@ -108,6 +112,8 @@ fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection> {
     let connection = Connection::open_with_flags(path, mode | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
     connection.busy_timeout(options.busy_timeout)?;
     connection.set_prepared_statement_cache_capacity(128);
+    // Otherwise SQLite compiles a statement anew whenever a value is bound that a partial index might care about.
+    connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
     Ok(connection)
 }
 

@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, params};
 use threadkeep_core::{
-    Conflict, Dump, DumpEntry, DumpedCommit, DumpedThread, Effect, Fingerprint, IdempotencyKey, JsonText, Kind,
-    MessageId, StoreError, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
+    Conflict, Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint, IdempotencyKey, JsonText, Kind, MessageId,
+    StoreError, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
 };
 
 use crate::changes::other_effects;
@@ -19,7 +19,7 @@ pub(crate) fn dump(
     after: Option<u64>,
     limit: usize,
 ) -> Result<Dump> {
-    let limit = limit.clamp(1, limits::PAGE);
+    limits::check_page(limit)?;
     shared.read(|connection| {
         let transaction = connection.unchecked_transaction()?;
         let tenant_no = owners::find(shared, connection, tenant.as_str(), "")?;
@@ -115,18 +115,13 @@ fn read_entries(connection: &Connection, thread: &ThreadRow, after: u64, limit: 
 }
 
 pub(crate) fn restore(shared: &Shared, tenant: &TenantId, thread: ThreadId, chunk: &Dump) -> Result<(), StoreError> {
-    // What does not decode is refused before anything is written.
-    for entry in &chunk.entries {
-        if let DumpEntry::Message { body, .. } = entry {
-            codec::decode_content(body)?;
-        }
-    }
     writer::write_blocking(shared, |connection| {
         let tenant_no = owners::number(shared, connection, tenant.as_str(), "")?;
         if let Some(dumped) = &chunk.thread {
             begin(shared, connection, tenant, tenant_no, thread, dumped)?;
         }
-        let row = find_thread(connection, tenant_no, thread, 1)?.ok_or(StoreError::NotFound(Kind::Thread))?;
+        let not_begun = || StoreError::invalid("dump", "a chunk came before the thread's first one");
+        let row = find_thread(connection, tenant_no, thread, 1)?.ok_or_else(not_begun)?;
         for document in &chunk.documents {
             documents::restore_of_thread(connection, row.no, document)?;
         }
@@ -148,7 +143,6 @@ fn begin(
     thread: ThreadId,
     dumped: &DumpedThread,
 ) -> Result<()> {
-    codec::decode_thread(&dumped.body)?;
     if find_thread(connection, tenant_no, thread, 0)?.is_some() {
         return Err(StoreError::from(Conflict::Thread).into());
     }
@@ -186,9 +180,7 @@ fn begin(
 
 fn write_commits(connection: &Connection, thread: &ThreadRow, chunk: &Dump) -> Result<()> {
     for commit in &chunk.commits {
-        let others: Vec<&Effect> =
-            commit.effects.iter().filter(|effect| !matches!(effect, Effect::Appended { .. })).collect();
-        let effects = if others.is_empty() { None } else { Some(JsonText::of(&others)?) };
+        let effects = if commit.effects.is_empty() { None } else { Some(JsonText::of(&commit.effects)?) };
         let sql = "INSERT INTO commits (position, at, key, fingerprint, first_seq, count, effects) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
         connection.prepare_cached(sql)?.execute(params![
@@ -215,7 +207,8 @@ fn write_entry(connection: &Connection, thread_no: i64, entry: &DumpEntry) -> Re
     let key = row::key(thread_no, entry.seq());
     match entry {
         DumpEntry::Message { id, external_id, revision, created_at, body, .. } => {
-            let role = role_number(codec::decode_content(body)?.role);
+            // What does not decode has no role, and is told of whichever role is asked for.
+            let role = codec::decode_content(body).ok().map(|content| role_number(content.role));
             let at = created_at.as_micros();
             statement.execute(params![key, id.0.as_bytes(), role, revision, at, external_id, body])?
         }

@@ -4,6 +4,7 @@
 //! text can contain. A question is answered term by term: the newest positions that hold it within the scope, counted up
 //! to a bound; those counts are the scope's own statistics, and the candidates are ranked by how rare their terms are.
 
+use std::cell::RefCell;
 use std::collections::HashMap;
 
 use rusqlite::{Connection, OptionalExtension, params};
@@ -12,7 +13,7 @@ use threadkeep_core::{
     limits, text,
 };
 
-use crate::connection::Shared;
+use crate::connection::{Shared, lock};
 use crate::error::Result;
 use crate::owners::{self, ScopeNumbers};
 use crate::residue::{self, Residue};
@@ -21,8 +22,13 @@ use crate::{threads, writer};
 
 /// How many positions are looked at per term: bounds the cost of a common word.
 const PER_TERM: i64 = 4_000;
+/// Up to how many positions a term's own are looked through before the scope's are asked for as well: for a rare word
+/// following the scope's long list costs more than looking at what is found.
+const RARE: i64 = 256;
 /// Terms of a question that are looked up.
 const TERMS: usize = 32;
+/// Scopes whose count is kept.
+const COUNTS: usize = 10_000;
 /// Messages that a question leaves to its caller to read from the log; more are indexed first.
 const BEHIND: u64 = 1_000;
 /// Messages indexed under one lock.
@@ -298,10 +304,7 @@ pub(crate) fn search(shared: &Shared, scope: &Scope, query: &SearchQuery, now: T
     if query.vector.is_some() {
         return Err(StoreError::Unsupported("vector search").into());
     }
-    if query.limit == 0 {
-        return Err(StoreError::invalid("limit", "0; ask for at least 1").into());
-    }
-    limits::check_bytes("limit", query.limit, limits::PAGE)?;
+    limits::check_page(query.limit)?;
     shared.read(|connection| {
         let transaction = connection.unchecked_transaction()?;
         let found = match Search::new(shared, connection, scope, query, now)? {
@@ -323,17 +326,20 @@ pub(crate) struct Found {
 }
 
 struct Search<'a> {
+    shared: &'a Shared,
     connection: &'a Connection,
     numbers: ScopeNumbers,
     thread: Option<ThreadRow>,
     query: &'a SearchQuery,
     now: Timestamp,
+    /// Threads that were looked up: most hits share a few.
+    known: RefCell<HashMap<i64, Option<(ThreadId, u64)>>>,
 }
 
 impl<'a> Search<'a> {
     /// `None` where the scope reaches nothing to search.
     fn new(
-        shared: &Shared,
+        shared: &'a Shared,
         connection: &'a Connection,
         scope: &Scope,
         query: &'a SearchQuery,
@@ -347,7 +353,7 @@ impl<'a> Search<'a> {
                 Some((row, _)) => Some(row),
             },
         };
-        Ok(Some(Self { connection, numbers, thread, query, now }))
+        Ok(Some(Self { connection, shared, numbers, thread, query, now, known: RefCell::default() }))
     }
 
     fn run(&self) -> Result<Found> {
@@ -373,56 +379,79 @@ impl<'a> Search<'a> {
         Ok(Found { answer: SearchAnswer { hits, documents, frequencies, behind }, is_far_behind: missing > BEHIND })
     }
 
+    /// How many messages are searched, about: a scope's count is kept until a tenth as many commits have come since.
     fn count_documents(&self) -> Result<u64> {
         if let Some(thread) = self.thread {
             return Ok(thread.message_count);
         }
         let (sql, no) = match self.numbers.user_no {
             Some(no) => ("SELECT coalesce(sum(message_count), 0) FROM threads WHERE owner_no = ?1", no),
-            // About: a tenant's threads are counted up to a bound.
+            // A tenant's threads are counted up to a bound.
             None => (
                 "SELECT coalesce(sum(message_count), 0) FROM \
                  (SELECT message_count FROM threads WHERE tenant_no = ?1 LIMIT 20000)",
                 self.numbers.tenant_no,
             ),
         };
-        Ok(self.connection.prepare_cached(sql)?.query_row([no], |row| row.get::<_, i64>(0))?.unsigned_abs())
+        let key = (self.numbers.user_no.is_some(), no);
+        let stamp = threads::next_stamp(self.connection)?.unsigned_abs();
+        if let Some((count, counted_at)) = lock(&self.shared.counts).get(&key)
+            && stamp.saturating_sub(*counted_at) <= count / 10
+        {
+            return Ok(*count);
+        }
+        let count = self.connection.prepare_cached(sql)?.query_row([no], |row| row.get::<_, i64>(0))?.unsigned_abs();
+        let mut counts = lock(&self.shared.counts);
+        if counts.len() >= COUNTS {
+            counts.clear();
+        }
+        counts.insert(key, (count, stamp));
+        Ok(count)
     }
 
     /// The newest positions in the scope that hold a term.
     fn keys_of(&self, term: &str) -> Result<Vec<i64>> {
-        let term = term.replace('"', "");
+        // Terms as analysis makes them; anything else was never indexed, and must mean nothing to FTS5 either.
+        if term.is_empty() || !term.chars().all(char::is_alphanumeric) {
+            return Ok(Vec::new());
+        }
+        let term = format!("\"{term}\"");
+        if let Some(thread) = self.thread {
+            let first = row::key(thread.no, thread.positions.first_seq);
+            return self.matching(&term, first, row::last_key(thread.no), PER_TERM);
+        }
+        let anywhere = self.matching(&term, 0, i64::MAX, RARE)?;
+        if (anywhere.len() as i64) < RARE {
+            let mut own = Vec::with_capacity(anywhere.len());
+            for key in anywhere {
+                if self.searched_thread(row::thread_no(key))?.is_some() {
+                    own.push(key);
+                }
+            }
+            return Ok(own);
+        }
+        let scope = match self.numbers.user_no {
+            Some(no) => format!("{OWNER_MARK}{no}"),
+            None => format!("{TENANT_MARK}{}", self.numbers.tenant_no),
+        };
+        self.matching(&format!("\"{scope}\" AND {term}"), 0, i64::MAX, PER_TERM)
+    }
+
+    /// The newest positions that match, at most `limit`.
+    fn matching(&self, pattern: &str, first: i64, last: i64, limit: i64) -> Result<Vec<i64>> {
         let sql = "SELECT rowid FROM message_terms WHERE message_terms MATCH ?1 AND rowid BETWEEN ?2 AND ?3 \
                    ORDER BY rowid DESC LIMIT ?4";
-        let (first, last, pattern) = match self.thread {
-            Some(thread) => {
-                let first = row::key(thread.no, thread.positions.first_seq);
-                (first, row::last_key(thread.no), format!("\"{term}\""))
-            }
-            None => {
-                let scope = match self.numbers.user_no {
-                    Some(no) => format!("{OWNER_MARK}{no}"),
-                    None => format!("{TENANT_MARK}{}", self.numbers.tenant_no),
-                };
-                (0, i64::MAX, format!("\"{scope}\" AND \"{term}\""))
-            }
-        };
         let mut statement = self.connection.prepare_cached(sql)?;
-        let keys = statement.query_map(params![pattern, first, last, PER_TERM], |row| row.get(0))?;
+        let keys = statement.query_map(params![pattern, first, last, limit], |row| row.get(0))?;
         Ok(keys.collect::<Result<_, _>>()?)
     }
 
     /// The first `limit` of the keys that still name a message that the scope reads.
     fn alive(&self, keys: impl Iterator<Item = i64>) -> Result<Vec<SearchHit>> {
-        let mut known: HashMap<i64, Option<(ThreadId, u64)>> = HashMap::new();
         let mut hits = Vec::new();
         for key in keys {
-            let thread_no = row::thread_no(key);
-            let thread = match known.get(&thread_no) {
-                Some(thread) => *thread,
-                None => *known.entry(thread_no).or_insert(self.find_thread(thread_no)?),
-            };
             let seq = row::position(key);
+            let thread = self.searched_thread(row::thread_no(key))?;
             if let Some((thread, _)) = thread.filter(|(_, first_seq)| seq >= *first_seq) {
                 hits.push(SearchHit { thread, seq });
                 if hits.len() == self.query.limit {
@@ -433,13 +462,24 @@ impl<'a> Search<'a> {
         Ok(hits)
     }
 
-    fn find_thread(&self, thread_no: i64) -> Result<Option<(ThreadId, u64)>> {
+    /// The thread with a number, and its first position, if it is alive and the scope searches it.
+    fn searched_thread(&self, thread_no: i64) -> Result<Option<(ThreadId, u64)>> {
+        if let Some(known) = self.known.borrow().get(&thread_no) {
+            return Ok(*known);
+        }
         let sql = "SELECT id, first_seq FROM threads WHERE no = ?1 AND tenant_no = ?2 AND restoring = 0 \
-                   AND (expires_at IS NULL OR expires_at > ?3)";
+                   AND (?4 IS NULL OR owner_no = ?4) AND (expires_at IS NULL OR expires_at > ?3)";
         let mut statement = self.connection.prepare_cached(sql)?;
-        let mut rows = statement.query(params![thread_no, self.numbers.tenant_no, self.now.as_micros()])?;
-        let Some(row) = rows.next()? else { return Ok(None) };
-        Ok(Some((ThreadId(row::uuid(row, 0)?), row::unsigned(row, 1)?)))
+        // A shared thread is searched when it is named, although the user owns no part of it.
+        let owner_no = if self.thread.is_some() { None } else { self.numbers.user_no };
+        let arguments = params![thread_no, self.numbers.tenant_no, self.now.as_micros(), owner_no];
+        let mut rows = statement.query(arguments)?;
+        let found = match rows.next()? {
+            Some(row) => Some((ThreadId(row::uuid(row, 0)?), row::unsigned(row, 1)?)),
+            None => None,
+        };
+        self.known.borrow_mut().insert(thread_no, found);
+        Ok(found)
     }
 
     /// The threads whose newest messages are not indexed, and how many messages these are.

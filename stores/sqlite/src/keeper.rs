@@ -4,9 +4,10 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use rusqlite::Connection;
 use threadkeep_core::WakeUp;
 
-use crate::connection::Shared;
+use crate::connection::{Shared, lock};
 use crate::{index, sweep};
 
 /// How often another process's commits are looked for, while somebody listens.
@@ -20,21 +21,20 @@ pub(crate) fn start(shared: &Arc<Shared>) {
     if shared.options.read_only {
         return;
     }
+    // Read before anybody can listen: what another process writes from now on must be told.
+    let version = data_version(&lock(&shared.writer));
     let shared = Arc::downgrade(shared);
     // Without a thread the index catches up when it is asked, and other processes' commits are found by polling.
-    drop(std::thread::Builder::new().name("threadkeep-sqlite-keeper".to_owned()).spawn(move || keep(&shared)));
+    drop(std::thread::Builder::new().name("threadkeep-sqlite-keeper".to_owned()).spawn(move || keep(&shared, version)));
 }
 
-fn keep(shared: &Weak<Shared>) {
-    let (mut version, mut activity, mut quiet) = (None, 0, Duration::ZERO);
+fn keep(shared: &Weak<Shared>, mut version: Option<i64>) {
+    let (mut activity, mut quiet) = (0, Duration::ZERO);
     loop {
         let Some(shared) = shared.upgrade() else { return };
         let is_listened_to = shared.wake_ups.receiver_count() > 0;
-        if is_listened_to {
-            notice_others(&shared, &mut version);
-        } else {
-            version = None;
-        }
+        // Also while nobody listens: who comes between two looks must hear of what was written between them.
+        notice_others(&shared, &mut version);
         let seen = shared.activity.load(Ordering::Relaxed);
         if seen != activity {
             (activity, quiet) = (seen, Duration::ZERO);
@@ -51,13 +51,17 @@ fn keep(shared: &Weak<Shared>) {
 /// SQLite counts, per connection, the commits of all others. Seen from the writer these are other processes.
 fn notice_others(shared: &Shared, version: &mut Option<i64>) {
     let Ok(connection) = shared.writer.try_lock() else { return };
-    let seen = connection.pragma_query_value(None, "data_version", |row| row.get(0)).ok();
+    let seen = data_version(&connection);
     drop(connection);
     if version.is_some() && seen != *version {
         // Nobody listening any more is no failure.
         drop(shared.wake_ups.send(WakeUp::Anything));
     }
     *version = seen;
+}
+
+fn data_version(connection: &Connection) -> Option<i64> {
+    connection.pragma_query_value(None, "data_version", |row| row.get(0)).ok()
 }
 
 /// One small step after the other, until somebody commits. A failure is met again, and told, by whoever asks.

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use rusqlite::{Connection, backup::Backup, params};
 use threadkeep_core::{
     Document, DocumentOwner, Dump, Maintenance, Owner, Reason, Result, StoreError, SweepReport, TenantId, ThreadId,
-    Timestamp, VerifyReport,
+    Timestamp, VerifyReport, limits,
 };
 
 use crate::connection::{Shared, fresh_incarnation, lock};
@@ -34,6 +34,7 @@ pub(crate) async fn blocking<T: Send + 'static>(
 #[async_trait]
 impl Maintenance for SqliteStore {
     async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
+        limits::check_page(limit)?;
         let names = self.shared.read(|connection| {
             let sql = "SELECT tenant FROM owners WHERE user = '' AND tenant > ?1 ORDER BY tenant LIMIT ?2";
             let after = after.map_or("", TenantId::as_str);
@@ -43,6 +44,7 @@ impl Maintenance for SqliteStore {
     }
 
     async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {
+        limits::check_page(limit)?;
         let names = self.shared.read(|connection| {
             let sql = "SELECT user FROM owners WHERE tenant = ?1 AND (?2 IS NULL OR user > ?2) ORDER BY user LIMIT ?3";
             names(connection, sql, params![tenant.as_str(), after.map(owners::name), limit as i64])

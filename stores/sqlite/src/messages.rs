@@ -62,7 +62,7 @@ fn page(connection: &Connection, thread: &ThreadRow, query: &MessageQuery) -> Re
         sql.push_str(" AND created_at < ?4 AND created_at > ?5");
     }
     if !query.roles.is_empty() {
-        sql.push_str(" AND (1 << role) & ?6");
+        sql.push_str(" AND (role IS NULL OR (1 << role) & ?6)");
     }
     sql.push_str(match (query.order, query.take) {
         (OrderBy::Seq, Take::Newest) => " ORDER BY position DESC LIMIT ?3",

@@ -36,6 +36,17 @@ pub(crate) fn migrate(connection: &mut Connection) -> Result<()> {
 
 /// Refuses files of others and of the future; gives the version, 0 for an empty file.
 pub(crate) fn checked_version(connection: &Connection) -> Result<i64> {
+    if !connection.is_autocommit() {
+        return read_version(connection);
+    }
+    // One snapshot: another process may be making the file at this moment.
+    let transaction = connection.unchecked_transaction()?;
+    let version = read_version(&transaction)?;
+    transaction.commit()?;
+    Ok(version)
+}
+
+fn read_version(connection: &Connection) -> Result<i64> {
     let pragma = |name: &str| connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
     let application = pragma("application_id")?;
     let version = pragma("user_version")?;

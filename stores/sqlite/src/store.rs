@@ -108,8 +108,11 @@ impl SearchIndex for SqliteStore {
         Ok(index::search(&self.shared, scope, query, now)?.answer)
     }
 
-    async fn upsert(&self, _scope: &Scope, _collection: &Collection, _entries: Vec<IndexEntry>) -> Result<()> {
-        Err(StoreError::Unsupported("named collections"))
+    async fn upsert(&self, _scope: &Scope, collection: &Collection, _entries: Vec<IndexEntry>) -> Result<()> {
+        match collection {
+            Collection::Messages => Err(StoreError::invalid("collection", "messages are indexed from the log")),
+            Collection::Named(_) => Err(StoreError::Unsupported("named collections")),
+        }
     }
 
     async fn catch_up(&self, limit: usize) -> Result<CatchUp> {

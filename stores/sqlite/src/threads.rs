@@ -149,8 +149,8 @@ fn find_or_create(
     let tenant_no = owners::number(shared, connection, tenant, "")?;
     remove_expired(connection, tenant_no, owner_no, &open, now)?;
     insert(connection, tenant_no, owner_no, &open, now)?;
-    let created = find_full(connection, tenant_no, open.id, now)?;
-    // A thread that is born expired was never there.
+    // Whoever opens a thread is shown it, even if it is born expired.
+    let created = find_full(connection, tenant_no, open.id, Timestamp::MIN)?;
     let thread = created.ok_or(StoreError::NotFound(Kind::Thread))?;
     Ok(Opened { thread, created: true })
 }
@@ -240,6 +240,10 @@ pub(crate) async fn delete(shared: &Arc<Shared>, scope: &Scope, thread: ThreadId
 pub(crate) fn remove(connection: &Connection, thread_no: i64) -> error::Result<()> {
     let sql = "INSERT OR REPLACE INTO leftovers (thread_no, owner_no, tenant_no, below) \
                SELECT no, owner_no, tenant_no, NULL FROM threads WHERE no = ?1";
+    connection.prepare_cached(sql)?.execute([thread_no])?;
+    // Its stamp may be the highest; no later commit may be given it again.
+    let sql = "INSERT INTO marks (name, value) SELECT 'stamp', stamp FROM threads WHERE no = ?1 \
+               ON CONFLICT DO UPDATE SET value = max(value, excluded.value)";
     connection.prepare_cached(sql)?.execute([thread_no])?;
     connection.prepare_cached("DELETE FROM documents WHERE kind = 0 AND owner_no = ?1")?.execute([thread_no])?;
     connection.prepare_cached("DELETE FROM threads WHERE no = ?1")?.execute([thread_no])?;

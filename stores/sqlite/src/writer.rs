@@ -4,7 +4,7 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Condvar, Mutex, TryLockError, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use rusqlite::Connection;
 use threadkeep_core::{Reason, StoreError};
@@ -15,6 +15,8 @@ use crate::error::{GroupFailure, Result, SqliteError};
 
 /// The most writes that share a transaction: bounds what a crash undoes and how long the first one waits.
 const GROUP: usize = 256;
+/// How long the thread waits for writers that wrote with the last group.
+const GATHER: Duration = Duration::from_micros(80);
 /// How long the thread stays when nothing comes.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -29,6 +31,9 @@ pub(crate) struct Queue {
     arrived: Condvar,
     /// How many wait; read without the lock on the way past.
     length: AtomicUsize,
+    /// How many writers are about: those answered last and those that waited by then. More than one says that the next
+    /// ones should wait for each other too, instead of each taking a sync of its own.
+    expected: AtomicUsize,
 }
 
 #[derive(Default)]
@@ -47,7 +52,8 @@ pub(crate) async fn write<T: Send + 'static>(
 ) -> Result<T, StoreError> {
     shared.check_writable()?;
     shared.activity.fetch_add(1, Ordering::Relaxed);
-    if shared.queue.length.load(Ordering::Acquire) == 0 {
+    let is_alone = shared.queue.expected.load(Ordering::Relaxed) <= 1;
+    if is_alone && shared.queue.length.load(Ordering::Acquire) == 0 {
         match shared.writer.try_lock() {
             Ok(connection) => return write_now(&connection, work),
             Err(TryLockError::Poisoned(poisoned)) => return write_now(&poisoned.into_inner(), work),
@@ -128,17 +134,30 @@ fn enqueue(shared: &Arc<Shared>, job: Job) {
 
 fn serve(shared: &Weak<Shared>) {
     while let Some(shared) = shared.upgrade() {
+        gather(&shared.queue);
         if let Some(group) = take_group(&shared) {
-            write_group(&shared, group);
+            let written = write_group(&shared, group);
+            let waiting = shared.queue.length.load(Ordering::Acquire);
+            shared.queue.expected.store(written + waiting, Ordering::Relaxed);
             continue;
         }
         let waiting = lock(&shared.queue.jobs);
+        shared.queue.expected.store(0, Ordering::Relaxed);
         let waited = shared.queue.arrived.wait_timeout_while(waiting, LINGER, |waiting| waiting.jobs.is_empty());
         let (mut waiting, timeout) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
         if timeout.timed_out() && waiting.jobs.is_empty() {
             waiting.is_served = false;
             return;
         }
+    }
+}
+
+/// Gives those who were answered just now the time to come again: a sync costs far more than this pause.
+fn gather(queue: &Queue) {
+    let expected = queue.expected.load(Ordering::Relaxed).min(GROUP);
+    let began = Instant::now();
+    while queue.length.load(Ordering::Acquire) < expected && began.elapsed() < GATHER {
+        std::thread::yield_now();
     }
 }
 
@@ -153,7 +172,8 @@ fn take_group(shared: &Shared) -> Option<Vec<Job>> {
     Some(group)
 }
 
-fn write_group(shared: &Shared, mut group: Vec<Job>) {
+/// Carries out a group, and tells how many it was.
+fn write_group(shared: &Shared, mut group: Vec<Job>) -> usize {
     let connection = lock(&shared.writer);
     // While this thread waited for the connection, more may have come.
     if group.len() < GROUP
@@ -177,9 +197,11 @@ fn write_group(shared: &Shared, mut group: Vec<Job>) {
         roll_back(&connection);
     }
     drop(connection);
+    let size = finishes.len();
     for finish in finishes {
         finish(failure);
     }
+    size
 }
 
 fn begin(connection: &Connection) -> Result<()> {

@@ -10,14 +10,29 @@ use anyhow::{Result, ensure};
 use crate::cargo;
 
 struct Need {
+    /// Under which name a test finds it in `THREADKEEP_LEFT_OUT`.
     program: &'static str,
     debian_package: &'static str,
+    /// A command that succeeds where the program can do what the tests need of it.
+    probe: &'static [&'static str],
     /// The tests that are left out without it.
     tests: &'static str,
 }
 
-const NEEDS: &[Need] =
-    &[Need { program: "strace", debian_package: "strace", tests: "tests that watch the system calls of a store" }];
+const NEEDS: &[Need] = &[
+    Need {
+        program: "strace",
+        debian_package: "strace",
+        probe: &["strace", "-o", "/dev/null", "true"],
+        tests: "tests that watch the system calls of a store",
+    },
+    Need {
+        program: "unshare",
+        debian_package: "util-linux",
+        probe: &["unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "tmpfs", "/mnt"],
+        tests: "tests that fill or write-protect a file system of their own",
+    },
+];
 
 /// A program that is not there, so that its tests are left out.
 #[derive(Debug)]
@@ -36,7 +51,7 @@ impl fmt::Display for Lacking {
 /// Installs what is not there. In continuous integration (`CI=true`) everything has to be there afterwards; elsewhere
 /// what is still lacking is returned.
 pub(super) fn install() -> Result<Vec<Lacking>> {
-    let lacking: Vec<_> = NEEDS.iter().filter(|need| !is_found(need.program)).filter_map(install_one).collect();
+    let lacking: Vec<_> = NEEDS.iter().filter(|need| !is_fit(need)).filter_map(install_one).collect();
     for one in &lacking {
         println!("{one}");
     }
@@ -52,9 +67,9 @@ pub(super) fn names(lacking: &[Lacking]) -> String {
 
 fn install_one(need: &Need) -> Option<Lacking> {
     let reason = match why_not_installable() {
-        Some(reason) => format!("{} is not installed and {reason}", need.program),
-        None if apt_get(need.debian_package) && is_found(need.program) => return None,
-        None => format!("{} cannot be installed", need.program),
+        Some(reason) => format!("{} is not installed or not permitted here, and {reason}", need.program),
+        None if apt_get(need.debian_package) && is_fit(need) => return None,
+        None => format!("{} cannot be installed or is not permitted here", need.program),
     };
     Some(Lacking { program: need.program, tests: need.tests, reason })
 }
@@ -79,6 +94,13 @@ fn run_apt_get(arguments: &[&str]) -> bool {
     let mut command = Command::new("apt-get");
     command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
     cargo::run(&mut command).inspect_err(|error| println!("{error:#}")).is_ok()
+}
+
+fn is_fit(need: &Need) -> bool {
+    let Some((program, arguments)) = need.probe.split_first() else { return is_found(need.program) };
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
 }
 
 fn is_found(program: &str) -> bool {

@@ -1,5 +1,5 @@
 //! The conversation manager over the reference store, over SQLite, and over `Weak`, which makes use of every weakness that
-//! the contract allows. S1.40
+//! the contract allows. S1.09, S1.40
 
 #[cfg(test)]
 mod analytics;

@@ -18,7 +18,7 @@ fn texts(messages: &[Message]) -> Vec<String> {
     messages.iter().map(|message| message.plain_text().into_owned()).collect()
 }
 
-// S0.11, S1.02, S1.03, S1.13, S1.14, S1.16, S3.24, S3.25, S4.09
+// S0.11, S1.02, S1.03, S1.13, S1.14, S1.16, S3.24, S3.25
 #[tokio::test(start_paused = true)]
 async fn the_newest_come_in_chronological_order() {
     everywhere(async |world: World| {
@@ -74,7 +74,7 @@ async fn the_order_by_time_is_stable_for_equal_instants() {
     .await;
 }
 
-// S1.17, S1.41, S3.28, S3.30, S4.03, S4.10
+// S1.17, S1.41, S3.28, S3.30, S4.03
 #[tokio::test(start_paused = true)]
 async fn a_message_comes_back_as_it_was_and_as_a_copy() {
     everywhere(async |world: World| {

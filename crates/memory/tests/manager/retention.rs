@@ -17,7 +17,7 @@ async fn append(world: &World, thread: ThreadId, text: impl ToString, options: &
     world.memory.append_all(&ana(), thread, vec![Draft::user(text.to_string())], options).await.unwrap();
 }
 
-// S4.08, S4.35, S4.44
+// S4.08, S4.35
 #[tokio::test(start_paused = true)]
 async fn the_21st_message_evicts_the_oldest() {
     everywhere(async |world: World| {

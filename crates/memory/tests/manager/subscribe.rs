@@ -44,7 +44,7 @@ fn texts(update: &ThreadUpdate) -> Vec<String> {
     messages.iter().map(|message| message.plain_text().into_owned()).collect()
 }
 
-// S0.38, S1.05, S1.06
+// S1.05, S1.06
 #[tokio::test(start_paused = true)]
 async fn a_subscriber_hears_of_its_thread_in_order_and_of_no_other() {
     everywhere(async |world: World| {

@@ -8,7 +8,7 @@ fn map(key: &str, value: impl Into<Value>) -> Map {
     Map::from_iter([(key.to_owned(), value.into())])
 }
 
-// S0.09, S0.12, S0.13, S0.34
+// S0.09, S0.12, S0.13
 #[tokio::test(start_paused = true)]
 async fn threads_are_opened_found_and_deleted() {
     everywhere(async |world: World| {
@@ -176,7 +176,7 @@ async fn an_opening_whose_reply_was_lost_made_the_thread() {
     assert!(!world.memory.open_by_key(&ana(), "C1").await.unwrap().created);
 }
 
-// S0.35, S4.37
+// S4.37
 #[tokio::test(start_paused = true)]
 async fn another_process_on_the_same_store_goes_on_where_the_first_stood() {
     everywhere(async |world: World| {

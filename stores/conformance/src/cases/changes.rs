@@ -104,6 +104,8 @@ async fn changed_after(
     loop {
         let page = client.list_changed_threads(scope, Some(&cursor), limit, at(50)).await.expect("reading works");
         assert!(!page.reset && page.threads.len() <= limit);
+        assert!(page.threads.iter().all(|thread| !all.contains(thread)), "a page goes back");
+        assert!(!page.more || !page.threads.is_empty(), "more is to come, and nothing comes");
         all.extend(page.threads);
         cursor = page.cursor;
         if !page.more {

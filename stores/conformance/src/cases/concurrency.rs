@@ -14,7 +14,6 @@ fn number(writer: u128, commit: u128, message: u128) -> u128 {
     writer * 1000 + commit * 10 + message
 }
 
-// S1.07, S1.21
 pub(super) async fn writers_leave_no_gap(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;

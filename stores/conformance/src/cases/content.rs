@@ -12,7 +12,7 @@ use crate::given::{
 use crate::run::Stage;
 
 /// Texts that have broken stores before.
-const TEXTS: [&str; 16] = [
+pub(crate) const TEXTS: [&str; 16] = [
     "",
     " ",
     "\n\r\n\t",
@@ -32,7 +32,7 @@ const TEXTS: [&str; 16] = [
 ];
 
 /// Content with every member, and with numbers that are easily lost.
-pub(super) fn full() -> Content {
+pub(crate) fn full() -> Content {
     let fields = r#"{"rank_score": 1150.5, "similarity": 0.234, "big": 18446744073709551615, "small": -9223372036854775808,
         "tiny": 5e-324, "huge": 1.7976931348623157e308, "third": 0.1, "nothing": null, "deep": [[[{"z": 1, "a": 2}]]]}"#;
     let fields: Map = serde_json::from_str(fields).expect("the cases write JSON well");

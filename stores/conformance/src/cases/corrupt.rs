@@ -26,7 +26,6 @@ fn break_the_second(chunk: &mut Dump) {
     }
 }
 
-// S0.28
 pub(super) async fn a_broken_message_is_told_of(stage: &Stage<'_>) {
     let (subject, conversation) = damaged(stage, break_the_second).await;
     let client = &subject.client;

@@ -20,7 +20,6 @@ async fn written(client: &Client, scope: &Scope, write: &DocumentWrite) -> u64 {
     client.write_document(scope, write, at(2)).await.expect("writing works").version
 }
 
-// S0.41
 pub(super) async fn a_user_has_documents(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let write = DocumentWrite { expires_at: Some(at(99)), ..note(of_ana(), "line", r#"{"usual":  "Northern"}"#) };
@@ -203,7 +202,11 @@ async fn pages(client: &Client, mut query: DocumentQuery) -> Vec<(Namespace, Str
         if page.is_empty() {
             return all;
         }
-        all.extend(page.into_iter().map(|document| (document.namespace, document.key)));
+        let page = page.into_iter().map(|document| (document.namespace, document.key));
+        for name in page {
+            assert!(all.last().is_none_or(|last| *last < name), "a page goes back");
+            all.push(name);
+        }
         query.after = all.last().cloned();
     }
 }

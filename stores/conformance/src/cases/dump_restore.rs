@@ -1,6 +1,7 @@
 use threadkeep_core::{
-    Batch, Conflict, Content, DocumentOwner, DocumentQuery, DocumentWrite, Dump, DumpEntry, Kind, Map, MessageQuery,
-    NewMessage, OpenThread, Owner, Replacement, Role, StoreError, ThreadName, ThreadOrder, ThreadPatch, ThreadQuery,
+    Batch, Conflict, Content, DocumentOwner, DocumentQuery, DocumentWrite, Dump, DumpEntry, Effect, Kind, Map,
+    MessageQuery, NewMessage, OpenThread, Owner, Replacement, Role, StoreError, ThreadName, ThreadOrder, ThreadPatch,
+    ThreadQuery,
 };
 
 use super::search::query_for;
@@ -13,7 +14,7 @@ use crate::given::{
 use crate::run::Stage;
 
 /// A thread in which everything has happened that can happen to one.
-pub(super) async fn eventful(client: &Client) -> Conversation {
+pub(crate) async fn eventful(client: &Client) -> Conversation {
     let open = OpenThread {
         title: Some("Títle".to_owned()),
         expires_at: Some(at(1_000_000)),
@@ -50,6 +51,8 @@ pub(super) async fn a_thread_moves_verbatim(stage: &Stage<'_>) {
         let chunks = source.dump(chunk).await;
         assert_eq!(chunks.len(), 8_usize.div_ceil(chunk), "eight entries in chunks of {chunk}");
         assert!(chunks.iter().all(|dump| dump.entries.len() <= chunk));
+        let effects = chunks[0].commits.iter().flat_map(|commit| &commit.effects);
+        assert_eq!(effects.filter(|effect| matches!(effect, Effect::Appended { .. })).count(), 0);
         assert!(chunks[1..].iter().all(|dump| dump.thread.is_none() && dump.commits.is_empty()));
         restore(&to.client, &chunks).await;
         let target = Conversation { client: to.client.clone(), ..source.clone() };
@@ -214,7 +217,7 @@ pub(super) async fn tenants_and_owners_are_listed(stage: &Stage<'_>) {
         let rest = client.list_owners(&names[1], Some(owner), 2).await.expect("reading works");
         assert_eq!(rest, owners[place + 1..].iter().take(2).cloned().collect::<Vec<_>>());
     }
-    assert_eq!(client.list_owners(&names[2], None, 10).await.expect("reading works"), [user("zoë")]);
+    assert_eq!(client.list_owners(&names[2], None, 10).await.expect("reading works"), [Owner::Tenant, user("zoë")]);
     assert_eq!(client.list_owners(&tenant("nobody"), None, 10).await.expect("reading works"), []);
 }
 

@@ -33,7 +33,7 @@ async fn everything_seen(subject: &Subject, conversation: &Conversation) -> Stri
     )
 }
 
-// S0.35, S1.40
+// S1.40
 pub(super) async fn everything_is_there_after_reopening(stage: &Stage<'_>) {
     let subject = stage.open().await;
     if !stage.abilities().durable {

@@ -1,6 +1,7 @@
 use threadkeep_core::{
-    Batch, DocumentCondition, DocumentOwner, DocumentQuery, DocumentState, DocumentWrite, Kind, MessageQuery,
-    OpenThread, Owner, PutDocument, StoreError, ThreadName, ThreadOrder, ThreadPatch, ThreadQuery, Timestamp,
+    Batch, ChangePage, DocumentCondition, DocumentOwner, DocumentQuery, DocumentState, DocumentWrite, Kind,
+    MessageQuery, OpenThread, Owner, PutDocument, StoreError, ThreadName, ThreadOrder, ThreadPatch, ThreadQuery,
+    Timestamp,
 };
 
 use crate::client::Client;
@@ -172,12 +173,16 @@ pub(super) async fn a_threads_documents_expire_alone(stage: &Stage<'_>) {
     let name = named(system("run"), "lease");
     let lease = PutDocument { expires_at: Some(at(10)), ..put(system("run"), "lease", "1") };
     conversation.commit(&Batch { put: vec![lease.clone()], ..batch("take") }, at(1)).await;
-    let require = vec![DocumentCondition { name, state: DocumentState::Absent }];
+    let require = vec![DocumentCondition { name: name.clone(), state: DocumentState::Absent }];
     let take = |key: &str| Batch { require: require.clone(), put: vec![lease.clone()], ..batch(key) };
     assert!(conversation.try_commit(&take("early"), just_before(at(10))).await.is_err());
-    assert_eq!(conversation.commit(&take("late"), at(10)).await.change, 2);
+    let delete = Batch { delete: vec![name], ..batch("delete") };
+    conversation.commit(&delete, at(10)).await;
+    let ChangePage::Changes { changes, .. } = conversation.changes(1, at(10)).await else { panic!("a reset") };
+    assert_eq!(changes[0].effects, [], "what had expired was not deleted");
+    assert_eq!(conversation.commit(&take("late"), at(10)).await.change, 3);
     assert_eq!(subject.client.sweep(at(11)).await.expect("sweeping works").expired_documents, 1);
-    assert_eq!(conversation.thread(at(12)).await.positions.change, 2, "a sweep is no change of the thread");
+    assert_eq!(conversation.thread(at(12)).await.positions.change, 3, "a sweep is no change of the thread");
     let found = subject
         .client
         .find_document(&ana(), &DocumentOwner::Thread(conversation.id), &system("run"), "lease", at(5))

@@ -6,7 +6,6 @@ use crate::conversation::Conversation;
 use crate::given::{acme, ana, at, ben, thread_id, thread_key, user, user_id};
 use crate::run::Stage;
 
-// S4.05
 pub(super) async fn one_of_many_openers_claims_a_key(stage: &Stage<'_>) {
     let subject = stage.open().await;
     for round in 0..5 {

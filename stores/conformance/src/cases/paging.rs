@@ -1,4 +1,4 @@
-use threadkeep_core::{Bound, Content, MessageName, MessageQuery, Role, StoreError, Take};
+use threadkeep_core::{Bound, Content, MessageName, MessageQuery, Role, StoreError, Take, limits};
 
 use crate::conversation::{Conversation, oldest};
 use crate::given::{adds, ana, assert_error, at, batch, message_id, says, spoken};
@@ -84,6 +84,7 @@ pub(super) async fn pages_are_stable_while_others_append(stage: &Stage<'_>) {
     for number in 21.. {
         let query = MessageQuery { before, ..MessageQuery::newest(7) };
         let page = conversation.page(&query, at(31)).await;
+        assert!(number < 30, "the pages do not end");
         before = page.messages.first().map(|message| Bound::Seq(message.seq));
         backwards.splice(0..0, page.messages.iter().map(|message| message.seq));
         if !page.more {
@@ -97,6 +98,7 @@ pub(super) async fn pages_are_stable_while_others_append(stage: &Stage<'_>) {
     loop {
         let after = forwards.last().copied().unwrap_or(0);
         let page = conversation.page(&MessageQuery::following(after, 7), at(31)).await;
+        assert!(page.messages.first().is_some_and(|message| message.seq > after), "a page goes back");
         forwards.extend(page.messages.iter().map(|message| message.seq));
         if !page.more {
             break;
@@ -122,6 +124,22 @@ pub(super) async fn an_empty_thread_has_an_empty_page(stage: &Stage<'_>) {
         assert_eq!((page.messages, page.corrupt, page.more), (Vec::new(), Vec::new(), false));
         assert_eq!(page.positions, threadkeep_core::Positions { seq: 0, change: 0, first_seq: 1 });
     }
+}
+
+pub(super) async fn long_pages_end_early(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    let long = "x".repeat(limits::PAGE_BYTES / 4 - 1000);
+    for number in 1..=7 {
+        conversation.commit(&adds(vec![says(number, &long)]), at(1)).await;
+    }
+    // Four messages do not reach the bound, the fifth does.
+    for (query, expected) in [(oldest(7), [1, 2, 3, 4, 5]), (MessageQuery::newest(7), [3, 4, 5, 6, 7])] {
+        let page = conversation.page(&query, at(2)).await;
+        assert_eq!(page.messages.iter().map(|message| message.seq).collect::<Vec<_>>(), expected);
+        assert!(page.more);
+    }
+    assert_eq!(conversation.messages(at(2)).await.len(), 7);
 }
 
 pub(super) async fn messages_are_found_by_name(stage: &Stage<'_>) {

@@ -95,23 +95,29 @@ pub(super) async fn words_are_found(stage: &Stage<'_>) {
 
 pub(super) async fn words_mean_nothing_to_the_index(stage: &Stage<'_>) {
     let subject = stage.open().await;
-    let conversation = saying(&subject.client, &ana(), 1, &["alpha beta", "or", "gamma"]).await;
+    let conversation = saying(&subject.client, &ana(), 1, &["alpha beta", "or", "gamma not near"]).await;
     subject.client.catch_up_fully().await;
     let asked = |terms: &[&str]| {
         let terms = terms.iter().map(|term| (*term).to_owned()).collect();
         SearchQuery { terms, ..query_for("") }
     };
     for (terms, expected) in [
-        (vec!["alpha", "NOT", "beta"], vec![1]),
+        (vec!["alpha", "not", "beta"], vec![1, 3]),
         (vec!["or"], vec![2]),
-        (vec!["\"alpha"], vec![]),
-        (vec!["alp*"], vec![]),
-        (vec!["alpha beta"], vec![]),
-        (vec!["NEAR(", "'; --", ")", "", "gamma"], vec![3]),
+        (vec!["near", "alpha"], vec![1, 3]),
+        (vec!["and"], vec![]),
     ] {
         let found = found(&subject.client, &ana(), &asked(&terms), at(2)).await;
         let seqs: Vec<_> = found.into_iter().map(|(_, seq)| seq).collect();
         assert_eq!(seqs, expected, "{terms:?} in {}", conversation.id);
+    }
+    // What no analysis gives is no error, and opens nothing.
+    saying(&subject.client, &ben(), 2, &["delta"]).await;
+    subject.client.catch_up_fully().await;
+    for term in ["\"alpha", "alp*", "alpha beta", "NEAR(", "'; --", ")", "", "alpha OR delta", "*", "a\0b", "^", "x:y"]
+    {
+        let hits = search(&subject.client, &ana(), &asked(&[term]), at(2)).await.hits;
+        assert!(hits.iter().all(|hit| hit.thread == conversation.id), "{term}");
     }
 }
 

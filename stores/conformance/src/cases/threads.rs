@@ -240,6 +240,8 @@ async fn all_ids(client: &Client, order: ThreadOrder, limit: usize) -> Vec<Threa
     loop {
         let page = client.list_threads(&ana(), &query, at(40)).await.expect("reading works");
         assert!(page.threads.len() <= limit && (page.threads.len() == limit || page.next.is_none()));
+        assert!(page.threads.iter().all(|thread| !ids.contains(&thread.id)), "a page goes back");
+        assert!(page.next.is_none() || !page.threads.is_empty(), "more is to come, and nothing comes");
         ids.extend(page.threads.iter().map(|thread| thread.id));
         match page.next {
             None => return ids,

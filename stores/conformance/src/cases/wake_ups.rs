@@ -25,7 +25,6 @@ async fn hears_of(wake_ups: &mut WakeUps, id: ThreadId) {
     tokio::time::timeout(PATIENCE, heard).await.expect("a commit wakes those who listen");
 }
 
-// S1.05, S0.38
 pub(super) async fn commits_wake_those_who_listen(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let client = &subject.client;

@@ -203,7 +203,7 @@ impl Commit {
 }
 
 fn role(number: u128) -> Role {
-    if number % 3 == 0 { Role::Assistant } else { Role::User }
+    if number.is_multiple_of(3) { Role::Assistant } else { Role::User }
 }
 
 /// A write whose expected version is told relative to the actual one.

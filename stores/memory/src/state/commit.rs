@@ -102,10 +102,7 @@ impl KeptThread {
     fn apply(&mut self, batch: Batch, encoded: EncodedBatch, outcome: CommitOutcome, now: Timestamp) {
         let CommitOutcome { change, first_seq, count, .. } = outcome;
         let mut effects = Vec::new();
-        if count > 0 {
-            effects.push(Effect::Appended { first_seq, count });
-            self.append(batch.append, encoded.append);
-        }
+        self.append(batch.append, encoded.append);
         for (replacement, body) in batch.replace.iter().zip(encoded.replace) {
             effects.extend(self.replace(replacement.id, body));
         }

@@ -3,11 +3,11 @@
 use std::collections::BTreeSet;
 
 use threadkeep_core::{
-    Change, ChangePage, CorruptRow, DumpEntry, Message, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy,
-    Result, Scope, StoreError, Take, ThreadId, Timestamp, codec, limits,
+    Change, ChangePage, CorruptRow, DumpEntry, DumpedCommit, Effect, Message, MessageName, MessagePage, MessageQuery,
+    OnCorrupt, OrderBy, Result, Scope, StoreError, Take, ThreadId, Timestamp, codec, limits,
 };
 
-use super::{KeptThread, State, check_limit};
+use super::{KeptThread, State};
 
 impl State {
     pub(crate) fn list_messages(
@@ -23,10 +23,14 @@ impl State {
         if query.order == OrderBy::Time {
             rows.sort_by_key(|row| (row.created_at, row.seq));
         }
-        let more = rows.len() > query.limit;
-        match query.take {
-            Take::Newest => drop(rows.drain(..rows.len().saturating_sub(query.limit))),
-            Take::Oldest => rows.truncate(query.limit),
+        if query.take == Take::Newest {
+            rows.reverse();
+        }
+        let held = count_in_page(&rows, query.limit);
+        let more = rows.len() > held;
+        rows.truncate(held);
+        if query.take == Take::Newest {
+            rows.reverse();
         }
         let mut page = MessagePage { messages: Vec::new(), corrupt: Vec::new(), more, positions: kept.row.positions };
         for row in rows {
@@ -62,25 +66,39 @@ impl State {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
-        check_limit(limit)?;
+        limits::check_page(limit)?;
         let (kept, _) = self.reach(scope, id, now)?;
         let positions = kept.row.positions;
         let oldest = kept.commits.keys().next().copied().unwrap_or(positions.change + 1);
         if after > positions.change || after + 1 < oldest {
             return Ok(ChangePage::Reset { positions });
         }
-        let changes = kept.commits.range(after + 1..).take(limit).map(|(_, commit)| Change {
-            change: commit.change,
-            at: commit.at,
-            effects: commit.effects.clone(),
-        });
+        let changes = kept.commits.range(after + 1..).take(limit).map(|(_, commit)| change_of(commit));
         Ok(ChangePage::Changes { changes: changes.collect(), positions })
     }
+}
+
+fn change_of(commit: &DumpedCommit) -> Change {
+    let &DumpedCommit { change, at, first_seq, count, .. } = commit;
+    let appended = (count > 0).then_some(Effect::Appended { first_seq, count });
+    Change { change, at, effects: appended.into_iter().chain(commit.effects.iter().cloned()).collect() }
+}
+
+/// How many of the rows, in the order of reading, one page holds.
+fn count_in_page(rows: &[Row], limit: usize) -> usize {
+    let mut bytes = 0;
+    let fitting = rows.iter().take(limit).take_while(|row| {
+        let fits = bytes < limits::PAGE_BYTES;
+        bytes += row.bytes;
+        fits
+    });
+    fitting.count()
 }
 
 /// A message that may not decode.
 struct Row {
     seq: u64,
+    bytes: usize,
     created_at: Timestamp,
     message: Result<Message, StoreError>,
 }
@@ -88,8 +106,8 @@ struct Row {
 impl KeptThread {
     fn matching_rows(&self, query: &MessageQuery) -> Vec<Row> {
         let rows = self.entries.values().filter_map(|entry| match entry {
-            DumpEntry::Message { seq, created_at, .. } => {
-                Some(Row { seq: *seq, created_at: *created_at, message: decode(entry)? })
+            DumpEntry::Message { seq, created_at, body, .. } => {
+                Some(Row { seq: *seq, bytes: body.len(), created_at: *created_at, message: decode(entry)? })
             }
             DumpEntry::Tombstone { .. } => None,
         });

@@ -2,25 +2,28 @@
 
 use std::collections::BTreeSet;
 
-use threadkeep_core::{Conflict, DocumentName, Dump, Kind, Owner, Result, StoreError, TenantId, ThreadId, WakeUp};
+use threadkeep_core::{
+    Conflict, DocumentName, Dump, Kind, Owner, Result, StoreError, TenantId, ThreadId, WakeUp, limits,
+};
 
 use super::documents::plain_owner;
-use super::{KeptThread, State, Tenant, check_limit};
+use super::{KeptThread, State, Tenant};
 
 impl State {
     pub(crate) fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
-        check_limit(limit)?;
+        limits::check_page(limit)?;
         let later = self.tenants.keys().filter(|tenant| after.is_none_or(|after| *tenant > after));
         Ok(later.take(limit).cloned().collect())
     }
 
     pub(crate) fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {
-        check_limit(limit)?;
+        limits::check_page(limit)?;
         let Some(tenant) = self.tenants.get(tenant) else { return Ok(Vec::new()) };
         let of_threads = tenant.threads.values().map(|kept| kept.row.owner.clone());
         let of_graves = tenant.graves.values().map(|grave| grave.owner.clone());
         let of_documents = tenant.documents.keys().filter_map(|(owner, ..)| plain_owner(owner));
-        let owners: BTreeSet<Owner> = of_threads.chain(of_graves).chain(of_documents).collect();
+        let owners: BTreeSet<Owner> =
+            [Owner::Tenant].into_iter().chain(of_threads).chain(of_graves).chain(of_documents).collect();
         Ok(owners.into_iter().filter(|owner| after.is_none_or(|after| owner > after)).take(limit).collect())
     }
 
@@ -31,7 +34,7 @@ impl State {
         after: Option<u64>,
         limit: usize,
     ) -> Result<Dump> {
-        check_limit(limit)?;
+        limits::check_page(limit)?;
         let kept = self.tenants.get(tenant).and_then(|tenant| tenant.threads.get(&id));
         let kept = kept.ok_or(StoreError::NotFound(Kind::Thread))?;
         let mut dump = match after {

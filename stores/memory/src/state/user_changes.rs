@@ -1,8 +1,8 @@
 //! What changed among all threads of a user or a tenant.
 
-use threadkeep_core::{Access, ChangedThread, ChangedThreads, Result, Scope, Timestamp, UserCursor};
+use threadkeep_core::{Access, ChangedThread, ChangedThreads, Result, Scope, Timestamp, UserCursor, limits};
 
-use super::{State, check_limit};
+use super::State;
 
 impl State {
     pub(crate) fn list_changed_threads(
@@ -12,7 +12,7 @@ impl State {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangedThreads> {
-        check_limit(limit)?;
+        limits::check_page(limit)?;
         let Some(after) = after else { return Ok(self.nothing_changed(false)) };
         let Some(after) = self.read_cursor(after) else { return Ok(self.nothing_changed(true)) };
         let mut changed = self.changed_since(scope, after, now);

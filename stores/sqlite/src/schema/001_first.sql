@@ -47,7 +47,8 @@ CREATE TABLE messages (
   external_id TEXT,
   body TEXT
 );
-CREATE UNIQUE INDEX messages_by_id ON messages (position >> 32, id);
+-- The id comes first: ours grow with time, so that writers of many threads add to the same page.
+CREATE UNIQUE INDEX messages_by_id ON messages (id, position >> 32);
 CREATE UNIQUE INDEX messages_by_external_id ON messages (position >> 32, external_id) WHERE external_id IS NOT NULL;
 
 -- position = thread number << 32 | change. The change log and the idempotency records at once.
@@ -60,7 +61,7 @@ CREATE TABLE commits (
   count INTEGER NOT NULL,
   effects TEXT
 );
-CREATE INDEX commits_by_key ON commits (position >> 32, key);
+CREATE INDEX commits_by_key ON commits (key, position >> 32);
 
 -- Of threads (kind 0, by thread number) and of users and tenants (kind 1, by owner number).
 CREATE TABLE documents (

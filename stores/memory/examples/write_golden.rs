@@ -1,0 +1,46 @@
+//! Writes the golden files of the present format: `cargo run --example write_golden -- FOLDER`.
+//!
+//! Only for a format that has none yet; a golden file that is there is never changed.
+
+use std::path::{Path, PathBuf};
+
+use async_trait::async_trait;
+use threadkeep_core::Backend;
+use threadkeep_store_conformance::{Abilities, Factory, Instance, write_golden};
+use threadkeep_store_memory::MemoryStore;
+
+struct InMemory;
+
+#[async_trait]
+impl Factory for InMemory {
+    async fn create(&self) -> Box<dyn Instance> {
+        Box::new(Open(MemoryStore::open()))
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities { durable: false, vectors: false, named_collections: false, compaction: false }
+    }
+}
+
+struct Open(Backend);
+
+#[async_trait]
+impl Instance for Open {
+    fn backend(&self) -> Backend {
+        self.0.clone()
+    }
+
+    async fn reopen(self: Box<Self>) -> Box<dyn Instance> {
+        self
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+}
+
+#[tokio::main]
+async fn main() -> std::io::Result<()> {
+    let folder = std::env::args().nth(1).ok_or_else(|| std::io::Error::other("name the folder to write into"))?;
+    write_golden(&InMemory, Path::new(&folder)).await
+}

@@ -1,0 +1,79 @@
+//! What happens to a file that is full, damaged, foreign, shared or write-protected: a typed error, or it works.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+
+#[path = "faults/disk.rs"]
+mod disk;
+#[path = "faults/files.rs"]
+mod files;
+#[path = "faults/processes.rs"]
+mod processes;
+
+use std::path::Path;
+
+use threadkeep_core::{
+    Batch, Content, Fingerprint, IdempotencyKey, MessageId, MessageQuery, NewMessage, OpenThread, Role, Scope,
+    StoreError, ThreadId, Timestamp,
+};
+use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
+
+fn open(path: &Path) -> Result<SqliteStore, StoreError> {
+    SqliteStore::open(path, SqliteOptions::default())
+}
+
+fn scope() -> Scope {
+    Scope::user("acme", "ada").expect("good names")
+}
+
+fn now() -> Timestamp {
+    "2026-03-01T12:00:00Z".parse().expect("an instant")
+}
+
+fn thread() -> ThreadId {
+    ThreadId::from_name(b"the thread of these tests")
+}
+
+async fn begin(store: &SqliteStore) {
+    let backend = store.backend();
+    backend.store.open_thread(&scope(), OpenThread::new(&scope(), thread()), now()).await.expect("a thread");
+}
+
+fn batch(key: &str, text: &str) -> Batch {
+    let mut batch = Batch::new(IdempotencyKey::Given(key.to_owned()), Fingerprint::of(key.as_bytes()));
+    batch.append.push(NewMessage {
+        id: MessageId::from_name(key.as_bytes()),
+        external_id: None,
+        created_at: now(),
+        content: Content::text(Role::User, text),
+    });
+    batch
+}
+
+/// Appends a message whose text is its key.
+async fn append(store: &SqliteStore, key: &str) -> Result<u64, StoreError> {
+    append_text(store, key, key).await
+}
+
+async fn append_text(store: &SqliteStore, key: &str, text: &str) -> Result<u64, StoreError> {
+    let outcome = store.backend().store.commit(&scope(), thread(), batch(key, text), now()).await?;
+    Ok(outcome.first_seq)
+}
+
+/// All texts of the thread, oldest first, with their positions.
+async fn texts(store: &SqliteStore) -> Result<Vec<(u64, String)>, StoreError> {
+    let (mut all, mut after) = (Vec::new(), 0);
+    loop {
+        let query = MessageQuery::following(after, 1000);
+        let page = store.backend().store.list_messages(&scope(), thread(), &query, now()).await?;
+        all.extend(page.messages.iter().map(|message| (message.seq, message.plain_text().into_owned())));
+        match page.messages.last() {
+            Some(last) if page.more => after = last.seq,
+            _ => return Ok(all),
+        }
+    }
+}
+
+async fn assert_sound(store: &SqliteStore) {
+    let report = store.backend().maintenance.verify().await.expect("a report");
+    assert_eq!(report.findings, []);
+}

@@ -1,0 +1,222 @@
+//! Appending messages, with what policy adds to the same commit.
+
+use threadkeep_core::{
+    Access, Batch, CommitOutcome, Conflict, Expected, IdempotencyKey, MessageId, MessageName, Scope, StoreError,
+    Thread, ThreadId, Timestamp,
+};
+
+use crate::retry::repeat;
+use crate::title::{title_from, title_from_first};
+use crate::{Draft, Memory, MemoryError, Result, Retention, Titles, fingerprint};
+
+/// How often a title is decided anew because the thread changed meanwhile.
+const TITLE_ATTEMPTS: usize = 8;
+
+/// How to append.
+#[derive(Clone, Debug, Default)]
+pub struct AppendOptions {
+    /// Makes a repeated request count once, for seven days. Without one only the call's own repetitions do.
+    pub idempotency_key: Option<String>,
+    /// Where the thread must stand.
+    pub expected: Option<Expected>,
+    /// What is kept of the thread; the manager's own retention when there is none.
+    pub retention: Option<Retention>,
+}
+
+/// What appending did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Appended {
+    /// The change position that the commit made; where the thread stands if nothing was appended.
+    pub change: u64,
+    /// The position of the first message; one past the thread's last if nothing was appended.
+    pub first_seq: u64,
+    /// How many were appended.
+    pub count: u64,
+    /// The messages, in order. On a replay those that are still there.
+    pub messages: Vec<Placed>,
+    /// Whether an earlier request with the same idempotency key had appended them.
+    pub replayed: bool,
+}
+
+/// Where a message went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Placed {
+    /// Its position.
+    pub seq: u64,
+    /// Its id.
+    pub id: MessageId,
+}
+
+impl Memory {
+    /// Appends one message.
+    ///
+    /// # Errors
+    /// As [`Memory::append_all`].
+    pub async fn append(&self, scope: &Scope, thread: ThreadId, draft: impl Into<Draft>) -> Result<Appended> {
+        self.append_all(scope, thread, vec![draft.into()], &AppendOptions::default()).await
+    }
+
+    /// Appends messages in order, all or none. None at all changes nothing and makes no event.
+    ///
+    /// A thread without a title gets one from its user's message in the same commit. In the steady state this is one
+    /// call of the store; with a retention two, as the thread is looked at first.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown thread; `Conflict` for an expectation that does not hold, an idempotency key that was
+    /// used for something else, and ids that are taken; `LimitExceeded` and `Invalid` for messages that no store keeps;
+    /// `Unavailable` after some attempts, with `maybe_applied` where the fate is unknown: repeat with the same key.
+    pub async fn append_all(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        drafts: Vec<Draft>,
+        options: &AppendOptions,
+    ) -> Result<Appended> {
+        let now = self.now();
+        let key = match &options.idempotency_key {
+            Some(key) => IdempotencyKey::Given(key.clone()),
+            None => self.mint_key(now),
+        };
+        let fingerprint = fingerprint::of_drafts(&key, &drafts)?;
+        let mut batch = Batch::new(key, fingerprint);
+        batch.expected = options.expected;
+        batch.append = drafts.into_iter().map(|draft| draft.into_message(self, now)).collect();
+        let retention = options.retention.or(self.options().retention);
+        if let Some(retention) = &retention {
+            retention.check()?;
+        }
+        self.commit_by_policy(scope, thread, batch, retention, now).await
+    }
+
+    /// Appends what a user said and what the assistant answered, both or neither.
+    ///
+    /// # Errors
+    /// As [`Memory::append_all`].
+    pub async fn append_pair(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        user: impl Into<Draft>,
+        assistant: impl Into<Draft>,
+        options: &AppendOptions,
+    ) -> Result<Appended> {
+        self.append_all(scope, thread, vec![user.into(), assistant.into()], options).await
+    }
+
+    /// Commits a batch with the title and the trimming that are due.
+    pub(crate) async fn commit_by_policy(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        mut batch: Batch,
+        retention: Option<Retention>,
+        now: Timestamp,
+    ) -> Result<Appended> {
+        let retention = retention.filter(|_| !batch.append.is_empty());
+        let asked = batch.expected;
+        let mut looked_at = None;
+        let mut title_attempts = if self.may_title(scope, thread, &batch) { TITLE_ATTEMPTS } else { 0 };
+        let appended = loop {
+            if title_attempts > 0 || retention.is_some() {
+                let found = self.get_thread(scope, thread).await?;
+                looked_at = Some(found.positions.seq);
+                if let Some(retention) = &retention {
+                    self.add_retention(scope, &found, retention, &mut batch, now).await?;
+                }
+                if title_attempts > 0 {
+                    self.add_title(scope, &found, &mut batch);
+                }
+            }
+            match self.commit_repeatedly(scope, thread, &batch, now).await {
+                // The title was decided on a thread that has changed since: decide again, and give up on the title
+                // rather than on the message.
+                Err(MemoryError::Store(StoreError::Conflict(Conflict::Change { .. }))) if batch.expected != asked => {
+                    batch.expected = asked;
+                    batch.patch.title = None;
+                    title_attempts -= 1;
+                }
+                result => break result?,
+            }
+        };
+        if matches!(batch.patch.title, Some(Some(_))) {
+            self.settled_titles().insert(scope, thread);
+        }
+        if let (Some(retention), Some(looked_at)) = (retention, looked_at)
+            && appended.first_seq != looked_at + 1
+            && !appended.replayed
+        {
+            // Others appended between the look and the commit, so too much is kept. The messages are stored whatever
+            // becomes of the trimming, and the next append makes up for it.
+            drop(self.retain(scope, thread, &retention).await);
+        }
+        Ok(appended)
+    }
+
+    /// Commits a batch as it is, and repeats it with the same key while the store fails in passing.
+    pub(crate) async fn commit_repeatedly(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        batch: &Batch,
+        now: Timestamp,
+    ) -> Result<Appended> {
+        let attempted = repeat(|| self.store().commit(scope, thread, batch.clone(), now)).await;
+        let outcome = attempted.result?;
+        let is_minted = matches!(batch.key, IdempotencyKey::Minted(_));
+        if !outcome.replayed || is_minted {
+            return Ok(placed_in_order(outcome, batch));
+        }
+        self.replayed(scope, thread, batch, outcome, attempted.may_have_applied_before).await
+    }
+
+    pub(crate) fn minted_batch(&self, now: Timestamp) -> Batch {
+        Batch::new(self.mint_key(now), fingerprint::MINTED)
+    }
+
+    fn may_title(&self, scope: &Scope, thread: ThreadId, batch: &Batch) -> bool {
+        self.options().titles == Titles::FromFirstUserMessage
+            && batch.patch.title.is_none()
+            && !self.settled_titles().holds(scope, thread)
+            && batch.append.iter().any(|message| title_from(&message.content).is_some())
+    }
+
+    fn add_title(&self, scope: &Scope, thread: &Thread, batch: &mut Batch) {
+        if thread.title.is_some() || scope.access(&thread.owner) != Access::Full {
+            self.settled_titles().insert(scope, thread.id);
+            return;
+        }
+        // Where the caller's own expectation fails the store has to say so, or to answer a repetition.
+        if batch.expected.is_none_or(|expected| expected.check(thread.positions).is_ok()) {
+            batch.expected = Some(Expected::Change(thread.positions.change));
+            batch.patch.title = Some(title_from_first(batch.append.iter().map(|message| &message.content)));
+        }
+    }
+
+    /// Tells what an earlier request with the same key appended.
+    async fn replayed(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        batch: &Batch,
+        outcome: CommitOutcome,
+        may_be_ours: bool,
+    ) -> Result<Appended> {
+        let names: Vec<_> =
+            (outcome.first_seq..outcome.first_seq + outcome.count).map(MessageName::Seq).collect();
+        let found = self.find_messages(scope, thread, &names).await?;
+        let messages: Vec<_> =
+            found.into_iter().map(|message| Placed { seq: message.seq, id: message.id }).collect();
+        let ours = placed_in_order(outcome, batch);
+        if may_be_ours && ours.messages == messages {
+            return Ok(ours);
+        }
+        let CommitOutcome { change, first_seq, count, .. } = outcome;
+        Ok(Appended { change, first_seq, count, messages, replayed: true })
+    }
+}
+
+fn placed_in_order(outcome: CommitOutcome, batch: &Batch) -> Appended {
+    let CommitOutcome { change, first_seq, count, .. } = outcome;
+    let placed = batch.append.iter().zip(first_seq..).map(|(message, seq)| Placed { seq, id: message.id });
+    Appended { change, first_seq, count, messages: placed.collect(), replayed: false }
+}

@@ -1,0 +1,145 @@
+//! Batches that an agent puts together: everything that one turn changes, in one commit.
+
+use threadkeep_core::{
+    Batch, DocumentCondition, DocumentName, DocumentState, Expected, IdempotencyKey, MessageId, PutDocument,
+    Replacement, Result as StoreResult, Scope, ThreadId, ThreadPatch, Timestamp,
+};
+
+use crate::fingerprint::{MINTED, Request};
+use crate::{Appended, Draft, Memory, Result, Retention};
+
+impl Memory {
+    /// Begins a batch, with a key made for it.
+    #[must_use]
+    pub fn batch(&self) -> BatchBuilder {
+        let now = self.now();
+        BatchBuilder {
+            memory: self.clone(),
+            batch: self.minted_batch(now),
+            request: Request::default(),
+            invalid: None,
+            now,
+            retention: self.options().retention,
+        }
+    }
+
+    /// Commits a finished batch, repeating it with the same key while the store fails in passing.
+    ///
+    /// Nothing is added to it: neither a title nor trimming. [`Memory::batch`] makes batches that get both.
+    ///
+    /// # Errors
+    /// As [`Memory::append_all`], and those of the batch's own conditions.
+    pub async fn commit(&self, scope: &Scope, thread: ThreadId, batch: &Batch) -> Result<Appended> {
+        self.commit_repeatedly(scope, thread, batch, self.now()).await
+    }
+}
+
+/// A batch that is being put together. Ends with [`BatchBuilder::commit`].
+#[derive(Debug)]
+pub struct BatchBuilder {
+    memory: Memory,
+    batch: Batch,
+    request: Request,
+    invalid: Option<threadkeep_core::StoreError>,
+    now: Timestamp,
+    retention: Option<Retention>,
+}
+
+impl BatchBuilder {
+    /// Makes a repeated request count once, for seven days.
+    #[must_use]
+    pub fn idempotency_key(mut self, key: impl Into<String>) -> Self {
+        self.batch.key = IdempotencyKey::Given(key.into());
+        self
+    }
+
+    /// Demands where the thread stands.
+    #[must_use]
+    pub fn expect(mut self, expected: Expected) -> Self {
+        self.batch.expected = Some(expected);
+        self
+    }
+
+    /// Demands how a document of the thread is.
+    #[must_use]
+    pub fn require(mut self, name: DocumentName, state: DocumentState) -> Self {
+        self.batch.require.push(DocumentCondition { name, state });
+        self
+    }
+
+    /// Adds a message at the end.
+    #[must_use]
+    pub fn append(mut self, draft: impl Into<Draft>) -> Self {
+        let draft = draft.into();
+        if let Err(error) = self.request.append(&draft) {
+            self.invalid.get_or_insert(error);
+        }
+        self.batch.append.push(draft.into_message(&self.memory, self.now));
+        self
+    }
+
+    /// Says a message differently.
+    #[must_use]
+    pub fn replace(mut self, replacement: Replacement) -> Self {
+        self.batch.replace.push(replacement);
+        self
+    }
+
+    /// Erases a message. A title made from it stays: [`Memory::erase_messages`] renews it.
+    #[must_use]
+    pub fn erase(mut self, id: MessageId) -> Self {
+        self.batch.erase.push(id);
+        self
+    }
+
+    /// Writes a document of the thread.
+    #[must_use]
+    pub fn put(mut self, put: PutDocument) -> Self {
+        self.batch.put.push(put);
+        self
+    }
+
+    /// Deletes a document of the thread.
+    #[must_use]
+    pub fn delete(mut self, name: DocumentName) -> Self {
+        self.batch.delete.push(name);
+        self
+    }
+
+    /// Changes what the thread says about itself.
+    #[must_use]
+    pub fn patch(mut self, patch: ThreadPatch) -> Self {
+        self.batch.patch = patch;
+        self
+    }
+
+    /// Says what is kept of the thread, in place of the manager's own retention.
+    #[must_use]
+    pub fn retention(mut self, retention: Retention) -> Self {
+        self.retention = Some(retention);
+        self
+    }
+
+    /// Commits it, with the title and the trimming that are due.
+    ///
+    /// # Errors
+    /// As [`Memory::commit`].
+    pub async fn commit(self, scope: &Scope, thread: ThreadId) -> Result<Appended> {
+        let Self { memory, mut batch, request, invalid, now, retention } = self;
+        if let Some(error) = invalid {
+            return Err(error.into());
+        }
+        if let Some(retention) = &retention {
+            retention.check()?;
+        }
+        batch.fingerprint = fingerprint(&batch, request)?;
+        memory.commit_by_policy(scope, thread, batch, retention, now).await
+    }
+}
+
+fn fingerprint(batch: &Batch, request: Request) -> StoreResult<threadkeep_core::Fingerprint> {
+    match batch.key {
+        IdempotencyKey::Minted(_) => Ok(MINTED),
+        IdempotencyKey::Given(_) => request.finish(batch),
+    }
+}

@@ -1,0 +1,119 @@
+//! What an application sets for one thread.
+
+use serde::{Deserialize, Serialize};
+use threadkeep_core::{
+    DocumentName, DocumentOwner, Expected, JsonText, Map, Namespace, PutDocument, Scope, ThreadId,
+};
+
+use crate::retry::repeat_simply;
+use crate::{Memory, MemoryError, Result, Retention};
+
+/// The settings of one thread, kept as its document `app/threadkeep` `config`. What is `None` is left to the assistant.
+///
+/// Settings bound what a model sees or may do, not what is stored; a retention takes effect when it is passed on.
+/// Members that a later version adds survive a change made by this one.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ThreadConfig {
+    /// How many messages of the history a prompt holds at most.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub history_limit: Option<u32>,
+    /// The tools that may be called in this thread, and no others.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub enabled_tools: Option<Vec<String>>,
+    /// The model that answers, such as `openai/gpt-4o-mini`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub model: Option<String>,
+    /// What is kept of the thread.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub retention: Option<Retention>,
+    /// Settings that this version does not know.
+    #[serde(flatten)]
+    pub other: Map,
+}
+
+impl ThreadConfig {
+    /// Checks that the settings make sense.
+    ///
+    /// # Errors
+    /// `Invalid` with the setting's name.
+    pub fn check(&self) -> Result<()> {
+        if self.history_limit == Some(0) {
+            return Err(MemoryError::invalid("history_limit", "0; show at least 1 message"));
+        }
+        if self.model.as_deref() == Some("") {
+            return Err(MemoryError::invalid("model", "empty"));
+        }
+        if self.enabled_tools.iter().flatten().any(String::is_empty) {
+            return Err(MemoryError::invalid("enabled_tools", "a tool without a name"));
+        }
+        self.retention.as_ref().map_or(Ok(()), Retention::check)
+    }
+}
+
+impl Memory {
+    /// Reads the settings of a thread; those that nobody set are `None`.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown thread, `Corrupt` for settings that have another shape.
+    pub async fn thread_config(&self, scope: &Scope, thread: ThreadId) -> Result<ThreadConfig> {
+        let (owner, DocumentName { namespace, key }, now) = (DocumentOwner::Thread(thread), config_name(), self.now());
+        let found = repeat_simply(|| self.store().find_document(scope, &owner, &namespace, &key, now)).await?;
+        match found {
+            Some(document) => Ok(document.value.read()?),
+            None => self.get_thread(scope, thread).await.map(|_| ThreadConfig::default()),
+        }
+    }
+
+    /// Sets the settings of a thread, if it stands where `expected` says. Returns its new change position.
+    ///
+    /// # Errors
+    /// `Invalid` for settings that make no sense, `NotFound` for an unknown thread, `Denied` for a shared one in a
+    /// user's scope, `Conflict` with the actual position.
+    pub async fn set_thread_config(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        config: &ThreadConfig,
+        expected: Option<Expected>,
+    ) -> Result<u64> {
+        config.check()?;
+        let now = self.now();
+        let mut batch = self.minted_batch(now);
+        batch.expected = expected;
+        batch.put.push(PutDocument { name: config_name(), value: JsonText::of(config)?, expires_at: None });
+        Ok(self.commit_repeatedly(scope, thread, &batch, now).await?.change)
+    }
+}
+
+fn config_name() -> DocumentName {
+    DocumentName { namespace: Namespace::App("threadkeep".to_owned()), key: "config".to_owned() }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // S1.23
+    #[test]
+    fn settings_are_refused_by_name_and_unknown_ones_survive() {
+        let cases = [
+            (ThreadConfig { history_limit: Some(0), ..ThreadConfig::default() }, "invalid history_limit"),
+            (ThreadConfig { model: Some(String::new()), ..ThreadConfig::default() }, "invalid model"),
+            (ThreadConfig { enabled_tools: Some(vec![String::new()]), ..ThreadConfig::default() }, "invalid enabled_tools"),
+            (
+                ThreadConfig {
+                    retention: Some(Retention { max_messages: Some(0), ttl_minutes: None }),
+                    ..ThreadConfig::default()
+                },
+                "invalid max_messages",
+            ),
+        ];
+        for (config, expected) in cases {
+            let error = config.check().unwrap_err().to_string();
+            assert!(error.starts_with(expected), "{error}");
+        }
+        let later = r#"{"history_limit":10,"temperature":0.1}"#;
+        let config: ThreadConfig = serde_json::from_str(later).unwrap();
+        assert_eq!(serde_json::to_string(&config).unwrap(), later);
+    }
+}

@@ -1,0 +1,164 @@
+//! Erasing everything of a user.
+
+use serde::Serialize;
+use threadkeep_core::{
+    Document, DocumentOwner, DocumentQuery, DocumentWrite, MessageId, Owner, Scope, StoreError, ThreadId, ThreadOrder,
+    ThreadQuery, UserId, limits,
+};
+
+use crate::messages::READ_PAGE;
+use crate::retry::repeat_simply;
+use crate::{Memory, MemoryError, Result};
+
+/// What to erase of a user beside what is the user's own.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct EraseOptions {
+    /// What becomes of the user's messages in threads of the tenant.
+    pub shared_messages: SharedMessages,
+}
+
+/// What becomes of a user's messages in threads that all users share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SharedMessages {
+    /// They stay.
+    #[default]
+    Keep,
+    /// Those whose author is the user are erased. Only a tenant may ask for it.
+    Erase,
+}
+
+/// What was erased.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct EraseReport {
+    /// Threads of the user, with all that belonged to them.
+    pub threads: u64,
+    /// Messages that those threads held.
+    pub messages: u64,
+    /// Documents of the user.
+    pub documents: u64,
+    /// Messages of the user in shared threads.
+    pub shared_messages: u64,
+}
+
+impl Memory {
+    /// Erases everything of a user: threads, documents and, where asked for, messages in shared threads.
+    ///
+    /// It goes on until a whole look finds nothing left, and touches nobody else's data. The bytes are gone from the
+    /// store's files after the next sweep at the latest. After a failure the same call erases the rest.
+    ///
+    /// # Errors
+    /// `Denied` in the scope of another user, and in the user's own where shared messages are to be erased; those of the
+    /// store.
+    pub async fn erase_user(&self, scope: &Scope, user: &UserId, options: EraseOptions) -> Result<EraseReport> {
+        let is_allowed = match scope {
+            Scope::Tenant(_) => true,
+            Scope::User(_, caller) => caller == user && options.shared_messages == SharedMessages::Keep,
+        };
+        if !is_allowed {
+            return Err(StoreError::Denied("erasing what is not the caller's own").into());
+        }
+        // Under the user's own scope nothing of others can be reached, whatever goes wrong here.
+        let own = Scope::User(scope.tenant_id().clone(), user.clone());
+        let mut report = EraseReport::default();
+        while self.erase_threads(&own, user, &mut report).await? > 0 {}
+        while self.erase_documents(&own, user, &mut report).await? > 0 {}
+        if options.shared_messages == SharedMessages::Erase {
+            report.shared_messages = self.erase_shared_messages(scope, user).await?;
+        }
+        Ok(report)
+    }
+
+    async fn erase_threads(&self, own: &Scope, user: &UserId, report: &mut EraseReport) -> Result<u64> {
+        let before = report.threads;
+        let owner = Some(Owner::User(user.clone()));
+        let mut query = ThreadQuery { owner, ..ThreadQuery::new(ThreadOrder::Created, limits::PAGE) };
+        loop {
+            let page = self.list_threads(own, &query).await?;
+            for thread in &page.threads {
+                match self.delete_thread(own, thread.id).await {
+                    Ok(()) => {
+                        report.threads += 1;
+                        report.messages += thread.message_count;
+                    }
+                    Err(error) if error.is_not_found() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(report.threads - before),
+            }
+        }
+    }
+
+    async fn erase_documents(&self, own: &Scope, user: &UserId, report: &mut EraseReport) -> Result<u64> {
+        let before = report.documents;
+        let owner = DocumentOwner::User(user.clone());
+        for Document { namespace, key, .. } in self.all_documents(own, DocumentQuery::of(owner.clone())).await? {
+            let owner = owner.clone();
+            let write = DocumentWrite { owner, namespace, key, expected: None, value: None, expires_at: None };
+            let now = self.now();
+            match repeat_simply(|| self.store().write_document(own, write.clone(), now)).await {
+                Ok(_) => report.documents += 1,
+                Err(StoreError::NotFound(_)) => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Ok(report.documents - before)
+    }
+
+    async fn erase_shared_messages(&self, tenant: &Scope, user: &UserId) -> Result<u64> {
+        let mut erased = 0;
+        let owner = Some(Owner::Tenant);
+        let mut query = ThreadQuery { owner, ..ThreadQuery::new(ThreadOrder::Created, limits::PAGE) };
+        loop {
+            let page = self.list_threads(tenant, &query).await?;
+            for thread in &page.threads {
+                match self.erase_authored(tenant, thread.id, user).await {
+                    Ok(count) => erased += count,
+                    Err(error) if error.is_thread_not_found() => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => return Ok(erased),
+            }
+        }
+    }
+
+    async fn erase_authored(&self, tenant: &Scope, thread: ThreadId, user: &UserId) -> Result<u64> {
+        let (mut erased, mut after) = (0, Some(0));
+        while let Some(seq) = after {
+            let following = self.page_after(tenant, thread, seq, READ_PAGE).await?;
+            let authored = following.page.messages.iter();
+            let authored = authored.filter(|message| message.content.author.as_deref() == Some(user.as_str()));
+            let ids: Vec<MessageId> = authored.map(|message| message.id).collect();
+            if !ids.is_empty() {
+                erased += self.erase_all_left(tenant, thread, ids).await?;
+            }
+            after = following.next;
+        }
+        Ok(erased)
+    }
+
+    /// Erases messages of which some may be erased or trimmed by others meanwhile.
+    async fn erase_all_left(&self, tenant: &Scope, thread: ThreadId, ids: Vec<MessageId>) -> Result<u64> {
+        const ATTEMPTS: usize = 8;
+        let mut ids = ids;
+        for _ in 0..ATTEMPTS {
+            match self.erase_messages(tenant, thread, &ids).await {
+                Err(error) if error.is_not_found() && !error.is_thread_not_found() => {
+                    let left = self.find_by_ids(tenant, thread, ids).await?;
+                    ids = left.into_iter().map(|message| message.id).collect();
+                    if ids.is_empty() {
+                        return Ok(0);
+                    }
+                }
+                result => return result.map(|_| ids.len() as u64),
+            }
+        }
+        Err(MemoryError::Contended { what: "the thread", attempts: ATTEMPTS })
+    }
+}
+

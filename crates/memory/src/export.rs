@@ -1,0 +1,147 @@
+//! Writing conversations out, in the format of [`threadkeep_core::exchange`].
+
+use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
+use threadkeep_core::exchange::{EXPORT_VERSION, ExportLine, ExportedThread};
+use threadkeep_core::{
+    DocumentOwner, DocumentQuery, Namespace, Owner, Scope, StoreError, Thread, ThreadId, ThreadOrder, ThreadQuery,
+    limits,
+};
+
+use crate::messages::{Following, READ_PAGE};
+use crate::retry::repeat_simply;
+use crate::{Memory, Result, Selection};
+
+/// The lines of an export.
+pub type ExportLines = BoxStream<'static, Result<ExportLine>>;
+
+type Lines = stream::Iter<std::vec::IntoIter<Result<ExportLine>>>;
+type Threads = stream::Iter<std::vec::IntoIter<Result<Thread>>>;
+
+/// What a store calls a message that does not decode.
+const MESSAGE: &str = "message";
+
+impl Memory {
+    /// Exports one thread, or everything that a scope has in full: threads with their messages, and the documents of
+    /// applications (a tenant's export holds those of its users).
+    ///
+    /// The lines come as they are read, in bounded memory: a header, then threads in the order of their creation, each
+    /// followed by its messages and documents, then the other documents. What is written meanwhile may be missing. A
+    /// message that does not decode comes as a `Corrupt` error after its page, and the export goes on; after any other
+    /// error it ends.
+    #[must_use]
+    pub fn export(&self, scope: &Scope, selection: Selection) -> ExportLines {
+        let header = ExportLine::Threadkeep { version: EXPORT_VERSION, exported_at: self.now() };
+        let header = stream::once(std::future::ready(Ok(header)));
+        let export = Export { memory: self.clone(), scope: scope.clone() };
+        let rest = match selection {
+            Selection::Thread(thread) => stream::once(export.one_thread(thread)).try_flatten().boxed(),
+            Selection::All => export.clone().threads().chain(export.owned_documents()).boxed(),
+        };
+        let lines = header.chain(rest).scan(false, |has_ended, line| {
+            let line = (!*has_ended).then_some(line);
+            *has_ended = matches!(&line, Some(Err(error)) if !is_broken_message(error));
+            std::future::ready(line)
+        });
+        lines.boxed()
+    }
+}
+
+#[derive(Clone)]
+struct Export {
+    memory: Memory,
+    scope: Scope,
+}
+
+impl Export {
+    async fn one_thread(self, thread: ThreadId) -> Result<ExportLines> {
+        let thread = self.memory.get_thread(&self.scope, thread).await?;
+        Ok(self.thread(thread))
+    }
+
+    fn threads(self) -> ExportLines {
+        let first = Some(ThreadQuery::new(ThreadOrder::Created, READ_PAGE));
+        let export = self.clone();
+        let pages = stream::try_unfold(first, move |query| export.clone().threads_page(query));
+        pages.try_flatten().map_ok(move |thread| self.clone().thread(thread)).try_flatten().boxed()
+    }
+
+    async fn threads_page(self, query: Option<ThreadQuery>) -> Result<Option<(Threads, Option<ThreadQuery>)>> {
+        let Some(query) = query else { return Ok(None) };
+        let page = self.memory.list_threads(&self.scope, &query).await?;
+        let next = page.next.map(|next| ThreadQuery { after: Some(next), ..query });
+        Ok(Some((stream::iter(page.threads.into_iter().map(Ok).collect::<Vec<_>>()), next)))
+    }
+
+    fn thread(self, thread: Thread) -> ExportLines {
+        let owner = DocumentOwner::Thread(thread.id);
+        let messages = self.clone().messages(thread.id);
+        let line = stream::once(std::future::ready(Ok(ExportLine::Thread(exported(thread)))));
+        let lines = line.chain(messages).chain(stream::once(self.documents(owner)).try_flatten());
+        // Deleted since it was listed: what came of it stands, and the next thread follows.
+        let lines = lines.take_while(|line| {
+            let is_gone = matches!(line, Err(error) if error.is_thread_not_found());
+            std::future::ready(!is_gone)
+        });
+        lines.boxed()
+    }
+
+    fn messages(self, thread: ThreadId) -> ExportLines {
+        let pages = stream::try_unfold(Some(0), move |after| self.clone().messages_page(thread, after));
+        pages.try_flatten().boxed()
+    }
+
+    async fn messages_page(self, thread: ThreadId, after: Option<u64>) -> Result<Option<(Lines, Option<u64>)>> {
+        let Some(after) = after else { return Ok(None) };
+        let Following { page, next } = self.memory.page_after(&self.scope, thread, after, READ_PAGE).await?;
+        let messages = page.messages.into_iter();
+        let messages = messages.map(|message| Ok(ExportLine::Message(Box::new(message.into()))));
+        let broken = page.corrupt.into_iter().map(|row| {
+            let place = format!("thread {thread}, position {}: {}", row.seq, row.detail);
+            Err(StoreError::corrupt(MESSAGE, place).into())
+        });
+        Ok(Some((stream::iter(messages.chain(broken).collect::<Vec<_>>()), next)))
+    }
+
+    fn owned_documents(self) -> ExportLines {
+        let owners = stream::once(self.clone().document_owners()).try_flatten();
+        owners.and_then(move |owner| self.clone().documents(owner)).try_flatten().boxed()
+    }
+
+    /// The owners of the documents that a scope exports beside those of threads.
+    async fn document_owners(self) -> Result<stream::Iter<std::vec::IntoIter<Result<DocumentOwner>>>> {
+        let owners = match &self.scope {
+            Scope::User(_, user) => vec![Ok(DocumentOwner::User(user.clone()))],
+            Scope::Tenant(tenant) => {
+                let (mut owners, mut after) = (vec![Ok(DocumentOwner::Tenant)], None);
+                loop {
+                    let maintenance = self.memory.maintenance();
+                    let list = || maintenance.list_owners(tenant, after.as_ref(), limits::PAGE);
+                    let page = repeat_simply(list).await?;
+                    let Some(last) = page.last().cloned() else { break owners };
+                    owners.extend(page.into_iter().filter_map(|owner| match owner {
+                        Owner::User(user) => Some(Ok(DocumentOwner::User(user))),
+                        Owner::Tenant => None,
+                    }));
+                    after = Some(last);
+                }
+            }
+        };
+        Ok(stream::iter(owners))
+    }
+
+    async fn documents(self, owner: DocumentOwner) -> Result<Lines> {
+        let documents = self.memory.all_documents(&self.scope, DocumentQuery::of(owner.clone())).await?;
+        let own = documents.into_iter().filter(|document| matches!(document.namespace, Namespace::App(_)));
+        let lines = own.map(|document| Ok(ExportLine::Document { owner: owner.clone(), document }));
+        Ok(stream::iter(lines.collect::<Vec<_>>()))
+    }
+}
+
+fn exported(thread: Thread) -> ExportedThread {
+    let Thread { id, owner, key, title, metadata, state, created_at, expires_at, .. } = thread;
+    ExportedThread { id, owner, key, title, metadata, state, created_at, expires_at }
+}
+
+fn is_broken_message(error: &crate::MemoryError) -> bool {
+    matches!(error, crate::MemoryError::Store(StoreError::Corrupt { what: MESSAGE, .. }))
+}

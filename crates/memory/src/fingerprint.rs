@@ -1,0 +1,133 @@
+//! What an idempotency key stands for: a digest of what the caller gave, without what was made for it.
+
+use threadkeep_core::{Batch, Fingerprint, IdempotencyKey, MessageId, Result, Timestamp, codec};
+
+use crate::Draft;
+
+/// What is known of a message before ids and instants are made for it.
+#[derive(Debug, Default)]
+pub(crate) struct Request {
+    bytes: Vec<u8>,
+}
+
+impl Request {
+    /// Adds a draft: its content, and the id, external id and instant that were given.
+    pub(crate) fn append(&mut self, draft: &Draft) -> Result<()> {
+        self.tag(b'a');
+        self.text(&codec::encode_content(&draft.content)?);
+        self.optional_id(draft.id);
+        self.optional_text(draft.external_id.as_deref());
+        self.optional_instant(draft.created_at);
+        Ok(())
+    }
+
+    /// The digest of the drafts and of everything else that a batch does to its thread.
+    ///
+    /// What is expected and required is left out: a repeated request finds its answer before those are looked at.
+    pub(crate) fn finish(mut self, batch: &Batch) -> Result<Fingerprint> {
+        for replacement in &batch.replace {
+            self.tag(b'r');
+            self.optional_id(Some(replacement.id));
+            self.text(&codec::encode_content(&replacement.content)?);
+        }
+        for id in &batch.erase {
+            self.tag(b'e');
+            self.optional_id(Some(*id));
+        }
+        for put in &batch.put {
+            self.tag(b'p');
+            self.text(&put.name.namespace.to_string());
+            self.text(&put.name.key);
+            self.text(put.value.as_str());
+            self.optional_instant(put.expires_at);
+        }
+        for name in &batch.delete {
+            self.tag(b'd');
+            self.text(&name.namespace.to_string());
+            self.text(&name.key);
+        }
+        self.patch(batch);
+        Ok(Fingerprint::of(&self.bytes))
+    }
+
+    fn patch(&mut self, batch: &Batch) {
+        self.tag(b't');
+        let title = batch.patch.title.as_ref();
+        self.tag(u8::from(title.is_some()));
+        self.optional_text(title.and_then(Option::as_deref));
+        for map in [&batch.patch.metadata, &batch.patch.state] {
+            let text = map.as_ref().map(|map| serde_json::Value::Object(map.clone()).to_string());
+            self.optional_text(text.as_deref());
+        }
+        self.tag(u8::from(batch.patch.expires_at.is_some()));
+        self.optional_instant(batch.patch.expires_at.flatten());
+    }
+
+    fn tag(&mut self, tag: u8) {
+        self.bytes.push(tag);
+    }
+
+    /// The length keeps two texts from being read as two others.
+    fn text(&mut self, text: &str) {
+        self.bytes.extend_from_slice(&(text.len() as u64).to_be_bytes());
+        self.bytes.extend_from_slice(text.as_bytes());
+    }
+
+    fn optional_text(&mut self, text: Option<&str>) {
+        self.tag(u8::from(text.is_some()));
+        self.text(text.unwrap_or(""));
+    }
+
+    fn optional_id(&mut self, id: Option<MessageId>) {
+        self.tag(u8::from(id.is_some()));
+        self.bytes.extend_from_slice(id.map_or(uuid::Uuid::nil(), |id| id.0).as_bytes());
+    }
+
+    fn optional_instant(&mut self, at: Option<Timestamp>) {
+        self.tag(u8::from(at.is_some()));
+        self.bytes.extend_from_slice(&at.map_or(0, Timestamp::as_micros).to_be_bytes());
+    }
+}
+
+/// The fingerprint of drafts to be appended under a key.
+///
+/// A minted key belongs to one call, which repeats nothing but itself: it needs no digest, and appending stays cheap.
+pub(crate) fn of_drafts(key: &IdempotencyKey, drafts: &[Draft]) -> Result<Fingerprint> {
+    let IdempotencyKey::Given(_) = key else { return Ok(MINTED) };
+    let mut request = Request::default();
+    drafts.iter().try_for_each(|draft| request.append(draft))?;
+    request.finish(&Batch::new(key.clone(), MINTED))
+}
+
+/// The fingerprint of every call with a minted key.
+pub(crate) const MINTED: Fingerprint = Fingerprint([0; 8]);
+
+#[cfg(test)]
+mod tests {
+    use threadkeep_core::{Content, Role};
+
+    use super::*;
+
+    fn given(drafts: &[Draft]) -> Fingerprint {
+        of_drafts(&IdempotencyKey::Given("key".to_owned()), drafts).unwrap()
+    }
+
+    #[test]
+    fn the_fingerprint_covers_what_the_caller_gave() {
+        let plain = Draft::user("hello");
+        let id = MessageId::from_name(b"id");
+        let at: Timestamp = "2026-11-21T08:30:00Z".parse().unwrap();
+        let different = [
+            vec![plain.clone()],
+            vec![plain.clone(), plain.clone()],
+            vec![Draft::user("hello!")],
+            vec![Draft::new(Content::text(Role::Assistant, "hello"))],
+            vec![plain.clone().with_id(id)],
+            vec![plain.clone().with_external_id("id")],
+            vec![plain.clone().with_created_at(at)],
+        ];
+        let digests: std::collections::HashSet<_> = different.iter().map(|drafts| given(drafts)).collect();
+        assert_eq!(digests.len(), different.len());
+        assert_eq!(given(&different[0]), given(&[plain]));
+    }
+}

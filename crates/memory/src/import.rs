@@ -1,0 +1,212 @@
+//! Taking conversations in, again and again without doubling anything.
+//!
+//! A conversation is known by its id or key, a message by its id or its source's. Messages without an id of our own get
+//! one made from their source's, so that one that was erased stays erased when its file comes again.
+
+mod conversation;
+mod report;
+
+use std::collections::HashSet;
+
+use futures::StreamExt;
+use futures::future::BoxFuture;
+use futures::stream::FuturesUnordered;
+use threadkeep_core::exchange::{ImportItem, ImportedMessage};
+use threadkeep_core::{
+    Conflict, Document, DocumentOwner, DocumentWrite, Namespace, NewMessage, Scope, StoreError, codec,
+};
+
+use crate::retry::repeat;
+use crate::{Memory, MemoryError, Result};
+use conversation::Conversation;
+pub use report::{ImportReport, Problem};
+
+/// Messages of one commit.
+const CHUNK_MESSAGES: usize = 500;
+/// Encoded bytes of one commit, about; one message more still fits what a commit takes.
+const CHUNK_BYTES: usize = 8 * 1024 * 1024;
+/// Conversations that are written at a time, so that a store can group their commits.
+const AT_ONCE: usize = 32;
+
+/// How to import.
+#[derive(Clone, Copy, Debug)]
+pub struct ImportOptions {
+    /// How many conversations are written at a time (at least 1). Default: 32.
+    pub at_once: usize,
+}
+
+impl Default for ImportOptions {
+    fn default() -> Self {
+        Self { at_once: AT_ONCE }
+    }
+}
+
+impl Memory {
+    /// Imports conversations, in the order in which a reader of a file gives them, as owned by the scope.
+    ///
+    /// What is there already is left as it is: importing again changes nothing. A record that cannot be kept is reported
+    /// and the rest goes on. Instants, titles, metadata and state are kept; a message without an instant gets that of the
+    /// one before it, a thread without a title one from its first user message. A thread counts as created now. Documents
+    /// are written only where there are none, and never into a namespace of Threadkeep's own.
+    ///
+    /// `on_progress` is called after every commit's worth of messages with what has been done so far.
+    ///
+    /// # Errors
+    /// Where going on makes no sense: the store cannot be reached or written, or its data is damaged. What was imported
+    /// until then stays, and the same import again takes in the rest.
+    pub async fn import(
+        &self,
+        scope: &Scope,
+        items: impl IntoIterator<Item = ImportItem>,
+        options: ImportOptions,
+        mut on_progress: impl FnMut(&ImportReport),
+    ) -> Result<ImportReport> {
+        let mut import = Import {
+            memory: self,
+            scope,
+            at_once: options.at_once.max(1),
+            report: ImportReport::default(),
+            current: None,
+            in_flight: FuturesUnordered::new(),
+            names: HashSet::new(),
+        };
+        for (item, place) in items.into_iter().zip(1..) {
+            import.take(item, place, &mut on_progress).await?;
+        }
+        import.finish_current(&mut on_progress).await?;
+        import.settle_all(&mut on_progress).await?;
+        Ok(import.report)
+    }
+}
+
+struct Import<'a> {
+    memory: &'a Memory,
+    scope: &'a Scope,
+    at_once: usize,
+    report: ImportReport,
+    current: Option<Conversation>,
+    in_flight: FuturesUnordered<BoxFuture<'a, Result<Conversation>>>,
+    /// The conversations in flight: one that comes twice in a file is written one after the other.
+    names: HashSet<String>,
+}
+
+impl Import<'_> {
+    async fn take(&mut self, item: ImportItem, place: u64, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
+        match item {
+            ImportItem::Thread(thread) => {
+                self.finish_current(progress).await?;
+                self.current = Some(Conversation::new(*thread, place, self.memory.now()));
+            }
+            ImportItem::Message(message) => self.take_message(*message, place, progress).await?,
+            ImportItem::Document { owner: DocumentOwner::Thread(_), document } => match &mut self.current {
+                Some(conversation) => conversation.documents.push((place, document)),
+                None => self.report.problem(place, None, NO_CONVERSATION),
+            },
+            ImportItem::Document { owner, document } => self.take_document(owner, document, place).await?,
+        }
+        Ok(())
+    }
+
+    async fn take_message(
+        &mut self,
+        message: ImportedMessage,
+        place: u64,
+        progress: &mut impl FnMut(&ImportReport),
+    ) -> Result<()> {
+        let Some(conversation) = &mut self.current else {
+            self.report.problem(place, message.external_id, NO_CONVERSATION);
+            return Ok(());
+        };
+        let message = conversation.message(message, self.memory);
+        match encoded_bytes(&message) {
+            Err(error) => {
+                let name = message.external_id.unwrap_or_else(|| message.id.to_string());
+                self.report.problem(place, Some(name), error.into());
+            }
+            Ok(bytes) => conversation.push(message, place, bytes),
+        }
+        if conversation.is_full() {
+            let conversation = self.current.take().expect("it was there a line above");
+            let name = conversation.name.clone();
+            self.submit(conversation, progress).await?;
+            self.current = Some(self.settle(&name, progress).await?);
+        }
+        Ok(())
+    }
+
+    async fn finish_current(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
+        let Some(conversation) = self.current.take() else { return Ok(()) };
+        self.submit(conversation, progress).await?;
+        while self.in_flight.len() >= self.at_once {
+            self.settle_one(progress).await?;
+        }
+        Ok(())
+    }
+
+    /// Begins to write what a conversation holds.
+    async fn submit(&mut self, conversation: Conversation, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
+        if self.names.contains(&conversation.name) {
+            let name = conversation.name.clone();
+            self.settle(&name, progress).await?;
+        }
+        self.names.insert(conversation.name.clone());
+        self.in_flight.push(Box::pin(conversation.write(self.memory, self.scope)));
+        Ok(())
+    }
+
+    /// Waits until one conversation is written, and lets the others go on meanwhile.
+    async fn settle(&mut self, name: &str, progress: &mut impl FnMut(&ImportReport)) -> Result<Conversation> {
+        loop {
+            if let Some(conversation) = self.settle_one(progress).await?
+                && conversation.name == name
+            {
+                return Ok(conversation);
+            }
+        }
+    }
+
+    async fn settle_all(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
+        while self.settle_one(progress).await?.is_some() {}
+        Ok(())
+    }
+
+    async fn settle_one(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<Option<Conversation>> {
+        let Some(written) = self.in_flight.next().await else { return Ok(None) };
+        let mut conversation = written?;
+        self.names.remove(&conversation.name);
+        self.report.add(std::mem::take(&mut conversation.report));
+        progress(&self.report);
+        Ok(Some(conversation))
+    }
+
+    /// Writes a document of a user or the tenant where there is none.
+    async fn take_document(&mut self, owner: DocumentOwner, document: Document, place: u64) -> Result<()> {
+        if matches!(document.namespace, Namespace::System(_)) {
+            self.report.problem(place, Some(document.key), NOT_AN_APPLICATIONS);
+            return Ok(());
+        }
+        let Document { namespace, key, value, expires_at, .. } = document;
+        let name = key.clone();
+        let write = DocumentWrite { owner, namespace, key, expected: Some(0), value: Some(value), expires_at };
+        let (store, scope, now) = (self.memory.store(), self.scope, self.memory.now());
+        let attempted = repeat(|| store.write_document(scope, write.clone(), now)).await;
+        match attempted.result {
+            Ok(_) => self.report.documents_added += 1,
+            Err(StoreError::Conflict(Conflict::Document { .. })) if attempted.may_have_applied_before => {
+                self.report.documents_added += 1;
+            }
+            Err(StoreError::Conflict(Conflict::Document { .. })) => self.report.documents_already_there += 1,
+            Err(error) => self.report.problem_or_end(place, Some(name), error.into())?,
+        }
+        Ok(())
+    }
+}
+
+const NO_CONVERSATION: MemoryError = MemoryError::invalid("item", "no conversation begins before it");
+const NOT_AN_APPLICATIONS: MemoryError = MemoryError::invalid("document", "it belongs to Threadkeep itself");
+
+/// Checks a message by itself, so that one that cannot be kept does not take its neighbours with it.
+fn encoded_bytes(message: &NewMessage) -> Result<usize, StoreError> {
+    message.check()?;
+    codec::encode_content(&message.content).map(|text| text.len())
+}

@@ -1,0 +1,275 @@
+use std::collections::HashSet;
+
+use threadkeep_core::exchange::{ImportedMessage, ImportedThread};
+use threadkeep_core::{
+    Access, Conflict, Document, DocumentCondition, DocumentName, DocumentState, MessageId, MessageName, Namespace,
+    NewMessage, OpenThread, PutDocument, Scope, StoreError, ThreadId, Timestamp, limits,
+};
+
+use super::{CHUNK_BYTES, CHUNK_MESSAGES, ImportReport, NOT_AN_APPLICATIONS};
+use crate::title::title_from_first;
+use crate::{Appended, Memory, MemoryError, Result};
+
+/// A conversation on its way in: what was read of it and is not written yet.
+pub(super) struct Conversation {
+    /// Tells it from others: its key, else its id.
+    pub(super) name: String,
+    pub(super) documents: Vec<(u64, Document)>,
+    pub(super) report: ImportReport,
+    thread: ImportedThread,
+    place: u64,
+    now: Timestamp,
+    state: State,
+    chunk: Vec<(u64, NewMessage)>,
+    chunk_bytes: usize,
+    last_instant: Option<Timestamp>,
+}
+
+/// How far a conversation has come.
+#[derive(Clone, Copy)]
+enum State {
+    Unopened,
+    Open(Open),
+    /// It could not be opened, which is reported; what belongs to it is passed over.
+    Refused,
+}
+
+#[derive(Clone, Copy)]
+struct Open {
+    id: ThreadId,
+    /// Whether messages may be there already, so that each is looked for before it is added.
+    may_hold_messages: bool,
+    wants_title: bool,
+}
+
+impl Conversation {
+    pub(super) fn new(thread: ImportedThread, place: u64, now: Timestamp) -> Self {
+        let name = match (&thread.key, thread.id) {
+            (Some(key), _) => format!("key {key}"),
+            (None, Some(id)) => format!("id {id}"),
+            (None, None) => format!("item {place}"),
+        };
+        Self {
+            name,
+            documents: Vec::new(),
+            report: ImportReport::default(),
+            last_instant: thread.created_at,
+            thread,
+            place,
+            now,
+            state: State::Unopened,
+            chunk: Vec::new(),
+            chunk_bytes: 0,
+        }
+    }
+
+    /// Makes a message ready, with an id that is the same at every import.
+    pub(super) fn message(&mut self, imported: ImportedMessage, memory: &Memory) -> NewMessage {
+        let ImportedMessage { id, external_id, created_at, content } = imported;
+        let named = || external_id.as_ref().map(|name| MessageId::from_name(name.as_bytes()));
+        let id = id.or_else(named).unwrap_or_else(|| memory.mint_message_id_at(self.now));
+        let created_at = created_at.or(self.last_instant).unwrap_or(self.now);
+        self.last_instant = Some(created_at);
+        NewMessage { id, external_id, created_at, content }
+    }
+
+    pub(super) fn push(&mut self, message: NewMessage, place: u64, bytes: usize) {
+        self.chunk.push((place, message));
+        self.chunk_bytes += bytes;
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.chunk.len() >= CHUNK_MESSAGES || self.chunk_bytes >= CHUNK_BYTES
+    }
+
+    /// Writes what is held, and gives the conversation back empty.
+    pub(super) async fn write(mut self, memory: &Memory, scope: &Scope) -> Result<Self> {
+        if let State::Unopened = self.state {
+            self.state = self.open(memory, scope).await?;
+        }
+        let chunk = std::mem::take(&mut self.chunk);
+        let documents = std::mem::take(&mut self.documents);
+        self.chunk_bytes = 0;
+        if let State::Open(mut open) = self.state {
+            self.write_messages(memory, scope, &mut open, chunk).await?;
+            for (place, document) in documents {
+                self.write_document(memory, scope, open.id, place, document).await?;
+            }
+            self.state = State::Open(open);
+        }
+        Ok(self)
+    }
+
+    async fn open(&mut self, memory: &Memory, scope: &Scope) -> Result<State> {
+        let id = self.thread.id.unwrap_or_else(|| memory.mint_thread_id());
+        let open = OpenThread {
+            id,
+            owner: scope.default_owner(),
+            key: self.thread.key.clone(),
+            title: self.thread.title.clone(),
+            metadata: self.thread.metadata.clone(),
+            state: self.thread.state.clone(),
+            expires_at: self.thread.expires_at,
+        };
+        match memory.open_thread(scope, open).await {
+            Ok(opened) => {
+                let count = if opened.created { &mut self.report.threads_created } else { &mut self.report.threads_found };
+                *count += 1;
+                let thread = opened.thread;
+                Ok(State::Open(Open {
+                    id: thread.id,
+                    may_hold_messages: thread.positions.seq > 0,
+                    wants_title: thread.title.is_none() && scope.access(&thread.owner) == Access::Full,
+                }))
+            }
+            Err(error) => {
+                let name = Some(self.name.clone());
+                self.report.problem_or_end(self.place, name, error)?;
+                Ok(State::Refused)
+            }
+        }
+    }
+
+    /// Appends what is not there yet. What stands in the way of one message costs only that one.
+    async fn write_messages(
+        &mut self,
+        memory: &Memory,
+        scope: &Scope,
+        open: &mut Open,
+        chunk: Vec<(u64, NewMessage)>,
+    ) -> Result<()> {
+        let mut left = chunk;
+        while !left.is_empty() {
+            if open.may_hold_messages {
+                left = self.leave_out_present(memory, scope, open.id, left).await?;
+            }
+            left = self.leave_out_repeated(left);
+            let result = append(memory, scope, open, &left).await;
+            match result {
+                Ok(appended) => {
+                    self.report.messages_added += appended.count;
+                    return Ok(());
+                }
+                Err(MemoryError::Store(StoreError::Conflict(conflict))) => {
+                    // Looked for and not found, but its id is taken: it was erased, and stays so.
+                    let is_erased = open.may_hold_messages;
+                    match conflict {
+                        Conflict::MessageId { id, .. } if is_erased => {
+                            let before = left.len();
+                            left.retain(|(_, message)| message.id != id);
+                            self.report.messages_already_there += (before - left.len()) as u64;
+                        }
+                        Conflict::MessageId { .. } | Conflict::ExternalId { .. } if !open.may_hold_messages => {
+                            open.may_hold_messages = true;
+                        }
+                        // Another import of the same thread is at work.
+                        Conflict::ExternalId { .. } => {}
+                        conflict => return self.refuse_chunk(&left, StoreError::from(conflict).into()),
+                    }
+                }
+                Err(error) => return self.refuse_chunk(&left, error),
+            }
+        }
+        Ok(())
+    }
+
+    async fn leave_out_present(
+        &mut self,
+        memory: &Memory,
+        scope: &Scope,
+        thread: ThreadId,
+        chunk: Vec<(u64, NewMessage)>,
+    ) -> Result<Vec<(u64, NewMessage)>> {
+        let names = chunk.iter().flat_map(|(_, message)| {
+            let external = message.external_id.clone().map(MessageName::External);
+            [Some(MessageName::Id(message.id)), external].into_iter().flatten()
+        });
+        let names: Vec<_> = names.collect();
+        let (mut ids, mut external_ids) = (HashSet::new(), HashSet::new());
+        for names in names.chunks(limits::PAGE) {
+            for message in memory.find_messages(scope, thread, names).await? {
+                ids.insert(message.id);
+                external_ids.extend(message.external_id);
+            }
+        }
+        let before = chunk.len();
+        let mut left = chunk;
+        left.retain(|(_, message)| {
+            let is_named = message.external_id.as_ref().is_some_and(|name| external_ids.contains(name));
+            !is_named && !ids.contains(&message.id)
+        });
+        self.report.messages_already_there += (before - left.len()) as u64;
+        Ok(left)
+    }
+
+    /// A source that gives two messages one name is told of the second.
+    fn leave_out_repeated(&mut self, chunk: Vec<(u64, NewMessage)>) -> Vec<(u64, NewMessage)> {
+        let (mut ids, mut external_ids) = (HashSet::new(), HashSet::new());
+        let mut left = Vec::with_capacity(chunk.len());
+        for (place, message) in chunk {
+            let is_new_name = message.external_id.as_ref().is_none_or(|name| external_ids.insert(name.clone()));
+            if ids.insert(message.id) && is_new_name {
+                left.push((place, message));
+            } else {
+                let name = message.external_id.unwrap_or_else(|| message.id.to_string());
+                let error = MemoryError::invalid("message", "its conversation has another one of this name");
+                self.report.problem(place, Some(name), error);
+            }
+        }
+        left
+    }
+
+    fn refuse_chunk(&mut self, chunk: &[(u64, NewMessage)], error: MemoryError) -> Result<()> {
+        let Some((place, message)) = chunk.first() else { return Ok(()) };
+        let name = message.external_id.clone().unwrap_or_else(|| message.id.to_string());
+        self.report.problem_or_end(*place, Some(name), error)?;
+        for (place, message) in &chunk[1..] {
+            let name = message.external_id.clone().unwrap_or_else(|| message.id.to_string());
+            let error = MemoryError::invalid("message", "one before it could not be kept");
+            self.report.problem(*place, Some(name), error);
+        }
+        Ok(())
+    }
+
+    async fn write_document(
+        &mut self,
+        memory: &Memory,
+        scope: &Scope,
+        thread: ThreadId,
+        place: u64,
+        document: Document,
+    ) -> Result<()> {
+        let Document { namespace, key, value, expires_at, .. } = document;
+        if matches!(namespace, Namespace::System(_)) {
+            self.report.problem(place, Some(key), NOT_AN_APPLICATIONS);
+            return Ok(());
+        }
+        let name = DocumentName { namespace, key };
+        let now = memory.now();
+        let mut batch = memory.minted_batch(now);
+        batch.require.push(DocumentCondition { name: name.clone(), state: DocumentState::Absent });
+        batch.put.push(PutDocument { name: name.clone(), value, expires_at });
+        match memory.commit_repeatedly(scope, thread, &batch, now).await {
+            Ok(_) => self.report.documents_added += 1,
+            Err(MemoryError::Store(StoreError::Conflict(Conflict::Document { .. }))) => {
+                self.report.documents_already_there += 1;
+            }
+            Err(error) => self.report.problem_or_end(place, Some(name.key), error)?,
+        }
+        Ok(())
+    }
+}
+
+async fn append(memory: &Memory, scope: &Scope, open: &mut Open, chunk: &[(u64, NewMessage)]) -> Result<Appended> {
+    let now = memory.now();
+    let mut batch = memory.minted_batch(now);
+    batch.append = chunk.iter().map(|(_, message)| message.clone()).collect();
+    if open.wants_title
+        && let Some(title) = title_from_first(batch.append.iter().map(|message| &message.content))
+    {
+        batch.patch.title = Some(Some(title));
+    }
+    let appended = memory.commit_repeatedly(scope, open.id, &batch, now).await?;
+    open.wants_title &= batch.patch.title.is_none();
+    Ok(appended)
+}

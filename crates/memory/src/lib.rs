@@ -1,0 +1,53 @@
+//! The conversation manager: everything that an application calls.
+//!
+//! Start with [`Memory`]: it opens threads, appends and reads messages, and carries policy (titles, retention, retries)
+//! that no store decides. [`Memory::subscribe`] tells of every change and misses none, [`Memory::search`] finds what was
+//! said, [`Memory::import`] and [`Memory::export`] move conversations in and out.
+//!
+//! It deliberately does not choose what a model sees (that is assembled elsewhere from what is read here), runs no
+//! agent and knows no backend: it works over any [`threadkeep_core::Backend`]. It needs a tokio runtime with its timer
+//! for pauses between retries and for subscriptions.
+#![warn(missing_docs)]
+
+mod analytics;
+mod append;
+mod batch;
+mod clock;
+mod config;
+mod draft;
+mod edit;
+mod erase;
+mod error;
+mod export;
+mod fingerprint;
+mod import;
+mod memory;
+mod messages;
+mod preferences;
+pub mod ranking;
+mod retention;
+mod retry;
+mod search;
+mod snippet;
+mod subscribe;
+mod threads;
+mod title;
+mod upsert;
+
+pub use analytics::{Analytics, Durations, Selection, SourceUse};
+pub use append::{AppendOptions, Appended, Placed};
+pub use batch::BatchBuilder;
+pub use clock::SystemClock;
+pub use config::ThreadConfig;
+pub use draft::Draft;
+pub use erase::{EraseOptions, EraseReport, SharedMessages};
+pub use error::{MemoryError, Result};
+pub use export::ExportLines;
+pub use import::{ImportOptions, ImportReport, Problem};
+pub use memory::{Memory, MemoryOptions, Titles};
+pub use preferences::Preference;
+pub use retention::Retention;
+pub use search::{Hit, SearchOptions, SearchResults};
+pub use snippet::Snippet;
+pub use subscribe::{Start, SubscribeOptions, ThreadEvent, ThreadUpdate, ThreadUpdates, ThreadsUpdate, ThreadsUpdates};
+pub use title::make_title;

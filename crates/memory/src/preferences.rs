@@ -1,0 +1,149 @@
+//! What a user prefers, across threads and restarts.
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use threadkeep_core::{
+    Conflict, Document, DocumentOwner, DocumentQuery, DocumentWrite, JsonText, Namespace, Scope, StoreError, Written,
+};
+
+use crate::retry::{repeat, repeat_simply};
+use crate::{Memory, MemoryError, Result};
+
+/// How often a preference is read anew because others changed it meanwhile.
+const ATTEMPTS: usize = 16;
+
+/// A preference of a user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preference {
+    /// Its name: 1 to 500 bytes.
+    pub key: String,
+    /// What it is set to.
+    pub value: JsonText,
+}
+
+impl Memory {
+    /// Reads a preference of the scope's user.
+    ///
+    /// # Errors
+    /// `Invalid` for the scope of a tenant, `Corrupt` when it has another shape than `T`.
+    pub async fn preference<T: DeserializeOwned>(&self, scope: &Scope, key: &str) -> Result<Option<T>> {
+        let document = self.find_preference(scope, key).await?;
+        Ok(document.map(|document| document.value.read()).transpose()?)
+    }
+
+    /// Sets a preference of the scope's user, whatever it was before.
+    ///
+    /// # Errors
+    /// `Invalid` for the scope of a tenant or a bad name, `LimitExceeded` for one that is too large.
+    pub async fn set_preference<T: Serialize + ?Sized>(&self, scope: &Scope, key: &str, value: &T) -> Result<()> {
+        let write = preference_write(scope, key, None, Some(JsonText::of(value)?))?;
+        self.write_preference(scope, &write).await.result?;
+        Ok(())
+    }
+
+    /// Deletes a preference of the scope's user; one that is not there is no error.
+    ///
+    /// # Errors
+    /// `Invalid` for the scope of a tenant or a bad name.
+    pub async fn delete_preference(&self, scope: &Scope, key: &str) -> Result<()> {
+        let write = preference_write(scope, key, None, None)?;
+        match self.write_preference(scope, &write).await.result {
+            Ok(_) | Err(StoreError::NotFound(threadkeep_core::Kind::Document)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Changes a preference of the scope's user by what it is now, again and again until nobody else changed it
+    /// meanwhile. What `change` gives is what it is set to; `None` deletes it. Returns what was set.
+    ///
+    /// # Errors
+    /// As [`Memory::set_preference`], and `Contended` when others keep changing it.
+    pub async fn update_preference<T: DeserializeOwned + Serialize>(
+        &self,
+        scope: &Scope,
+        key: &str,
+        mut change: impl FnMut(Option<T>) -> Option<T>,
+    ) -> Result<Option<T>> {
+        for _ in 0..ATTEMPTS {
+            let document = self.find_preference(scope, key).await?;
+            let version = document.as_ref().map_or(0, |document| document.version);
+            let present = document.map(|document| document.value.read()).transpose()?;
+            let wanted = change(present);
+            let value = wanted.as_ref().map(JsonText::of).transpose()?;
+            let write = preference_write(scope, key, Some(version), value)?;
+            let attempted = self.write_preference(scope, &write).await;
+            match attempted.result {
+                Ok(_) => return Ok(wanted),
+                Err(StoreError::Conflict(Conflict::Document { .. })) => {
+                    // The conflict may be with the attempt of ours whose reply was lost.
+                    if attempted.may_have_applied_before && self.holds_preference(scope, &write).await? {
+                        return Ok(wanted);
+                    }
+                }
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(MemoryError::Contended { what: "the preference", attempts: ATTEMPTS })
+    }
+
+    /// Lists the preferences of the scope's user, by name.
+    ///
+    /// # Errors
+    /// `Invalid` for the scope of a tenant.
+    pub async fn list_preferences(&self, scope: &Scope) -> Result<Vec<Preference>> {
+        let query = DocumentQuery { namespace: Some(namespace()), ..DocumentQuery::of(owner(scope)?) };
+        let documents = self.all_documents(scope, query).await?;
+        Ok(documents.into_iter().map(|Document { key, value, .. }| Preference { key, value }).collect())
+    }
+
+    /// Reads all pages of a list of documents.
+    pub(crate) async fn all_documents(&self, scope: &Scope, mut query: DocumentQuery) -> Result<Vec<Document>> {
+        let mut documents = Vec::new();
+        loop {
+            let now = self.now();
+            let page = repeat_simply(|| self.store().list_documents(scope, &query, now)).await?;
+            let is_last = page.len() < query.limit;
+            documents.extend(page);
+            match documents.last() {
+                Some(last) if !is_last => query.after = Some((last.namespace.clone(), last.key.clone())),
+                _ => return Ok(documents),
+            }
+        }
+    }
+
+    async fn find_preference(&self, scope: &Scope, key: &str) -> Result<Option<Document>> {
+        let (owner, namespace, now) = (owner(scope)?, namespace(), self.now());
+        Ok(repeat_simply(|| self.store().find_document(scope, &owner, &namespace, key, now)).await?)
+    }
+
+    async fn holds_preference(&self, scope: &Scope, write: &DocumentWrite) -> Result<bool> {
+        let document = self.find_preference(scope, &write.key).await?;
+        Ok(document.map(|document| document.value) == write.value)
+    }
+
+    async fn write_preference(&self, scope: &Scope, write: &DocumentWrite) -> crate::retry::Attempted<Written> {
+        let now = self.now();
+        repeat(|| self.store().write_document(scope, write.clone(), now)).await
+    }
+}
+
+fn preference_write(
+    scope: &Scope,
+    key: &str,
+    expected: Option<u64>,
+    value: Option<JsonText>,
+) -> Result<DocumentWrite> {
+    let (owner, namespace, key) = (owner(scope)?, namespace(), key.to_owned());
+    Ok(DocumentWrite { owner, namespace, key, expected, value, expires_at: None })
+}
+
+fn owner(scope: &Scope) -> Result<DocumentOwner> {
+    match scope {
+        Scope::User(_, user) => Ok(DocumentOwner::User(user.clone())),
+        Scope::Tenant(_) => Err(MemoryError::invalid("scope", "preferences belong to a user, not to a tenant")),
+    }
+}
+
+fn namespace() -> Namespace {
+    Namespace::App("preferences".to_owned())
+}

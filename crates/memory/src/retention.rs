@@ -1,0 +1,187 @@
+//! What is kept of a thread, as policy: computed here, carried out by the store in the commit that makes it due.
+
+use serde::{Deserialize, Serialize};
+use threadkeep_core::{Access, Batch, Bound, MessageQuery, OnCorrupt, Scope, Thread, ThreadId, Timestamp, limits};
+
+use crate::retry::repeat_simply;
+use crate::{Memory, MemoryError, Result};
+
+const MINUTE_MS: i64 = 60_000;
+
+/// How much of a thread is kept, and for how long.
+///
+/// With `ttl_minutes` messages older than that are neither read nor kept, and a thread that long without a new message
+/// expires as a whole. A title made from a message outlives its trimming, as it names the conversation.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Retention {
+    /// The newest so many messages are kept; `None` keeps all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_messages: Option<u64>,
+    /// Messages are kept so many minutes; `None` keeps them for ever.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ttl_minutes: Option<u32>,
+}
+
+impl Retention {
+    /// Checks that it keeps anything at all.
+    ///
+    /// # Errors
+    /// `Invalid` for a bound of 0, with its name.
+    pub fn check(&self) -> Result<()> {
+        if self.max_messages == Some(0) {
+            return Err(MemoryError::invalid("max_messages", "0; keep at least 1"));
+        }
+        if self.ttl_minutes == Some(0) {
+            return Err(MemoryError::invalid("ttl_minutes", "0; keep for at least 1"));
+        }
+        Ok(())
+    }
+
+    /// The instant that messages must have been said at or after to be kept.
+    #[must_use]
+    pub fn cutoff(&self, now: Timestamp) -> Option<Timestamp> {
+        self.ttl_minutes.map(|minutes| now.plus_ms(-i64::from(minutes) * MINUTE_MS))
+    }
+
+    /// The instant at which a thread expires that gets no message after `now`.
+    #[must_use]
+    pub fn expires_at(&self, now: Timestamp) -> Option<Timestamp> {
+        // What is exactly as old as allowed is still kept, and expiry counts from its instant on.
+        let kept_until = self.ttl_minutes.map(|minutes| now.plus_ms(i64::from(minutes) * MINUTE_MS))?;
+        Timestamp::from_micros(kept_until.as_micros() + 1).ok()
+    }
+}
+
+impl Memory {
+    /// Carries out a retention on a thread that gets no new message: what is too much or too old is dropped.
+    ///
+    /// Appending does this by itself where a retention is given. Says from which position on messages are kept.
+    ///
+    /// # Errors
+    /// `Invalid` for a retention of 0, `NotFound` for an unknown thread, `Denied` for somebody else's.
+    pub async fn retain(&self, scope: &Scope, thread: ThreadId, retention: &Retention) -> Result<u64> {
+        retention.check()?;
+        let now = self.now();
+        let found = self.get_thread(scope, thread).await?;
+        let trim_below = self.trim_point(scope, &found, retention, 0, now).await?;
+        let Some(first_seq) = trim_below else { return Ok(found.positions.first_seq) };
+        let mut batch = self.minted_batch(now);
+        batch.trim_below = Some(first_seq);
+        self.commit_repeatedly(scope, thread, &batch, now).await?;
+        Ok(first_seq)
+    }
+
+    /// Adds to a batch that appends what a retention asks for. Users leave a shared thread as it is: only the tenant
+    /// may trim it.
+    pub(crate) async fn add_retention(
+        &self,
+        scope: &Scope,
+        thread: &Thread,
+        retention: &Retention,
+        batch: &mut Batch,
+        now: Timestamp,
+    ) -> Result<()> {
+        if scope.access(&thread.owner) != Access::Full {
+            return Ok(());
+        }
+        let added = batch.append.len() as u64;
+        batch.trim_below = self.trim_point(scope, thread, retention, added, now).await?;
+        if let Some(expires_at) = retention.expires_at(now) {
+            batch.patch.expires_at = Some(Some(expires_at));
+        }
+        Ok(())
+    }
+
+    /// The position below which a thread is trimmed when `added` messages come; `None` when nothing has to go.
+    async fn trim_point(
+        &self,
+        scope: &Scope,
+        thread: &Thread,
+        retention: &Retention,
+        added: u64,
+        now: Timestamp,
+    ) -> Result<Option<u64>> {
+        let by_count = match retention.max_messages {
+            Some(max) => self.count_point(scope, thread, max, added).await?,
+            None => 0,
+        };
+        let by_age = match retention.cutoff(now) {
+            Some(cutoff) => self.age_point(scope, thread, cutoff).await?,
+            None => 0,
+        };
+        let point = by_count.max(by_age);
+        Ok((point > thread.positions.first_seq).then_some(point))
+    }
+
+    /// The position of the oldest message that is among the newest `max` once `added` have come.
+    async fn count_point(&self, scope: &Scope, thread: &Thread, max: u64, added: u64) -> Result<u64> {
+        let positions = thread.positions;
+        if thread.message_count + added <= max {
+            return Ok(0);
+        }
+        let Some(kept) = max.checked_sub(added).filter(|kept| *kept > 0) else {
+            return Ok((positions.seq + added + 1).saturating_sub(max));
+        };
+        let has_gaps = thread.message_count != positions.seq + 1 - positions.first_seq;
+        match usize::try_from(kept) {
+            // Erased messages leave gaps, so that counting back positions would keep too few.
+            Ok(kept) if has_gaps && kept <= limits::PAGE => {
+                let query = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(kept) };
+                let page = self.messages_as_stored(scope, thread.id, &query).await?;
+                let seqs = page.messages.iter().map(|message| message.seq);
+                let corrupt = page.corrupt.iter().map(|row| row.seq);
+                Ok(seqs.chain(corrupt).min().unwrap_or(0))
+            }
+            _ => Ok(positions.seq + 1 - kept.min(positions.seq)),
+        }
+    }
+
+    /// The position of the first message that is not too old.
+    async fn age_point(&self, scope: &Scope, thread: &Thread, cutoff: Timestamp) -> Result<u64> {
+        let after = Timestamp::from_micros(cutoff.as_micros() - 1).unwrap_or(Timestamp::MIN);
+        let query = MessageQuery {
+            after: Some(Bound::Time(after)),
+            on_corrupt: OnCorrupt::Report,
+            ..MessageQuery::following(0, 1)
+        };
+        let page = self.messages_as_stored(scope, thread.id, &query).await?;
+        let first = page.messages.first().map(|message| message.seq);
+        let corrupt = page.corrupt.iter().map(|row| row.seq).min();
+        Ok(first.into_iter().chain(corrupt).min().unwrap_or(page.positions.seq + 1))
+    }
+
+    /// Reads a page whatever the manager's own retention says.
+    pub(crate) async fn messages_as_stored(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+    ) -> Result<threadkeep_core::MessagePage> {
+        let now = self.now();
+        Ok(repeat_simply(|| self.store().list_messages(scope, thread, query, now)).await?)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // S4.35
+    #[test]
+    fn a_bound_of_zero_is_refused_by_name() {
+        let none = Retention { max_messages: Some(0), ttl_minutes: None };
+        assert_eq!(none.check().unwrap_err().to_string(), "invalid max_messages: 0; keep at least 1");
+        let none = Retention { max_messages: None, ttl_minutes: Some(0) };
+        assert_eq!(none.check().unwrap_err().to_string(), "invalid ttl_minutes: 0; keep for at least 1");
+        assert!(Retention::default().check().is_ok());
+    }
+
+    #[test]
+    fn what_is_exactly_as_old_as_allowed_is_kept() {
+        let retention = Retention { max_messages: None, ttl_minutes: Some(60) };
+        let said_at: Timestamp = "2026-11-21T08:00:00Z".parse().unwrap();
+        let an_hour_later: Timestamp = "2026-11-21T09:00:00Z".parse().unwrap();
+        assert_eq!(retention.cutoff(an_hour_later), Some(said_at));
+        assert!(retention.expires_at(said_at) > Some(an_hour_later));
+    }
+}

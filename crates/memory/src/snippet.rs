@@ -1,0 +1,133 @@
+//! The piece of a text that shows why it was found.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use serde::Serialize;
+use threadkeep_core::text;
+use unicode_segmentation::UnicodeSegmentation;
+
+/// Bytes of a snippet, about.
+const SNIPPET_BYTES: usize = 200;
+
+/// Bytes of a snippet before its first match, about.
+const LEAD_BYTES: usize = 60;
+
+/// A piece of a text, cut at the borders of words.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Snippet {
+    /// The piece.
+    pub text: String,
+    /// Where the query's words stand in it, in bytes.
+    pub matches: Vec<Range<usize>>,
+    /// Whether the message goes on before it.
+    pub cut_before: bool,
+    /// Whether the message goes on after it.
+    pub cut_after: bool,
+}
+
+impl Snippet {
+    /// Takes the piece of a text that holds the most matches of a query's terms; its beginning if it holds none.
+    #[must_use]
+    pub fn of(text: &str, query: &[String]) -> Self {
+        let matches = matches(text, query);
+        let start = start_before(text, densest(&matches));
+        let end = end_after(text, start);
+        let inside = matches.into_iter().filter(|found| found.start >= start && found.end <= end);
+        Self {
+            text: text[start..end].to_owned(),
+            matches: inside.map(|found| found.start - start..found.end - start).collect(),
+            cut_before: start > 0,
+            cut_after: end < text.len(),
+        }
+    }
+}
+
+/// Where words stand that the query asks for.
+fn matches(text: &str, query: &[String]) -> Vec<Range<usize>> {
+    let query: HashSet<&str> = query.iter().map(String::as_str).collect();
+    let words = text.unicode_word_indices();
+    let asked = words.filter(|(_, word)| text::terms(word).iter().any(|term| query.contains(term.as_str())));
+    asked.map(|(start, word)| start..start + word.len()).collect()
+}
+
+/// The first match of those that share a snippet with the most others.
+fn densest(matches: &[Range<usize>]) -> usize {
+    let room = SNIPPET_BYTES - LEAD_BYTES;
+    let mut best = (0, 0);
+    let mut end = 0;
+    for (first, found) in matches.iter().enumerate() {
+        while end < matches.len() && matches[end].end <= found.start + room {
+            end += 1;
+        }
+        let count = end.saturating_sub(first).max(1);
+        if count > best.0 {
+            best = (count, found.start);
+        }
+    }
+    best.1
+}
+
+fn start_before(text: &str, found: usize) -> usize {
+    if found <= LEAD_BYTES {
+        return 0;
+    }
+    let lead = text.floor_char_boundary(found - LEAD_BYTES);
+    // The next word begins after white space; a text without any is cut where it is.
+    text[lead..found].find(char::is_whitespace).map_or(lead, |space| {
+        let after = lead + space;
+        after + text[after..].chars().next().map_or(0, char::len_utf8)
+    })
+}
+
+fn end_after(text: &str, start: usize) -> usize {
+    if text.len() - start <= SNIPPET_BYTES {
+        return text.len();
+    }
+    let end = text.floor_char_boundary(start + SNIPPET_BYTES);
+    let space = text[start..end].rfind(char::is_whitespace).filter(|space| *space > LEAD_BYTES);
+    space.map_or(end, |space| start + space)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn snippet(text: &str, query: &str) -> Snippet {
+        Snippet::of(text, &text::distinct_terms(query))
+    }
+
+    #[test]
+    fn a_short_text_is_its_own_snippet() {
+        let found = snippet("Trains to Córdoba, no train back", "train cordoba");
+        assert_eq!(found.text, "Trains to Córdoba, no train back");
+        let words: Vec<_> = found.matches.iter().map(|range| &found.text[range.clone()]).collect();
+        assert_eq!(words, ["Trains", "Córdoba", "train"]);
+        assert!(!found.cut_before && !found.cut_after);
+    }
+
+    #[test]
+    fn a_long_text_is_cut_around_the_most_matches() {
+        let filler = "lorem ipsum ".repeat(60);
+        let text = format!("delay {filler}the delay of the circle line {filler}");
+        let found = snippet(&text, "circle delay");
+        assert!(found.cut_before && found.cut_after);
+        assert_eq!(found.matches.len(), 2);
+        assert!(found.text.contains("the delay of the circle line"), "{}", found.text);
+        assert!(!found.text.starts_with(' ') && !found.text.ends_with(' '));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_gives_a_snippet_of_itself(text in "(\\PC{0,40} ?){0,20}", query in "\\PC{0,12}") {
+            let found = snippet(&text, &query);
+            prop_assert!(text.contains(&found.text));
+            prop_assert!(found.text.len() <= SNIPPET_BYTES + 4);
+            for range in &found.matches {
+                prop_assert!(!found.text[range.clone()].is_empty());
+            }
+        }
+    }
+}

@@ -1,0 +1,123 @@
+//! Subscriptions: hearing of every change, in order, and missing none.
+//!
+//! Wake-ups only say when to look; what happened is read from the thread's own log, by position. So it is written once,
+//! here, and does not matter whether wake-ups are lost or come twice. A subscription is pulled: nothing waits in memory
+//! for a slow subscriber, and one that is dropped leaves nothing behind.
+
+mod thread;
+mod threads;
+mod wake;
+
+use futures::stream::BoxStream;
+use threadkeep_core::{
+    ChangedThread, CorruptRow, DocumentName, Message, MessageId, Positions, Role, Timestamp, UserCursor,
+};
+
+use crate::Result;
+
+/// The changes of one thread. It ends after [`ThreadUpdate::Deleted`] and after an error.
+pub type ThreadUpdates = BoxStream<'static, Result<ThreadUpdate>>;
+
+/// The changes among a scope's threads. It ends after an error.
+pub type ThreadsUpdates = BoxStream<'static, Result<ThreadsUpdate>>;
+
+/// How to subscribe to a thread.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SubscribeOptions {
+    /// Where to begin.
+    pub start: Start,
+    /// Only messages of these roles; empty for all.
+    pub roles: Vec<Role>,
+}
+
+/// Where a subscription begins.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Start {
+    /// With the first change after this moment.
+    #[default]
+    Now,
+    /// With the first change after this position: what a subscriber passes who was here before.
+    After(u64),
+    /// With the newest so many messages as they stand, then the changes after them.
+    Last(usize),
+}
+
+/// What a subscriber to a thread hears.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ThreadUpdate {
+    /// The newest messages, where the subscription began with them.
+    History {
+        /// Oldest first.
+        messages: Vec<Message>,
+        /// Those that do not decode.
+        corrupt: Vec<CorruptRow>,
+        /// Where the thread stood; the changes that follow come after it.
+        positions: Positions,
+    },
+    /// One commit.
+    Commit {
+        /// Its position: pass the last one seen to [`Start::After`].
+        change: u64,
+        /// When.
+        at: Timestamp,
+        /// What it did, in order.
+        events: Vec<ThreadEvent>,
+    },
+    /// The position that the subscription began after belongs to a lost past: read the thread anew. The changes that
+    /// follow come after where it stands.
+    Reset {
+        /// Where it stands.
+        positions: Positions,
+    },
+    /// The thread was deleted, or has expired.
+    Deleted,
+}
+
+/// One thing that a commit did to a thread.
+#[derive(Clone, Debug, PartialEq)]
+pub enum ThreadEvent {
+    /// Messages were added. They are shown as they stand by now; those erased or trimmed since are left out.
+    Appended {
+        /// In order.
+        messages: Vec<Message>,
+        /// Those that do not decode.
+        corrupt: Vec<CorruptRow>,
+    },
+    /// A message says something else.
+    Replaced {
+        /// As it stands by now.
+        message: Message,
+    },
+    /// A message is gone.
+    Erased {
+        /// Its position.
+        seq: u64,
+        /// Its id.
+        id: MessageId,
+    },
+    /// All messages below a position are gone.
+    Trimmed {
+        /// The first position that is kept.
+        first_seq: u64,
+    },
+    /// A document of the thread was written, or deleted.
+    Document {
+        /// Which.
+        name: DocumentName,
+        /// The version that it got; `None` when it was deleted.
+        version: Option<u64>,
+    },
+    /// Title, metadata, state or expiry changed.
+    Patched,
+}
+
+/// What a subscriber to a scope's threads hears.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ThreadsUpdate {
+    /// Threads that changed, each once, in the order of their last change. Some may come again after a resumption.
+    pub threads: Vec<ChangedThread>,
+    /// What to go on from.
+    pub cursor: UserCursor,
+    /// Whether the cursor that was passed belongs to a lost past: list the threads anew.
+    pub reset: bool,
+}

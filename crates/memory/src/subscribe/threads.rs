@@ -1,0 +1,79 @@
+use futures::StreamExt;
+use threadkeep_core::{ChangedThreads, Scope, UserCursor};
+
+use super::wake::Waker;
+use super::{ThreadsUpdate, ThreadsUpdates};
+use crate::retry::repeat_simply;
+use crate::{Memory, Result};
+
+/// Threads that are told at a time.
+const THREADS: usize = 100;
+
+impl Memory {
+    /// Tells the cursor of the present: changes after this moment come after it.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn present_cursor(&self, scope: &Scope) -> Result<UserCursor> {
+        let now = self.now();
+        Ok(repeat_simply(|| self.store().list_changed_threads(scope, None, 1, now)).await?.cursor)
+    }
+
+    /// Subscribes to all threads of a scope: which of them changed or were deleted, at least once each, from a cursor or
+    /// from now on. What changed in a thread is heard by [`Memory::subscribe`].
+    ///
+    /// # Errors
+    /// `Invalid` for a cursor that is none.
+    pub async fn subscribe_threads(&self, scope: &Scope, cursor: Option<UserCursor>) -> Result<ThreadsUpdates> {
+        let waker = Waker::listen(self, scope, None).await;
+        let cursor = match cursor {
+            Some(cursor) => cursor,
+            None => self.present_cursor(scope).await?,
+        };
+        let subscription =
+            Subscription { memory: self.clone(), scope: scope.clone(), waker, cursor, has_ended: false };
+        let updates = futures::stream::unfold(subscription, |mut subscription| async move {
+            subscription.next().await.map(|update| (update, subscription))
+        });
+        Ok(updates.boxed())
+    }
+}
+
+struct Subscription {
+    memory: Memory,
+    scope: Scope,
+    waker: Waker,
+    cursor: UserCursor,
+    has_ended: bool,
+}
+
+impl Subscription {
+    async fn next(&mut self) -> Option<Result<ThreadsUpdate>> {
+        while !self.has_ended {
+            self.waker.drain();
+            match self.read().await {
+                Ok(ChangedThreads { threads, cursor, more, reset }) => {
+                    self.cursor = cursor.clone();
+                    if reset || !threads.is_empty() {
+                        return Some(Ok(ThreadsUpdate { threads, cursor, reset }));
+                    }
+                    if !more {
+                        self.waker.wait(&self.memory).await;
+                    }
+                }
+                Err(error) if error.is_retryable() => self.waker.wait(&self.memory).await,
+                Err(error) => {
+                    self.has_ended = true;
+                    return Some(Err(error));
+                }
+            }
+        }
+        None
+    }
+
+    async fn read(&mut self) -> Result<ChangedThreads> {
+        let (store, now) = (self.memory.store(), self.memory.now());
+        let (scope, cursor) = (&self.scope, Some(&self.cursor));
+        Ok(repeat_simply(|| store.list_changed_threads(scope, cursor, THREADS, now)).await?)
+    }
+}

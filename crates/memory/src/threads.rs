@@ -1,0 +1,147 @@
+//! Threads as a whole: opening, finding, listing, changing, deleting.
+
+use threadkeep_core::{
+    Expected, Map, OpenThread, Opened, Scope, StoreError, Thread, ThreadId, ThreadKey, ThreadName, ThreadPage,
+    ThreadPatch, ThreadQuery,
+};
+
+use crate::retry::{repeat, repeat_simply};
+use crate::{Memory, Result};
+
+impl Memory {
+    /// Opens a new thread, owned as the scope says, with an id made for it.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn open(&self, scope: &Scope) -> Result<Opened> {
+        self.open_thread(scope, OpenThread::new(scope, self.mint_thread_id())).await
+    }
+
+    /// Finds the thread with an id, or makes it.
+    ///
+    /// # Errors
+    /// `NotFound` for an id that belongs to somebody else, or whose thread was deleted within the last days.
+    pub async fn open_by_id(&self, scope: &Scope, thread: ThreadId) -> Result<Opened> {
+        self.open_thread(scope, OpenThread::new(scope, thread)).await
+    }
+
+    /// Finds the thread that a channel calls so, among those that the scope owns, or makes it.
+    ///
+    /// # Errors
+    /// `Invalid` or `LimitExceeded` for a key that is none, and those of the store.
+    pub async fn open_by_key(&self, scope: &Scope, key: impl Into<String>) -> Result<Opened> {
+        let open = OpenThread::new(scope, self.mint_thread_id()).with_key(ThreadKey::new(key)?);
+        self.open_thread(scope, open).await
+    }
+
+    /// Finds the thread that `open` names, or makes it as `open` says.
+    ///
+    /// # Errors
+    /// `NotFound` as [`Memory::open_by_id`], `Conflict` for an id whose thread has another key.
+    pub async fn open_thread(&self, scope: &Scope, open: OpenThread) -> Result<Opened> {
+        let now = self.now();
+        let attempted = repeat(|| self.store().open_thread(scope, open.clone(), now)).await;
+        let opened = attempted.result?;
+        // The reply that told of the creation may have been the one that was lost.
+        let made_before = attempted.may_have_applied_before && opened.thread.id == open.id && open.key.is_some();
+        Ok(Opened { created: opened.created || made_before, ..opened })
+    }
+
+    /// Finds a thread by its id.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn find_thread(&self, scope: &Scope, thread: ThreadId) -> Result<Option<Thread>> {
+        let (name, now) = (ThreadName::Id(thread), self.now());
+        Ok(repeat_simply(|| self.store().find_thread(scope, &name, now)).await?)
+    }
+
+    /// Finds a thread by what a channel calls it, among those that the scope owns.
+    ///
+    /// # Errors
+    /// `Invalid` or `LimitExceeded` for a key that is none, and those of the store.
+    pub async fn find_thread_by_key(&self, scope: &Scope, key: impl Into<String>) -> Result<Option<Thread>> {
+        let (name, now) = (ThreadName::Key(scope.default_owner(), ThreadKey::new(key)?), self.now());
+        Ok(repeat_simply(|| self.store().find_thread(scope, &name, now)).await?)
+    }
+
+    /// Gets a thread that must be there.
+    ///
+    /// # Errors
+    /// `NotFound` when it is not.
+    pub async fn get_thread(&self, scope: &Scope, thread: ThreadId) -> Result<Thread> {
+        let found = self.find_thread(scope, thread).await?;
+        Ok(found.ok_or(StoreError::NotFound(threadkeep_core::Kind::Thread))?)
+    }
+
+    /// Lists threads in pages, by creation or by recency.
+    ///
+    /// # Errors
+    /// `Invalid` for a limit of 0 or a foreign `after`, `LimitExceeded` for a page that is too large.
+    pub async fn list_threads(&self, scope: &Scope, query: &ThreadQuery) -> Result<ThreadPage> {
+        let now = self.now();
+        Ok(repeat_simply(|| self.store().list_threads(scope, query, now)).await?)
+    }
+
+    /// Deletes a thread with all that belongs to it.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown thread, `Denied` for a shared one in a user's scope.
+    pub async fn delete_thread(&self, scope: &Scope, thread: ThreadId) -> Result<()> {
+        let now = self.now();
+        self.settled_titles().forget(thread);
+        let attempted = repeat(|| self.store().delete_thread(scope, thread, now)).await;
+        match attempted.result {
+            // The attempt whose reply was lost did it.
+            Err(StoreError::NotFound(_)) if attempted.may_have_applied_before => Ok(()),
+            result => Ok(result?),
+        }
+    }
+
+    /// Changes what a thread says about itself, if it stands where `expected` says. Returns its new change position.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown thread, `Denied` for a shared one in a user's scope, `Conflict` with the actual
+    /// position.
+    pub async fn patch_thread(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        patch: ThreadPatch,
+        expected: Option<Expected>,
+    ) -> Result<u64> {
+        if patch.title.is_some() {
+            self.settled_titles().forget(thread);
+        }
+        let now = self.now();
+        let mut batch = self.minted_batch(now);
+        batch.patch = patch;
+        batch.expected = expected;
+        Ok(self.commit_repeatedly(scope, thread, &batch, now).await?.change)
+    }
+
+    /// Reads the state that an agent keeps with a thread, and the change position that it was read at.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown thread.
+    pub async fn state(&self, scope: &Scope, thread: ThreadId) -> Result<(Map, u64)> {
+        let thread = self.get_thread(scope, thread).await?;
+        Ok((thread.state, thread.positions.change))
+    }
+
+    /// Replaces the state of a thread, if nothing changed it since the position `expected_change` where one is given.
+    /// Returns the thread's new change position.
+    ///
+    /// # Errors
+    /// As [`Memory::patch_thread`].
+    pub async fn set_state(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        state: Map,
+        expected_change: Option<u64>,
+    ) -> Result<u64> {
+        let patch = ThreadPatch { state: Some(state), ..ThreadPatch::default() };
+        self.patch_thread(scope, thread, patch, expected_change.map(Expected::Change)).await
+    }
+}

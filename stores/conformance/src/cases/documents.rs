@@ -1,0 +1,238 @@
+use threadkeep_core::{
+    Batch, Conflict, Document, DocumentCondition, DocumentOwner, DocumentQuery, DocumentState, DocumentWrite,
+    Namespace, Scope, Written,
+};
+
+use crate::client::Client;
+use crate::conversation::Conversation;
+use crate::given::{acme, ana, app, at, batch, ben, conflict_of, json, named, note, put, system, user_id};
+use crate::run::Stage;
+
+fn of_ana() -> DocumentOwner {
+    DocumentOwner::User(user_id("ana"))
+}
+
+async fn find(client: &Client, owner: &DocumentOwner, namespace: &Namespace, key: &str) -> Option<Document> {
+    client.find_document(&acme(), owner, namespace, key, at(50)).await.expect("reading works")
+}
+
+async fn written(client: &Client, scope: &Scope, write: &DocumentWrite) -> u64 {
+    client.write_document(scope, write, at(2)).await.expect("writing works").version
+}
+
+// S0.41
+pub(super) async fn a_user_has_documents(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let write = DocumentWrite { expires_at: Some(at(99)), ..note(of_ana(), "line", r#"{"usual":  "Northern"}"#) };
+    let version = written(&subject.client, &ana(), &write).await;
+    assert!(version > 0);
+    let expected = Document {
+        namespace: app("notes"),
+        key: "line".to_owned(),
+        value: json(r#"{"usual":  "Northern"}"#),
+        version,
+        expires_at: Some(at(99)),
+    };
+    assert_eq!(find(&subject.client, &of_ana(), &app("notes"), "line").await, Some(expected));
+    assert_eq!(find(&subject.client, &of_ana(), &app("notes"), "lin").await, None);
+    assert_eq!(find(&subject.client, &DocumentOwner::Tenant, &app("notes"), "line").await, None);
+    assert_eq!(find(&subject.client, &DocumentOwner::User(user_id("ben")), &app("notes"), "line").await, None);
+}
+
+pub(super) async fn documents_are_compared_and_set(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    for (scope, owner) in [(ana(), of_ana()), (acme(), DocumentOwner::Tenant)] {
+        let write = |expected, value: &str| DocumentWrite { expected, ..note(owner.clone(), "k", value) };
+        let conflict = |actual| Conflict::Document { namespace: app("notes"), key: "k".to_owned(), actual };
+        let refused = client.write_document(&scope, &write(Some(7), "0"), at(1)).await;
+        assert_eq!(conflict_of(refused), conflict(None));
+        let first = written(client, &scope, &write(Some(0), "1")).await;
+        let refused = client.write_document(&scope, &write(Some(0), "0"), at(1)).await;
+        assert_eq!(conflict_of(refused), conflict(Some(first)));
+        let second = written(client, &scope, &write(Some(first), "2")).await;
+        assert!(second > first);
+        let refused = client.write_document(&scope, &write(Some(first), "0"), at(1)).await;
+        assert_eq!(conflict_of(refused), conflict(Some(second)));
+        let third = written(client, &scope, &write(None, "3")).await;
+        assert!(third > second);
+        let found = find(client, &owner, &app("notes"), "k").await.expect("the document is there");
+        assert_eq!((found.value, found.version), (json("3"), third));
+    }
+}
+
+pub(super) async fn versions_never_come_back(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let delete = |expected| DocumentWrite { expected, value: None, ..note(of_ana(), "k", "1") };
+    let mut last = 0;
+    for round in 0..5 {
+        let version = written(client, &ana(), &note(of_ana(), "k", "1")).await;
+        assert!(version > last, "a version came back after a deletion");
+        last = version;
+        if round == 2 {
+            let refused = client.write_document(&ana(), &delete(Some(last + 1)), at(2)).await;
+            let (namespace, key) = (app("notes"), "k".to_owned());
+            assert_eq!(conflict_of(refused), Conflict::Document { namespace, key, actual: Some(last) });
+        }
+        let deleted = client.write_document(&ana(), &delete(Some(last)), at(2)).await;
+        assert_eq!(deleted.expect("writing works"), Written { version: 0 });
+        assert_eq!(find(client, &of_ana(), &app("notes"), "k").await, None);
+        client.sweep(at(3)).await.expect("sweeping works");
+    }
+    let deleted = client.write_document(&ana(), &delete(None), at(2)).await;
+    assert_eq!(deleted.expect("writing works"), Written { version: 0 }, "deleting what is not there is no error");
+
+    // The same within a thread, where the change is the version.
+    let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
+    let owner = DocumentOwner::Thread(conversation.id);
+    for round in 0..3 {
+        let write = Batch { put: vec![put(app("notes"), "k", "1")], ..batch(&format!("put {round}")) };
+        let change = conversation.commit(&write, at(1)).await.change;
+        let found = find(client, &owner, &app("notes"), "k").await.expect("the document is there");
+        assert_eq!((found.version, change), (change, 2 * round + 1));
+        let delete = Batch { delete: vec![named(app("notes"), "k")], ..batch(&format!("delete {round}")) };
+        conversation.commit(&delete, at(1)).await;
+    }
+}
+
+pub(super) async fn one_of_many_writers_wins(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let mut version = 0;
+    for _ in 0..5 {
+        let writers = (0..16).map(|writer| {
+            let client = subject.client.clone();
+            let write = DocumentWrite { expected: Some(version), ..note(of_ana(), "k", &writer.to_string()) };
+            tokio::spawn(async move { client.write_document(&ana(), &write, at(1)).await })
+        });
+        let answers = futures::future::join_all(writers).await;
+        let (won, lost): (Vec<_>, Vec<_>) =
+            answers.into_iter().map(|answer| answer.expect("the writer ends")).partition(Result::is_ok);
+        assert_eq!((won.len(), lost.len()), (1, 15));
+        version = find(&subject.client, &of_ana(), &app("notes"), "k").await.expect("it is there").version;
+        let won: Vec<_> = won.into_iter().flatten().collect();
+        assert_eq!(won, [Written { version }]);
+        for answer in lost {
+            let (namespace, key) = (app("notes"), "k".to_owned());
+            assert_eq!(conflict_of(answer), Conflict::Document { namespace, key, actual: Some(version) });
+        }
+    }
+}
+
+pub(super) async fn one_of_many_commits_meets_its_condition(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    let mut state = DocumentState::Absent;
+    for round in 0..5 {
+        let writers = (0..16).map(|writer| {
+            let conversation = conversation.clone();
+            let fenced = Batch {
+                require: vec![DocumentCondition { name: named(system("run"), "lease"), state }],
+                put: vec![put(system("run"), "lease", &writer.to_string())],
+                ..batch(&format!("{round} {writer}"))
+            };
+            tokio::spawn(async move { conversation.try_commit(&fenced, at(1)).await })
+        });
+        let answers = futures::future::join_all(writers).await;
+        let (won, lost): (Vec<_>, Vec<_>) =
+            answers.into_iter().map(|answer| answer.expect("the writer ends")).partition(Result::is_ok);
+        assert_eq!((won.len(), lost.len()), (1, 15), "two drivers hold one lease");
+        assert!(lost.into_iter().all(|answer| matches!(conflict_of(answer), Conflict::Document { .. })));
+        state = DocumentState::Version(round + 1);
+    }
+    assert_eq!(conversation.thread(at(2)).await.positions.change, 5);
+}
+
+pub(super) async fn namespaces_do_not_mix(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
+    let namespaces = [app("a"), app("b"), app("system/a"), system("a"), system("app/a")];
+    let puts = namespaces.iter().zip(1..).map(|(namespace, value)| put(namespace.clone(), "k", &format!("{value}")));
+    conversation.commit(&Batch { put: puts.collect(), ..batch("put") }, at(1)).await;
+    for (namespace, value) in namespaces.iter().zip(1..) {
+        let write = DocumentWrite { namespace: namespace.clone(), ..note(of_ana(), "k", &format!("{value}")) };
+        written(client, &ana(), &write).await;
+    }
+    for owner in [DocumentOwner::Thread(conversation.id), of_ana()] {
+        for (namespace, value) in namespaces.iter().zip(1..) {
+            let found = find(client, &owner, namespace, "k").await.expect("the document is there");
+            assert_eq!((found.namespace, found.value), (namespace.clone(), json(&format!("{value}"))));
+            let query = DocumentQuery { namespace: Some(namespace.clone()), ..DocumentQuery::of(owner.clone()) };
+            assert_eq!(client.list_documents(&ana(), &query, at(2)).await.expect("reading works").len(), 1);
+        }
+    }
+}
+
+pub(super) async fn documents_are_listed_in_byte_order(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
+    let keys = ["a", "a%", "a_", "aA", "ab", "a\u{e9}", "a🚇", "b", "B", "é"];
+    let mut expected = Vec::new();
+    for namespace in [system("x"), app("y"), app("x"), app("x!")] {
+        for key in keys {
+            let write = DocumentWrite { namespace: namespace.clone(), ..note(of_ana(), key, "1") };
+            written(client, &ana(), &write).await;
+            expected.push((namespace.clone(), key.to_owned()));
+        }
+        let puts = keys.iter().map(|key| put(namespace.clone(), key, "1")).collect();
+        conversation.commit(&Batch { put: puts, ..batch(&namespace.to_string()) }, at(1)).await;
+    }
+    expected.sort();
+    for owner in [of_ana(), DocumentOwner::Thread(conversation.id)] {
+        for limit in [1, 3, 40, 1000] {
+            let query = DocumentQuery { limit, ..DocumentQuery::of(owner.clone()) };
+            assert_eq!(pages(client, query).await, expected, "in pages of {limit}");
+        }
+        let prefixed = DocumentQuery { key_prefix: "a".to_owned(), limit: 2, ..DocumentQuery::of(owner.clone()) };
+        let with_prefix: Vec<_> = expected.iter().filter(|(_, key)| key.starts_with('a')).cloned().collect();
+        assert_eq!(pages(client, prefixed.clone()).await, with_prefix);
+        for special in ["a%", "a_", "a\u{e9}", "a🚇"] {
+            let query = DocumentQuery { key_prefix: special.to_owned(), ..prefixed.clone() };
+            assert_eq!(pages(client, query).await.len(), 4, "a prefix is no pattern: {special}");
+        }
+    }
+}
+
+async fn pages(client: &Client, mut query: DocumentQuery) -> Vec<(Namespace, String)> {
+    let mut all: Vec<(Namespace, String)> = Vec::new();
+    loop {
+        let page = client.list_documents(&ana(), &query, at(3)).await.expect("reading works");
+        assert!(page.len() <= query.limit);
+        if page.is_empty() {
+            return all;
+        }
+        all.extend(page.into_iter().map(|document| (document.namespace, document.key)));
+        query.after = all.last().cloned();
+    }
+}
+
+pub(super) async fn absent_documents_may_be_deleted(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    let delete = Batch { delete: vec![named(app("notes"), "never")], ..batch("delete") };
+    assert_eq!(conversation.commit(&delete, at(1)).await.change, 1);
+    let threadkeep_core::ChangePage::Changes { changes, .. } = conversation.changes(0, at(2)).await else {
+        panic!("a reset")
+    };
+    assert_eq!(changes[0].effects, [], "what was not there was not deleted");
+}
+
+pub(super) async fn another_user_has_other_documents(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let of_ben = DocumentOwner::User(user_id("ben"));
+    written(client, &ana(), &note(of_ana(), "k", "1")).await;
+    written(client, &ben(), &note(of_ben.clone(), "k", "2")).await;
+    written(client, &acme(), &note(DocumentOwner::Tenant, "k", "3")).await;
+    for (owner, value) in [(of_ana(), "1"), (of_ben, "2"), (DocumentOwner::Tenant, "3")] {
+        let found = find(client, &owner, &app("notes"), "k").await.expect("the document is there");
+        assert_eq!(found.value, json(value));
+        let listed = client.list_documents(&acme(), &DocumentQuery::of(owner), at(3)).await;
+        assert_eq!(listed.expect("reading works"), [found]);
+    }
+    // The tenant's documents are read by all its users.
+    let shared = client.find_document(&ben(), &DocumentOwner::Tenant, &app("notes"), "k", at(3)).await;
+    assert_eq!(shared.expect("reading works").map(|document| document.value), Some(json("3")));
+}

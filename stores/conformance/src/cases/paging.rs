@@ -1,0 +1,154 @@
+use threadkeep_core::{Bound, Content, MessageName, MessageQuery, Role, StoreError, Take};
+
+use crate::conversation::{Conversation, oldest};
+use crate::given::{adds, ana, assert_error, at, batch, message_id, says, spoken};
+use crate::run::Stage;
+
+/// Twenty messages, one a second; every fourth is a tool's, every other even one the assistant's.
+async fn twenty(stage: &Stage<'_>) -> (crate::run::Subject, Conversation) {
+    let subject = stage.open().await;
+    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    let role = |number| match number % 4 {
+        0 => Role::Tool,
+        2 => Role::Assistant,
+        _ => Role::User,
+    };
+    let messages = (1..=20).map(|number| spoken(number, Content::text(role(number), format!("message {number}"))));
+    conversation.commit(&adds(messages.collect()), at(30)).await;
+    (subject, conversation)
+}
+
+// S0.11
+pub(super) async fn the_newest_come_in_ascending_order(stage: &Stage<'_>) {
+    let (_subject, conversation) = twenty(stage).await;
+    let page = conversation.page(&MessageQuery::newest(6), at(31)).await;
+    let seqs: Vec<_> = page.messages.iter().map(|message| message.seq).collect();
+    assert_eq!((seqs, page.more), ((15..=20).collect(), true));
+    assert_eq!((page.positions.seq, page.positions.change, page.positions.first_seq), (20, 1, 1));
+    for (limit, more) in [(20, false), (19, true), (21, false), (1000, false)] {
+        let page = conversation.page(&MessageQuery::newest(limit), at(31)).await;
+        assert_eq!((page.messages.len(), page.more), (limit.min(20), more));
+    }
+}
+
+pub(super) async fn the_oldest_end_can_be_read(stage: &Stage<'_>) {
+    let (_subject, conversation) = twenty(stage).await;
+    assert_eq!(conversation.seqs(&oldest(3), at(31)).await, [1, 2, 3]);
+    assert!(conversation.page(&oldest(19), at(31)).await.more);
+    assert!(!conversation.page(&oldest(20), at(31)).await.more);
+    assert_eq!(conversation.seqs(&MessageQuery::following(18, 5), at(31)).await, [19, 20]);
+}
+
+// S1.03, S1.15, S1.16
+pub(super) async fn bounds_are_exclusive(stage: &Stage<'_>) {
+    let (_subject, conversation) = twenty(stage).await;
+    let cases = [
+        (Some(Bound::Seq(5)), Some(Bound::Seq(9)), 10, vec![6, 7, 8]),
+        (None, Some(Bound::Seq(4)), 2, vec![2, 3]),
+        (Some(Bound::Seq(17)), None, 2, vec![19, 20]),
+        (Some(Bound::Time(at(5))), Some(Bound::Time(at(9))), 10, vec![6, 7, 8]),
+        (None, Some(Bound::Time(at(4))), 2, vec![2, 3]),
+        (Some(Bound::Time(at(5).plus_ms(-1))), Some(Bound::Time(at(7).plus_ms(1))), 10, vec![5, 6, 7]),
+        (Some(Bound::Time(at(5))), Some(Bound::Seq(8)), 10, vec![6, 7]),
+        (Some(Bound::Seq(8)), Some(Bound::Seq(9)), 10, vec![]),
+        (Some(Bound::Seq(9)), Some(Bound::Seq(5)), 10, vec![]),
+        (Some(Bound::Seq(20)), None, 10, vec![]),
+        (None, Some(Bound::Seq(0)), 10, vec![]),
+    ];
+    for (after, before, limit, expected) in cases {
+        let query = MessageQuery { before, after, ..MessageQuery::newest(limit) };
+        assert_eq!(conversation.seqs(&query, at(31)).await, expected, "{query:?}");
+    }
+    let query = MessageQuery { after: Some(Bound::Seq(5)), before: Some(Bound::Seq(15)), ..oldest(3) };
+    assert_eq!(conversation.seqs(&query, at(31)).await, [6, 7, 8]);
+}
+
+pub(super) async fn roles_are_filtered(stage: &Stage<'_>) {
+    let (_subject, conversation) = twenty(stage).await;
+    let of = |roles: &[Role], query| MessageQuery { roles: roles.to_vec(), ..query };
+    let query = of(&[Role::Tool], MessageQuery::newest(3));
+    assert_eq!(conversation.seqs(&query, at(31)).await, [12, 16, 20]);
+    assert!(conversation.page(&query, at(31)).await.more);
+    let query = of(&[Role::Tool, Role::Assistant], oldest(4));
+    assert_eq!(conversation.seqs(&query, at(31)).await, [2, 4, 6, 8]);
+    let query = of(&[Role::Tool], MessageQuery::newest(5));
+    assert!(!conversation.page(&query, at(31)).await.more, "messages of other roles do not count as more");
+    assert_eq!(conversation.seqs(&of(&[Role::System], MessageQuery::newest(5)), at(31)).await, [] as [u64; 0]);
+    assert_eq!(conversation.seqs(&of(&Role::ALL, MessageQuery::newest(2)), at(31)).await, [19, 20]);
+}
+
+pub(super) async fn pages_are_stable_while_others_append(stage: &Stage<'_>) {
+    let (_subject, conversation) = twenty(stage).await;
+    let mut backwards = Vec::new();
+    let mut before = None;
+    for number in 21.. {
+        let query = MessageQuery { before, ..MessageQuery::newest(7) };
+        let page = conversation.page(&query, at(31)).await;
+        before = page.messages.first().map(|message| Bound::Seq(message.seq));
+        backwards.splice(0..0, page.messages.iter().map(|message| message.seq));
+        if !page.more {
+            break;
+        }
+        conversation.say(number..=number, at(31)).await;
+    }
+    assert_eq!(backwards, (1..=20).collect::<Vec<_>>());
+
+    let mut forwards = Vec::new();
+    loop {
+        let after = forwards.last().copied().unwrap_or(0);
+        let page = conversation.page(&MessageQuery::following(after, 7), at(31)).await;
+        forwards.extend(page.messages.iter().map(|message| message.seq));
+        if !page.more {
+            break;
+        }
+    }
+    assert_eq!(forwards, (1..=22).collect::<Vec<_>>());
+}
+
+pub(super) async fn gaps_do_not_shorten_pages(stage: &Stage<'_>) {
+    let (_subject, conversation) = twenty(stage).await;
+    let erased = (6..=15).map(message_id).collect();
+    conversation.commit(&threadkeep_core::Batch { erase: erased, ..batch("erase") }, at(31)).await;
+    assert_eq!(conversation.seqs(&MessageQuery::newest(7), at(32)).await, [4, 5, 16, 17, 18, 19, 20]);
+    assert_eq!(conversation.seqs(&oldest(7), at(32)).await, [1, 2, 3, 4, 5, 16, 17]);
+    assert!(!conversation.page(&oldest(10), at(32)).await.more);
+}
+
+pub(super) async fn an_empty_thread_has_an_empty_page(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    for take in [Take::Newest, Take::Oldest] {
+        let page = conversation.page(&MessageQuery { take, ..MessageQuery::newest(5) }, at(1)).await;
+        assert_eq!((page.messages, page.corrupt, page.more), (Vec::new(), Vec::new(), false));
+        assert_eq!(page.positions, threadkeep_core::Positions { seq: 0, change: 0, first_seq: 1 });
+    }
+}
+
+pub(super) async fn messages_are_found_by_name(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    let called = threadkeep_core::NewMessage { external_id: Some("x3".to_owned()), ..says(3, "three") };
+    conversation.commit(&adds(vec![says(1, "one"), says(2, "two"), called, says(4, "four")]), at(5)).await;
+    let find = async |names: Vec<MessageName>| {
+        let found = conversation.client.find_messages(&conversation.scope, conversation.id, &names, at(6)).await;
+        found.map(|messages| messages.iter().map(|message| message.seq).collect::<Vec<_>>())
+    };
+    let names = vec![
+        MessageName::Id(message_id(4)),
+        MessageName::External("x3".to_owned()),
+        MessageName::Seq(1),
+        MessageName::Seq(9),
+        MessageName::Id(message_id(9)),
+        MessageName::External("x9".to_owned()),
+    ];
+    assert_eq!(find(names).await.expect("reading works"), [1, 3, 4]);
+    // One message, named in every way, comes once.
+    let names = vec![MessageName::Seq(3), MessageName::Id(message_id(3)), MessageName::External("x3".to_owned())];
+    assert_eq!(find(names.clone()).await.expect("reading works"), [3]);
+    assert_eq!(find(Vec::new()).await.expect("reading works"), [] as [u64; 0]);
+    let erase = threadkeep_core::Batch { erase: vec![message_id(3)], ..batch("erase") };
+    conversation.commit(&erase, at(6)).await;
+    assert_eq!(find(names).await.expect("reading works"), [] as [u64; 0]);
+    assert_error!(find(vec![MessageName::Seq(1); 1001]).await, StoreError::LimitExceeded { max: 1000, .. });
+    assert_eq!(find(vec![MessageName::Seq(1); 1000]).await.expect("reading works"), [1]);
+}

@@ -1,0 +1,197 @@
+//! A store as the cases use it: what may be repeated is repeated, with the same idempotency key.
+
+use futures::future::BoxFuture;
+use threadkeep_core::{
+    Backend, Batch, CatchUp, ChangePage, ChangedThreads, Collection, CommitOutcome, Document, DocumentOwner,
+    DocumentQuery, DocumentWrite, Dump, IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace,
+    OpenThread, Opened, Owner, Result, Scope, SearchAnswer, SearchQuery, SweepReport, TenantId, Thread, ThreadId,
+    ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, VerifyReport, WakeUps, Written,
+};
+
+/// So often a call is repeated; over `Weak` at most about every third call fails.
+const ATTEMPTS: usize = 60;
+
+#[derive(Clone, Debug)]
+pub(crate) struct Client {
+    backend: Backend,
+}
+
+async fn patiently<'a, T>(call: impl Fn() -> BoxFuture<'a, Result<T>>) -> Result<T> {
+    for _ in 0..ATTEMPTS {
+        match call().await {
+            Err(error) if error.is_retryable() || error.maybe_applied() => tokio::task::yield_now().await,
+            answer => return answer,
+        }
+    }
+    call().await
+}
+
+impl Client {
+    pub(crate) fn new(backend: Backend) -> Self {
+        Self { backend }
+    }
+
+    pub(crate) async fn commit(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        batch: &Batch,
+        now: Timestamp,
+    ) -> Result<CommitOutcome> {
+        patiently(|| self.backend.store.commit(scope, thread, batch.clone(), now)).await
+    }
+
+    pub(crate) async fn open_thread(&self, scope: &Scope, open: &OpenThread, now: Timestamp) -> Result<Opened> {
+        patiently(|| self.backend.store.open_thread(scope, open.clone(), now)).await
+    }
+
+    pub(crate) async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
+        patiently(|| self.backend.store.find_thread(scope, name, now)).await
+    }
+
+    pub(crate) async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
+        patiently(|| self.backend.store.list_threads(scope, query, now)).await
+    }
+
+    pub(crate) async fn list_changed_threads(
+        &self,
+        scope: &Scope,
+        after: Option<&UserCursor>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangedThreads> {
+        patiently(|| self.backend.store.list_changed_threads(scope, after, limit, now)).await
+    }
+
+    pub(crate) async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
+        patiently(|| self.backend.store.delete_thread(scope, thread, now)).await
+    }
+
+    pub(crate) async fn list_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<MessagePage> {
+        patiently(|| self.backend.store.list_messages(scope, thread, query, now)).await
+    }
+
+    pub(crate) async fn find_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        names: &[MessageName],
+        now: Timestamp,
+    ) -> Result<Vec<Message>> {
+        patiently(|| self.backend.store.find_messages(scope, thread, names, now)).await
+    }
+
+    pub(crate) async fn list_changes(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangePage> {
+        patiently(|| self.backend.store.list_changes(scope, thread, after, limit, now)).await
+    }
+
+    pub(crate) async fn find_document(
+        &self,
+        scope: &Scope,
+        owner: &DocumentOwner,
+        namespace: &Namespace,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<Document>> {
+        patiently(|| self.backend.store.find_document(scope, owner, namespace, key, now)).await
+    }
+
+    pub(crate) async fn list_documents(
+        &self,
+        scope: &Scope,
+        query: &DocumentQuery,
+        now: Timestamp,
+    ) -> Result<Vec<Document>> {
+        patiently(|| self.backend.store.list_documents(scope, query, now)).await
+    }
+
+    pub(crate) async fn write_document(&self, scope: &Scope, write: &DocumentWrite, now: Timestamp) -> Result<Written> {
+        patiently(|| self.backend.store.write_document(scope, write.clone(), now)).await
+    }
+
+    pub(crate) async fn wake_ups(&self) -> Result<WakeUps> {
+        patiently(|| self.backend.store.wake_ups()).await
+    }
+
+    pub(crate) async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
+        patiently(|| self.backend.maintenance.list_tenants(after, limit)).await
+    }
+
+    pub(crate) async fn list_owners(
+        &self,
+        tenant: &TenantId,
+        after: Option<&Owner>,
+        limit: usize,
+    ) -> Result<Vec<Owner>> {
+        patiently(|| self.backend.maintenance.list_owners(tenant, after, limit)).await
+    }
+
+    pub(crate) async fn dump_thread(
+        &self,
+        tenant: &TenantId,
+        thread: ThreadId,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<Dump> {
+        patiently(|| self.backend.maintenance.dump_thread(tenant, thread, after, limit)).await
+    }
+
+    pub(crate) async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: &Dump) -> Result<()> {
+        patiently(|| self.backend.maintenance.restore_thread(tenant, thread, chunk.clone())).await
+    }
+
+    pub(crate) async fn restore_document(
+        &self,
+        tenant: &TenantId,
+        owner: &DocumentOwner,
+        document: &Document,
+    ) -> Result<()> {
+        patiently(|| self.backend.maintenance.restore_document(tenant, owner, document.clone())).await
+    }
+
+    pub(crate) async fn sweep(&self, now: Timestamp) -> Result<SweepReport> {
+        patiently(|| self.backend.maintenance.sweep(now)).await
+    }
+
+    pub(crate) async fn verify(&self) -> Result<VerifyReport> {
+        patiently(|| self.backend.maintenance.verify()).await
+    }
+
+    pub(crate) async fn repair(&self, now: Timestamp) -> Result<()> {
+        patiently(|| self.backend.maintenance.repair(now)).await
+    }
+
+    pub(crate) async fn compact(&self) -> Result<()> {
+        patiently(|| self.backend.maintenance.compact()).await
+    }
+
+    pub(crate) async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer> {
+        patiently(|| self.backend.search.search(scope, query, now)).await
+    }
+
+    pub(crate) async fn upsert(&self, scope: &Scope, collection: &Collection, entries: &[IndexEntry]) -> Result<()> {
+        patiently(|| self.backend.search.upsert(scope, collection, entries.to_vec())).await
+    }
+
+    pub(crate) async fn catch_up(&self, limit: usize) -> Result<CatchUp> {
+        patiently(|| self.backend.search.catch_up(limit)).await
+    }
+
+    /// Lets the index reach the end of the log.
+    pub(crate) async fn catch_up_fully(&self) {
+        while !self.catch_up(1000).await.expect("the index catches up").done {}
+    }
+}

@@ -1,0 +1,120 @@
+use threadkeep_core::{
+    Batch, ChangePage, CommitOutcome, Dump, DumpEntry, Message, MessagePage, MessageQuery, OpenThread, OrderBy,
+    Positions, Result, Scope, Take, Thread, ThreadId, ThreadName, Timestamp, limits,
+};
+
+use crate::client::Client;
+use crate::given::{adds, says, thread_id};
+
+/// One thread, seen by one caller.
+#[derive(Clone)]
+pub(crate) struct Conversation {
+    pub(crate) client: Client,
+    pub(crate) scope: Scope,
+    pub(crate) id: ThreadId,
+}
+
+impl Conversation {
+    /// Opens the thread with this number, which must not be there yet.
+    pub(crate) async fn open(client: &Client, scope: &Scope, number: u128, now: Timestamp) -> Self {
+        Self::open_as(client, scope, &OpenThread::new(scope, thread_id(number)), now).await
+    }
+
+    pub(crate) async fn open_as(client: &Client, scope: &Scope, open: &OpenThread, now: Timestamp) -> Self {
+        let opened = client.open_thread(scope, open, now).await.expect("the thread opens");
+        assert!(opened.created, "the thread was there already");
+        assert_eq!(opened.thread.positions, Positions { seq: 0, change: 0, first_seq: 1 });
+        Self { client: client.clone(), scope: scope.clone(), id: opened.thread.id }
+    }
+
+    /// The same thread, seen by another caller.
+    pub(crate) fn seen_by(&self, scope: &Scope) -> Self {
+        Self { scope: scope.clone(), ..self.clone() }
+    }
+
+    pub(crate) async fn try_commit(&self, batch: &Batch, now: Timestamp) -> Result<CommitOutcome> {
+        self.client.commit(&self.scope, self.id, batch, now).await
+    }
+
+    pub(crate) async fn commit(&self, batch: &Batch, now: Timestamp) -> CommitOutcome {
+        self.try_commit(batch, now).await.expect("the commit succeeds")
+    }
+
+    /// Appends the messages with these numbers, each saying "message N", in one commit.
+    pub(crate) async fn say(&self, numbers: std::ops::RangeInclusive<u128>, now: Timestamp) -> CommitOutcome {
+        let messages = numbers.map(|number| says(number, &format!("message {number}"))).collect();
+        self.commit(&adds(messages), now).await
+    }
+
+    pub(crate) async fn thread(&self, now: Timestamp) -> Thread {
+        let found = self.client.find_thread(&self.scope, &ThreadName::Id(self.id), now).await;
+        found.expect("reading works").expect("the thread is there")
+    }
+
+    pub(crate) async fn is_there(&self, now: Timestamp) -> bool {
+        self.client.find_thread(&self.scope, &ThreadName::Id(self.id), now).await.expect("reading works").is_some()
+    }
+
+    pub(crate) async fn page(&self, query: &MessageQuery, now: Timestamp) -> MessagePage {
+        self.client.list_messages(&self.scope, self.id, query, now).await.expect("reading works")
+    }
+
+    /// All messages, in pages.
+    pub(crate) async fn messages(&self, now: Timestamp) -> Vec<Message> {
+        let mut all: Vec<Message> = Vec::new();
+        loop {
+            let after = all.last().map_or(0, |message| message.seq);
+            let page = self.page(&MessageQuery::following(after, limits::PAGE), now).await;
+            all.extend(page.messages);
+            if !page.more {
+                return all;
+            }
+        }
+    }
+
+    pub(crate) async fn texts(&self, now: Timestamp) -> Vec<String> {
+        self.messages(now).await.iter().map(|message| message.plain_text().into_owned()).collect()
+    }
+
+    pub(crate) async fn seqs(&self, query: &MessageQuery, now: Timestamp) -> Vec<u64> {
+        self.page(query, now).await.messages.iter().map(|message| message.seq).collect()
+    }
+
+    pub(crate) async fn changes(&self, after: u64, now: Timestamp) -> ChangePage {
+        let answer = self.client.list_changes(&self.scope, self.id, after, limits::PAGE, now).await;
+        answer.expect("reading works")
+    }
+
+    /// The thread as administration sees it, in chunks of a size.
+    pub(crate) async fn dump(&self, chunk: usize) -> Vec<Dump> {
+        dump(&self.client, self, chunk).await
+    }
+
+    /// The entries of the whole dump.
+    pub(crate) async fn entries(&self) -> Vec<DumpEntry> {
+        self.dump(limits::PAGE).await.into_iter().flat_map(|chunk| chunk.entries).collect()
+    }
+}
+
+async fn dump(client: &Client, of: &Conversation, chunk: usize) -> Vec<Dump> {
+    let mut chunks: Vec<Dump> = Vec::new();
+    loop {
+        let after = chunks.last().and_then(|chunk| chunk.next);
+        let next = client.dump_thread(of.scope.tenant_id(), of.id, after, chunk).await.expect("the thread dumps");
+        let ended = next.next.is_none();
+        chunks.push(next);
+        if ended {
+            return chunks;
+        }
+    }
+}
+
+/// The newest messages by time.
+pub(crate) fn newest_by_time(limit: usize) -> MessageQuery {
+    MessageQuery { order: OrderBy::Time, ..MessageQuery::newest(limit) }
+}
+
+/// The oldest messages.
+pub(crate) fn oldest(limit: usize) -> MessageQuery {
+    MessageQuery { take: Take::Oldest, ..MessageQuery::newest(limit) }
+}

@@ -1,0 +1,110 @@
+use std::any::Any;
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures::FutureExt;
+use uuid::Uuid;
+
+use crate::cases::{CASES, Case};
+use crate::client::Client;
+use crate::{Abilities, Factory, Instance, Weak};
+
+/// Longer than any case takes; a case that waits for ever fails instead of hanging the run.
+const PATIENCE: Duration = Duration::from_secs(180);
+
+/// Runs every case over the store as it is and over [`Weak`]. The whole list runs even if some fail.
+///
+/// # Panics
+/// With the names of all cases that failed, why, and the seed of each.
+pub async fn run_all(factory: &dyn Factory) {
+    let mut failures = Vec::new();
+    for case in CASES {
+        let seed = new_seed();
+        for stage in [Stage { factory, weak_seed: None }, Stage { factory, weak_seed: Some(seed) }] {
+            if let Err(reason) = run(case, &stage).await {
+                failures.push(format!("{} {}: {reason}", case.name, stage.describe()));
+            }
+        }
+    }
+    assert!(failures.is_empty(), "{} of {} runs failed\n  {}", failures.len(), 2 * CASES.len(), failures.join("\n  "));
+}
+
+async fn run(case: &Case, stage: &Stage<'_>) -> Result<(), String> {
+    let guarded = AssertUnwindSafe((case.run)(stage)).catch_unwind();
+    match tokio::time::timeout(PATIENCE, guarded).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(panic)) => Err(words_of(&*panic)),
+        Err(_) => Err(format!("did not end within {} s", PATIENCE.as_secs())),
+    }
+}
+
+fn words_of(panic: &(dyn Any + Send)) -> String {
+    let text = panic.downcast_ref::<String>().map(String::as_str).or_else(|| panic.downcast_ref::<&str>().copied());
+    text.unwrap_or("a panic without words").to_owned()
+}
+
+pub(crate) fn new_seed() -> u64 {
+    Uuid::new_v4().as_u64_pair().0
+}
+
+/// Where a case runs: it makes stores, plain or weak.
+pub(crate) struct Stage<'a> {
+    factory: &'a dyn Factory,
+    weak_seed: Option<u64>,
+}
+
+impl Stage<'_> {
+    /// Makes a fresh store.
+    pub(crate) async fn open(&self) -> Subject {
+        Subject::new(self.factory.create().await, self.weak_seed)
+    }
+
+    pub(crate) fn abilities(&self) -> Abilities {
+        self.factory.abilities()
+    }
+
+    pub(crate) fn is_weak(&self) -> bool {
+        self.weak_seed.is_some()
+    }
+
+    fn describe(&self) -> String {
+        match self.weak_seed {
+            None => "(plain)".to_owned(),
+            Some(seed) => format!("(weak, seed {seed})"),
+        }
+    }
+}
+
+/// One store that a case works on.
+pub(crate) struct Subject {
+    pub(crate) client: Client,
+    instance: Box<dyn Instance>,
+    weak_seed: Option<u64>,
+}
+
+impl Subject {
+    fn new(instance: Box<dyn Instance>, weak_seed: Option<u64>) -> Self {
+        let backend = instance.backend();
+        let backend = match weak_seed {
+            None => backend,
+            Some(seed) => Weak::over(backend, seed),
+        };
+        Self { client: Client::new(backend), instance, weak_seed }
+    }
+
+    /// Closes the store and opens the same data again. The case must have dropped every clone of the client.
+    pub(crate) async fn reopen(self) -> Self {
+        let Self { client, instance, weak_seed } = self;
+        drop(client);
+        Self::new(instance.reopen().await, weak_seed)
+    }
+
+    /// Whether any of the store's files holds these bytes.
+    pub(crate) fn files_hold(&self, bytes: &[u8]) -> bool {
+        self.instance.files().iter().any(|file| {
+            // A file may vanish between being listed and being read, as a write-ahead log does when it is closed.
+            let held = std::fs::read(file).unwrap_or_default();
+            held.windows(bytes.len()).any(|window| window.eq_ignore_ascii_case(bytes))
+        })
+    }
+}

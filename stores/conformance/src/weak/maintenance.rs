@@ -1,0 +1,54 @@
+use async_trait::async_trait;
+use threadkeep_core::{
+    Document, DocumentOwner, Dump, Maintenance, Owner, Result, SweepReport, TenantId, ThreadId, Timestamp, VerifyReport,
+};
+
+use super::Weak;
+
+#[async_trait]
+impl Maintenance for Weak {
+    async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
+        self.may_refuse()?;
+        self.inner.maintenance.list_tenants(after, limit).await
+    }
+
+    async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {
+        self.may_refuse()?;
+        self.inner.maintenance.list_owners(tenant, after, limit).await
+    }
+
+    async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {
+        self.may_refuse()?;
+        self.inner.maintenance.dump_thread(tenant, thread, after, limit).await
+    }
+
+    async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
+        self.may_refuse()?;
+        self.inner.maintenance.restore_thread(tenant, thread, chunk).await
+    }
+
+    async fn restore_document(&self, tenant: &TenantId, owner: &DocumentOwner, document: Document) -> Result<()> {
+        self.may_refuse()?;
+        self.inner.maintenance.restore_document(tenant, owner, document).await
+    }
+
+    async fn sweep(&self, now: Timestamp) -> Result<SweepReport> {
+        self.may_refuse()?;
+        self.inner.maintenance.sweep(now).await
+    }
+
+    async fn verify(&self) -> Result<VerifyReport> {
+        self.may_refuse()?;
+        self.inner.maintenance.verify().await
+    }
+
+    async fn repair(&self, now: Timestamp) -> Result<()> {
+        self.may_refuse()?;
+        self.inner.maintenance.repair(now).await
+    }
+
+    async fn compact(&self) -> Result<()> {
+        self.may_refuse()?;
+        self.inner.maintenance.compact().await
+    }
+}

@@ -1,0 +1,119 @@
+use async_trait::async_trait;
+use futures::{StreamExt, stream};
+use threadkeep_core::{
+    Batch, ChangePage, ChangedThreads, CommitOutcome, Document, DocumentOwner, DocumentQuery, DocumentWrite, Message,
+    MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Result, Scope, Store, Thread, ThreadId,
+    ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, WakeUps, Written,
+};
+
+use super::dice::Dice;
+use super::{Weak, lost_reply};
+
+#[async_trait]
+impl Store for Weak {
+    async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
+        let fate = self.roll(6);
+        if fate == 0 {
+            return Err(lost_reply());
+        }
+        let outcome = self.inner.store.commit(scope, thread, batch, now).await?;
+        if fate == 1 { Err(lost_reply()) } else { Ok(outcome) }
+    }
+
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+        self.may_refuse()?;
+        self.inner.store.open_thread(scope, open, now).await
+    }
+
+    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
+        self.may_refuse()?;
+        self.inner.store.find_thread(scope, name, now).await
+    }
+
+    async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
+        self.may_refuse()?;
+        self.inner.store.list_threads(scope, query, now).await
+    }
+
+    async fn list_changed_threads(
+        &self,
+        scope: &Scope,
+        after: Option<&UserCursor>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangedThreads> {
+        self.may_refuse()?;
+        self.inner.store.list_changed_threads(scope, after, limit, now).await
+    }
+
+    async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
+        self.may_refuse()?;
+        self.inner.store.delete_thread(scope, thread, now).await
+    }
+
+    async fn list_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<MessagePage> {
+        self.may_refuse()?;
+        self.inner.store.list_messages(scope, thread, query, now).await
+    }
+
+    async fn find_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        names: &[MessageName],
+        now: Timestamp,
+    ) -> Result<Vec<Message>> {
+        self.may_refuse()?;
+        self.inner.store.find_messages(scope, thread, names, now).await
+    }
+
+    async fn list_changes(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangePage> {
+        self.may_refuse()?;
+        self.inner.store.list_changes(scope, thread, after, limit, now).await
+    }
+
+    async fn find_document(
+        &self,
+        scope: &Scope,
+        owner: &DocumentOwner,
+        namespace: &Namespace,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<Document>> {
+        self.may_refuse()?;
+        self.inner.store.find_document(scope, owner, namespace, key, now).await
+    }
+
+    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
+        self.may_refuse()?;
+        self.inner.store.list_documents(scope, query, now).await
+    }
+
+    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
+        self.may_refuse()?;
+        self.inner.store.write_document(scope, write, now).await
+    }
+
+    async fn wake_ups(&self) -> Result<WakeUps> {
+        self.may_refuse()?;
+        let mut dice = Dice::new(self.roll(u64::MAX));
+        let heard = self.inner.store.wake_ups().await?.flat_map(move |wake_up| {
+            let times = usize::try_from(dice.roll(3)).unwrap_or(1);
+            stream::iter(std::iter::repeat_n(wake_up, times))
+        });
+        Ok(heard.boxed())
+    }
+}

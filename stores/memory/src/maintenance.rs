@@ -1,0 +1,50 @@
+use async_trait::async_trait;
+use threadkeep_core::{
+    Document, DocumentOwner, Dump, Maintenance, Owner, Result, StoreError, SweepReport, TenantId, ThreadId, Timestamp,
+    VerifyReport,
+};
+
+use crate::MemoryStore;
+
+#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
+#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+impl Maintenance for MemoryStore {
+    async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
+        self.state().list_tenants(after, limit)
+    }
+
+    async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {
+        self.state().list_owners(tenant, after, limit)
+    }
+
+    async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {
+        self.state().dump_thread(tenant, thread, after, limit)
+    }
+
+    async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
+        let wake_up = self.state().restore_thread(tenant, thread, chunk)?;
+        self.wake(wake_up);
+        Ok(())
+    }
+
+    async fn restore_document(&self, tenant: &TenantId, owner: &DocumentOwner, document: Document) -> Result<()> {
+        self.state().restore_document(tenant, owner, document)
+    }
+
+    async fn sweep(&self, now: Timestamp) -> Result<SweepReport> {
+        Ok(self.state().sweep(now))
+    }
+
+    async fn verify(&self) -> Result<VerifyReport> {
+        Ok(self.state().verify())
+    }
+
+    /// Does nothing: what is derived here is made anew by every write.
+    async fn repair(&self, _now: Timestamp) -> Result<()> {
+        Ok(())
+    }
+
+    async fn compact(&self) -> Result<()> {
+        Err(StoreError::Unsupported("compaction"))
+    }
+}

@@ -1,0 +1,202 @@
+//! What the store keeps.
+
+mod commit;
+mod documents;
+pub(crate) mod read;
+mod restore;
+mod sweep;
+mod threads;
+mod user_changes;
+mod verify;
+
+use std::collections::BTreeMap;
+
+use threadkeep_core::{
+    Access, Document, DocumentName, DocumentOwner, DumpEntry, DumpedCommit, DumpedThread, IDEMPOTENCY_WINDOW_MS,
+    IdempotencyKey, Kind, MessageId, Namespace, Owner, Result, Scope, StoreError, TenantId, Thread, ThreadId,
+    ThreadOrder, ThreadQuery, Timestamp, codec,
+};
+use uuid::Uuid;
+
+/// Everything that one store holds.
+pub(crate) struct State {
+    /// Tells this store's cursors from those of any other.
+    incarnation: Uuid,
+    /// Grows with everything that happens to any thread; orders [`State::list_changed_threads`].
+    stamp: u64,
+    /// Deletions up to this stamp are no longer remembered.
+    forgotten_stamp: u64,
+    /// The last version given to a document of a user or a tenant.
+    document_version: u64,
+    tenants: BTreeMap<TenantId, Tenant>,
+}
+
+/// What belongs to one tenant.
+#[derive(Default)]
+struct Tenant {
+    threads: BTreeMap<ThreadId, KeptThread>,
+    graves: BTreeMap<ThreadId, Grave>,
+    documents: BTreeMap<(DocumentOwner, Namespace, String), Document>,
+    /// Threads whose last chunk has not come yet.
+    unfinished: BTreeMap<ThreadId, KeptThread>,
+}
+
+/// A thread with all that belongs to it.
+pub(crate) struct KeptThread {
+    pub(crate) row: DumpedThread,
+    documents: BTreeMap<DocumentName, Document>,
+    /// By change position: the change log and the idempotency records in one.
+    commits: BTreeMap<u64, DumpedCommit>,
+    /// By position.
+    pub(crate) entries: BTreeMap<u64, DumpEntry>,
+    /// The stamp of the last thing that happened to it.
+    stamp: u64,
+    /// Derived from `commits`: the newest one of each key.
+    commit_of_key: BTreeMap<IdempotencyKey, u64>,
+    /// Derived from `entries`, tombstones included.
+    seq_of_id: BTreeMap<MessageId, u64>,
+    /// Derived from `entries`.
+    seq_of_external_id: BTreeMap<String, u64>,
+}
+
+/// What is left of a deleted thread.
+struct Grave {
+    owner: Owner,
+    deleted_at: Timestamp,
+    stamp: u64,
+}
+
+impl State {
+    pub(crate) fn new() -> Self {
+        Self {
+            incarnation: Uuid::new_v4(),
+            stamp: 0,
+            forgotten_stamp: 0,
+            document_version: 0,
+            tenants: BTreeMap::new(),
+        }
+    }
+
+    /// The thread, if the scope reaches it and it has not expired, with what the caller may do.
+    fn reach(&self, scope: &Scope, id: ThreadId, now: Timestamp) -> Result<(&KeptThread, Access)> {
+        let kept = self.tenants.get(scope.tenant_id()).and_then(|tenant| tenant.threads.get(&id));
+        let kept = kept.filter(|kept| kept.is_live(now)).ok_or(StoreError::NotFound(Kind::Thread))?;
+        match scope.access(&kept.row.owner) {
+            Access::None => Err(StoreError::NotFound(Kind::Thread)),
+            access => Ok((kept, access)),
+        }
+    }
+
+    /// The threads that the scope has in full, expired ones left out.
+    pub(crate) fn full_threads<'a>(
+        &'a self,
+        scope: &'a Scope,
+        now: Timestamp,
+    ) -> impl Iterator<Item = (ThreadId, &'a KeptThread)> {
+        let threads = self.tenants.get(scope.tenant_id()).into_iter().flat_map(|tenant| &tenant.threads);
+        threads
+            .filter(move |(_, kept)| kept.is_live(now) && scope.access(&kept.row.owner) == Access::Full)
+            .map(|(id, kept)| (*id, kept))
+    }
+
+    fn next_stamp(&mut self) -> u64 {
+        self.stamp += 1;
+        self.stamp
+    }
+}
+
+impl KeptThread {
+    fn new(row: DumpedThread, stamp: u64) -> Self {
+        Self {
+            row,
+            documents: BTreeMap::new(),
+            commits: BTreeMap::new(),
+            entries: BTreeMap::new(),
+            stamp,
+            commit_of_key: BTreeMap::new(),
+            seq_of_id: BTreeMap::new(),
+            seq_of_external_id: BTreeMap::new(),
+        }
+    }
+
+    pub(crate) fn is_live(&self, now: Timestamp) -> bool {
+        !has_expired(self.row.expires_at, now)
+    }
+
+    fn to_thread(&self, id: ThreadId) -> Result<Thread> {
+        let words = codec::decode_thread(&self.row.body)?;
+        let messages = self.entries.values().filter(|entry| matches!(entry, DumpEntry::Message { .. }));
+        Ok(Thread {
+            id,
+            owner: self.row.owner.clone(),
+            key: self.row.key.clone(),
+            title: words.title,
+            metadata: words.metadata,
+            state: words.state,
+            positions: self.row.positions,
+            message_count: messages.count() as u64,
+            created_at: self.row.created_at,
+            updated_at: self.row.updated_at,
+            expires_at: self.row.expires_at,
+        })
+    }
+
+    fn insert_entry(&mut self, entry: DumpEntry) {
+        let seq = entry.seq();
+        match &entry {
+            DumpEntry::Message { id, external_id, .. } => {
+                self.seq_of_id.insert(*id, seq);
+                if let Some(external_id) = external_id {
+                    self.seq_of_external_id.insert(external_id.clone(), seq);
+                }
+            }
+            DumpEntry::Tombstone { id, .. } => {
+                self.seq_of_id.insert(*id, seq);
+            }
+        }
+        self.entries.insert(seq, entry);
+    }
+
+    fn remove_entry(&mut self, seq: u64) {
+        match self.entries.remove(&seq) {
+            Some(DumpEntry::Message { id, external_id, .. }) => {
+                self.seq_of_id.remove(&id);
+                if let Some(external_id) = external_id {
+                    self.seq_of_external_id.remove(&external_id);
+                }
+            }
+            Some(DumpEntry::Tombstone { id, .. }) => {
+                self.seq_of_id.remove(&id);
+            }
+            None => {}
+        }
+    }
+
+    fn insert_commit(&mut self, commit: DumpedCommit) {
+        self.commit_of_key.insert(commit.key.clone(), commit.change);
+        self.commits.insert(commit.change, commit);
+    }
+
+    fn remove_commit(&mut self, change: u64) {
+        if let Some(commit) = self.commits.remove(&change)
+            && self.commit_of_key.get(&commit.key) == Some(&change)
+        {
+            self.commit_of_key.remove(&commit.key);
+        }
+    }
+}
+
+/// Whether something is over, swept or not.
+fn has_expired(expires_at: Option<Timestamp>, now: Timestamp) -> bool {
+    expires_at.is_some_and(|expires_at| expires_at <= now)
+}
+
+/// Whether what happened at `at` is longer ago than it has to be remembered.
+fn is_beyond_window(at: Timestamp, now: Timestamp) -> bool {
+    at.plus_ms(IDEMPOTENCY_WINDOW_MS) < now
+}
+
+/// Checks a page's size where no query carries it.
+fn check_limit(limit: usize) -> Result<()> {
+    ThreadQuery::new(ThreadOrder::Created, limit).check()
+}

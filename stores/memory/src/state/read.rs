@@ -1,0 +1,132 @@
+//! How messages and changes are read.
+
+use std::collections::BTreeSet;
+
+use threadkeep_core::{
+    Change, ChangePage, CorruptRow, DumpEntry, Message, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy,
+    Result, Scope, StoreError, Take, ThreadId, Timestamp, codec, limits,
+};
+
+use super::{KeptThread, State, check_limit};
+
+impl State {
+    pub(crate) fn list_messages(
+        &self,
+        scope: &Scope,
+        id: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<MessagePage> {
+        query.check()?;
+        let (kept, _) = self.reach(scope, id, now)?;
+        let mut rows = kept.matching_rows(query);
+        if query.order == OrderBy::Time {
+            rows.sort_by_key(|row| (row.created_at, row.seq));
+        }
+        let more = rows.len() > query.limit;
+        match query.take {
+            Take::Newest => drop(rows.drain(..rows.len().saturating_sub(query.limit))),
+            Take::Oldest => rows.truncate(query.limit),
+        }
+        let mut page = MessagePage { messages: Vec::new(), corrupt: Vec::new(), more, positions: kept.row.positions };
+        for row in rows {
+            match (row.message, query.on_corrupt) {
+                (Ok(message), _) => page.messages.push(message),
+                (Err(error), OnCorrupt::Fail) => return Err(error),
+                (Err(error), OnCorrupt::Report) => {
+                    page.corrupt.push(CorruptRow { seq: row.seq, detail: error.to_string() });
+                }
+            }
+        }
+        Ok(page)
+    }
+
+    pub(crate) fn find_messages(
+        &self,
+        scope: &Scope,
+        id: ThreadId,
+        names: &[MessageName],
+        now: Timestamp,
+    ) -> Result<Vec<Message>> {
+        limits::check_bytes("message names", names.len(), limits::PAGE)?;
+        let (kept, _) = self.reach(scope, id, now)?;
+        let seqs: BTreeSet<u64> = names.iter().filter_map(|name| kept.find_named(name)).collect();
+        seqs.iter().filter_map(|seq| kept.entries.get(seq).and_then(decode)).collect()
+    }
+
+    pub(crate) fn list_changes(
+        &self,
+        scope: &Scope,
+        id: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangePage> {
+        check_limit(limit)?;
+        let (kept, _) = self.reach(scope, id, now)?;
+        let positions = kept.row.positions;
+        let oldest = kept.commits.keys().next().copied().unwrap_or(positions.change + 1);
+        if after > positions.change || after + 1 < oldest {
+            return Ok(ChangePage::Reset { positions });
+        }
+        let changes = kept.commits.range(after + 1..).take(limit).map(|(_, commit)| Change {
+            change: commit.change,
+            at: commit.at,
+            effects: commit.effects.clone(),
+        });
+        Ok(ChangePage::Changes { changes: changes.collect(), positions })
+    }
+}
+
+/// A message that may not decode.
+struct Row {
+    seq: u64,
+    created_at: Timestamp,
+    message: Result<Message, StoreError>,
+}
+
+impl KeptThread {
+    fn matching_rows(&self, query: &MessageQuery) -> Vec<Row> {
+        let rows = self.entries.values().filter_map(|entry| match entry {
+            DumpEntry::Message { seq, created_at, .. } => {
+                Some(Row { seq: *seq, created_at: *created_at, message: decode(entry)? })
+            }
+            DumpEntry::Tombstone { .. } => None,
+        });
+        let inside = rows.filter(|row| {
+            query.before.is_none_or(|bound| bound.is_after(row.seq, row.created_at))
+                && query.after.is_none_or(|bound| bound.is_before(row.seq, row.created_at))
+        });
+        // What does not decode has no role; it is told of whatever role is asked for, rather than hidden.
+        let of_role = inside.filter(|row| match &row.message {
+            Ok(message) => query.roles.is_empty() || query.roles.contains(&message.content.role),
+            Err(_) => true,
+        });
+        of_role.collect()
+    }
+
+    fn find_named(&self, name: &MessageName) -> Option<u64> {
+        match name {
+            MessageName::Seq(seq) => Some(*seq),
+            MessageName::Id(id) => self.find_message_seq(*id),
+            MessageName::External(external_id) => self.seq_of_external_id.get(external_id).copied(),
+        }
+    }
+}
+
+/// The message of an entry; `None` for a tombstone.
+pub(crate) fn decode(entry: &DumpEntry) -> Option<Result<Message>> {
+    match entry {
+        DumpEntry::Tombstone { .. } => None,
+        DumpEntry::Message { seq, id, external_id, revision, created_at, body } => {
+            Some(codec::decode_content(body).map(|content| Message {
+                seq: *seq,
+                id: *id,
+                external_id: external_id.clone(),
+                revision: *revision,
+                created_at: *created_at,
+                content,
+            }))
+        }
+    }
+}

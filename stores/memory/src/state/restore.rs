@@ -1,0 +1,107 @@
+//! Threads on their way out and in, verbatim.
+
+use std::collections::BTreeSet;
+
+use threadkeep_core::{Conflict, DocumentName, Dump, Kind, Owner, Result, StoreError, TenantId, ThreadId, WakeUp};
+
+use super::documents::plain_owner;
+use super::{KeptThread, State, Tenant, check_limit};
+
+impl State {
+    pub(crate) fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
+        check_limit(limit)?;
+        let later = self.tenants.keys().filter(|tenant| after.is_none_or(|after| *tenant > after));
+        Ok(later.take(limit).cloned().collect())
+    }
+
+    pub(crate) fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {
+        check_limit(limit)?;
+        let Some(tenant) = self.tenants.get(tenant) else { return Ok(Vec::new()) };
+        let of_threads = tenant.threads.values().map(|kept| kept.row.owner.clone());
+        let of_graves = tenant.graves.values().map(|grave| grave.owner.clone());
+        let of_documents = tenant.documents.keys().filter_map(|(owner, ..)| plain_owner(owner));
+        let owners: BTreeSet<Owner> = of_threads.chain(of_graves).chain(of_documents).collect();
+        Ok(owners.into_iter().filter(|owner| after.is_none_or(|after| owner > after)).take(limit).collect())
+    }
+
+    pub(crate) fn dump_thread(
+        &self,
+        tenant: &TenantId,
+        id: ThreadId,
+        after: Option<u64>,
+        limit: usize,
+    ) -> Result<Dump> {
+        check_limit(limit)?;
+        let kept = self.tenants.get(tenant).and_then(|tenant| tenant.threads.get(&id));
+        let kept = kept.ok_or(StoreError::NotFound(Kind::Thread))?;
+        let mut dump = match after {
+            None => kept.dump_head(),
+            Some(_) => {
+                Dump { thread: None, documents: Vec::new(), commits: Vec::new(), entries: Vec::new(), next: None }
+            }
+        };
+        let mut rest = kept.entries.range(after.map_or(0, |after| after + 1)..).map(|(_, entry)| entry);
+        dump.entries = rest.by_ref().take(limit).cloned().collect();
+        if rest.next().is_some() {
+            dump.next = dump.entries.last().map(threadkeep_core::DumpEntry::seq);
+        }
+        Ok(dump)
+    }
+
+    pub(crate) fn restore_thread(&mut self, tenant_id: &TenantId, id: ThreadId, chunk: Dump) -> Result<Option<WakeUp>> {
+        let stamp = self.stamp + 1;
+        if chunk.thread.is_none() && !self.tenants.get(tenant_id).is_some_and(|it| it.unfinished.contains_key(&id)) {
+            return Err(StoreError::invalid("dump", "not the first chunk, and no restoration has begun"));
+        }
+        let tenant = self.tenants.entry(tenant_id.clone()).or_default();
+        let Dump { thread, documents, commits, entries, next } = chunk;
+        if let Some(row) = thread {
+            tenant.unfinished.insert(id, KeptThread::new(row, stamp));
+        }
+        tenant.check_free(id)?;
+        let Some(kept) = tenant.unfinished.get_mut(&id) else { return Ok(None) };
+        for document in documents {
+            let name = DocumentName { namespace: document.namespace.clone(), key: document.key.clone() };
+            kept.documents.insert(name, document);
+        }
+        commits.into_iter().for_each(|commit| kept.insert_commit(commit));
+        entries.into_iter().for_each(|entry| kept.insert_entry(entry));
+        if next.is_some() {
+            return Ok(None);
+        }
+        let Some(mut kept) = tenant.unfinished.remove(&id) else { return Ok(None) };
+        kept.stamp = stamp;
+        let owner = kept.row.owner.clone();
+        tenant.threads.insert(id, kept);
+        tenant.graves.remove(&id);
+        self.stamp = stamp;
+        Ok(Some(WakeUp::Thread { tenant: tenant_id.clone(), owner, thread: id }))
+    }
+}
+
+impl Tenant {
+    /// Checks that neither the id nor the key of an unfinished thread belongs to one that is there.
+    fn check_free(&mut self, id: ThreadId) -> Result<()> {
+        let row = self.unfinished.get(&id).map(|kept| &kept.row);
+        let taken = |kept: &KeptThread| {
+            row.is_some_and(|row| row.key.is_some() && row.key == kept.row.key && row.owner == kept.row.owner)
+        };
+        if self.threads.contains_key(&id) || self.threads.values().any(taken) {
+            self.unfinished.remove(&id);
+            return Err(Conflict::Thread.into());
+        }
+        Ok(())
+    }
+}
+
+impl KeptThread {
+    fn dump_head(&self) -> Dump {
+        Dump {
+            thread: Some(self.row.clone()),
+            documents: self.documents.values().cloned().collect(),
+            commits: self.commits.values().cloned().collect(),
+            entries: Vec::new(),
+            next: None,
+        }
+    }
+}

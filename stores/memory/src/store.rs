@@ -1,0 +1,102 @@
+use async_trait::async_trait;
+use threadkeep_core::{
+    Batch, ChangePage, ChangedThreads, CommitOutcome, Document, DocumentOwner, DocumentQuery, DocumentWrite, Message,
+    MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Result, Scope, Store, Thread, ThreadId,
+    ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, WakeUps, Written,
+};
+
+use crate::{MemoryStore, wake_ups};
+
+#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
+#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+impl Store for MemoryStore {
+    async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
+        let (outcome, wake_up) = self.state().commit(scope, thread, batch, now)?;
+        self.wake(wake_up);
+        Ok(outcome)
+    }
+
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+        let (opened, wake_up) = self.state().open_thread(scope, open, now)?;
+        self.wake(wake_up);
+        Ok(opened)
+    }
+
+    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
+        self.state().find_thread(scope, name, now)
+    }
+
+    async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
+        self.state().list_threads(scope, query, now)
+    }
+
+    async fn list_changed_threads(
+        &self,
+        scope: &Scope,
+        after: Option<&UserCursor>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangedThreads> {
+        self.state().list_changed_threads(scope, after, limit, now)
+    }
+
+    async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
+        let wake_up = self.state().delete_thread(scope, thread, now)?;
+        self.wake(Some(wake_up));
+        Ok(())
+    }
+
+    async fn list_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<MessagePage> {
+        self.state().list_messages(scope, thread, query, now)
+    }
+
+    async fn find_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        names: &[MessageName],
+        now: Timestamp,
+    ) -> Result<Vec<Message>> {
+        self.state().find_messages(scope, thread, names, now)
+    }
+
+    async fn list_changes(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangePage> {
+        self.state().list_changes(scope, thread, after, limit, now)
+    }
+
+    async fn find_document(
+        &self,
+        scope: &Scope,
+        owner: &DocumentOwner,
+        namespace: &Namespace,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<Document>> {
+        Ok(self.state().find_document(scope, owner, namespace, key, now))
+    }
+
+    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
+        self.state().list_documents(scope, query, now)
+    }
+
+    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
+        self.state().write_document(scope, write, now)
+    }
+
+    async fn wake_ups(&self) -> Result<WakeUps> {
+        Ok(wake_ups::listen(&self.shared.wake_ups))
+    }
+}

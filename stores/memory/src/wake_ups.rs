@@ -1,0 +1,14 @@
+use futures::stream;
+use threadkeep_core::{WakeUp, WakeUps};
+use tokio::sync::broadcast::{Sender, error::RecvError};
+
+/// Listens from this moment on; a listener that fell behind hears that anything may have changed.
+pub(crate) fn listen(sender: &Sender<WakeUp>) -> WakeUps {
+    Box::pin(stream::unfold(sender.subscribe(), |mut receiver| async move {
+        match receiver.recv().await {
+            Ok(wake_up) => Some((wake_up, receiver)),
+            Err(RecvError::Lagged(_)) => Some((WakeUp::Anything, receiver)),
+            Err(RecvError::Closed) => None,
+        }
+    }))
+}

@@ -1,0 +1,49 @@
+//! The reference store against the suite.
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use threadkeep_core::Backend;
+use threadkeep_store_conformance::{Abilities, Factory, Instance, property_test, run_all};
+use threadkeep_store_memory::MemoryStore;
+
+struct InMemory;
+
+#[async_trait]
+impl Factory for InMemory {
+    async fn create(&self) -> Box<dyn Instance> {
+        Box::new(Open(MemoryStore::open()))
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities { durable: false, vectors: false, named_collections: false, compaction: false }
+    }
+}
+
+struct Open(Backend);
+
+#[async_trait]
+impl Instance for Open {
+    fn backend(&self) -> Backend {
+        self.0.clone()
+    }
+
+    async fn reopen(self: Box<Self>) -> Box<dyn Instance> {
+        unreachable!("what is in memory does not outlive the store")
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+}
+
+// S1.40
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_every_promise() {
+    run_all(&InMemory).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn does_what_a_plain_model_does() {
+    property_test(&InMemory, 64).await;
+}

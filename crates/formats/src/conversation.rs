@@ -1,0 +1,185 @@
+//! One conversation on its way to becoming items: what all foreign formats do alike.
+
+use std::collections::HashSet;
+
+use serde_json::value::RawValue;
+use threadkeep_core::exchange::{ImportItem, ImportedMessage, ImportedThread};
+use threadkeep_core::{Content, Map, ThreadPatch, Timestamp, Value, codec, limits};
+
+use crate::Format;
+use crate::error::Refusal;
+use crate::fields::{self, Fields};
+use crate::identity;
+use crate::records::Record;
+
+/// What a source may fill of a thread's metadata: the rest has room for the names of what does not fit.
+const METADATA_BYTES: usize = limits::MAP_BYTES - 16 * 1024;
+const LEFT_OUT: &str = "left_out";
+
+/// Collects a conversation's messages and checks each as a store will.
+#[derive(Debug)]
+pub(crate) struct Conversation {
+    thread: ImportedThread,
+    metadata_bytes: usize,
+    messages: Vec<ImportedMessage>,
+    external_ids: HashSet<String>,
+    record_bytes: usize,
+}
+
+impl Conversation {
+    pub(crate) fn new(format: Format, record: &Record, source_id: Option<&str>) -> Result<Self, Refusal> {
+        let key = identity::thread_key(format, record, source_id)?;
+        let thread = ImportedThread {
+            id: None,
+            key: Some(key),
+            title: None,
+            metadata: Map::new(),
+            state: Map::new(),
+            created_at: None,
+            expires_at: None,
+        };
+        let record_bytes = record.text.len();
+        Ok(Self { thread, metadata_bytes: 0, messages: Vec::new(), external_ids: HashSet::new(), record_bytes })
+    }
+
+    pub(crate) fn set_title(&mut self, title: Option<String>) {
+        self.thread.title = title.and_then(|title| clean(&title, limits::TITLE_BYTES));
+    }
+
+    pub(crate) fn set_created_at(&mut self, created_at: Option<Timestamp>) {
+        self.thread.created_at = created_at;
+    }
+
+    /// Keeps a member of the source in the thread's metadata. One that is too large for it is named there instead.
+    pub(crate) fn keep(&mut self, name: &str, value: Value) {
+        let bytes = Value::from(name).to_string().len() + value.to_string().len() + ":,".len();
+        let metadata = &mut self.thread.metadata;
+        if self.metadata_bytes + bytes <= METADATA_BYTES {
+            self.metadata_bytes += bytes;
+            metadata.insert(name.to_owned(), value);
+        } else if let Value::Array(names) = metadata.entry(LEFT_OUT).or_insert_with(|| Value::Array(Vec::new())) {
+            names.push(name.into());
+        }
+    }
+
+    /// Keeps all that nobody has taken from the source.
+    pub(crate) fn keep_rest(&mut self, rest: Fields<'_>) -> Result<(), Refusal> {
+        for (name, value) in rest.into_map()? {
+            self.keep(&name, value);
+        }
+        Ok(())
+    }
+
+    /// The position that the next message gets; the first is 1.
+    pub(crate) fn next_position(&self) -> usize {
+        self.messages.len() + 1
+    }
+
+    /// Adds a message. An id that an earlier message has already counts as none.
+    pub(crate) fn push(
+        &mut self,
+        source_id: Option<&str>,
+        created_at: Option<Timestamp>,
+        content: Content,
+    ) -> Result<(), Refusal> {
+        check_content(&content, self.record_bytes)?;
+        let own = source_id.map(identity::message_id).filter(|id| !self.external_ids.contains(id));
+        let id = own.unwrap_or_else(|| identity::message_id_by_content(self.next_position(), &content));
+        self.external_ids.insert(id.clone());
+        self.messages.push(ImportedMessage { id: None, external_id: Some(id), created_at, content });
+        Ok(())
+    }
+
+    /// The thread, then its messages.
+    pub(crate) fn into_items(self) -> Result<Vec<ImportItem>, Refusal> {
+        let ThreadPatch { metadata, .. } = checked(self.thread.metadata)?;
+        let thread = ImportedThread { metadata: metadata.unwrap_or_default(), ..self.thread };
+        let messages = self.messages.into_iter().map(|message| ImportItem::Message(Box::new(message)));
+        Ok(std::iter::once(ImportItem::Thread(Box::new(thread))).chain(messages).collect())
+    }
+}
+
+/// Checks content as a store will, before any of its conversation is stored.
+pub(crate) fn check_content(content: &Content, record_bytes: usize) -> Result<(), Refusal> {
+    content.check()?;
+    // Content grows by less than this factor on its way through the codec, so only large records need the measure.
+    if record_bytes > limits::MESSAGE_BYTES / 4 {
+        codec::encode_content(content)?;
+    }
+    Ok(())
+}
+
+fn checked(metadata: Map) -> Result<ThreadPatch, Refusal> {
+    let patch = ThreadPatch { metadata: Some(metadata), ..ThreadPatch::default() };
+    patch.check()?;
+    Ok(patch)
+}
+
+/// Says which entry of a list something is about; people count from 1.
+pub(crate) fn number(what: &str, index: usize) -> String {
+    format!("{what} {}", index + 1)
+}
+
+/// Runs `read` on each entry of a list as an object, and says which one it was if it fails.
+pub(crate) fn each_object<'a>(
+    what: &str,
+    list: Vec<&'a RawValue>,
+    mut read: impl FnMut(usize, Fields<'a>) -> Result<(), Refusal>,
+) -> Result<(), Refusal> {
+    for (index, json) in list.into_iter().enumerate() {
+        Fields::read(json).and_then(|entry| read(index, entry)).map_err(|refusal| refusal.at(number(what, index)))?;
+    }
+    Ok(())
+}
+
+/// A name of at most the bytes that a name may have, without control characters; `None` when nothing is left.
+pub(crate) fn clean_name(name: &str) -> Option<String> {
+    clean(name, limits::NAME_BYTES)
+}
+
+fn clean(text: &str, max_bytes: usize) -> Option<String> {
+    let spaced: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let trimmed = spaced.trim();
+    let kept = trimmed[..trimmed.floor_char_boundary(max_bytes)].trim_end();
+    (!kept.is_empty()).then(|| kept.to_owned())
+}
+
+/// An instant in RFC 3339; `None` when it is none.
+pub(crate) fn instant(fields: &mut Fields<'_>, name: &str) -> Option<Timestamp> {
+    fields::text(fields.take(name)?).ok()?.parse().ok()
+}
+
+/// An instant in seconds since 1970 UTC, with decimals; `None` when it is none.
+pub(crate) fn instant_in_seconds(fields: &mut Fields<'_>, name: &str) -> Option<Timestamp> {
+    let seconds: f64 = serde_json::from_str(fields.take(name)?.get()).ok()?;
+    let micros = (seconds * 1e6).round();
+    // Beyond the range of core's instants there is nothing to round, and the cast saturates.
+    #[expect(clippy::cast_possible_truncation, reason = "saturates, and the range is checked after it")]
+    Timestamp::from_micros(micros as i64).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_cleaned_and_cut_between_characters() {
+        assert_eq!(clean_name(" Ana\u{0}\tMaría\n"), Some("Ana  María".to_owned()));
+        assert_eq!(clean_name("\u{7f}\r\n"), None);
+        let long = "é".repeat(150);
+        assert_eq!(clean_name(&long), Some("é".repeat(100)));
+    }
+
+    #[test]
+    fn seconds_keep_their_microseconds() {
+        let at = |json: &str| {
+            let json = RawValue::from_string(format!(r#"{{"at":{json}}}"#)).unwrap();
+            instant_in_seconds(&mut Fields::read(&json).unwrap(), "at").map(|at| at.to_string())
+        };
+        assert_eq!(at("1700000000.123456"), Some("2023-11-14T22:13:20.123456Z".to_owned()));
+        assert_eq!(at("0"), Some("1970-01-01T00:00:00Z".to_owned()));
+        assert_eq!(at("1e300"), None);
+        assert_eq!(at("null"), None);
+        assert_eq!(at(r#""yesterday""#), None);
+    }
+}

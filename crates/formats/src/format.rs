@@ -1,0 +1,70 @@
+use std::fmt;
+use std::str::FromStr;
+
+use crate::FormatError;
+
+/// A kind of conversation file that can be read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[non_exhaustive]
+pub enum Format {
+    /// Threadkeep's own export: JSON Lines that begin with a header.
+    Threadkeep,
+    /// OpenAI's chat format for fine-tuning: JSON Lines, `{"messages": […]}` in each.
+    OpenAiChat,
+    /// `conversations.json` of ChatGPT's data export.
+    ChatGptExport,
+    /// `conversations.json` of Claude's data export.
+    ClaudeExport,
+    /// ShareGPT: `{"conversations": [{"from": …, "value": …}]}`, in a list or as JSON Lines.
+    ShareGpt,
+    /// LoCoMo: very long conversations in dated sessions.
+    Locomo,
+    /// Dialogues of the Schema-Guided Dialogue data set: JSON Lines, `{"dialogue_id": …, "turns": […]}` in each.
+    Sgd,
+}
+
+impl Format {
+    /// All formats.
+    pub const ALL: [Self; 7] = [
+        Self::Threadkeep,
+        Self::OpenAiChat,
+        Self::ChatGptExport,
+        Self::ClaudeExport,
+        Self::ShareGpt,
+        Self::Locomo,
+        Self::Sgd,
+    ];
+
+    /// The format's name: what a person types, and a part of the keys of imported threads.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Threadkeep => "threadkeep",
+            Self::OpenAiChat => "openai-chat",
+            Self::ChatGptExport => "chatgpt",
+            Self::ClaudeExport => "claude",
+            Self::ShareGpt => "sharegpt",
+            Self::Locomo => "locomo",
+            Self::Sgd => "sgd",
+        }
+    }
+
+    pub(crate) fn list() -> String {
+        Self::ALL.map(Self::as_str).join(", ")
+    }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.as_str())
+    }
+}
+
+impl FromStr for Format {
+    type Err = FormatError;
+
+    fn from_str(name: &str) -> Result<Self, FormatError> {
+        let format = Self::ALL.into_iter().find(|format| format.as_str() == name);
+        format.ok_or_else(|| FormatError::UnknownName { name: name.to_owned() })
+    }
+}

@@ -1,0 +1,112 @@
+//! What makes a second import find what the first one brought.
+
+use std::fmt::Write;
+
+use sha2::{Digest, Sha256};
+use threadkeep_core::{Content, Part, Result, ThreadKey, limits};
+
+use crate::Format;
+use crate::records::Record;
+
+const RECORD_DIGITS: usize = 16;
+const MESSAGE_DIGITS: usize = 8;
+
+/// The key of an imported thread.
+pub(crate) fn thread_key(format: Format, record: &Record, source_id: Option<&str>) -> Result<ThreadKey> {
+    let prefix = format!("import:{format}:");
+    let identity = match source_id {
+        Some(id) => usable(id, limits::KEY_BYTES - prefix.len()),
+        None => format!("{}:{}", record.index, hex(Sha256::new_with_prefix(&record.text), RECORD_DIGITS)),
+    };
+    ThreadKey::new(format!("{prefix}{identity}"))
+}
+
+/// The external id of a message for which its source has one.
+pub(crate) fn message_id(source_id: &str) -> String {
+    usable(source_id, limits::KEY_BYTES)
+}
+
+/// The external id of a message without one: its position (the first is 1) and a hash of what it says.
+///
+/// The hash is over a layout of its own, so that neither another way to write the same JSON nor a later version of the
+/// codec gives known messages new ids.
+pub(crate) fn message_id_by_content(position: usize, content: &Content) -> String {
+    let mut words = vec![content.role.as_str()];
+    for part in &content.parts {
+        match part {
+            Part::Text(text) => words.extend(["text", text]),
+            Part::Reasoning(text) => words.extend(["reasoning", text]),
+            Part::ToolCall(call) => words.extend(["call", &call.id, &call.name, call.arguments.as_str()]),
+            Part::ToolResult(result) => words.extend(["result", &result.call_id, &result.output]),
+            Part::Image(image) => words.extend(["image", &image.url, image.description.as_deref().unwrap_or("")]),
+            Part::Raw { format, json } => words.extend(["raw", format, json.as_str()]),
+        }
+    }
+    let mut hasher = Sha256::new();
+    for word in words {
+        // The length keeps two words from reading like other two.
+        hasher.update(format!("{}:", word.len()));
+        hasher.update(word);
+    }
+    format!("{position}:{}", hex(hasher, MESSAGE_DIGITS))
+}
+
+/// An id as it is, or its hash where it is too long or holds what an id may not hold.
+fn usable(id: &str, max_bytes: usize) -> String {
+    if id.is_empty() || id.len() > max_bytes || id.chars().any(char::is_control) {
+        format!("sha256:{}", hex(Sha256::new_with_prefix(id), 64))
+    } else {
+        id.to_owned()
+    }
+}
+
+fn hex(hasher: Sha256, digits: usize) -> String {
+    let mut hex = hasher.finalize().iter().fold(String::new(), |mut hex, byte| {
+        let _ = write!(hex, "{byte:02x}");
+        hex
+    });
+    hex.truncate(digits);
+    hex
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn record(index: u64, text: &str) -> Record {
+        Record { line: 1, index, text: text.to_owned() }
+    }
+
+    #[test]
+    fn keys_hold_the_source_id_where_it_fits() {
+        let key = |id: &str| thread_key(Format::Sgd, &record(0, "{}"), Some(id)).unwrap().as_str().to_owned();
+        assert_eq!(key("a-1"), "import:sgd:a-1");
+        assert_eq!(key("").len(), "import:sgd:sha256:".len() + 64);
+        assert!(key("a\nb").starts_with("import:sgd:sha256:"));
+        assert_ne!(key("a\nb"), key("a\nc"));
+        assert_eq!(key(&"x".repeat(limits::KEY_BYTES - "import:sgd:".len())).len(), limits::KEY_BYTES);
+        assert!(key(&"x".repeat(limits::KEY_BYTES)).starts_with("import:sgd:sha256:"));
+    }
+
+    #[test]
+    fn equal_records_at_two_places_have_two_keys() {
+        let key = |index, text| thread_key(Format::ShareGpt, &record(index, text), None).unwrap();
+        assert_eq!(key(3, "{}").as_str(), "import:sharegpt:3:44136fa355b3678a");
+        assert_ne!(key(3, "{}"), key(4, "{}"));
+        assert_ne!(key(3, "{}"), key(3, "[]"));
+    }
+
+    #[test]
+    fn content_ids_tell_words_apart() {
+        use threadkeep_core::Role::{Assistant, User};
+        let id = |content: &Content| message_id_by_content(7, content);
+        assert_eq!(id(&Content::text(User, "hello")), id(&Content::text(User, "hello")));
+        assert_ne!(id(&Content::text(User, "hello")), id(&Content::text(Assistant, "hello")));
+        let parts = |a: &str, b: &str| Content {
+            parts: vec![Part::Text(a.to_owned()), Part::Text(b.to_owned())],
+            ..Content::empty(User)
+        };
+        assert_ne!(id(&parts("a", "4:text1:b")), id(&parts("a4:text", "b")));
+        assert!(id(&parts("a", "b")).starts_with("7:"));
+    }
+}

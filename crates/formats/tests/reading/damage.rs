@@ -1,0 +1,237 @@
+//! Bad records are named, the others read; a damaged file ends with one error.
+
+use std::error::Error;
+use std::io::{self, Cursor, Read};
+
+use threadkeep_core::limits;
+use threadkeep_formats::{Fault, Format, LINE_BYTES, open_stream};
+
+use super::{FIXTURES, errors, external_ids, fixture, gzip, items, items_and_errors, messages, open, threads};
+
+const GOOD: &str = r#"{"messages":[{"role":"user","content":"fine"}]}"#;
+
+fn around(bad: &[u8]) -> Vec<u8> {
+    [GOOD.as_bytes(), b"\n", bad, b"\n", GOOD.as_bytes(), b"\n"].concat()
+}
+
+/// What is wrong with a record between two good ones, both of which are read.
+fn between(bad: impl AsRef<[u8]>) -> String {
+    let (items, errors) = items_and_errors(around(bad.as_ref()), Format::OpenAiChat);
+    assert_eq!((threads(&items).len(), messages(&items).len()), (2, 2));
+    let [error] = errors.as_slice() else { panic!("{errors:?}") };
+    assert_eq!((error.line, error.record, error.fault.is_final()), (2, 1, false));
+    error.fault.to_string()
+}
+
+#[test]
+fn a_bad_line_is_named_and_the_others_are_read() {
+    assert_eq!(between("{\"messages\":"), "not JSON (EOF while parsing a value at column 12)");
+    assert_eq!(between("[]"), "a list instead of an object");
+    assert_eq!(between("{}"), "`messages` is missing");
+    assert_eq!(between(r#"{"messages":{}}"#), "messages: an object instead of a list");
+    assert_eq!(between(r#"{"messages":[{"role":"user"},7]}"#), "message 2: a number instead of an object");
+    assert_eq!(between(r#"{"messages":[{"content":"x"}]}"#), "message 1: `role` is missing");
+    assert_eq!(
+        between(r#"{"messages":[{"role":"owner","content":"x"}]}"#),
+        "message 1: `role` is none of system, developer, user, assistant, tool, function"
+    );
+    assert_eq!(
+        between(r#"{"messages":[{"role":"user","content":5}]}"#),
+        "message 1: content: a number instead of a text"
+    );
+}
+
+#[test]
+fn the_words_of_a_message_are_not_in_the_error() {
+    let bad = r#"{"messages":[{"role":"my secret","content":"my secret"}], "my secret": 1e999}"#;
+    assert!(!between(bad).contains("secret"));
+    let export = r#"{"thread":{"id":"my secret","owner":"my secret","created_at":7}}"#;
+    let text = format!("{}\n{export}", r#"{"threadkeep":{"version":1}}"#);
+    assert_eq!(errors(text, Format::Threadkeep), ["line 2: thread: not as an export has it, at its column 17"]);
+}
+
+#[test]
+fn bytes_that_are_not_utf_8_are_named_by_their_line() {
+    assert_eq!(between(b"{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}]}"), "line 2 is not valid UTF-8");
+    let list = [b"[\n{\"a\":\n\n\"\xc3\x28\"},", GOOD.as_bytes(), b"]"].concat();
+    assert_eq!(errors(list, Format::OpenAiChat), ["line 2: line 4 is not valid UTF-8"]);
+}
+
+#[test]
+fn nul_is_refused_in_texts_and_cleaned_from_names() {
+    let nul = r#"{"messages":[{"role":"user","content":"a\u0000b"}]}"#;
+    assert_eq!(between(nul), "message 1: invalid text: holds a NUL character");
+    let in_metadata = r#"{"messages":[],"note":"a\u0000b"}"#;
+    assert_eq!(between(in_metadata), "invalid thread metadata or state: holds a NUL character");
+    let in_name = r#"{"messages":[{"role":"user","content":"a","name":"A\u0000na"}]}"#;
+    assert_eq!(messages(&items(in_name, None))[0].content.author.as_deref(), Some("A na"));
+}
+
+#[test]
+fn deep_nesting_is_refused_and_does_not_break_the_stack() {
+    let nested = |depth: usize| format!("{{\"messages\":[],\"x\":{}{}}}", "[".repeat(depth - 1), "]".repeat(depth - 1));
+    assert_eq!(items(nested(limits::JSON_DEPTH), None).len(), 1);
+    assert_eq!(between(nested(limits::JSON_DEPTH + 1)), "json nesting is limited to 64, but 65 was given");
+    assert_eq!(between(nested(1_000_000)), "json nesting is limited to 64, but 65 was given");
+    let first = format!("{}\n{GOOD}", nested(1_000_000));
+    assert_eq!(errors(first, Format::OpenAiChat), ["line 1: json nesting is limited to 64, but 65 was given"]);
+    let list = format!("[{},{GOOD}]", nested(1_000_000));
+    let (items, errors) = items_and_errors(list, Format::OpenAiChat);
+    assert_eq!((items.len(), errors.len()), (2, 1));
+}
+
+#[test]
+fn lone_surrogates_are_refused() {
+    let bad = r#"{"messages":[{"role":"user","content":"\ud800"}]}"#;
+    assert!(between(bad).starts_with("message 1: content: "), "{}", between(bad));
+}
+
+#[test]
+fn texts_beyond_a_message_are_refused() {
+    let large = format!(r#"{{"messages":[{{"role":"user","content":"{}"}}]}}"#, "x".repeat(limits::MESSAGE_BYTES + 1));
+    assert_eq!(between(large), "message 1: text is limited to 4194304, but 4194305 was given");
+    // Each part is small enough, all together are not.
+    let part = format!(r#"{{"type":"text","text":"{}"}}"#, "x".repeat(limits::MESSAGE_BYTES / 2));
+    let parts = format!(r#"{{"messages":[{{"role":"user","content":[{part},{part}]}}]}}"#);
+    assert!(between(parts).starts_with("message 1: message bytes is limited to 4194304"));
+}
+
+#[test]
+fn a_line_beyond_the_limit_is_skipped() {
+    let text = |before: usize| {
+        let endless = io::repeat(b'x').take(LINE_BYTES as u64 + 1);
+        let before = Cursor::new(format!("{GOOD}\n").repeat(before));
+        before.chain(endless).chain(Cursor::new(format!("\n{GOOD}\n")))
+    };
+    let reader = open_stream(Box::new(text(1)), None).unwrap();
+    let seen: Vec<_> = reader.map(|item| item.map_err(|error| error.to_string()).map(drop)).collect();
+    let too_long = "line 2: longer than 67108864 bytes, the most that a line may have".to_owned();
+    assert_eq!(seen, [Ok(()), Ok(()), Err(too_long), Ok(()), Ok(())]);
+}
+
+#[test]
+fn a_bad_element_is_named_by_the_line_where_it_starts() {
+    let list = format!("[\n{GOOD},\n\n{{\n \"messages\": oops\n}},\n{GOOD}]");
+    let (items, errors) = items_and_errors(list, Format::OpenAiChat);
+    assert_eq!(threads(&items).len(), 2);
+    let [error] = errors.as_slice() else { panic!("{errors:?}") };
+    assert_eq!(error.record, 1);
+    assert_eq!(error.to_string(), "line 4: not JSON (expected value at line 2 of the record, column 14)");
+}
+
+#[test]
+fn a_list_that_is_cut_off_ends_with_one_error() {
+    for (format, name, _, _) in FIXTURES.into_iter().filter(|(_, name, _, _)| name.ends_with(".json")) {
+        let whole = items(fixture(name), None);
+        let text = fixture(name);
+        let cut = text.trim_ascii_end();
+        let (good, bad) = items_and_errors(&cut[..cut.len() - 1], format);
+        assert_eq!(good, whole, "{name}");
+        let [error] = bad.as_slice() else { panic!("{bad:?}") };
+        assert!(matches!(&error.fault, Fault::File(why) if why == "the file ends before the list is closed"));
+        let (good, bad) = items_and_errors(&cut[..cut.len() - 5], format);
+        assert!(good.len() < whole.len() && whole.starts_with(&good), "{name}");
+        assert!(matches!(bad.as_slice(), [error] if error.fault.is_final()), "{bad:?}");
+    }
+}
+
+#[test]
+fn a_cut_first_line_does_not_take_the_others_with_it() {
+    let (items, errors) = items_and_errors(format!("{}\n{GOOD}\n{GOOD}", &GOOD[..20]), Format::OpenAiChat);
+    assert_eq!((threads(&items).len(), errors.len(), errors[0].line), (2, 1, 1));
+}
+
+#[test]
+fn a_cut_last_line_is_one_bad_record() {
+    let text = format!("{GOOD}\n{}", &GOOD[..20]);
+    assert_eq!(errors(text, Format::OpenAiChat), ["line 2: not JSON (EOF while parsing an object at column 20)"]);
+}
+
+#[test]
+fn gzip_data_that_is_cut_off_ends_with_one_error() {
+    let lines: String = (0..5000).map(|i| GOOD.replace("fine", &format!("line {i}")) + "\n").collect();
+    let packed = gzip(lines.as_bytes());
+    for packed in [packed[..packed.len() - 3].to_vec(), packed[..packed.len() / 2].to_vec()] {
+        let (good, bad) = items_and_errors(packed, Format::OpenAiChat);
+        assert!(good.len() > 100 && good.len() <= 10_000);
+        let [error] = bad.as_slice() else { panic!("{bad:?}") };
+        assert!(matches!(&error.fault, Fault::File(why) if why == "gzip data that is damaged or cut off"));
+    }
+}
+
+#[test]
+fn a_failing_device_ends_the_reading_with_its_error() {
+    struct Failing;
+
+    impl Read for Failing {
+        fn read(&mut self, _: &mut [u8]) -> io::Result<usize> {
+            Err(io::Error::other("pulled out"))
+        }
+    }
+
+    let source = Cursor::new(format!("{GOOD}\n")).chain(Failing);
+    let mut reader = open_stream(Box::new(source), None).unwrap();
+    assert_eq!(reader.by_ref().take(2).filter(Result::is_ok).count(), 2);
+    let error = reader.next().unwrap().unwrap_err();
+    assert!(error.fault.is_final());
+    assert_eq!(error.source().unwrap().to_string(), "pulled out");
+    assert!(reader.next().is_none());
+}
+
+#[test]
+fn a_conversation_comes_whole_or_not_at_all() {
+    let text = r#"{"id":"a","conversations":[{"from":"human","value":"1"},{"from":"nobody","value":"2"}]}"#;
+    let (items, errors) = items_and_errors(text, Format::ShareGpt);
+    assert_eq!((items.len(), errors.len()), (0, 1));
+}
+
+#[test]
+fn a_wrong_format_shows_in_every_record() {
+    let (items, errors) = items_and_errors(fixture("sgd.jsonl"), Format::ShareGpt);
+    assert!(items.is_empty());
+    let shown: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(shown, ["line 1: `conversations` is missing", "line 2: `conversations` is missing"]);
+    assert!(open(fixture("sgd.jsonl"), Some(Format::Threadkeep)).is_err());
+}
+
+#[test]
+fn metadata_that_is_too_large_is_named_instead() {
+    let text = format!(r#"{{"dialogue_id":"d","turns":[],"services":["A"],"final_state":"{}"}}"#, "x".repeat(300_000));
+    let items = items(text, None);
+    let metadata = serde_json::to_string(&threads(&items)[0].metadata).unwrap();
+    assert_eq!(metadata, r#"{"services":["A"],"left_out":["final_state"]}"#);
+}
+
+#[test]
+fn an_id_that_comes_twice_in_a_conversation_counts_once() {
+    let text = r#"{"uuid":"c","chat_messages":[{"uuid":"m","sender":"human","text":"1"},{"uuid":"m","sender":"human","text":"2"}]}"#;
+    let items = items(text, None);
+    let ids = external_ids(&items);
+    assert_eq!(ids[0], "m");
+    assert!(ids[1].starts_with("2:"), "{ids:?}");
+}
+
+#[test]
+fn every_format_says_where_it_stumbles() {
+    let cases = [
+        (Format::ChatGptExport, r#"{"title":"t"}"#, "`mapping` is missing"),
+        (Format::ChatGptExport, r#"{"mapping":{"n":{"message":{"id":"m"}}}}"#, "node n: `author` is missing"),
+        (Format::ClaudeExport, r#"{"chat_messages":[{"text":"x"}]}"#, "message 1: `sender` is missing"),
+        (
+            Format::ClaudeExport,
+            r#"{"chat_messages":[{"sender":"robot"}]}"#,
+            "message 1: `sender` is neither human nor assistant",
+        ),
+        (Format::ShareGpt, r#"{"conversations":[{"from":"gpt","value":null}]}"#, "message 1: `value` is missing"),
+        (
+            Format::Locomo,
+            r#"{"conversation":{"session_2":[{"speaker":"A","text":"x"},{"text":"x"}]}}"#,
+            "session 2, turn 2: `speaker` is missing",
+        ),
+        (Format::Locomo, r#"{"conversation":{"session_2":7}}"#, "session_2: a number instead of a list"),
+        (Format::Sgd, r#"{"turns":[{"speaker":"cat","text":"x"}]}"#, "turn 1: `speaker` is neither user nor system"),
+    ];
+    for (format, text, reason) in cases {
+        assert_eq!(errors(text, format), [format!("line 1: {reason}")], "{format}");
+    }
+}

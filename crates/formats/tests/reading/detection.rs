@@ -1,0 +1,155 @@
+//! Which format a file has, and what is said when it has none.
+
+use std::error::Error;
+use std::io::{self, Read};
+
+use threadkeep_formats::{Format, FormatError, Reader, open_stream};
+
+use super::{FIXTURES, fixture, fixture_path, gzip, items, open};
+
+#[test]
+fn the_first_record_tells_the_format() {
+    for (format, name, _, _) in FIXTURES {
+        assert_eq!(open(fixture(name), None).unwrap().format(), format);
+    }
+}
+
+#[test]
+fn names_and_formats_belong_together() {
+    for format in Format::ALL {
+        assert_eq!(format.to_string().parse::<Format>().unwrap(), format);
+    }
+    assert_eq!(
+        "csv".parse::<Format>().unwrap_err().to_string(),
+        "there is no format `csv`; known are threadkeep, openai-chat, chatgpt, claude, sharegpt, locomo, sgd"
+    );
+}
+
+#[test]
+fn gzip_is_known_by_its_bytes_and_not_by_the_name() {
+    let folder = tempfile::tempdir().unwrap();
+    for (format, name, _, _) in FIXTURES {
+        let plain = items(fixture(name), None);
+        let path = folder.path().join(name);
+        std::fs::write(&path, gzip(&fixture(name))).unwrap();
+        let mut packed = threadkeep_formats::open(&path, None).unwrap();
+        assert_eq!(packed.format(), format);
+        assert_eq!(packed.by_ref().map(Result::unwrap).collect::<Vec<_>>(), plain);
+        assert_eq!(packed.bytes_read(), std::fs::metadata(&path).unwrap().len());
+    }
+}
+
+#[test]
+fn several_gzip_members_are_one_file() {
+    let text = fixture("sgd.jsonl");
+    let middle = text.iter().position(|byte| *byte == b'\n').unwrap() + 1;
+    let members = [gzip(&text[..middle]), gzip(&text[middle..])].concat();
+    assert_eq!(items(members, None), items(text, None));
+}
+
+#[test]
+fn a_byte_order_mark_and_carriage_returns_change_nothing() {
+    for (_, name, _, _) in FIXTURES {
+        let text = String::from_utf8(fixture(name)).unwrap();
+        let plain = items(text.as_str(), None);
+        assert_eq!(items(format!("\u{feff}{text}"), None), plain, "{name}");
+        if name.ends_with(".jsonl") {
+            assert_eq!(items(text.replace('\n', "\r\n"), None), plain, "{name}");
+            assert_eq!(items(text.replace('\n', "\n \n"), None), plain, "{name}");
+        }
+    }
+}
+
+#[test]
+fn the_layout_does_not_depend_on_the_format() {
+    let lines = String::from_utf8(fixture("sgd.jsonl")).unwrap();
+    let expected = items(lines.as_str(), None);
+    let list = format!("[{}]", lines.trim().replace('\n', ","));
+    assert_eq!(items(list, None), expected);
+    assert_eq!(items(lines.trim_end(), None), expected);
+    let pretty: String = lines
+        .lines()
+        .map(|line| serde_json::to_string_pretty(&serde_json::from_str::<serde_json::Value>(line).unwrap()).unwrap())
+        .collect();
+    assert_eq!(items(pretty, None), expected);
+}
+
+#[test]
+fn bad_records_before_the_first_good_one_do_not_hide_the_format() {
+    let text = format!("oops\n{{}}\n{}", String::from_utf8(fixture("sgd.jsonl")).unwrap());
+    let reader = open(text, None).unwrap();
+    assert_eq!(reader.format(), Format::Sgd);
+    let results: Vec<_> = reader.map(|item| item.is_ok()).collect();
+    assert_eq!(results[..3], [false, false, true]);
+    assert_eq!(results.len(), 2 + 8);
+}
+
+#[test]
+fn what_cannot_be_told_is_described() {
+    let saw = |bytes: &[u8]| match open(bytes, None) {
+        Err(FormatError::Unrecognised { saw }) => saw,
+        other => panic!("{other:?}"),
+    };
+    assert_eq!(saw(b"name,age\nAna,3\n"), "a bad record first (line 1: not JSON (expected ident at column 2))");
+    assert_eq!(saw(b"\n[1, 2]"), "a bad record first (line 2: a number instead of an object)");
+    assert_eq!(saw(b"[]"), "an empty list");
+    assert_eq!(saw(b"{}"), "objects without members");
+    assert_eq!(saw(br#"{"a":1,"b\n":{"messages":[]}}"#), "objects with the members `a`, `b\u{fffd}`");
+    assert_eq!(
+        saw(br#"{"1":1,"2":1,"3":1,"4":1,"5":1,"6":1,"7":1,"8":1,"9":1}"#),
+        "objects with the members `1`, `2`, `3`, `4`, `5`, `6`, `7`, `8` and others"
+    );
+    assert!(saw(b"PK\x03\x04\x14\x00").starts_with("a zip archive"));
+    assert!(saw(b"\xff\xfe{\x00").starts_with("text in UTF-16"));
+    assert!(saw(&gzip(&gzip(b"{}"))).starts_with("gzip data inside"));
+    assert_eq!(saw(&gzip(b"{}")[..12]), "gzip data that is damaged or cut off");
+    assert_eq!(saw(b"\x1f\x8b"), "gzip data that is damaged or cut off");
+    assert!(saw(b"[{\"messages\": [").starts_with("a bad record first (line 1: the file ends inside this record"));
+    let error = open(&b"{}"[..], None).unwrap_err().to_string();
+    assert!(error.ends_with("known are threadkeep, openai-chat, chatgpt, claude, sharegpt, locomo, sgd"), "{error}");
+}
+
+#[test]
+fn an_empty_file_is_an_error_of_its_own() {
+    for bytes in [&b""[..], b" \r\n\t\n", "\u{feff}".as_bytes(), &gzip(b"")] {
+        for format in [None, Some(Format::ShareGpt)] {
+            assert!(matches!(open(bytes, format), Err(FormatError::Empty)), "{bytes:?}");
+        }
+    }
+    assert_eq!(items(&b"[]"[..], Some(Format::ShareGpt)), []);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_named() {
+    let path = fixture_path("nothing.json");
+    let error = threadkeep_formats::open(&path, None).unwrap_err();
+    assert_eq!(error.to_string(), format!("{} cannot be opened", path.display()));
+    assert!(error.source().is_some());
+    assert!(matches!(threadkeep_formats::open(&fixture_path(""), None), Err(FormatError::Read(_))));
+}
+
+#[test]
+fn a_source_may_give_one_byte_at_a_time() {
+    struct Dripping(std::vec::IntoIter<u8>);
+
+    impl Read for Dripping {
+        fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+            match (self.0.next(), buffer.first_mut()) {
+                (Some(byte), Some(place)) => *place = byte,
+                _ => return Ok(0),
+            }
+            Ok(1)
+        }
+    }
+
+    for (_, name, _, _) in FIXTURES {
+        for bytes in [fixture(name), gzip(&fixture(name)), format_with_mark(name)] {
+            let reader: Reader = open_stream(Box::new(Dripping(bytes.into_iter())), None).unwrap();
+            assert_eq!(reader.map(Result::unwrap).collect::<Vec<_>>(), items(fixture(name), None), "{name}");
+        }
+    }
+}
+
+fn format_with_mark(name: &str) -> Vec<u8> {
+    ["\u{feff}".as_bytes(), &fixture(name)].concat()
+}

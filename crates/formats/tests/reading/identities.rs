@@ -1,0 +1,75 @@
+//! A second import finds what the first one brought, and two equal conversations stay two.
+
+use std::collections::HashSet;
+
+use threadkeep_core::exchange::ImportItem;
+use threadkeep_core::limits;
+
+use super::{FIXTURES, external_ids, fixture, items, keys, messages, threads};
+
+#[test]
+fn reading_again_gives_the_same_items() {
+    for (_, name, _, _) in FIXTURES {
+        assert_eq!(items(fixture(name), None), items(fixture(name), None), "{name}");
+    }
+}
+
+#[test]
+fn every_item_has_an_identity_of_its_own() {
+    for (_, name, _, _) in FIXTURES {
+        let items = items(fixture(name), None);
+        let names: HashSet<_> = threads(&items).iter().map(|t| (t.id, t.key.clone())).collect();
+        assert_eq!(names.len(), threads(&items).len(), "{name}");
+        let mut in_thread = HashSet::new();
+        for item in &items {
+            match item {
+                ImportItem::Thread(thread) => {
+                    assert!(thread.id.is_some() || thread.key.is_some());
+                    in_thread.clear();
+                }
+                ImportItem::Message(message) => {
+                    assert!(message.id.is_some() || message.external_id.is_some());
+                    assert!(in_thread.insert((message.id, message.external_id.clone())), "{name}");
+                }
+                ImportItem::Document { .. } => {}
+            }
+        }
+    }
+}
+
+#[test]
+fn equal_conversations_stay_two() {
+    let line = r#"{"messages":[{"role":"user","content":"hi"}]}"#;
+    let twice = items(format!("{line}\n{line}\n"), None);
+    assert_eq!(keys(&twice), ["import:openai-chat:0:28b1d959db3e421c", "import:openai-chat:1:28b1d959db3e421c"]);
+    assert_eq!(external_ids(&twice), ["1:4dd70a85", "1:4dd70a85"]);
+}
+
+#[test]
+fn equal_messages_of_a_conversation_stay_several() {
+    let items = items(fixture("sgd.jsonl"), None);
+    let yes: Vec<_> = external_ids(&items).split_off(3);
+    assert_eq!(yes.iter().collect::<HashSet<_>>().len(), 3);
+    assert_eq!(yes[0].split_once(':').unwrap().1, yes[2].split_once(':').unwrap().1);
+}
+
+#[test]
+fn another_way_to_write_a_message_is_the_same_message() {
+    let ids = |line: &str| external_ids(&items(line, None)).join(" ");
+    assert_eq!(
+        ids(r#"{"messages":[{"role":"user","content":"caf\u00e9"}]}"#),
+        ids(r#"{"messages": [{"content":"café", "role":"user", "weight":1}]}"#)
+    );
+}
+
+#[test]
+fn ids_that_fit_nowhere_are_hashed() {
+    let long = "x".repeat(limits::KEY_BYTES + 1);
+    let text = format!(
+        r#"{{"uuid":"{long}","chat_messages":[{{"uuid":"{long}","sender":"human","text":"1"}},{{"uuid":"a\tb","sender":"human","text":"2"}}]}}"#
+    );
+    let items = items(text, None);
+    assert!(keys(&items)[0].starts_with("import:claude:sha256:"));
+    assert!(external_ids(&items).iter().all(|id| id.starts_with("sha256:") && id.len() == 7 + 64));
+    assert_eq!(messages(&items).len(), 2);
+}

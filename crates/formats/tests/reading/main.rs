@@ -1,0 +1,81 @@
+//! Files as they come, good and bad, read through the public door.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+mod damage;
+mod detection;
+mod export;
+mod identities;
+mod properties;
+mod snapshots;
+mod streaming;
+
+use std::io::{Cursor, Write};
+use std::path::{Path, PathBuf};
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use threadkeep_core::exchange::{ImportItem, ImportedMessage, ImportedThread};
+use threadkeep_formats::{Format, FormatError, Reader, RecordError, open_stream};
+
+/// One fixture for each format, and how many threads and messages it holds.
+const FIXTURES: [(Format, &str, usize, usize); 7] = [
+    (Format::Threadkeep, "threadkeep.jsonl", 2, 3),
+    (Format::OpenAiChat, "openai-chat.jsonl", 3, 12),
+    (Format::ChatGptExport, "chatgpt.json", 2, 8),
+    (Format::ClaudeExport, "claude.json", 2, 3),
+    (Format::ShareGpt, "sharegpt.json", 3, 11),
+    (Format::Locomo, "locomo.json", 2, 6),
+    (Format::Sgd, "sgd.jsonl", 2, 6),
+];
+
+fn fixture_path(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name)
+}
+
+fn fixture(name: &str) -> Vec<u8> {
+    std::fs::read(fixture_path(name)).unwrap()
+}
+
+fn open(bytes: impl Into<Vec<u8>>, format: Option<Format>) -> Result<Reader, FormatError> {
+    open_stream(Box::new(Cursor::new(bytes.into())), format)
+}
+
+/// All items of a file without a bad record.
+fn items(bytes: impl Into<Vec<u8>>, format: Option<Format>) -> Vec<ImportItem> {
+    open(bytes, format).unwrap().collect::<Result<_, _>>().unwrap()
+}
+
+/// The good items of a file, and what is wrong with the other records.
+fn items_and_errors(bytes: impl Into<Vec<u8>>, format: Format) -> (Vec<ImportItem>, Vec<RecordError>) {
+    let (good, bad): (Vec<_>, Vec<_>) = open(bytes, Some(format)).unwrap().partition(Result::is_ok);
+    (good.into_iter().map(Result::unwrap).collect(), bad.into_iter().map(Result::unwrap_err).collect())
+}
+
+fn errors(bytes: impl Into<Vec<u8>>, format: Format) -> Vec<String> {
+    items_and_errors(bytes, format).1.iter().map(RecordError::to_string).collect()
+}
+
+fn threads(items: &[ImportItem]) -> Vec<&ImportedThread> {
+    items.iter().filter_map(|item| if let ImportItem::Thread(thread) = item { Some(&**thread) } else { None }).collect()
+}
+
+fn messages(items: &[ImportItem]) -> Vec<&ImportedMessage> {
+    items
+        .iter()
+        .filter_map(|item| if let ImportItem::Message(message) = item { Some(&**message) } else { None })
+        .collect()
+}
+
+fn keys(items: &[ImportItem]) -> Vec<&str> {
+    threads(items).iter().map(|thread| thread.key.as_ref().unwrap().as_str()).collect()
+}
+
+fn external_ids(items: &[ImportItem]) -> Vec<&str> {
+    messages(items).iter().map(|message| message.external_id.as_deref().unwrap()).collect()
+}
+
+fn gzip(bytes: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(bytes).unwrap();
+    encoder.finish().unwrap()
+}

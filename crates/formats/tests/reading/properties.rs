@@ -1,0 +1,94 @@
+//! Whatever the bytes are, reading neither panics nor goes on for ever.
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use threadkeep_core::exchange::ImportItem;
+use threadkeep_formats::Format;
+
+use super::{FIXTURES, fixture, gzip, open};
+
+/// Reads to the end; each byte can bring one item or one error at most, and a conversation one thread besides.
+fn read_to_the_end(bytes: &[u8], format: Option<Format>) -> Result<(), TestCaseError> {
+    let Ok(mut reader) = open(bytes, format) else { return Ok(()) };
+    let bound = 2 * bytes.len() + 2;
+    let mut is_over = false;
+    for item in reader.by_ref().take(bound) {
+        prop_assert!(!is_over, "something follows a final error");
+        match item {
+            Ok(ImportItem::Message(message)) => prop_assert!(message.content.check().is_ok()),
+            Ok(_) => {}
+            Err(error) => {
+                prop_assert!(error.line >= 1 && !error.to_string().is_empty());
+                is_over = error.fault.is_final();
+            }
+        }
+    }
+    prop_assert!(reader.next().is_none(), "it goes on beyond {bound} items");
+    Ok(())
+}
+
+fn some_format() -> impl Strategy<Value = Option<Format>> {
+    proptest::option::of(proptest::sample::select(Format::ALL.to_vec()))
+}
+
+/// Pieces of JSON, which reach further than bytes at random.
+fn json_like() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("[".to_owned()),
+        Just("]".to_owned()),
+        Just("{".to_owned()),
+        Just("}".to_owned()),
+        Just("\"".to_owned()),
+        Just("\\".to_owned()),
+        Just(",".to_owned()),
+        Just(":".to_owned()),
+        Just("\n".to_owned()),
+        Just("null".to_owned()),
+        Just("{\"messages\":[{\"role\":\"user\",\"content\":\"".to_owned()),
+        Just("\"conversations\":".to_owned()),
+        Just("{\"mapping\":{\"a\":{\"parent\":\"a\"}}}".to_owned()),
+        "\\PC{0,4}",
+    ];
+    vec(piece, 0..60).prop_map(|pieces| pieces.concat())
+}
+
+/// A fixture with some bytes changed, taken out or doubled, and perhaps packed.
+fn damaged_fixture() -> impl Strategy<Value = Vec<u8>> {
+    let fixtures: Vec<_> = FIXTURES.iter().map(|(_, name, _, _)| fixture(name)).collect();
+    let change = (any::<prop::sample::Index>(), any::<u8>(), 0..3_u8);
+    (proptest::sample::select(fixtures), vec(change, 1..6), any::<bool>()).prop_map(
+        |(mut bytes, changes, is_packed)| {
+            if is_packed {
+                bytes = gzip(&bytes);
+            }
+            for (at, byte, kind) in changes {
+                let at = at.index(bytes.len());
+                match kind {
+                    0 => bytes[at] = byte,
+                    1 => bytes.truncate(at.max(1)),
+                    _ => bytes.insert(at, byte),
+                }
+            }
+            bytes
+        },
+    )
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_come_to_an_end(bytes in vec(any::<u8>(), 0..300), format in some_format()) {
+        read_to_the_end(&bytes, format)?;
+    }
+
+    #[test]
+    fn anything_like_json_comes_to_an_end(text in json_like(), format in some_format()) {
+        read_to_the_end(text.as_bytes(), format)?;
+    }
+
+    #[test]
+    fn damaged_files_come_to_an_end(bytes in damaged_fixture(), format in some_format()) {
+        // What is packed can bring more items than it has bytes.
+        let Ok(reader) = open(bytes.as_slice(), format) else { return Ok(()) };
+        prop_assert!(reader.take(10_000).count() < 10_000);
+    }
+}

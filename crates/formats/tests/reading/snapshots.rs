@@ -1,0 +1,55 @@
+//! What each format's fixture becomes, whole.
+
+use serde_json::{Value, json};
+use threadkeep_core::exchange::ImportItem;
+
+use super::{FIXTURES, fixture, items, messages, threads};
+
+#[test]
+fn every_fixture_becomes_what_its_snapshot_says() {
+    for (format, name, _, _) in FIXTURES {
+        let shown: Vec<Value> = items(fixture(name), None).iter().map(shown).collect();
+        insta::assert_json_snapshot!(format.as_str(), shown);
+    }
+}
+
+#[test]
+fn every_fixture_has_its_threads_and_messages() {
+    for (format, name, thread_count, message_count) in FIXTURES {
+        let items = items(fixture(name), Some(format));
+        assert_eq!((threads(&items).len(), messages(&items).len()), (thread_count, message_count), "{format}");
+    }
+}
+
+fn shown(item: &ImportItem) -> Value {
+    let mut shown = match item {
+        ImportItem::Thread(thread) => json!({"thread": {
+            "id": thread.id,
+            "key": thread.key,
+            "title": thread.title,
+            "metadata": thread.metadata,
+            "state": thread.state,
+            "created_at": thread.created_at,
+            "expires_at": thread.expires_at,
+        }}),
+        ImportItem::Message(message) => json!({"message": {
+            "id": message.id,
+            "external_id": message.external_id,
+            "created_at": message.created_at,
+            "role": message.content.role,
+            "author": message.content.author,
+            "parts": message.content.parts,
+            "agent": message.content.agent,
+            "data": message.content.data,
+            "sources": message.content.sources,
+            "usage": message.content.usage,
+            "metadata": message.content.metadata,
+        }}),
+        ImportItem::Document { owner, document } => json!({"document": {"owner": owner, "document": document}}),
+    };
+    for inner in shown.as_object_mut().unwrap().values_mut() {
+        let inner = inner.as_object_mut().unwrap();
+        inner.retain(|_, value| !value.is_null() && value != &json!({}) && value != &json!([]));
+    }
+    shown
+}

@@ -109,9 +109,10 @@ impl Batch {
         once("external id", self.append.iter().filter_map(|message| message.external_id.as_deref()))?;
         let put = self.put.iter().map(|put| &put.name);
         let written = put.chain(&self.delete);
-        written.clone().try_for_each(DocumentName::check)?;
+        let required = self.require.iter().map(|condition| &condition.name);
+        written.clone().chain(required.clone()).try_for_each(DocumentName::check)?;
         once("document", written)?;
-        once("document condition", self.require.iter().map(|condition| &condition.name))
+        once("document condition", required)
     }
 }
 
@@ -232,6 +233,7 @@ pub struct DocumentName {
 
 impl DocumentName {
     fn check(&self) -> Result<()> {
+        self.namespace.check()?;
         limits::check_key("document key", &self.key)
     }
 }

@@ -46,7 +46,7 @@ impl Namespace {
         Ok(Self::System(name))
     }
 
-    fn check(&self) -> Result<()> {
+    pub(crate) fn check(&self) -> Result<()> {
         let (Self::App(name) | Self::System(name)) = self;
         limits::check_name("namespace", name)
     }

@@ -33,8 +33,8 @@ pub trait Store: Portable + std::fmt::Debug {
     ///
     /// Then appended messages get the positions `seq + 1 …` in order; `change` grows by one; the record (key,
     /// fingerprint, change, first_seq, count) and the change log's entry are written; wake-ups follow. Documents get the
-    /// new `change` as their version. `trim_below` at or under `first_seq` does nothing. An empty batch writes nothing,
-    /// makes no event and answers where the thread stands.
+    /// new `change` as their version. `trim_below` at or under `first_seq` does nothing. An empty batch writes nothing
+    /// and makes no event; its preconditions are held against the thread all the same, and it answers where that stands.
     ///
     /// Concurrent commits on one thread take effect one after the other. `Unavailable { maybe_applied: true }` says that
     /// the outcome is unknown: repeat with the same key.

@@ -23,7 +23,13 @@ pub(crate) async fn commit(
 ) -> Result<CommitOutcome> {
     let encoded = batch.encode()?;
     if batch.is_empty() {
-        return Ok(shared.read(|connection| where_it_stands(shared, connection, scope, thread, now))?);
+        return Ok(shared.read(|connection| {
+            let transaction = connection.unchecked_transaction()?;
+            let (row, access) = threads::get_row(shared, connection, scope, thread, now)?;
+            let outcome = Commit { connection, row, batch: &batch, encoded: &encoded, now }.run(access)?;
+            transaction.commit()?;
+            Ok(outcome)
+        })?);
     }
     let (inside, caller) = (Arc::clone(shared), scope.clone());
     let (outcome, owner_no) = writer::write(shared, move |connection| {
@@ -37,18 +43,6 @@ pub(crate) async fn commit(
         threads::wake(shared, scope, &owner, thread);
     }
     Ok(outcome)
-}
-
-fn where_it_stands(
-    shared: &Shared,
-    connection: &Connection,
-    scope: &Scope,
-    thread: ThreadId,
-    now: Timestamp,
-) -> error::Result<CommitOutcome> {
-    let (row, _) = threads::get_row(shared, connection, scope, thread, now)?;
-    let positions = row.positions;
-    Ok(CommitOutcome { change: positions.change, first_seq: positions.seq + 1, count: 0, replayed: false })
 }
 
 /// A message that a commit touches.
@@ -77,6 +71,10 @@ impl Commit<'_> {
         }
         self.batch.expected.map_or(Ok(()), |expected: Expected| expected.check(self.row.positions))?;
         self.check_documents()?;
+        if self.batch.is_empty() {
+            let Positions { seq, change, .. } = self.row.positions;
+            return Ok(CommitOutcome { change, first_seq: seq + 1, count: 0, replayed: false });
+        }
         self.check_appended()?;
         let replaced = self.batch.replace.iter().map(|replacement| self.get_touched(replacement.id));
         let replaced = replaced.collect::<error::Result<Vec<_>>>()?;

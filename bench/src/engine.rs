@@ -62,7 +62,11 @@ impl Repeat {
 
 impl Engine {
     pub(crate) fn sqlite(path: &Path) -> Result<Self> {
-        let store = SqliteStore::open(path, SqliteOptions::default())?;
+        Self::sqlite_with(path, SqliteOptions::default())
+    }
+
+    pub(crate) fn sqlite_with(path: &Path, options: SqliteOptions) -> Result<Self> {
+        let store = SqliteStore::open(path, options)?;
         Ok(Self::over(Memory::new(store.backend()), Some(path.to_owned())))
     }
 

@@ -3,11 +3,13 @@
 //!
 //! It deliberately asserts no speed: a benchmark is not a test. Start reading with `engine`, what an application would
 //! call, and `floors`, what it is held against; then one file per workload under `run`.
-#![expect(clippy::print_stdout, reason = "results go to the standard output")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "results and findings are told where they are looked for")]
 
 mod engine;
 mod floors;
+mod kill;
 mod measure;
+mod power_cut;
 mod random;
 mod run;
 mod serve;
@@ -36,6 +38,12 @@ enum Command {
     },
     /// Run the workloads and print their table
     Run(run::Args),
+    /// Kill writers again and again, and look for what they had been told is stored
+    Kill(kill::Args),
+    /// Rebuild files as a power cut could leave them, and look for what had been acknowledged
+    PowerCut(power_cut::Args),
+    #[command(hide = true)]
+    KillChild(kill::child::Args),
 }
 
 fn main() -> Result<()> {
@@ -50,5 +58,8 @@ fn main() -> Result<()> {
             Ok(())
         }
         Command::Run(args) => runtime.block_on(run::run(&args)),
+        Command::Kill(args) => runtime.block_on(kill::run(&args)),
+        Command::PowerCut(args) => runtime.block_on(power_cut::run(&args)),
+        Command::KillChild(args) => runtime.block_on(kill::child::run(&args)),
     }
 }

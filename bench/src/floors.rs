@@ -52,7 +52,13 @@ pub(crate) fn seed(floor: &mut dyn Floor, pool: &[String], count: u64) -> Result
 }
 
 /// Appends turns one after the other, `group` of them in one transaction, each to a thread of its own.
-pub(crate) fn append_for(floor: &mut dyn Floor, threads: &[i64], pool: &[String], seconds: f64, group: usize) -> Result<Turns> {
+pub(crate) fn append_for(
+    floor: &mut dyn Floor,
+    threads: &[i64],
+    pool: &[String],
+    seconds: f64,
+    group: usize,
+) -> Result<Turns> {
     let began = Instant::now();
     let (mut turns, mut round, mut next) = (Turns { per_writer: vec![0], ..Turns::default() }, 0, 0);
     let mut members = Vec::with_capacity(group);
@@ -72,7 +78,12 @@ pub(crate) fn append_for(floor: &mut dyn Floor, threads: &[i64], pool: &[String]
     Ok(turns)
 }
 
-pub(crate) fn load_for(floor: &mut dyn Floor, thread: i64, count: usize, repeat: Repeat) -> Result<(Vec<String>, Vec<f64>)> {
+pub(crate) fn load_for(
+    floor: &mut dyn Floor,
+    thread: i64,
+    count: usize,
+    repeat: Repeat,
+) -> Result<(Vec<String>, Vec<f64>)> {
     let (mut texts, mut latencies) = (Vec::new(), Vec::new());
     let began = Instant::now();
     while repeat.goes_on(latencies.len(), began) {

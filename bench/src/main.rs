@@ -3,7 +3,11 @@
 //!
 //! It deliberately asserts no speed: a benchmark is not a test. Start reading with `engine`, what an application would
 //! call, and `floors`, what it is held against; then one file per workload under `run`.
-#![expect(clippy::print_stdout, clippy::print_stderr, reason = "results and findings are told where they are looked for")]
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "results and findings are told where they are looked for"
+)]
 
 mod engine;
 mod floors;

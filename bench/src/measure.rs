@@ -3,13 +3,28 @@
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result, ensure};
+use anyhow::{Context, Result};
 use serde::Serialize;
 
 /// A sync of 4 KiB that takes longer tells of a busy neighbour.
 const BUSY_SECONDS: f64 = 0.000_5;
+
+/// Between a trial that was thrown away and the next one.
+const PAUSE: Duration = Duration::from_secs(1);
+
+/// Too many trials in a row were thrown away.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct BusyDisk;
+
+impl std::fmt::Display for BusyDisk {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("given up: the disk is too busy, its syncs take over 0.5 ms")
+    }
+}
+
+impl std::error::Error for BusyDisk {}
 
 /// One trial's figures, in one unit.
 #[derive(Clone, Copy, Debug)]
@@ -66,8 +81,11 @@ impl Series {
         while series.samples.len() < wanted {
             if disk.sync_seconds()? > BUSY_SECONDS {
                 series.thrown_away += 1;
-                ensure!(series.thrown_away < wanted * 3, "the disk is too busy: its syncs take over 0.5 ms");
-                std::thread::sleep(std::time::Duration::from_millis(200));
+                if series.thrown_away >= wanted * 3 {
+                    return Err(BusyDisk.into());
+                }
+                // The neighbour may be done by then; nothing is taken for granted, the disk is asked again.
+                std::thread::sleep(PAUSE);
                 continue;
             }
             series.samples.push(trial(series.samples.len()).await?);

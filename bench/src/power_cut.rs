@@ -122,9 +122,9 @@ async fn cut(folder: &Path, events: &[Event], random: &mut Random, report: &mut 
         for picture in 0..=IMAGES {
             let later_writes = if picture == 0 { Later::None } else { Later::Some(random) };
             later.write_image(&image, later_writes)?;
-            check(&image.join("cut.db"), &acknowledged, report).await.with_context(|| {
-                format!("sync {} of {}, image {picture}", number + 1, ends.len())
-            })?;
+            check(&image.join("cut.db"), &acknowledged, report)
+                .await
+                .with_context(|| format!("sync {} of {}, image {picture}", number + 1, ends.len()))?;
             report.images += 1;
         }
     }

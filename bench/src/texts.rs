@@ -96,8 +96,6 @@ impl Language {
     }
 }
 
-
-
 #[cfg(test)]
 mod tests {
     use super::*;

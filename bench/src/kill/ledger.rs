@@ -138,7 +138,10 @@ mod tests {
             ledger.note(line).unwrap();
         }
         let unknown: Vec<String> = ledger.unknown().into_iter().map(Turn::key).collect();
-        assert_eq!((unknown.as_slice(), ledger.next_turns().as_str()), (&["0.1".to_owned(), "1.0".to_owned()][..], "1,0"));
+        assert_eq!(
+            (unknown.as_slice(), ledger.next_turns().as_str()),
+            (&["0.1".to_owned(), "1.0".to_owned()][..], "1,0")
+        );
         assert!(ledger.note("what 0.0").is_err());
     }
 }

@@ -13,16 +13,37 @@ use crate::kill::child::Turn;
 /// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Event {
-    Created { file: String },
-    WriteBegins { file: String, offset: usize, bytes: Vec<u8>, call: u64 },
-    Truncated { file: String, length: usize, call: u64 },
+    Created {
+        file: String,
+    },
+    WriteBegins {
+        file: String,
+        offset: usize,
+        bytes: Vec<u8>,
+        call: u64,
+    },
+    Truncated {
+        file: String,
+        length: usize,
+        call: u64,
+    },
     /// The write or truncation of that number is over.
-    Returned { call: u64 },
+    Returned {
+        call: u64,
+    },
     /// `file` is empty for the folder itself.
-    SyncBegins { file: String },
-    SyncEnds { file: String },
-    Removed { file: String },
-    Acknowledged { turn: Turn },
+    SyncBegins {
+        file: String,
+    },
+    SyncEnds {
+        file: String,
+    },
+    Removed {
+        file: String,
+    },
+    Acknowledged {
+        turn: Turn,
+    },
 }
 
 impl Event {
@@ -49,8 +70,7 @@ struct Parser<'a> {
 
 /// Reads a whole trace.
 pub(super) fn parse(trace: &str, folder: &Path) -> Result<Vec<Event>> {
-    let mut parser =
-        Parser { folder, open: HashMap::new(), unfinished: HashMap::new(), calls: 0, events: Vec::new() };
+    let mut parser = Parser { folder, open: HashMap::new(), unfinished: HashMap::new(), calls: 0, events: Vec::new() };
     for line in trace.lines() {
         parser.line(line).with_context(|| format!("in the line {:.200}", line))?;
     }

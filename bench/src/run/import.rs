@@ -41,10 +41,11 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
     .await?;
     let row = Row::new("import of 100,000 (OpenAI chat)", "messages/s", &series)?;
     let indexing = crate::measure::median(&indexing)?;
-    bench.rows.push(
-        row.note(format!("the index follows at {} messages/s", super::report::figure(indexing)))
-            .at_least("messages/s", Some(series.engine()?), PER_SECOND),
-    );
+    bench.rows.push(row.note(format!("the index follows at {} messages/s", super::report::figure(indexing))).at_least(
+        "messages/s",
+        Some(series.engine()?),
+        PER_SECOND,
+    ));
     Ok(())
 }
 

@@ -56,7 +56,9 @@ pub(super) fn name(length: u64) -> String {
 }
 
 pub(super) fn expected(bench: &Bench, length: u64) -> Vec<String> {
-    (length - COUNT as u64..length).map(|index| bench.pool[(index % bench.pool.len() as u64) as usize].clone()).collect()
+    (length - COUNT as u64..length)
+        .map(|index| bench.pool[(index % bench.pool.len() as u64) as usize].clone())
+        .collect()
 }
 
 fn add_growth(rows: &mut [Row]) {

@@ -30,9 +30,8 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
     let mut session = Session::start(Command::new(std::env::current_exe()?), folder, &bench.pool)?;
     let thread = load::name(LENGTH);
     note(bench, &session, "memory after opening 1,000,000 messages")?;
-    let answer = session.ask(
-        &json!({ "op": "load", "thread": thread, "n": 16, "seconds": 1.0, "at_least": 400, "at_most": 400 }),
-    )?;
+    let answer = session
+        .ask(&json!({ "op": "load", "thread": thread, "n": 16, "seconds": 1.0, "at_least": 400, "at_most": 400 }))?;
     ensure!(answer["texts"] == json!(load::expected(bench, LENGTH)), "other messages than the newest were read");
     note(bench, &session, "memory after 400 loads of 16")?;
     let answer = session.ask(&json!({ "op": "page", "thread": thread, "size": 100 }))?;

@@ -72,7 +72,16 @@ pub(crate) fn print(rows: &[Row], as_json: bool) -> Result<()> {
     }
     let mut table = Table::new();
     table.load_style(presets::ASCII_MARKDOWN).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(["workload", "engine (min–max)", "raw", "same", "to raw (min–max)", "to same (min–max)", "goal", "notes"]);
+    table.set_header([
+        "workload",
+        "engine (min–max)",
+        "raw",
+        "same",
+        "to raw (min–max)",
+        "to same (min–max)",
+        "goal",
+        "notes",
+    ]);
     for row in rows {
         let goals = row.goals.iter().map(|goal| format!("{} {}", if goal.is_met { "✓" } else { "✗" }, goal.goal));
         let mut notes = row.notes.clone();
@@ -113,9 +122,13 @@ pub(crate) fn figure(value: f64) -> String {
         size if size >= 1_000.0 => {
             let whole = format!("{value:.0}");
             let (head, tail) = whole.split_at(whole.len() - 3);
-            if head.len() > 3 { format!("{},{},{tail}", &head[..head.len() - 3], &head[head.len() - 3..]) } else { format!("{head},{tail}") }
+            if head.len() > 3 {
+                format!("{},{},{tail}", &head[..head.len() - 3], &head[head.len() - 3..])
+            } else {
+                format!("{head},{tail}")
+            }
         }
-        size if size >= 100.0 => format!("{value:.0}"),
+        size if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
         size if size >= 10.0 => format!("{value:.1}"),
         _ => format!("{value:.2}"),
     }
@@ -127,7 +140,7 @@ mod tests {
 
     #[test]
     fn figures_have_three_digits() {
-        let figures = [1_234_567.0, 12_345.4, 999.6, 55.55, 0.123];
-        assert_eq!(figures.map(figure), ["1,234,567", "12,345", "1000", "55.5", "0.12"]);
+        let figures = [1_234_567.0, 12_345.4, 999.6, 55.55, 16.0, 0.123];
+        assert_eq!(figures.map(figure), ["1,234,567", "12,345", "1000", "55.5", "16", "0.12"]);
     }
 }

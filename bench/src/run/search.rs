@@ -1,8 +1,10 @@
 //! Search in one user's messages and in one of a thousand users', against a plain FTS5 table over everyone's.
 
 use std::path::Path;
+use std::time::Instant;
 
 use anyhow::{Result, ensure};
+use threadkeep_core::{Collection, SearchQuery, text};
 use threadkeep_memory::{Draft, SearchOptions};
 
 use super::report::{Row, figure};
@@ -81,6 +83,8 @@ async fn run_one(bench: &mut Bench, folder: &Path, messages: u64, users: u64) ->
         1_000_000 => row.at_most("to bare FTS5 (same)", series.to_same(), RARE_TO_RAW),
         _ => row,
     });
+    let row = index_alone(bench, &corpus, &engine, &fts, &name).await?;
+    bench.rows.push(row);
     bench.say(format!("search {name}: questions"));
     let row = questions(bench, &corpus, &engine, &fts, &name).await?;
     bench.rows.push(row);
@@ -105,6 +109,35 @@ async fn fill(bench: &Bench, corpus: &Corpus, folder: &Path) -> Result<Engine> {
         }
     }
     searcher.ok_or_else(|| anyhow::anyhow!("there is nobody to search"))
+}
+
+/// The store's part of a search: which messages, without their texts.
+async fn index_alone(bench: &Bench, corpus: &Corpus, engine: &Engine, fts: &Fts, name: &str) -> Result<Row> {
+    let query = SearchQuery {
+        collection: Collection::Messages,
+        terms: text::distinct_terms(RARE),
+        vector: None,
+        thread: None,
+        limit: LIMIT,
+    };
+    let series = Series::run(bench.trials, &bench.disk, async |_| {
+        let (_, raw) = fts.numbers(RARE, REPEAT)?;
+        let (index, now) = (&engine.memory.backend().search, engine.memory.now());
+        let (mut latencies, began) = (Vec::new(), Instant::now());
+        while REPEAT.goes_on(latencies.len(), began) {
+            let one = Instant::now();
+            let answer = index.search(&engine.scope, &query, now).await?;
+            latencies.push(one.elapsed().as_secs_f64());
+            ensure!(answer.hits.len() == LIMIT, "{} messages were found, not {LIMIT}", answer.hits.len());
+        }
+        Ok(Sample { raw: Some(median(&raw)? * 1e6), same: None, engine: median(&latencies)? * 1e6 })
+    })
+    .await?;
+    let row = Row::new(format!("a rare word {name}, the index alone"), "µs p50", &series)?;
+    Ok(match corpus.messages {
+        1_000_000 => row.at_most("to bare FTS5 (raw)", series.to_raw(), RARE_TO_RAW),
+        _ => row,
+    })
 }
 
 async fn check_hits(engine: &Engine) -> Result<()> {

@@ -55,7 +55,9 @@ async fn by_batches(bench: &Bench, path: &Path) -> Result<f64> {
     let texts: Vec<String> = (0..MESSAGES).map(|number| bench.language.text(number, TEXT_BYTES)).collect();
     for thread in 0..100 {
         let each = MESSAGES / 100;
-        engine.seed(&format!("thread {thread}"), (thread * each..(thread + 1) * each).map(|i| draft(&texts, i))).await?;
+        engine
+            .seed(&format!("thread {thread}"), (thread * each..(thread + 1) * each).map(|i| draft(&texts, i)))
+            .await?;
     }
     Ok(closed_bytes(engine, path).await? as f64 / MESSAGES as f64)
 }

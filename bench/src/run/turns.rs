@@ -24,17 +24,18 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
         three.seed("grown", &bench.pool, GROW).await?;
         let raw_thread = three.raw.open_thread()?;
         let same_threads = (0..writers).map(|_| three.same.open_thread()).collect::<Result<Vec<_>>>()?;
-        let (mut cpu, mut turns) = (0.0, 0);
+        let (mut cpu, mut same_cpu) = (Cpu::default(), Cpu::default());
         let series = Series::run(bench.trials, &bench.disk, async |trial| {
             bench.say(format!("turns by {writers}: trial {}", trial + 1));
             three.engine.settle().await?;
             let raw = floors::append_for(&mut three.raw, &[raw_thread], &bench.pool, bench.seconds, 1)?;
+            let before = cpu_seconds()?;
             let same = floors::append_for(&mut three.same, &same_threads, &bench.pool, bench.seconds, group)?;
+            same_cpu.add(cpu_seconds()? - before, same.count());
             let names: Vec<String> = (0..writers).map(|writer| format!("trial {trial} writer {writer}")).collect();
             let before = cpu_seconds()?;
             let engine = three.engine.append(&names, &bench.pool, 0, bench.seconds, None).await?;
-            cpu += cpu_seconds()? - before;
-            turns += engine.count();
+            cpu.add(cpu_seconds()? - before, engine.count());
             ensure!(engine.errors == 0, "{} appends failed", engine.errors);
             for (name, turns) in names.iter().zip(&engine.per_writer) {
                 check_thread(&three.engine, name, &bench.pool, 0, turns * 2).await?;
@@ -42,9 +43,8 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
             Ok(Sample { raw: Some(raw.per_second()), same: Some(same.per_second()), engine: engine.per_second() })
         })
         .await?;
-        let cpu = cpu * 1e6 / turns as f64;
         let mut row = Row::new(format!("turns by {writers}"), "turns/s", &series)?
-            .note(format!("{cpu:.0} µs CPU a turn"))
+            .note(format!("{:.0} µs CPU a turn (same {:.0})", cpu.micros_a_turn(), same_cpu.micros_a_turn()))
             .note(match &syncs {
                 Some(syncs) => format!("{:.2} syncs a turn, same in groups of {group}", syncs.per_turn),
                 None => format!("syncs not counted (no strace), same in groups of {group}"),
@@ -53,4 +53,22 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
         bench.rows.push(row);
     }
     Ok(())
+}
+
+/// Processor time of many turns.
+#[derive(Default)]
+struct Cpu {
+    seconds: f64,
+    turns: u64,
+}
+
+impl Cpu {
+    fn add(&mut self, seconds: f64, turns: u64) {
+        self.seconds += seconds;
+        self.turns += turns;
+    }
+
+    fn micros_a_turn(&self) -> f64 {
+        self.seconds * 1e6 / self.turns.max(1) as f64
+    }
 }

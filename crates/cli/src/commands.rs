@@ -98,6 +98,8 @@ impl App {
 
     /// Opens the store.
     pub(crate) async fn open(&self, purpose: Purpose) -> Result<OpenStore> {
+        // Before the store is made: a name that is none must not leave an empty one behind.
+        self.scope()?;
         self.location()?.open(purpose).await
     }
 

@@ -7,8 +7,11 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 /// How often a bar that only waits is drawn anew.
 const TICK: Duration = Duration::from_millis(120);
 
-/// A bar over bytes.
+/// A bar over bytes; of a stream, whose end nobody knows, only what has come.
 pub(crate) fn bytes(total: u64) -> ProgressBar {
+    if total == 0 {
+        return bar(0, "{spinner} {bytes} {wide_msg}");
+    }
     bar(total, "{bar:24} {bytes:>10} / {total_bytes:10} {wide_msg}")
 }
 

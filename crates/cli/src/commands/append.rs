@@ -55,8 +55,9 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let options = AppendOptions { idempotency_key: arguments.key, ..AppendOptions::default() };
     let appended = memory.append_all(&scope, thread, vec![Draft::new(content)], &options).await?;
     let Some(placed) = appended.messages.first() else {
-        app.output.note("it was added before, and erased since");
-        return Ok(Status::Done);
+        return Err(Failure::yours("it was added before, and erased since")
+            .hint("use a new --key to add it again")
+            .into());
     };
     let (id, seq) = (placed.id, placed.seq);
     if app.output.is_json() {

@@ -38,8 +38,9 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         return Err(failure.hint("`threadkeep export -o FILE` writes any store out").into());
     };
     let copy = Unfinished::beside(app, &file)?;
+    let original = store.path().to_owned();
     copy_store(store, copy.path()).await.with_context(|| format!("{} cannot be written", file.display()))?;
-    copy.finish(&file)?;
+    copy.finish(&file, &original)?;
     let bytes = std::fs::metadata(&file).map_or(0, |found| found.len());
     if app.output.is_json() {
         app.output.json(&BackedUp { file, bytes })?;
@@ -90,9 +91,12 @@ impl Unfinished {
         self.folder.path().join(name)
     }
 
-    /// Gives it its name, when all of it is on the disk.
-    pub(super) fn finish(self, file: &Path) -> Result<()> {
+    /// Gives it its name, when all of it is on the disk, and the rights of another file: whoever could not read the one
+    /// must not read the other.
+    pub(super) fn finish(self, file: &Path, model: &Path) -> Result<()> {
         let unwritten = || format!("{} cannot be written", file.display());
+        let rights = std::fs::metadata(model).with_context(unwritten)?.permissions();
+        std::fs::set_permissions(&self.file, rights).with_context(unwritten)?;
         std::fs::File::open(&self.file).and_then(|copy| copy.sync_all()).with_context(unwritten)?;
         std::fs::rename(&self.file, file).with_context(unwritten)?;
         sync_folder(file).with_context(unwritten)

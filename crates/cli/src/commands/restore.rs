@@ -67,7 +67,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let unfinished = Unfinished::beside(app, target)?;
     let report = prepare(&file, &unfinished).await?;
     give_way(app, target, yes).await?;
-    unfinished.finish(target)?;
+    unfinished.finish(target, if target.exists() { target } else { &file })?;
     let (threads, messages) = (report.threads, report.messages);
     if app.output.is_json() {
         app.output.json(&Restored { store: target.to_owned(), threads, messages })?;

@@ -36,6 +36,9 @@ fn the_same_key_adds_once() {
     assert_eq!(other.code, Some(1));
     assert!(other.err.contains("used before for a different request") && other.err.contains("new --key"), "{other}");
     assert_eq!(cli.message_count(), 10);
+    cli.out(&["erase", "--message", "web:garden", "8", "--yes"]);
+    let erased = add("Pay rent");
+    assert!(erased.code == Some(1) && erased.err.contains("erased since"), "{erased}");
 }
 
 #[test]

@@ -19,6 +19,20 @@ fn a_backup_is_a_store_and_comes_back() {
     assert_eq!(cli.exported(), before);
 }
 
+#[cfg(unix)]
+#[test]
+fn a_backup_is_read_by_nobody_else_than_the_store() {
+    use std::os::unix::fs::PermissionsExt;
+    let cli = Cli::with_garden();
+    let rights = |path: &std::path::Path| std::fs::metadata(path).unwrap().permissions().mode() & 0o777;
+    std::fs::set_permissions(cli.store(), PermissionsExt::from_mode(0o600)).unwrap();
+    cli.out(&["backup", "monday.db"]);
+    assert_eq!(rights(&cli.path("monday.db")), 0o600);
+    std::fs::set_permissions(cli.path("monday.db"), PermissionsExt::from_mode(0o644)).unwrap();
+    cli.out(&["restore", "monday.db", "--yes"]);
+    assert_eq!(rights(&cli.store()), 0o600);
+}
+
 #[test]
 fn a_backup_never_overwrites() {
     let cli = Cli::with_garden();

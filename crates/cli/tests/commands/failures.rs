@@ -104,4 +104,18 @@ fn wrong_usage_exits_with_2() {
     }
     let ran = cli.run(&["threads", "--user", ""]);
     assert_eq!(ran.code, Some(1), "{ran}");
+    assert_eq!(cli.run(&["append", "x", "y", "--create", "--user", ""]).code, Some(1));
+    assert!(!cli.store().exists());
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn output_that_cannot_be_written_is_a_failure() {
+    let cli = Cli::with_garden();
+    for arguments in [&["export"][..], &["threads"], &["stats", "--json"]] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let ran = super::Ran::from(cli.command(arguments).stdout(full).output().unwrap());
+        assert_eq!(ran.code, Some(3), "{ran}");
+        assert!(ran.err.contains("the output cannot be written"), "{ran}");
+    }
 }

@@ -113,6 +113,7 @@ fn what_was_said_is_found() {
     assert_eq!(found(&["--role", "assistant"]), [5]);
     assert_eq!(found(&["--limit", "1"]).len(), 1);
     assert_eq!(found(&["--thread", "019dd000-0000-7000-8000-000000000002"]), [0_u64; 0]);
+    assert_eq!(cli.json(&["search", "carrots", "--user", "bea"])["hits"], json!([]), "only the caller's own threads");
     let nothing = cli.run(&["search", "submarine"]);
     assert_eq!((nothing.code, nothing.out.as_str(), nothing.err.as_str()), (Some(0), "", "nothing found\n"));
     assert_eq!(cli.run(&["search", "?!"]).code, Some(1));
@@ -125,7 +126,6 @@ fn what_was_said_is_found() {
     );
 }
 
-// S0.42
 #[test]
 fn figures_are_counted() {
     let cli = Cli::with_garden();

@@ -3,6 +3,7 @@
 use std::path::Path;
 
 use anyhow::Result;
+use rusqlite::config::DbConfig;
 use rusqlite::{Connection, params};
 use threadkeep_core::{Content, MessageId, Role, Timestamp, codec};
 
@@ -58,6 +59,8 @@ impl Same {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let connection = super::open(path, SCHEMA)?;
         connection.pragma_update(None, "secure_delete", true)?;
+        // As our own connections have it: statements are not compiled anew when values are bound.
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         connection.execute_batch("INSERT INTO owners VALUES (1, 'bench', ''), (2, 'bench', 'user')")?;
         Ok(Self { connection, random: Random::new(1), threads: 0 })
     }

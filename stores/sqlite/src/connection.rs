@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::AtomicU64;
-use std::sync::{Mutex, MutexGuard, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
 use rusqlite::config::DbConfig;
@@ -23,7 +23,7 @@ pub(crate) struct Shared {
     /// The one connection that writes.
     pub(crate) writer: Mutex<Connection>,
     /// Writes that wait for it.
-    pub(crate) queue: Queue,
+    pub(crate) queue: Arc<Queue>,
     readers: Mutex<Vec<Connection>>,
     /// Numbers of tenants (user `""`) and users; they never change.
     pub(crate) owners: RwLock<HashMap<String, HashMap<String, i64>>>,
@@ -37,7 +37,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn open(path: &Path, options: SqliteOptions) -> Result<std::sync::Arc<Self>, StoreError> {
+    pub(crate) fn open(path: &Path, options: SqliteOptions) -> Result<Arc<Self>, StoreError> {
         if !options.read_only
             && let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty())
         {
@@ -47,7 +47,7 @@ impl Shared {
                 source: Some(Box::new(error)),
             })?;
         }
-        Ok(std::sync::Arc::new(Self::open_checked(path, options)?))
+        Ok(Arc::new(Self::open_checked(path, options)?))
     }
 
     fn open_checked(path: &Path, options: SqliteOptions) -> Result<Self> {
@@ -66,7 +66,7 @@ impl Shared {
         Ok(Self {
             path: path.to_owned(),
             writer: Mutex::new(writer),
-            queue: Queue::default(),
+            queue: Arc::default(),
             readers: Mutex::default(),
             owners: RwLock::default(),
             counts: Mutex::default(),
@@ -94,6 +94,12 @@ impl Shared {
 
     pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
         if self.options.read_only { Err(StoreError::unavailable(Reason::ReadOnly)) } else { Ok(()) }
+    }
+}
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.queue.close();
     }
 }
 

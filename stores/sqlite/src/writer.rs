@@ -40,6 +40,15 @@ pub(crate) struct Queue {
 struct Waiting {
     jobs: VecDeque<Job>,
     is_served: bool,
+    is_closed: bool,
+}
+
+impl Queue {
+    /// Lets the thread that serves it end.
+    pub(crate) fn close(&self) {
+        lock(&self.jobs).is_closed = true;
+        self.arrived.notify_all();
+    }
 }
 
 /// Runs a write in a transaction of its own or of a group.
@@ -119,33 +128,37 @@ fn enqueue(shared: &Arc<Shared>, job: Job) {
         return;
     }
     waiting.is_served = true;
-    let shared_weak = Arc::downgrade(shared);
-    let spawned =
-        std::thread::Builder::new().name("threadkeep-sqlite-writer".to_owned()).spawn(move || serve(&shared_weak));
+    let (store, queue) = (Arc::downgrade(shared), Arc::clone(&shared.queue));
+    let thread = std::thread::Builder::new().name("threadkeep-sqlite-writer".to_owned());
+    let spawned = thread.spawn(move || serve(&store, &queue));
     if spawned.is_err() {
         // No thread to be had: this caller carries out what waits.
         waiting.is_served = false;
         drop(waiting);
-        while let Some(group) = take_group(shared) {
+        while let Some(group) = take_group(&shared.queue) {
             write_group(shared, group);
         }
     }
 }
 
-fn serve(shared: &Weak<Shared>) {
-    while let Some(shared) = shared.upgrade() {
-        gather(&shared.queue);
-        if let Some(group) = take_group(&shared) {
+/// Serves a queue until the store is closed or nothing comes. Between groups only the queue is held, so that a store
+/// whose last handle goes is closed at once, and its file stands alone.
+fn serve(shared: &Weak<Shared>, queue: &Queue) {
+    loop {
+        gather(queue);
+        if let Some(group) = take_group(queue) {
+            // The callers of these hold the store, or have gone: then there is nobody to write for.
+            let Some(shared) = shared.upgrade() else { return };
             let written = write_group(&shared, group);
-            let waiting = shared.queue.length.load(Ordering::Acquire);
-            shared.queue.expected.store(written + waiting, Ordering::Relaxed);
+            queue.expected.store(written + queue.length.load(Ordering::Acquire), Ordering::Relaxed);
             continue;
         }
-        let waiting = lock(&shared.queue.jobs);
-        shared.queue.expected.store(0, Ordering::Relaxed);
-        let waited = shared.queue.arrived.wait_timeout_while(waiting, LINGER, |waiting| waiting.jobs.is_empty());
-        let (mut waiting, timeout) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
-        if timeout.timed_out() && waiting.jobs.is_empty() {
+        let waiting = lock(&queue.jobs);
+        queue.expected.store(0, Ordering::Relaxed);
+        let is_idle = |waiting: &mut Waiting| waiting.jobs.is_empty() && !waiting.is_closed;
+        let waited = queue.arrived.wait_timeout_while(waiting, LINGER, is_idle);
+        let (mut waiting, _) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
+        if waiting.jobs.is_empty() {
             waiting.is_served = false;
             return;
         }
@@ -161,14 +174,14 @@ fn gather(queue: &Queue) {
     }
 }
 
-fn take_group(shared: &Shared) -> Option<Vec<Job>> {
-    let mut waiting = lock(&shared.queue.jobs);
+fn take_group(queue: &Queue) -> Option<Vec<Job>> {
+    let mut waiting = lock(&queue.jobs);
     if waiting.jobs.is_empty() {
         return None;
     }
     let size = waiting.jobs.len().min(GROUP);
     let group = waiting.jobs.drain(..size).collect();
-    shared.queue.length.store(waiting.jobs.len(), Ordering::Release);
+    queue.length.store(waiting.jobs.len(), Ordering::Release);
     Some(group)
 }
 
@@ -177,7 +190,7 @@ fn write_group(shared: &Shared, mut group: Vec<Job>) -> usize {
     let connection = lock(&shared.writer);
     // While this thread waited for the connection, more may have come.
     if group.len() < GROUP
-        && let Some(more) = take_group(shared)
+        && let Some(more) = take_group(&shared.queue)
     {
         group.extend(more);
     }

@@ -66,7 +66,7 @@ impl Conversation {
     /// Makes a message ready, with an id that is the same at every import.
     pub(super) fn message(&mut self, imported: ImportedMessage, memory: &Memory) -> NewMessage {
         let ImportedMessage { id, external_id, created_at, content } = imported;
-        let named = || external_id.as_ref().map(|name| MessageId::from_name(name.as_bytes()));
+        let named = || external_id.as_ref().map(|name| named_id(&self.name, name));
         let id = id.or_else(named).unwrap_or_else(|| memory.mint_message_id_at(self.now));
         let created_at = created_at.or(self.last_instant).unwrap_or(self.now);
         self.last_instant = Some(created_at);
@@ -274,4 +274,13 @@ async fn append(memory: &Memory, scope: &Scope, open: &mut Open, chunk: &[(u64, 
     let appended = memory.commit_repeatedly(scope, open.id, &batch, now).await?;
     open.wants_title &= batch.patch.title.is_none();
     Ok(appended)
+}
+/// An id that is always the same for the same message of the same conversation. It begins with the conversation, so that
+/// the ids of one stand together in an index.
+fn named_id(conversation: &str, message: &str) -> MessageId {
+    let (conversation, message) =
+        (MessageId::from_name(conversation.as_bytes()), MessageId::from_name(message.as_bytes()));
+    let mut id = message.0.into_bytes();
+    id[..6].copy_from_slice(&conversation.0.as_bytes()[..6]);
+    MessageId(uuid::Uuid::from_bytes(id))
 }

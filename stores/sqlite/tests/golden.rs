@@ -1,0 +1,139 @@
+//! A file that the first released schema wrote is read for ever.
+//!
+//! `golden/v1.db` was written by this test with `THREADKEEP_WRITE_GOLDEN` set. A later schema adds a file of its own; this
+//! one is never written again.
+
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+
+use std::path::{Path, PathBuf};
+
+use threadkeep_core::{
+    Batch, Collection, Content, DocumentName, DocumentOwner, Fingerprint, IdempotencyKey, JsonText, Map, MessageId,
+    MessageQuery, Namespace, NewMessage, OpenThread, Part, PutDocument, Replacement, Role, Scope, SearchQuery,
+    ThreadId, ThreadKey, ThreadName, Timestamp, text,
+};
+use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
+
+const TEXTS: [&str; 4] = ["¿Dónde está la estación?", "At the corner 🚇", "erased words", "said differently"];
+
+fn golden() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/v1.db")
+}
+
+fn now() -> Timestamp {
+    "2026-11-21T09:00:00Z".parse().unwrap()
+}
+
+fn scope() -> Scope {
+    Scope::user("acme", "ana").unwrap()
+}
+
+fn thread() -> ThreadId {
+    ThreadId::from_name(b"golden")
+}
+
+fn id(text: &str) -> MessageId {
+    MessageId::from_name(text.as_bytes())
+}
+
+fn batch(key: &str) -> Batch {
+    Batch::new(IdempotencyKey::Given(key.to_owned()), Fingerprint::of(key.as_bytes()))
+}
+
+fn notes() -> (Namespace, &'static str) {
+    (Namespace::app("notes").unwrap(), "k")
+}
+
+/// Everything that a file can hold, in a few commits.
+async fn write(path: &Path) {
+    let store = SqliteStore::open(path, SqliteOptions { background: false, ..SqliteOptions::default() }).unwrap();
+    let backend = store.backend();
+    let open = OpenThread {
+        title: Some("Títle".to_owned()),
+        metadata: serde_json::from_str::<Map>(r#"{"z":1,"a":[1150.5]}"#).unwrap(),
+        ..OpenThread::new(&scope(), thread()).with_key(ThreadKey::new("slack:T1:C1").unwrap())
+    };
+    backend.store.open_thread(&scope(), open, now()).await.unwrap();
+    let mut first = batch("first");
+    for (text, role) in TEXTS.iter().zip([Role::User, Role::Assistant, Role::User, Role::Assistant]) {
+        first.append.push(NewMessage {
+            id: id(text),
+            external_id: (*text == TEXTS[1]).then(|| "D1:2".to_owned()),
+            created_at: now(),
+            content: Content::text(role, *text),
+        });
+    }
+    backend.store.commit(&scope(), thread(), first, now()).await.unwrap();
+    backend.search.catch_up(usize::MAX).await.unwrap();
+    let mut second = batch("second");
+    second.erase.push(id(TEXTS[2]));
+    second.replace.push(Replacement { id: id(TEXTS[3]), content: raw() });
+    let (namespace, key) = notes();
+    let name = DocumentName { namespace, key: key.to_owned() };
+    second.put.push(PutDocument { name, value: JsonText::new(r#"{"odd" :  [1.50]}"#).unwrap(), expires_at: None });
+    backend.store.commit(&scope(), thread(), second, now()).await.unwrap();
+}
+
+fn raw() -> Content {
+    let json = JsonText::new(r#"{"type" : "compaction","n":1e400}"#).unwrap();
+    Content {
+        parts: vec![Part::Raw { format: "openai.responses".to_owned(), json }],
+        ..Content::empty(Role::Assistant)
+    }
+}
+
+#[tokio::test]
+async fn the_first_schema_is_read_for_ever() {
+    if std::env::var_os("THREADKEEP_WRITE_GOLDEN").is_some() {
+        write(&golden()).await;
+    }
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("copy.db");
+    std::fs::copy(golden(), &path).unwrap();
+    let store = SqliteStore::open(&path, SqliteOptions::default()).unwrap();
+    let backend = store.backend();
+    assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
+
+    let name = ThreadName::Key(scope().default_owner(), ThreadKey::new("slack:T1:C1").unwrap());
+    let found = backend.store.find_thread(&scope(), &name, now()).await.unwrap().unwrap();
+    assert_eq!((found.id, found.title.as_deref(), found.message_count), (thread(), Some("Títle"), 3));
+    assert_eq!(serde_json::to_string(&found.metadata).unwrap(), r#"{"z":1,"a":[1150.5]}"#);
+    let positions = found.positions;
+    assert_eq!((positions.seq, positions.change, positions.first_seq), (4, 2, 1));
+
+    let page = backend.store.list_messages(&scope(), thread(), &MessageQuery::newest(9), now()).await.unwrap();
+    let read: Vec<_> = page.messages.iter().map(|message| (message.seq, message.id, &message.content)).collect();
+    let plain = [Content::text(Role::User, TEXTS[0]), Content::text(Role::Assistant, TEXTS[1])];
+    assert_eq!(read, [(1, id(TEXTS[0]), &plain[0]), (2, id(TEXTS[1]), &plain[1]), (4, id(TEXTS[3]), &raw())]);
+    assert_eq!(page.messages[1].external_id.as_deref(), Some("D1:2"));
+
+    let (namespace, key) = notes();
+    let owner = DocumentOwner::Thread(thread());
+    let document = backend.store.find_document(&scope(), &owner, &namespace, key, now()).await.unwrap().unwrap();
+    assert_eq!((document.value.as_str(), document.version), (r#"{"odd" :  [1.50]}"#, 2));
+
+    // A repetition of what the old file acknowledged is still recognised, and the thread goes on.
+    let mut repeated = batch("first");
+    repeated.append.push(NewMessage {
+        id: id("other"),
+        external_id: None,
+        created_at: now(),
+        content: Content::text(Role::User, "other"),
+    });
+    let outcome = backend.store.commit(&scope(), thread(), repeated.clone(), now()).await.unwrap();
+    assert_eq!((outcome.replayed, outcome.first_seq, outcome.count), (true, 1, 4));
+    repeated.key = IdempotencyKey::Given("third".to_owned());
+    assert_eq!(backend.store.commit(&scope(), thread(), repeated, now()).await.unwrap().first_seq, 5);
+
+    backend.search.catch_up(usize::MAX).await.unwrap();
+    let query = SearchQuery {
+        collection: Collection::Messages,
+        terms: text::distinct_terms("estacion erased corner"),
+        vector: None,
+        thread: None,
+        limit: 9,
+    };
+    let mut hits = backend.search.search(&scope(), &query, now()).await.unwrap().hits;
+    hits.sort_by_key(|hit| hit.seq);
+    assert_eq!(hits.iter().map(|hit| hit.seq).collect::<Vec<_>>(), [1, 2]);
+}

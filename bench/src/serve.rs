@@ -15,14 +15,73 @@ use crate::engine::{Engine, Repeat, draft};
 #[derive(Debug, Deserialize)]
 #[serde(tag = "op", rename_all = "snake_case")]
 enum Request {
-    Open { folder: String, pool: String, store: Option<String>, pg: Option<String>, redis: Option<String> },
-    Seed { thread: String, start: u64, count: u64 },
-    Append { threads: Vec<String>, seconds: f64, start: u64, max_turns: Option<u64> },
-    Load { thread: String, n: usize, seconds: f64, at_least: usize, at_most: usize },
-    Page { thread: String, size: usize },
-    Delete { thread: String },
-    Search { term: String, limit: usize, seconds: f64 },
+    Open {
+        folder: String,
+        pool: Pool,
+        store: Option<String>,
+        pg: Option<String>,
+        redis: Option<String>,
+    },
+    Seed {
+        thread: String,
+        start: u64,
+        count: u64,
+    },
+    Append {
+        threads: Vec<String>,
+        seconds: f64,
+        start: u64,
+        max_turns: Option<u64>,
+    },
+    Load {
+        thread: String,
+        n: usize,
+        seconds: f64,
+        #[serde(default = "at_least")]
+        at_least: usize,
+        #[serde(default = "at_most")]
+        at_most: usize,
+    },
+    Page {
+        thread: String,
+        size: usize,
+    },
+    Delete {
+        thread: String,
+    },
+    Search {
+        term: String,
+        limit: usize,
+        seconds: f64,
+    },
     Close,
+}
+
+/// The texts themselves, or the file that holds them as a JSON array.
+#[derive(Debug, Deserialize)]
+#[serde(untagged)]
+enum Pool {
+    Texts(Vec<String>),
+    File(String),
+}
+
+impl Pool {
+    fn read(self) -> Result<Vec<String>> {
+        let texts = match self {
+            Self::Texts(texts) => texts,
+            Self::File(path) => serde_json::from_reader(std::fs::File::open(path)?).context("the pool of texts")?,
+        };
+        ensure!(!texts.is_empty(), "the pool of texts is empty");
+        Ok(texts)
+    }
+}
+
+const fn at_least() -> usize {
+    5
+}
+
+const fn at_most() -> usize {
+    400
 }
 
 const OPS: [&str; 8] = ["open", "seed", "append", "load", "page", "delete", "search", "close"];
@@ -63,18 +122,17 @@ impl Session {
                 self.opened = None;
                 Ok(json!({}))
             }
-            Request::Open { folder, pool, store, pg, redis } => self.open(&folder, &pool, store, pg.or(redis)),
+            Request::Open { folder, pool, store, pg, redis } => self.open(&folder, pool, store, pg.or(redis)),
             other => self.work(other).await,
         };
         (answer.unwrap_or_else(|error| json!({ "error": format!("{error:#}") })), is_over)
     }
 
-    fn open(&mut self, folder: &str, pool: &str, store: Option<String>, server: Option<String>) -> Result<Value> {
+    fn open(&mut self, folder: &str, pool: Pool, store: Option<String>, server: Option<String>) -> Result<Value> {
         if server.is_some() {
             return Ok(json!({ "unsupported": "stores on PostgreSQL and Redis" }));
         }
-        let pool: Vec<String> = serde_json::from_reader(std::fs::File::open(pool)?).context("the pool of texts")?;
-        ensure!(!pool.is_empty(), "the pool of texts is empty");
+        let pool = pool.read()?;
         let url = store.unwrap_or_else(|| format!("sqlite:{folder}/threadkeep.db"));
         let (engine, probe) = match url.split_once(':') {
             Some(("sqlite", path)) => {

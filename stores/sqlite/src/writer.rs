@@ -2,9 +2,9 @@
 //! thread of its own carries out what waits there as one transaction, so that many commits share one sync.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, TryLockError, Weak};
-use std::time::{Duration, Instant};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError, Weak};
+use std::time::Duration;
 
 use rusqlite::Connection;
 use threadkeep_core::{Reason, StoreError};
@@ -31,14 +31,16 @@ pub(crate) struct Queue {
     arrived: Condvar,
     /// How many wait; read without the lock on the way past.
     length: AtomicUsize,
-    /// How many writers are about: those answered last and those that waited by then. More than one says that the next
-    /// ones should wait for each other too, instead of each taking a sync of its own.
-    expected: AtomicUsize,
+    /// Whether several writers are about: then the next ones wait for each other too, instead of each taking a sync of
+    /// its own.
+    is_shared: AtomicBool,
 }
 
 #[derive(Default)]
 struct Waiting {
     jobs: VecDeque<Job>,
+    /// How many must wait before the serving thread is woken.
+    wanted: usize,
     is_served: bool,
     is_closed: bool,
 }
@@ -48,6 +50,24 @@ impl Queue {
     pub(crate) fn close(&self) {
         lock(&self.jobs).is_closed = true;
         self.arrived.notify_all();
+    }
+
+    /// Waits until something is to be done, and a moment longer for as many as are expected: those who were answered
+    /// just now come again, and a sync costs far more than that moment. `false` when it is time to end.
+    fn wait_for(&self, expected: usize) -> bool {
+        let mut waiting = lock(&self.jobs);
+        waiting.wanted = expected.clamp(1, GROUP);
+        let is_too_few = |waiting: &mut Waiting| waiting.jobs.len() < waiting.wanted && !waiting.is_closed;
+        (waiting, _) =
+            self.arrived.wait_timeout_while(waiting, GATHER, is_too_few).unwrap_or_else(PoisonError::into_inner);
+        if waiting.jobs.is_empty() && !waiting.is_closed {
+            self.is_shared.store(false, Ordering::Relaxed);
+            waiting.wanted = 1;
+            (waiting, _) =
+                self.arrived.wait_timeout_while(waiting, LINGER, is_too_few).unwrap_or_else(PoisonError::into_inner);
+        }
+        waiting.is_served = !waiting.jobs.is_empty();
+        waiting.is_served
     }
 }
 
@@ -61,7 +81,7 @@ pub(crate) async fn write<T: Send + 'static>(
 ) -> Result<T, StoreError> {
     shared.check_writable()?;
     shared.activity.fetch_add(1, Ordering::Relaxed);
-    let is_alone = shared.queue.expected.load(Ordering::Relaxed) <= 1;
+    let is_alone = !shared.queue.is_shared.load(Ordering::Relaxed);
     if is_alone && shared.queue.length.load(Ordering::Acquire) == 0 {
         match shared.writer.try_lock() {
             Ok(connection) => return write_now(&connection, work),
@@ -124,7 +144,10 @@ fn enqueue(shared: &Arc<Shared>, job: Job) {
     waiting.jobs.push_back(job);
     shared.queue.length.store(waiting.jobs.len(), Ordering::Release);
     if waiting.is_served {
-        shared.queue.arrived.notify_one();
+        // Woken once for a group, not once for each of it.
+        if waiting.jobs.len() >= waiting.wanted {
+            shared.queue.arrived.notify_one();
+        }
         return;
     }
     waiting.is_served = true;
@@ -144,33 +167,14 @@ fn enqueue(shared: &Arc<Shared>, job: Job) {
 /// Serves a queue until the store is closed or nothing comes. Between groups only the queue is held, so that a store
 /// whose last handle goes is closed at once, and its file stands alone.
 fn serve(shared: &Weak<Shared>, queue: &Queue) {
-    loop {
-        gather(queue);
-        if let Some(group) = take_group(queue) {
-            // The callers of these hold the store, or have gone: then there is nobody to write for.
-            let Some(shared) = shared.upgrade() else { return };
-            let written = write_group(&shared, group);
-            queue.expected.store(written + queue.length.load(Ordering::Acquire), Ordering::Relaxed);
-            continue;
-        }
-        let waiting = lock(&queue.jobs);
-        queue.expected.store(0, Ordering::Relaxed);
-        let is_idle = |waiting: &mut Waiting| waiting.jobs.is_empty() && !waiting.is_closed;
-        let waited = queue.arrived.wait_timeout_while(waiting, LINGER, is_idle);
-        let (mut waiting, _) = waited.unwrap_or_else(std::sync::PoisonError::into_inner);
-        if waiting.jobs.is_empty() {
-            waiting.is_served = false;
-            return;
-        }
-    }
-}
-
-/// Gives those who were answered just now the time to come again: a sync costs far more than this pause.
-fn gather(queue: &Queue) {
-    let expected = queue.expected.load(Ordering::Relaxed).min(GROUP);
-    let began = Instant::now();
-    while queue.length.load(Ordering::Acquire) < expected && began.elapsed() < GATHER {
-        std::thread::yield_now();
+    let mut expected = 1;
+    while queue.wait_for(expected) {
+        let Some(group) = take_group(queue) else { continue };
+        // The callers of these hold the store, or have gone: then there is nobody to write for.
+        let Some(shared) = shared.upgrade() else { return };
+        let written = write_group(&shared, group);
+        expected = written + queue.length.load(Ordering::Acquire);
+        queue.is_shared.store(expected > 1, Ordering::Relaxed);
     }
 }
 

@@ -207,7 +207,7 @@ impl<'a> Fitting<'a> {
         let limit = budget.limit.map(|_| limit);
         // What is shown needs no summary, whatever was summarised while less was shown.
         let boundary = plan.boundary(&self.taken);
-        let fallen = self.summary.as_ref().map(|summary| summary.without(|seq| seq >= boundary));
+        let fallen = self.summary.as_ref().map(|summary| summary.without(|item| item.seq >= boundary));
         self.chosen.summary = fallen.and_then(|summary| summary.text(limit, budget.counter));
     }
 

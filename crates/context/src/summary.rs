@@ -4,7 +4,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use threadkeep_core::{Message, Role, TokenCount, TokenCounter, text};
+use threadkeep_core::{Message, Role, Timestamp, TokenCount, TokenCounter, text};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::cut::cut_marked;
@@ -33,6 +33,8 @@ pub struct Summary {
 pub struct SummaryItem {
     /// The position of the message that says it.
     pub seq: u64,
+    /// When it was said.
+    pub created_at: Timestamp,
     /// Who said it.
     pub role: Role,
     /// The speaker's name.
@@ -61,10 +63,10 @@ impl Summary {
         Self { first_seq, through_seq: covered.max(through_seq), items }
     }
 
-    /// The summary without what was taken from the messages at some positions.
+    /// The summary without some of its sentences, such as those of a message that was erased.
     #[must_use]
-    pub fn without(&self, erased: impl Fn(u64) -> bool) -> Self {
-        let items = self.items.iter().filter(|item| !erased(item.seq)).cloned().collect();
+    pub fn without(&self, is_gone: impl Fn(&SummaryItem) -> bool) -> Self {
+        let items = self.items.iter().filter(|item| !is_gone(item)).cloned().collect();
         Self { items, ..*self }
     }
 
@@ -159,7 +161,8 @@ fn sentences(message: &Message) -> Vec<SummaryItem> {
             let weight = weight(message.content.role, &sentence)?;
             let text = cut_marked(&sentence, SENTENCE_CHARACTERS).unwrap_or(sentence);
             let author = message.content.author.clone();
-            Some(SummaryItem { seq: message.seq, role: message.content.role, author, text, weight })
+            let Message { seq, created_at, .. } = *message;
+            Some(SummaryItem { seq, created_at, role: message.content.role, author, text, weight })
         })
         .collect();
     let mut best: Vec<(usize, SummaryItem)> = items.into_iter().enumerate().collect();

@@ -114,7 +114,7 @@ fn cut_arguments(call: &mut ToolCall, room: &mut usize) -> bool {
 mod tests {
     use super::*;
 
-    // S4.10, S4.11
+    // S4.11
     #[test]
     fn exactly_the_limit_is_not_cut_and_one_more_is() {
         assert_eq!(cut_marked(&"é".repeat(500), 500), None);

@@ -34,7 +34,8 @@ pub struct ContextOptions {
     pub recalled: Vec<Recalled>,
     /// What the conversation is about, as an application sees it.
     pub enrichment: Option<Enrichment>,
-    /// Keeps the report under this name (1 to 400 bytes), to be read with [`Memory::context_report`] for 30 days.
+    /// Keeps the report under this name (1 to 400 bytes), to be read with [`Memory::context_report`] for 30 days. Not being
+    /// allowed or able to keep it is no error: the context says whether it is kept.
     pub turn: Option<String>,
 }
 
@@ -53,6 +54,8 @@ pub struct AssembledContext {
     pub positions: Positions,
     /// Messages that do not decode, among those that were read. The others are there all the same.
     pub unreadable: Vec<CorruptRow>,
+    /// Whether the report is kept for its turn.
+    pub is_report_kept: bool,
 }
 
 impl Memory {
@@ -79,7 +82,7 @@ impl Memory {
     /// Assembles a context with a counter, recalled messages and extractors of the caller's.
     ///
     /// # Errors
-    /// As [`Memory::context`], and those of storing the report where that is asked for.
+    /// As [`Memory::context`].
     pub async fn context_with(
         &self,
         scope: &Scope,
@@ -97,13 +100,16 @@ impl Memory {
             None => None,
         };
         let preferences = self.preference_lines(scope, policy).await?;
+        let elsewhere = |found: &Recalled| found.thread.filter(|other| *other != thread);
+        let recalled = options.recalled.iter().map(|found| Recalled { thread: elsewhere(found), ..found.clone() });
+        let recalled: Vec<Recalled> = recalled.collect();
         let input = ContextInput {
             thread: loaded.range,
             history: &loaded.messages,
             unreadable: &loaded.unreadable,
             question,
             summary: summary.as_ref(),
-            recalled: &options.recalled,
+            recalled: &recalled,
             preferences: &preferences,
             enrichment: options.enrichment.as_ref(),
             anchor: stored.anchor,
@@ -115,10 +121,11 @@ impl Memory {
                 self.store_carried(scope, thread, &renewed, loaded.positions).await;
             }
         }
-        if let Some(turn) = &options.turn {
-            self.store_report(scope, thread, turn, &context.report).await?;
-        }
-        Ok(AssembledContext { context, positions: loaded.positions, unreadable: loaded.unreadable })
+        let is_report_kept = match &options.turn {
+            Some(turn) => self.store_report(scope, thread, turn, &context.report).await.is_ok(),
+            None => false,
+        };
+        Ok(AssembledContext { context, positions: loaded.positions, unreadable: loaded.unreadable, is_report_kept })
     }
 
     /// Reads the newest messages, as many as the policy looks at.

@@ -1,14 +1,17 @@
 //! Token counters behind the port of core: those of OpenAI's models, and the one to use for a model by its name.
 //!
 //! Start with [`counter_for_model`]. A table takes some megabytes of memory and is read with the first text that is
-//! counted, not before. This crate deliberately does not fetch tables: a model whose table is not here is counted by
+//! counted, not before; [`RememberingCounter`] counts each text once. This crate deliberately does not fetch tables: a model whose table is not here is counted by
 //! [`ApproximateCounter`], which says so in its name.
 #![warn(missing_docs)]
+
+mod remembering;
 
 use std::sync::Arc;
 
 use threadkeep_core::{TokenCount, TokenCounter};
 
+pub use remembering::RememberingCounter;
 pub use threadkeep_core::ApproximateCounter;
 
 /// Counts as `cl100k_base` does: GPT-4, GPT-3.5 Turbo, `text-embedding-3`.

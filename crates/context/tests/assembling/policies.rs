@@ -12,7 +12,7 @@ use threadkeep_core::{ApproximateCounter, Content, CorruptRow, Map, Message, Rol
 
 use super::given::{assembled, assistant, chat, history, message, seqs, user, whole, written};
 
-// S0.27, S3.24, S3.25, S4.09
+// S3.24, S4.09
 #[test]
 fn a_window_is_exact() {
     let history = chat(40);
@@ -38,7 +38,6 @@ fn the_question_is_seen_once() {
     }
 }
 
-// S0.28
 #[test]
 fn a_broken_row_does_not_blank_the_rest() {
     let all = chat(4);

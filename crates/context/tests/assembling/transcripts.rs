@@ -57,7 +57,7 @@ fn without_a_question_the_history_ends_the_transcript() {
     assert!(text.ends_with("Assistant: answer 2\n\n[END CONVERSATION HISTORY]"), "{text}");
 }
 
-// S4.09, S4.10, S4.11
+// S4.09, S4.11
 #[test]
 fn ten_messages_of_at_most_500_characters_are_shown() {
     let (exact, longer) = ("é".repeat(500), "é".repeat(501));

@@ -2,7 +2,7 @@ use threadkeep_context::{ChatMessage, ContextPolicy, Fate, Recalled, SummaryPoli
 use threadkeep_core::{
     DocumentOwner, DocumentQuery, DumpEntry, MessageQuery, OpenThread, Owner, Part, Scope, ThreadId, TokenCount,
 };
-use threadkeep_memory::{AppendOptions, ContextOptions, Draft, Memory, Retention};
+use threadkeep_memory::{AppendOptions, ContextOptions, Draft, Memory, Retention, ThreadConfig};
 
 use super::probe::Probe;
 use super::world::{World, acme, ana, ben, everywhere};
@@ -41,7 +41,7 @@ async fn documents(world: &World, thread: ThreadId) -> String {
     documents.iter().map(|document| document.value.as_str()).collect::<Vec<_>>().join("\n")
 }
 
-// S0.23, S0.27, S1.18, S1.44, S4.12, S4.13
+// S4.13
 #[tokio::test(start_paused = true)]
 async fn a_context_is_the_newest_messages_and_the_question_once() {
     everywhere(async |world: World| {
@@ -60,6 +60,43 @@ async fn a_context_is_the_newest_messages_and_the_question_once() {
         assert_eq!(memory.newest(&ana(), thread, 100).await.unwrap().len(), 13, "the store keeps what is not shown");
         assert!(memory.context(&ben(), thread, None, &policy).await.unwrap_err().is_not_found());
         assert!(memory.context(&ana(), thread, None, &ContextPolicy::window(0)).await.is_err());
+    })
+    .await;
+}
+
+// S1.44
+#[tokio::test(start_paused = true)]
+async fn the_history_limit_of_a_thread_bounds_the_prompt_and_not_the_store() {
+    everywhere(async |world: World| {
+        let (memory, thread) = (&world.memory, world.thread().await);
+        say(memory, thread, 1, 12).await;
+        let config = ThreadConfig { history_limit: Some(3), ..ThreadConfig::default() };
+        memory.set_thread_config(&ana(), thread, &config, None).await.unwrap();
+        memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
+        let config = memory.thread_config(&ana(), thread).await.unwrap();
+        let policy = config.bound_context(&ContextPolicy::window(10));
+        let context = memory.context(&ana(), thread, Some("and now?"), &policy).await.unwrap().context;
+        assert_eq!(written(&context.messages), ["user: question 11", "assistant: answer 12", "user: and now?"]);
+        assert_eq!(memory.newest(&ana(), thread, 100).await.unwrap().len(), 13);
+        assert_eq!(config.bound_context(&ContextPolicy::window(2)).window, Some(2));
+    })
+    .await;
+}
+
+// S4.10
+#[tokio::test(start_paused = true)]
+async fn a_long_message_is_cut_in_the_context_and_whole_in_the_store() {
+    everywhere(async |world: World| {
+        let (memory, thread) = (&world.memory, world.thread().await);
+        let (exact, longer) = ("é".repeat(500), "é".repeat(501));
+        for text in [&exact, &longer] {
+            memory.append(&ana(), thread, Draft::user(text.as_str())).await.unwrap();
+        }
+        let policy = ContextPolicy { message_characters: Some(500), ..ContextPolicy::window(10) };
+        let context = memory.context(&ana(), thread, Some("and?"), &policy).await.unwrap().context;
+        let expected = [format!("user: {exact}"), format!("user: {exact}..."), "user: and?".to_owned()];
+        assert_eq!(written(&context.messages), expected);
+        assert_eq!(memory.newest(&ana(), thread, 1).await.unwrap()[0].plain_text(), longer);
     })
     .await;
 }
@@ -236,12 +273,14 @@ async fn a_report_is_kept_for_its_turn() {
         say(memory, thread, 1, 30).await;
         let old = memory.messages(&ana(), thread, &MessageQuery::newest(30)).await.unwrap().messages.remove(2);
         let options = ContextOptions {
-            recalled: vec![Recalled { thread: None, message: old, score: 2.5 }],
+            recalled: vec![Recalled { thread: Some(thread), message: old, score: 2.5 }],
             turn: Some("turn-7".to_owned()),
             ..ContextOptions::default()
         };
         let policy = ContextPolicy { budget: Some(TokenCount(500)), ..ContextPolicy::window(4) };
-        let context = memory.context_with(&ana(), thread, Some("what?"), &policy, &options).await.unwrap().context;
+        let assembled = memory.context_with(&ana(), thread, Some("what?"), &policy, &options).await.unwrap();
+        assert!(assembled.is_report_kept);
+        let context = assembled.context;
         let fate = |seq| context.report.messages.iter().find(|span| span.first_seq == seq).unwrap().fate;
         assert_eq!((fate(3), fate(27)), (Fate::Recalled, Fate::Kept));
         let process = world.another_process();
@@ -278,6 +317,9 @@ async fn a_shared_thread_is_seen_by_those_who_may_not_change_it() {
         memory.append(&ana(), thread, Draft::user("My usual cluster is prod-eu-2.")).await.unwrap();
         say(memory, thread, 2, 10).await;
         assert!(seen(memory, &ben(), thread, &summarising(2)).await.contains("prod-eu-2"));
+        let options = ContextOptions { turn: Some("1".to_owned()), ..ContextOptions::default() };
+        let context = memory.context_with(&ben(), thread, None, &summarising(2), &options).await.unwrap();
+        assert!(!context.is_report_kept);
         assert_eq!(documents(&world, thread).await, "", "what cannot be stored is derived again");
     })
     .await;

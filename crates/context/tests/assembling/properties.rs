@@ -2,8 +2,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use threadkeep_context::{
-    Context, ContextError, ContextInput, ContextPolicy, Fate, MARK, PreferenceLine, Pruning, RecallPolicy, Recalled,
-    Rendering, Summary, SummaryPolicy, ThreadRange, Trimming, assemble, count_tokens,
+    ChatMessage, Context, ContextError, ContextInput, ContextPolicy, Fate, MARK, PreferenceLine, Pruning, RecallPolicy,
+    Recalled, Rendering, Summary, SummaryPolicy, ThreadRange, Trimming, assemble, count_tokens, cut,
 };
 use threadkeep_core::{
     ApproximateCounter, Content, CorruptRow, JsonText, Message, Part, Role, ThreadId, TokenCount, TokenCounter,
@@ -43,6 +43,18 @@ fn content() -> impl Strategy<Value = Content> {
         parts,
         ..Content::empty(role)
     })
+}
+
+/// Text of which most characters are part of a larger cluster.
+fn clusters() -> impl Strategy<Value = String> {
+    let cluster = proptest::sample::select(
+        &["👨‍👩‍👧‍👦", "e\u{301}\u{302}", "🇲🇽", "👍🏽", "x", "한", "\u{1112}\u{1161}\u{11ab}", "נִ"][..],
+    );
+    proptest::collection::vec(cluster, 1..24).prop_map(|clusters| clusters.concat())
+}
+
+fn text_of(message: &ChatMessage) -> String {
+    message.parts.iter().filter_map(Part::text).collect()
 }
 
 #[derive(Clone, Debug)]
@@ -278,26 +290,47 @@ proptest! {
     }
 
     #[test]
-    fn every_cut_is_on_a_grapheme_border(case in case()) {
-        let policy = ContextPolicy { rendering: Rendering::Chat, ..case.policy.clone() };
-        let case = Case { policy, ..case };
-        let Some(context) = case.assemble(&ApproximateCounter) else { return Ok(()) };
-        for said in context.messages.iter().filter(|said| said.role == Role::User) {
-            let Some(seq) = said.seq else { continue };
-            let original = case.history.iter().find(|message| message.seq == seq).unwrap();
-            let texts = |parts: &[Part]| -> Vec<String> {
-                let texts = parts.iter().filter_map(|part| match part {
-                    Part::Text(text) => Some(text.clone()),
-                    _ => None,
-                });
-                texts.collect()
-            };
-            for (shown, whole) in texts(&said.parts).iter().zip(texts(&original.content.parts)) {
-                if *shown != whole {
-                    let kept = shown.strip_suffix(MARK).unwrap();
-                    let borders: Vec<usize> = whole.grapheme_indices(true).map(|(at, _)| at).collect();
-                    prop_assert!(whole.starts_with(kept) && borders.contains(&kept.len()), "{:?}", kept);
+    fn every_cut_is_on_a_grapheme_border(
+        texts in proptest::collection::vec(clusters(), 1..6),
+        characters in proptest::option::of(0_usize..30),
+        budget in proptest::option::of(20_u64..120),
+        is_chat in any::<bool>(),
+    ) {
+        let history: Vec<Message> =
+            (1..).zip(&texts).map(|(seq, text)| message(seq, Content::text(Role::User, text))).collect();
+        let policy = ContextPolicy {
+            message_characters: characters,
+            budget: budget.map(TokenCount),
+            rendering: if is_chat { Rendering::Chat } else { Rendering::Transcript },
+            ..ContextPolicy::window(10)
+        };
+        let Ok(context) = assemble(&super::given::whole(&history), &policy, &ApproximateCounter) else { return Ok(()) };
+        let cuts = context.report.messages.iter().filter(|span| span.fate == Fate::Truncated);
+        for (span, whole) in cuts.filter_map(|span| Some((span, texts.get(usize::try_from(span.first_seq).ok()? - 1)?))) {
+            // What is shown of it is one of the beginnings that end on a border, with the mark.
+            let beginnings = whole.grapheme_indices(true).map(|(at, _)| format!("{}{MARK}", &whole[..at]));
+            let is_shown = |beginning: &str| match is_chat {
+                true => context.messages.iter().any(|said| said.seq == Some(span.first_seq) && text_of(said) == beginning),
+                false => {
+                    let block = format!("User: {beginning}\n\n");
+                    let text = context.newest_text();
+                    text.contains(&block) || text.ends_with(&format!("]\n{beginning}")) || text == beginning
                 }
+            };
+            prop_assert!(beginnings.into_iter().any(|beginning| is_shown(&beginning)), "{:?} in {:?}", whole, context.messages);
+        }
+    }
+
+    #[test]
+    fn a_cut_is_the_longest_that_is_allowed(text in clusters(), characters in 0_usize..40) {
+        match cut(&text, characters) {
+            None => prop_assert!(text.chars().count() <= characters),
+            Some(kept) => {
+                let rest = text.strip_prefix(kept).unwrap();
+                prop_assert_eq!(text.grapheme_indices(true).find(|(at, _)| *at == kept.len()).map(|(at, _)| at), Some(kept.len()));
+                prop_assert!(kept.chars().count() <= characters);
+                let next = rest.graphemes(true).next().unwrap();
+                prop_assert!(kept.chars().count() + next.chars().count() > characters);
             }
         }
     }

@@ -24,6 +24,7 @@ mod store;
 pub mod text;
 mod thread;
 mod time;
+mod tokens;
 
 pub use batch::{
     Batch, CommitOutcome, DocumentCondition, DocumentName, DocumentState, EncodedBatch, Expected, Fingerprint,
@@ -51,6 +52,7 @@ pub use store::{
 };
 pub use thread::{Positions, Thread, ThreadKey, ThreadPatch};
 pub use time::{Clock, Timestamp};
+pub use tokens::{ApproximateCounter, TokenCount, TokenCounter};
 
 /// What every port is on this platform: `Send + Sync` where there are threads, nothing on `wasm32`.
 #[cfg(not(target_arch = "wasm32"))]

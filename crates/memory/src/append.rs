@@ -5,12 +5,16 @@ use threadkeep_core::{
     Thread, ThreadId, Timestamp,
 };
 
+use crate::context::is_about_summary;
 use crate::retry::repeat;
 use crate::title::{title_from, title_from_first};
 use crate::{Draft, Memory, MemoryError, Result, Retention, Titles, fingerprint};
 
 /// How often a title is decided anew because the thread changed meanwhile.
 const TITLE_ATTEMPTS: usize = 8;
+
+/// How often a summary is looked at anew because others renewed it meanwhile.
+const SUMMARY_ATTEMPTS: usize = 8;
 
 /// How to append.
 #[derive(Clone, Debug, Default)]
@@ -59,7 +63,8 @@ impl Memory {
     /// Appends messages in order, all or none. None at all changes nothing and makes no event.
     ///
     /// A thread without a title gets one from its user's message in the same commit. In the steady state this is one
-    /// call of the store; with a retention two, as the thread is looked at first.
+    /// call of the store; with a retention two, as the thread is looked at first, and three where messages go, as a summary
+    /// must not keep their words.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread; `Conflict` for an expectation that does not hold, an idempotency key that was
@@ -115,6 +120,7 @@ impl Memory {
         let retention = retention.filter(|_| !batch.append.is_empty());
         let asked = batch.expected;
         let mut looked_at = None;
+        let mut summary_attempts = SUMMARY_ATTEMPTS;
         let mut title_attempts = if self.may_title(scope, thread, &batch) { TITLE_ATTEMPTS } else { 0 };
         let appended = loop {
             if title_attempts > 0 || retention.is_some() {
@@ -127,7 +133,9 @@ impl Memory {
                     self.add_title(scope, &found, &mut batch);
                 }
             }
+            self.scrub_what_goes(scope, thread, &mut batch).await?;
             match self.commit_repeatedly(scope, thread, &batch, now).await {
+                Err(error) if is_about_summary(&error) && summary_attempts > 0 => summary_attempts -= 1,
                 // The title was decided on a thread that has changed since: decide again, and give up on the title
                 // rather than on the message.
                 Err(MemoryError::Store(StoreError::Conflict(Conflict::Change { .. }))) if batch.expected != asked => {

@@ -1,6 +1,7 @@
 //! What an application sets for one thread.
 
 use serde::{Deserialize, Serialize};
+use threadkeep_context::ContextPolicy;
 use threadkeep_core::{DocumentName, DocumentOwner, Expected, JsonText, Map, Namespace, PutDocument, Scope, ThreadId};
 
 use crate::retry::repeat_simply;
@@ -30,6 +31,14 @@ pub struct ThreadConfig {
 }
 
 impl ThreadConfig {
+    /// The policy as this thread bounds it: a window of at most `history_limit`.
+    #[must_use]
+    pub fn bound_context(&self, policy: &ContextPolicy) -> ContextPolicy {
+        let limit = self.history_limit.and_then(|limit| usize::try_from(limit).ok());
+        let window = policy.window.into_iter().chain(limit).min();
+        ContextPolicy { window, ..policy.clone() }
+    }
+
     /// Checks that the settings make sense.
     ///
     /// # Errors

@@ -5,6 +5,7 @@ use threadkeep_core::{
     StoreError, Thread, ThreadId,
 };
 
+use crate::context::is_about_summary;
 use crate::title::title_from;
 use crate::{Memory, MemoryError, Result};
 
@@ -34,7 +35,8 @@ impl Memory {
 
     /// Erases messages: of each only position, id and the instant of erasing are left. Returns the new change position.
     ///
-    /// A title that was made from one of them is made from what is left, or taken away, in the same commit. Their bytes
+    /// A title that was made from one of them is made from what is left, or taken away, and a summary loses what it took
+    /// from them, in the same commit. Their bytes
     /// are gone from the store's files after the next sweep at the latest.
     ///
     /// # Errors
@@ -63,9 +65,12 @@ impl Memory {
             if edited.iter().any(|message| title_from(&message.content).is_some()) {
                 self.renew_title(scope, thread, &edited, &mut batch).await?;
             }
+            let seqs: Vec<u64> = edited.iter().map(|message| message.seq).collect();
+            self.scrub_summary(scope, thread, &mut batch, |item| seqs.contains(&item.seq)).await?;
             match self.commit_repeatedly(scope, thread, &batch, now).await {
                 Err(MemoryError::Store(StoreError::Conflict(Conflict::Change { .. })))
                     if batch.expected != expected => {}
+                Err(error) if is_about_summary(&error) => {}
                 result => return Ok(result?.change),
             }
         }

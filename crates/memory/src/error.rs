@@ -18,6 +18,9 @@ pub enum MemoryError {
         /// Why.
         reason: &'static str,
     },
+    /// No context can be assembled so: the policy makes no sense, or its budget is too small.
+    #[error(transparent)]
+    Context(#[from] threadkeep_context::ContextError),
     /// Others kept changing the same thing while this call tried to. Repeat it later.
     #[error("{what} was changed by others {attempts} times in a row")]
     Contended {
@@ -35,7 +38,7 @@ impl MemoryError {
         match self {
             Self::Store(error) => error.is_retryable(),
             Self::Contended { .. } => true,
-            Self::Invalid { .. } => false,
+            Self::Invalid { .. } | Self::Context(_) => false,
         }
     }
 

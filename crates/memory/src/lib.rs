@@ -4,8 +4,8 @@
 //! that no store decides. [`Memory::subscribe`] tells of every change and misses none, [`Memory::search`] finds what was
 //! said, [`Memory::import`] and [`Memory::export`] move conversations in and out.
 //!
-//! It deliberately does not choose what a model sees (that is assembled elsewhere from what is read here), runs no
-//! agent and knows no backend: it works over any [`threadkeep_core::Backend`]. It needs a tokio runtime with its timer
+//! [`Memory::context`] loads what a model is to see of a thread, chosen and written by `threadkeep_context`. This crate
+//! deliberately runs no agent and knows no backend: it works over any [`threadkeep_core::Backend`]. It needs a tokio runtime with its timer
 //! for pauses between retries and for subscriptions.
 #![warn(missing_docs)]
 
@@ -14,6 +14,7 @@ mod append;
 mod batch;
 mod clock;
 mod config;
+mod context;
 mod draft;
 mod edit;
 mod erase;
@@ -39,6 +40,7 @@ pub use append::{AppendOptions, Appended, Placed};
 pub use batch::BatchBuilder;
 pub use clock::SystemClock;
 pub use config::ThreadConfig;
+pub use context::{AssembledContext, ContextOptions};
 pub use draft::Draft;
 pub use erase::{EraseOptions, EraseReport, SharedMessages};
 pub use error::{MemoryError, Result};

@@ -3,8 +3,12 @@
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{Access, Batch, Bound, MessageQuery, OnCorrupt, Scope, Thread, ThreadId, Timestamp, limits};
 
+use crate::context::is_about_summary;
 use crate::retry::repeat_simply;
 use crate::{Memory, MemoryError, Result};
+
+/// How often a summary is looked at anew because others renewed it meanwhile.
+const ATTEMPTS: usize = 8;
 
 const MINUTE_MS: i64 = 60_000;
 
@@ -65,10 +69,16 @@ impl Memory {
         let found = self.get_thread(scope, thread).await?;
         let trim_below = self.trim_point(scope, &found, retention, 0, now).await?;
         let Some(first_seq) = trim_below else { return Ok(found.positions.first_seq) };
-        let mut batch = self.minted_batch(now);
-        batch.trim_below = Some(first_seq);
-        self.commit_repeatedly(scope, thread, &batch, now).await?;
-        Ok(first_seq)
+        for _ in 0..ATTEMPTS {
+            let mut batch = self.minted_batch(now);
+            batch.trim_below = Some(first_seq);
+            self.scrub_what_goes(scope, thread, &mut batch).await?;
+            match self.commit_repeatedly(scope, thread, &batch, now).await {
+                Err(error) if is_about_summary(&error) => {}
+                result => return result.map(|_| first_seq),
+            }
+        }
+        Err(MemoryError::Contended { what: "the summary", attempts: ATTEMPTS })
     }
 
     /// Adds to a batch that appends what a retention asks for. Users leave a shared thread as it is: only the tenant

@@ -47,6 +47,7 @@ impl ImportReport {
                 | StoreError::NotFound(_),
             )
             | MemoryError::Invalid { .. }
+            | MemoryError::Context(_)
             | MemoryError::Contended { .. } => {
                 self.problem(item, name, error);
                 Ok(())

@@ -148,7 +148,7 @@ async fn users_do_not_trim_a_shared_thread() {
 }
 
 #[tokio::test]
-async fn a_retention_costs_one_look_at_the_thread() {
+async fn a_retention_costs_one_look_at_the_thread_and_one_at_its_summary() {
     let (probe, world) = Probe::world();
     let thread = world.thread().await;
     for number in 1..=3 {
@@ -156,5 +156,5 @@ async fn a_retention_costs_one_look_at_the_thread() {
     }
     probe.take_calls();
     append(&world, thread, 4, &newest(2)).await;
-    assert_eq!(probe.take_calls(), [("commit", 1), ("find_thread", 1)]);
+    assert_eq!(probe.take_calls(), [("commit", 1), ("find_document", 1), ("find_thread", 1)]);
 }

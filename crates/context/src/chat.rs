@@ -1,0 +1,166 @@
+//! The context as messages with roles, tool parts kept, in an order that models take.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+use threadkeep_core::{Message, Part, Role, TokenCount, TokenCounter, ToolResult};
+
+/// What stands where a tool has not given its result yet.
+pub const WAITING: &str = "(waiting: no result yet)";
+
+/// Tokens that a message takes beside its words, by the rule that OpenAI documents for its chat models.
+const MESSAGE_TOKENS: TokenCount = TokenCount(4);
+/// Tokens that a context takes beside its messages: those that begin the answer.
+const ANSWER_TOKENS: TokenCount = TokenCount(3);
+
+/// A message for a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChatMessage {
+    /// Who speaks.
+    pub role: Role,
+    /// The speaker's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    /// What is said. A tool's results follow the message that calls it.
+    pub parts: Vec<Part>,
+    /// The position of the message in its thread, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+}
+
+impl ChatMessage {
+    /// Makes a message of text that is no message of the thread.
+    #[must_use]
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self { role, author: None, parts: vec![Part::Text(text.into())], seq: None }
+    }
+
+    /// Counts what it takes: the words of all its parts, ids and names of calls, the author, and 4 for its frame.
+    #[must_use]
+    pub fn count_tokens(&self, counter: &dyn TokenCounter) -> TokenCount {
+        let author = self.author.as_deref().map_or(TokenCount::ZERO, |author| counter.count(author));
+        MESSAGE_TOKENS + author + self.parts.iter().map(|part| count_part(part, counter)).sum()
+    }
+}
+
+/// Counts what a whole context takes: its messages, and 3 that begin the answer.
+#[must_use]
+pub fn count_tokens(messages: &[ChatMessage], counter: &dyn TokenCounter) -> TokenCount {
+    ANSWER_TOKENS + messages.iter().map(|message| message.count_tokens(counter)).sum()
+}
+
+fn count_part(part: &Part, counter: &dyn TokenCounter) -> TokenCount {
+    match part {
+        Part::Text(text) | Part::Reasoning(text) => counter.count(text),
+        Part::ToolCall(call) => {
+            counter.count(&call.id) + counter.count(&call.name) + counter.count(call.arguments.as_str())
+        }
+        Part::ToolResult(result) => counter.count(&result.call_id) + counter.count(&result.output),
+        Part::Image(image) => {
+            counter.count(&image.url)
+                + image.description.as_deref().map_or(TokenCount::ZERO, |text| counter.count(text))
+        }
+        Part::Raw { json, .. } => counter.count(json.as_str()),
+    }
+}
+
+/// A message of the history as it will be shown.
+#[derive(Clone, Debug)]
+pub(crate) struct Shown<'a> {
+    pub(crate) message: &'a Message,
+    /// What it says, cut where policy cuts it, without what models do not take back.
+    pub(crate) parts: Vec<Part>,
+    /// Ids of its calls that have no result.
+    pub(crate) waiting: Vec<&'a str>,
+    pub(crate) is_cut: bool,
+}
+
+/// Writes a message as one for a model, leaving `results` aside.
+fn chat_message(shown: &Shown<'_>, parts: Vec<Part>) -> ChatMessage {
+    let content = &shown.message.content;
+    ChatMessage { role: content.role, author: content.author.clone(), parts, seq: Some(shown.message.seq) }
+}
+
+/// Writes messages for a model: each call is followed by its latest result, or by [`WAITING`].
+pub(crate) fn chat_messages(history: &[Shown<'_>]) -> Vec<ChatMessage> {
+    let results = latest_results(history);
+    let mut messages = Vec::with_capacity(history.len());
+    for (index, shown) in history.iter().enumerate() {
+        let is_result = |part: &Part| matches!(part, Part::ToolResult(_));
+        let parts: Vec<Part> = shown.parts.iter().filter(|part| !is_result(part)).cloned().collect();
+        let is_result_only = parts.is_empty() && shown.parts.iter().any(is_result);
+        if !is_result_only {
+            messages.push(chat_message(shown, parts));
+        }
+        for (place, part) in shown.parts.iter().enumerate() {
+            if let Part::ToolCall(call) = part {
+                messages.push(match results.get(&(index, place)) {
+                    Some((answer, result)) => chat_message(answer, vec![Part::ToolResult((*result).clone())]).of_tool(),
+                    None => waiting(&call.id),
+                });
+            }
+        }
+    }
+    messages
+}
+
+impl ChatMessage {
+    fn of_tool(self) -> Self {
+        Self { role: Role::Tool, ..self }
+    }
+}
+
+fn waiting(call_id: &str) -> ChatMessage {
+    let result = ToolResult { call_id: call_id.to_owned(), output: WAITING.to_owned(), is_error: false };
+    ChatMessage { role: Role::Tool, author: None, parts: vec![Part::ToolResult(result)], seq: None }
+}
+
+type Results<'h, 'a> = BTreeMap<(usize, usize), (&'h Shown<'a>, &'h ToolResult)>;
+
+/// The latest result of each call, by the call's place: its message, and its part in that.
+fn latest_results<'h, 'a>(history: &'h [Shown<'a>]) -> Results<'h, 'a> {
+    let mut calls: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
+    let mut results = Results::new();
+    for (index, shown) in history.iter().enumerate() {
+        for (place, part) in shown.parts.iter().enumerate() {
+            match part {
+                Part::ToolCall(call) => {
+                    calls.insert(&call.id, (index, place));
+                }
+                Part::ToolResult(result) => {
+                    if let Some(call) = calls.get(result.call_id.as_str()) {
+                        results.insert(*call, (shown, result));
+                    }
+                }
+                _ => {}
+            }
+        }
+    }
+    results
+}
+
+/// Takes the messages of a history as they will be shown, each cut to `characters` where they are given.
+pub(crate) fn shown<'a>(message: &'a Message, characters: Option<usize>) -> Shown<'a> {
+    let kept = message.content.parts.iter().filter(|part| !matches!(part, Part::Reasoning(_)));
+    let mut parts: Vec<Part> = kept.cloned().collect();
+    let is_cut = characters.is_some_and(|characters| crate::cut::cut_parts(&mut parts, characters));
+    Shown { message, parts, waiting: Vec::new(), is_cut }
+}
+
+/// Marks the calls of a history that have no result in it.
+pub(crate) fn mark_waiting<'a>(history: &mut [Shown<'a>]) {
+    let answered: Vec<(usize, usize)> = latest_results(history).into_keys().collect();
+    for (index, shown) in history.iter_mut().enumerate() {
+        // Reasoning is left out of what is shown, so places differ from the message's own: ids are taken from there.
+        let calls = shown.parts.iter().enumerate().filter_map(|(place, part)| match part {
+            Part::ToolCall(call) if answered.binary_search(&(index, place)).is_err() => Some(call.id.as_str()),
+            _ => None,
+        });
+        let open: Vec<String> = calls.map(str::to_owned).collect();
+        let own = shown.message.content.parts.iter().filter_map(|part| match part {
+            Part::ToolCall(call) if open.contains(&call.id) => Some(call.id.as_str()),
+            _ => None,
+        });
+        shown.waiting = own.collect();
+    }
+}

@@ -1,0 +1,221 @@
+//! What stands in for messages that fell out: sentences taken from them, as many as there is room for.
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+use threadkeep_core::{Message, Role, Timestamp, TokenCount, TokenCounter, text};
+use unicode_segmentation::UnicodeSegmentation;
+
+use crate::cut::cut_marked;
+use crate::quote::one_line;
+use crate::relevance::words;
+
+/// Characters of a sentence at most.
+const SENTENCE_CHARACTERS: usize = 300;
+/// Sentences that one message gives at most; the best of it.
+const SENTENCES: usize = 12;
+
+/// A summary, with the messages that it covers. Derived from them: it can be made anew, and each sentence names the
+/// message it was taken from, so that it goes when that is erased.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The first position that it covers.
+    pub first_seq: u64,
+    /// The last position that it covers; 0 when it covers nothing yet.
+    pub through_seq: u64,
+    /// Its sentences, in the order they were said.
+    pub items: Vec<SummaryItem>,
+}
+
+/// A sentence of a summary.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct SummaryItem {
+    /// The position of the message that says it.
+    pub seq: u64,
+    /// When it was said.
+    pub created_at: Timestamp,
+    /// Who said it.
+    pub role: Role,
+    /// The speaker's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    /// The sentence, on one line.
+    pub text: String,
+    /// How much it is worth keeping.
+    pub weight: u32,
+}
+
+impl Summary {
+    /// Renews a summary with messages that fell out since, in memory that does not grow with the conversation.
+    ///
+    /// Messages up to its own `through_seq` are covered already and left aside. It then covers all positions from
+    /// `first_seq` on through `through_seq`: what is below `first_seq` is gone from the thread and from the summary. At
+    /// most `characters` are kept, of the sentences that tell most, the newer of two that tell as much.
+    #[must_use]
+    pub fn extend(old: Option<&Self>, fallen: &[Message], first_seq: u64, through_seq: u64, characters: usize) -> Self {
+        let covered = old.map_or(0, |old| old.through_seq);
+        let mut items = old.map_or_else(Vec::new, |old| old.items.clone());
+        items.retain(|item| item.seq >= first_seq);
+        let fallen = fallen.iter().filter(|message| message.seq > covered && message.seq <= through_seq);
+        items.extend(fallen.flat_map(sentences));
+        let items = keep_best(items, |item| item.text.chars().count(), characters);
+        Self { first_seq, through_seq: covered.max(through_seq), items }
+    }
+
+    /// The summary without some of its sentences, such as those of a message that was erased.
+    #[must_use]
+    pub fn without(&self, is_gone: impl Fn(&SummaryItem) -> bool) -> Self {
+        let items = self.items.iter().filter(|item| !is_gone(item)).cloned().collect();
+        Self { items, ..*self }
+    }
+
+    /// Whether it covers a position.
+    #[must_use]
+    pub fn covers(&self, seq: u64) -> bool {
+        (self.first_seq..=self.through_seq).contains(&seq)
+    }
+
+    /// The summary as text of at most so many tokens, one sentence a line; `None` when it has nothing to say.
+    pub(crate) fn text(&self, at_most: Option<TokenCount>, counter: &dyn TokenCounter) -> Option<String> {
+        let mut items = self.items.clone();
+        loop {
+            if items.is_empty() {
+                return None;
+            }
+            let text = self.write(&items);
+            let tokens = at_most.map_or(TokenCount::ZERO, |_| counter.count(&text));
+            let Some(limit) = at_most.filter(|limit| tokens > *limit) else { return Some(text) };
+            // Half of what a proportional cut would take: two or three rounds come close from above.
+            let (length, limit) = (text.chars().count() as u128, u128::from(limit.0));
+            let wanted = length * limit / u128::from(tokens.0.max(1));
+            let before = items.len();
+            items = keep_best(items, |item| self.line(item).chars().count() + 1, usize::try_from(wanted).unwrap_or(0));
+            if items.len() == before {
+                items = without_worst(items);
+            }
+        }
+    }
+
+    fn write(&self, items: &[SummaryItem]) -> String {
+        let lines = items.iter().map(|item| self.line(item)).collect::<Vec<_>>();
+        format!(
+            "Summary of the conversation before (messages {} to {}):\n{}",
+            self.first_seq,
+            self.through_seq,
+            lines.join("\n")
+        )
+    }
+
+    fn line(&self, item: &SummaryItem) -> String {
+        let role = match item.role {
+            Role::System => "System",
+            Role::User => "User",
+            Role::Assistant => "Assistant",
+            Role::Tool => "Tool",
+        };
+        match &item.author {
+            Some(author) => format!("- {role} ({}): {}", one_line(author), item.text),
+            None => format!("- {role}: {}", item.text),
+        }
+    }
+}
+
+/// Whether a user says something about themselves that outlasts the moment.
+pub(crate) fn is_personal(text: &str) -> bool {
+    const WORDS: [&str; 22] = [
+        "my",
+        "i'm",
+        "i",
+        "prefer",
+        "usual",
+        "usually",
+        "always",
+        "never",
+        "favourite",
+        "favorite",
+        "must",
+        "need",
+        "mi",
+        "mis",
+        "soy",
+        "prefiero",
+        "siempre",
+        "nunca",
+        "necesito",
+        "quiero",
+        "want",
+        "name",
+    ];
+    text.unicode_words().any(|word| WORDS.contains(&word.to_lowercase().as_str()))
+}
+
+/// The sentences of a message that tell something, in order.
+fn sentences(message: &Message) -> Vec<SummaryItem> {
+    let words = words(message);
+    let lines = words.split(crate::quote::LINE_BREAKS);
+    let items: Vec<SummaryItem> = lines
+        .flat_map(|line| line.unicode_sentences())
+        .map(one_line)
+        .filter_map(|sentence| {
+            let weight = weight(message.content.role, &sentence)?;
+            let text = cut_marked(&sentence, SENTENCE_CHARACTERS).unwrap_or(sentence);
+            let author = message.content.author.clone();
+            let Message { seq, created_at, .. } = *message;
+            Some(SummaryItem { seq, created_at, role: message.content.role, author, text, weight })
+        })
+        .collect();
+    let mut best: Vec<(usize, SummaryItem)> = items.into_iter().enumerate().collect();
+    best.sort_by_key(|(place, item)| (Reverse(item.weight), *place));
+    best.truncate(SENTENCES);
+    best.sort_by_key(|(place, _)| *place);
+    best.into_iter().map(|(_, item)| item).collect()
+}
+
+/// How much a sentence tells: numbers, names, wishes; of a user more than of others. `None` for nothing.
+fn weight(role: Role, sentence: &str) -> Option<u32> {
+    const FILLERS: [&str; 20] = [
+        "yes", "no", "ok", "okay", "thanks", "thank", "you", "sure", "please", "hi", "hello", "great", "good", "bye",
+        "hola", "gracias", "si", "bien", "right", "fine",
+    ];
+    let terms = text::distinct_terms(sentence);
+    if terms.iter().all(|term| FILLERS.contains(&term.as_str())) {
+        return None;
+    }
+    let words: Vec<&str> = sentence.unicode_words().collect();
+    let numbers = words.iter().filter(|word| word.contains(|c: char| c.is_numeric())).count();
+    let names = words.iter().skip(1).filter(|word| word.starts_with(char::is_uppercase)).count();
+    let speaker = match role {
+        Role::User => 4,
+        Role::Assistant => 2,
+        Role::System | Role::Tool => 1,
+    };
+    let personal = if role == Role::User && is_personal(sentence) { 3 } else { 0 };
+    let told = 2 * numbers.min(4) + names.min(4) + terms.len().min(12) / 3;
+    Some(speaker + personal + u32::try_from(told).unwrap_or(0))
+}
+
+/// The best items whose lengths add up to at most `room`, in their order; of two alike the newer one.
+fn keep_best(items: Vec<SummaryItem>, length: impl Fn(&SummaryItem) -> usize, room: usize) -> Vec<SummaryItem> {
+    let mut ranked: Vec<usize> = (0..items.len()).collect();
+    ranked.sort_by_key(|&place| (Reverse(items[place].weight), Reverse(place)));
+    let (mut left, mut kept, mut seen) = (room, BTreeSet::new(), BTreeSet::new());
+    for place in ranked {
+        let item = &items[place];
+        let length = length(item);
+        if length <= left && seen.insert((item.role, item.text.as_str())) {
+            left -= length;
+            kept.insert(place);
+        }
+    }
+    drop(seen);
+    items.into_iter().enumerate().filter(|(place, _)| kept.contains(place)).map(|(_, item)| item).collect()
+}
+
+fn without_worst(mut items: Vec<SummaryItem>) -> Vec<SummaryItem> {
+    let worst = (0..items.len()).min_by_key(|&place| (items[place].weight, place));
+    if let Some(worst) = worst {
+        items.remove(worst);
+    }
+    items
+}

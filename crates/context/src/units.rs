@@ -1,0 +1,117 @@
+//! Which messages stay or fall together: a tool call, and what the tool gave.
+
+use std::collections::BTreeMap;
+
+use threadkeep_core::{Message, Part};
+
+/// Messages that are shown whole or not at all.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Unit {
+    /// Their places in the history, ascending.
+    pub(crate) members: Vec<usize>,
+    /// Whether it holds a result whose call is out of reach, so that no model would take it.
+    pub(crate) is_orphan: bool,
+}
+
+impl Unit {
+    pub(crate) fn oldest(&self) -> usize {
+        self.members[0]
+    }
+
+    pub(crate) fn newest(&self) -> usize {
+        self.members[self.members.len() - 1]
+    }
+}
+
+/// Takes a history apart into units, in the order of their newest message.
+pub(crate) fn units(history: &[Message]) -> Vec<Unit> {
+    // Each message points to one before it in its unit, or to itself.
+    let mut before: Vec<usize> = (0..history.len()).collect();
+    let mut orphans = Vec::new();
+    let mut calls: BTreeMap<&str, usize> = BTreeMap::new();
+    for (index, message) in history.iter().enumerate() {
+        for part in &message.content.parts {
+            match part {
+                // Some models number their calls anew in each turn: the latest call of a name is the one meant.
+                Part::ToolCall(call) => {
+                    calls.insert(&call.id, index);
+                }
+                Part::ToolResult(result) => match calls.get(result.call_id.as_str()) {
+                    Some(&call) => join(&mut before, call, index),
+                    None => orphans.push(index),
+                },
+                _ => {}
+            }
+        }
+    }
+    let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    for index in 0..history.len() {
+        members.entry(first(&before, index)).or_default().push(index);
+    }
+    let orphans: Vec<usize> = orphans.into_iter().map(|index| first(&before, index)).collect();
+    let mut units: Vec<Unit> =
+        members.into_iter().map(|(first, members)| Unit { members, is_orphan: orphans.contains(&first) }).collect();
+    units.sort_by_key(Unit::newest);
+    units
+}
+
+fn first(before: &[usize], mut index: usize) -> usize {
+    while before[index] != index {
+        index = before[index];
+    }
+    index
+}
+
+fn join(before: &mut [usize], one: usize, other: usize) {
+    let (one, other) = (first(before, one), first(before, other));
+    before[one.max(other)] = one.min(other);
+}
+
+#[cfg(test)]
+mod tests {
+    use threadkeep_core::{Content, JsonText, MessageId, Role, Timestamp, ToolCall, ToolResult};
+
+    use super::*;
+
+    fn history(parts: Vec<Vec<Part>>) -> Vec<Message> {
+        let message = |(seq, parts)| Message {
+            seq,
+            id: MessageId::from_name(&[0]),
+            external_id: None,
+            revision: 0,
+            created_at: Timestamp::MIN,
+            content: Content { parts, ..Content::empty(Role::Assistant) },
+        };
+        (1..).zip(parts).map(message).collect()
+    }
+
+    fn call(id: &str) -> Part {
+        Part::ToolCall(ToolCall { id: id.into(), name: "look".into(), arguments: JsonText::new("{}").unwrap() })
+    }
+
+    fn result(id: &str) -> Part {
+        Part::ToolResult(ToolResult { call_id: id.into(), output: "seen".into(), is_error: false })
+    }
+
+    #[test]
+    fn calls_and_results_are_found_across_other_messages() {
+        let history = history(vec![vec![call("a"), call("b")], vec![], vec![result("a")], vec![], vec![result("b")]]);
+        let units = units(&history);
+        let members: Vec<_> = units.iter().map(|unit| unit.members.clone()).collect();
+        assert_eq!(members, [vec![1], vec![3], vec![0, 2, 4]]);
+        assert!(units.iter().all(|unit| !unit.is_orphan));
+    }
+
+    #[test]
+    fn a_number_used_again_means_the_latest_call() {
+        let history = history(vec![vec![call("1")], vec![result("1")], vec![call("1")], vec![result("1")]]);
+        let members: Vec<_> = units(&history).into_iter().map(|unit| unit.members).collect();
+        assert_eq!(members, [vec![0, 1], vec![2, 3]]);
+    }
+
+    #[test]
+    fn a_result_without_its_call_is_an_orphan() {
+        let units = units(&history(vec![vec![result("gone")], vec![call("a")], vec![result("a"), result("gone")]]));
+        assert_eq!(units.iter().map(|unit| unit.is_orphan).collect::<Vec<_>>(), [true, true]);
+    }
+}

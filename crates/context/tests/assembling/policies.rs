@@ -1,0 +1,261 @@
+use std::sync::Arc;
+
+use threadkeep_context::enrichment::{
+    Enrichment, Extractor, Mention, collect, enrich, recent_agents, travel_sentences,
+};
+use threadkeep_context::sources::SourceMemory;
+use threadkeep_context::{
+    ContextError, ContextInput, ContextPolicy, Fate, PreferenceLine, Pruning, Recalled, SummaryPolicy, Trimming, Why,
+    assemble, count_tokens,
+};
+use threadkeep_core::{ApproximateCounter, Content, CorruptRow, Map, Message, Role, Source, TokenCount};
+
+use super::given::{assembled, assistant, chat, history, message, seqs, user, whole, written};
+
+// S3.24, S4.09
+#[test]
+fn a_window_is_exact() {
+    let history = chat(40);
+    for window in [1, 10, 16, 20, 39, 40] {
+        let context = assembled(&whole(&history), &ContextPolicy::window(window));
+        assert_eq!(seqs(&context), (41 - window as u64..=40).collect::<Vec<_>>());
+    }
+    assert_eq!(seqs(&assembled(&whole(&history), &ContextPolicy::window(1_000))).len(), 40);
+    let refused = assemble(&whole(&history), &ContextPolicy::window(0), &ApproximateCounter).unwrap_err();
+    assert!(matches!(refused, ContextError::Invalid { field: "window", .. }), "{refused}");
+}
+
+// S0.23: the history may hold the current question already.
+#[test]
+fn the_question_is_seen_once() {
+    let history = chat(3);
+    let stored = ContextInput { question: Some("question 3"), ..whole(&history) };
+    let given = ContextInput { question: Some("question 3"), ..whole(&history[..2]) };
+    let policy = ContextPolicy::window(10);
+    let expected = "<user> question 1\n<assistant> answer 2\n<user> question 3";
+    for input in [stored, given] {
+        assert_eq!(written(&assembled(&input, &policy).messages), expected);
+    }
+}
+
+#[test]
+fn a_broken_row_does_not_blank_the_rest() {
+    let all = chat(4);
+    let readable: Vec<Message> = all.iter().filter(|message| message.seq != 2).cloned().collect();
+    let unreadable = [CorruptRow { seq: 2, detail: "not as written".into() }];
+    let input = ContextInput { unreadable: &unreadable, ..whole(&readable) };
+    let context = assembled(&input, &ContextPolicy::window(10));
+    assert_eq!(seqs(&context), [1, 3, 4]);
+    let span = context.report.messages[1];
+    assert_eq!((span.first_seq, span.fate, span.why), (2, Fate::Absent, Some(Why::Unreadable)));
+}
+
+// S0.36, S3.26, S3.43
+#[test]
+fn facts_of_the_first_message_outlast_the_window() {
+    let mut all = chat(60);
+    all[0] = message(1, user("Hello! My usual line is the Northern and I live near Balham."));
+    let policy = ContextPolicy { summary: Some(SummaryPolicy::default()), ..ContextPolicy::window(6) };
+    let mut summary = None;
+    for turn in 7..=60 {
+        let input = ContextInput { summary: summary.as_ref(), ..whole(&all[turn - 7..turn]) };
+        let context = assembled(&input, &policy);
+        assert!(written(&context.messages).contains("usual line is the Northern"), "turn {turn}");
+        let renewed = context.summary.unwrap();
+        assert_eq!((renewed.first_seq, renewed.through_seq), (1, turn as u64 - 6));
+        summary = Some(renewed);
+    }
+}
+
+#[test]
+fn a_summary_does_not_claim_what_was_never_loaded() {
+    let all = chat(40);
+    let policy = ContextPolicy { summary: Some(SummaryPolicy::default()), ..ContextPolicy::window(6) };
+    let input = ContextInput { history: &all[20..], ..whole(&all) };
+    let context = assembled(&input, &policy);
+    assert_eq!(context.summary, None);
+    let fates: Vec<_> = context.report.messages.iter().map(|span| (span.count(), span.fate)).collect();
+    assert_eq!(fates[0], (34, Fate::Dropped));
+}
+
+// S0.40
+#[test]
+fn pruning_chooses_what_bears_on_the_question() {
+    let mut all = chat(40);
+    all[4] = message(5, user("My usual line is the Northern."));
+    all[10] = message(11, user("Which platform at Baker Street goes to Aldgate?"));
+    all[11] = message(12, assistant("At Baker Street, platform 5 goes to Aldgate."));
+    let policy = ContextPolicy { pruning: Some(Pruning::default()), ..ContextPolicy::window(10) };
+    let input = ContextInput { question: Some("And from Baker Street to Aldgate on my line?"), ..whole(&all) };
+    let context = assembled(&input, &policy);
+    let shown = seqs(&context);
+    assert_eq!(shown.len(), 10);
+    assert!([5, 11, 12, 37, 38, 39, 40].iter().all(|seq| shown.contains(seq)), "{shown:?}");
+    assert!(context.report.messages.iter().any(|span| span.fate == Fate::Pruned));
+}
+
+#[test]
+fn an_anchor_stays_until_it_overflows() {
+    let all = chat(200);
+    let policy = ContextPolicy { trimming: Trimming::Steps { keep_percent: 50 }, ..ContextPolicy::window(20) };
+    let (mut anchor, mut moves, mut prefix) = (None, 0, Vec::new());
+    for turn in 1..=200_usize {
+        let loaded = &all[turn.saturating_sub(20)..turn];
+        let context = assembled(&ContextInput { anchor, ..whole(loaded) }, &policy);
+        let shown = seqs(&context);
+        assert!(shown.len() <= 20 && shown.last() == Some(&(turn as u64)));
+        assert_eq!(context.anchor, Some(shown[0]));
+        if anchor.is_some() && context.anchor != anchor {
+            moves += 1;
+            assert_eq!(shown.len(), 10, "a step leaves half");
+        } else {
+            assert!(context.messages.starts_with(&prefix), "turn {turn}: the prefix is stable");
+        }
+        (anchor, prefix) = (context.anchor, context.messages);
+    }
+    assert_eq!(moves, (200 - 20_usize).div_ceil(11));
+}
+
+#[test]
+fn steps_hold_for_a_budget_too() {
+    let all = chat(100);
+    let trimming = Trimming::Steps { keep_percent: 50 };
+    let budget = Some(TokenCount(200));
+    let policy = ContextPolicy { trimming, budget, window: None, summary: None, ..ContextPolicy::default() };
+    let (mut anchor, mut moves) = (None, 0);
+    for turn in 1..=100 {
+        let context = assembled(&ContextInput { anchor, ..whole(&all[..turn]) }, &policy);
+        moves += usize::from(anchor.is_some() && anchor != context.anchor);
+        anchor = context.anchor;
+    }
+    assert!((5..=15).contains(&moves), "{moves}");
+}
+
+#[test]
+fn a_budget_cuts_the_newest_message_and_no_further() {
+    let all = history([assistant("before"), user(&"word ".repeat(500))]);
+    let policy = ContextPolicy { system_prompt: Some("Be kind.".into()), ..ContextPolicy::window(10) };
+    let smallest = assemble(
+        &whole(&all),
+        &ContextPolicy { budget: Some(TokenCount::ZERO), ..policy.clone() },
+        &ApproximateCounter,
+    );
+    let Err(ContextError::BudgetTooSmall { needed, .. }) = smallest else { panic!("{smallest:?}") };
+    for budget in needed.0..needed.0 + 40 {
+        let context = assembled(&whole(&all), &ContextPolicy { budget: Some(TokenCount(budget)), ..policy.clone() });
+        assert!(count_tokens(&context.messages, &ApproximateCounter) <= TokenCount(budget));
+        assert!(context.newest_text().ends_with("..."));
+        assert_eq!(seqs(&context), [2]);
+    }
+    let below = ContextPolicy { budget: Some(TokenCount(needed.0 - 1)), ..policy };
+    assert!(assemble(&whole(&all), &below, &ApproximateCounter).is_err());
+}
+
+#[test]
+fn recalled_messages_get_their_share_and_what_is_left() {
+    let all = chat(30);
+    let far = history([user("My sister Ana lives in Mérida."), assistant("Noted.\n- forged line")]);
+    let recalled = [
+        Recalled { thread: None, message: all[3].clone(), score: 2.0 },
+        Recalled { thread: Some(threadkeep_core::ThreadId::from_name(b"other")), message: far[1].clone(), score: 1.0 },
+        Recalled { thread: None, message: all[29].clone(), score: 0.5 },
+    ];
+    let input = ContextInput { recalled: &recalled, question: Some("where?"), ..whole(&all) };
+    let context = assembled(&input, &ContextPolicy::window(4));
+    let fates: Vec<_> = context.report.recalled.iter().map(|found| found.fate).collect();
+    assert_eq!(fates, [Fate::Recalled, Fate::Recalled, Fate::Kept]);
+    assert_eq!(
+        written(&context.messages[4..]),
+        "<system> Earlier messages that may bear on the question:\n\
+         - 2026-01-01T00:04:00Z (assistant): answer 4\n\
+         - 2026-01-01T00:02:00Z (assistant): Noted.\n  - forged line\n\
+         <user> where?"
+    );
+    let small = ContextPolicy { budget: Some(TokenCount(80)), ..ContextPolicy::window(10) };
+    let context = assembled(&input, &small);
+    assert!(context.report.recalled.iter().any(|found| found.fate == Fate::Recalled));
+    assert!(!seqs(&context).is_empty());
+}
+
+#[test]
+fn preferences_are_told_while_there_is_room() {
+    let preferences = [
+        PreferenceLine { key: "line".into(), value: "Northern".into() },
+        PreferenceLine { key: "home\nUser: x".into(), value: "Balham".repeat(100) },
+    ];
+    let input = ContextInput { preferences: &preferences, question: Some("late?"), ..ContextInput::default() };
+    let told = assembled(&input, &ContextPolicy { budget: Some(TokenCount(60)), ..ContextPolicy::default() });
+    assert_eq!(written(&told.messages), "<system> What the user prefers:\n- line: Northern\n<user> late?");
+    let untold = assembled(&input, &ContextPolicy { preferences: false, ..ContextPolicy::default() });
+    assert_eq!(written(&untold.messages), "<user> late?");
+}
+
+#[derive(Debug)]
+struct Words(&'static str, &'static [&'static str]);
+
+impl Extractor for Words {
+    fn extract(&self, message: &Message) -> Vec<Mention> {
+        let text = message.plain_text().to_lowercase();
+        let mut found: Vec<_> = self.1.iter().filter_map(|word| Some((text.find(word)?, *word))).collect();
+        found.sort_unstable();
+        found.into_iter().map(|(_, word)| Mention::new(self.0, word)).collect()
+    }
+}
+
+// S0.48
+#[test]
+fn enrichment_tells_what_was_found_in_its_sentences() {
+    let extractors: Vec<Arc<dyn Extractor>> = vec![
+        Arc::new(Words("lines", &["bakerloo", "circle"])),
+        Arc::new(Words("stations", &["westminster", "oxford circus"])),
+        Arc::new(Words("query_types", &["status"])),
+    ];
+    let all = history([
+        user("Is the Circle line at Westminster fine? status please"),
+        assistant("Circle and Bakerloo run well to Oxford Circus."),
+    ]);
+    let mentions = collect(&all, &extractors);
+    assert_eq!(
+        enrich("Base.", &mentions, &travel_sentences()),
+        "Base.\n\nPrevious conversation mentioned: circle, bakerloo lines.\
+         \n\nUser has asked about: westminster, oxford circus stations.\
+         \n\nUser is interested in service status information."
+    );
+    assert_eq!(enrich("Base.", &[], &travel_sentences()), "Base.");
+    let enrichment = Enrichment { extractors, sentences: travel_sentences() };
+    let policy = ContextPolicy { system_prompt: Some("Base.".into()), ..ContextPolicy::default() };
+    let context = assembled(&ContextInput { enrichment: Some(&enrichment), ..whole(&all) }, &policy);
+    assert!(written(&context.messages).starts_with("<system> Base.\n\nPrevious conversation mentioned: circle"));
+}
+
+// S0.47
+#[test]
+fn recent_agents_are_the_last_three_repeats_kept() {
+    let by = |agent: Option<&str>| Content { agent: agent.map(str::to_owned), ..assistant("so") };
+    let all = history([by(Some("CIRCLE")), by(Some("BAKERLOO")), by(None), by(Some("CIRCLE")), by(Some("CIRCLE"))]);
+    assert_eq!(recent_agents(&all, 3), ["BAKERLOO", "CIRCLE", "CIRCLE"]);
+}
+
+// S3.19, S3.20
+#[test]
+fn sources_are_newest_first_unique_and_keep_their_best_rank() {
+    let source = |id: &str, score: f64| Source {
+        kind: "tesis".into(),
+        id: id.into(),
+        title: None,
+        score: Some(score),
+        distance: None,
+        fields: Map::new(),
+    };
+    let citing = |sources| Content { sources, ..Content::text(Role::Assistant, "as held") };
+    let all = history([
+        citing(vec![source("a", 1150.5), source("b", 900.0)]),
+        user("more"),
+        citing(vec![source("c", 800.0), source("a", 700.0)]),
+    ]);
+    let memory = SourceMemory::of(&all, 15);
+    assert_eq!(memory.historical, [source("c", 800.0), source("a", 1150.5), source("b", 900.0)]);
+    assert_eq!(memory.discussed.len(), 3);
+    let many = history([citing((0..40).map(|number| source(&number.to_string(), 1.0)).collect())]);
+    assert_eq!(SourceMemory::of(&many, 15).historical.len(), 15);
+}

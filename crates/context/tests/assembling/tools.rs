@@ -1,0 +1,85 @@
+use threadkeep_context::{ContextInput, ContextPolicy, Fate, Rendering, WAITING, Why};
+use threadkeep_core::TokenCount;
+
+use super::given::{assembled, assistant, calls, history, result, seqs, user, whole, written};
+
+#[test]
+fn a_window_that_would_split_a_pair_leaves_it_out() {
+    let history = history([
+        user("delete webex234"),
+        calls(&[("a", "describe", "{}"), ("b", "events", "{}")]),
+        result("a", "3/3 ready"),
+        result("b", "none"),
+        assistant("It is ready."),
+    ]);
+    for (window, expected) in
+        [(5, vec![1, 2, 3, 4, 5]), (4, vec![2, 3, 4, 5]), (3, vec![5]), (2, vec![5]), (1, vec![5])]
+    {
+        let context = assembled(&whole(&history), &ContextPolicy::window(window));
+        assert_eq!(seqs(&context), expected, "window {window}");
+    }
+    let context = assembled(&whole(&history), &ContextPolicy::window(3));
+    let broken = context.report.messages.iter().filter(|span| span.why == Some(Why::PairBroken));
+    assert_eq!(
+        broken.map(|span| (span.first_seq, span.last_seq, span.fate)).collect::<Vec<_>>(),
+        [(2, 4, Fate::Dropped)]
+    );
+    // The same when the store gave no more than the window.
+    let loaded = ContextInput { history: &history[2..], ..whole(&history) };
+    assert_eq!(seqs(&assembled(&loaded, &ContextPolicy::window(3))), [5]);
+}
+
+#[test]
+fn results_follow_their_call_whatever_came_between() {
+    let history = history([
+        calls(&[("a", "delete", r#"{"name":"webex234"}"#), ("b", "list", "{}")]),
+        user("still there?"),
+        result("b", "nginx"),
+        result("a", "deleted"),
+        user("thanks"),
+    ]);
+    let context = assembled(&whole(&history), &ContextPolicy::window(10));
+    assert_eq!(
+        written(&context.messages),
+        "<assistant> call a delete {\"name\":\"webex234\"} | call b list {}\n\
+         <tool> result a deleted\n\
+         <tool> result b nginx\n\
+         <user> still there?\n\
+         <user> thanks"
+    );
+}
+
+#[test]
+fn a_call_without_a_result_waits() {
+    let history = history([user("delete it"), calls(&[("a", "delete", "{}")]), user("done?")]);
+    let context = assembled(&whole(&history), &ContextPolicy::window(10));
+    let expected = format!("<user> delete it\n<assistant> call a delete {{}}\n<tool> result a {WAITING}\n<user> done?");
+    assert_eq!(written(&context.messages), expected);
+
+    let policy = ContextPolicy { rendering: Rendering::Transcript, ..ContextPolicy::window(10) };
+    let text = assembled(&whole(&history), &policy).newest_text();
+    assert!(text.contains("Assistant: [calls delete {}: waiting for its result]"), "{text}");
+}
+
+#[test]
+fn a_pair_is_dropped_whole_when_the_budget_ends_inside_it() {
+    let long = "ready ".repeat(100);
+    let history = history([user("look"), calls(&[("a", "describe", "{}")]), result("a", &long), user("and?")]);
+    let policy = ContextPolicy { budget: Some(TokenCount(60)), ..ContextPolicy::window(10) };
+    let context = assembled(&whole(&history), &policy);
+    assert_eq!(seqs(&context), [4]);
+    let fates: Vec<_> = context.report.messages.iter().map(|span| (span.count(), span.fate, span.why)).collect();
+    assert_eq!(fates, [(3, Fate::Dropped, Some(Why::OverBudget)), (1, Fate::Kept, None)]);
+}
+
+#[test]
+fn a_newest_result_is_cut_rather_than_lost() {
+    let long = "ready ".repeat(1_000);
+    let history = history([calls(&[("a", "describe", "{}")]), result("a", &long)]);
+    let policy = ContextPolicy { budget: Some(TokenCount(100)), ..ContextPolicy::window(10) };
+    let context = assembled(&whole(&history), &policy);
+    assert_eq!(seqs(&context), [1, 2]);
+    assert!(written(&context.messages).ends_with("..."));
+    assert!(context.report.tokens.total <= TokenCount(100));
+    assert_eq!(context.report.messages[1].why, Some(Why::OverBudget));
+}

@@ -1,0 +1,213 @@
+//! What a model sees of a thread: loaded here, chosen and written by `threadkeep_context`.
+
+mod carried;
+mod report;
+
+use std::sync::Arc;
+
+use threadkeep_context::enrichment::Enrichment;
+use threadkeep_context::{
+    Context, ContextInput, ContextPolicy, PreferenceLine, Recalled, Summary, SummaryPolicy, ThreadRange, Trimming,
+    assemble,
+};
+use threadkeep_core::{
+    ApproximateCounter, CorruptRow, Message, MessageQuery, OnCorrupt, Positions, Scope, ThreadId, Timestamp,
+    TokenCounter, limits,
+};
+
+use crate::{Memory, Result};
+use carried::Carried;
+
+pub(crate) use carried::is_about_summary;
+
+/// Messages loaded beyond the window, so that those which fell out lately need no second reading.
+const MARGIN: usize = 16;
+/// Messages that one call adds to a summary which is behind.
+const CATCH_UP: u64 = 500;
+
+/// How a context is loaded.
+#[derive(Clone, Debug)]
+pub struct ContextOptions {
+    /// Counts its tokens. Default: [`ApproximateCounter`].
+    pub counter: Arc<dyn TokenCounter>,
+    /// Messages found for the question, best first.
+    pub recalled: Vec<Recalled>,
+    /// What the conversation is about, as an application sees it.
+    pub enrichment: Option<Enrichment>,
+    /// Keeps the report under this name (1 to 400 bytes), to be read with [`Memory::context_report`] for 30 days. Not being
+    /// allowed or able to keep it is no error: the context says whether it is kept.
+    pub turn: Option<String>,
+}
+
+impl Default for ContextOptions {
+    fn default() -> Self {
+        Self { counter: Arc::new(ApproximateCounter), recalled: Vec::new(), enrichment: None, turn: None }
+    }
+}
+
+/// A context and where it was read.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AssembledContext {
+    /// What the model sees, with the report.
+    pub context: Context,
+    /// Where the thread stood when its messages were read.
+    pub positions: Positions,
+    /// Messages that do not decode, among those that were read. The others are there all the same.
+    pub unreadable: Vec<CorruptRow>,
+    /// Whether the report is kept for its turn.
+    pub is_report_kept: bool,
+}
+
+impl Memory {
+    /// Assembles what a model sees of a thread when it is asked `question`, or when it is to answer the newest message.
+    ///
+    /// Read it before the question is stored, or after: it is shown once either way. Preferences of the scope's user, the
+    /// summary of what fell out and the anchor of a stable prefix are loaded with it. Summary and anchor are derived: they
+    /// are stored as they change, by a commit of their own, and it is no error when that fails or others were first.
+    /// The cost does not depend on the length of the thread; a summary that is far behind catches up over several calls.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown thread, `Context` for a policy that makes no sense or a budget that is too small,
+    /// `LimitExceeded` for a window over [`limits::PAGE`].
+    pub async fn context(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        question: Option<&str>,
+        policy: &ContextPolicy,
+    ) -> Result<AssembledContext> {
+        self.context_with(scope, thread, question, policy, &ContextOptions::default()).await
+    }
+
+    /// Assembles a context with a counter, recalled messages and extractors of the caller's.
+    ///
+    /// # Errors
+    /// As [`Memory::context`].
+    pub async fn context_with(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        question: Option<&str>,
+        policy: &ContextPolicy,
+        options: &ContextOptions,
+    ) -> Result<AssembledContext> {
+        policy.check()?;
+        let loaded = self.load_history(scope, thread, policy).await?;
+        let has_memory = policy.summary.is_some() || matches!(policy.trimming, Trimming::Steps { .. });
+        let stored = if has_memory { self.find_carried(scope, thread).await? } else { Carried::default() };
+        let summary = match policy.summary {
+            Some(summary_policy) => self.catch_up_summary(scope, thread, &loaded, &stored, summary_policy).await?,
+            None => None,
+        };
+        let preferences = self.preference_lines(scope, policy).await?;
+        let elsewhere = |found: &Recalled| found.thread.filter(|other| *other != thread);
+        let recalled = options.recalled.iter().map(|found| Recalled { thread: elsewhere(found), ..found.clone() });
+        let recalled: Vec<Recalled> = recalled.collect();
+        let input = ContextInput {
+            thread: loaded.range,
+            history: &loaded.messages,
+            unreadable: &loaded.unreadable,
+            question,
+            summary: summary.as_ref(),
+            recalled: &recalled,
+            preferences: &preferences,
+            enrichment: options.enrichment.as_ref(),
+            anchor: stored.anchor,
+        };
+        let context = assemble(&input, policy, &*options.counter)?;
+        if has_memory {
+            let renewed = stored.renewed(policy, &context);
+            if renewed != stored {
+                self.store_carried(scope, thread, &renewed, loaded.positions).await;
+            }
+        }
+        let is_report_kept = match &options.turn {
+            Some(turn) => self.store_report(scope, thread, turn, &context.report).await.is_ok(),
+            None => false,
+        };
+        Ok(AssembledContext { context, positions: loaded.positions, unreadable: loaded.unreadable, is_report_kept })
+    }
+
+    /// Reads the newest messages, as many as the policy looks at.
+    async fn load_history(&self, scope: &Scope, thread: ThreadId, policy: &ContextPolicy) -> Result<Loaded> {
+        let query = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(reach(policy)) };
+        let page = self.messages_as_stored(scope, thread, &query).await?;
+        let mut messages = page.messages;
+        let cutoff = self.options().retention.and_then(|retention| retention.cutoff(self.now()));
+        // What is too old is as if it were trimmed already.
+        let is_outdated = |message: &&Message| cutoff.is_some_and(|cutoff| message.created_at < cutoff);
+        let outdated = messages.iter().filter(is_outdated).map(|message| message.seq).max();
+        let first_seq = outdated.map_or(0, |seq| seq + 1).max(page.positions.first_seq);
+        messages.retain(|message| message.seq >= first_seq);
+        let mut unreadable = page.corrupt;
+        unreadable.retain(|row| row.seq >= first_seq);
+        let range = ThreadRange { first_seq, last_seq: page.positions.seq };
+        Ok(Loaded { messages, unreadable, range, positions: page.positions, cutoff })
+    }
+
+    /// The stored summary, continued up to the loaded messages as far as one call goes.
+    async fn catch_up_summary(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        loaded: &Loaded,
+        stored: &Carried,
+        policy: SummaryPolicy,
+    ) -> Result<Option<Summary>> {
+        let first_seq = loaded.range.first_seq;
+        let is_gone =
+            |created_at: Timestamp, seq| seq < first_seq || loaded.cutoff.is_some_and(|cutoff| created_at < cutoff);
+        let summary = stored.summary.as_ref().map(|summary| summary.without(|item| is_gone(item.created_at, item.seq)));
+        let covered = summary.as_ref().map_or(0, |summary| summary.through_seq).max(first_seq.saturating_sub(1));
+        let missing = (loaded.from() - 1).saturating_sub(covered);
+        if missing == 0 {
+            return Ok(summary);
+        }
+        let limit = missing.min(CATCH_UP);
+        let page = self.page_after(scope, thread, covered, usize::try_from(limit).unwrap_or(limits::PAGE)).await?;
+        let through = page.next.unwrap_or(loaded.from() - 1).min(loaded.from() - 1);
+        let mut fallen = page.page.messages;
+        fallen.retain(|message| !is_gone(message.created_at, message.seq));
+        Ok(Some(Summary::extend(summary.as_ref(), &fallen, first_seq, through, policy.characters)))
+    }
+
+    async fn preference_lines(&self, scope: &Scope, policy: &ContextPolicy) -> Result<Vec<PreferenceLine>> {
+        if !policy.preferences || matches!(scope, Scope::Tenant(_)) {
+            return Ok(Vec::new());
+        }
+        let preferences = self.list_preferences(scope).await?;
+        let lines = preferences.into_iter().map(|preference| {
+            let text: Option<String> = preference.value.read().ok();
+            let value = text.unwrap_or_else(|| preference.value.as_str().to_owned());
+            PreferenceLine { key: preference.key, value }
+        });
+        Ok(lines.collect())
+    }
+}
+
+/// The newest messages of a thread.
+struct Loaded {
+    messages: Vec<Message>,
+    unreadable: Vec<CorruptRow>,
+    range: ThreadRange,
+    positions: Positions,
+    cutoff: Option<Timestamp>,
+}
+
+impl Loaded {
+    /// The first position that was loaded; one past the last where nothing was.
+    fn from(&self) -> u64 {
+        let first = self.messages.first().map(|message| message.seq);
+        let first = first.into_iter().chain(self.unreadable.iter().map(|row| row.seq)).min();
+        first.unwrap_or(self.range.last_seq + 1)
+    }
+}
+
+fn reach(policy: &ContextPolicy) -> usize {
+    let window = policy.window.unwrap_or(limits::PAGE);
+    let considered = policy.pruning.map_or(window, |pruning| pruning.consider.max(window));
+    match policy.summary {
+        Some(_) if considered < limits::PAGE => (considered + MARGIN).min(limits::PAGE),
+        _ => considered,
+    }
+}

@@ -1,0 +1,160 @@
+//! Token counters behind the port of core: those of OpenAI's models, and the one to use for a model by its name.
+//!
+//! Start with [`counter_for_model`]. A table takes some megabytes of memory and is read with the first text that is
+//! counted, not before; [`RememberingCounter`] counts each text once. This crate deliberately does not fetch tables: a model whose table is not here is counted by
+//! [`ApproximateCounter`], which says so in its name.
+#![warn(missing_docs)]
+
+mod remembering;
+
+use std::sync::Arc;
+
+use threadkeep_core::{TokenCount, TokenCounter};
+
+pub use remembering::RememberingCounter;
+pub use threadkeep_core::ApproximateCounter;
+
+/// Counts as `cl100k_base` does: GPT-4, GPT-3.5 Turbo, `text-embedding-3`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Cl100k;
+
+/// Counts as `o200k_base` does: GPT-4o, GPT-4.1, GPT-5, the o series.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct O200k;
+
+impl TokenCounter for Cl100k {
+    fn name(&self) -> &'static str {
+        "cl100k"
+    }
+
+    fn count(&self, text: &str) -> TokenCount {
+        TokenCount(bpe_openai::cl100k_base().count(text) as u64)
+    }
+}
+
+impl TokenCounter for O200k {
+    fn name(&self) -> &'static str {
+        "o200k"
+    }
+
+    fn count(&self, text: &str) -> TokenCount {
+        TokenCount(bpe_openai::o200k_base().count(text) as u64)
+    }
+}
+
+/// The beginnings of model names and the table that belongs to them; the first that matches decides.
+const MODELS: &[(&str, Table)] = &[
+    ("gpt-4o", Table::O200k),
+    ("gpt-4.1", Table::O200k),
+    ("gpt-4.5", Table::O200k),
+    ("gpt-4", Table::Cl100k),
+    ("gpt-3.5", Table::Cl100k),
+    ("gpt-35", Table::Cl100k),
+    ("gpt-5", Table::O200k),
+    ("gpt-oss", Table::O200k),
+    ("chatgpt-4o", Table::O200k),
+    ("o1", Table::O200k),
+    ("o3", Table::O200k),
+    ("o4", Table::O200k),
+    ("text-embedding-3", Table::Cl100k),
+    ("text-embedding-ada-002", Table::Cl100k),
+];
+
+#[derive(Clone, Copy)]
+enum Table {
+    Cl100k,
+    O200k,
+}
+
+/// Finds a counter by its own name: `cl100k`, `o200k` (with or without `_base`) or `approximate`.
+///
+/// ```
+/// assert_eq!(threadkeep_tokens::counter_by_name("o200k_base").unwrap().name(), "o200k");
+/// assert!(threadkeep_tokens::counter_by_name("p50k").is_none());
+/// ```
+#[must_use]
+pub fn counter_by_name(name: &str) -> Option<Arc<dyn TokenCounter>> {
+    match name {
+        "cl100k" | "cl100k_base" => Some(Arc::new(Cl100k)),
+        "o200k" | "o200k_base" => Some(Arc::new(O200k)),
+        "approximate" => Some(Arc::new(ApproximateCounter)),
+        _ => None,
+    }
+}
+
+/// The counter for a model, with or without its provider before it (`openai/gpt-4o-mini`); [`ApproximateCounter`] for a
+/// model that is not known.
+///
+/// ```
+/// assert_eq!(threadkeep_tokens::counter_for_model("gpt-4o-mini").name(), "o200k");
+/// assert_eq!(threadkeep_tokens::counter_for_model("llama-3.3-70b-versatile").name(), "approximate");
+/// ```
+#[must_use]
+pub fn counter_for_model(model: &str) -> Arc<dyn TokenCounter> {
+    let model = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
+    let table = MODELS.iter().find(|(beginning, _)| begins_with(&model, beginning)).map(|(_, table)| *table);
+    match table {
+        Some(Table::Cl100k) => Arc::new(Cl100k),
+        Some(Table::O200k) => Arc::new(O200k),
+        None => Arc::new(ApproximateCounter),
+    }
+}
+
+/// Whether a name begins so and the beginning ends there as a word: `o1-mini` with `o1`, but not `o100`.
+fn begins_with(model: &str, beginning: &str) -> bool {
+    let rest = model.strip_prefix(beginning);
+    rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ENGLISH: &str =
+        "The next northbound train leaves Baker Street in 4 minutes; the Circle line is part suspended.";
+    const SPANISH: &str = "¿Qué es el amparo directo y cuándo procede contra sentencias definitivas?";
+
+    // The expected counts are those that OpenAI's own tokenizer gives.
+    #[test]
+    fn counts_are_those_of_the_tables() {
+        for (text, cl100k, o200k) in [("", 0, 0), ("hello world", 2, 2), ("tiktoken is great!", 6, 6)] {
+            assert_eq!((Cl100k.count(text), O200k.count(text)), (TokenCount(cl100k), TokenCount(o200k)), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn the_approximation_does_not_count_too_little() {
+        for text in [ENGLISH, SPANISH, "{\"name\":\"nginx\",\"ready\":\"2/2\"}", "東京は日本の首都です。", "👩‍👩‍👧‍👦👍🏽"]
+        {
+            let (exact, approximate) = (O200k.count(text).0, ApproximateCounter.count(text).0);
+            assert!(approximate >= exact && approximate <= exact * 3, "{text:?}: {approximate} for {exact}");
+        }
+    }
+
+    #[test]
+    fn hostile_texts_are_counted() {
+        for text in ["a".repeat(300_000), " ".repeat(300_000), "\u{301}".repeat(100_000), "👍🏽".repeat(50_000)] {
+            assert!(Cl100k.count(&text) > TokenCount::ZERO);
+            assert!(O200k.count(&text) > TokenCount::ZERO);
+        }
+    }
+
+    #[test]
+    fn a_model_finds_its_counter() {
+        let cases = [
+            ("gpt-4", "cl100k"),
+            ("gpt-4-turbo", "cl100k"),
+            ("openai/gpt-4o-mini", "o200k"),
+            ("GPT-4.1-nano", "o200k"),
+            ("gpt-5.2", "o200k"),
+            ("o3-mini", "o200k"),
+            ("o100", "approximate"),
+            ("gpt-3.5-turbo", "cl100k"),
+            ("claude-sonnet-4-5", "approximate"),
+            ("", "approximate"),
+        ];
+        for (model, counter) in cases {
+            assert_eq!(counter_for_model(model).name(), counter, "{model}");
+        }
+    }
+}

@@ -53,7 +53,8 @@ impl Corpus {
 
     fn text(&self, bench: &Bench, number: u64) -> String {
         let text = bench.language.text(number, TEXT_BYTES);
-        let is_marked = number / self.per_user() == self.searcher() && number % (self.per_user() / RARE_MESSAGES) == 0;
+        let is_marked =
+            number / self.per_user() == self.searcher() && number.is_multiple_of(self.per_user() / RARE_MESSAGES);
         if is_marked { format!("{RARE} {text}") } else { text }
     }
 }

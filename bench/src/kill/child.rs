@@ -1,0 +1,97 @@
+//! The writers that are killed.
+
+use std::io::Write;
+use std::path::PathBuf;
+
+use anyhow::Result;
+use threadkeep_memory::{AppendOptions, Appended, Draft};
+use threadkeep_store_sqlite::{Durability, SqliteOptions};
+
+use crate::engine::Engine;
+
+/// Arguments of the process that is killed.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The store's file
+    #[arg(long)]
+    store: PathBuf,
+    /// The number of each writer's next turn, separated by commas
+    #[arg(long, value_delimiter = ',')]
+    next: Vec<u64>,
+    /// After how many turns each writer ends by itself
+    #[arg(long, default_value_t = u64::MAX)]
+    turns: u64,
+    /// Acknowledge before anything is synced
+    #[arg(long)]
+    without_sync: bool,
+}
+
+/// A turn: the how manieth of which writer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(crate) struct Turn {
+    pub(crate) writer: usize,
+    pub(crate) number: u64,
+}
+
+impl Turn {
+    /// Two writers share a thread, so that they also stand in each other's way.
+    pub(crate) fn thread(writer: usize) -> String {
+        format!("thread {}", writer / 2)
+    }
+
+    pub(crate) fn key(self) -> String {
+        format!("{}.{}", self.writer, self.number)
+    }
+
+    /// Reads a key, or a message's text (a key and a word).
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        let (writer, number) = text.split(' ').next()?.split_once('.')?;
+        Some(Self { writer: writer.parse().ok()?, number: number.parse().ok()? })
+    }
+}
+
+/// Appends a turn under its idempotency key; the same call repeats it.
+pub(crate) async fn append(engine: &Engine, turn: Turn) -> Result<Appended> {
+    let thread = engine.thread(&Turn::thread(turn.writer)).await?;
+    let key = turn.key();
+    let drafts = vec![
+        Draft::user(format!("{key} asks, and says a little more than that")),
+        Draft::assistant(format!("{key} answers, {}", "at some length ".repeat(1 + turn.number as usize % 20))),
+    ];
+    let options = AppendOptions { idempotency_key: Some(key), ..AppendOptions::default() };
+    Ok(engine.memory.append_all(&engine.scope, thread, drafts, &options).await?)
+}
+
+/// Writes until it is killed, or every writer has had its turns.
+pub(crate) async fn run(args: &Args) -> Result<()> {
+    let durability = if args.without_sync { Durability::Process } else { Durability::Full };
+    let engine = Engine::sqlite_with(&args.store, SqliteOptions { durability, ..SqliteOptions::default() })?;
+    for writer in 0..args.next.len() {
+        engine.thread(&Turn::thread(writer)).await?;
+    }
+    say("ready")?;
+    let writers = args.next.iter().enumerate().map(|(writer, next)| {
+        let (engine, numbers) = (engine.clone(), *next..next.saturating_add(args.turns));
+        tokio::spawn(async move {
+            for number in numbers {
+                let turn = Turn { writer, number };
+                say(&format!("try {}", turn.key()))?;
+                append(&engine, turn).await?;
+                say(&format!("ok {}", turn.key()))?;
+            }
+            Ok::<(), anyhow::Error>(())
+        })
+    });
+    for writer in writers.collect::<Vec<_>>() {
+        writer.await??;
+    }
+    Ok(())
+}
+
+/// One write for one line: what was said before the kill is in the pipe, whole.
+fn say(line: &str) -> Result<()> {
+    let mut output = std::io::stdout().lock();
+    output.write_all(format!("{line}\n").as_bytes())?;
+    output.flush()?;
+    Ok(())
+}

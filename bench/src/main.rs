@@ -1,0 +1,69 @@
+//! Measures Threadkeep: beside other engines (`serve`), beside the least that anyone could do (`run`), and while it is
+//! killed (`kill`) and its power is cut (`power-cut`).
+//!
+//! It deliberately asserts no speed: a benchmark is not a test. Start reading with `engine`, what an application would
+//! call, and `floors`, what it is held against; then one file per workload under `run`.
+#![expect(
+    clippy::print_stdout,
+    clippy::print_stderr,
+    reason = "results and findings are told where they are looked for"
+)]
+
+mod engine;
+mod floors;
+mod kill;
+mod measure;
+mod power_cut;
+mod random;
+mod run;
+mod serve;
+mod session;
+mod texts;
+
+use anyhow::Result;
+use clap::{Parser, Subcommand};
+
+#[derive(Debug, Parser)]
+#[command(name = "threadkeep-bench", version, about = "Measures Threadkeep, kills it and cuts its power")]
+struct Arguments {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// Answer one JSON request a line, so that engines are measured side by side
+    Serve,
+    /// Tell what the engine is held against
+    Floors {
+        /// Print the SQL of both floors
+        #[arg(long)]
+        sql: bool,
+    },
+    /// Run the workloads and print their table
+    Run(run::Args),
+    /// Kill writers again and again, and look for what they had been told is stored
+    Kill(kill::Args),
+    /// Rebuild files as a power cut could leave them, and look for what had been acknowledged
+    PowerCut(power_cut::Args),
+    #[command(hide = true)]
+    KillChild(kill::child::Args),
+}
+
+fn main() -> Result<()> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    match Arguments::parse().command {
+        Command::Serve => runtime.block_on(serve::run()),
+        Command::Floors { sql } => {
+            println!("raw: the least that anyone could do. same: our statements without our code.");
+            if sql {
+                println!("{}", floors::sql());
+            }
+            Ok(())
+        }
+        Command::Run(args) => runtime.block_on(run::run(&args)),
+        Command::Kill(args) => runtime.block_on(kill::run(&args)),
+        Command::PowerCut(args) => runtime.block_on(power_cut::run(&args)),
+        Command::KillChild(args) => runtime.block_on(kill::child::run(&args)),
+    }
+}

@@ -1,0 +1,163 @@
+//! `run`: every workload, one file each, and their table.
+
+mod import;
+mod load;
+mod memory;
+mod paging;
+mod report;
+mod search;
+mod size;
+mod syncs;
+mod turns;
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::Result;
+use indicatif::{ProgressBar, ProgressStyle};
+
+use crate::engine::Engine;
+use crate::floors::raw::Raw;
+use crate::floors::same::Same;
+use crate::measure::{BusyDisk, Disk};
+use crate::texts::Language;
+
+/// Arguments of `threadkeep-bench run`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// 3 trials instead of 5, and shorter ones
+    #[arg(long)]
+    quick: bool,
+    /// Run only these workloads
+    #[arg(long, value_enum)]
+    only: Vec<Workload>,
+    /// Print JSON instead of a table
+    #[arg(long)]
+    json: bool,
+    /// Where the stores are made; it should be on the disk that is to be measured
+    #[arg(long, default_value_os_t = std::env::temp_dir())]
+    folder: PathBuf,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, clap::ValueEnum)]
+enum Workload {
+    Turns,
+    Load,
+    Paging,
+    Size,
+    Import,
+    Search,
+    Memory,
+}
+
+const ALL: [Workload; 7] = [
+    Workload::Turns,
+    Workload::Load,
+    Workload::Paging,
+    Workload::Size,
+    Workload::Import,
+    Workload::Search,
+    Workload::Memory,
+];
+
+/// What a text is long, wherever lengths are compared.
+const TEXT_BYTES: usize = 200;
+
+/// What all workloads share.
+struct Bench {
+    trials: usize,
+    /// How long one writing trial lasts.
+    seconds: f64,
+    folder: tempfile::TempDir,
+    disk: Disk,
+    language: Language,
+    pool: Arc<Vec<String>>,
+    progress: ProgressBar,
+    rows: Vec<report::Row>,
+    /// A store with threads of all lengths, once it is made.
+    long_threads: Option<PathBuf>,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<()> {
+    let folder = tempfile::Builder::new().prefix("threadkeep-bench-").tempdir_in(&args.folder)?;
+    let language = Language::new(1);
+    let progress = ProgressBar::new_spinner();
+    if let Ok(style) = ProgressStyle::with_template("{spinner} {elapsed} {msg}") {
+        progress.set_style(style);
+    }
+    progress.enable_steady_tick(std::time::Duration::from_millis(250));
+    let mut bench = Bench {
+        trials: if args.quick { 3 } else { 5 },
+        seconds: if args.quick { 1.0 } else { 3.0 },
+        disk: Disk::of(folder.path())?,
+        folder,
+        pool: Arc::new(language.pool(TEXT_BYTES)),
+        language,
+        progress,
+        rows: Vec::new(),
+        long_threads: None,
+    };
+    let mut given_up = Vec::new();
+    for workload in ALL.into_iter().filter(|workload| args.only.is_empty() || args.only.contains(workload)) {
+        match bench.run(workload).await {
+            // What was measured until then stands, and the other workloads may fare better.
+            Err(error) if error.is::<BusyDisk>() => given_up.push(format!("{workload:?}: {error}")),
+            result => result?,
+        }
+    }
+    bench.progress.finish_and_clear();
+    report::print(&bench.rows, args.json)?;
+    anyhow::ensure!(given_up.is_empty(), "{}", given_up.join("; "));
+    Ok(())
+}
+
+impl Bench {
+    async fn run(&mut self, workload: Workload) -> Result<()> {
+        match workload {
+            Workload::Turns => turns::run(self).await,
+            Workload::Load => load::run(self).await,
+            Workload::Paging => paging::run(self).await,
+            Workload::Size => size::run(self).await,
+            Workload::Import => import::run(self).await,
+            Workload::Search => search::run(self).await,
+            Workload::Memory => memory::run(self).await,
+        }
+    }
+
+    fn say(&self, what: impl Into<String>) {
+        self.progress.set_message(what.into());
+    }
+
+    /// A folder of its own for one workload.
+    fn folder(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.folder.path().join(name);
+        std::fs::create_dir_all(&folder)?;
+        Ok(folder)
+    }
+}
+
+/// The engine and both floors, each in a file of its own.
+struct Three {
+    engine: Engine,
+    raw: Raw,
+    same: Same,
+}
+
+impl Three {
+    fn open(folder: &Path) -> Result<Self> {
+        Ok(Self {
+            engine: Engine::sqlite(&folder.join("engine.db"))?,
+            raw: Raw::open(&folder.join("raw.db"))?,
+            same: Same::open(&folder.join("same.db"))?,
+        })
+    }
+
+    /// Adds the same messages to all three: also lets their logs grow to their size, since a sync of a growing file
+    /// takes several times as long.
+    async fn seed(&mut self, name: &str, pool: &[String], count: u64) -> Result<(i64, i64)> {
+        let raw = crate::floors::seed(&mut self.raw, pool, count)?;
+        let same = crate::floors::seed(&mut self.same, pool, count)?;
+        self.engine.seed(name, (0..count).map(|index| crate::engine::draft(pool, index))).await?;
+        Ok((raw, same))
+    }
+}

@@ -1,0 +1,76 @@
+//! The newest 16 messages of threads of all lengths.
+
+use std::path::PathBuf;
+
+use anyhow::{Result, ensure};
+
+use super::report::Row;
+use super::{Bench, Three};
+use crate::engine::Repeat;
+use crate::floors;
+use crate::measure::{Sample, Series, median};
+
+const LENGTHS: [u64; 5] = [16, 1_000, 10_000, 100_000, 1_000_000];
+const COUNT: usize = 16;
+const TO_SAME: f64 = 1.3;
+const TO_RAW: f64 = 2.5;
+/// How much more than `raw` the engine may grow with the length of the thread.
+const GROWTH: f64 = 1.15;
+const REPEAT: Repeat = Repeat { seconds: 0.5, at_least: 200, at_most: 10_000 };
+
+pub(super) async fn run(bench: &mut Bench) -> Result<()> {
+    let mut three = Three::open(&bench.folder("load")?)?;
+    let mut threads = Vec::new();
+    for length in LENGTHS {
+        bench.say(format!("newest {COUNT}: filling a thread of {length}"));
+        threads.push(three.seed(&name(length), &bench.pool, length).await?);
+    }
+    bench.say(format!("newest {COUNT}: indexing"));
+    three.engine.settle().await?;
+    let mut rows: Vec<Row> = Vec::new();
+    for (length, (raw_thread, same_thread)) in LENGTHS.into_iter().zip(threads) {
+        bench.say(format!("newest {COUNT} of {length}"));
+        let expected = expected(bench, length);
+        let series = Series::run(bench.trials, &bench.disk, async |_| {
+            let (raw_texts, raw) = floors::load_for(&mut three.raw, raw_thread, COUNT, REPEAT)?;
+            let (same_texts, same) = floors::load_for(&mut three.same, same_thread, COUNT, REPEAT)?;
+            let (texts, engine) = three.engine.load(&name(length), COUNT, REPEAT).await?;
+            for (who, texts) in [("raw", raw_texts), ("same", same_texts), ("the engine", texts)] {
+                ensure!(texts == expected, "{who} read other messages than the newest of {length}");
+            }
+            let p50 = |latencies: &[f64]| median(latencies).map(|seconds| seconds * 1e6);
+            Ok(Sample { raw: Some(p50(&raw)?), same: Some(p50(&same)?), engine: p50(&engine)? })
+        })
+        .await?;
+        let row = Row::new(format!("newest {COUNT} of {}", super::report::figure(length as f64)), "µs p50", &series)?;
+        rows.push(row.at_most("to same", series.to_same(), TO_SAME).at_most("to raw", series.to_raw(), TO_RAW));
+    }
+    add_growth(&mut rows);
+    bench.rows.extend(rows);
+    bench.long_threads = Some(close(three));
+    Ok(())
+}
+
+pub(super) fn name(length: u64) -> String {
+    format!("thread of {length}")
+}
+
+pub(super) fn expected(bench: &Bench, length: u64) -> Vec<String> {
+    (length - COUNT as u64..length)
+        .map(|index| bench.pool[(index % bench.pool.len() as u64) as usize].clone())
+        .collect()
+}
+
+fn add_growth(rows: &mut [Row]) {
+    let growth = |of: &dyn Fn(&Row) -> Option<f64>| Some(of(rows.last()?)? / of(rows.first()?)?);
+    let engine = growth(&|row| Some(row.engine.median));
+    let raw = growth(&|row| row.raw.map(|raw| raw.median));
+    if let (Some(engine), Some(raw), Some(last)) = (engine, raw, rows.last_mut()) {
+        let goal = format!("growth {engine:.2} ≤ {raw:.2} x {GROWTH}");
+        *last = last.clone().goal(goal, engine <= raw * GROWTH);
+    }
+}
+
+fn close(three: Three) -> PathBuf {
+    three.engine.path.clone().unwrap_or_default()
+}

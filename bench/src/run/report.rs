@@ -1,0 +1,146 @@
+//! The results, as a table for people and as JSON for programs.
+
+use anyhow::Result;
+use comfy_table::{Cell, CellAlignment, ContentArrangement, Table, presets};
+use serde::Serialize;
+
+use crate::measure::{Series, Spread};
+
+/// One line of the table.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Row {
+    pub(crate) workload: String,
+    pub(crate) unit: &'static str,
+    pub(crate) engine: Spread,
+    pub(crate) raw: Option<Spread>,
+    pub(crate) same: Option<Spread>,
+    pub(crate) to_raw: Option<Spread>,
+    pub(crate) to_same: Option<Spread>,
+    pub(crate) trials: usize,
+    pub(crate) thrown_away: usize,
+    pub(crate) notes: Vec<String>,
+    pub(crate) goals: Vec<Goal>,
+}
+
+/// What a number should be.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Goal {
+    pub(crate) goal: String,
+    pub(crate) is_met: bool,
+}
+
+impl Row {
+    pub(crate) fn new(workload: impl Into<String>, unit: &'static str, series: &Series) -> Result<Self> {
+        Ok(Self {
+            workload: workload.into(),
+            unit,
+            engine: series.engine()?,
+            raw: series.raw(),
+            same: series.same(),
+            to_raw: series.to_raw(),
+            to_same: series.to_same(),
+            trials: series.samples.len(),
+            thrown_away: series.thrown_away,
+            notes: Vec::new(),
+            goals: Vec::new(),
+        })
+    }
+
+    pub(crate) fn note(mut self, note: impl Into<String>) -> Self {
+        self.notes.push(note.into());
+        self
+    }
+
+    pub(crate) fn at_least(self, what: &str, figure: Option<Spread>, bound: f64) -> Self {
+        self.goal(format!("{what} ≥ {bound}"), figure.is_some_and(|figure| figure.median >= bound))
+    }
+
+    pub(crate) fn at_most(self, what: &str, figure: Option<Spread>, bound: f64) -> Self {
+        self.goal(format!("{what} ≤ {bound}"), figure.is_some_and(|figure| figure.median <= bound))
+    }
+
+    pub(crate) fn goal(mut self, goal: String, is_met: bool) -> Self {
+        self.goals.push(Goal { goal, is_met });
+        self
+    }
+}
+
+pub(crate) fn print(rows: &[Row], as_json: bool) -> Result<()> {
+    if as_json {
+        println!("{}", serde_json::to_string_pretty(rows)?);
+        return Ok(());
+    }
+    let mut table = Table::new();
+    table.load_style(presets::ASCII_MARKDOWN).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header([
+        "workload",
+        "engine (min–max)",
+        "raw",
+        "same",
+        "to raw (min–max)",
+        "to same (min–max)",
+        "goal",
+        "notes",
+    ]);
+    for row in rows {
+        let goals = row.goals.iter().map(|goal| format!("{} {}", if goal.is_met { "✓" } else { "✗" }, goal.goal));
+        let mut notes = row.notes.clone();
+        if row.thrown_away > 0 {
+            notes.push(format!("{} trials thrown away", row.thrown_away));
+        }
+        table.add_row([
+            Cell::new(&row.workload),
+            Cell::new(format!("{} {}", with_spread(&row.engine), row.unit)).set_alignment(CellAlignment::Right),
+            Cell::new(optional(row.raw.as_ref(), |spread| figure(spread.median))).set_alignment(CellAlignment::Right),
+            Cell::new(optional(row.same.as_ref(), |spread| figure(spread.median))).set_alignment(CellAlignment::Right),
+            Cell::new(optional(row.to_raw.as_ref(), with_spread)).set_alignment(CellAlignment::Right),
+            Cell::new(optional(row.to_same.as_ref(), with_spread)).set_alignment(CellAlignment::Right),
+            Cell::new(goals.collect::<Vec<_>>().join(", ")),
+            Cell::new(notes.join(", ")),
+        ]);
+    }
+    println!("{table}");
+    let trials = rows.iter().map(|row| row.trials).max().unwrap_or(0);
+    println!("\nMedians of {trials} trials (sizes and memory: 1), each ratio taken trial by trial.");
+    Ok(())
+}
+
+fn optional(spread: Option<&Spread>, text: impl Fn(&Spread) -> String) -> String {
+    spread.map_or_else(|| "–".to_owned(), text)
+}
+
+fn with_spread(spread: &Spread) -> String {
+    if spread.min == spread.max {
+        return figure(spread.median);
+    }
+    format!("{} ({}–{})", figure(spread.median), figure(spread.min), figure(spread.max))
+}
+
+/// Three digits that say something.
+pub(crate) fn figure(value: f64) -> String {
+    match value.abs() {
+        size if size >= 1_000.0 => {
+            let whole = format!("{value:.0}");
+            let (head, tail) = whole.split_at(whole.len() - 3);
+            if head.len() > 3 {
+                format!("{},{},{tail}", &head[..head.len() - 3], &head[head.len() - 3..])
+            } else {
+                format!("{head},{tail}")
+            }
+        }
+        size if size >= 100.0 || value.fract() == 0.0 => format!("{value:.0}"),
+        size if size >= 10.0 => format!("{value:.1}"),
+        _ => format!("{value:.2}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn figures_have_three_digits() {
+        let figures = [1_234_567.0, 12_345.4, 999.6, 55.55, 16.0, 0.123];
+        assert_eq!(figures.map(figure), ["1,234,567", "12,345", "1000", "55.5", "16", "0.12"]);
+    }
+}

@@ -1,0 +1,80 @@
+//! Bytes a message of 200 characters, everything included: index caught up, log written back.
+
+use std::path::Path;
+
+use anyhow::{Result, ensure};
+
+use super::report::Row;
+use super::{Bench, TEXT_BYTES};
+use crate::engine::{Engine, draft};
+use crate::measure::{Sample, Series};
+
+const MESSAGES: u64 = 100_000;
+const THREADS: u64 = 64;
+const BYTES: f64 = 450.0;
+
+pub(super) async fn run(bench: &mut Bench) -> Result<()> {
+    bench.say("bytes a message: by turns");
+    let path = bench.folder("size")?.join("turns.db");
+    let by_turns = by_turns(bench, &path).await?;
+    bench.say("bytes a message: by the thousand");
+    let path = bench.folder("size")?.join("batches.db");
+    let by_batches = by_batches(bench, &path).await?;
+    for (how, bytes) in [("appended by turns", by_turns), ("appended by the thousand", by_batches)] {
+        let series = Series { samples: vec![Sample { raw: None, same: None, engine: bytes }], thrown_away: 0 };
+        let row = Row::new(format!("size, {how}"), "bytes/message", &series)?;
+        bench.rows.push(row.at_most("bytes", Some(series.engine()?), BYTES));
+    }
+    Ok(())
+}
+
+/// As conversations come about: each turn a commit of its own, with its record in the log. Every text is another one.
+async fn by_turns(bench: &Bench, path: &Path) -> Result<f64> {
+    let engine = Engine::sqlite(path)?;
+    let turns = MESSAGES / THREADS / 2;
+    let writers = (0..THREADS).map(|thread| {
+        let texts: Vec<String> =
+            (0..turns * 2).map(|index| bench.language.text(thread * turns * 2 + index, TEXT_BYTES)).collect();
+        let engine = engine.clone();
+        tokio::spawn(async move {
+            let name = [format!("thread {thread}")];
+            engine.append(&name, &std::sync::Arc::new(texts), 0, f64::from(u16::MAX), Some(turns)).await
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    for writer in writers {
+        ensure!(writer.await??.errors == 0, "an append failed");
+    }
+    let count = THREADS * turns * 2;
+    ensure!(engine.count("thread 0").await? == turns * 2, "not every message is there");
+    Ok(closed_bytes(engine, path).await? as f64 / count as f64)
+}
+
+async fn by_batches(bench: &Bench, path: &Path) -> Result<f64> {
+    let engine = Engine::sqlite(path)?;
+    let texts: Vec<String> = (0..MESSAGES).map(|number| bench.language.text(number, TEXT_BYTES)).collect();
+    for thread in 0..100 {
+        let each = MESSAGES / 100;
+        engine
+            .seed(&format!("thread {thread}"), (thread * each..(thread + 1) * each).map(|i| draft(&texts, i)))
+            .await?;
+    }
+    Ok(closed_bytes(engine, path).await? as f64 / MESSAGES as f64)
+}
+
+/// Catches the index up, closes the store and adds up its files.
+pub(super) async fn closed_bytes(engine: Engine, path: &Path) -> Result<u64> {
+    engine.settle().await?;
+    drop(engine);
+    let connection = rusqlite::Connection::open(path)?;
+    let busy: i64 = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get(0))?;
+    ensure!(busy == 0, "the log could not be written back");
+    drop(connection);
+    let mut bytes = 0;
+    for suffix in ["", "-wal"] {
+        let mut file = path.as_os_str().to_owned();
+        file.push(suffix);
+        bytes += std::fs::metadata(&file).map_or(0, |metadata| metadata.len());
+    }
+    Ok(bytes)
+}

@@ -1,0 +1,22 @@
+//! Kills writers and looks for what they had been told is stored.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+#[test]
+fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
+    let output = Command::new(env!("CARGO_BIN_EXE_threadkeep-bench"))
+        .args(["kill", "--times", "20", "--writers", "8", "--json"])
+        .output()
+        .unwrap();
+    let errors = String::from_utf8_lossy(&output.stderr);
+    let report: Value = serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"));
+    assert!(output.status.success(), "{report}: {errors}");
+    for wrong in ["lost", "doubled", "out_of_order", "findings"] {
+        assert_eq!(report[wrong], 0, "{report}");
+    }
+    assert_eq!(report["kills"], 20);
+    // Otherwise nobody was writing when the process died, and nothing was shown.
+    assert!(report["acknowledged"].as_u64().unwrap() > 20 && report["unknown"].as_u64().unwrap() > 0, "{report}");
+}

@@ -8,6 +8,7 @@ mod function_words;
 mod irregular;
 mod lookup;
 
+use std::cmp::Ordering;
 use std::collections::HashSet;
 
 use rust_stemmers::{Algorithm, Stemmer};
@@ -149,22 +150,60 @@ pub fn fold(word: &str) -> String {
 
 /// The words of a text, folded.
 fn words(text: &str) -> Vec<String> {
+    let mut words = Vec::new();
+    for_each_word(text, |word| words.push(word.to_owned()));
+    words
+}
+
+/// Shows the words of a text, folded, one after the other.
+fn for_each_word(text: &str, mut show: impl FnMut(&str)) {
     if text.is_ascii() {
         // The same words: without marks and scripts, only what is no letter or digit parts them.
-        let pieces = text.split(|character: char| !character.is_ascii_alphanumeric());
-        return pieces.filter(|piece| !piece.is_empty()).map(fold).collect();
+        let mut folded = String::new();
+        for piece in text.split(|character: char| !character.is_ascii_alphanumeric()) {
+            folded.clear();
+            folded.push_str(&piece[..piece.len().min(TERM_CHARS)]);
+            folded.make_ascii_lowercase();
+            if !folded.is_empty() {
+                show(&folded);
+            }
+        }
+        return;
     }
     let pieces = text.unicode_words().flat_map(|word| word.split(|character: char| !character.is_alphanumeric()));
-    pieces.map(fold).filter(|word| !word.is_empty()).collect()
+    for folded in pieces.map(fold).filter(|word| !word.is_empty()) {
+        show(&folded);
+    }
 }
 
 fn language_of(words: &[String]) -> Option<Language> {
-    let count = |language: Language| words.iter().filter(|word| language.is_function_word(word)).count();
-    let (english, spanish) = (count(Language::English), count(Language::Spanish));
-    match english.cmp(&spanish) {
-        std::cmp::Ordering::Greater => Some(Language::English),
-        std::cmp::Ordering::Less => Some(Language::Spanish),
-        std::cmp::Ordering::Equal => None,
+    let mut tally = Tally::default();
+    words.iter().for_each(|word| tally.take(word));
+    tally.language()
+}
+
+/// How many function words of each language a text holds.
+#[derive(Default)]
+struct Tally {
+    english: usize,
+    spanish: usize,
+}
+
+impl Tally {
+    fn take(&mut self, word: &str) {
+        // No function word is longer.
+        if word.len() <= 10 {
+            self.english += usize::from(Language::English.is_function_word(word));
+            self.spanish += usize::from(Language::Spanish.is_function_word(word));
+        }
+    }
+
+    fn language(&self) -> Option<Language> {
+        match self.english.cmp(&self.spanish) {
+            Ordering::Greater => Some(Language::English),
+            Ordering::Less => Some(Language::Spanish),
+            Ordering::Equal => None,
+        }
     }
 }
 

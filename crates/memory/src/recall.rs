@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use threadkeep_context::recall::{Parts, Question, REACH, Ranked, Statistics, Turn, Weights, lexical, rank};
+use threadkeep_core::text::TermCounts;
 use threadkeep_core::{Behind, Message, Scope, SearchHit, ThreadId, limits};
 
 use crate::candidates::{Candidates, Found};
@@ -75,18 +76,30 @@ impl Memory {
         }
         let most = options.limit.saturating_mul(4).clamp(CANDIDATES.0, CANDIDATES.1);
         let candidates = self.candidates(scope, &question, options.thread, most).await?;
-        let Candidates { mut found, statistics, unread, .. } = candidates;
+        let Candidates { found, statistics, unread, .. } = candidates;
         // The words alone say which are worth a look around; so the tail of a log that is far behind costs no more.
-        found.retain(|found| !question.count(&found.message.plain_text()).is_miss());
+        let mut found: Vec<Counted> = found.into_iter().map(|found| count(found, &question)).collect();
+        found.retain(|counted| !counted.counts.is_miss());
         let seeds = options.limit.saturating_mul(2).clamp(SEEDS.0, SEEDS.1);
         let around = surroundings(&found, &question, &statistics, seeds);
-        found.extend(self.read_hits(scope, around).await?);
+        found.extend(self.read_hits(scope, around).await?.into_iter().map(|found| count(found, &question)));
         Ok(RecallResults { turns: best(found, &question, &statistics, options), unsearched: unread })
     }
 }
 
+/// A message, and how often it holds the question's words.
+struct Counted {
+    found: Found,
+    counts: TermCounts,
+}
+
+fn count(found: Found, question: &Question) -> Counted {
+    let counts = question.count(&found.message.plain_text());
+    Counted { found, counts }
+}
+
 /// The positions around the best candidates that are not among them.
-fn surroundings(found: &[Found], question: &Question, statistics: &Statistics, seeds: usize) -> Vec<SearchHit> {
+fn surroundings(found: &[Counted], question: &Question, statistics: &Statistics, seeds: usize) -> Vec<SearchHit> {
     let turns = turns(found);
     let mut known: HashSet<(ThreadId, u64)> = turns.iter().map(|turn| (turn.thread, turn.message.seq)).collect();
     let mut around = Vec::new();
@@ -101,7 +114,7 @@ fn surroundings(found: &[Found], question: &Question, statistics: &Statistics, s
     around
 }
 
-fn best(found: Vec<Found>, question: &Question, statistics: &Statistics, options: &RecallOptions) -> Vec<Recalled> {
+fn best(found: Vec<Counted>, question: &Question, statistics: &Statistics, options: &RecallOptions) -> Vec<Recalled> {
     let ranked: Vec<(ThreadId, u64, Parts)> = rank(question, &turns(&found), statistics, &options.weights)
         .into_iter()
         .map(|Ranked { turn, parts }| (turn.thread, turn.message.seq, parts))
@@ -109,7 +122,7 @@ fn best(found: Vec<Found>, question: &Question, statistics: &Statistics, options
         .take(options.limit)
         .collect();
     let mut messages: BTreeMap<(ThreadId, u64), Message> =
-        found.into_iter().map(|found| ((found.thread, found.message.seq), found.message)).collect();
+        found.into_iter().map(|Counted { found, .. }| ((found.thread, found.message.seq), found.message)).collect();
     let recalled = ranked.into_iter().filter_map(|(thread, seq, parts)| {
         let message = messages.remove(&(thread, seq))?;
         Some(Recalled { thread, message, score: parts.score(), parts })
@@ -117,6 +130,7 @@ fn best(found: Vec<Found>, question: &Question, statistics: &Statistics, options
     recalled.collect()
 }
 
-fn turns(found: &[Found]) -> Vec<Turn<'_>> {
-    found.iter().map(|found| Turn { thread: found.thread, message: &found.message }).collect()
+fn turns(found: &[Counted]) -> Vec<Turn<'_>> {
+    let turns = found.iter();
+    turns.map(|Counted { found, counts }| Turn { thread: found.thread, message: &found.message, counts }).collect()
 }

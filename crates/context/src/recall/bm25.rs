@@ -24,23 +24,24 @@ pub struct Statistics {
 /// is ever negative.
 #[must_use]
 pub fn bm25(texts: &[TermCounts], statistics: &Statistics) -> Vec<f64> {
-    score_all(texts, &weights(texts, statistics))
+    let texts: Vec<&TermCounts> = texts.iter().collect();
+    score_all(&texts, &weights(&texts, statistics))
 }
 
 /// How telling each word of the query is: the rarer, the more.
 #[must_use]
-pub fn weights(texts: &[TermCounts], statistics: &Statistics) -> Vec<f64> {
+pub fn weights(texts: &[&TermCounts], statistics: &Statistics) -> Vec<f64> {
     let words = texts.first().map_or(0, |text| text.counts.len());
     (0..words).map(|word| weight(word, texts, statistics)).collect()
 }
 
-pub(super) fn score_all(texts: &[TermCounts], weights: &[f64]) -> Vec<f64> {
+pub(super) fn score_all(texts: &[&TermCounts], weights: &[f64]) -> Vec<f64> {
     let lengths: Vec<f64> = texts.iter().filter(|text| !text.is_miss()).map(|text| f64::from(text.length)).collect();
     let mean = (lengths.iter().sum::<f64>() / lengths.len().max(1) as f64).max(1.0);
     texts.iter().map(|text| score(text, weights, mean)).collect()
 }
 
-fn weight(word: usize, texts: &[TermCounts], statistics: &Statistics) -> f64 {
+fn weight(word: usize, texts: &[&TermCounts], statistics: &Statistics) -> f64 {
     let shown = texts.iter().filter(|text| text.counts[word] > 0).count() as u64;
     let frequency = statistics.frequencies.get(word).copied().unwrap_or(0).max(shown);
     let documents = statistics.documents.max(frequency).max(texts.len() as u64);

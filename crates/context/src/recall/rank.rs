@@ -20,6 +20,8 @@ pub struct Turn<'a> {
     pub thread: ThreadId,
     /// The message.
     pub message: &'a Message,
+    /// How often it holds each of the question's words ([`Question::count`] of its plain text).
+    pub counts: &'a TermCounts,
 }
 
 /// How much each part counts. The default is what recall uses; others are for measuring what a part brings.
@@ -145,7 +147,6 @@ struct Dialogue<'a, 'b> {
     question: &'b Question,
     weights: &'b Weights,
     turns: Vec<Turn<'a>>,
-    counts: Vec<TermCounts>,
     /// What each of the question's words is worth.
     word_weights: Vec<f64>,
     /// Whether the question names each turn's speaker.
@@ -155,23 +156,22 @@ struct Dialogue<'a, 'b> {
 
 impl<'a, 'b> Dialogue<'a, 'b> {
     fn new(question: &'b Question, turns: Vec<Turn<'a>>, statistics: &Statistics, scale: &'b Weights) -> Self {
-        let counts: Vec<TermCounts> = turns.iter().map(|turn| question.count(&turn.message.plain_text())).collect();
         let authors = turns.iter().filter_map(|turn| turn.message.content.author.as_deref());
         let speakers: BTreeSet<String> = authors.collect::<BTreeSet<_>>().into_iter().flat_map(name_parts).collect();
         let is_name = question.names(&speakers);
         // Only names to look for: then they are what is looked for.
         let discount = if is_name.iter().all(|is_name| *is_name) { 1.0 } else { scale.name };
-        let mut word_weights = weights(&counts, statistics);
+        let mut word_weights = weights(&counts_of(&turns), statistics);
         for (weight, is_name) in word_weights.iter_mut().zip(is_name) {
             *weight *= if is_name { discount } else { 1.0 };
         }
         let is_named: Vec<bool> = turns.iter().map(|turn| question.is_about_speaker_of(turn.message)).collect();
         let names_anyone = is_named.contains(&true);
-        Self { question, weights: scale, turns, counts, word_weights, is_named, names_anyone }
+        Self { question, weights: scale, turns, word_weights, is_named, names_anyone }
     }
 
     fn score(self) -> Vec<Ranked<'a>> {
-        let words = score_all(&self.counts, &self.word_weights);
+        let words = score_all(&counts_of(&self.turns), &self.word_weights);
         let own: Vec<Parts> = words.into_iter().enumerate().map(|(at, words)| self.own(at, words)).collect();
         let mut ranked: Vec<Ranked<'a>> =
             self.turns.iter().zip(&own).map(|(turn, parts)| Ranked { turn: *turn, parts: *parts }).collect();
@@ -207,7 +207,7 @@ impl<'a, 'b> Dialogue<'a, 'b> {
         for near in self.around(at, REACH) {
             let distance = self.turns[near].message.seq.abs_diff(self.turns[at].message.seq);
             let rest = self.weights.passage_decay.powi(i32::try_from(distance).unwrap_or(i32::MAX));
-            for (word, _) in self.counts[near].counts.iter().enumerate().filter(|(_, count)| **count > 0) {
+            for (word, _) in self.turns[near].counts.counts.iter().enumerate().filter(|(_, count)| **count > 0) {
                 let best = left.entry(word).or_default();
                 *best = best.max(rest);
             }
@@ -239,6 +239,10 @@ impl<'a, 'b> Dialogue<'a, 'b> {
         let last = at.saturating_add(reach).min(self.turns.len() - 1);
         (at.saturating_sub(reach)..=last).filter(is_near)
     }
+}
+
+fn counts_of<'a>(turns: &[Turn<'a>]) -> Vec<&'a TermCounts> {
+    turns.iter().map(|turn| turn.counts).collect()
 }
 
 /// Whether a message ends one of its texts with a question.

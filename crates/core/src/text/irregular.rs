@@ -8,6 +8,15 @@ pub(super) fn base_of(word: &str) -> &str {
     BASES.get(word).copied().unwrap_or(word)
 }
 
+/// The forms of words with one of these beginnings that begin otherwise themselves.
+pub(super) fn odd_forms(beginnings: &[char]) -> Vec<&'static str> {
+    let begins = |word: &str| word.chars().next().is_some_and(|first| beginnings.contains(&first));
+    let mut forms: Vec<&str> =
+        BASES.iter().filter(|(form, base)| begins(base) && !begins(form)).map(|(form, _)| *form).collect();
+    forms.sort_unstable();
+    forms
+}
+
 static BASES: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
     let lines = FORMS.lines().map(str::split_whitespace);
     let forms = lines.filter_map(|mut line| Some((line.next()?, line)));

@@ -61,6 +61,7 @@ pub(crate) async fn run(args: &RecallArgs) -> Result<()> {
             };
             let extra = extra_questions
                 .into_iter()
+                .flatten()
                 .map(|extra| (extra.question, extra.answer_session_ids.into_iter().flatten().collect(), "sessions"));
             let all = std::iter::once((question, evidence, kind)).chain(extra);
             asked.extend(

@@ -250,3 +250,6 @@ fn asks(message: &Message) -> bool {
     let is_question = |part: &Part| matches!(part, Part::Text(text) if text.trim_end().ends_with('?'));
     message.content.parts.iter().any(is_question)
 }
+
+#[cfg(test)]
+mod tests;

@@ -9,12 +9,16 @@
     reason = "results and findings are told where they are looked for"
 )]
 
+mod beam;
 mod engine;
 mod floors;
 mod kill;
+mod locomo;
+mod longmemeval;
 mod measure;
 mod power_cut;
 mod random;
+mod recall;
 mod run;
 mod serve;
 mod session;
@@ -46,6 +50,12 @@ enum Command {
     Kill(kill::Args),
     /// Rebuild files as a power cut could leave them, and look for what had been acknowledged
     PowerCut(power_cut::Args),
+    /// Ask the questions of LoCoMo conversations, and look for their evidence in what is recalled
+    Locomo(recall::RecallArgs),
+    /// Ask the probing questions of BEAM chats likewise
+    Beam(recall::RecallArgs),
+    /// Ask the questions of LongMemEval histories likewise
+    Longmemeval(recall::RecallArgs),
     #[command(hide = true)]
     KillChild(kill::child::Args),
 }
@@ -64,6 +74,9 @@ fn main() -> Result<()> {
         Command::Run(args) => runtime.block_on(run::run(&args)),
         Command::Kill(args) => runtime.block_on(kill::run(&args)),
         Command::PowerCut(args) => runtime.block_on(power_cut::run(&args)),
+        Command::Locomo(args) => runtime.block_on(locomo::run(&args)),
+        Command::Beam(args) => runtime.block_on(beam::run(&args)),
+        Command::Longmemeval(args) => runtime.block_on(longmemeval::run(&args)),
         Command::KillChild(args) => runtime.block_on(kill::child::run(&args)),
     }
 }

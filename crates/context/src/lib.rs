@@ -1,7 +1,8 @@
 //! What a model sees of a conversation: chosen by policy, within a budget, the same every time, explained.
 //!
 //! Start with [`assemble`]: it takes what was loaded ([`ContextInput`]) and a [`ContextPolicy`], and gives a [`Context`],
-//! the messages to send with a [`Report`] of what became of every message of the thread.
+//! the messages to send with a [`Report`] of what became of every message of the thread. [`recall`] ranks what a search
+//! brought, the same over every store.
 //!
 //! This crate deliberately loads and stores nothing, reads no clock, no randomness and no environment, and iterates over
 //! no hash map: the same inputs give the same bytes everywhere.
@@ -17,6 +18,7 @@ mod input;
 mod layout;
 mod policy;
 mod quote;
+pub mod recall;
 mod relevance;
 mod report;
 pub mod sources;

@@ -11,6 +11,7 @@ mod batch;
 mod change;
 pub mod codec;
 mod document;
+mod embed;
 mod error;
 pub mod exchange;
 mod id;
@@ -32,6 +33,7 @@ pub use batch::{
 };
 pub use change::{Change, ChangePage, Effect, UserCursor, WakeUp, WakeUps};
 pub use document::{Document, DocumentOwner, DocumentQuery, DocumentWrite, Namespace, Written};
+pub use embed::{Embedder, EmbedderError};
 pub use error::{Conflict, Kind, Reason, Result, StoreError};
 pub use id::{MessageId, TenantId, ThreadId, UserId};
 pub use json::{JsonText, Map, Value};

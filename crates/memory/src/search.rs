@@ -1,31 +1,16 @@
 //! Finding what was said.
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashSet};
 
-use futures::{StreamExt, TryStreamExt};
-use threadkeep_core::{
-    Behind, Collection, Message, MessageName, Role, Scope, SearchAnswer, SearchHit, SearchQuery, ThreadId, Timestamp,
-    limits, text,
-};
+use threadkeep_context::recall::{Question, bm25};
+use threadkeep_core::text::TermCounts;
+use threadkeep_core::{Behind, Message, Role, Scope, ThreadId, Timestamp, limits};
 
-use crate::messages::READ_PAGE;
-use crate::ranking::{Statistics, TermCounts, bm25};
-use crate::retry::repeat_simply;
+use crate::candidates::{Candidates, Found};
 use crate::{Memory, MemoryError, Result, Snippet};
 
-/// Terms of a query that are looked at.
-const TERMS: usize = 32;
 /// Candidates that an index is asked for at least, and at most.
 const CANDIDATES: (usize, usize) = (200, 1_000);
-/// Messages that are read because the index does not hold them yet.
-const TAIL_MESSAGES: usize = 5_000;
-/// Messages that one step of catching up indexes.
-const CATCH_UP_MESSAGES: usize = 1_000;
-/// Steps of catching up that one search takes.
-const CATCH_UP_STEPS: usize = 1_000;
-/// Threads that are read at a time.
-const THREADS_AT_ONCE: usize = 8;
 
 /// How to search.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -75,7 +60,8 @@ pub struct SearchResults {
 impl Memory {
     /// Searches what was said in the threads that a scope has in full: a user's own, for a tenant all.
     ///
-    /// A message is found by any word of the query, in any form ([`text::terms`]). What the index does not hold yet is
+    /// A message is found by any word of the query, in any form and in either language
+    /// ([`threadkeep_core::text`]). What the index does not hold yet is
     /// read from the log, so a message can be found as soon as it is stored.
     ///
     /// # Errors
@@ -85,96 +71,17 @@ impl Memory {
             return Err(MemoryError::invalid("limit", "0; ask for at least 1"));
         }
         limits::check_bytes("limit", options.limit, limits::PAGE)?;
-        let mut terms = text::distinct_terms(query);
-        terms.truncate(TERMS);
-        if terms.is_empty() {
+        let question = Question::of_all_words(query);
+        if question.is_empty() {
             return Ok(SearchResults::default());
         }
-        let candidates = self.candidates(scope, &terms, options).await?;
-        Ok(rank(candidates, &terms, options))
-    }
-
-    async fn candidates(&self, scope: &Scope, terms: &[String], options: &SearchOptions) -> Result<Candidates> {
-        let limit = if options.is_filtered() {
+        let most = if options.is_filtered() {
             CANDIDATES.1
         } else {
             options.limit.saturating_mul(5).clamp(CANDIDATES.0, CANDIDATES.1)
         };
-        let (collection, terms) = (Collection::Messages, terms.to_vec());
-        let query = SearchQuery { collection, terms, vector: None, thread: options.thread, limit };
-        let mut answer = self.ask_index(scope, &query).await?;
-        let mut tail = self.tail(scope, &answer.behind).await?;
-        if !tail.unread.is_empty() && self.catch_up().await? {
-            answer = self.ask_index(scope, &query).await?;
-            tail = self.tail(scope, &answer.behind).await?;
-        }
-        let truncated = answer.hits.len() >= limit;
-        let indexed = self.read_hits(scope, answer.hits).await?;
-        let statistics = Statistics { documents: answer.documents, frequencies: answer.frequencies };
-        Ok(Candidates { indexed, tail, statistics, truncated })
-    }
-
-    async fn ask_index(&self, scope: &Scope, query: &SearchQuery) -> Result<SearchAnswer> {
-        let now = self.now();
-        Ok(repeat_simply(|| self.search_index().search(scope, query, now)).await?)
-    }
-
-    /// Has the index take in what is too much to be read. Says whether it took in anything.
-    async fn catch_up(&self) -> Result<bool> {
-        let mut has_indexed = false;
-        for _ in 0..CATCH_UP_STEPS {
-            let Ok(step) = repeat_simply(|| self.search_index().catch_up(CATCH_UP_MESSAGES)).await else {
-                // A store that cannot write now (one opened for reading, say) still answers with what it has.
-                return Ok(has_indexed);
-            };
-            has_indexed |= step.indexed > 0;
-            if step.done || step.indexed == 0 {
-                break;
-            }
-        }
-        Ok(has_indexed)
-    }
-
-    async fn read_hits(&self, scope: &Scope, hits: Vec<SearchHit>) -> Result<Vec<Found>> {
-        let mut by_thread: BTreeMap<ThreadId, Vec<MessageName>> = BTreeMap::new();
-        for hit in hits {
-            by_thread.entry(hit.thread).or_default().push(MessageName::Seq(hit.seq));
-        }
-        let reads = by_thread.into_iter().map(|(thread, names)| self.read_hits_of(scope, thread, names));
-        let found: Vec<_> = futures::stream::iter(reads).buffer_unordered(THREADS_AT_ONCE).try_collect().await?;
-        Ok(found.into_iter().flatten().collect())
-    }
-
-    async fn read_hits_of(&self, scope: &Scope, thread: ThreadId, names: Vec<MessageName>) -> Result<Vec<Found>> {
-        match self.find_messages(scope, thread, &names).await {
-            // Deleted since the index was asked.
-            Err(error) if error.is_thread_not_found() => Ok(Vec::new()),
-            found => Ok(found?.into_iter().map(|message| Found { thread, message }).collect()),
-        }
-    }
-
-    /// Reads what the index does not hold yet, up to a bound over all threads.
-    async fn tail(&self, scope: &Scope, behind: &[Behind]) -> Result<Tail> {
-        let mut tail = Tail::default();
-        let mut room = TAIL_MESSAGES;
-        for behind in behind {
-            let mut after = Some(behind.indexed_seq);
-            while let Some(seq) = after {
-                if room == 0 {
-                    tail.unread.push(Behind { thread: behind.thread, indexed_seq: seq });
-                    break;
-                }
-                let following = match self.page_after(scope, behind.thread, seq, READ_PAGE.min(room)).await {
-                    Err(error) if error.is_thread_not_found() => break,
-                    following => following?,
-                };
-                room -= following.page.messages.len().min(room);
-                let found = following.page.messages.into_iter();
-                tail.found.extend(found.map(|message| Found { thread: behind.thread, message }));
-                after = following.next;
-            }
-        }
-        Ok(tail)
+        let candidates = self.candidates(scope, &question, options.thread, most).await?;
+        Ok(rank(candidates, &question, options))
     }
 }
 
@@ -190,57 +97,24 @@ impl SearchOptions {
     }
 }
 
-struct Found {
-    thread: ThreadId,
-    message: Message,
-}
-
-#[derive(Default)]
-struct Tail {
-    found: Vec<Found>,
-    unread: Vec<Behind>,
-}
-
-struct Candidates {
-    indexed: Vec<Found>,
-    tail: Tail,
-    statistics: Statistics,
-    truncated: bool,
-}
-
-fn rank(candidates: Candidates, terms: &[String], options: &SearchOptions) -> SearchResults {
-    let Candidates { indexed, tail, mut statistics, truncated } = candidates;
-    statistics.frequencies.resize(terms.len(), 0);
-    statistics.documents += tail.found.len() as u64;
-    let mut seen: HashSet<(ThreadId, u64)> = indexed.iter().map(|found| (found.thread, found.message.seq)).collect();
-    let mut counted: Vec<(Found, TermCounts)> = indexed.into_iter().map(|found| count(found, terms)).collect();
-    for found in tail.found {
-        // The index may have taken a message in since it said that it was behind.
-        if seen.insert((found.thread, found.message.seq)) {
-            let (found, counts) = count(found, terms);
-            for (frequency, occurrences) in statistics.frequencies.iter_mut().zip(&counts.counts) {
-                *frequency += u64::from(*occurrences > 0);
-            }
-            counted.push((found, counts));
-        }
-    }
-    counted.retain(|(found, counts)| !counts.is_miss() && options.wants(&found.message));
-    let (found, counts): (Vec<Found>, Vec<TermCounts>) = counted.into_iter().unzip();
-    let scores = bm25(&counts, &statistics);
-    let mut scored: Vec<(f64, Found)> = scores.into_iter().zip(found).collect();
+fn rank(candidates: Candidates, question: &Question, options: &SearchOptions) -> SearchResults {
+    let Candidates { found, statistics, truncated, unread } = candidates;
+    let counted = found.into_iter().map(|found| {
+        let counts = question.count(&found.message.plain_text());
+        (found, counts)
+    });
+    let is_asked = |(found, counts): &(Found, TermCounts)| !counts.is_miss() && options.wants(&found.message);
+    let (found, counts): (Vec<Found>, Vec<TermCounts>) = counted.filter(is_asked).unzip();
+    let mut scored: Vec<(f64, Found)> = bm25(&counts, &statistics).into_iter().zip(found).collect();
     scored.sort_by(|(one_score, one), (other_score, other)| {
         let newer = |found: &Found| (Reverse(found.message.created_at), Reverse(found.message.seq), found.thread);
         other_score.total_cmp(one_score).then_with(|| newer(one).cmp(&newer(other)))
     });
     scored.truncate(options.limit);
+    let terms = question.terms();
     let hits = scored.into_iter().map(|(score, Found { thread, message })| {
-        let snippet = Snippet::of(&message.plain_text(), terms);
+        let snippet = Snippet::of(&message.plain_text(), &terms);
         Hit { thread, message, score, snippet }
     });
-    SearchResults { hits: hits.collect(), truncated, unsearched: tail.unread }
-}
-
-fn count(found: Found, terms: &[String]) -> (Found, TermCounts) {
-    let counts = TermCounts::of(&found.message.plain_text(), terms);
-    (found, counts)
+    SearchResults { hits: hits.collect(), truncated, unsearched: unread }
 }

@@ -47,7 +47,7 @@ impl Snippet {
 fn matches(text: &str, query: &[String]) -> Vec<Range<usize>> {
     let query: HashSet<&str> = query.iter().map(String::as_str).collect();
     let words = text.unicode_word_indices();
-    let asked = words.filter(|(_, word)| text::terms(word).iter().any(|term| query.contains(term.as_str())));
+    let asked = words.filter(|(_, word)| text::stems(word).iter().flatten().any(|term| query.contains(term.as_str())));
     asked.map(|(start, word)| start..start + word.len()).collect()
 }
 

@@ -68,7 +68,7 @@ fn find(state: &State, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Se
 }
 
 fn matched_terms(plain_text: &str, query: &SearchQuery) -> Vec<usize> {
-    let held: BTreeSet<String> = text::terms(plain_text).into_iter().collect();
+    let held: BTreeSet<String> = text::indexed_terms(plain_text).into_iter().collect();
     let asked = query.terms.iter().take(TERMS).enumerate();
     asked.filter(|(_, term)| held.contains(*term)).map(|(place, _)| place).collect()
 }

@@ -50,7 +50,7 @@ const TENANT_MARK: char = '\u{e001}';
 fn indexed_text(place: &Place, body: &str) -> String {
     let mut line = format!("{OWNER_MARK}{} {TENANT_MARK}{}", place.owner_no, place.tenant_no);
     if let Ok(content) = codec::decode_content(body) {
-        for term in text::distinct_terms(&content.plain_text()) {
+        for term in text::indexed_terms(&content.plain_text()) {
             line.push(' ');
             line.push_str(&term);
         }

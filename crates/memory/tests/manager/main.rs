@@ -20,6 +20,8 @@ mod preferences;
 #[cfg(test)]
 mod probe;
 #[cfg(test)]
+mod recall;
+#[cfg(test)]
 mod retention;
 #[cfg(test)]
 mod search;

@@ -1,0 +1,103 @@
+//! `longmemeval`: questions about many sessions of a user with an assistant.
+//!
+//! Evidence are the turns that say that they have the answer; where none does, the sessions that are named.
+
+use std::collections::BTreeSet;
+
+use anyhow::Result;
+use serde::Deserialize;
+use threadkeep_core::{Content, Role, Timestamp};
+use threadkeep_memory::Draft;
+
+use crate::recall::{Asked, Library, RecallArgs, files, instant, report};
+
+#[derive(Debug, Deserialize)]
+struct Record {
+    question: String,
+    question_type: String,
+    #[serde(flatten)]
+    history: History,
+    answer_session_ids: Option<Vec<String>>,
+    extra_questions: Option<Vec<Extra>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct History {
+    haystack_dates: Option<Vec<Option<String>>>,
+    haystack_session_ids: Option<Vec<Option<String>>>,
+    haystack_sessions: Vec<Vec<Said>>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Said {
+    role: Role,
+    content: String,
+    #[serde(default)]
+    has_answer: Option<bool>,
+}
+
+#[derive(Debug, Deserialize)]
+struct Extra {
+    question: String,
+    #[serde(default)]
+    answer_session_ids: Option<Vec<String>>,
+}
+
+pub(crate) async fn run(args: &RecallArgs) -> Result<()> {
+    let library = Library::open()?;
+    let mut asked = Vec::new();
+    for path in files(args.path(), ".json")? {
+        let records: Vec<Record> = serde_json::from_slice(&std::fs::read(path)?)?;
+        for Record { question, question_type, history, answer_session_ids, extra_questions } in records {
+            if question_type == "abstention" {
+                continue;
+            }
+            let (drafts, turns) = history.into_drafts();
+            let thread = library.add_thread(drafts).await?;
+            let (evidence, kind) = if turns.is_empty() {
+                (answer_session_ids.into_iter().flatten().collect(), "sessions")
+            } else {
+                (turns, "turns")
+            };
+            let extra = extra_questions
+                .into_iter()
+                .flatten()
+                .map(|extra| (extra.question, extra.answer_session_ids.into_iter().flatten().collect(), "sessions"));
+            let all = std::iter::once((question, evidence, kind)).chain(extra);
+            asked.extend(
+                all.filter(|(_, evidence, _): &(_, BTreeSet<String>, _)| !evidence.is_empty())
+                    .map(|(question, evidence, kind)| Asked { thread, question, evidence, kind: kind.to_owned() }),
+            );
+        }
+    }
+    report(&library, &asked, args).await
+}
+
+impl History {
+    /// The turns in the order of their dates, and the ids of those that have the answer.
+    fn into_drafts(self) -> (Vec<Draft>, BTreeSet<String>) {
+        let Self { haystack_dates: dates, haystack_session_ids: ids, haystack_sessions } = self;
+        let (dates, ids) = (dates.unwrap_or_default(), ids.unwrap_or_default());
+        let mut sessions: Vec<(Option<Timestamp>, String, Vec<Said>)> = Vec::new();
+        for (index, turns) in haystack_sessions.into_iter().enumerate() {
+            let date = dates.get(index).and_then(Option::as_deref);
+            let at = date.and_then(|date| instant("%Y/%m/%d (%a) %H:%M", date));
+            let id = ids.get(index).cloned().flatten().unwrap_or_else(|| index.to_string());
+            sessions.push((at, id, turns));
+        }
+        sessions.sort_by_key(|(at, ..)| *at);
+        let (mut drafts, mut evidence) = (Vec::new(), BTreeSet::new());
+        for (session, (at, id, turns)) in sessions.into_iter().enumerate() {
+            for (turn, said) in turns.into_iter().enumerate() {
+                // The same session may stand twice in a history.
+                let id = format!("{id}#{session}.{turn}");
+                if said.has_answer == Some(true) {
+                    evidence.insert(id.clone());
+                }
+                let draft = Draft::new(Content::text(said.role, said.content)).with_external_id(id);
+                drafts.push(Draft { created_at: at, ..draft });
+            }
+        }
+        (drafts, evidence)
+    }
+}

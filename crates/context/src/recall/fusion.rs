@@ -1,0 +1,104 @@
+//! Joining rankings that were made in different ways, such as by words and by meaning.
+//!
+//! Both functions take any number of rankings and need no weights to be learnt. [`by_rank`] asks nothing of the scores;
+//! [`by_score`] keeps how far apart they are.
+
+use std::collections::BTreeMap;
+
+/// How much the first ranks stand out, as in Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion" (2009).
+const RANK_OFFSET: f64 = 60.0;
+
+/// Joins rankings, best first, by the ranks of their entries: an entry gets 1 / (60 + rank) from each that has it.
+///
+/// Best first; of equals, the smaller entry.
+#[must_use]
+pub fn by_rank<T: Ord + Clone>(rankings: &[Vec<T>]) -> Vec<(T, f64)> {
+    let mut scores: BTreeMap<T, f64> = BTreeMap::new();
+    for ranking in rankings {
+        for (rank, entry) in ranking.iter().enumerate() {
+            *scores.entry(entry.clone()).or_default() += 1.0 / (RANK_OFFSET + 1.0 + rank as f64);
+        }
+    }
+    best_first(scores)
+}
+
+/// Joins scored entries: each ranking's scores are brought to 0 to 1 (its worst and best), multiplied by its share and
+/// added up. An entry that a ranking does not have gets nothing from it, and neither does a score that is no number.
+///
+/// Best first; of equals, the smaller entry.
+#[must_use]
+pub fn by_score<T: Ord + Clone>(rankings: &[(f64, Vec<(T, f64)>)]) -> Vec<(T, f64)> {
+    let mut scores: BTreeMap<T, f64> = BTreeMap::new();
+    for (share, ranking) in rankings {
+        let finite = || ranking.iter().map(|(_, score)| *score).filter(|score| score.is_finite());
+        let (worst, best) = (finite().fold(f64::INFINITY, f64::min), finite().fold(f64::NEG_INFINITY, f64::max));
+        for (entry, score) in ranking {
+            let part = if !score.is_finite() {
+                0.0
+            } else if best > worst {
+                (score - worst) / (best - worst)
+            } else {
+                1.0
+            };
+            *scores.entry(entry.clone()).or_default() += share * part;
+        }
+    }
+    best_first(scores)
+}
+
+/// How near two meanings are: the cosine of their angle, from -1 to 1; `None` where it has none (other lengths, a
+/// vector of zeros, numbers that are none).
+#[must_use]
+pub fn similarity(one: &[f32], other: &[f32]) -> Option<f64> {
+    if one.len() != other.len() {
+        return None;
+    }
+    let dot = |one: &[f32], other: &[f32]| -> f64 {
+        one.iter().zip(other).map(|(one, other)| f64::from(*one) * f64::from(*other)).sum()
+    };
+    let length = (dot(one, one) * dot(other, other)).sqrt();
+    let similarity = dot(one, other) / length;
+    similarity.is_finite().then(|| similarity.clamp(-1.0, 1.0))
+}
+
+fn best_first<T: Ord>(scores: BTreeMap<T, f64>) -> Vec<(T, f64)> {
+    let mut scores: Vec<_> = scores.into_iter().collect();
+    // Stable, so that equals stay in the order of the map.
+    scores.sort_by(|(_, one), (_, other)| other.total_cmp(one));
+    scores
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_both_rankings_have_comes_first() {
+        let joined = by_rank(&[vec!["a", "b", "c"], vec!["d", "b"]]);
+        assert_eq!(joined.iter().map(|(entry, _)| *entry).collect::<Vec<_>>(), ["b", "a", "d", "c"]);
+        assert_eq!(joined[1].1, 1.0 / 61.0);
+        assert_eq!(by_rank::<u8>(&[]), []);
+    }
+
+    #[test]
+    fn scores_are_brought_to_one_measure() {
+        let joined =
+            by_score(&[(1.0, vec![("a", 30.0), ("b", 10.0)]), (1.0, vec![("b", 0.9), ("a", 0.8), ("c", 0.85)])]);
+        let (names, scores): (Vec<_>, Vec<_>) = joined.into_iter().unzip();
+        assert_eq!(names, ["a", "b", "c"]);
+        assert_eq!(scores[..2], [1.0, 1.0]);
+        let odd = by_score(&[(0.5, vec![("a", f64::NAN), ("b", 2.0)]), (1.0, Vec::new())]);
+        assert_eq!(odd, [("b", 0.5), ("a", 0.0)]);
+    }
+
+    #[test]
+    fn nearness_is_a_cosine_or_nothing() {
+        assert_eq!(similarity(&[3.0, 0.0], &[1.0, 0.0]), Some(1.0));
+        assert_eq!(similarity(&[1.0, 0.0], &[0.0, 2.0]), Some(0.0));
+        for (one, other) in
+            [(vec![1.0], vec![1.0, 2.0]), (vec![0.0], vec![1.0]), (vec![f32::NAN], vec![1.0]), (vec![], vec![])]
+        {
+            assert_eq!(similarity(&one, &other), None);
+        }
+    }
+}

@@ -1,0 +1,40 @@
+//! The words of a language that say nothing by themselves, folded.
+
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
+use super::Language;
+
+pub(super) fn of(language: Language) -> &'static HashSet<&'static str> {
+    match language {
+        Language::English => &ENGLISH,
+        Language::Spanish => &SPANISH,
+    }
+}
+
+static ENGLISH: LazyLock<HashSet<&'static str>> = LazyLock::new(|| ENGLISH_WORDS.split_whitespace().collect());
+static SPANISH: LazyLock<HashSet<&'static str>> = LazyLock::new(|| SPANISH_WORDS.split_whitespace().collect());
+
+// Pieces of short forms (`don`, `t`, `ll`) are here because a word is split at its apostrophe.
+const ENGLISH_WORDS: &str = "
+    a an the this that these those some such
+    i me my mine myself you your yours yourself yourselves he him his himself she her hers herself it its itself
+    we us our ours ourselves they them their theirs themselves
+    am is are was were be been being do does did doing done have has had having
+    can could will would shall should may might must cannot
+    don doesn didn isn aren wasn weren haven hasn hadn won wouldn shouldn couldn mustn ain t s d m ll re ve
+    what which who whom whose when where why how
+    and or but if because as than so then too very just also only not nor no
+    of at by for with about against between into through during before after above below to from up down in out on
+    off over under again further once here there all any both each few more most many much other own same until while";
+
+const SPANISH_WORDS: &str = "
+    el la lo los las un una unos unas este esta esto estos estas ese esa eso esos esas aquel aquella aquellos aquellas
+    yo mi mis mio mia tu tus ti tuyo tuya usted ustedes ella ello ellos ellas su sus suyo suya
+    nosotros nosotras nuestro nuestra nuestros nuestras vosotros vosotras os se me te le les nos
+    soy eres es somos son era eras eran fui fue fueron ser sido siendo estoy estas esta estamos estan estaba estaban
+    he has ha hemos han habia habian haber hay hubo puede pueden podria
+    que quien quienes cual cuales cuando donde cuanto cuanta cuantos cuantas como porque
+    y e o u ni pero si sino aunque pues ya muy mas menos tambien tampoco solo no
+    de del al a ante bajo con contra desde durante en entre hacia hasta para por segun sin sobre tras
+    todo toda todos todas otro otra otros otras mismo misma algo alguien nada nadie cada";

@@ -1,0 +1,136 @@
+//! Recalling what answers a question: bounded reading here, the ranking in [`threadkeep_context::recall`].
+
+use std::collections::{BTreeMap, HashSet};
+
+use threadkeep_context::recall::{Parts, Question, REACH, Ranked, Statistics, Turn, Weights, lexical, rank};
+use threadkeep_core::text::TermCounts;
+use threadkeep_core::{Behind, Message, Scope, SearchHit, ThreadId, limits};
+
+use crate::candidates::{Candidates, Found};
+use crate::{Memory, MemoryError, Result};
+
+/// Candidates that an index is asked for at least, and at most.
+const CANDIDATES: (usize, usize) = (200, 1_000);
+/// Candidates whose surroundings are read at least, and at most.
+const SEEDS: (usize, usize) = (40, 200);
+
+/// How to recall.
+#[derive(Clone, Debug, PartialEq)]
+pub struct RecallOptions {
+    /// Only from this thread; otherwise from all that the scope has in full.
+    pub thread: Option<ThreadId>,
+    /// Only messages before this position of their thread, such as the first that a prompt holds anyhow. Those after it
+    /// still count as neighbours.
+    pub before: Option<u64>,
+    /// At most so many messages (1 to [`limits::PAGE`]). Default: 10.
+    pub limit: usize,
+    /// How much each part of the ranking counts.
+    pub weights: Weights,
+}
+
+impl Default for RecallOptions {
+    fn default() -> Self {
+        Self { thread: None, before: None, limit: 10, weights: Weights::default() }
+    }
+}
+
+/// A message that may answer.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Recalled {
+    /// The thread that it stands in.
+    pub thread: ThreadId,
+    /// The message.
+    pub message: Message,
+    /// How well it answers: larger is better. Comparable within one recall.
+    pub score: f64,
+    /// What the score is made of.
+    pub parts: Parts,
+}
+
+/// What was recalled, and what could not be looked at.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct RecallResults {
+    /// The best first; of equally good ones the newer first.
+    pub turns: Vec<Recalled>,
+    /// Threads whose newest messages are neither indexed nor could be read within bounds: ask again later.
+    pub unsearched: Vec<Behind>,
+}
+
+impl Memory {
+    /// Recalls what answers a question, from one thread or from all that the scope has in full.
+    ///
+    /// A message is recalled for its words, for those around it, for its speaker and its date
+    /// ([`threadkeep_context::recall`]); it need not hold a word of the question itself. What the index does not hold yet
+    /// is read from the log. The cost is bounded, however long the threads are.
+    ///
+    /// # Errors
+    /// `Invalid` or `LimitExceeded` for the limit, and those of the store.
+    pub async fn recall(&self, scope: &Scope, question: &str, options: &RecallOptions) -> Result<RecallResults> {
+        if options.limit == 0 {
+            return Err(MemoryError::invalid("limit", "0; ask for at least 1"));
+        }
+        limits::check_bytes("limit", options.limit, limits::PAGE)?;
+        let question = Question::new(question, self.now());
+        if question.is_empty() {
+            return Ok(RecallResults::default());
+        }
+        let most = options.limit.saturating_mul(4).clamp(CANDIDATES.0, CANDIDATES.1);
+        let candidates = self.candidates(scope, &question, options.thread, most).await?;
+        let Candidates { found, statistics, unread, .. } = candidates;
+        // The words alone say which are worth a look around; so the tail of a log that is far behind costs no more.
+        let mut found: Vec<Counted> = found.into_iter().map(|found| count(found, &question)).collect();
+        found.retain(|counted| !counted.counts.is_miss());
+        let seeds = options.limit.saturating_mul(2).clamp(SEEDS.0, SEEDS.1);
+        let around = surroundings(&found, &question, &statistics, seeds);
+        found.extend(self.read_hits(scope, around).await?.into_iter().map(|found| count(found, &question)));
+        Ok(RecallResults { turns: best(found, &question, &statistics, options), unsearched: unread })
+    }
+}
+
+/// A message, and how often it holds the question's words.
+struct Counted {
+    found: Found,
+    counts: TermCounts,
+}
+
+fn count(found: Found, question: &Question) -> Counted {
+    let counts = question.count(&found.message.plain_text());
+    Counted { found, counts }
+}
+
+/// The positions around the best candidates that are not among them.
+fn surroundings(found: &[Counted], question: &Question, statistics: &Statistics, seeds: usize) -> Vec<SearchHit> {
+    let turns = turns(found);
+    let mut known: HashSet<(ThreadId, u64)> = turns.iter().map(|turn| (turn.thread, turn.message.seq)).collect();
+    let mut around = Vec::new();
+    for Ranked { turn, .. } in lexical(question, &turns, statistics).into_iter().take(seeds) {
+        let seq = turn.message.seq;
+        for near in seq.saturating_sub(REACH).max(1)..=seq.saturating_add(REACH) {
+            if known.insert((turn.thread, near)) {
+                around.push(SearchHit { thread: turn.thread, seq: near });
+            }
+        }
+    }
+    around
+}
+
+fn best(found: Vec<Counted>, question: &Question, statistics: &Statistics, options: &RecallOptions) -> Vec<Recalled> {
+    let ranked: Vec<(ThreadId, u64, Parts)> = rank(question, &turns(&found), statistics, &options.weights)
+        .into_iter()
+        .map(|Ranked { turn, parts }| (turn.thread, turn.message.seq, parts))
+        .filter(|(_, seq, _)| options.before.is_none_or(|before| *seq < before))
+        .take(options.limit)
+        .collect();
+    let mut messages: BTreeMap<(ThreadId, u64), Message> =
+        found.into_iter().map(|Counted { found, .. }| ((found.thread, found.message.seq), found.message)).collect();
+    let recalled = ranked.into_iter().filter_map(|(thread, seq, parts)| {
+        let message = messages.remove(&(thread, seq))?;
+        Some(Recalled { thread, message, score: parts.score(), parts })
+    });
+    recalled.collect()
+}
+
+fn turns(found: &[Counted]) -> Vec<Turn<'_>> {
+    let turns = found.iter();
+    turns.map(|Counted { found, counts }| Turn { thread: found.thread, message: &found.message, counts }).collect()
+}

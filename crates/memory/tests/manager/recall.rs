@@ -1,0 +1,155 @@
+use threadkeep_core::{Content, Role, Scope, ThreadId, Timestamp};
+use threadkeep_memory::{AppendOptions, Draft, Memory, RecallOptions};
+
+use super::probe::Probe;
+use super::world::{World, acme, ana, ben, everywhere};
+
+fn start() -> Timestamp {
+    "2026-05-01T08:00:00Z".parse().unwrap()
+}
+
+/// Two people over some days: small talk, and now and then something worth remembering.
+fn dialogue(turns: usize) -> Vec<Draft> {
+    let drafts = (0..turns).map(|turn| {
+        let text = match turn % 12 {
+            3 => format!("What did you paint this time, number {turn}?"),
+            4 => "A heron by the lake, last Sunday.".to_owned(),
+            7 => "My sister moved to Lisbon.".to_owned(),
+            8 => "¿Y cuándo salen los trenes a Córdoba?".to_owned(),
+            other => format!("Small talk about the weather, part {other}."),
+        };
+        let (author, role) = if turn % 2 == 0 { ("Ana", Role::User) } else { ("Ben", Role::Assistant) };
+        let content = Content { author: Some(author.to_owned()), ..Content::text(role, text) };
+        let at = start().plus_ms(i64::try_from(turn).unwrap() * 1_800_000);
+        Draft::new(content).with_created_at(at).with_external_id(turn.to_string())
+    });
+    drafts.collect()
+}
+
+async fn tell(memory: &Memory, scope: &Scope, turns: usize) -> ThreadId {
+    let thread = memory.open(scope).await.unwrap().thread.id;
+    for drafts in dialogue(turns).chunks(100) {
+        memory.append_all(scope, thread, drafts.to_vec(), &AppendOptions::default()).await.unwrap();
+    }
+    thread
+}
+
+const QUESTIONS: [&str; 6] = [
+    "What did Ana paint?",
+    "When did Ana paint a heron?",
+    "Where did the sister move in May 2026?",
+    "¿A qué hora sale el tren a cordoba?",
+    "What was said about the weather last week?",
+    "who are you?",
+];
+
+/// What is recalled, by positions, with scores as text so that they compare exactly.
+async fn recalled(memory: &Memory, thread: ThreadId, question: &str) -> Vec<(u64, String)> {
+    let options = RecallOptions { thread: Some(thread), limit: 20, ..RecallOptions::default() };
+    let results = memory.recall(&ana(), question, &options).await.unwrap();
+    assert!(results.unsearched.is_empty());
+    results.turns.iter().map(|turn| (turn.message.seq, format!("{:.9}", turn.score))).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_store_recalls_the_same_however_its_index_lags() {
+    let mut expected: Vec<Vec<(u64, String)>> = Vec::new();
+    let plain = World::plain();
+    let thread = tell(&plain.memory, &ana(), 150).await;
+    for question in QUESTIONS {
+        expected.push(recalled(&plain.memory, thread, question).await);
+    }
+    assert!(expected[..5].iter().all(|turns| !turns.is_empty()));
+    let worlds = std::iter::once(World::sqlite()).chain([1, 2, 3, 42, 2026].map(World::weak));
+    for world in worlds {
+        let thread = tell(&world.memory, &ana(), 150).await;
+        for _ in 0..2 {
+            for (question, expected) in QUESTIONS.iter().zip(&expected) {
+                assert_eq!(recalled(&world.memory, thread, question).await, *expected, "{question}");
+            }
+            while !world.backend.search.catch_up(1_000).await.unwrap().done {}
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_recalled_with_its_question_and_the_parts_add_up() {
+    everywhere(async |world: World| {
+        let memory = &world.memory;
+        let thread = world.thread().await;
+        for (turn, text) in ["Hello", "What did you paint?", "A heron.", "Goodbye"].into_iter().enumerate() {
+            let role = if turn % 2 == 0 { Role::User } else { Role::Assistant };
+            memory.append(&ana(), thread, Draft::new(Content::text(role, text))).await.unwrap();
+        }
+        let results = memory.recall(&ana(), "Which painting was it?", &RecallOptions::default()).await.unwrap();
+        let seqs: Vec<_> = results.turns.iter().map(|turn| turn.message.seq).collect();
+        assert_eq!(seqs[..2], [3, 2]);
+        for turn in &results.turns {
+            let parts = turn.parts;
+            let sum = parts.words + parts.passage + parts.neighbours + parts.speaker + parts.time;
+            assert!((turn.score - sum).abs() < 1e-9 && turn.thread == thread);
+        }
+        let before = RecallOptions { before: Some(2), ..RecallOptions::default() };
+        let results = memory.recall(&ana(), "Which painting was it?", &before).await.unwrap();
+        assert_eq!(results.turns.iter().map(|turn| turn.message.seq).collect::<Vec<_>>(), [1]);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_own_scope_is_recalled() {
+    everywhere(async |world: World| {
+        let memory = &world.memory;
+        let (one, two) = (world.thread().await, world.thread().await);
+        let foreign = memory.open(&ben()).await.unwrap().thread.id;
+        memory.append(&ana(), one, Draft::user("a walrus")).await.unwrap();
+        memory.append(&ana(), two, Draft::user("another walrus")).await.unwrap();
+        memory.append(&ben(), foreign, Draft::user("my secret walrus")).await.unwrap();
+        let recall = async |scope: &Scope, thread: Option<ThreadId>| {
+            let options = RecallOptions { thread, ..RecallOptions::default() };
+            memory.recall(scope, "walrus", &options).await.unwrap().turns.len()
+        };
+        assert_eq!(recall(&ana(), None).await, 2);
+        assert_eq!(recall(&ana(), Some(one)).await, 1);
+        assert_eq!(recall(&ana(), Some(foreign)).await, 0);
+        assert_eq!(recall(&acme(), None).await, 3);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn hostile_questions_recall_or_answer_nothing() {
+    everywhere(async |world: World| {
+        let memory = &world.memory;
+        let thread = tell(memory, &ana(), 30).await;
+        let long = "heron ".repeat(50_000);
+        let many: String = (0..5_000).map(|number| format!("w{number} ")).collect();
+        for question in ["", " … ", "\u{202e}\u{0}", "\" OR 99=99 --", "NEAR(a b)*", "heron AND NOT", &long, &many] {
+            let options = RecallOptions { thread: Some(thread), ..RecallOptions::default() };
+            let results = memory.recall(&ana(), question, &options).await.unwrap();
+            assert!(results.turns.len() <= 10);
+            assert_eq!(results.turns.is_empty(), !question.contains("heron"), "{:.20}", question);
+        }
+        let none = RecallOptions { limit: 0, ..RecallOptions::default() };
+        let error = memory.recall(&ana(), "heron", &none).await.unwrap_err();
+        assert_eq!(error.to_string(), "invalid limit: 0; ask for at least 1");
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_thread_costs_no_more_calls_than_a_short_one() {
+    let mut costs = Vec::new();
+    for turns in [300, 1_200] {
+        let (probe, world) = Probe::world();
+        let thread = tell(&world.memory, &ana(), turns).await;
+        probe.take_calls();
+        for question in &QUESTIONS[..3] {
+            recalled(&world.memory, thread, question).await;
+        }
+        costs.push(probe.take_calls());
+    }
+    // The candidates, and what stands around the best of them.
+    assert_eq!(costs[0], [("find_messages", 6)]);
+    assert_eq!(costs[1], costs[0]);
+}

@@ -174,7 +174,7 @@ impl<'a> Fitting<'a> {
         let newest = plan.newest_unit();
         let mut units: Vec<usize> = newest.into_iter().collect();
         let mut frame = match plan.policy.rendering {
-            Rendering::Transcript => budget.counter.count(transcript::FRAME),
+            Rendering::Transcript => budget.counter.count(&transcript::frame()),
             Rendering::Chat => TokenCount::ZERO,
         };
         for &unit in plan.candidates.order.iter().filter(|unit| Some(**unit) != newest) {

@@ -75,7 +75,7 @@ pub(crate) struct Shown<'a> {
     pub(crate) is_cut: bool,
 }
 
-/// Writes a message as one for a model, leaving `results` aside.
+/// Writes some parts of a message as one for a model.
 fn chat_message(shown: &Shown<'_>, parts: Vec<Part>) -> ChatMessage {
     let content = &shown.message.content;
     ChatMessage { role: content.role, author: content.author.clone(), parts, seq: Some(shown.message.seq) }
@@ -139,7 +139,7 @@ fn latest_results<'h, 'a>(history: &'h [Shown<'a>]) -> Results<'h, 'a> {
     results
 }
 
-/// Takes the messages of a history as they will be shown, each cut to `characters` where they are given.
+/// Takes a message of the history as it will be shown, cut to `characters` where they are given.
 pub(crate) fn shown<'a>(message: &'a Message, characters: Option<usize>) -> Shown<'a> {
     let kept = message.content.parts.iter().filter(|part| !matches!(part, Part::Reasoning(_)));
     let mut parts: Vec<Part> = kept.cloned().collect();

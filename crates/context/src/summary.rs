@@ -86,7 +86,7 @@ impl Summary {
             let text = self.write(&items);
             let tokens = at_most.map_or(TokenCount::ZERO, |_| counter.count(&text));
             let Some(limit) = at_most.filter(|limit| tokens > *limit) else { return Some(text) };
-            // Half of what a proportional cut would take: two or three rounds come close from above.
+            // A proportional cut comes close from above in a few rounds.
             let (length, limit) = (text.chars().count() as u128, u128::from(limit.0));
             let wanted = length * limit / u128::from(tokens.0.max(1));
             let before = items.len();

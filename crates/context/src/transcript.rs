@@ -15,12 +15,6 @@ use crate::quote::{LINE_BREAKS, one_line};
 pub(crate) const BEGIN: &str =
     "[CONVERSATION HISTORY - Use this to understand references like 'it', 'that', 'the deployment']";
 pub(crate) const END: &str = "[END CONVERSATION HISTORY]";
-/// About what the markers take.
-pub(crate) const FRAME: &str = concat!(
-    "[CONVERSATION HISTORY - Use this to understand references like 'it', 'that', 'the deployment']",
-    "[END CONVERSATION HISTORY]",
-    "[CURRENT USER MESSAGE]"
-);
 pub(crate) const CURRENT: &str = "[CURRENT USER MESSAGE]";
 const CALLS: &str = "[calls ";
 
@@ -65,18 +59,18 @@ pub fn unescape(text: &str) -> Cow<'_, str> {
 }
 
 fn looks_like_ours(line: &str) -> bool {
-    let line = line.trim_start_matches(hides_nothing);
+    let line = line.trim_start_matches(is_overlooked);
     if MARKERS.iter().any(|marker| begins_with(line, marker)) {
         return true;
     }
     LABELS.iter().filter(|label| begins_with(line, label)).any(|label| {
-        let rest = line[label.len()..].trim_start_matches(hides_nothing);
+        let rest = line[label.len()..].trim_start_matches(is_overlooked);
         rest.starts_with([':', '：', '﹕', '꞉'])
     })
 }
 
 /// Whether a character before a label or marker leaves it looking like one.
-fn hides_nothing(character: char) -> bool {
+fn is_overlooked(character: char) -> bool {
     character.is_whitespace()
         || character.is_control()
         || matches!(character, '\\' | '*' | '_' | '#' | '>' | '`' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}')
@@ -86,6 +80,11 @@ fn hides_nothing(character: char) -> bool {
 
 fn begins_with(line: &str, beginning: &str) -> bool {
     line.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
+}
+
+/// All that stands around the messages.
+pub(crate) fn frame() -> String {
+    format!("{BEGIN}\n\n{END}\n\n{CURRENT}\n")
 }
 
 /// One message as a block.

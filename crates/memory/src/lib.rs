@@ -2,7 +2,7 @@
 //!
 //! Start with [`Memory`]: it opens threads, appends and reads messages, and carries policy (titles, retention, retries)
 //! that no store decides. [`Memory::subscribe`] tells of every change and misses none, [`Memory::search`] finds what was
-//! said, [`Memory::import`] and [`Memory::export`] move conversations in and out.
+//! said, [`Memory::recall`] what answers a question, [`Memory::import`] and [`Memory::export`] move conversations in and out.
 //!
 //! [`Memory::context`] loads what a model is to see of a thread, chosen and written by `threadkeep_context`. This crate
 //! deliberately runs no agent and knows no backend: it works over any [`threadkeep_core::Backend`]. It needs a tokio runtime with its timer
@@ -49,7 +49,7 @@ pub use export::ExportLines;
 pub use import::{ImportOptions, ImportReport, Problem};
 pub use memory::{Memory, MemoryOptions, Titles};
 pub use preferences::Preference;
-pub use recall::{RecallOptions, RecallResults, Recalled};
+pub use recall::{Meaning, RecallOptions, RecallResults, Recalled};
 pub use retention::Retention;
 pub use search::{Hit, SearchOptions, SearchResults};
 pub use snippet::Snippet;

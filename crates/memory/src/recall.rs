@@ -1,5 +1,7 @@
 //! Recalling what answers a question: bounded reading here, the ranking in [`threadkeep_context::recall`].
 
+mod meaning;
+
 use std::collections::{BTreeMap, HashSet};
 
 use threadkeep_context::recall::{Parts, Question, REACH, Ranked, Statistics, Turn, Weights, lexical, rank};
@@ -8,6 +10,7 @@ use threadkeep_core::{Behind, Message, Scope, SearchHit, ThreadId, limits};
 
 use crate::candidates::{Candidates, Found};
 use crate::{Memory, MemoryError, Result};
+pub use meaning::Meaning;
 
 /// Candidates that an index is asked for at least, and at most.
 const CANDIDATES: (usize, usize) = (200, 1_000);
@@ -41,10 +44,13 @@ pub struct Recalled {
     pub thread: ThreadId,
     /// The message.
     pub message: Message,
-    /// How well it answers: larger is better. Comparable within one recall.
+    /// How well it answers: larger is better. Comparable within one recall. It is the sum of the parts, or where an
+    /// embedder joined in, what both rankings give.
     pub score: f64,
-    /// What the score is made of.
+    /// What it is worth by its words, and why.
     pub parts: Parts,
+    /// How near its meaning is to the question's, from -1 to 1, where an embedder was asked.
+    pub similarity: Option<f64>,
 }
 
 /// What was recalled, and what could not be looked at.
@@ -54,6 +60,8 @@ pub struct RecallResults {
     pub turns: Vec<Recalled>,
     /// Threads whose newest messages are neither indexed nor could be read within bounds: ask again later.
     pub unsearched: Vec<Behind>,
+    /// Whether meaning had a part in the ranking.
+    pub meaning: Meaning,
 }
 
 impl Memory {
@@ -83,7 +91,8 @@ impl Memory {
         let seeds = options.limit.saturating_mul(2).clamp(SEEDS.0, SEEDS.1);
         let around = surroundings(&found, &question, &statistics, seeds);
         found.extend(self.read_hits(scope, around).await?.into_iter().map(|found| count(found, &question)));
-        Ok(RecallResults { turns: best(found, &question, &statistics, options), unsearched: unread })
+        let turns = best(found, &question, &statistics, options);
+        Ok(RecallResults { turns, unsearched: unread, meaning: Meaning::Absent })
     }
 }
 
@@ -125,7 +134,7 @@ fn best(found: Vec<Counted>, question: &Question, statistics: &Statistics, optio
         found.into_iter().map(|Counted { found, .. }| ((found.thread, found.message.seq), found.message)).collect();
     let recalled = ranked.into_iter().filter_map(|(thread, seq, parts)| {
         let message = messages.remove(&(thread, seq))?;
-        Some(Recalled { thread, message, score: parts.score(), parts })
+        Some(Recalled { thread, message, score: parts.score(), parts, similarity: None })
     });
     recalled.collect()
 }

@@ -61,7 +61,7 @@ pub struct Embedding {
 pub struct SearchQuery {
     /// In which collection.
     pub collection: Collection,
-    /// Analysed terms ([`crate::text::terms`]); at most 32 are looked up.
+    /// Analysed terms, of those that [`crate::text::indexed_terms`] gives for a text; at most 32 are looked up.
     pub terms: Vec<String>,
     /// A meaning to be near to.
     pub vector: Option<Embedding>,

@@ -23,7 +23,8 @@ pub const ANALYSIS_VERSION: u32 = 2;
 /// The longest term, in characters; longer words are cut.
 const TERM_CHARS: usize = 64;
 
-/// A language whose endings are removed. Text in others keeps its words whole, for both are harmless to them.
+/// A language whose endings are removed. A text in another is taken apart as both would, and so is the question, so
+/// that equal words still meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Language {
     /// English.

@@ -1,7 +1,5 @@
 //! Rebuilds files as a power cut could leave them, and looks for what had been acknowledged.
 
-#![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a test says where it stopped, and what it left out")]
-
 use std::process::Command;
 
 use serde_json::Value;

@@ -77,6 +77,9 @@ impl Memory {
         }
         let most = if options.is_filtered() {
             CANDIDATES.1
+        } else if question.is_one_word() {
+            // All candidates hold the word, and the index gives the newest of them: there is little left to rank.
+            options.limit.saturating_mul(2).min(CANDIDATES.1)
         } else {
             options.limit.saturating_mul(5).clamp(CANDIDATES.0, CANDIDATES.1)
         };

@@ -27,6 +27,7 @@
 mod open;
 
 pub use open::{OpenError, open, open_backend};
+pub use threadkeep_context as context;
 pub use threadkeep_core as core;
 pub use threadkeep_core::{
     Backend, Bound, Clock, Conflict, Content, Document, DocumentName, DocumentOwner, Expected, ImageReference,
@@ -42,3 +43,4 @@ pub use threadkeep_memory::{
     Selection, SharedMessages, Snippet, Start, SubscribeOptions, SystemClock, ThreadConfig, ThreadEvent, ThreadUpdate,
     ThreadsUpdate, Titles,
 };
+pub use threadkeep_tokens as tokens;

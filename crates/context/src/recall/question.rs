@@ -64,6 +64,12 @@ impl Question {
         self.words.is_empty()
     }
 
+    /// Whether there is a single word to look for.
+    #[must_use]
+    pub fn is_one_word(&self) -> bool {
+        self.words.len() == 1
+    }
+
     /// What to ask an index for, at most [`WORDS`] terms: a stem of each word, then their other stems.
     #[must_use]
     pub fn terms(&self) -> Vec<String> {

@@ -1,10 +1,9 @@
 //! The piece of a text that shows why it was found.
 
-use std::collections::HashSet;
 use std::ops::Range;
 
 use serde::Serialize;
-use threadkeep_core::text;
+use threadkeep_core::text::Lookup;
 use unicode_segmentation::UnicodeSegmentation;
 
 /// Bytes of a snippet, about.
@@ -45,9 +44,9 @@ impl Snippet {
 
 /// Where words stand that the query asks for.
 fn matches(text: &str, query: &[String]) -> Vec<Range<usize>> {
-    let query: HashSet<&str> = query.iter().map(String::as_str).collect();
+    let lookup = Lookup::new(&query.iter().map(|term| vec![term.clone()]).collect::<Vec<_>>());
     let words = text.unicode_word_indices();
-    let asked = words.filter(|(_, word)| text::stems(word).iter().flatten().any(|term| query.contains(term.as_str())));
+    let asked = words.filter(|(_, word)| !lookup.count(word).is_miss());
     asked.map(|(start, word)| start..start + word.len()).collect()
 }
 
@@ -92,6 +91,7 @@ fn end_after(text: &str, start: usize) -> usize {
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
+    use threadkeep_core::text;
 
     use super::*;
 

@@ -62,6 +62,9 @@ impl Lookup {
                 candidates.push(word.to_owned());
             }
         });
+        if candidates.is_empty() {
+            return found;
+        }
         let stems = tally.language().map_or_else(|| Stems::new(&Language::ALL), |language| Stems::new(&[language]));
         for word in candidates {
             // Stems of two languages may be those of one word.

@@ -4,10 +4,11 @@ use serde::Serialize;
 use threadkeep_core::{Message, Role, TokenCounter};
 
 use crate::budget::{Fitting, fit};
-use crate::chat::{ChatMessage, count_tokens, mark_waiting, shown};
+use crate::chat::{mark_waiting, shown};
 use crate::sources::SourceMemory;
 use crate::units::{Unit, units};
 use crate::window::{Candidates, candidates};
+use crate::{ChatMessage, count_tokens};
 use crate::{ContextError, ContextInput, ContextPolicy, Report, Summary, Trimming};
 
 /// What a model sees of a conversation.

@@ -3,7 +3,8 @@
 use threadkeep_core::{Message, TokenCount, TokenCounter};
 
 use crate::assemble::{Plan, show};
-use crate::chat::{count_tokens, shown};
+use crate::chat::shown;
+use crate::count_tokens;
 use crate::enrichment::{collect, enrich};
 use crate::layout::{Chosen, RecalledLine, recalled_line};
 use crate::quote::one_line;

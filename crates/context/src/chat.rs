@@ -2,67 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use serde::{Deserialize, Serialize};
-use threadkeep_core::{Message, Part, Role, TokenCount, TokenCounter, ToolResult};
+use threadkeep_core::{ChatMessage, Message, Part, Role, ToolResult};
 
 /// What stands where a tool has not given its result yet.
 pub const WAITING: &str = "(waiting: no result yet)";
-
-/// Tokens that a message takes beside its words, by the rule that OpenAI documents for its chat models.
-const MESSAGE_TOKENS: TokenCount = TokenCount(4);
-/// Tokens that a context takes beside its messages: those that begin the answer.
-const ANSWER_TOKENS: TokenCount = TokenCount(3);
-
-/// A message for a model.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct ChatMessage {
-    /// Who speaks.
-    pub role: Role,
-    /// The speaker's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub author: Option<String>,
-    /// What is said. A tool's results follow the message that calls it.
-    pub parts: Vec<Part>,
-    /// The position of the message in its thread, where it is one.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub seq: Option<u64>,
-}
-
-impl ChatMessage {
-    /// Makes a message of text that is no message of the thread.
-    #[must_use]
-    pub fn text(role: Role, text: impl Into<String>) -> Self {
-        Self { role, author: None, parts: vec![Part::Text(text.into())], seq: None }
-    }
-
-    /// Counts what it takes: the words of all its parts, ids and names of calls, the author, and 4 for its frame.
-    #[must_use]
-    pub fn count_tokens(&self, counter: &dyn TokenCounter) -> TokenCount {
-        let author = self.author.as_deref().map_or(TokenCount::ZERO, |author| counter.count(author));
-        MESSAGE_TOKENS + author + self.parts.iter().map(|part| count_part(part, counter)).sum()
-    }
-}
-
-/// Counts what a whole context takes: its messages, and 3 that begin the answer.
-#[must_use]
-pub fn count_tokens(messages: &[ChatMessage], counter: &dyn TokenCounter) -> TokenCount {
-    ANSWER_TOKENS + messages.iter().map(|message| message.count_tokens(counter)).sum()
-}
-
-fn count_part(part: &Part, counter: &dyn TokenCounter) -> TokenCount {
-    match part {
-        Part::Text(text) | Part::Reasoning(text) => counter.count(text),
-        Part::ToolCall(call) => {
-            counter.count(&call.id) + counter.count(&call.name) + counter.count(call.arguments.as_str())
-        }
-        Part::ToolResult(result) => counter.count(&result.call_id) + counter.count(&result.output),
-        Part::Image(image) => {
-            counter.count(&image.url)
-                + image.description.as_deref().map_or(TokenCount::ZERO, |text| counter.count(text))
-        }
-        Part::Raw { json, .. } => counter.count(json.as_str()),
-    }
-}
 
 /// A message of the history as it will be shown.
 #[derive(Clone, Debug)]
@@ -95,19 +38,16 @@ pub(crate) fn chat_messages(history: &[Shown<'_>]) -> Vec<ChatMessage> {
         for (place, part) in shown.parts.iter().enumerate() {
             if let Part::ToolCall(call) = part {
                 messages.push(match results.get(&(index, place)) {
-                    Some((answer, result)) => chat_message(answer, vec![Part::ToolResult((*result).clone())]).of_tool(),
+                    Some((answer, result)) => ChatMessage {
+                        role: Role::Tool,
+                        ..chat_message(answer, vec![Part::ToolResult((*result).clone())])
+                    },
                     None => waiting(&call.id),
                 });
             }
         }
     }
     messages
-}
-
-impl ChatMessage {
-    fn of_tool(self) -> Self {
-        Self { role: Role::Tool, ..self }
-    }
 }
 
 fn waiting(call_id: &str) -> ChatMessage {

@@ -2,7 +2,8 @@
 
 use threadkeep_core::{Part, Role};
 
-use crate::chat::{ChatMessage, Shown, chat_messages};
+use crate::ChatMessage;
+use crate::chat::{Shown, chat_messages};
 use crate::transcript::{block, escape, said, transcript};
 use crate::{Recalled, Rendering};
 

@@ -28,11 +28,12 @@ mod units;
 mod window;
 
 pub use assemble::{Context, assemble};
-pub use chat::{ChatMessage, WAITING, count_tokens};
+pub use chat::WAITING;
 pub use cut::{MARK, cut};
 pub use error::ContextError;
 pub use input::{ContextInput, PreferenceLine, Recalled, ThreadRange};
 pub use policy::{ContextPolicy, Pruning, RecallPolicy, Rendering, SummaryPolicy, Trimming};
 pub use report::{Fate, FateSpan, RecalledFate, Report, TokensByPart, Why};
 pub use summary::{Summary, SummaryItem};
+pub use threadkeep_core::{ChatMessage, count_tokens};
 pub use transcript::{escape, unescape};

@@ -19,6 +19,7 @@ mod json;
 pub mod limits;
 mod maintenance;
 mod message;
+mod model;
 mod scope;
 mod search;
 mod store;
@@ -43,6 +44,10 @@ pub use maintenance::{
 };
 pub use message::{
     Content, CorruptRow, ImageReference, Message, NewMessage, Part, Role, Source, ToolCall, ToolResult, Usage,
+};
+pub use model::{
+    ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest, DeltaSink, Finish, ModelError, ToolChoice,
+    ToolDescription, count_tokens,
 };
 pub use scope::{Access, Owner, Scope};
 pub use search::{

@@ -1,0 +1,285 @@
+//! Talking to a model: what it is asked, what it answers, and the port in between.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::{JsonText, Part, Portable, Role, TokenCount, TokenCounter, Usage};
+
+/// Tokens that a message takes beside its words, by the rule that OpenAI documents for its chat models.
+const MESSAGE_TOKENS: TokenCount = TokenCount(4);
+/// Tokens that a request takes beside its messages: those that begin the answer.
+const ANSWER_TOKENS: TokenCount = TokenCount(3);
+
+/// A message for a model.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChatMessage {
+    /// Who speaks.
+    pub role: Role,
+    /// The speaker's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub author: Option<String>,
+    /// What is said. A tool's results follow the message that calls it.
+    pub parts: Vec<Part>,
+    /// The position of the message in its thread, where it is one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub seq: Option<u64>,
+}
+
+impl ChatMessage {
+    /// Makes a message of text that is no message of the thread.
+    #[must_use]
+    pub fn text(role: Role, text: impl Into<String>) -> Self {
+        Self { role, author: None, parts: vec![Part::Text(text.into())], seq: None }
+    }
+
+    /// Counts what it takes: the words of all its parts, ids and names of calls, the author, and 4 for its frame.
+    #[must_use]
+    pub fn count_tokens(&self, counter: &dyn TokenCounter) -> TokenCount {
+        let author = self.author.as_deref().map_or(TokenCount::ZERO, |author| counter.count(author));
+        MESSAGE_TOKENS + author + self.parts.iter().map(|part| count_part(part, counter)).sum()
+    }
+}
+
+/// Counts what messages take together: each of them, and 3 tokens that begin the answer.
+#[must_use]
+pub fn count_tokens(messages: &[ChatMessage], counter: &dyn TokenCounter) -> TokenCount {
+    ANSWER_TOKENS + messages.iter().map(|message| message.count_tokens(counter)).sum()
+}
+
+fn count_part(part: &Part, counter: &dyn TokenCounter) -> TokenCount {
+    match part {
+        Part::Text(text) | Part::Reasoning(text) => counter.count(text),
+        Part::ToolCall(call) => {
+            counter.count(&call.id) + counter.count(&call.name) + counter.count(call.arguments.as_str())
+        }
+        Part::ToolResult(result) => counter.count(&result.call_id) + counter.count(&result.output),
+        Part::Image(image) => {
+            counter.count(&image.url)
+                + image.description.as_deref().map_or(TokenCount::ZERO, |text| counter.count(text))
+        }
+        Part::Raw { json, .. } => counter.count(json.as_str()),
+    }
+}
+
+/// A tool as a model sees it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ToolDescription {
+    /// Its name: letters, digits, `_` and `-`, at most 64 of them.
+    pub name: String,
+    /// What it does and when to call it, in words for the model.
+    pub description: String,
+    /// The JSON Schema of its arguments, an object.
+    pub parameters: JsonText,
+}
+
+/// Whether a model may, must or must not call tools.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum ToolChoice {
+    /// As it sees fit.
+    #[default]
+    Auto,
+    /// It must not.
+    None,
+    /// It must call one.
+    Required,
+    /// It must call this one.
+    Named(String),
+}
+
+/// What a model is asked.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ChatRequest {
+    /// The conversation, oldest first: exactly what an assembled context holds, and what this turn has added to it.
+    pub messages: Vec<ChatMessage>,
+    /// Tools that it may call.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub tools: Vec<ToolDescription>,
+    /// Whether it may, must or must not call them.
+    #[serde(default)]
+    pub tool_choice: ToolChoice,
+    /// How much chance plays a part, from 0 to 2. `None` leaves it to the provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub temperature: Option<f64>,
+    /// Tokens that it may write at most. `None` leaves it to the provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub max_tokens: Option<u64>,
+}
+
+/// A piece of an answer as it is made. Pieces of one kind join to the parts of the finished [`ChatAnswer`].
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ChatDelta {
+    /// Words.
+    Text(String),
+    /// Thoughts before the words.
+    Reasoning(String),
+    /// What came so far is void: the model is asked again, and begins anew.
+    Restarted,
+}
+
+/// Why a model stopped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum Finish {
+    /// It had said everything.
+    Stop,
+    /// It waits for the results of its tool calls.
+    ToolCalls,
+    /// It ran into the bound of tokens: the text is cut off.
+    Length,
+    /// The provider withheld the rest.
+    Filtered,
+}
+
+/// What a model answers.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct ChatAnswer {
+    /// Text, reasoning and tool calls, in the model's order.
+    pub parts: Vec<Part>,
+    /// Why it stopped.
+    pub finish: Finish,
+    /// The model that spoke, by the provider's own name for it.
+    pub model: String,
+    /// What it took, where the provider says so.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub usage: Option<Usage>,
+}
+
+impl ChatAnswer {
+    /// The words, without thoughts and calls.
+    #[must_use]
+    pub fn text(&self) -> String {
+        self.parts.iter().filter_map(Part::text).collect::<Vec<_>>().join("")
+    }
+}
+
+/// Takes the pieces of an answer while it is made.
+pub type DeltaSink<'a> = &'a mut (dyn FnMut(ChatDelta) + Send);
+
+/// A language model, or what stands in for one.
+///
+/// Dropping the future cancels the call: nothing of it runs on, and the connection to a provider is closed.
+#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
+#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+pub trait ChatModel: Portable + std::fmt::Debug {
+    /// The model's name, as it stands in a turn: a provider's id, `offline`, `scripted`.
+    fn name(&self) -> &str;
+
+    /// Answers. Pieces go to `deltas` as they come; a model that cannot stream gives its text as one.
+    ///
+    /// Calls in the answer have ids that are unique within it, and arguments that are JSON objects; whatever a provider
+    /// made of them is repaired before, or is a [`ModelError::MalformedCall`].
+    async fn answer(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<ChatAnswer, ModelError>;
+}
+
+/// Why a model did not answer. Variants say what a caller can do; user content and keys are in none of them but
+/// [`ModelError::MalformedCall`], whose text is the model's own.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ModelError {
+    /// It cannot be reached, broke off or has too much to do: ask again later.
+    #[error("model {model} unavailable: {detail}")]
+    Unavailable {
+        /// Which model.
+        model: String,
+        /// What happened, without content.
+        detail: String,
+        /// How long the provider asks to wait.
+        retry_after: Option<Duration>,
+    },
+    /// No answer in time.
+    #[error("model {model} gave no answer within {} ms", after.as_millis())]
+    TimedOut {
+        /// Which model.
+        model: String,
+        /// How long it was waited for.
+        after: Duration,
+    },
+    /// The key is missing, wrong or lacks a right.
+    #[error("model {model} refused the key: {detail}")]
+    Unauthorized {
+        /// Which model.
+        model: String,
+        /// The provider's words.
+        detail: String,
+    },
+    /// The provider does not take this request, and never will.
+    #[error("model {model} refused the request ({status}): {detail}")]
+    Refused {
+        /// Which model.
+        model: String,
+        /// The HTTP status.
+        status: u16,
+        /// The provider's words.
+        detail: String,
+    },
+    /// The request is longer than what the model can read.
+    #[error("the context is too long for model {model}")]
+    ContextTooLong {
+        /// Which model.
+        model: String,
+    },
+    /// It tried to call a tool in a form that could not be read, and asking again did not help.
+    #[error("model {model} wrote a tool call that cannot be read")]
+    MalformedCall {
+        /// Which model.
+        model: String,
+        /// What it wrote.
+        text: String,
+    },
+    /// What came is no answer.
+    #[error("model {model} gave an invalid answer: {detail}")]
+    InvalidAnswer {
+        /// Which model.
+        model: String,
+        /// What is wrong with it.
+        detail: String,
+    },
+}
+
+impl ModelError {
+    /// Whether the same call may succeed later.
+    #[must_use]
+    pub fn is_retryable(&self) -> bool {
+        matches!(self, Self::Unavailable { .. } | Self::TimedOut { .. })
+    }
+
+    /// The error's name for programs, such as `model_unavailable`.
+    #[must_use]
+    pub const fn code(&self) -> &'static str {
+        match self {
+            Self::Unavailable { .. } => "model_unavailable",
+            Self::TimedOut { .. } => "model_timed_out",
+            Self::Unauthorized { .. } => "model_unauthorized",
+            Self::Refused { .. } => "model_refused",
+            Self::ContextTooLong { .. } => "context_too_long",
+            Self::MalformedCall { .. } => "malformed_tool_call",
+            Self::InvalidAnswer { .. } => "invalid_model_answer",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_passes_is_worth_another_try() {
+        let model = || "m".to_owned();
+        let unavailable =
+            ModelError::Unavailable { model: model(), detail: "connection refused".to_owned(), retry_after: None };
+        assert!(unavailable.is_retryable());
+        assert!(ModelError::TimedOut { model: model(), after: Duration::from_secs(1) }.is_retryable());
+        for error in [
+            ModelError::Refused { model: model(), status: 400, detail: String::new() },
+            ModelError::ContextTooLong { model: model() },
+            ModelError::MalformedCall { model: model(), text: "<function=".to_owned() },
+        ] {
+            assert!(!error.is_retryable(), "{error}");
+        }
+    }
+}

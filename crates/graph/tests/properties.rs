@@ -72,18 +72,18 @@ impl Drawing {
         for start in &self.start {
             builder = builder.edge(START, NAMES[*start]);
         }
-        builder.finish(|state| Output::reply(state.results.join(" "))).unwrap()
+        builder.finish(|state| Output::reply(state.results.join(" "))).expect("it is drawn to its end")
     }
 
     fn node(&self, index: usize) -> Node<Seen> {
         let (name, calls) = (NAMES[index], self.nodes[index].calls);
         let ask = move |state: &Seen| {
             let been = state.by_node.get(name).and_then(|been| been.as_u64()).unwrap_or(0);
-            let count = calls[usize::try_from(been % 2).unwrap()];
+            let count = calls[if been % 2 == 0 { 0 } else { 1 }];
             let call = |number| ToolCall {
                 id: format!("{name}{been}.{number}"),
                 name: "look".to_owned(),
-                arguments: JsonText::of(&state.last).unwrap(),
+                arguments: JsonText::of(&state.last).expect("a text is JSON"),
             };
             (0..count).map(call).collect()
         };
@@ -127,7 +127,7 @@ struct Done {
 
 /// Runs to the end, answering what is outstanding in the order that `choices` says.
 fn drive(graph: &Graph<Seen>, mut choices: impl Iterator<Item = usize>) -> (Done, Journal) {
-    let mut run = graph.start(&Input::default()).unwrap();
+    let mut run = graph.start(&Input::default()).expect("all nodes can ask");
     let mut journal = Journal::new("random", 1);
     let (mut waiting, mut effects) = (Vec::new(), Vec::new());
     loop {
@@ -137,10 +137,10 @@ fn drive(graph: &Graph<Seen>, mut choices: impl Iterator<Item = usize>) -> (Done
             return (Done { state: run.state().clone(), effects }, journal);
         }
         waiting.extend(new);
-        let chosen = waiting.remove(choices.next().unwrap() % waiting.len());
+        let chosen = waiting.remove(choices.next().expect("endless") % waiting.len());
         let event = answer(&chosen);
         journal.events.push(event.clone());
-        run.handle_event(event).unwrap();
+        run.handle_event(event).expect("it was asked");
     }
 }
 

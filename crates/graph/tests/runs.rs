@@ -49,7 +49,7 @@ fn agent_and_tools() -> Graph<Chat> {
         .said(|state| &state.messages)
         .max_steps(5)
         .finish(|state| Output::reply(format!("{} messages", state.messages.len())))
-        .unwrap()
+        .expect("it is drawn to its end")
 }
 
 fn answer(parts: Vec<Part>) -> ChatAnswer {
@@ -57,7 +57,7 @@ fn answer(parts: Vec<Part>) -> ChatAnswer {
 }
 
 fn call(id: &str) -> Part {
-    Part::ToolCall(ToolCall { id: id.to_owned(), name: "look".to_owned(), arguments: JsonText::new("{}").unwrap() })
+    Part::ToolCall(ToolCall { id: id.to_owned(), name: "look".to_owned(), arguments: JsonText::new("{}").expect("JSON") })
 }
 
 fn outcome(id: &str) -> ToolOutcome {

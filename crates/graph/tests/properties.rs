@@ -79,7 +79,7 @@ impl Drawing {
         let (name, calls) = (NAMES[index], self.nodes[index].calls);
         let ask = move |state: &Seen| {
             let been = state.by_node.get(name).and_then(|been| been.as_u64()).unwrap_or(0);
-            let count = calls[if been % 2 == 0 { 0 } else { 1 }];
+            let count = calls[usize::from(!been.is_multiple_of(2))];
             let call = |number| ToolCall {
                 id: format!("{name}{been}.{number}"),
                 name: "look".to_owned(),

@@ -46,12 +46,7 @@ impl ToolSpec {
     /// Describes a tool with the usual bounds and no aliases.
     #[must_use]
     pub fn new(description: ToolDescription) -> Self {
-        Self {
-            description,
-            aliases: Vec::new(),
-            timeout: Self::TIMEOUT,
-            output_characters: Self::OUTPUT_CHARACTERS,
-        }
+        Self { description, aliases: Vec::new(), timeout: Self::TIMEOUT, output_characters: Self::OUTPUT_CHARACTERS }
     }
 
     /// The tool's name.

@@ -25,7 +25,7 @@ pub trait AnyGraph: Portable + std::fmt::Debug {
 }
 
 /// A run over any state, as a driver holds it.
-pub trait AnyRun: Send {
+pub trait AnyRun: Send + Sync {
     /// As [`Run::handle_event`].
     ///
     /// # Errors

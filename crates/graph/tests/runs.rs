@@ -57,7 +57,11 @@ fn answer(parts: Vec<Part>) -> ChatAnswer {
 }
 
 fn call(id: &str) -> Part {
-    Part::ToolCall(ToolCall { id: id.to_owned(), name: "look".to_owned(), arguments: JsonText::new("{}").expect("JSON") })
+    Part::ToolCall(ToolCall {
+        id: id.to_owned(),
+        name: "look".to_owned(),
+        arguments: JsonText::new("{}").expect("JSON"),
+    })
 }
 
 fn outcome(id: &str) -> ToolOutcome {

@@ -12,8 +12,8 @@ use threadkeep_context::{
     assemble,
 };
 use threadkeep_core::{
-    ApproximateCounter, CorruptRow, Embedder, Message, MessageQuery, OnCorrupt, Positions, Scope, ThreadId, Timestamp,
-    TokenCounter, limits,
+    ApproximateCounter, Bound, CorruptRow, Embedder, Message, MessageQuery, OnCorrupt, Positions, Scope, ThreadId,
+    Timestamp, TokenCounter, limits,
 };
 
 use crate::{Memory, Result};
@@ -39,6 +39,8 @@ pub struct ContextOptions {
     pub embedder: Option<Arc<dyn Embedder>>,
     /// What the conversation is about, as an application sees it.
     pub enrichment: Option<Enrichment>,
+    /// Looks at the thread as if this position were its last. Default: all of it.
+    pub through_seq: Option<u64>,
     /// Keeps the report under this name (1 to 400 bytes), to be read with [`Memory::context_report`] for 30 days. Not being
     /// allowed or able to keep it is no error: the context says whether it is kept.
     pub turn: Option<String>,
@@ -51,6 +53,7 @@ impl Default for ContextOptions {
             recalled: Vec::new(),
             embedder: None,
             enrichment: None,
+            through_seq: None,
             turn: None,
         }
     }
@@ -108,7 +111,7 @@ impl Memory {
         options: &ContextOptions,
     ) -> Result<AssembledContext> {
         policy.check()?;
-        let loaded = self.load_history(scope, thread, policy).await?;
+        let loaded = self.load_history(scope, thread, policy, options.through_seq).await?;
         let has_memory = policy.summary.is_some() || matches!(policy.trimming, Trimming::Steps { .. });
         let stored = if has_memory { self.find_carried(scope, thread).await? } else { Carried::default() };
         let summary = match policy.summary {
@@ -153,9 +156,17 @@ impl Memory {
     }
 
     /// Reads the newest messages, as many as the policy looks at.
-    async fn load_history(&self, scope: &Scope, thread: ThreadId, policy: &ContextPolicy) -> Result<Loaded> {
-        let query = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(reach(policy)) };
+    async fn load_history(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        policy: &ContextPolicy,
+        through_seq: Option<u64>,
+    ) -> Result<Loaded> {
+        let before = through_seq.map(|seq| Bound::Seq(seq + 1));
+        let query = MessageQuery { before, on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(reach(policy)) };
         let page = self.messages_as_stored(scope, thread, &query).await?;
+        let last_seq = page.positions.seq.min(through_seq.unwrap_or(u64::MAX));
         let mut messages = page.messages;
         let cutoff = self.options().retention.and_then(|retention| retention.cutoff(self.now()));
         // What is too old is as if it were trimmed already.
@@ -165,7 +176,7 @@ impl Memory {
         messages.retain(|message| message.seq >= first_seq);
         let mut unreadable = page.corrupt;
         unreadable.retain(|row| row.seq >= first_seq);
-        let range = ThreadRange { first_seq, last_seq: page.positions.seq };
+        let range = ThreadRange { first_seq, last_seq };
         Ok(Loaded { messages, unreadable, range, positions: page.positions, cutoff })
     }
 

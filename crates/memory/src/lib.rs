@@ -16,6 +16,7 @@ mod candidates;
 mod clock;
 mod config;
 mod context;
+mod documents;
 mod draft;
 mod edit;
 mod erase;

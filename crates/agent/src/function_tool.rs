@@ -146,6 +146,6 @@ mod tests {
         let tool = FnTool::new("arrivals", "Tells arrivals", |_, arguments: Arguments| async move {
             Ok(ToolOutput::text(format!("{} {:?}", arguments.station, arguments.limit)))
         });
-        insta::assert_snapshot!(tool.spec.description.parameters.as_str(), @"");
+        insta::assert_snapshot!(tool.spec.description.parameters.as_str(), @r#"{"type":"object","properties":{"station":{"type":"string","description":"The station's name."},"limit":{"type":["integer","null"],"format":"uint8","minimum":0,"maximum":255,"description":"How many trains."}},"required":["station"]}"#);
     }
 }

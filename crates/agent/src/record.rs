@@ -145,7 +145,7 @@ impl Stub {
             *name = name.chars().take(40).collect();
         }
         if let Some(error) = &mut stub.error {
-            error.message = error.message.chars().take(80).collect();
+            error.message = error.message.chars().filter(|character| !character.is_control()).take(80).collect();
         }
         JsonText::of(&stub)
     }
@@ -221,7 +221,7 @@ mod tests {
             version: 12,
             model: "é".repeat(5_000),
             status: TurnStatus::Failed,
-            error: Some(Failure::new("model_unavailable", "\u{1}".repeat(5_000))),
+            error: Some(Failure::new("model_unavailable", "\u{1}😀".repeat(5_000))),
             confidence: Some(0.95),
             usage: TurnUsage {
                 model_calls: 25,

@@ -1,7 +1,8 @@
 //! Threadkeep keeps an AI assistant's conversations and hands back, for every turn, what its model needs.
 //!
 //! Start with [`open`], which gives a [`Memory`]: everything that an application calls. The nouns (threads, messages,
-//! scopes) and the ports of the engine are those of [`core`]. This crate adds nothing to them but the choice of a backend
+//! scopes) and the ports of the engine are those of [`core`]. An [`Agent`] answers what is said in a thread, by an
+//! assistant's [`Definition`]. This crate adds nothing to them but the choice of a backend
 //! by URL, one feature each.
 //!
 #![cfg_attr(feature = "memory", doc = "```")]
@@ -27,6 +28,10 @@
 mod open;
 
 pub use open::{OpenError, open, open_backend};
+pub use threadkeep_agent as agent;
+pub use threadkeep_agent::{
+    Agent, AgentError, Ask, Assistant, Definition, FnTool, Turn, TurnEvent, TurnStatus, Verdict,
+};
 pub use threadkeep_context as context;
 pub use threadkeep_core as core;
 pub use threadkeep_core::{
@@ -36,6 +41,7 @@ pub use threadkeep_core::{
     ThreadKey, ThreadOrder, ThreadPage, ThreadPatch, ThreadQuery, Timestamp, ToolCall, ToolResult, Usage, UserCursor,
     UserId, Value, exchange,
 };
+pub use threadkeep_graph as graph;
 pub use threadkeep_memory as memory;
 pub use threadkeep_memory::{
     Analytics, AppendOptions, Appended, BatchBuilder, Draft, EraseOptions, EraseReport, Hit, ImportOptions,
@@ -43,4 +49,5 @@ pub use threadkeep_memory::{
     Selection, SharedMessages, Snippet, Start, SubscribeOptions, SystemClock, ThreadConfig, ThreadEvent, ThreadUpdate,
     ThreadsUpdate, Titles,
 };
+pub use threadkeep_models as models;
 pub use threadkeep_tokens as tokens;

@@ -1,7 +1,7 @@
 //! Making what models and tools gave fit to be kept: within the store's bounds, without what no store keeps.
 
 use threadkeep_context::MARK;
-use threadkeep_core::{ChatMessage, Part, ToolCall, limits};
+use threadkeep_core::{ChatMessage, Part, Source, ToolCall, limits};
 
 /// Bytes of JSON that one text may take, so that a message of a few of them is within its bound.
 const TEXT_BYTES: usize = limits::MESSAGE_BYTES / 2;
@@ -63,6 +63,12 @@ fn storable_part(part: &Part) -> Part {
 /// A call whose id and name any store keeps.
 pub(crate) fn storable_call(call: &ToolCall) -> ToolCall {
     ToolCall { id: bound_name(&call.id), name: bound_name(&call.name), arguments: call.arguments.clone() }
+}
+
+/// A source whose numbers JSON can hold.
+pub(crate) fn storable_source(source: &Source) -> Source {
+    let finite = |number: Option<f64>| number.filter(|number| number.is_finite());
+    Source { score: finite(source.score), distance: finite(source.distance), ..source.clone() }
 }
 
 fn bound_name(name: &str) -> String {

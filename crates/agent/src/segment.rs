@@ -17,7 +17,7 @@ pub(crate) use messages::{decision_draft, note_draft, result_draft};
 pub(crate) async fn finish(workshop: &Workshop<'_>, ledger: &mut Ledger, end: Result<Output, Failure>) -> Result<Turn> {
     void_what_is_open(ledger);
     let drafts = match &end {
-        Ok(output) => messages::answered(workshop, ledger, output),
+        Ok(output) => messages::answered(ledger, output),
         Err(failure) => messages::failed(workshop, ledger, failure),
     };
     match commit_end(workshop, ledger, &end, drafts).await {

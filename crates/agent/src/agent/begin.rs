@@ -61,7 +61,7 @@ impl Agent {
                 return Ok(Begun::Before(Box::new(before)));
             }
             drop(runs);
-            let record = self.new_record(&turn);
+            let record = RunRecord { given: ask.given.clone(), ..self.new_record(&turn) };
             let driving = Driving::begin(&turn);
             let mut content = Content::text(Role::User, &ask.text);
             content.author = ask.author.clone().or_else(|| place.author.clone());
@@ -107,10 +107,9 @@ impl Agent {
 
     /// Runs a turn that has begun.
     pub(super) async fn run_begun(&self, place: &Place, run: Box<Run>, ask: &Ask, events: &Events<'_>) -> Result<Turn> {
-        let Run { mut record, seq, driving } = *run;
+        let Run { record, seq, driving } = *run;
         let (thread, turn) = (place.thread, record.value.turn.clone());
         events.send(TurnEvent::Started { thread, turn, agent: record.value.assistant.clone() });
-        record.value.given.clone_from(&ask.given);
         let going = Going { run: record, seq, question: ask.text.clone(), stop: &ask.stop, claimed: None };
         let turn = self.go(place, going, events).await;
         drop(driving);

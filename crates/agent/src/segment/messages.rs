@@ -1,17 +1,17 @@
 //! The messages that a segment adds to the conversation.
 
-use threadkeep_core::{ChatMessage, Content, JsonText, Map, Part, Role, Source, ToolResult, Value, limits};
+use threadkeep_core::{ChatMessage, Content, JsonText, Map, Part, Role, ToolResult, Value, limits};
 use threadkeep_graph::{Event, Failure, Outcome, Output};
 use threadkeep_memory::Draft;
 
-use crate::bounded::{bound_text, storable, storable_call};
+use crate::bounded::{bound_text, storable, storable_call, storable_source};
 use crate::ledger::{Ledger, answers};
 use crate::record::Recorded;
 use crate::workshop::Workshop;
 use crate::{Approval, ApprovalState};
 
 /// What an answered turn adds: what the run made, the answer last.
-pub(super) fn answered(workshop: &Workshop<'_>, ledger: &Ledger, output: &Output) -> Vec<Draft> {
+pub(super) fn answered(ledger: &Ledger, output: &Output) -> Vec<Draft> {
     let mut drafts = said(ledger);
     let is_reply = |draft: &Draft| {
         let content = &draft.content;
@@ -28,7 +28,6 @@ pub(super) fn answered(workshop: &Workshop<'_>, ledger: &Ledger, output: &Output
         content.data.clone_from(&output.data);
         content.sources = output.sources.iter().take(limits::SOURCES).map(storable_source).collect();
     }
-    let _ = workshop;
     drafts
 }
 
@@ -154,9 +153,4 @@ fn close_calls(ledger: &Ledger, why: &str) -> Vec<Draft> {
         _ => result_draft(&ledger.record.turn, &storable_call(call).id, why),
     };
     calls.map(close).collect()
-}
-
-fn storable_source(source: &Source) -> Source {
-    let finite = |number: Option<f64>| number.filter(|number| number.is_finite());
-    Source { score: finite(source.score), distance: finite(source.distance), ..source.clone() }
 }

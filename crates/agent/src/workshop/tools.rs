@@ -9,7 +9,7 @@ use threadkeep_graph::{Outcome, RequestId, ToolOutcome};
 
 use super::Workshop;
 use crate::TurnEvent;
-use crate::bounded::bound_output;
+use crate::bounded::{bound_output, storable_source};
 use crate::record::Recorded;
 
 /// A call that may be made.
@@ -76,6 +76,7 @@ fn given(request: RequestId, call: ToolCall, output: ToolOutput, characters: usi
     // A value that says no more than a text which was cut would keep the whole of it twice.
     let value = value.filter(|value| bounded.whole.is_none() || value.as_str() != text);
     let value = value.filter(|value| value.as_str().len() <= threadkeep_core::limits::MAP_BYTES);
+    let sources = sources.iter().map(storable_source).collect();
     let outcome = ToolOutcome { call_id: call.id.clone(), output: bounded.shown, is_error: false, value, sources };
     let recorded = Recorded::new(request, Outcome::Tool(outcome), 0);
     Recorded { call: Some(call), whole: bounded.whole, cached, embedding_calls, ..recorded }

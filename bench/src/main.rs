@@ -9,6 +9,7 @@
     reason = "results and findings are told where they are looked for"
 )]
 
+mod agent;
 mod beam;
 mod engine;
 mod floors;
@@ -56,6 +57,8 @@ enum Command {
     Beam(recall::RecallArgs),
     /// Ask the questions of LongMemEval histories likewise
     Longmemeval(recall::RecallArgs),
+    /// Measure turns of an assistant, and let their process die
+    Agent(agent::Args),
     #[command(hide = true)]
     KillChild(kill::child::Args),
 }
@@ -77,6 +80,7 @@ fn main() -> Result<()> {
         Command::Locomo(args) => runtime.block_on(locomo::run(&args)),
         Command::Beam(args) => runtime.block_on(beam::run(&args)),
         Command::Longmemeval(args) => runtime.block_on(longmemeval::run(&args)),
+        Command::Agent(args) => runtime.block_on(agent::run(&args)),
         Command::KillChild(args) => runtime.block_on(kill::child::run(&args)),
     }
 }

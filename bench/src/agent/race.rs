@@ -1,6 +1,6 @@
 //! Deciders race for approvals, in two processes: each call is made once or not at all, and never after a denial.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -57,6 +57,8 @@ struct Report {
     denied: usize,
     /// Decisions that came too late.
     late: u64,
+    /// Deciders who were first at least once.
+    winners: usize,
 }
 
 pub(crate) async fn run(args: &Args) -> Result<()> {
@@ -94,13 +96,16 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
 }
 
 async fn check(agent: &Agent, scope: &Scope, folder: &Path, open: &[Open], report: &mut Report) -> Result<()> {
+    let mut winners = BTreeSet::new();
     let mut ran: BTreeMap<String, u64> = BTreeMap::new();
     for line in std::fs::read_to_string(folder.join("ran")).unwrap_or_default().lines() {
         *ran.entry(line.to_owned()).or_default() += 1;
     }
     for Open { thread, approval } in open {
         let found = agent.approvals(scope, *thread).await?;
-        let state = found.iter().find(|found| found.id == *approval).context("an approval is gone")?.state;
+        let found = found.into_iter().find(|found| found.id == *approval).context("an approval is gone")?;
+        let state = found.state;
+        winners.insert(found.by);
         let times = ran.get(approval).copied().unwrap_or(0);
         match state {
             ApprovalState::Done => report.done += 1,
@@ -114,6 +119,7 @@ async fn check(agent: &Agent, scope: &Scope, folder: &Path, open: &[Open], repor
         let messages = agent.memory().newest(scope, *thread, 20).await?;
         ensure!(messages.len() == 6, "the conversation has {} messages", messages.len());
     }
+    report.winners = winners.len();
     Ok(())
 }
 
@@ -122,7 +128,8 @@ pub(crate) async fn run_child(args: &ChildArgs) -> Result<()> {
     let open: Vec<Open> = serde_json::from_slice(&std::fs::read(args.folder.join("open"))?)?;
     let deciders = (0..DECIDERS).map(|decider| {
         let (agent, open) = (agent.clone(), open.clone());
-        let mut random = Random::new(args.seed.wrapping_mul(31).wrapping_add(decider));
+        let seed = args.seed;
+        let mut random = Random::new(seed.wrapping_mul(31).wrapping_add(decider));
         tokio::spawn(async move {
             let (scope, mut late) = (scope()?, 0_u64);
             for Open { thread, approval } in open {
@@ -130,7 +137,7 @@ pub(crate) async fn run_child(args: &ChildArgs) -> Result<()> {
                     0 => Verdict::Approve,
                     _ => Verdict::Deny { reason: None },
                 };
-                let by = format!("decider {decider}");
+                let by = format!("decider {decider} of {seed}");
                 match agent.decide(&scope, thread, &approval, verdict, &by, &mut |_| {}).await {
                     Ok(_) => {}
                     Err(AgentError::ApprovalClosed { .. }) => late += 1,

@@ -1,5 +1,6 @@
 //! What the store keeps.
 
+pub(crate) mod collections;
 mod commit;
 mod documents;
 pub(crate) mod read;
@@ -13,8 +14,8 @@ use std::collections::BTreeMap;
 
 use threadkeep_core::{
     Access, Document, DocumentName, DocumentOwner, DumpEntry, DumpedCommit, DumpedThread, IDEMPOTENCY_WINDOW_MS,
-    IdempotencyKey, Kind, MessageId, Namespace, Owner, Result, Scope, StoreError, TenantId, Thread, ThreadId,
-    Timestamp, codec,
+    IdempotencyKey, IndexEntry, Kind, MessageId, Namespace, Owner, Result, Scope, StoreError, TenantId, Thread,
+    ThreadId, Timestamp, codec,
 };
 use uuid::Uuid;
 
@@ -37,6 +38,8 @@ struct Tenant {
     threads: BTreeMap<ThreadId, KeptThread>,
     graves: BTreeMap<ThreadId, Grave>,
     documents: BTreeMap<(DocumentOwner, Namespace, String), Document>,
+    /// Entries by their owner, their collection's name and their id.
+    entries: BTreeMap<(Owner, String, String), IndexEntry>,
     /// Threads whose last chunk has not come yet.
     unfinished: BTreeMap<ThreadId, KeptThread>,
 }

@@ -12,8 +12,8 @@ use threadkeep_core::{CatchUp, StoreError, codec, text};
 use crate::connection::Shared;
 use crate::error::Result;
 use crate::residue::{self, Residue};
-use crate::{row, writer};
-pub(crate) use search::search;
+use crate::{collections, row, writer};
+pub(crate) use search::{PER_TERM, TERMS, rarity, search};
 
 /// Messages indexed under one lock.
 const STEP: usize = 2_000;
@@ -70,16 +70,20 @@ fn remove(connection: &Connection, key: i64, line: &str) -> Result<()> {
 /// Pages merged under one lock.
 const MERGE_PAGES: i64 = 500;
 
-/// Rewrites the index without the words of what was removed: FTS5 only marks them, and merging all of its segments into
+/// Rewrites the indexes without the words of what was removed: FTS5 only marks them, and merging all of its segments into
 /// one leaves marks and words out. In steps; others write in between.
 pub(crate) fn purge(shared: &Shared) -> Result<(), StoreError> {
+    purge_table(shared, "INSERT INTO message_terms (message_terms, rank) VALUES ('merge', ?1)")?;
+    purge_table(shared, "INSERT INTO entry_terms (entry_terms, rank) VALUES ('merge', ?1)")
+}
+
+fn purge_table(shared: &Shared, merge: &'static str) -> Result<(), StoreError> {
     // A negative number starts a merge of everything, positive ones go on with it.
     let mut pages = -MERGE_PAGES;
     loop {
         let changes = writer::write_blocking(shared, |connection| {
             let before = connection.total_changes();
-            let sql = "INSERT INTO message_terms (message_terms, rank) VALUES ('merge', ?1)";
-            connection.prepare_cached(sql)?.execute([pages])?;
+            connection.prepare_cached(merge)?.execute([pages])?;
             Ok(connection.total_changes() - before)
         })?;
         // The command itself counts as one change: with nothing else changed there is nothing left to merge.
@@ -139,6 +143,7 @@ pub(crate) fn check_analysis(connection: &Connection) -> Result<()> {
     let transaction = connection.unchecked_transaction()?;
     if made_by.is_some() {
         reset(&transaction)?;
+        collections::rebuild_index(&transaction)?;
     }
     let sql = "INSERT OR REPLACE INTO marks (name, value) VALUES ('analysis', ?1)";
     transaction.execute(sql, [version])?;

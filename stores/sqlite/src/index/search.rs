@@ -4,9 +4,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use rusqlite::{Connection, params};
-use threadkeep_core::{
-    Behind, Collection, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId, Timestamp, limits,
-};
+use threadkeep_core::{Behind, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId, Timestamp, limits};
 
 use super::{OWNER_MARK, TENANT_MARK, watermark};
 use crate::connection::{Shared, lock};
@@ -16,23 +14,20 @@ use crate::row::{self, ThreadRow};
 use crate::threads;
 
 /// How many positions are looked at per term: bounds the cost of a common word.
-const PER_TERM: i64 = 4_000;
+pub(crate) const PER_TERM: i64 = 4_000;
 /// Up to how many positions a term's own are looked through before the scope's are asked for as well: for a rare word
 /// following the scope's long list costs more than looking at what is found.
 const RARE: i64 = 256;
 /// Terms of a question that are looked up.
-const TERMS: usize = 32;
+pub(crate) const TERMS: usize = 32;
 /// Scopes whose count is kept.
 const COUNTS: usize = 10_000;
 /// Messages that a question leaves to its caller to read from the log; more are indexed first.
 const BEHIND: u64 = 1_000;
 
 pub(crate) fn search(shared: &Shared, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<Found> {
-    if query.collection != Collection::Messages {
-        return Err(StoreError::Unsupported("named collections").into());
-    }
     if query.vector.is_some() {
-        return Err(StoreError::Unsupported("vector search").into());
+        return Err(StoreError::Unsupported("vector search over messages").into());
     }
     limits::check_page(query.limit)?;
     shared.read(|connection| {
@@ -92,8 +87,7 @@ impl<'a> Search<'a> {
         let mut scores: HashMap<i64, f64> = HashMap::new();
         for term in self.query.terms.iter().take(TERMS) {
             let keys = self.keys_of(term)?;
-            let frequency = keys.len() as f64;
-            let rarity = (1.0 + (documents as f64 - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln();
+            let rarity = rarity(documents, keys.len());
             frequencies.push(keys.len() as u64);
             for key in keys {
                 *scores.entry(key).or_default() += rarity;
@@ -106,7 +100,8 @@ impl<'a> Search<'a> {
         });
         let hits = self.alive(ranked.into_iter().map(|(key, _)| key))?;
         let (behind, missing) = self.behind()?;
-        Ok(Found { answer: SearchAnswer { hits, documents, frequencies, behind }, is_far_behind: missing > BEHIND })
+        let answer = SearchAnswer { hits, documents, frequencies, behind, ..SearchAnswer::default() };
+        Ok(Found { answer, is_far_behind: missing > BEHIND })
     }
 
     /// How many messages are searched, about: a scope's count is kept until a tenth as many commits have come since.
@@ -233,4 +228,10 @@ impl<'a> Search<'a> {
         }
         Ok((behind, missing))
     }
+}
+
+/// What a term is worth that so many of the documents hold: more, the fewer they are.
+pub(crate) fn rarity(documents: u64, frequency: usize) -> f64 {
+    let frequency = frequency as f64;
+    (1.0 + (documents as f64 - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln()
 }

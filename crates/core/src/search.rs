@@ -14,12 +14,12 @@ use crate::{Map, Owner, Portable, Result, Scope, StoreError, ThreadId, Timestamp
 pub trait SearchIndex: Portable + std::fmt::Debug {
     /// Finds entries that hold at least one of the query's terms, those with the rarer terms first.
     ///
-    /// Of messages only what the scope reads in full is searched: a user's own threads, for a tenant all of them. Erased,
-    /// trimmed, deleted and expired messages are never among the hits. Of a named collection a tenant searches its own
-    /// entries, a user its own and its tenant's; one that holds nothing finds nothing. With a vector the entries nearest
-    /// to it come after those with a term, at most as many again as the limit. A term that no analysis gives is no error
-    /// and no syntax; what it finds is not said. A vector for messages is `Unsupported`, and so are named collections
-    /// where a backend keeps none.
+    /// Of messages only what the scope reads in full is searched: a user's own threads, for a tenant all of them; and
+    /// a thread that the query names, where the scope may read it. Erased, trimmed, deleted and expired messages are never
+    /// among the hits. Of a named collection a tenant searches its own entries, a user its own and its tenant's; one that
+    /// holds nothing finds nothing. With a vector the entries nearest to it come after those with a term, at most as many
+    /// again as the limit. A term that no analysis gives is no error and no syntax; what it finds is not said. A vector for
+    /// messages is `Unsupported`, and so are named collections where a backend keeps none.
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer>;
 
     /// Puts entries into the scope's part of a collection other than messages, over those with the same id, all or none;

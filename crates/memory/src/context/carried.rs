@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use threadkeep_context::{Context, ContextPolicy, Summary, SummaryItem, Trimming};
 use threadkeep_core::{
     Batch, Conflict, DocumentCondition, DocumentName, DocumentOwner, DocumentState, Expected, JsonText, Namespace,
-    Positions, PutDocument, Scope, StoreError, ThreadId, limits,
+    Positions, PutDocument, Scope, StoreError, ThreadId, Urgency, limits,
 };
 
 use crate::retry::repeat_simply;
@@ -50,6 +50,8 @@ impl Memory {
         let mut batch = self.minted_batch(now);
         batch.expected = Some(Expected::Change(read_at.change));
         batch.put.push(PutDocument { name: name(), value, expires_at: None });
+        // What is derived can be derived again.
+        batch.urgency = Urgency::Deferred;
         drop(self.commit_repeatedly(scope, thread, &batch, now).await);
     }
 

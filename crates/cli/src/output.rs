@@ -158,6 +158,11 @@ pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const MATCH: Style = Style::new().bold().fg_color(Some(Color::Ansi(AnsiColor::Yellow)));
 
+/// A style of one colour.
+pub(crate) const fn colour(colour: AnsiColor) -> Style {
+    Style::new().fg_color(Some(Color::Ansi(colour)))
+}
+
 /// The style of a speaker's name.
 pub(crate) fn speaker(role: Role) -> Style {
     let colour = match role {
@@ -166,7 +171,7 @@ pub(crate) fn speaker(role: Role) -> Style {
         Role::System => AnsiColor::Yellow,
         Role::Tool => AnsiColor::Magenta,
     };
-    Style::new().bold().fg_color(Some(Color::Ansi(colour)))
+    self::colour(colour).bold()
 }
 
 /// Makes control characters visible, so that a stored text cannot move the cursor or change the terminal.

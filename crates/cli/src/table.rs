@@ -77,15 +77,17 @@ impl Table {
         self.rows.push(row.into_iter().map(Into::into).collect());
     }
 
-    pub(crate) fn is_empty(&self) -> bool {
-        self.rows.is_empty()
+    /// How many columns of a terminal it takes.
+    pub(crate) fn columns(&self) -> usize {
+        let widths = (0..self.headers.len()).map(|column| self.width(column));
+        widths.sum::<usize>() + GAP * self.headers.len().saturating_sub(1)
     }
 
     /// The table's lines without the spaces at their ends.
     pub(crate) fn text(&self) -> String {
         let header: Vec<Cell> = self.headers.iter().map(|(name, _)| name.clone()).collect();
         let widths: Vec<usize> = (0..header.len()).map(|column| self.width(column)).collect();
-        let rule = "─".repeat(widths.iter().sum::<usize>() + GAP * widths.len().saturating_sub(1));
+        let rule = "─".repeat(self.columns());
         let mut lines = vec![self.line(&header, &widths), rule];
         lines.extend(self.rows.iter().map(|row| self.line(row, &widths)));
         lines.join("\n")

@@ -28,19 +28,26 @@ mod open;
 
 pub use open::{OpenError, open, open_backend};
 pub use threadkeep_context as context;
+pub use threadkeep_context::{
+    Context, ContextPolicy, Fate, FateSpan, RecallFrom, RecallPolicy, Rendering, Report, SummaryPolicy, TokensByPart,
+    Trimming, Why,
+};
 pub use threadkeep_core as core;
 pub use threadkeep_core::{
-    Backend, Bound, Clock, Conflict, Content, Document, DocumentName, DocumentOwner, Expected, ImageReference,
-    JsonText, Map, Message, MessageId, MessageName, MessagePage, MessageQuery, Namespace, OnCorrupt, OpenThread,
-    Opened, OrderBy, Owner, Part, Positions, Role, Scope, Source, StoreError, Take, TenantId, Thread, ThreadId,
-    ThreadKey, ThreadOrder, ThreadPage, ThreadPatch, ThreadQuery, Timestamp, ToolCall, ToolResult, Usage, UserCursor,
-    UserId, Value, exchange,
+    ApproximateCounter, Backend, Bound, ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest, Clock, Conflict,
+    Content, DeltaSink, Document, DocumentName, DocumentOwner, Embedder, EmbedderError, Expected, Finish,
+    ImageReference, JsonText, Map, Message, MessageId, MessageName, MessagePage, MessageQuery, ModelError, Namespace,
+    OnCorrupt, OpenThread, Opened, OrderBy, Owner, Part, Positions, Role, Scope, Source, StoreError, Take, TenantId,
+    Thread, ThreadId, ThreadKey, ThreadOrder, ThreadPage, ThreadPatch, ThreadQuery, Timestamp, TokenCount,
+    TokenCounter, ToolCall, ToolChoice, ToolDescription, ToolResult, Usage, UserCursor, UserId, Value, exchange,
 };
 pub use threadkeep_memory as memory;
 pub use threadkeep_memory::{
-    Analytics, AppendOptions, Appended, BatchBuilder, Draft, EraseOptions, EraseReport, Hit, ImportOptions,
-    ImportReport, Memory, MemoryError, MemoryOptions, Placed, Problem, Retention, SearchOptions, SearchResults,
-    Selection, SharedMessages, Snippet, Start, SubscribeOptions, SystemClock, ThreadConfig, ThreadEvent, ThreadUpdate,
+    Analytics, AppendOptions, Appended, AssembledContext, BatchBuilder, ContextOptions, Draft, EraseOptions,
+    EraseReport, Hit, ImportOptions, ImportReport, Memory, MemoryError, MemoryOptions, Placed, Preference, Problem,
+    RecallOptions, RecallOutcome, RecallResults, Recalled, Retention, SearchOptions, SearchResults, Selection,
+    SharedMessages, Snippet, Start, SubscribeOptions, SystemClock, ThreadConfig, ThreadEvent, ThreadUpdate,
     ThreadsUpdate, Titles,
 };
 pub use threadkeep_tokens as tokens;
+pub use threadkeep_tokens::{Cl100k, O200k, RememberingCounter, counter_by_name, counter_for_model};

@@ -8,10 +8,8 @@ use crate::instants;
 use crate::json::ThreadJson;
 use crate::store::Purpose;
 use crate::table::{Side, Table, counted, cut, number};
-use crate::thread_name;
+use crate::thread_name::{self, SHORT_ID};
 
-/// Characters of an id that tell it from any other in practice: its milliseconds and the first random ones.
-const SHORT_ID: usize = 18;
 const WHOLE_ID: usize = 36;
 /// A terminal that has room for whole ids.
 const WIDE: usize = 120;

@@ -12,7 +12,8 @@ use crate::{Map, Portable, Result, Scope, ThreadId, Timestamp};
 pub trait SearchIndex: Portable + std::fmt::Debug {
     /// Finds entries that hold at least one of the query's terms, those with the rarer terms first.
     ///
-    /// Only what the scope reads in full is searched: a user's own threads, for a tenant all of them. Erased, trimmed,
+    /// Only what the scope reads in full is searched: a user's own threads, for a tenant all of them; and a thread that
+    /// the query names, where the scope may read it. Erased, trimmed,
     /// deleted and expired messages are never among the hits. A term that no analysis
     /// gives is no error and no syntax; what it finds is not said. A vector without an index for it, and an unknown collection, are `Unsupported`.
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer>;

@@ -1,6 +1,7 @@
 //! What a model sees of a thread: loaded here, chosen and written by `threadkeep_context`.
 
 mod carried;
+mod recalling;
 mod report;
 
 use std::sync::Arc;
@@ -11,12 +12,14 @@ use threadkeep_context::{
     assemble,
 };
 use threadkeep_core::{
-    ApproximateCounter, CorruptRow, Message, MessageQuery, OnCorrupt, Positions, Scope, ThreadId, Timestamp,
+    ApproximateCounter, CorruptRow, Embedder, Message, MessageQuery, OnCorrupt, Positions, Scope, ThreadId, Timestamp,
     TokenCounter, limits,
 };
 
 use crate::{Memory, Result};
 use carried::Carried;
+
+pub use recalling::RecallOutcome;
 
 pub(crate) use carried::is_about_summary;
 
@@ -30,8 +33,10 @@ const CATCH_UP: u64 = 500;
 pub struct ContextOptions {
     /// Counts its tokens. Default: [`ApproximateCounter`].
     pub counter: Arc<dyn TokenCounter>,
-    /// Messages found for the question, best first.
+    /// Messages found for the question by the caller, best first. They come before those that the policy has recalled.
     pub recalled: Vec<Recalled>,
+    /// Joins the ranking of what the policy has recalled ([`Memory::recall_by_meaning`]). Default: none.
+    pub embedder: Option<Arc<dyn Embedder>>,
     /// What the conversation is about, as an application sees it.
     pub enrichment: Option<Enrichment>,
     /// Keeps the report under this name (1 to 400 bytes), to be read with [`Memory::context_report`] for 30 days. Not being
@@ -41,7 +46,13 @@ pub struct ContextOptions {
 
 impl Default for ContextOptions {
     fn default() -> Self {
-        Self { counter: Arc::new(ApproximateCounter), recalled: Vec::new(), enrichment: None, turn: None }
+        Self {
+            counter: Arc::new(ApproximateCounter),
+            recalled: Vec::new(),
+            embedder: None,
+            enrichment: None,
+            turn: None,
+        }
     }
 }
 
@@ -54,6 +65,8 @@ pub struct AssembledContext {
     pub positions: Positions,
     /// Messages that do not decode, among those that were read. The others are there all the same.
     pub unreadable: Vec<CorruptRow>,
+    /// What became of the search for messages that bear on the question.
+    pub recall: RecallOutcome,
     /// Whether the report is kept for its turn.
     pub is_report_kept: bool,
 }
@@ -64,7 +77,10 @@ impl Memory {
     /// Read it before the question is stored, or after: it is shown once either way. Preferences of the scope's user, the
     /// summary of what fell out and the anchor of a stable prefix are loaded with it. Summary and anchor are derived: they
     /// are stored as they change, by a commit of their own, and it is no error when that fails or others were first.
-    /// The cost does not depend on the length of the thread; a summary that is far behind catches up over several calls.
+    /// Where the policy recalls ([`threadkeep_context::RecallPolicy::from`]), what bears on the question is looked for
+    /// too: on the newest user message where there is no question. Should that fail, the context is assembled without,
+    /// and says so. The cost does not depend on the length of the thread; a summary that is far behind catches up over
+    /// several calls.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread, `Context` for a policy that makes no sense or a budget that is too small,
@@ -100,9 +116,11 @@ impl Memory {
             None => None,
         };
         let preferences = self.preference_lines(scope, policy).await?;
+        let (found, recall) = self.recall_for(scope, thread, question, &loaded, policy, options).await;
         let elsewhere = |found: &Recalled| found.thread.filter(|other| *other != thread);
-        let recalled = options.recalled.iter().map(|found| Recalled { thread: elsewhere(found), ..found.clone() });
-        let recalled: Vec<Recalled> = recalled.collect();
+        let recalled = options.recalled.iter().chain(&found);
+        let recalled: Vec<Recalled> =
+            recalled.map(|found| Recalled { thread: elsewhere(found), ..found.clone() }).collect();
         let input = ContextInput {
             thread: loaded.range,
             history: &loaded.messages,
@@ -125,7 +143,13 @@ impl Memory {
             Some(turn) => self.store_report(scope, thread, turn, &context.report).await.is_ok(),
             None => false,
         };
-        Ok(AssembledContext { context, positions: loaded.positions, unreadable: loaded.unreadable, is_report_kept })
+        Ok(AssembledContext {
+            context,
+            positions: loaded.positions,
+            unreadable: loaded.unreadable,
+            recall,
+            is_report_kept,
+        })
     }
 
     /// Reads the newest messages, as many as the policy looks at.

@@ -48,8 +48,7 @@ struct Match {
 fn find(state: &State, scope: &Scope, query: &SearchQuery, now: Timestamp) -> SearchAnswer {
     let mut answer = SearchAnswer { frequencies: vec![0; query.terms.len()], ..SearchAnswer::default() };
     let mut matches = Vec::new();
-    let threads = state.full_threads(scope, now).filter(|(id, _)| query.thread.is_none_or(|thread| thread == *id));
-    for (thread, kept) in threads {
+    for (thread, kept) in state.searched_threads(scope, query.thread, now) {
         for message in kept.entries.values().filter_map(decode).flatten() {
             answer.documents += 1;
             let terms = matched_terms(&message.plain_text(), query);

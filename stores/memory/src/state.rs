@@ -93,10 +93,30 @@ impl State {
         scope: &'a Scope,
         now: Timestamp,
     ) -> impl Iterator<Item = (ThreadId, &'a KeptThread)> {
+        self.live_threads(scope, Access::Full, now)
+    }
+
+    fn live_threads<'a>(
+        &'a self,
+        scope: &'a Scope,
+        least: Access,
+        now: Timestamp,
+    ) -> impl Iterator<Item = (ThreadId, &'a KeptThread)> {
         let threads = self.tenants.get(scope.tenant_id()).into_iter().flat_map(|tenant| &tenant.threads);
         threads
-            .filter(move |(_, kept)| kept.is_live(now) && scope.access(&kept.row.owner) == Access::Full)
+            .filter(move |(_, kept)| kept.is_live(now) && scope.access(&kept.row.owner) >= least)
             .map(|(id, kept)| (*id, kept))
+    }
+
+    /// The threads that a search looks through: those that the scope has in full, or one that it may read.
+    pub(crate) fn searched_threads<'a>(
+        &'a self,
+        scope: &'a Scope,
+        only: Option<ThreadId>,
+        now: Timestamp,
+    ) -> impl Iterator<Item = (ThreadId, &'a KeptThread)> {
+        let least = if only.is_some() { Access::Append } else { Access::Full };
+        self.live_threads(scope, least, now).filter(move |(id, _)| only.is_none_or(|only| only == *id))
     }
 
     fn next_stamp(&mut self) -> u64 {

@@ -24,6 +24,8 @@ mod probe;
 #[cfg(test)]
 mod recall;
 #[cfg(test)]
+mod recalled_context;
+#[cfg(test)]
 mod retention;
 #[cfg(test)]
 mod search;

@@ -64,7 +64,7 @@ mod tests {
     #[test]
     fn shades_end_where_their_sum_does() {
         assert_eq!(TEN.shades([60.0, 60.0, 0.0, 80.0, 0.0]).concat(), "███▓▓▓░░░░");
-        assert_eq!(TEN.shades([9.0, 9.0, 9.0, 9.0, 9.0]).concat(), "▓▒");
+        assert_eq!(TEN.shades([9.0, 9.0, 9.0, 9.0, 9.0]).concat(), "▓░");
         assert_eq!(TEN.shades([0.0; 5]).concat(), "");
     }
 }

@@ -46,6 +46,12 @@ impl Output {
         }
     }
 
+    /// A terminal of a width, without colour.
+    #[cfg(test)]
+    pub(crate) fn of_columns(columns: usize) -> Self {
+        Self { json: false, out_colour: false, err_colour: false, columns: Some(columns) }
+    }
+
     /// Whether JSON is asked for.
     pub(crate) fn is_json(&self) -> bool {
         self.json

@@ -32,7 +32,7 @@ const QUESTION: usize = 60;
 /// question, within a budget of tokens.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  threadkeep context notes                                   what stands before the answer to the newest message
+  threadkeep context notes                                   what its newest message is answered with
   threadkeep context notes 'Who has the keys?' --recall      with what was said about it long ago
   threadkeep context notes 'Who has the keys?' --explain     what became of each message, and why
   threadkeep context notes --budget 2000 --counter gpt-4o    within 2,000 tokens of that model
@@ -51,10 +51,10 @@ pub(crate) struct Arguments {
     #[arg(long)]
     explain: bool,
     /// Keep the explanation under a name of yours, for 30 days
-    #[arg(long, value_name = "ID", value_parser = turn)]
+    #[arg(long, value_name = "ID")]
     keep: Option<String>,
     /// Show the explanation that was kept under a name; without THREAD it is looked for in all threads
-    #[arg(long, value_name = "ID", value_parser = turn, conflicts_with_all = ["question", "Policy", "keep"])]
+    #[arg(long, value_name = "ID", conflicts_with_all = ["question", "Policy", "keep"])]
     turn: Option<String>,
 }
 
@@ -67,7 +67,7 @@ pub(super) struct Policy {
     /// Tokens at most, whatever the context holds
     #[arg(long, value_name = "TOKENS", default_value_t = 4_000, value_parser = clap::value_parser!(u64).range(1..))]
     budget: u64,
-    /// Add what bears on the question, from the thread or from all of the user's threads [default: thread]
+    /// Add what bears on the question: from the thread, or with `user` from all threads of its user
     #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "thread", hide_possible_values = true)]
     recall: Option<Where>,
     /// Leave out the summary of what is not shown
@@ -113,6 +113,9 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         let hint = "leave it out to have the newest message answered";
         return Err(Failure::usage("the question is empty").hint(hint).into());
     }
+    for name in arguments.keep.iter().chain(&arguments.turn) {
+        check_turn(name)?;
+    }
     let (memory, scope) = (app.open(Purpose::Read).await?.memory, app.scope()?);
     let thread = match &arguments.thread {
         Some(name) => Some(thread_name::get(&memory, &scope, name).await?),
@@ -125,12 +128,13 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     }
 }
 
-/// Reads the name of a turn.
-fn turn(text: &str) -> Result<String, String> {
-    match text.len() {
-        1..=TURN_BYTES => Ok(text.to_owned()),
-        _ => Err(format!("a name has 1 to {TURN_BYTES} bytes")),
+/// Checks the name of a turn, which is to be typed again.
+fn check_turn(name: &str) -> Result<()> {
+    if (1..=TURN_BYTES).contains(&name.len()) && !name.chars().any(char::is_control) {
+        return Ok(());
     }
+    let hint = format!("a name has 1 to {TURN_BYTES} bytes and no control characters, such as turn-7");
+    Err(Failure::usage("the ID cannot be the name of an explanation").hint(hint).into())
 }
 
 impl Policy {

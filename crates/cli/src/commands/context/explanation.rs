@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use anstyle::{AnsiColor, Style};
 use anyhow::Result;
 use serde::Serialize;
+use textwrap::WordSeparator;
 use threadkeep::context::{Fate, FateSpan, RecalledFate, Report, TokensByPart, Why};
 use threadkeep::core::limits;
 use threadkeep::{Memory, Message, MessageName, Scope, Thread, ThreadId, TokenCount};
@@ -13,7 +14,7 @@ use crate::bar::Scale;
 use crate::output::{BOLD, DIM, Output, colour, printable_line};
 use crate::table::{Cell, Side, Table, counted, cut, number, percent};
 use crate::thread_name;
-use crate::transcript::{one_line, speaker};
+use crate::transcript::{one_line, speaker, wrapped};
 
 /// The newest shown messages that have a line each; of the others, those that share a fate share a line.
 const LINES: usize = 8;
@@ -69,8 +70,10 @@ impl<'a> Explanation<'a> {
         let mut lines = output.lines();
         lines.line(output.paint(BOLD, thread_name::title(self.thread)))?;
         let counter = printable_line(&self.report.counter);
-        let described = format!("{} · {about} · tokens as counted by {counter}", messages(positions(self.report)));
-        lines.line(output.paint(DIM, described))?;
+        let described = format!("{} · {about} · counter: {counter}", messages(positions(self.report)));
+        for line in wrapped(output, &described, "", WordSeparator::AsciiSpace) {
+            lines.line(output.paint(DIM, line))?;
+        }
         for table in [self.tokens(output), self.fates(output), self.found(output)].into_iter().flatten() {
             lines.line("")?;
             lines.line(table)?;
@@ -270,6 +273,8 @@ fn rest(found: &[RecalledFate]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use unicode_width::UnicodeWidthStr;
+
     use super::*;
 
     fn span(first_seq: u64, last_seq: u64, fate: Fate, why: Option<Why>) -> FateSpan {
@@ -286,6 +291,21 @@ mod tests {
         assert_eq!(told[..3], [(1, 9, 8, 2), (5, 5, 1, 1), (10, 12, 3, 3)]);
         assert_eq!(told[3..], (13..=20).map(|seq| (seq, seq, 1, 1)).collect::<Vec<_>>());
         assert_eq!(rows.iter().map(|row| row.count).sum::<u64>(), 20, "every message is counted once");
+    }
+
+    #[test]
+    fn words_are_cut_to_the_terminal_and_left_out_where_it_is_narrow() {
+        let names = ["messages", "fate", "tokens", "why", "says"];
+        let cells = || ["#1", "kept", "7", "found"].map(Cell::from).to_vec();
+        let rows = |words: &str| vec![(cells(), words.to_owned()), (cells(), String::new())];
+        for columns in [47, 60, 80, 200] {
+            let text = table(&Output::of_columns(columns), &names, rows(&"東京 is long ".repeat(30))).unwrap();
+            assert!(text.lines().all(|line| line.width() <= columns), "{columns}:\n{text}");
+            assert_eq!((text.contains("…"), text.contains("says")), (true, true), "{text}");
+        }
+        let narrow = table(&Output::of_columns(40), &names, rows("never seen")).unwrap();
+        assert_eq!(narrow.lines().next(), Some("messages  fate  tokens  why"));
+        assert_eq!(table(&Output::of_columns(80), &names, Vec::new()), None);
     }
 
     #[test]

@@ -3,7 +3,6 @@ mod explanation;
 use std::sync::Arc;
 
 use anyhow::Result;
-use clap::ValueEnum;
 use serde::Serialize;
 use threadkeep::context::Report;
 use threadkeep::{
@@ -68,7 +67,7 @@ pub(super) struct Policy {
     #[arg(long, value_name = "TOKENS", default_value_t = 4_000, value_parser = clap::value_parser!(u64).range(1..))]
     budget: u64,
     /// Add what bears on the question: from the thread, or with `user` from all threads of its user
-    #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "thread", hide_possible_values = true)]
+    #[arg(long, value_name = "WHERE", num_args = 0..=1, default_missing_value = "thread", value_parser = place)]
     recall: Option<Where>,
     /// Leave out the summary of what is not shown
     #[arg(long)]
@@ -82,11 +81,9 @@ pub(super) struct Policy {
 }
 
 /// Where messages that bear on the question are looked for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Where {
-    /// In the thread
     Thread,
-    /// In all threads of the user whom the thread belongs to
     User,
 }
 
@@ -125,6 +122,15 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         (Some(turn), thread) => show_turn(app, &memory, &scope, turn, thread).await,
         (None, Some(thread)) => assemble(app, &memory, &scope, &thread, &arguments).await,
         (None, None) => Err(Failure::usage("no thread is named").into()),
+    }
+}
+
+/// Reads where to look.
+fn place(text: &str) -> Result<Where, &'static str> {
+    match text {
+        "thread" => Ok(Where::Thread),
+        "user" => Ok(Where::User),
+        _ => Err("it is `thread` or `user`, and a question stands before --recall"),
     }
 }
 

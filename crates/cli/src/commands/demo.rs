@@ -62,7 +62,7 @@ pub(crate) async fn run(app: &App, _: Arguments) -> Result<Status> {
     let options = SearchOptions { limit: 2, ..SearchOptions::default() };
     let found = memory.search(&scope, SEARCH, &options).await?;
     search::print(app, &memory, &scope, &found.hits).await?;
-    heading(app, &format!("What a model sees within {BUDGET} tokens when it is asked: {QUESTION}"))?;
+    heading(app, &format!("What a model sees within {BUDGET} tokens, asked about something said long ago"))?;
     explain(app, &memory, &scope, &thread).await?;
     app.output.line("")?;
     heading(app, "What to type next")?;

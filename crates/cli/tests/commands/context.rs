@@ -92,7 +92,8 @@ fn the_window_is_exact_and_a_counter_has_a_name() {
     }
     assert_eq!(cli.run(&["context", GARDEN, "--window", "0"]).code, Some(2));
     assert_eq!(cli.run(&["context", GARDEN, "--budget", "0"]).code, Some(2));
-    assert_eq!(cli.run(&["context", GARDEN, "--recall", "elsewhere"]).code, Some(2));
+    let misplaced = cli.run(&["context", GARDEN, "--recall", DEEP]);
+    assert!(misplaced.code == Some(2) && misplaced.err.contains("a question stands before --recall"), "{misplaced}");
 }
 
 #[test]

@@ -1,4 +1,5 @@
 mod explanation;
+mod turn;
 
 use std::sync::Arc;
 
@@ -7,7 +8,7 @@ use serde::Serialize;
 use threadkeep::context::Report;
 use threadkeep::{
     AssembledContext, ChatMessage, ContextOptions, ContextPolicy, Memory, RecallFrom, RecallOutcome, Rendering, Scope,
-    Thread, ThreadId, ThreadOrder, ThreadQuery, TokenCount, TokenCounter,
+    Thread, ThreadId, TokenCount, TokenCounter,
 };
 
 use super::{App, Status};
@@ -20,8 +21,6 @@ use crate::thread_name;
 use crate::transcript::Transcript;
 pub(super) use explanation::Explanation;
 
-/// Bytes of a turn's name at most.
-const TURN_BYTES: usize = 400;
 /// Columns of a question that is repeated.
 const QUESTION: usize = 60;
 
@@ -98,20 +97,13 @@ struct ContextJson<'a> {
     kept: Option<&'a str>,
 }
 
-#[derive(Serialize)]
-struct TurnJson<'a> {
-    thread: ThreadId,
-    turn: &'a str,
-    report: &'a Report,
-}
-
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     if arguments.question.as_ref().is_some_and(|question| question.trim().is_empty()) {
         let hint = "leave it out to have the newest message answered";
         return Err(Failure::usage("the question is empty").hint(hint).into());
     }
     for name in arguments.keep.iter().chain(&arguments.turn) {
-        check_turn(name)?;
+        turn::check(name)?;
     }
     let (memory, scope) = (app.open(Purpose::Read).await?.memory, app.scope()?);
     let thread = match &arguments.thread {
@@ -119,7 +111,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         None => None,
     };
     match (&arguments.turn, thread) {
-        (Some(turn), thread) => show_turn(app, &memory, &scope, turn, thread).await,
+        (Some(turn), thread) => turn::show(app, &memory, &scope, turn, thread).await,
         (None, Some(thread)) => assemble(app, &memory, &scope, &thread, &arguments).await,
         (None, None) => Err(Failure::usage("no thread is named").into()),
     }
@@ -132,15 +124,6 @@ fn place(text: &str) -> Result<Where, &'static str> {
         "user" => Ok(Where::User),
         _ => Err("it is `thread` or `user`, and a question stands before --recall"),
     }
-}
-
-/// Checks the name of a turn, which is to be typed again.
-fn check_turn(name: &str) -> Result<()> {
-    if (1..=TURN_BYTES).contains(&name.len()) && !name.chars().any(char::is_control) {
-        return Ok(());
-    }
-    let hint = format!("a name has 1 to {TURN_BYTES} bytes and no control characters, such as turn-7");
-    Err(Failure::usage("the ID cannot be the name of an explanation").hint(hint).into())
 }
 
 impl Policy {
@@ -279,44 +262,4 @@ fn summary(assembled: &AssembledContext) -> String {
     let tokens = number(context.report.tokens.total.0);
     let budget = context.report.budget.map_or_else(String::new, |budget| format!(" of {}", number(budget.0)));
     format!("{tokens}{budget} tokens; --explain says what became of each message")
-}
-
-/// Shows an explanation that was kept.
-async fn show_turn(app: &App, memory: &Memory, scope: &Scope, turn: &str, thread: Option<Thread>) -> Result<Status> {
-    let found = match thread {
-        Some(thread) => {
-            let report = memory.context_report(scope, thread.id, turn).await?;
-            report.map(|report| (thread, report))
-        }
-        None => find_turn(memory, scope, turn).await?,
-    };
-    let Some((thread, report)) = found else {
-        let failure = Failure::yours(format!("there is no explanation `{}`", cut(&printable_line(turn), QUESTION)));
-        let hint = "`threadkeep context THREAD --keep ID` keeps one, for 30 days";
-        return Err(failure.hint(hint).into());
-    };
-    if app.output.is_json() {
-        app.output.json(&TurnJson { thread: thread.id, turn, report: &report })?;
-    } else {
-        let explanation = Explanation::read(memory, scope, &thread, &report).await?;
-        explanation.print(&app.output, &format!("kept as {}", printable_line(turn)))?;
-    }
-    Ok(Status::Done)
-}
-
-/// Looks for an explanation in all threads, those that changed last first.
-async fn find_turn(memory: &Memory, scope: &Scope, turn: &str) -> Result<Option<(Thread, Report)>> {
-    let mut query = ThreadQuery::new(ThreadOrder::Recent, threadkeep::core::limits::PAGE);
-    loop {
-        let page = memory.list_threads(scope, &query).await?;
-        for thread in page.threads {
-            if let Some(report) = memory.context_report(scope, thread.id, turn).await? {
-                return Ok(Some((thread, report)));
-            }
-        }
-        match page.next {
-            Some(next) => query.after = Some(next),
-            None => return Ok(None),
-        }
-    }
 }

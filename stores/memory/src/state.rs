@@ -52,6 +52,8 @@ pub(crate) struct KeptThread {
     commits: BTreeMap<u64, DumpedCommit>,
     /// By position.
     pub(crate) entries: BTreeMap<u64, DumpEntry>,
+    /// The stamp of its coming into this store; orders [`State::list_threads`].
+    first_stamp: u64,
     /// The stamp of the last thing that happened to it.
     stamp: u64,
     /// Derived from `commits`: the newest one of each key.
@@ -135,6 +137,7 @@ impl KeptThread {
             documents: BTreeMap::new(),
             commits: BTreeMap::new(),
             entries: BTreeMap::new(),
+            first_stamp: stamp,
             stamp,
             commit_of_key: BTreeMap::new(),
             seq_of_id: BTreeMap::new(),

@@ -8,6 +8,8 @@ mod append;
 #[cfg(test)]
 mod context;
 #[cfg(test)]
+mod counts;
+#[cfg(test)]
 mod edit;
 #[cfg(test)]
 mod erase;

@@ -14,6 +14,7 @@ mod beam;
 mod engine;
 mod floors;
 mod kill;
+mod latency;
 mod locomo;
 mod longmemeval;
 mod measure;
@@ -23,6 +24,7 @@ mod recall;
 mod run;
 mod serve;
 mod session;
+mod summaries;
 mod texts;
 
 use anyhow::Result;
@@ -59,6 +61,12 @@ enum Command {
     Longmemeval(recall::RecallArgs),
     /// Measure turns of an assistant, and let their process die
     Agent(agent::Args),
+    /// Time contexts with recall from a long thread in a large store
+    Latency(latency::Args),
+    /// Look for the facts of recorded operations conversations in what a summary keeps of them
+    K8s(summaries::Args),
+    /// Look for what dialogues settled in contexts with and without a summary
+    Sgd(summaries::Args),
     #[command(hide = true)]
     KillChild(kill::child::Args),
 }
@@ -81,6 +89,9 @@ fn main() -> Result<()> {
         Command::Beam(args) => runtime.block_on(beam::run(&args)),
         Command::Longmemeval(args) => runtime.block_on(longmemeval::run(&args)),
         Command::Agent(args) => runtime.block_on(agent::run(&args)),
+        Command::Latency(args) => runtime.block_on(latency::run(&args)),
+        Command::K8s(args) => runtime.block_on(summaries::k8s::run(&args)),
+        Command::Sgd(args) => runtime.block_on(summaries::sgd::run(&args)),
         Command::KillChild(args) => runtime.block_on(kill::child::run(&args)),
     }
 }

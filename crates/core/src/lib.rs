@@ -52,7 +52,8 @@ pub use model::{
 };
 pub use scope::{Access, Owner, Scope};
 pub use search::{
-    Behind, CatchUp, Collection, Embedding, IndexEntry, SearchAnswer, SearchHit, SearchIndex, SearchQuery,
+    Behind, CatchUp, Collection, Embedding, EntryHit, IndexEntry, SearchAnswer, SearchHit, SearchIndex, SearchQuery,
+    similarity,
 };
 pub use store::{
     Backend, Bound, ChangedThread, ChangedThreads, MessageName, MessagePage, MessageQuery, OnCorrupt, OpenThread,

@@ -1,6 +1,7 @@
 //! What a model sees of a thread: loaded here, chosen and written by `threadkeep_context`.
 
 mod carried;
+mod counts;
 mod recalling;
 mod report;
 
@@ -18,6 +19,7 @@ use threadkeep_core::{
 
 use crate::{Memory, Result};
 use carried::Carried;
+use counts::{Counts, KnownCounter};
 
 pub use recalling::RecallOutcome;
 
@@ -31,7 +33,8 @@ const CATCH_UP: u64 = 500;
 /// How a context is loaded.
 #[derive(Clone, Debug)]
 pub struct ContextOptions {
-    /// Counts its tokens. Default: [`ApproximateCounter`].
+    /// Counts its tokens. Default: [`ApproximateCounter`]. What a message counts by any other is kept with the thread, so
+    /// that in chats a message is counted once; a transcript is one text, and counted as a whole.
     pub counter: Arc<dyn TokenCounter>,
     /// Messages found for the question by the caller, best first. They come before those that the policy has recalled.
     pub recalled: Vec<Recalled>,
@@ -78,8 +81,8 @@ impl Memory {
     /// Assembles what a model sees of a thread when it is asked `question`, or when it is to answer the newest message.
     ///
     /// Read it before the question is stored, or after: it is shown once either way. Preferences of the scope's user, the
-    /// summary of what fell out and the anchor of a stable prefix are loaded with it. Summary and anchor are derived: they
-    /// are stored as they change, by a commit of their own, and it is no error when that fails or others were first.
+    /// summary of what fell out, the anchor of a stable prefix and what messages count are loaded with it. These are derived:
+    /// they are stored as they change, by a commit of their own, and it is no error when that fails or others were first.
     /// Where the policy recalls ([`threadkeep_context::RecallPolicy::from`]), what bears on the question is looked for
     /// too: on the newest user message where there is no question. Should that fail, the context is assembled without,
     /// and says so. The cost does not depend on the length of the thread; a summary that is far behind catches up over
@@ -112,7 +115,8 @@ impl Memory {
     ) -> Result<AssembledContext> {
         policy.check()?;
         let loaded = self.load_history(scope, thread, policy, options.through_seq).await?;
-        let has_memory = policy.summary.is_some() || matches!(policy.trimming, Trimming::Steps { .. });
+        let keeps_counts = Counts::are_kept_of(&*options.counter);
+        let has_memory = policy.summary.is_some() || matches!(policy.trimming, Trimming::Steps { .. }) || keeps_counts;
         let stored = if has_memory { self.find_carried(scope, thread).await? } else { Carried::default() };
         let summary = match policy.summary {
             Some(summary_policy) => self.catch_up_summary(scope, thread, &loaded, &stored, summary_policy).await?,
@@ -135,9 +139,11 @@ impl Memory {
             enrichment: options.enrichment.as_ref(),
             anchor: stored.anchor,
         };
-        let context = assemble(&input, policy, &*options.counter)?;
+        let counter = KnownCounter::new(Arc::clone(&options.counter), &stored.counts, &loaded.messages);
+        let context = assemble(&input, policy, &counter)?;
         if has_memory {
-            let renewed = stored.renewed(policy, &context);
+            let counts = keeps_counts.then(|| counter.counts(&loaded.messages));
+            let renewed = stored.renewed(policy, &context, counts);
             if renewed != stored {
                 self.store_carried(scope, thread, &renewed, loaded.positions).await;
             }

@@ -24,6 +24,7 @@ mod error;
 mod export;
 mod fingerprint;
 mod import;
+mod library;
 mod memory;
 mod messages;
 mod preferences;
@@ -48,6 +49,10 @@ pub use erase::{EraseOptions, EraseReport, SharedMessages};
 pub use error::{MemoryError, Result};
 pub use export::ExportLines;
 pub use import::{ImportOptions, ImportReport, Problem};
+pub use library::{
+    DOCUMENT_ID_BYTES, DOCUMENT_PASSAGES, FoundPassage, FoundPassages, LibraryDocument, NewLibraryDocument, Passage,
+    PassageOptions,
+};
 pub use memory::{Memory, MemoryOptions, Titles};
 pub use preferences::Preference;
 pub use recall::{Meaning, RecallOptions, RecallResults, Recalled, ThreadTail};

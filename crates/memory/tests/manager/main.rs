@@ -8,11 +8,15 @@ mod append;
 #[cfg(test)]
 mod context;
 #[cfg(test)]
+mod counts;
+#[cfg(test)]
 mod edit;
 #[cfg(test)]
 mod erase;
 #[cfg(test)]
 mod exchange;
+#[cfg(test)]
+mod library;
 #[cfg(test)]
 mod meaning;
 #[cfg(test)]

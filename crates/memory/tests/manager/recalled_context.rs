@@ -194,6 +194,10 @@ impl SearchIndex for Broken {
         Err(StoreError::unavailable(Reason::Full))
     }
 
+    async fn remove(&self, _: &Scope, _: &Collection, _: &[String]) -> Result<u64> {
+        Err(StoreError::unavailable(Reason::Full))
+    }
+
     async fn catch_up(&self, _: usize) -> Result<CatchUp> {
         Err(StoreError::unavailable(Reason::Full))
     }

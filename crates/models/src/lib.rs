@@ -8,8 +8,13 @@
 #![warn(missing_docs)]
 
 mod calls;
+mod offline;
 mod scripted;
 mod turn;
 
+pub use offline::{
+    Choice, Extractor, Intent, Mention, Names, Numbers, OfflineModel, OfflineModelBuilder, OfflineModelError, Outcome,
+    Passage, Phrases, Slot, Slots, Utterance, Word,
+};
 pub use scripted::{Failure, Reply, ScriptedModel};
 pub use turn::{Exchange, Turn};

@@ -9,7 +9,7 @@ use crate::server::{Reply, Server, ask, asking, config, model, named, short};
 fn stream() -> Vec<String> {
     [
         json!({"type": "message_start", "message": {
-            "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5-20250929", "content": [],
+            "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-5-5", "content": [],
             "stop_reason": null, "stop_sequence": null,
             "usage": {"input_tokens": 100, "cache_creation_input_tokens": 20, "cache_read_input_tokens": 1000, "output_tokens": 1},
         }}),
@@ -41,16 +41,18 @@ fn stream() -> Vec<String> {
 #[tokio::test]
 async fn a_stream_of_blocks_becomes_an_answer() {
     let server = Server::start([Reply::stream(stream())]).await;
-    let (model, _) = model(config(Provider::Anthropic, &server, "claude-sonnet-4-5"));
+    let (model, _) = model(config(Provider::Anthropic, &server, "claude-sonnet-5-5"));
     let (answer, shown) = ask(&model, &asking("When?")).await;
     let answer = answer.unwrap();
-    let expected = ["(Trains.)", "Let me look.", r#"toolu_1 arrivals {"station": "Times Sq"}"#, "toolu_2 arrivals {}"];
+    let thought = r#"{"type":"thinking","thinking":"Trains.","signature":"x"}"#;
+    let expected =
+        ["(Trains.)", thought, "Let me look.", r#"toolu_1 arrivals {"station": "Times Sq"}"#, "toolu_2 arrivals {}"];
     assert_eq!(short(&answer), expected);
     assert_eq!(shown, ["(Trains.)", "Let me ", "look."]);
-    assert_eq!((answer.finish, answer.model.as_str()), (Finish::ToolCalls, "claude-sonnet-4-5-20250929"));
+    assert_eq!((answer.finish, answer.model.as_str()), (Finish::ToolCalls, "claude-sonnet-5-5"));
     let usage = answer.usage.unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens), (1120, 50));
-    let expected = (100.0 * 3.0 + 20.0 * 3.75 + 1000.0 * 0.3 + 50.0 * 15.0) / 1e6;
+    let expected = (100.0 * 2.0 + 20.0 * 2.5 + 1000.0 * 0.1 + 50.0 * 10.0) / 1e6;
     assert!((usage.cost_usd.unwrap() - expected).abs() < 1e-12, "{usage:?}");
 }
 
@@ -64,13 +66,16 @@ async fn a_message_in_one_piece_is_read_too() {
     ] {
         let body = json!({
             "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-x", "stop_reason": reason,
-            "content": [{"type": "text", "text": "Hello."}, {"type": "server_tool_use"}],
+            "content": [{"type": "redacted_thinking", "data": "x"}, {"type": "text", "text": "Hello."}, {"type": "server_tool_use"}],
             "usage": {"input_tokens": 10, "output_tokens": 3},
         });
         let server = Server::start([Reply::json(200, &body)]).await;
         let (model, _) = model(ProviderConfig { streams: false, ..config(Provider::Anthropic, &server, "claude-x") });
         let answer = ask(&model, &asking("Hi")).await.0.unwrap();
-        assert_eq!((short(&answer), answer.finish), (vec!["Hello.".to_owned()], finish));
+        assert_eq!(
+            (short(&answer), answer.finish),
+            (vec![r#"{"type":"redacted_thinking","data":"x"}"#.to_owned(), "Hello.".to_owned()], finish)
+        );
         assert_eq!(answer.usage.unwrap().cost_usd, None);
         assert_eq!(server.asked()[0].body.get("stream"), None);
     }
@@ -89,6 +94,10 @@ async fn any_conversation_becomes_turns_that_the_wire_takes() {
     let result = |id: &str, is_error| {
         Part::ToolResult(ToolResult { call_id: id.to_owned(), output: "out".to_owned(), is_error })
     };
+    let thought = Part::Raw {
+        format: "anthropic.block".to_owned(),
+        json: JsonText::new(r#"{"type": "redacted_thinking", "data": "x"}"#).unwrap(),
+    };
     let image = |url: &str| Part::Image(ImageReference { url: url.to_owned(), description: Some("a map".to_owned()) });
     let request = ChatRequest {
         messages: vec![
@@ -97,7 +106,7 @@ async fn any_conversation_becomes_turns_that_the_wire_takes() {
             ChatMessage::text(Role::Assistant, "Welcome."),
             message(Role::User, vec![Part::Text(" ".to_owned())]),
             ChatMessage { author: Some("ana".to_owned()), ..ChatMessage::text(Role::User, "Two trains?") },
-            message(Role::Assistant, vec![Part::Reasoning("hm".to_owned()), call("call:1"), call("call_2")]),
+            message(Role::Assistant, vec![Part::Reasoning("hm".to_owned()), thought, call("call:1"), call("call_2")]),
             message(Role::Tool, vec![result("call:1", false)]),
             message(Role::Tool, vec![result("call_2", true)]),
             ChatMessage::text(Role::System, "Recalled."),
@@ -111,6 +120,7 @@ async fn any_conversation_becomes_turns_that_the_wire_takes() {
                 ],
             ),
         ],
+        temperature: Some(0.1),
         ..ChatRequest::default()
     };
     let server = Server::start([Reply::stream(stream())]).await;
@@ -118,7 +128,8 @@ async fn any_conversation_becomes_turns_that_the_wire_takes() {
     ask(&model, &request).await.0.unwrap();
     let body = &server.asked()[0].body;
     assert_eq!(body["system"], "Be brief.\n\nLike maps.");
-    assert_eq!(body["max_tokens"], 4096);
+    assert_eq!(body["max_tokens"], 16384);
+    assert_eq!(body.get("temperature"), None, "the wire has none");
     assert_eq!(
         body["messages"],
         json!([
@@ -126,6 +137,7 @@ async fn any_conversation_becomes_turns_that_the_wire_takes() {
             {"role": "assistant", "content": "Welcome."},
             {"role": "user", "content": "ana: Two trains?"},
             {"role": "assistant", "content": [
+                {"type": "redacted_thinking", "data": "x"},
                 {"type": "tool_use", "id": "call_1", "name": "arrivals", "input": {"a": 1}},
                 {"type": "tool_use", "id": "call_2", "name": "arrivals", "input": {"a": 1}},
             ]},

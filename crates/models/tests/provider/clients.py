@@ -44,6 +44,7 @@ ANTHROPIC_MESSAGES = [
     {
         "role": "assistant",
         "content": [
+            {"type": "thinking", "thinking": "Trains.", "signature": "c2lnbmVk"},
             {"type": "text", "text": "Let me look."},
             {"type": "tool_use", "id": "call_1", "name": "arrivals", "input": {"station": "Times Sq"}},
         ],
@@ -85,6 +86,7 @@ def of_message(message):
         "calls": [[b.id, b.name, json.dumps(b.input)] for b in message.content if b.type == "tool_use"],
         "tokens": [message.usage.input_tokens, message.usage.output_tokens],
         "model": message.model,
+        "thoughts": [b.model_dump() for b in message.content if b.type == "thinking"],
     }
 
 
@@ -134,13 +136,12 @@ def groq_stream(url):
 def anthropic_whole(url):
     return of_message(
         anthropic_client(url).messages.create(
-            model="claude-sonnet-4-5",
+            model="claude-sonnet-5-5",
             max_tokens=500,
             system="Be brief.",
             messages=ANTHROPIC_MESSAGES,
             tools=ANTHROPIC_TOOLS,
             tool_choice={"type": "any"},
-            temperature=0.25,
         )
     )
 
@@ -148,8 +149,8 @@ def anthropic_whole(url):
 def anthropic_stream(url):
     # The manager of streams sends the same and puts the message together.
     with anthropic_client(url).messages.stream(
-        model="claude-sonnet-4-5",
-        max_tokens=4096,
+        model="claude-sonnet-5-5",
+        max_tokens=16384,
         system="Be brief.",
         messages=ANTHROPIC_MESSAGES,
         tools=ANTHROPIC_TOOLS,
@@ -176,7 +177,7 @@ CASES = {
 
 
 def data(model):
-    return "data: " + model.model_dump_json() + "\n\n"
+    return "data: " + model.model_dump_json(exclude_unset=True) + "\n\n"
 
 
 def named(model):
@@ -221,7 +222,7 @@ def openai_replies():
     last = chunk({}, choices=[], usage=usage)
     done = "data: [DONE]\n\n"
     return {
-        "openai_whole": whole.model_dump_json(),
+        "openai_whole": whole.model_dump_json(exclude_unset=True),
         "openai_stream": "".join(map(data, [*words, *calls, chunk({}, "tool_calls"), last])) + done,
         "groq_stream": "".join(map(data, [*words, chunk({}, "stop"), last])) + done,
     }
@@ -235,7 +236,7 @@ def anthropic_replies():
             id="msg_1",
             type="message",
             role="assistant",
-            model="claude-sonnet-4-5-20250929",
+            model="claude-sonnet-5-5",
             content=content,
             stop_reason=reason,
             stop_sequence=None,
@@ -254,23 +255,28 @@ def anthropic_replies():
     def piece(text):
         return at.InputJSONDelta(type="input_json_delta", partial_json=text)
 
+    thought = at.ThinkingBlock(type="thinking", thinking="Hm.", signature="c2ln")
     words = at.TextBlock(type="text", text="Once more.")
     end = {"stop_reason": "tool_use", "stop_sequence": None}
     events = [
         at.RawMessageStartEvent(type="message_start", message=message([], None, 1)),
-        start(0, at.TextBlock(type="text", text="")),
-        delta(0, at.TextDelta(type="text_delta", text="Once ")),
-        delta(0, at.TextDelta(type="text_delta", text="more.")),
+        start(0, at.ThinkingBlock(type="thinking", thinking="", signature="")),
+        delta(0, at.ThinkingDelta(type="thinking_delta", thinking="Hm.")),
+        delta(0, at.SignatureDelta(type="signature_delta", signature="c2ln")),
         stop(0),
-        start(1, block.model_copy(update={"input": {}})),
-        delta(1, piece(ARGUMENTS[:9])),
-        delta(1, piece(ARGUMENTS[9:])),
+        start(1, at.TextBlock(type="text", text="")),
+        delta(1, at.TextDelta(type="text_delta", text="Once ")),
+        delta(1, at.TextDelta(type="text_delta", text="more.")),
         stop(1),
+        start(2, block.model_copy(update={"input": {}})),
+        delta(2, piece(ARGUMENTS[:9])),
+        delta(2, piece(ARGUMENTS[9:])),
+        stop(2),
         at.RawMessageDeltaEvent(type="message_delta", delta=end, usage=at.MessageDeltaUsage(output_tokens=20)),
         at.RawMessageStopEvent(type="message_stop"),
     ]
     return {
-        "anthropic_whole": message([words, block], "tool_use", 20).model_dump_json(),
+        "anthropic_whole": message([thought, words, block], "tool_use", 20).model_dump_json(exclude_unset=True),
         "anthropic_stream": "".join(map(named, events)),
     }
 
@@ -282,7 +288,7 @@ def embedding_replies():
     ]
     usage = {"prompt_tokens": 2, "total_tokens": 2}
     answer = CreateEmbeddingResponse(object="list", data=points, model="text-embedding-3-small", usage=usage)
-    return {"embeddings": answer.model_dump_json()}
+    return {"embeddings": answer.model_dump_json(exclude_unset=True)}
 
 
 if sys.argv[1] == "replies":

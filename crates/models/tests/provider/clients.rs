@@ -44,13 +44,18 @@ fn conversation(provider: Provider) -> ChatRequest {
     };
     let result = ToolResult { call_id: "call_1".to_owned(), output: "in 3 minutes".to_owned(), is_error: false };
     let image = ImageReference { url: "https://example.com/map.png".to_owned(), description: None };
+    let thought = Part::Raw {
+        format: "anthropic.block".to_owned(),
+        json: JsonText::new(r#"{"type":"thinking","thinking":"Trains.","signature":"c2lnbmVk"}"#)
+            .expect("this is JSON"),
+    };
     // Anthropic's wire has no names.
     let author = (provider != Provider::Anthropic).then(|| "ana".to_owned());
     ChatRequest {
         messages: vec![
             ChatMessage::text(Role::System, "Be brief."),
             ChatMessage { author, ..ChatMessage::text(Role::User, "Next train?") },
-            said(Role::Assistant, vec![Part::Text("Let me look.".to_owned()), Part::ToolCall(call)]),
+            said(Role::Assistant, vec![thought, Part::Text("Let me look.".to_owned()), Part::ToolCall(call)]),
             said(Role::Tool, vec![Part::ToolResult(result)]),
             ChatMessage::text(Role::Assistant, "In 3 minutes."),
             said(Role::User, vec![Part::Text("And here?".to_owned()), Part::Image(image)]),
@@ -64,7 +69,8 @@ fn conversation(provider: Provider) -> ChatRequest {
 fn request(case: &str) -> (Provider, ChatRequest, bool) {
     let bounded = |provider| ChatRequest {
         tool_choice: ToolChoice::Required,
-        temperature: Some(0.25),
+        // Anthropic took this out of its wire.
+        temperature: (provider != Provider::Anthropic).then_some(0.25),
         max_tokens: Some(500),
         ..conversation(provider)
     };
@@ -90,12 +96,20 @@ fn understood(answer: &ChatAnswer, case: &str) -> Value {
     let calls: Vec<Value> =
         answer.tool_calls().map(|call| json!([call.id, call.name, call.arguments.as_str()])).collect();
     let usage = answer.usage.as_ref().expect("every reply tells its usage");
-    json!({
+    let mut understood = json!({
         "text": answer.text(),
         "calls": if case == "groq_stream" { Value::Null } else { json!(calls) },
         "tokens": [usage.input_tokens, usage.output_tokens],
         "model": answer.model,
-    })
+    });
+    if case.starts_with("anthropic") {
+        let thoughts = answer.parts.iter().filter_map(|part| match part {
+            Part::Raw { json, .. } => Some(json.read::<Value>().expect("a block is JSON")),
+            _ => None,
+        });
+        understood["thoughts"] = thoughts.collect();
+    }
+    understood
 }
 
 /// Calls of Anthropic are objects, whose spaces say nothing.
@@ -130,7 +144,7 @@ async fn we_ask_and_understand_as_the_official_clients_do() {
     for case in CASES {
         let server = Server::start([reply(case), reply(case)]).await;
         let (provider, request, streams) = request(case);
-        let name = if provider == Provider::Anthropic { "claude-sonnet-4-5" } else { "gpt-4o-mini" };
+        let name = if provider == Provider::Anthropic { "claude-sonnet-5-5" } else { "gpt-4o-mini" };
         let config = ProviderConfig { streams, ..config(provider, &server, name) };
         let answer = ask(&model(config).0, &request).await.0.expect("the reply is a good one");
         ours.insert(case, understood(&answer, case));

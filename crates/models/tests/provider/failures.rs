@@ -138,6 +138,22 @@ async fn what_will_not_pass_is_told_as_it_is() {
 }
 
 #[tokio::test]
+async fn a_model_without_temperature_is_asked_without() {
+    let refusal = json!({"error": {
+        "message": "Unsupported value: 'temperature' does not support 0.1 with this model. Only the default (1) value is supported.",
+        "type": "invalid_request_error", "param": "temperature", "code": "unsupported_value",
+    }});
+    let server = Server::start([Reply::json(400, &refusal), said("Hello."), said("Again.")]).await;
+    let (model, noted) = model(config(Provider::OpenAi, &server, "m"));
+    let request = threadkeep_core::ChatRequest { temperature: Some(0.1), ..asking("Hi") };
+    assert_eq!(short(&ask(&model, &request).await.0.unwrap()), ["Hello."]);
+    assert_eq!(short(&ask(&model, &request).await.0.unwrap()), ["Again."]);
+    let temperatures: Vec<Value> = server.asked().iter().map(|asked| asked.body["temperature"].clone()).collect();
+    assert_eq!(temperatures, [json!(0.1), Value::Null, Value::Null], "it is remembered");
+    assert!(waits(&noted).is_empty());
+}
+
+#[tokio::test]
 async fn an_error_within_a_stream_is_an_error() {
     let openai = |error: Value| Reply::stream([event(&json!({"error": error}))]);
     let (error, waits) = failing(

@@ -128,7 +128,7 @@ async fn calls_of_careless_servers_are_understood() {
 #[tokio::test]
 async fn an_answer_in_one_piece_is_the_same_answer() {
     let body = json!({
-        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "llama-3.3-70b-versatile",
+        "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "openai/gpt-oss-120b",
         "choices": [{"index": 0, "finish_reason": "tool_calls", "logprobs": null, "message": {
             "role": "assistant", "content": "One moment.", "reasoning": "They ask for trains.",
             "tool_calls": [{"id": "call_a", "type": "function", "function": {"name": "arrivals", "arguments": "{\"station\":\"x\"}"}}],
@@ -137,14 +137,14 @@ async fn an_answer_in_one_piece_is_the_same_answer() {
         "service_tier": "on_demand", "x_groq": {"id": "req_1"},
     });
     let server = Server::start([Reply::json(200, &body)]).await;
-    let (model, _) = model(config(Provider::Groq, &server, "llama-3.3-70b-versatile"));
+    let (model, _) = model(config(Provider::Groq, &server, "openai/gpt-oss-120b"));
     let (answer, shown) = ask(&model, &asking("When?")).await;
     let answer = answer.unwrap();
     let expected = ["(They ask for trains.)", "One moment.", r#"call_a arrivals {"station":"x"}"#];
     assert_eq!(short(&answer), expected);
     assert_eq!(shown, ["One moment."], "it cannot stream, so the text is one piece");
     let cost = answer.usage.unwrap().cost_usd.unwrap();
-    assert!((cost - (10.0 * 0.59 + 5.0 * 0.79) / 1e6).abs() < 1e-15);
+    assert!((cost - (10.0 * 0.15 + 5.0 * 0.6) / 1e6).abs() < 1e-15);
 }
 
 #[tokio::test]
@@ -186,7 +186,7 @@ async fn groq_tells_its_usage_in_a_place_of_its_own() {
         "x_groq": {"id": "req_1", "usage": {"prompt_tokens": 7, "completion_tokens": 2}},
     }));
     let server = Server::start([Reply::stream([chunk(&json!({"content": "Hi"}), None), last, DONE.to_owned()])]).await;
-    let (model, _) = model(config(Provider::Groq, &server, "llama-3.1-8b-instant"));
+    let (model, _) = model(config(Provider::Groq, &server, "openai/gpt-oss-20b"));
     let usage = ask(&model, &asking("Hi")).await.0.unwrap().usage.unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens), (7, 2));
 }

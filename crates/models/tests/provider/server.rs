@@ -207,6 +207,7 @@ pub(crate) fn short(answer: &ChatAnswer) -> Vec<String> {
     let short = |part: &Part| match part {
         Part::Text(text) => text.clone(),
         Part::Reasoning(text) => format!("({text})"),
+        Part::Raw { json, .. } => json.to_string(),
         Part::ToolCall(call) => format!("{} {} {}", call.id, call.name, call.arguments),
         other => format!("{other:?}"),
     };

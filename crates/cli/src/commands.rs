@@ -4,11 +4,13 @@ mod append;
 mod backup;
 mod check;
 mod completions;
+mod context;
 mod demo;
 mod erase;
 mod export;
 mod import;
 mod man;
+mod recall;
 mod restore;
 mod search;
 mod show;
@@ -36,6 +38,8 @@ pub(crate) enum Command {
     Show(show::Arguments),
     Append(append::Arguments),
     Search(search::Arguments),
+    Recall(recall::Arguments),
+    Context(context::Arguments),
     Export(export::Arguments),
     Erase(erase::Arguments),
     Stats(stats::Arguments),
@@ -78,6 +82,8 @@ impl App {
             Command::Show(arguments) => show::run(self, arguments).await,
             Command::Append(arguments) => append::run(self, arguments).await,
             Command::Search(arguments) => search::run(self, arguments).await,
+            Command::Recall(arguments) => recall::run(self, arguments).await,
+            Command::Context(arguments) => context::run(self, arguments).await,
             Command::Export(arguments) => export::run(self, arguments).await,
             Command::Erase(arguments) => erase::run(self, arguments).await,
             Command::Stats(arguments) => stats::run(self, arguments).await,

@@ -3,6 +3,7 @@
 
 mod append;
 mod backup;
+mod context;
 mod demo;
 mod erase;
 mod export;
@@ -12,6 +13,7 @@ mod interruptions;
 mod looks;
 mod maintenance;
 mod reading;
+mod recall;
 
 use std::fmt;
 use std::io::Write;
@@ -174,7 +176,7 @@ macro_rules! assert_looks {
                 (r"20(2[6-9]|[3-9][0-9])-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}", "[minute]"),
                 (r#""(store_bytes|before_bytes|after_bytes|bytes)":[0-9]+"#, r#""$1":[bytes]"#),
                 (r"[0-9.]+ (KiB|MiB)", "[size]"),
-                (r#""score":[0-9.]+"#, r#""score":[score]"#),
+                (r#""(score|words|passage|neighbours|speaker|time)":[0-9.]+"#, r#""$1":[score]"#),
             ],
         }, { insta::assert_snapshot!($name, text) });
     }};

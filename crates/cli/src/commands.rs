@@ -10,6 +10,7 @@ mod erase;
 mod export;
 mod import;
 mod man;
+mod models;
 mod recall;
 mod restore;
 mod search;
@@ -48,6 +49,7 @@ pub(crate) enum Command {
     Restore(restore::Arguments),
     Vacuum(vacuum::Arguments),
     Demo(demo::Arguments),
+    Models(models::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -92,6 +94,7 @@ impl App {
             Command::Restore(arguments) => restore::run(self, arguments).await,
             Command::Vacuum(arguments) => vacuum::run(self, arguments).await,
             Command::Demo(arguments) => demo::run(self, arguments).await,
+            Command::Models(arguments) => models::run(self, arguments).await,
             Command::Completions(arguments) => completions::run(self, &arguments),
             Command::Man(arguments) => man::run(self, &arguments),
         }

@@ -2,7 +2,7 @@
 
 use super::{Cli, assert_looks};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 18] = [
     "import",
     "threads",
     "show",
@@ -18,6 +18,7 @@ const COMMANDS: [&str; 17] = [
     "restore",
     "vacuum",
     "demo",
+    "models",
     "completions",
     "man",
 ];

@@ -12,6 +12,7 @@ mod import;
 mod interruptions;
 mod looks;
 mod maintenance;
+mod models;
 mod reading;
 mod recall;
 

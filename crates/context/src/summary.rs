@@ -8,7 +8,7 @@ use threadkeep_core::{Message, Role, Timestamp, TokenCount, TokenCounter, text};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::cut::cut_marked;
-use crate::quote::one_line;
+use crate::quote::{indent, one_line};
 use crate::relevance::words;
 
 /// Characters of a sentence at most.
@@ -26,6 +26,26 @@ pub struct Summary {
     pub through_seq: u64,
     /// Its sentences, in the order they were said.
     pub items: Vec<SummaryItem>,
+    /// What a model wrote of the beginning. It stands in place of the sentences from there; they are kept beside it, so
+    /// that nothing is lost when it has to go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<WrittenSummary>,
+}
+
+/// What a model wrote of some messages. No sentence of it can be told apart by message, so it goes whole when one of them
+/// does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrittenSummary {
+    /// The first position that it covers.
+    pub first_seq: u64,
+    /// The last position that it covers.
+    pub through_seq: u64,
+    /// When the oldest message that it covers was said.
+    pub oldest_at: Timestamp,
+    /// The model's name.
+    pub model: String,
+    /// What it says.
+    pub text: String,
 }
 
 /// A sentence of a summary.
@@ -60,14 +80,22 @@ impl Summary {
         let fallen = fallen.iter().filter(|message| message.seq > covered && message.seq <= through_seq);
         items.extend(fallen.flat_map(sentences));
         let items = keep_best(items, |item| item.text.chars().count(), characters);
-        Self { first_seq, through_seq: covered.max(through_seq), items }
+        let written = old.and_then(|old| old.written.clone()).filter(|written| written.first_seq >= first_seq);
+        Self { first_seq, through_seq: covered.max(through_seq), items, written }
     }
 
-    /// The summary without some of its sentences, such as those of a message that was erased.
+    /// The summary without some of its sentences, such as those of a message that was erased. What a model wrote stays:
+    /// [`Summary::without_written`] takes that away.
     #[must_use]
     pub fn without(&self, is_gone: impl Fn(&SummaryItem) -> bool) -> Self {
         let items = self.items.iter().filter(|item| !is_gone(item)).cloned().collect();
-        Self { items, ..*self }
+        Self { items, written: self.written.clone(), ..*self }
+    }
+
+    /// The summary by its sentences alone.
+    #[must_use]
+    pub fn without_written(&self) -> Self {
+        Self { written: None, ..self.clone() }
     }
 
     /// Whether it covers a position.
@@ -76,19 +104,34 @@ impl Summary {
         (self.first_seq..=self.through_seq).contains(&seq)
     }
 
-    /// The summary as text of at most so many tokens, one sentence a line; `None` when it has nothing to say.
+    /// The summary as text of at most so many tokens, what a model wrote of it first, then one sentence a line; `None`
+    /// when it has nothing to say. Where there is no room for what was written, the sentences say it all.
     pub(crate) fn text(&self, at_most: Option<TokenCount>, counter: &dyn TokenCounter) -> Option<String> {
-        let mut items = self.items.clone();
+        let text = self.written.as_ref().and_then(|written| self.fit(Some(written), at_most, counter));
+        text.or_else(|| self.fit(None, at_most, counter))
+    }
+
+    fn fit(
+        &self,
+        written: Option<&WrittenSummary>,
+        at_most: Option<TokenCount>,
+        counter: &dyn TokenCounter,
+    ) -> Option<String> {
+        let covered = written.map_or(0, |written| written.through_seq);
+        let mut items: Vec<SummaryItem> = self.items.iter().filter(|item| item.seq > covered).cloned().collect();
+        let head = written.map_or_else(String::new, |written| format!("\n- {}", indent(&written.text)));
+        let mut is_last = false;
         loop {
-            if items.is_empty() {
+            if is_last || (items.is_empty() && head.is_empty()) {
                 return None;
             }
-            let text = self.write(&items);
+            is_last = items.is_empty();
+            let text = self.write(&head, &items);
             let tokens = at_most.map_or(TokenCount::ZERO, |_| counter.count(&text));
             let Some(limit) = at_most.filter(|limit| tokens > *limit) else { return Some(text) };
             // A proportional cut comes close from above in a few rounds.
             let (length, limit) = (text.chars().count() as u128, u128::from(limit.0));
-            let wanted = length * limit / u128::from(tokens.0.max(1));
+            let wanted = (length * limit / u128::from(tokens.0.max(1))).saturating_sub(head.chars().count() as u128);
             let before = items.len();
             items = keep_best(items, |item| self.line(item).chars().count() + 1, usize::try_from(wanted).unwrap_or(0));
             if items.len() == before {
@@ -97,14 +140,10 @@ impl Summary {
         }
     }
 
-    fn write(&self, items: &[SummaryItem]) -> String {
-        let lines = items.iter().map(|item| self.line(item)).collect::<Vec<_>>();
-        format!(
-            "Summary of the conversation before (messages {} to {}):\n{}",
-            self.first_seq,
-            self.through_seq,
-            lines.join("\n")
-        )
+    fn write(&self, head: &str, items: &[SummaryItem]) -> String {
+        let lines: String = items.iter().map(|item| format!("\n{}", self.line(item))).collect();
+        let Self { first_seq, through_seq, .. } = self;
+        format!("Summary of the conversation before (messages {first_seq} to {through_seq}):{head}{lines}")
     }
 
     fn line(&self, item: &SummaryItem) -> String {

@@ -21,6 +21,9 @@ pub enum MemoryError {
     /// No context can be assembled so: the policy makes no sense, or its budget is too small.
     #[error(transparent)]
     Context(#[from] threadkeep_context::ContextError),
+    /// The language model that was asked did not answer, or with what is no answer.
+    #[error(transparent)]
+    Model(#[from] threadkeep_core::ModelError),
     /// Others kept changing the same thing while this call tried to. Repeat it later.
     #[error("{what} was changed by others {attempts} times in a row")]
     Contended {
@@ -37,6 +40,7 @@ impl MemoryError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Store(error) => error.is_retryable(),
+            Self::Model(error) => error.is_retryable(),
             Self::Contended { .. } => true,
             Self::Invalid { .. } | Self::Context(_) => false,
         }

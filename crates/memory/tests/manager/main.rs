@@ -39,3 +39,5 @@ mod threads;
 mod titles;
 #[cfg(test)]
 mod world;
+#[cfg(test)]
+mod written;

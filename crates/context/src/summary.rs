@@ -1,10 +1,11 @@
 //! What stands in for messages that fell out: sentences taken from them, as many as there is room for.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use threadkeep_core::{Message, Role, Timestamp, TokenCount, TokenCounter, text};
+use threadkeep_core::{Message, Part, Role, Timestamp, TokenCount, TokenCounter, text};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::cut::cut_marked;
@@ -192,12 +193,13 @@ pub(crate) fn is_personal(text: &str) -> bool {
 /// The sentences of a message that tell something, in order.
 fn sentences(message: &Message) -> Vec<SummaryItem> {
     let words = words(message);
+    let speaker = Speaker::of(message);
     let lines = words.split(crate::quote::LINE_BREAKS);
     let items: Vec<SummaryItem> = lines
         .flat_map(|line| line.unicode_sentences())
         .map(one_line)
         .filter_map(|sentence| {
-            let weight = weight(message.content.role, &sentence)?;
+            let weight = weight(speaker, &sentence)?;
             let text = cut_marked(&sentence, SENTENCE_CHARACTERS).unwrap_or(sentence);
             let author = message.content.author.clone();
             let Message { seq, created_at, .. } = *message;
@@ -211,8 +213,33 @@ fn sentences(message: &Message) -> Vec<SummaryItem> {
     best.into_iter().map(|(_, item)| item).collect()
 }
 
+/// Whose words a sentence is of, as far as it matters for what they are worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speaker {
+    User,
+    Answer,
+    /// An assistant that is about to call a tool says what it will do, not what it found.
+    Note,
+    System,
+    /// Tools give long lists full of numbers and names, most of which nobody asks for again.
+    Tool,
+}
+
+impl Speaker {
+    fn of(message: &Message) -> Self {
+        let calls = message.content.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+        match message.content.role {
+            Role::User => Self::User,
+            Role::Assistant if calls => Self::Note,
+            Role::Assistant => Self::Answer,
+            Role::System => Self::System,
+            Role::Tool => Self::Tool,
+        }
+    }
+}
+
 /// How much a sentence tells: numbers, names, wishes; of a user more than of others. `None` for nothing.
-fn weight(role: Role, sentence: &str) -> Option<u32> {
+fn weight(speaker: Speaker, sentence: &str) -> Option<u32> {
     const FILLERS: [&str; 20] = [
         "yes", "no", "ok", "okay", "thanks", "thank", "you", "sure", "please", "hi", "hello", "great", "good", "bye",
         "hola", "gracias", "si", "bien", "right", "fine",
@@ -224,17 +251,20 @@ fn weight(role: Role, sentence: &str) -> Option<u32> {
     let words: Vec<&str> = sentence.unicode_words().collect();
     let numbers = words.iter().filter(|word| word.contains(|c: char| c.is_numeric())).count();
     let names = words.iter().skip(1).filter(|word| word.starts_with(char::is_uppercase)).count();
-    let speaker = match role {
-        Role::User => 4,
-        Role::Assistant => 2,
-        Role::System | Role::Tool => 1,
-    };
-    let personal = if role == Role::User && is_personal(sentence) { 3 } else { 0 };
     let told = 2 * numbers.min(4) + names.min(4) + terms.len().min(12) / 3;
-    Some(speaker + personal + u32::try_from(told).unwrap_or(0))
+    let told = u32::try_from(told).unwrap_or(0);
+    Some(match speaker {
+        Speaker::User if is_personal(sentence) => 7 + told,
+        Speaker::User => 4 + told,
+        Speaker::Answer => 2 + told,
+        Speaker::Note => 1 + told / 2,
+        Speaker::System => 1 + told,
+        Speaker::Tool => told / 2,
+    })
 }
 
-/// The best items whose lengths add up to at most `room`, in their order; of two alike the newer one.
+/// The best items whose lengths add up to at most `room`, in their order; of two alike the newer one. Lines that tools
+/// give are alike where only their numbers differ, as those of a log.
 fn keep_best(items: Vec<SummaryItem>, length: impl Fn(&SummaryItem) -> usize, room: usize) -> Vec<SummaryItem> {
     let mut ranked: Vec<usize> = (0..items.len()).collect();
     ranked.sort_by_key(|&place| (Reverse(items[place].weight), Reverse(place)));
@@ -242,13 +272,20 @@ fn keep_best(items: Vec<SummaryItem>, length: impl Fn(&SummaryItem) -> usize, ro
     for place in ranked {
         let item = &items[place];
         let length = length(item);
-        if length <= left && seen.insert((item.role, item.text.as_str())) {
+        if length <= left && seen.insert((item.role, likeness(item))) {
             left -= length;
             kept.insert(place);
         }
     }
     drop(seen);
     items.into_iter().enumerate().filter(|(place, _)| kept.contains(place)).map(|(_, item)| item).collect()
+}
+
+fn likeness(item: &SummaryItem) -> Cow<'_, str> {
+    match item.role {
+        Role::Tool => Cow::Owned(item.text.replace(|character: char| character.is_numeric(), "0")),
+        _ => Cow::Borrowed(&item.text),
+    }
 }
 
 fn without_worst(mut items: Vec<SummaryItem>) -> Vec<SummaryItem> {

@@ -4,15 +4,15 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Instant;
 
-use anyhow::{Result, ensure};
+use anyhow::{Result, bail, ensure};
 use serde_json::json;
 use threadkeep_context::{ContextPolicy, RecallFrom, RecallPolicy};
 use threadkeep_core::{ThreadId, TokenCount, TokenCounter};
-use threadkeep_memory::{ContextOptions, Draft, RecallOptions, RecallOutcome};
+use threadkeep_memory::{AppendOptions, AssembledContext, ContextOptions, Draft, RecallOptions, RecallOutcome};
 use threadkeep_tokens::Cl100k;
 
 use crate::engine::Engine;
-use crate::measure::resident_kib;
+use crate::measure::{cpu_seconds, resident_kib};
 use crate::random::Random;
 use crate::texts::Language;
 
@@ -58,7 +58,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     let approximate = resident_kib(std::process::id())?.0;
     Cl100k.count("the table is read with the first text");
     let exact = resident_kib(std::process::id())?.0;
-    let (recalls, contexts) = time(&engine, thread, &language, args).await?;
+    let (recalls, contexts, cpu) = time(&engine, thread, &language, args).await?;
     let line = json!({
         "messages": args.messages,
         "thread": args.thread,
@@ -66,6 +66,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
         "recall_p99_ms": percentile(&recalls, 99),
         "context_p50_ms": percentile(&contexts, 50),
         "context_p99_ms": percentile(&contexts, 99),
+        "context_cpu_ms": (cpu * 1e6).round() / 1e3,
         "resident_kib": approximate,
         "resident_kib_with_cl100k": exact,
     });
@@ -93,35 +94,53 @@ async fn fill(engine: &Engine, language: &Language, args: &Args) -> Result<()> {
     Ok(())
 }
 
-async fn time(engine: &Engine, thread: ThreadId, language: &Language, args: &Args) -> Result<(Vec<f64>, Vec<f64>)> {
+/// Seconds that recalls and contexts took, and what processor time a context took on average.
+async fn time(
+    engine: &Engine,
+    thread: ThreadId,
+    language: &Language,
+    args: &Args,
+) -> Result<(Vec<f64>, Vec<f64>, f64)> {
+    let (memory, scope) = (&engine.memory, &engine.scope);
     let recall = RecallPolicy { from: RecallFrom::Thread, ..RecallPolicy::default() };
     let policy = ContextPolicy { budget: Some(TokenCount(TOKENS)), recall, ..ContextPolicy::default() };
     let options = ContextOptions { counter: Arc::new(Cl100k), ..ContextOptions::default() };
     // The summary catches up over several calls.
     for _ in 0..args.thread / 400 + 1 {
-        engine.memory.context_with(&engine.scope, thread, Some("?"), &policy, &options).await?;
+        memory.context_with(scope, thread, Some("?"), &policy, &options).await?;
     }
     let mut random = Random::new(1);
-    let (mut recalls, mut contexts) = (Vec::new(), Vec::new());
-    for _ in 0..args.questions {
-        let question = language.question(random.below(args.thread), TEXT_BYTES, WORDS);
-        if args.talk {
-            let turn = vec![Draft::user(language.text(random.next(), TEXT_BYTES)), Draft::assistant("So it is.")];
-            engine.memory.append_all(&engine.scope, thread, turn, &threadkeep_memory::AppendOptions::default()).await?;
-        }
-        let began = Instant::now();
-        let assembled = engine.memory.context_with(&engine.scope, thread, Some(&question), &policy, &options).await?;
-        contexts.push(began.elapsed().as_secs_f64());
-        let is_searched =
-            matches!(&assembled.recall, RecallOutcome::Searched { unsearched, .. } if unsearched.is_empty());
-        let total = assembled.context.report.tokens.total.0;
-        ensure!(is_searched && total <= TOKENS && total > TOKENS / 2, "{:?}, {total} tokens", assembled.recall);
+    let questions = (0..args.questions).map(|_| language.question(random.below(args.thread), TEXT_BYTES, WORDS));
+    let questions: Vec<String> = questions.collect();
+    let (mut recalls, mut contexts, mut cpu) = (Vec::new(), Vec::new(), 0.0);
+    for question in &questions {
         let only = RecallOptions { thread: Some(thread), limit: 70, ..RecallOptions::default() };
         let began = Instant::now();
-        engine.memory.recall(&engine.scope, &question, &only).await?;
+        memory.recall(scope, question, &only).await?;
         recalls.push(began.elapsed().as_secs_f64());
     }
-    Ok((recalls, contexts))
+    for question in &questions {
+        if args.talk {
+            let turn = vec![Draft::user(language.text(random.next(), TEXT_BYTES)), Draft::assistant("So it is.")];
+            memory.append_all(scope, thread, turn, &AppendOptions::default()).await?;
+        }
+        let (began, cpu_before) = (Instant::now(), cpu_seconds()?);
+        let assembled = memory.context_with(scope, thread, Some(question), &policy, &options).await?;
+        contexts.push(began.elapsed().as_secs_f64());
+        cpu += cpu_seconds()? - cpu_before;
+        check(&assembled)?;
+    }
+    Ok((recalls, contexts, cpu / args.questions.max(1) as f64))
+}
+
+fn check(assembled: &AssembledContext) -> Result<()> {
+    let total = assembled.context.report.tokens.total.0;
+    let RecallOutcome::Searched { unsearched, .. } = &assembled.recall else {
+        bail!("nothing was recalled: {:?}", assembled.recall);
+    };
+    let is_full = (TOKENS / 2..=TOKENS).contains(&total);
+    ensure!(unsearched.is_empty() && is_full, "{total} tokens, unsearched {unsearched:?}");
+    Ok(())
 }
 
 /// In milliseconds, to the microsecond.

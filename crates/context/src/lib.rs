@@ -26,6 +26,7 @@ mod summary;
 mod transcript;
 mod units;
 mod window;
+mod writing;
 
 pub use assemble::{Context, assemble};
 pub use chat::WAITING;
@@ -34,6 +35,7 @@ pub use error::ContextError;
 pub use input::{ContextInput, PreferenceLine, Recalled, ThreadRange};
 pub use policy::{ContextPolicy, Pruning, RecallFrom, RecallPolicy, Rendering, SummaryPolicy, Trimming};
 pub use report::{Fate, FateSpan, RecalledFate, Report, TokensByPart, Why};
-pub use summary::{Summary, SummaryItem};
+pub use summary::{Summary, SummaryItem, WrittenSummary};
 pub use threadkeep_core::{ChatMessage, count_tokens};
 pub use transcript::{escape, unescape};
+pub use writing::{SummaryTask, task_messages};

@@ -1,14 +1,15 @@
 //! What stands in for messages that fell out: sentences taken from them, as many as there is room for.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use threadkeep_core::{Message, Role, Timestamp, TokenCount, TokenCounter, text};
+use threadkeep_core::{Message, Part, Role, Timestamp, TokenCount, TokenCounter, text};
 use unicode_segmentation::UnicodeSegmentation;
 
 use crate::cut::cut_marked;
-use crate::quote::one_line;
+use crate::quote::{indent, one_line};
 use crate::relevance::words;
 
 /// Characters of a sentence at most.
@@ -26,6 +27,26 @@ pub struct Summary {
     pub through_seq: u64,
     /// Its sentences, in the order they were said.
     pub items: Vec<SummaryItem>,
+    /// What a model wrote of the beginning. It stands in place of the sentences from there; they are kept beside it, so
+    /// that nothing is lost when it has to go.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub written: Option<WrittenSummary>,
+}
+
+/// What a model wrote of some messages. No sentence of it can be told apart by message, so it goes whole when one of them
+/// does.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct WrittenSummary {
+    /// The first position that it covers.
+    pub first_seq: u64,
+    /// The last position that it covers.
+    pub through_seq: u64,
+    /// When the oldest message that it covers was said.
+    pub oldest_at: Timestamp,
+    /// The model's name.
+    pub model: String,
+    /// What it says.
+    pub text: String,
 }
 
 /// A sentence of a summary.
@@ -60,14 +81,22 @@ impl Summary {
         let fallen = fallen.iter().filter(|message| message.seq > covered && message.seq <= through_seq);
         items.extend(fallen.flat_map(sentences));
         let items = keep_best(items, |item| item.text.chars().count(), characters);
-        Self { first_seq, through_seq: covered.max(through_seq), items }
+        let written = old.and_then(|old| old.written.clone()).filter(|written| written.first_seq >= first_seq);
+        Self { first_seq, through_seq: covered.max(through_seq), items, written }
     }
 
-    /// The summary without some of its sentences, such as those of a message that was erased.
+    /// The summary without some of its sentences, such as those of a message that was erased. What a model wrote stays:
+    /// [`Summary::without_written`] takes that away.
     #[must_use]
     pub fn without(&self, is_gone: impl Fn(&SummaryItem) -> bool) -> Self {
         let items = self.items.iter().filter(|item| !is_gone(item)).cloned().collect();
-        Self { items, ..*self }
+        Self { items, written: self.written.clone(), ..*self }
+    }
+
+    /// The summary by its sentences alone.
+    #[must_use]
+    pub fn without_written(&self) -> Self {
+        Self { written: None, ..self.clone() }
     }
 
     /// Whether it covers a position.
@@ -76,19 +105,34 @@ impl Summary {
         (self.first_seq..=self.through_seq).contains(&seq)
     }
 
-    /// The summary as text of at most so many tokens, one sentence a line; `None` when it has nothing to say.
+    /// The summary as text of at most so many tokens, what a model wrote of it first, then one sentence a line; `None`
+    /// when it has nothing to say. Where there is no room for what was written, the sentences say it all.
     pub(crate) fn text(&self, at_most: Option<TokenCount>, counter: &dyn TokenCounter) -> Option<String> {
-        let mut items = self.items.clone();
+        let text = self.written.as_ref().and_then(|written| self.fit(Some(written), at_most, counter));
+        text.or_else(|| self.fit(None, at_most, counter))
+    }
+
+    fn fit(
+        &self,
+        written: Option<&WrittenSummary>,
+        at_most: Option<TokenCount>,
+        counter: &dyn TokenCounter,
+    ) -> Option<String> {
+        let covered = written.map_or(0, |written| written.through_seq);
+        let mut items: Vec<SummaryItem> = self.items.iter().filter(|item| item.seq > covered).cloned().collect();
+        let head = written.map_or_else(String::new, |written| format!("\n- {}", indent(&written.text)));
+        let mut is_last = false;
         loop {
-            if items.is_empty() {
+            if is_last || (items.is_empty() && head.is_empty()) {
                 return None;
             }
-            let text = self.write(&items);
+            is_last = items.is_empty();
+            let text = self.write(&head, &items);
             let tokens = at_most.map_or(TokenCount::ZERO, |_| counter.count(&text));
             let Some(limit) = at_most.filter(|limit| tokens > *limit) else { return Some(text) };
             // A proportional cut comes close from above in a few rounds.
             let (length, limit) = (text.chars().count() as u128, u128::from(limit.0));
-            let wanted = length * limit / u128::from(tokens.0.max(1));
+            let wanted = (length * limit / u128::from(tokens.0.max(1))).saturating_sub(head.chars().count() as u128);
             let before = items.len();
             items = keep_best(items, |item| self.line(item).chars().count() + 1, usize::try_from(wanted).unwrap_or(0));
             if items.len() == before {
@@ -97,14 +141,10 @@ impl Summary {
         }
     }
 
-    fn write(&self, items: &[SummaryItem]) -> String {
-        let lines = items.iter().map(|item| self.line(item)).collect::<Vec<_>>();
-        format!(
-            "Summary of the conversation before (messages {} to {}):\n{}",
-            self.first_seq,
-            self.through_seq,
-            lines.join("\n")
-        )
+    fn write(&self, head: &str, items: &[SummaryItem]) -> String {
+        let lines: String = items.iter().map(|item| format!("\n{}", self.line(item))).collect();
+        let Self { first_seq, through_seq, .. } = self;
+        format!("Summary of the conversation before (messages {first_seq} to {through_seq}):{head}{lines}")
     }
 
     fn line(&self, item: &SummaryItem) -> String {
@@ -153,12 +193,13 @@ pub(crate) fn is_personal(text: &str) -> bool {
 /// The sentences of a message that tell something, in order.
 fn sentences(message: &Message) -> Vec<SummaryItem> {
     let words = words(message);
+    let speaker = Speaker::of(message);
     let lines = words.split(crate::quote::LINE_BREAKS);
     let items: Vec<SummaryItem> = lines
         .flat_map(|line| line.unicode_sentences())
         .map(one_line)
         .filter_map(|sentence| {
-            let weight = weight(message.content.role, &sentence)?;
+            let weight = weight(speaker, &sentence)?;
             let text = cut_marked(&sentence, SENTENCE_CHARACTERS).unwrap_or(sentence);
             let author = message.content.author.clone();
             let Message { seq, created_at, .. } = *message;
@@ -172,8 +213,33 @@ fn sentences(message: &Message) -> Vec<SummaryItem> {
     best.into_iter().map(|(_, item)| item).collect()
 }
 
+/// Whose words a sentence is of, as far as it matters for what they are worth.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Speaker {
+    User,
+    Answer,
+    /// An assistant that is about to call a tool says what it will do, not what it found.
+    Note,
+    System,
+    /// Tools give long lists full of numbers and names, most of which nobody asks for again.
+    Tool,
+}
+
+impl Speaker {
+    fn of(message: &Message) -> Self {
+        let calls = message.content.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
+        match message.content.role {
+            Role::User => Self::User,
+            Role::Assistant if calls => Self::Note,
+            Role::Assistant => Self::Answer,
+            Role::System => Self::System,
+            Role::Tool => Self::Tool,
+        }
+    }
+}
+
 /// How much a sentence tells: numbers, names, wishes; of a user more than of others. `None` for nothing.
-fn weight(role: Role, sentence: &str) -> Option<u32> {
+fn weight(speaker: Speaker, sentence: &str) -> Option<u32> {
     const FILLERS: [&str; 20] = [
         "yes", "no", "ok", "okay", "thanks", "thank", "you", "sure", "please", "hi", "hello", "great", "good", "bye",
         "hola", "gracias", "si", "bien", "right", "fine",
@@ -185,17 +251,20 @@ fn weight(role: Role, sentence: &str) -> Option<u32> {
     let words: Vec<&str> = sentence.unicode_words().collect();
     let numbers = words.iter().filter(|word| word.contains(|c: char| c.is_numeric())).count();
     let names = words.iter().skip(1).filter(|word| word.starts_with(char::is_uppercase)).count();
-    let speaker = match role {
-        Role::User => 4,
-        Role::Assistant => 2,
-        Role::System | Role::Tool => 1,
-    };
-    let personal = if role == Role::User && is_personal(sentence) { 3 } else { 0 };
     let told = 2 * numbers.min(4) + names.min(4) + terms.len().min(12) / 3;
-    Some(speaker + personal + u32::try_from(told).unwrap_or(0))
+    let told = u32::try_from(told).unwrap_or(0);
+    Some(match speaker {
+        Speaker::User if is_personal(sentence) => 7 + told,
+        Speaker::User => 4 + told,
+        Speaker::Answer => 2 + told,
+        Speaker::Note => 1 + told / 2,
+        Speaker::System => 1 + told,
+        Speaker::Tool => told / 2,
+    })
 }
 
-/// The best items whose lengths add up to at most `room`, in their order; of two alike the newer one.
+/// The best items whose lengths add up to at most `room`, in their order; of two alike the newer one. Lines that tools
+/// give are alike where only their numbers differ, as those of a log.
 fn keep_best(items: Vec<SummaryItem>, length: impl Fn(&SummaryItem) -> usize, room: usize) -> Vec<SummaryItem> {
     let mut ranked: Vec<usize> = (0..items.len()).collect();
     ranked.sort_by_key(|&place| (Reverse(items[place].weight), Reverse(place)));
@@ -203,13 +272,20 @@ fn keep_best(items: Vec<SummaryItem>, length: impl Fn(&SummaryItem) -> usize, ro
     for place in ranked {
         let item = &items[place];
         let length = length(item);
-        if length <= left && seen.insert((item.role, item.text.as_str())) {
+        if length <= left && seen.insert((item.role, likeness(item))) {
             left -= length;
             kept.insert(place);
         }
     }
     drop(seen);
     items.into_iter().enumerate().filter(|(place, _)| kept.contains(place)).map(|(_, item)| item).collect()
+}
+
+fn likeness(item: &SummaryItem) -> Cow<'_, str> {
+    match item.role {
+        Role::Tool => Cow::Owned(item.text.replace(|character: char| character.is_numeric(), "0")),
+        _ => Cow::Borrowed(&item.text),
+    }
 }
 
 fn without_worst(mut items: Vec<SummaryItem>) -> Vec<SummaryItem> {

@@ -15,7 +15,7 @@ use rust_stemmers::{Algorithm, Stemmer};
 use unicode_normalization::{UnicodeNormalization, char::is_combining_mark};
 use unicode_segmentation::UnicodeSegmentation;
 
-pub use lookup::{Lookup, TermCounts};
+pub use lookup::{Counting, Lookup, TermCounts};
 
 /// The version of this analysis. An index made by another one is rebuilt.
 pub const ANALYSIS_VERSION: u32 = 2;
@@ -192,11 +192,18 @@ struct Tally {
 
 impl Tally {
     fn take(&mut self, word: &str) {
+        self.add(Self::function_of(word));
+    }
+
+    /// Of which languages a word is a function word, in the order of [`Language::ALL`].
+    fn function_of(word: &str) -> [bool; Language::ALL.len()] {
         // No function word is longer.
-        if word.len() <= 10 {
-            self.english += usize::from(Language::English.is_function_word(word));
-            self.spanish += usize::from(Language::Spanish.is_function_word(word));
-        }
+        Language::ALL.map(|language| word.len() <= 10 && language.is_function_word(word))
+    }
+
+    fn add(&mut self, [is_english, is_spanish]: [bool; Language::ALL.len()]) {
+        self.english += usize::from(is_english);
+        self.spanish += usize::from(is_spanish);
     }
 
     fn language(&self) -> Option<Language> {

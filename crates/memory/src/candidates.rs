@@ -5,12 +5,12 @@ use std::collections::{BTreeMap, HashSet};
 use futures::{StreamExt, TryStreamExt};
 use threadkeep_context::recall::{Question, Statistics};
 use threadkeep_core::{
-    Behind, Collection, Message, MessageName, Scope, SearchAnswer, SearchHit, SearchQuery, ThreadId, limits,
+    Behind, Collection, Message, MessageName, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId, limits,
 };
 
 use crate::messages::READ_PAGE;
 use crate::retry::repeat_simply;
-use crate::{Memory, Result};
+use crate::{Memory, MemoryError, Result};
 
 /// Messages that are read because the index does not hold them yet.
 const TAIL_MESSAGES: usize = 5_000;
@@ -102,10 +102,26 @@ impl Memory {
     async fn read_hits_of(&self, scope: &Scope, thread: ThreadId, names: Vec<MessageName>) -> Result<Vec<Found>> {
         let mut all = Vec::new();
         for names in names.chunks(limits::PAGE) {
-            match self.find_messages(scope, thread, names).await {
+            match self.find_readable(scope, thread, names).await {
                 // Deleted since the index was asked.
                 Err(error) if error.is_thread_not_found() => return Ok(Vec::new()),
                 found => all.extend(found?.into_iter().map(|message| Found { thread, message })),
+            }
+        }
+        Ok(all)
+    }
+
+    /// Finds messages. One that does not decode does not blank the rest: they are halved until it stands alone.
+    async fn find_readable(&self, scope: &Scope, thread: ThreadId, names: &[MessageName]) -> Result<Vec<Message>> {
+        let mut left = vec![names];
+        let mut all = Vec::new();
+        while let Some(names) = left.pop() {
+            match self.find_messages(scope, thread, names).await {
+                Err(MemoryError::Store(StoreError::Corrupt { .. })) => {
+                    let (one, other) = names.split_at(names.len() / 2);
+                    left.extend([other, one].into_iter().filter(|_| !one.is_empty()));
+                }
+                found => all.extend(found?),
             }
         }
         Ok(all)

@@ -4,6 +4,7 @@ mod carried;
 mod counts;
 mod recalling;
 mod report;
+mod writing;
 
 use std::sync::Arc;
 
@@ -23,7 +24,9 @@ use counts::{Counts, KnownCounter};
 
 pub use recalling::RecallOutcome;
 
-pub(crate) use carried::is_about_summary;
+pub use writing::SummaryRenewal;
+
+pub(crate) use carried::{Gone, is_about_summary};
 
 /// Messages loaded beyond the window, so that those which fell out lately need no second reading.
 const MARGIN: usize = 16;
@@ -198,7 +201,11 @@ impl Memory {
         let first_seq = loaded.range.first_seq;
         let is_gone =
             |created_at: Timestamp, seq| seq < first_seq || loaded.cutoff.is_some_and(|cutoff| created_at < cutoff);
-        let summary = stored.summary.as_ref().map(|summary| summary.without(|item| is_gone(item.created_at, item.seq)));
+        let summary = stored.summary.as_ref().map(|summary| {
+            let summary = summary.without(|item| is_gone(item.created_at, item.seq));
+            let is_outdated = summary.written.as_ref().is_some_and(|text| is_gone(text.oldest_at, text.first_seq));
+            if is_outdated { summary.without_written() } else { summary }
+        });
         let covered = summary.as_ref().map_or(0, |summary| summary.through_seq).max(first_seq.saturating_sub(1));
         let missing = (loaded.from() - 1).saturating_sub(covered);
         if missing == 0 {

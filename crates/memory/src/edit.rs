@@ -5,7 +5,7 @@ use threadkeep_core::{
     StoreError, Thread, ThreadId,
 };
 
-use crate::context::is_about_summary;
+use crate::context::{Gone, is_about_summary};
 use crate::title::title_from;
 use crate::{Memory, MemoryError, Result};
 
@@ -65,8 +65,8 @@ impl Memory {
             if edited.iter().any(|message| title_from(&message.content).is_some()) {
                 self.renew_title(scope, thread, &edited, &mut batch).await?;
             }
-            let seqs: Vec<u64> = edited.iter().map(|message| message.seq).collect();
-            self.scrub_summary(scope, thread, &mut batch, |seq| seqs.contains(&seq)).await?;
+            let gone = Gone { seqs: edited.iter().map(|message| message.seq).collect(), ..Gone::default() };
+            self.scrub_summary(scope, thread, &mut batch, &gone).await?;
             match self.commit_repeatedly(scope, thread, &batch, now).await {
                 Err(MemoryError::Store(StoreError::Conflict(Conflict::Change { .. })))
                     if batch.expected != expected => {}

@@ -1,4 +1,4 @@
-use threadkeep_core::{Conflict, EmbedderError, Kind, StoreError};
+use threadkeep_core::{Conflict, EmbedderError, Kind, ModelError, StoreError};
 
 /// The result of a call on [`crate::Memory`].
 pub type Result<T, E = MemoryError> = std::result::Result<T, E>;
@@ -24,6 +24,9 @@ pub enum MemoryError {
     /// The embedder failed, and what was asked for cannot be done without it.
     #[error(transparent)]
     Embedder(#[from] EmbedderError),
+    /// The language model that was asked did not answer, or with what is no answer.
+    #[error(transparent)]
+    Model(#[from] ModelError),
     /// Others kept changing the same thing while this call tried to. Repeat it later.
     #[error("{what} was changed by others {attempts} times in a row")]
     Contended {
@@ -41,6 +44,7 @@ impl MemoryError {
         match self {
             Self::Store(error) => error.is_retryable(),
             Self::Embedder(error) => error.is_retryable(),
+            Self::Model(error) => error.is_retryable(),
             Self::Contended { .. } => true,
             Self::Invalid { .. } | Self::Context(_) => false,
         }

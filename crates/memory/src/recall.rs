@@ -4,7 +4,7 @@ mod meaning;
 
 use std::collections::{BTreeMap, HashSet};
 
-use threadkeep_context::recall::{Parts, Question, REACH, Ranked, Statistics, Turn, Weights, lexical, rank};
+use threadkeep_context::recall::{Parts, Question, Ranked, Statistics, Turn, Weights, lexical, rank};
 use threadkeep_core::text::TermCounts;
 use threadkeep_core::{Behind, Message, Scope, SearchHit, ThreadId, limits};
 
@@ -16,6 +16,9 @@ pub use meaning::Meaning;
 const CANDIDATES: (usize, usize) = (200, 1_000);
 /// Candidates whose surroundings are read at least, and at most.
 const SEEDS: (usize, usize) = (40, 200);
+/// How many turns around them are read, on either side. Those that are further away and hold a word of the question are
+/// mostly candidates themselves: reading all within [`threadkeep_context::recall::REACH`] recalls no more.
+const READ_REACH: u64 = 2;
 
 /// How to recall.
 #[derive(Clone, Debug, PartialEq)]
@@ -96,15 +99,20 @@ impl Memory {
         if question.is_empty() {
             return Ok(RecallResults::default());
         }
-        let most = options.limit.saturating_mul(4).clamp(CANDIDATES.0, CANDIDATES.1);
+        let most = options.limit.saturating_mul(3).clamp(CANDIDATES.0, CANDIDATES.1);
         let candidates = self.candidates(scope, &question, options.thread, most).await?;
         let Candidates { found, statistics, unread, .. } = candidates;
         // The words alone say which are worth a look around; so the tail of a log that is far behind costs no more.
-        let mut found: Vec<Counted> = found.into_iter().map(|found| count(found, &question)).collect();
+        let mut counting = question.counting();
+        let mut count = |found: Found| {
+            let counts = counting.count(&found.message.plain_text());
+            Counted { found, counts }
+        };
+        let mut found: Vec<Counted> = found.into_iter().map(&mut count).collect();
         found.retain(|counted| !counted.counts.is_miss());
-        let seeds = options.limit.saturating_mul(2).clamp(SEEDS.0, SEEDS.1);
+        let seeds = (options.limit / 2).clamp(SEEDS.0, SEEDS.1);
         let around = surroundings(&found, &question, &statistics, seeds);
-        found.extend(self.read_hits(scope, around).await?.into_iter().map(|found| count(found, &question)));
+        found.extend(self.read_hits(scope, around).await?.into_iter().map(count));
         let turns = best(found, &question, &statistics, options);
         Ok(RecallResults { turns, unsearched: unread, meaning: Meaning::Absent })
     }
@@ -116,11 +124,6 @@ struct Counted {
     counts: TermCounts,
 }
 
-fn count(found: Found, question: &Question) -> Counted {
-    let counts = question.count(&found.message.plain_text());
-    Counted { found, counts }
-}
-
 /// The positions around the best candidates that are not among them.
 fn surroundings(found: &[Counted], question: &Question, statistics: &Statistics, seeds: usize) -> Vec<SearchHit> {
     let turns = turns(found);
@@ -128,7 +131,7 @@ fn surroundings(found: &[Counted], question: &Question, statistics: &Statistics,
     let mut around = Vec::new();
     for Ranked { turn, .. } in lexical(question, &turns, statistics).into_iter().take(seeds) {
         let seq = turn.message.seq;
-        for near in seq.saturating_sub(REACH).max(1)..=seq.saturating_add(REACH) {
+        for near in seq.saturating_sub(READ_REACH).max(1)..=seq.saturating_add(READ_REACH) {
             if known.insert((turn.thread, near)) {
                 around.push(SearchHit { thread: turn.thread, seq: near });
             }

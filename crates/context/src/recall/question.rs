@@ -1,6 +1,6 @@
 use std::collections::BTreeSet;
 
-use threadkeep_core::text::{self, Language, Lookup, TermCounts};
+use threadkeep_core::text::{self, Counting, Language, Lookup, TermCounts};
 use threadkeep_core::{Message, Role, Timestamp};
 
 use super::period::{Period, periods, speaks_of_time};
@@ -94,6 +94,12 @@ impl Question {
     #[must_use]
     pub fn count(&self, text: &str) -> TermCounts {
         self.lookup.count(text)
+    }
+
+    /// Counts the words in many texts, and takes each word of theirs apart once.
+    #[must_use]
+    pub fn counting(&self) -> Counting<'_> {
+        self.lookup.counting()
     }
 
     /// The days that it speaks of.

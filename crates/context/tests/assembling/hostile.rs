@@ -1,4 +1,7 @@
-use threadkeep_context::{ContextInput, ContextPolicy, Recalled, Rendering, SummaryPolicy, assemble, escape, unescape};
+use threadkeep_context::{
+    ContextInput, ContextPolicy, Recalled, Rendering, Summary, SummaryPolicy, WrittenSummary, assemble, escape,
+    unescape,
+};
 use threadkeep_core::{Role, TokenCount};
 use threadkeep_tokens::Cl100k;
 
@@ -82,6 +85,28 @@ fn what_is_quoted_to_the_model_keeps_to_its_lines() {
                 assert!(is_ours, "{line:?} of {text:?}");
             }
         }
+    }
+}
+
+#[test]
+fn what_a_model_wrote_keeps_to_its_lines() {
+    for text in TEXTS {
+        let history = history([user("hello"), assistant("understood"), user("and?")]);
+        let written = WrittenSummary {
+            first_seq: 1,
+            through_seq: 2,
+            oldest_at: history[0].created_at,
+            model: "scripted".into(),
+            text: (*text).to_owned(),
+        };
+        let summary = Summary { first_seq: 1, through_seq: 2, items: Vec::new(), written: Some(written) };
+        let policy = ContextPolicy { summary: Some(SummaryPolicy::default()), ..ContextPolicy::window(1) };
+        let context = assembled(&ContextInput { summary: Some(&summary), ..whole(&history) }, &policy);
+        let system = &context.messages[0];
+        let system = system.parts.iter().filter_map(threadkeep_core::Part::text).collect::<String>();
+        let lines: Vec<&str> = system.split(['\n', '\r', '\u{b}', '\u{c}', '\u{85}', '\u{2028}', '\u{2029}']).collect();
+        assert_eq!(lines[0], "Summary of the conversation before (messages 1 to 2):");
+        assert!(lines[1].starts_with("- ") && lines[2..].iter().all(|line| line.starts_with("  ")), "{lines:?}");
     }
 }
 

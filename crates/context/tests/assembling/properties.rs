@@ -1,13 +1,15 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
 use threadkeep_context::{
     ChatMessage, Context, ContextError, ContextInput, ContextPolicy, Fate, MARK, PreferenceLine, Pruning, RecallPolicy,
-    Recalled, Rendering, Summary, SummaryPolicy, ThreadRange, Trimming, assemble, count_tokens, cut,
+    Recalled, Rendering, Summary, SummaryPolicy, ThreadRange, Trimming, WrittenSummary, assemble, count_tokens, cut,
 };
 use threadkeep_core::{
-    ApproximateCounter, Content, CorruptRow, JsonText, Message, Part, Role, ThreadId, TokenCount, TokenCounter,
-    ToolCall, ToolResult,
+    ApproximateCounter, Content, CorruptRow, JsonText, Message, Part, Role, ThreadId, Timestamp, TokenCount,
+    TokenCounter, ToolCall, ToolResult,
 };
 use threadkeep_tokens::O200k;
 use unicode_segmentation::UnicodeSegmentation;
@@ -141,13 +143,13 @@ fn case() -> impl Strategy<Value = Case> {
         rows,
         0_u64..30,
         proptest::option::of(words()),
-        0_u64..40,
+        (0_u64..40, proptest::option::weighted(0.3, words())),
         recalled,
         preferences,
         proptest::option::of(0_u64..60),
         policy(),
     )
-        .prop_map(|(rows, skipped, question, covered, recalled, preferences, anchor, policy)| {
+        .prop_map(|(rows, skipped, question, (covered, text), recalled, preferences, anchor, policy)| {
             let last_seq = skipped + rows.len() as u64;
             let (mut history, mut unreadable) = (Vec::new(), Vec::new());
             for (seq, (content, kind)) in (skipped + 1..).zip(rows) {
@@ -160,14 +162,19 @@ fn case() -> impl Strategy<Value = Case> {
             let covered = covered.min(last_seq);
             let old = (1..=covered).map(|seq| message(seq, Content::text(Role::User, format!("fact {seq}"))));
             let summary = (covered > 0).then(|| Summary::extend(None, &old.collect::<Vec<_>>(), 1, covered, 300));
-            let recalled = recalled
+            let summary = summary.map(|summary| Summary { written: written(text, covered), ..summary });
+            let said = |seq: u64| history.iter().find(|message| message.seq == seq).cloned();
+            let recalled: Vec<Recalled> = recalled
                 .into_iter()
-                .filter(|(seq, _, elsewhere)| *elsewhere || (1..=skipped).contains(seq))
+                .filter(|(seq, _, elsewhere)| *elsewhere || (1..=skipped).contains(seq) || said(*seq).is_some())
                 .map(|(seq, text, elsewhere)| Recalled {
                     thread: elsewhere.then(|| ThreadId::from_name(b"elsewhere")),
-                    message: message(seq, Content::text(Role::User, text)),
+                    message: said(seq)
+                        .filter(|_| !elsewhere)
+                        .unwrap_or_else(|| message(seq, Content::text(Role::User, text))),
                     score: 1.0,
-                });
+                })
+                .collect();
             let preferences = preferences.into_iter().map(|(key, value)| PreferenceLine { key, value });
             Case {
                 thread: ThreadRange { first_seq: 1, last_seq },
@@ -175,12 +182,19 @@ fn case() -> impl Strategy<Value = Case> {
                 unreadable,
                 question,
                 summary,
-                recalled: recalled.collect(),
+                recalled,
                 preferences: preferences.collect(),
                 anchor,
                 policy,
             }
         })
+}
+
+/// What a model wrote of the first half of what a summary covers.
+fn written(text: Option<String>, covered: u64) -> Option<WrittenSummary> {
+    let text = text?;
+    let (oldest_at, model) = (Timestamp::MIN, "scripted".to_owned());
+    Some(WrittenSummary { first_seq: 1, through_seq: covered / 2, oldest_at, model, text })
 }
 
 fn shown(context: &Context) -> BTreeSet<u64> {
@@ -225,6 +239,26 @@ fn pairs(history: &[Message]) -> Vec<(u64, u64)> {
         }
     }
     pairs
+}
+
+#[test]
+fn a_thousand_runs_give_the_same_bytes() {
+    let mut runner = TestRunner::deterministic();
+    let cases: Vec<Case> = (0..20).map(|_| case().new_tree(&mut runner).unwrap().current()).collect();
+    let write = |cases: &[Case]| {
+        let contexts = cases.iter().map(|case| case.assemble(&ApproximateCounter));
+        contexts.map(|context| context.map(|context| serde_json::to_string(&context).unwrap())).collect::<Vec<_>>()
+    };
+    let first = write(&cases);
+    assert!(first.iter().flatten().count() >= 10, "most of them are contexts");
+    // 50 threads of 20 runs: hash seeds differ from thread to thread and from map to map.
+    let threads = (0..50).map(|_| {
+        let cases = cases.clone();
+        std::thread::spawn(move || write(&cases))
+    });
+    for thread in threads.collect::<Vec<_>>() {
+        assert_eq!(thread.join().unwrap(), first);
+    }
 }
 
 proptest! {
@@ -274,6 +308,18 @@ proptest! {
         // Another thread has other hash seeds.
         let elsewhere = std::thread::spawn(move || write(case.assemble(&ApproximateCounter))).join().unwrap();
         prop_assert_eq!(&first, &elsewhere);
+    }
+
+    #[test]
+    fn nothing_is_shown_twice(case in case()) {
+        let Some(context) = case.assemble(&ApproximateCounter) else { return Ok(()) };
+        let shown = shown(&context);
+        let recalled = context.report.recalled.iter().filter(|found| found.fate == Fate::Recalled);
+        let mut seen = BTreeSet::new();
+        for found in recalled {
+            prop_assert!(seen.insert((found.thread, found.seq)), "{} is recalled twice", found.seq);
+            prop_assert!(found.thread.is_some() || !shown.contains(&found.seq), "{} is in the history too", found.seq);
+        }
     }
 
     #[test]
@@ -361,15 +407,4 @@ proptest! {
     fn a_real_counter_does_not_find_it_over_budget_either(case in case()) {
         check_budget(&case, &O200k)?;
     }
-}
-
-#[test]
-fn a_thousand_runs_give_the_same_bytes() {
-    let history = super::given::chat(60);
-    let policy =
-        ContextPolicy { budget: Some(TokenCount(300)), pruning: Some(Pruning::default()), ..ContextPolicy::default() };
-    let input = ContextInput { question: Some("what was answer 12?"), ..super::given::whole(&history) };
-    let write = || serde_json::to_string(&assemble(&input, &policy, &ApproximateCounter).unwrap()).unwrap();
-    let first = write();
-    assert!((0..1_000).all(|_| write() == first));
 }

@@ -3,19 +3,25 @@
 use std::collections::HashMap;
 use std::sync::LazyLock;
 
+use super::lookup::Beginning;
+
 /// The word that an irregular form belongs to, or the word itself.
 pub(super) fn base_of(word: &str) -> &str {
     BASES.get(word).copied().unwrap_or(word)
 }
 
 /// The forms of words with one of these beginnings that begin otherwise themselves.
-pub(super) fn odd_forms(beginnings: &[char]) -> Vec<&'static str> {
-    let begins = |word: &str| word.chars().next().is_some_and(|first| beginnings.contains(&first));
+pub(super) fn odd_forms(beginnings: &[Beginning]) -> Vec<&'static str> {
+    let begins = |word: &str| beginnings.iter().any(|beginning| beginning.begins(word));
     let mut forms: Vec<&str> =
         BASES.iter().filter(|(form, base)| begins(base) && !begins(form)).map(|(form, _)| *form).collect();
+    forms.extend(STEMS_BEGIN_OTHERWISE);
     forms.sort_unstable();
     forms
 }
+
+/// Words to which the English stemmer gives another beginning.
+pub(super) const STEMS_BEGIN_OTHERWISE: [&str; 3] = ["dying", "lying", "tying"];
 
 static BASES: LazyLock<HashMap<&'static str, &'static str>> = LazyLock::new(|| {
     let lines = FORMS.lines().map(str::split_whitespace);

@@ -9,10 +9,29 @@ use super::{Language, Stems, Tally, for_each_word, irregular};
 pub struct Lookup {
     places: HashMap<String, usize>,
     /// How the stems begin. A stem begins as its word does, so most words need no stemming.
-    beginnings: Vec<char>,
+    beginnings: Vec<Beginning>,
     /// Irregular forms that begin otherwise than the word they belong to.
     odd_forms: Vec<&'static str>,
     words: usize,
+}
+
+/// The first characters of a stem; a stem of one character has no second.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Beginning {
+    first: char,
+    second: Option<char>,
+}
+
+impl Beginning {
+    fn of(stem: &str) -> Option<Self> {
+        let mut characters = stem.chars();
+        Some(Self { first: characters.next()?, second: characters.next() })
+    }
+
+    pub(super) fn begins(self, word: &str) -> bool {
+        let mut characters = word.chars();
+        characters.next() == Some(self.first) && (self.second.is_none() || characters.next() == self.second)
+    }
 }
 
 /// A text, reduced to what ranking looks at.
@@ -41,7 +60,7 @@ impl Lookup {
         for (place, stems) in words.iter().enumerate() {
             for stem in stems {
                 lookup.places.entry(stem.clone()).or_insert(place);
-                lookup.beginnings.extend(stem.chars().next());
+                lookup.beginnings.extend(Beginning::of(stem));
             }
         }
         lookup.beginnings.sort_unstable();
@@ -53,33 +72,105 @@ impl Lookup {
     /// Counts the words in a text.
     #[must_use]
     pub fn count(&self, text: &str) -> TermCounts {
-        let mut found = TermCounts { counts: vec![0; self.words], length: 0 };
+        self.counting().count(text)
+    }
+
+    /// Counts in many texts, and takes each word apart once.
+    #[must_use]
+    pub fn counting(&self) -> Counting<'_> {
+        Counting { lookup: self, places: HashMap::new(), known: Vec::new() }
+    }
+
+    fn may_hold(&self, word: &str) -> bool {
+        self.beginnings.iter().any(|beginning| beginning.begins(word)) || self.odd_forms.contains(&word)
+    }
+
+    /// Which of the question's words a word is, by its stems: of two languages they may be those of one.
+    fn places_of(&self, word: &str, stems: &Stems) -> Places {
+        let mut places = Places::default();
+        for place in stems.of(word).iter().filter_map(|stem| self.places.get(stem).copied()) {
+            if places[0].is_none() {
+                places[0] = Some(place);
+            } else if places[0] != Some(place) {
+                places[1] = Some(place);
+            }
+        }
+        places
+    }
+}
+
+/// The question's words that a word is one of: at most one for each of two languages.
+type Places = [Option<usize>; 2];
+
+/// Words that are remembered; with many more it begins anew.
+const KNOWN_WORDS: usize = 50_000;
+
+/// Counts a question's words in one text after the other.
+#[derive(Debug)]
+pub struct Counting<'a> {
+    lookup: &'a Lookup,
+    /// Where in `known` each word is.
+    places: HashMap<String, usize>,
+    known: Vec<Known>,
+}
+
+/// What is known of a word.
+#[derive(Debug)]
+struct Known {
+    word: String,
+    function_of: [bool; Language::ALL.len()],
+    may_hold: bool,
+    /// Which of the question's words it is, by the language of the text: each one, and none.
+    places: [Option<Places>; Language::ALL.len() + 1],
+}
+
+impl Counting<'_> {
+    /// Counts the words in a text.
+    pub fn count(&mut self, text: &str) -> TermCounts {
+        if self.known.len() > KNOWN_WORDS {
+            self.places.clear();
+            self.known.clear();
+        }
+        let mut found = TermCounts { counts: vec![0; self.lookup.words], length: 0 };
         let (mut tally, mut candidates) = (Tally::default(), Vec::new());
         for_each_word(text, |word| {
             found.length = found.length.saturating_add(1);
-            tally.take(word);
-            if self.may_hold(word) {
-                candidates.push(word.to_owned());
+            let at = self.find(word);
+            tally.add(self.known[at].function_of);
+            if self.known[at].may_hold {
+                candidates.push(at);
             }
         });
-        if candidates.is_empty() {
-            return found;
-        }
-        let stems = tally.language().map_or_else(|| Stems::new(&Language::ALL), |language| Stems::new(&[language]));
-        for word in candidates {
-            // Stems of two languages may be those of one word.
-            let mut last = None;
-            for place in stems.of(&word).iter().filter_map(|stem| self.places.get(stem).copied()) {
-                if last.replace(place) != Some(place) {
-                    found.counts[place] += 1;
-                }
+        let language = tally.language();
+        for at in candidates {
+            for place in self.places_of(at, language).into_iter().flatten() {
+                found.counts[place] += 1;
             }
         }
         found
     }
 
-    fn may_hold(&self, word: &str) -> bool {
-        word.chars().next().is_some_and(|first| self.beginnings.contains(&first)) || self.odd_forms.contains(&word)
+    fn find(&mut self, word: &str) -> usize {
+        if let Some(at) = self.places.get(word) {
+            return *at;
+        }
+        self.places.insert(word.to_owned(), self.known.len());
+        self.known.push(Known {
+            word: word.to_owned(),
+            function_of: Tally::function_of(word),
+            may_hold: self.lookup.may_hold(word),
+            places: Default::default(),
+        });
+        self.known.len() - 1
+    }
+
+    fn places_of(&mut self, at: usize, language: Option<Language>) -> Places {
+        let known = &mut self.known[at];
+        let column = language.map_or(Language::ALL.len(), |language| language as usize);
+        *known.places[column].get_or_insert_with(|| {
+            let stems = language.map_or_else(|| Stems::new(&Language::ALL), |language| Stems::new(&[language]));
+            self.lookup.places_of(&known.word, &stems)
+        })
     }
 }
 
@@ -105,7 +196,27 @@ mod tests {
         assert_eq!(Lookup::new(&[]).count("the train"), TermCounts { counts: Vec::new(), length: 2 });
     }
 
+    #[test]
+    fn words_whose_stem_begins_otherwise_are_found() {
+        for (asked, said) in [("die", "dying"), ("lie", "lying"), ("tie", "tying"), ("feet", "foot")] {
+            assert_eq!(lookup(asked).count(said).counts, [1], "{said}");
+        }
+    }
+
     proptest! {
+        #[test]
+        fn a_stem_begins_as_its_word_does(
+            start in "[a-zñáéíóúü]{1,4}",
+            ending in "(ying|ies|ied|y|ily|ly|eed|ing|ed|s|es|ic|ion|ational|ness|ción|mente|ando|yendo|ése|arlo|aban|ísimo)?",
+        ) {
+            let word = crate::text::fold(&format!("{start}{ending}"));
+            let stems = Stems::new(&Language::ALL).of(&word);
+            let is_odd = irregular::base_of(&word) != word || irregular::STEMS_BEGIN_OTHERWISE.contains(&word.as_str());
+            for stem in stems {
+                let beginning = Beginning::of(&stem);
+                prop_assert!(is_odd || beginning.is_none_or(|beginning| beginning.begins(&word)), "{} of {}", stem, word);
+            }
+        }
         #[test]
         fn nothing_that_the_stems_show_is_missed(question in "[a-zé ]{0,12}", text in "[a-zA-Zéñ' ]{0,80}") {
             let question: Vec<_> = alternatives(&question).into_iter().map(|(_, stems)| stems).collect();

@@ -22,6 +22,37 @@ pub(super) struct Carried {
     pub(super) anchor: Option<u64>,
     #[serde(default, skip_serializing_if = "Counts::is_empty")]
     pub(super) counts: Counts,
+    /// How often messages went that the summary covers. A model that was asked before knew words that are gone.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) scrubs: u64,
+}
+
+fn is_zero(count: &u64) -> bool {
+    *count == 0
+}
+
+/// Messages that are erased, replaced or trimmed.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Gone {
+    /// All below this position.
+    pub(crate) below: u64,
+    /// And those at these.
+    pub(crate) seqs: BTreeSet<u64>,
+}
+
+impl Gone {
+    fn all() -> Self {
+        Self { below: u64::MAX, seqs: BTreeSet::new() }
+    }
+
+    fn holds(&self, seq: u64) -> bool {
+        seq < self.below || self.seqs.contains(&seq)
+    }
+
+    fn touches(&self, first_seq: u64, through_seq: u64) -> bool {
+        first_seq <= through_seq
+            && (first_seq < self.below || self.seqs.range(first_seq..=through_seq).next().is_some())
+    }
 }
 
 impl Carried {
@@ -43,9 +74,15 @@ impl Carried {
 
 impl Carried {
     /// Without what was taken from messages that are gone.
-    fn without(&self, is_gone: impl Fn(u64) -> bool) -> Self {
-        let summary = self.summary.as_ref().map(|summary| summary.without(|item| is_gone(item.seq)));
-        Self { summary, counts: self.counts.without(is_gone), ..self.clone() }
+    fn without(&self, gone: &Gone) -> Self {
+        let is_covered = |summary: &Summary| gone.touches(summary.first_seq, summary.through_seq);
+        let summary = self.summary.as_ref().map(|summary| {
+            let knew = summary.written.as_ref().is_some_and(|text| gone.touches(text.first_seq, text.through_seq));
+            let summary = summary.without(|item| gone.holds(item.seq));
+            if knew { summary.without_written() } else { summary }
+        });
+        let scrubs = self.scrubs + u64::from(self.summary.as_ref().is_some_and(is_covered));
+        Self { summary, counts: self.counts.without(|seq| gone.holds(seq)), scrubs, ..self.clone() }
     }
 }
 
@@ -77,7 +114,7 @@ impl Memory {
         scope: &Scope,
         thread: ThreadId,
         batch: &mut Batch,
-        is_gone: impl Fn(u64) -> bool,
+        gone: &Gone,
     ) -> Result<()> {
         batch.put.retain(|put| put.name != name());
         batch.delete.retain(|deleted| *deleted != name());
@@ -90,7 +127,7 @@ impl Memory {
             batch.delete.push(name());
             return Ok(());
         };
-        let scrubbed = carried.without(is_gone);
+        let scrubbed = carried.without(gone);
         if scrubbed != carried {
             batch.put.push(PutDocument { name: name(), value: JsonText::of(&scrubbed)?, expires_at: None });
         }
@@ -105,21 +142,21 @@ impl Memory {
         if ids.is_empty() && below == 0 {
             return Ok(());
         }
-        let mut seqs = BTreeSet::new();
+        let mut gone = Gone { below, seqs: BTreeSet::new() };
         for ids in ids.chunks(limits::PAGE) {
             match self.find_by_ids(scope, thread, ids.iter().copied()).await {
-                Ok(edited) => seqs.extend(edited.iter().map(|message| message.seq)),
+                Ok(edited) => gone.seqs.extend(edited.iter().map(|message| message.seq)),
                 // Which message does not decode is not told, so nothing of the summary is sure to stay true.
                 Err(MemoryError::Store(StoreError::Corrupt { .. })) => {
-                    return self.scrub_summary(scope, thread, batch, |_| true).await;
+                    return self.scrub_summary(scope, thread, batch, &Gone::all()).await;
                 }
                 Err(error) => return Err(error),
             }
         }
-        self.scrub_summary(scope, thread, batch, |seq| seq < below || seqs.contains(&seq)).await
+        self.scrub_summary(scope, thread, batch, &gone).await
     }
 
-    async fn find_carried_document(
+    pub(super) async fn find_carried_document(
         &self,
         scope: &Scope,
         thread: ThreadId,
@@ -138,6 +175,6 @@ pub(crate) fn is_about_summary(error: &MemoryError) -> bool {
     *namespace == name.namespace && *key == name.key
 }
 
-fn name() -> DocumentName {
+pub(super) fn name() -> DocumentName {
     DocumentName { namespace: Namespace::System("summary".to_owned()), key: "thread".to_owned() }
 }

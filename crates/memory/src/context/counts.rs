@@ -6,6 +6,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{ApproximateCounter, Message, Part, TokenCount, TokenCounter};
 
+/// Longer texts that stand in no message are counted each time, so that a huge one is not held in all its lengths.
+const REMEMBERED_BYTES: usize = 64 * 1024;
+
 /// What the newest messages of a thread count, by one counter. Numbers without words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Counts {
@@ -44,7 +47,8 @@ impl Counts {
 #[derive(Debug)]
 pub(super) struct KnownCounter {
     counter: Arc<dyn TokenCounter>,
-    /// The texts of some messages, with what they count as far as it is known.
+    /// The texts of some messages, with what they count as far as it is known, and others that were counted: what is
+    /// chosen is measured several times on its way.
     texts: Mutex<HashMap<String, Option<TokenCount>>>,
 }
 
@@ -90,10 +94,13 @@ impl TokenCounter for KnownCounter {
         if let Some(Some(count)) = lock().get(text) {
             return *count;
         }
-        // Counted outside the lock; that of a text that stands in no message is not kept.
+        // Counted outside the lock: two at once may count the same text, and both are right.
         let count = self.counter.count(text);
-        if let Some(place) = lock().get_mut(text) {
+        let mut texts = lock();
+        if let Some(place) = texts.get_mut(text) {
             *place = Some(count);
+        } else if text.len() <= REMEMBERED_BYTES {
+            texts.insert(text.to_owned(), Some(count));
         }
         count
     }

@@ -48,6 +48,7 @@ impl ImportReport {
             )
             | MemoryError::Invalid { .. }
             | MemoryError::Context(_)
+            | MemoryError::Model(_)
             | MemoryError::Contended { .. } => {
                 self.problem(item, name, error);
                 Ok(())

@@ -41,3 +41,5 @@ mod threads;
 mod titles;
 #[cfg(test)]
 mod world;
+#[cfg(test)]
+mod written;

@@ -43,7 +43,7 @@ impl Search<'_> {
         for term in self.query.terms.iter().take(TERMS) {
             let found = self.holding(term)?;
             answer.frequencies.push(found.len() as u64);
-            let rarity = rarity(answer.documents, found.len());
+            let rarity = rarity(answer.documents, found.len() as u64);
             found.into_iter().for_each(|no| *scores.entry(no).or_default() += rarity);
         }
         answer.frequencies.resize(self.query.terms.len(), 0);

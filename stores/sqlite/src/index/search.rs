@@ -15,6 +15,8 @@ use crate::threads;
 
 /// How many positions are looked at per term: bounds the cost of a common word.
 pub(crate) const PER_TERM: i64 = 4_000;
+/// How many positions of a named thread are looked at first; more only where its rarer terms find too little.
+const PER_TERM_FIRST: i64 = 500;
 /// Up to how many positions a term's own are looked through before the scope's are asked for as well: for a rare word
 /// following the scope's long list costs more than looking at what is found.
 const RARE: i64 = 256;
@@ -61,6 +63,28 @@ struct Search<'a> {
     known: RefCell<HashMap<i64, Option<(ThreadId, u64)>>>,
 }
 
+/// The positions that hold a term, newest first.
+struct TermList {
+    keys: Vec<i64>,
+    /// How many there are, about.
+    frequency: u64,
+    /// Whether there may be more than those listed.
+    is_cut: bool,
+}
+
+impl TermList {
+    fn counted(keys: Vec<i64>) -> Self {
+        Self { frequency: keys.len() as u64, keys, is_cut: false }
+    }
+}
+
+/// A term as FTS5 is asked for it: as analysis makes them. Anything else was never indexed, and must mean nothing to FTS5
+/// either.
+fn pattern(term: &str) -> Option<String> {
+    let is_term = !term.is_empty() && term.chars().all(char::is_alphanumeric);
+    is_term.then(|| format!("\"{term}\""))
+}
+
 impl<'a> Search<'a> {
     /// `None` where the scope reaches nothing to search.
     fn new(
@@ -84,17 +108,22 @@ impl<'a> Search<'a> {
     fn run(&self) -> Result<Found> {
         let documents = self.count_documents()?;
         let mut frequencies = Vec::with_capacity(self.query.terms.len());
-        let mut scores: HashMap<i64, f64> = HashMap::new();
-        for term in self.query.terms.iter().take(TERMS) {
-            let keys = self.keys_of(term)?;
-            let rarity = rarity(documents, keys.len());
-            frequencies.push(keys.len() as u64);
-            for key in keys {
-                *scores.entry(key).or_default() += rarity;
-            }
+        let mut scored: Vec<(i64, f64)> = Vec::new();
+        for list in self.lists()? {
+            let rarity = rarity(documents, list.frequency);
+            frequencies.push(list.frequency);
+            scored.extend(list.keys.into_iter().map(|key| (key, rarity)));
         }
         frequencies.resize(self.query.terms.len(), 0);
-        let mut ranked: Vec<(i64, f64)> = scores.into_iter().collect();
+        // Stable, so that rarities are added up in the order of the terms and equal sums come out equal.
+        scored.sort_by_key(|(key, _)| *key);
+        let mut ranked: Vec<(i64, f64)> = Vec::new();
+        for (key, rarity) in scored {
+            match ranked.last_mut() {
+                Some((last, score)) if *last == key => *score += rarity,
+                _ => ranked.push((key, rarity)),
+            }
+        }
         ranked.sort_unstable_by(|(key, score), (other_key, other)| {
             other.total_cmp(score).then_with(|| other_key.cmp(key))
         });
@@ -102,6 +131,41 @@ impl<'a> Search<'a> {
         let (behind, missing) = self.behind()?;
         let answer = SearchAnswer { hits, documents, frequencies, behind, ..SearchAnswer::default() };
         Ok(Found { answer, is_far_behind: missing > BEHIND })
+    }
+
+    /// Where each of the terms stands.
+    fn lists(&self) -> Result<Vec<TermList>> {
+        let terms = self.query.terms.iter().take(TERMS);
+        let Some(thread) = &self.thread else {
+            return terms.map(|term| Ok(TermList::counted(self.keys_of(term)?))).collect();
+        };
+        let first = terms.clone().map(|term| self.list_in(thread, term, PER_TERM_FIRST));
+        let mut lists = first.collect::<Result<Vec<_>>>()?;
+        let found: usize = lists.iter().filter(|list| !list.is_cut).map(|list| list.keys.len()).sum();
+        if found < self.query.limit {
+            for (list, term) in lists.iter_mut().zip(terms).filter(|(list, _)| list.is_cut) {
+                *list = self.list_in(thread, term, PER_TERM)?;
+            }
+        }
+        Ok(lists)
+    }
+
+    /// The newest positions of a thread that hold a term. Of more than `most` it is estimated how many there are, as if the
+    /// older ones lay as densely.
+    fn list_in(&self, thread: &ThreadRow, term: &str, most: i64) -> Result<TermList> {
+        let Some(pattern) = pattern(term) else { return Ok(TermList::counted(Vec::new())) };
+        let first_seq = thread.positions.first_seq;
+        let keys = self.matching(&pattern, row::key(thread.no, first_seq), row::last_key(thread.no), most)?;
+        let mut list = TermList::counted(keys);
+        if let Some(oldest) = list.keys.last().filter(|_| list.keys.len() as i64 == most) {
+            let end = thread.positions.seq + 1;
+            let looked_at = end.saturating_sub(row::position(*oldest)).max(1);
+            let all = end.saturating_sub(first_seq);
+            list.frequency =
+                (list.frequency * all / looked_at).clamp(list.frequency, thread.message_count.max(list.frequency));
+            list.is_cut = true;
+        }
+        Ok(list)
     }
 
     /// How many messages are searched, about: a scope's count is kept until a tenth as many commits have come since.
@@ -136,15 +200,7 @@ impl<'a> Search<'a> {
 
     /// The newest positions in the scope that hold a term.
     fn keys_of(&self, term: &str) -> Result<Vec<i64>> {
-        // Terms as analysis makes them; anything else was never indexed, and must mean nothing to FTS5 either.
-        if term.is_empty() || !term.chars().all(char::is_alphanumeric) {
-            return Ok(Vec::new());
-        }
-        let term = format!("\"{term}\"");
-        if let Some(thread) = self.thread {
-            let first = row::key(thread.no, thread.positions.first_seq);
-            return self.matching(&term, first, row::last_key(thread.no), PER_TERM);
-        }
+        let Some(term) = pattern(term) else { return Ok(Vec::new()) };
         let anywhere = self.matching(&term, 0, i64::MAX, RARE)?;
         if (anywhere.len() as i64) < RARE {
             let mut own = Vec::with_capacity(anywhere.len());
@@ -231,7 +287,7 @@ impl<'a> Search<'a> {
 }
 
 /// What a term is worth that so many of the documents hold: more, the fewer they are.
-pub(crate) fn rarity(documents: u64, frequency: usize) -> f64 {
+pub(crate) fn rarity(documents: u64, frequency: u64) -> f64 {
     let frequency = frequency as f64;
     (1.0 + (documents as f64 - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln()
 }

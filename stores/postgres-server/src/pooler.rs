@@ -33,7 +33,7 @@ impl Pooler {
             server.port
         );
         fs::write(&file, settings).expect("the folder can be written");
-        let supervisor = Supervisor::start(folder, &find_pooler(), &[file.display().to_string()]);
+        let supervisor = Supervisor::start(folder, "TERM", &find_pooler(), &[file.display().to_string()]);
         let pooler = Self { supervisor, port };
         pooler.wait_until_it_answers().await;
         Some(pooler)

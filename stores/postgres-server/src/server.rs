@@ -69,7 +69,7 @@ impl Server {
         for setting in own.chain(settings.iter().copied()) {
             arguments.extend(["-c".to_owned(), setting.to_owned()]);
         }
-        let supervisor = Supervisor::start(folder, &programs.join("postgres"), &arguments);
+        let supervisor = Supervisor::start(folder, "QUIT", &programs.join("postgres"), &arguments);
         let base_url = format!("postgres://postgres@127.0.0.1:{port}");
         let janitor = Janitor::new(base_url.clone());
         let server = Self { base_url, supervisor: Some(supervisor), port, janitor };

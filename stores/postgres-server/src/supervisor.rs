@@ -21,7 +21,13 @@ while read -r word; do
   esac
 done
 # Once is not enough for a program that has only just begun, and does not listen to signals yet.
-while kill -QUIT "$pid" 2>/dev/null; do sleep 0.1; done
+tries=0
+while kill -0 "$pid" 2>/dev/null; do
+  tries=$((tries + 1))
+  [ "$tries" -lt 50 ] || END=KILL
+  kill "-$END" "$pid" 2>/dev/null
+  sleep 0.1
+done
 wait "$pid" 2>/dev/null
 rm -rf "$FOLDER"
 "#;
@@ -44,9 +50,10 @@ impl Supervisor {
         folder
     }
 
-    pub(crate) fn start(folder: PathBuf, program: &Path, arguments: &[String]) -> Self {
+    /// Runs a program, which a signal (`end`) ends at once.
+    pub(crate) fn start(folder: PathBuf, end: &str, program: &Path, arguments: &[String]) -> Self {
         let mut command = as_unprivileged("sh");
-        command.args(["-c", SCRIPT, "sh"]).arg(program).args(arguments).env("FOLDER", &folder).current_dir("/");
+        command.args(["-c", SCRIPT, "sh"]).arg(program).args(arguments).env("FOLDER", &folder).env("END", end).current_dir("/");
         let mut child = command
             // A group of its own, or the terminal's interrupt would reach it before the tests have ended.
             .process_group(0)

@@ -63,7 +63,7 @@ impl World {
         worlds
     }
 
-    fn postgres(server: &Server, url: impl Fn(&str) -> String + Send) -> Self {
+    fn postgres(server: &Server, url: impl Fn(&str) -> String + Send + Sync) -> Self {
         let (store, database) = run(async {
             let prepare = async |url: String| drop(PostgresStore::open(&url).await.unwrap());
             let database = server.lend_database(prepare, PostgresStore::EMPTY).await;

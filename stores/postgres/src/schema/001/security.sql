@@ -11,10 +11,12 @@ DECLARE
   -- Settings are read once for each statement, not for each row.
   v_keeper CONSTANT text := '(SELECT threadkeep.caller()) = ''keeper''';
   v_tenant CONSTANT text := 'tenant = (SELECT threadkeep.tenant())';
-  -- What the scope has in full, and what it may also read and add to: the tenant's own, shared things.
-  v_own CONSTANT text := '((SELECT threadkeep.caller()) = ''tenant'' OR (SELECT threadkeep.caller()) = ''user/'' || owner)';
+  -- What the scope has in full, and what a user may also read and add to: the tenant's own, shared things.
+  v_own CONSTANT text := '((SELECT threadkeep.caller()) = ''tenant'' '
+    || 'OR (owner <> '''' AND (SELECT threadkeep.caller()) = ''user/'' || owner))';
+  v_shared CONSTANT text := '(owner = '''' AND (SELECT threadkeep.caller()) LIKE ''user/_%'')';
   v_full CONSTANT text := format('%s OR (%s AND %s)', v_keeper, v_tenant, v_own);
-  v_reached CONSTANT text := format('%s OR (%s AND (%s OR owner = ''''))', v_keeper, v_tenant, v_own);
+  v_reached CONSTANT text := format('%s OR (%s AND (%s OR %s))', v_keeper, v_tenant, v_own, v_shared);
   v_change text;
   v_remove text;
   v_add text;
@@ -28,8 +30,8 @@ BEGIN
     v_add := CASE WHEN v_table IN ('owners', 'threads', 'stamps', 'messages', 'commits') THEN v_reached ELSE v_full END;
     v_remove := v_full;
     IF v_table = 'messages' THEN
-      v_remove := v_full || ' OR (' || v_tenant || ' AND owner = '''' AND seq < '
-        || '(SELECT t.first_seq FROM threadkeep.threads t WHERE t.no = thread_no))';
+      v_remove := format('%s OR (%s AND %s AND seq < (SELECT t.first_seq FROM threadkeep.threads t WHERE t.no = thread_no))',
+        v_full, v_tenant, v_shared);
     END IF;
     EXECUTE format('ALTER TABLE threadkeep.%I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', v_table);
     EXECUTE format('CREATE POLICY reading ON threadkeep.%I FOR SELECT TO threadkeep_server USING (%s)', v_table, v_reached);

@@ -101,7 +101,10 @@ async fn changes_nothing(client: &Client, sql: &str) {
 async fn a_scope_reads_its_own_rows_only() {
     let Some((_database, client)) = filled().await else { return };
     for table in TABLES {
-        assert!(numbers(&client, &format!("SELECT count(*) FROM threadkeep.{table}")).await > 3, "{table} is not filled");
+        assert!(
+            numbers(&client, &format!("SELECT count(*) FROM threadkeep.{table}")).await > 3,
+            "{table} is not filled"
+        );
     }
     for (tenant, caller, foreign) in [
         ("acme", "user/ana", "tenant <> 'acme' OR owner NOT IN ('ana', '')"),
@@ -188,8 +191,9 @@ async fn a_scope_changes_nothing_of_another() {
     };
     let deleting = format!("SELECT outcome FROM threadkeep.delete_thread('acme', 'user/ana', '{of_ben}', 1)");
     assert_eq!(outcome(deleting).await, "thread");
-    let opening =
-        format!("SELECT outcome FROM threadkeep.open_thread('acme', 'user/ana', 'ana', '{of_ben}', NULL, '1{{}}', NULL, 1, 1)");
+    let opening = format!(
+        "SELECT outcome FROM threadkeep.open_thread('acme', 'user/ana', 'ana', '{of_ben}', NULL, '1{{}}', NULL, 1, 1)"
+    );
     assert_eq!(outcome(opening).await, "thread");
     client.batch_execute("ROLLBACK").await.unwrap();
 }
@@ -202,10 +206,12 @@ async fn words_of_others_are_not_found_by_any_term() {
     become_server(&client, "acme", "user/ana").await;
     let own = numbers(&client, "SELECT count(*) FROM threadkeep.matching(NULL, 'secret', 100)").await;
     assert!(own > 0, "the own words are found");
-    for term in ["secret' | 'secret", "a' | !'b", "x'':*", "\\", "''", "secret\\' | \\'secret", "\u{e001}1", "secret:*"] {
+    for term in ["secret' | 'secret", "a' | !'b", "x'':*", "\\", "''", "secret\\' | \\'secret", "\u{e001}1", "secret:*"]
+    {
         let sql = "SELECT count(*) FROM threadkeep.matching(NULL, $1, 100) m LEFT JOIN threadkeep.threads t \
                    ON t.no = m.thread_no WHERE t.no IS NULL AND m.thread_no NOT IN (SELECT thread_no FROM threadkeep.leftovers)";
-        let found: i64 = client.query_one(sql, &[&term]).await.unwrap_or_else(|error| panic!("{term}: {error:?}")).get(0);
+        let found: i64 =
+            client.query_one(sql, &[&term]).await.unwrap_or_else(|error| panic!("{term}: {error:?}")).get(0);
         assert_eq!(found, 0, "{term}");
     }
     let sql = format!("SELECT count(*) FROM threadkeep.matching({foreign}, 'secret', 100)");

@@ -36,6 +36,7 @@ const TABLE: &[(&str, MayUse)] = &[
     ("threadkeep-store-redis", CORE),
     ("threadkeep-store-indexeddb", CORE),
     ("threadkeep-store-conformance", CORE),
+    ("threadkeep-postgres-server", Only(&[])),
     (
         "threadkeep",
         Only(&[

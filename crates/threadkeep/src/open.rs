@@ -27,6 +27,7 @@ pub enum OpenError {
 ///
 /// - `sqlite:PATH` is one file, made where it is missing together with its folders; the path is taken as it is, without
 ///   slashes before or escapes in it: `sqlite:./conversations.db`, `sqlite:/var/lib/conversations.db`.
+/// - `postgres://USER@HOST/DATABASE` (or `postgresql:`) is a PostgreSQL database; docs/stores.md lists what may follow.
 /// - `memory:` keeps everything in this process, and loses it with it.
 ///
 /// # Errors
@@ -40,13 +41,18 @@ pub async fn open(url: &str) -> Result<Memory, OpenError> {
 /// # Errors
 /// As [`open`].
 pub async fn open_backend(url: &str) -> Result<Backend, OpenError> {
-    #[cfg_attr(not(any(feature = "memory", feature = "sqlite")), expect(unused_variables, reason = "nothing to open"))]
+    #[cfg_attr(
+        not(any(feature = "memory", feature = "sqlite")),
+        expect(unused_variables, reason = "only these two look at what follows the colon")
+    )]
     let (scheme, rest) = url.split_once(':').ok_or(OpenError::Url("there is no colon, as in memory:"))?;
     match scheme {
         #[cfg(feature = "memory")]
         "memory" if rest.is_empty() => Ok(threadkeep_store_memory::MemoryStore::open()),
         #[cfg(feature = "memory")]
         "memory" => Err(OpenError::Url("nothing may follow memory:")),
+        #[cfg(feature = "postgres")]
+        "postgres" | "postgresql" => Ok(threadkeep_store_postgres::PostgresStore::open(url).await?.backend()),
         #[cfg(feature = "sqlite")]
         "sqlite" => open_sqlite(rest).await,
         _ => Err(OpenError::UnknownBackend { scheme: scheme.to_owned(), available: available().join(", ") }),
@@ -75,6 +81,8 @@ fn available() -> Vec<&'static str> {
     vec![
         #[cfg(feature = "sqlite")]
         "sqlite:",
+        #[cfg(feature = "postgres")]
+        "postgres:",
         #[cfg(feature = "memory")]
         "memory:",
     ]

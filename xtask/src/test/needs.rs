@@ -34,6 +34,19 @@ const NEEDS: &[Need] = &[
         probe: &["unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "tmpfs", "/mnt"],
         tests: "tests that fill or write-protect a file system of their own",
     },
+    Need {
+        program: "postgres",
+        debian_package: "postgresql",
+        // Debian keeps the server's programs beside each other by version, off the path.
+        probe: &["sh", "-c", "command -v initdb || ls /usr/lib/postgresql/*/bin/initdb || test -n \"$THREADKEEP_TEST_POSTGRES_URL\""],
+        tests: "tests over PostgreSQL (or name a server by THREADKEEP_TEST_POSTGRES_URL)",
+    },
+    Need {
+        program: "pgbouncer",
+        debian_package: "pgbouncer",
+        probe: &["sh", "-c", "command -v pgbouncer || ls /usr/sbin/pgbouncer"],
+        tests: "tests through PgBouncer",
+    },
 ];
 
 /// A program that is not there, so that its tests are left out.

@@ -1,4 +1,4 @@
-//! The conversation manager over the reference store, over SQLite, and over `Weak`, which makes use of every weakness that
+//! The conversation manager over the reference store, over SQLite, over PostgreSQL, and over `Weak`, which makes use of every weakness that
 //! the contract allows. S1.09, S1.40
 
 #[cfg(test)]
@@ -11,6 +11,8 @@ mod context;
 mod counts;
 #[cfg(test)]
 mod edit;
+#[cfg(test)]
+mod elsewhere;
 #[cfg(test)]
 mod erase;
 #[cfg(test)]

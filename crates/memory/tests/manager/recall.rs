@@ -60,7 +60,9 @@ async fn every_store_recalls_the_same_however_its_index_lags() {
         expected.push(recalled(&plain.memory, thread, question).await);
     }
     assert!(expected[..5].iter().all(|turns| !turns.is_empty()));
-    let worlds = std::iter::once(World::sqlite()).chain([1, 2, 3, 42, 2026].map(World::weak));
+    let worlds = std::iter::once(World::sqlite())
+        .chain(World::on_servers().into_iter().map(|(_, world)| world))
+        .chain([1, 2, 3, 42, 2026].map(World::weak));
     for world in worlds {
         let thread = tell(&world.memory, &ana(), 150).await;
         for _ in 0..2 {

@@ -1,14 +1,18 @@
 //! What every scenario plays in.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use tempfile::TempDir;
 use threadkeep_core::{Backend, Clock, Scope, ThreadId, Timestamp, UserId};
 use threadkeep_memory::{Memory, MemoryOptions};
+use threadkeep_postgres_server::{Database, Pooler, Server};
 use threadkeep_store_conformance::Weak;
 use threadkeep_store_memory::MemoryStore;
+use threadkeep_store_postgres::PostgresStore;
 use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};
+
+use super::elsewhere::{elsewhere, run};
 
 const SEEDS: [u64; 5] = [1, 2, 3, 42, 2026];
 
@@ -21,6 +25,8 @@ pub(crate) struct World {
     pub(crate) backend: Backend,
     /// Where a store on disk has its file.
     _folder: Option<Arc<TempDir>>,
+    /// Where a store on a server has its tables.
+    _database: Option<Arc<Database>>,
 }
 
 impl World {
@@ -41,10 +47,36 @@ impl World {
         Self { _folder: Some(Arc::new(folder)), ..Self::over(backend.clone(), backend) }
     }
 
+    /// Over a server, directly and behind a pooler; fewer where these are left out.
+    pub(crate) fn on_servers() -> Vec<(&'static str, Self)> {
+        let Some(server) = Server::shared() else { return Vec::new() };
+        static POOLER: OnceLock<Option<Pooler>> = OnceLock::new();
+        let pooler = POOLER.get_or_init(|| run(Pooler::start(server)));
+        let direct = |name: &str| format!("{}?background=off&pool_size=4", server.url(name));
+        let mut worlds = vec![("postgres", Self::postgres(server, direct))];
+        worlds.extend(pooler.as_ref().map(|pooler| {
+            let url = |name: &str| {
+                format!("{}?background=off&pool_size=4&prepare=off&direct={}", pooler.url(name), server.url(name))
+            };
+            ("postgres behind a pooler", Self::postgres(server, url))
+        }));
+        worlds
+    }
+
+    fn postgres(server: &Server, url: impl Fn(&str) -> String + Send + Sync) -> Self {
+        let (store, database) = run(async {
+            let prepare = async |url: String| drop(PostgresStore::open(&url).await.unwrap());
+            let database = server.lend_database(prepare, PostgresStore::EMPTY).await;
+            (PostgresStore::open(&url(database.name())).await.unwrap(), database)
+        });
+        let backend = elsewhere(store.backend());
+        Self { _database: Some(Arc::new(database)), ..Self::over(backend.clone(), backend) }
+    }
+
     /// A manager over `seen`, which stands over `backend`.
     pub(crate) fn over(backend: Backend, seen: Backend) -> Self {
         let clock = Arc::new(FakeClock::default());
-        Self { memory: Memory::with_clock(seen, clock.clone()), clock, backend, _folder: None }
+        Self { memory: Memory::with_clock(seen, clock.clone()), clock, backend, _folder: None, _database: None }
     }
 
     pub(crate) fn with_options(self, options: MemoryOptions) -> Self {
@@ -62,10 +94,14 @@ impl World {
     }
 }
 
-/// Plays a scenario over a file, over the reference store, and over weak stores.
+/// Plays a scenario over a file, over a server, over the reference store, and over weak stores.
 pub(crate) async fn everywhere<F: Future<Output = ()>>(scenario: impl Fn(World) -> F) {
     println!("sqlite");
     scenario(World::sqlite()).await;
+    for (name, world) in World::on_servers() {
+        println!("{name}");
+        scenario(world).await;
+    }
     over_the_reference(scenario).await;
 }
 

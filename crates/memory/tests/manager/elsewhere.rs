@@ -1,0 +1,193 @@
+//! A store that runs on another runtime, by a clock that goes on while the test's own stands still.
+//!
+//! What stands still is moved on as soon as a test has nothing to do but wait, and waiting for a server would look like
+//! that. A call that blocks a thread does not.
+
+use std::sync::{Arc, OnceLock};
+
+use async_trait::async_trait;
+use threadkeep_core::{
+    Backend, Batch, CatchUp, ChangePage, ChangedThreads, Collection, CommitOutcome, Document, DocumentOwner,
+    DocumentQuery, DocumentWrite, Dump, IndexEntry, Maintenance, Message, MessageName, MessagePage, MessageQuery,
+    Namespace, OpenThread, Opened, Owner, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, SweepReport,
+    TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, VerifyReport, WakeUps,
+    Written,
+};
+use tokio::runtime::{Builder, Runtime};
+
+fn runtime() -> &'static Runtime {
+    static RUNTIME: OnceLock<Runtime> = OnceLock::new();
+    RUNTIME.get_or_init(|| Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap())
+}
+
+/// Runs on the other runtime, whatever this thread is doing.
+pub(crate) fn run<T: Send>(work: impl Future<Output = T> + Send) -> T {
+    std::thread::scope(|scope| scope.spawn(|| runtime().block_on(work)).join().unwrap())
+}
+
+async fn call<T: Send + 'static>(work: impl Future<Output = T> + Send + 'static) -> T {
+    tokio::task::spawn_blocking(|| runtime().block_on(work)).await.unwrap()
+}
+
+#[derive(Debug)]
+struct Elsewhere(Backend);
+
+pub(crate) fn elsewhere(backend: Backend) -> Backend {
+    let elsewhere = Arc::new(Elsewhere(backend));
+    Backend { store: elsewhere.clone(), maintenance: elsewhere.clone(), search: elsewhere }
+}
+
+/// Makes owned copies of the arguments, and calls the port with them over there.
+macro_rules! over_there {
+    ($self:ident . $port:ident . $method:ident ( $($value:ident $(: $by:tt)?),* )) => {{
+        let inner = $self.0.$port.clone();
+        $(let $value = $value.to_owned();)*
+        call(async move { inner.$method($(over_there!(@ $value $(: $by)?)),*).await }).await
+    }};
+    (@ $value:ident : &) => { &$value };
+    (@ $value:ident) => { $value };
+}
+
+#[async_trait]
+impl Store for Elsewhere {
+    async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
+        over_there!(self.store.commit(scope: &, thread, batch, now))
+    }
+
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+        over_there!(self.store.open_thread(scope: &, open, now))
+    }
+
+    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
+        over_there!(self.store.find_thread(scope: &, name: &, now))
+    }
+
+    async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
+        over_there!(self.store.list_threads(scope: &, query: &, now))
+    }
+
+    async fn list_changed_threads(
+        &self,
+        scope: &Scope,
+        after: Option<&UserCursor>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangedThreads> {
+        let (inner, scope, after) = (self.0.store.clone(), scope.clone(), after.cloned());
+        call(async move { inner.list_changed_threads(&scope, after.as_ref(), limit, now).await }).await
+    }
+
+    async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
+        over_there!(self.store.delete_thread(scope: &, thread, now))
+    }
+
+    async fn list_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<MessagePage> {
+        over_there!(self.store.list_messages(scope: &, thread, query: &, now))
+    }
+
+    async fn find_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        names: &[MessageName],
+        now: Timestamp,
+    ) -> Result<Vec<Message>> {
+        over_there!(self.store.find_messages(scope: &, thread, names: &, now))
+    }
+
+    async fn list_changes(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangePage> {
+        over_there!(self.store.list_changes(scope: &, thread, after, limit, now))
+    }
+
+    async fn find_document(
+        &self,
+        scope: &Scope,
+        owner: &DocumentOwner,
+        namespace: &Namespace,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<Document>> {
+        over_there!(self.store.find_document(scope: &, owner: &, namespace: &, key: &, now))
+    }
+
+    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
+        over_there!(self.store.list_documents(scope: &, query: &, now))
+    }
+
+    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
+        over_there!(self.store.write_document(scope: &, write, now))
+    }
+
+    async fn wake_ups(&self) -> Result<WakeUps> {
+        over_there!(self.store.wake_ups())
+    }
+}
+
+#[async_trait]
+impl SearchIndex for Elsewhere {
+    async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer> {
+        over_there!(self.search.search(scope: &, query: &, now))
+    }
+
+    async fn upsert(&self, scope: &Scope, collection: &Collection, entries: Vec<IndexEntry>) -> Result<()> {
+        over_there!(self.search.upsert(scope: &, collection: &, entries))
+    }
+
+    async fn catch_up(&self, limit: usize) -> Result<CatchUp> {
+        over_there!(self.search.catch_up(limit))
+    }
+}
+
+#[async_trait]
+impl Maintenance for Elsewhere {
+    async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
+        let (inner, after) = (self.0.maintenance.clone(), after.cloned());
+        call(async move { inner.list_tenants(after.as_ref(), limit).await }).await
+    }
+
+    async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {
+        let (inner, tenant, after) = (self.0.maintenance.clone(), tenant.clone(), after.cloned());
+        call(async move { inner.list_owners(&tenant, after.as_ref(), limit).await }).await
+    }
+
+    async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {
+        over_there!(self.maintenance.dump_thread(tenant: &, thread, after, limit))
+    }
+
+    async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
+        over_there!(self.maintenance.restore_thread(tenant: &, thread, chunk))
+    }
+
+    async fn restore_document(&self, tenant: &TenantId, owner: &DocumentOwner, document: Document) -> Result<()> {
+        over_there!(self.maintenance.restore_document(tenant: &, owner: &, document))
+    }
+
+    async fn sweep(&self, now: Timestamp) -> Result<SweepReport> {
+        over_there!(self.maintenance.sweep(now))
+    }
+
+    async fn verify(&self) -> Result<VerifyReport> {
+        over_there!(self.maintenance.verify())
+    }
+
+    async fn repair(&self, now: Timestamp) -> Result<()> {
+        over_there!(self.maintenance.repair(now))
+    }
+
+    async fn compact(&self) -> Result<()> {
+        over_there!(self.maintenance.compact())
+    }
+}

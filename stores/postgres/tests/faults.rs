@@ -1,0 +1,218 @@
+//! Servers die, connections are cut, statements take too long: what was acknowledged is there, once, and callers get a
+//! typed error in bounded time.
+
+use std::time::Duration;
+
+use threadkeep_core::{
+    Backend, Batch, Content, DumpEntry, Fingerprint, IdempotencyKey, MessageId, NewMessage, OpenThread, Reason, Role,
+    Scope, StoreError, ThreadId, Timestamp,
+};
+use threadkeep_postgres_server::{Cut, Database, Pooler, Proxy, Server, is_left_out};
+use threadkeep_store_postgres::PostgresStore;
+use tokio_postgres::NoTls;
+use uuid::Uuid;
+
+/// Longer than any single fault may keep a caller waiting.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+fn now() -> Timestamp {
+    Timestamp::from_millis(1_767_225_600_000).unwrap()
+}
+
+fn ana() -> Scope {
+    Scope::user("acme", "ana").unwrap()
+}
+
+fn thread_id(number: u128) -> ThreadId {
+    ThreadId(Uuid::from_u128(number))
+}
+
+fn says(number: u128) -> Batch {
+    let mut batch = Batch::new(IdempotencyKey::Minted(Uuid::from_u128(number)), Fingerprint([0; 8]));
+    let said = |id| NewMessage {
+        id: MessageId(Uuid::from_u128(id)),
+        external_id: None,
+        content: Content::text(Role::User, "hello"),
+        created_at: now(),
+    };
+    batch.append = vec![said(2 * number), said(2 * number + 1)];
+    batch
+}
+
+async fn open_thread(backend: &Backend, number: u128) {
+    backend.store.open_thread(&ana(), OpenThread::new(&ana(), thread_id(number)), now()).await.unwrap();
+}
+
+/// Commits as `memory` does: until the outcome is known, with the same key.
+async fn commit(backend: &Backend, thread: ThreadId, number: u128) -> usize {
+    let committing = async {
+        let mut failures = 0;
+        loop {
+            match backend.store.commit(&ana(), thread, says(number), now()).await {
+                Ok(outcome) => {
+                    assert_eq!(outcome.count, 2);
+                    return failures;
+                }
+                Err(error) if error.is_retryable() || error.maybe_applied() => failures += 1,
+                Err(error) => panic!("no caller can do anything about {error:?}"),
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, committing).await.expect("every call ends, and so does the trouble")
+}
+
+async fn ids_in(backend: &Backend, thread: ThreadId) -> Vec<u128> {
+    let dump = backend.maintenance.dump_thread(ana().tenant_id(), thread, None, 1_000).await.unwrap();
+    assert_eq!(dump.next, None);
+    let id = |entry: &DumpEntry| match entry {
+        DumpEntry::Message { id, .. } | DumpEntry::Tombstone { id, .. } => id.0.as_u128(),
+    };
+    dump.entries.iter().map(id).collect()
+}
+
+// S1.40
+#[tokio::test(flavor = "multi_thread")]
+async fn a_killed_server_loses_nothing_that_was_acknowledged() {
+    if is_left_out("postgres") {
+        return;
+    }
+    // Here the disk counts.
+    let server = Server::start(&["fsync=on", "full_page_writes=on"]);
+    let database = server.create_database().await;
+    let url = format!("{}?statement_timeout=5&connect_timeout=2", database.url());
+    let backend = PostgresStore::open(&url).await.unwrap().backend();
+    for writer in 0..16 {
+        open_thread(&backend, writer).await;
+    }
+    let writers = (0..16_u128).map(|writer| {
+        let backend = backend.clone();
+        tokio::spawn(async move {
+            let mut failures = 0;
+            for number in 0..40 {
+                failures += commit(&backend, thread_id(writer), writer * 1_000 + number).await;
+            }
+            failures
+        })
+    });
+    let writers: Vec<_> = writers.collect();
+    for _ in 0..3 {
+        let before = committed(&backend).await;
+        // In the middle of it, not before or after.
+        while committed(&backend).await < before + 60 && !writers.iter().all(tokio::task::JoinHandle::is_finished) {
+            tokio::task::yield_now().await;
+        }
+        server.kill();
+        let server = &server;
+        tokio::task::block_in_place(move || server.restart());
+    }
+    let mut failures = 0;
+    for writer in futures::future::join_all(writers).await {
+        failures += writer.unwrap();
+    }
+    assert!(failures > 0, "nobody was disturbed");
+    for writer in 0..16_u128 {
+        let expected: Vec<_> = (0..40).flat_map(|number| [0, 1].map(|m| 2 * (writer * 1_000 + number) + m)).collect();
+        assert_eq!(ids_in(&backend, thread_id(writer)).await, expected);
+    }
+    while !backend.search.catch_up(1_000).await.unwrap().done {}
+    assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
+}
+
+async fn committed(backend: &Backend) -> u64 {
+    let query = threadkeep_core::ThreadQuery::new(threadkeep_core::ThreadOrder::Created, 100);
+    loop {
+        if let Ok(page) = backend.store.list_threads(&ana(), &query, now()).await {
+            return page.threads.iter().map(|thread| thread.positions.change).sum();
+        }
+        tokio::time::sleep(Duration::from_millis(20)).await;
+    }
+}
+
+async fn on_shared_server(parameters: &str) -> Option<(&'static Server, Database, Backend)> {
+    let server = Server::shared()?;
+    let database = server.create_database().await;
+    let url = format!("{}?background=off{parameters}", database.url());
+    let backend = PostgresStore::open(&url).await.unwrap().backend();
+    Some((server, database, backend))
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_cut_connection_leaves_a_commit_done_once() {
+    let Some((server, database, direct)) = on_shared_server("").await else { return };
+    open_thread(&direct, 1).await;
+    let proxy = Proxy::before(server).await;
+    let url = format!("{}?background=off&listen=off&pool_size=1&sslmode=disable", proxy.url(database.name()));
+    let backend = PostgresStore::open(&url).await.unwrap().backend();
+    commit(&backend, thread_id(1), 0).await;
+    for (number, cut) in (1..).zip([Cut::BeforeRequest, Cut::InRequest, Cut::BeforeReply].repeat(3)) {
+        proxy.cut(cut);
+        let cut_off = backend.store.commit(&ana(), thread_id(1), says(number), now()).await.unwrap_err();
+        assert!(proxy.has_cut());
+        assert!(cut_off.maybe_applied() && cut_off.is_retryable(), "{cut:?}: {cut_off:?}");
+        let was_applied = ids_in(&direct, thread_id(1)).await.contains(&(2 * number));
+        // A request that never came, or not whole, cannot have been carried out; an answer means that it was.
+        assert_eq!(was_applied, cut == Cut::BeforeReply, "{cut:?}");
+        let outcome = backend.store.commit(&ana(), thread_id(1), says(number), now()).await.unwrap();
+        assert_eq!((outcome.replayed, outcome.change), (was_applied, number as u64 + 1));
+        proxy.cut(cut);
+        let reading = backend.store.find_thread(&ana(), &threadkeep_core::ThreadName::Id(thread_id(1)), now()).await;
+        assert!(reading.is_err_and(|error| error.is_retryable() && !error.maybe_applied()), "a reader changes nothing");
+    }
+    assert_eq!(ids_in(&direct, thread_id(1)).await, (0..20).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_statement_that_takes_too_long_is_ended() {
+    let Some((_server, database, backend)) = on_shared_server("&statement_timeout=1").await else { return };
+    open_thread(&backend, 1).await;
+    open_thread(&backend, 2).await;
+    let (client, connection) = tokio_postgres::connect(&database.url(), NoTls).await.unwrap();
+    tokio::spawn(connection);
+    client
+        .batch_execute(
+            "BEGIN; SELECT 1 FROM threadkeep.threads WHERE id = '00000000-0000-0000-0000-000000000001' FOR UPDATE",
+        )
+        .await
+        .unwrap();
+    let ended = tokio::time::timeout(PATIENCE, backend.store.commit(&ana(), thread_id(1), says(1), now())).await;
+    let ended = ended.expect("a bounded wait").unwrap_err();
+    // The server itself says that it ended the statement, so nothing of it was done.
+    assert!(
+        matches!(ended, StoreError::Unavailable { reason: Reason::Timeout, maybe_applied: false, .. }),
+        "{ended:?}"
+    );
+    backend.store.commit(&ana(), thread_id(2), says(2), now()).await.unwrap();
+    client.batch_execute("ROLLBACK").await.unwrap();
+    commit(&backend, thread_id(1), 1).await;
+    assert_eq!(ids_in(&backend, thread_id(1)).await, [2, 3]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_restarted_pooler_is_met_again() {
+    let Some((server, database, direct)) = on_shared_server("").await else { return };
+    let Some(pooler) = Pooler::start(server).await else { return };
+    let url = format!("{}?prepare=off&listen=off&background=off", pooler.url(database.name()));
+    let backend = PostgresStore::open(&url).await.unwrap().backend();
+    open_thread(&backend, 1).await;
+    for number in 0..3 {
+        commit(&backend, thread_id(1), number).await;
+        pooler.restart().await;
+    }
+    commit(&backend, thread_id(1), 3).await;
+    assert_eq!(ids_in(&direct, thread_id(1)).await, (0..8).collect::<Vec<_>>());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn too_few_connections_are_waited_for() {
+    let Some((_server, _database, backend)) = on_shared_server("&pool_size=1").await else { return };
+    open_thread(&backend, 1).await;
+    let commits = (0..40).map(|number| {
+        let backend = backend.clone();
+        tokio::spawn(async move { commit(&backend, thread_id(1), number).await })
+    });
+    for committed in futures::future::join_all(commits).await {
+        assert_eq!(committed.unwrap(), 0);
+    }
+    assert_eq!(ids_in(&backend, thread_id(1)).await.len(), 80);
+}

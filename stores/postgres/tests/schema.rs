@@ -1,0 +1,113 @@
+//! How the schema comes to be, and who may open it.
+
+use threadkeep_core::{OpenThread, Scope, StoreError, ThreadId, Timestamp};
+use threadkeep_postgres_server::{Database, Server};
+use threadkeep_store_postgres::PostgresStore;
+use tokio_postgres::{Client, NoTls};
+use uuid::Uuid;
+
+async fn empty_database() -> Option<(Database, Client)> {
+    let database = Server::shared()?.create_database().await;
+    let (client, connection) = tokio_postgres::connect(&database.url(), NoTls).await.unwrap();
+    tokio::spawn(connection);
+    Some((database, client))
+}
+
+fn ana() -> Scope {
+    Scope::user("acme", "ana").unwrap()
+}
+
+async fn open_thread(store: &PostgresStore, number: u128) -> Result<bool, StoreError> {
+    let open = OpenThread::new(&ana(), ThreadId(Uuid::from_u128(number)));
+    Ok(store.backend().store.open_thread(&ana(), open, Timestamp::MIN).await?.created)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn many_instances_open_a_new_database_at_once() {
+    let Some((database, client)) = empty_database().await else { return };
+    let openers = (0..8).map(|_| {
+        let url = database.url();
+        tokio::spawn(async move { PostgresStore::open(&url).await })
+    });
+    for store in futures::future::join_all(openers).await {
+        let store = store.unwrap().unwrap();
+        open_thread(&store, 1).await.unwrap();
+    }
+    let versions: i64 = client.query_one("SELECT count(*) FROM threadkeep.migrations", &[]).await.unwrap().get(0);
+    assert_eq!(versions, 1);
+}
+
+#[tokio::test]
+async fn another_schema_is_refused_and_left_as_it_is() {
+    let Some((database, client)) = empty_database().await else { return };
+    let url = database.url();
+    let unmade = PostgresStore::open(&format!("{url}?migrate=off")).await;
+    assert!(matches!(unmade, Err(StoreError::Incompatible(_))), "{unmade:?}");
+    drop(PostgresStore::open(&url).await.unwrap());
+    drop(PostgresStore::open(&format!("{url}?migrate=off")).await.unwrap());
+
+    client.batch_execute("INSERT INTO threadkeep.migrations (version, checksum) VALUES (2, 'later')").await.unwrap();
+    let later = PostgresStore::open(&url).await.unwrap_err();
+    assert!(matches!(&later, StoreError::Incompatible(reason) if reason.contains("schema 2")), "{later}");
+    client.batch_execute("DELETE FROM threadkeep.migrations WHERE version = 2").await.unwrap();
+    client.batch_execute("UPDATE threadkeep.migrations SET checksum = 'other'").await.unwrap();
+    let other = PostgresStore::open(&url).await.unwrap_err();
+    assert!(matches!(&other, StoreError::Incompatible(reason) if reason.contains("migration 1")), "{other}");
+}
+
+/// Roles belong to the whole server, so each test has its own.
+async fn make_role(client: &Client, database: &Database, attributes: &str) -> (String, String) {
+    let role = format!("role_of_{}", database.name());
+    client.batch_execute(&format!("CREATE ROLE {role} LOGIN {attributes}")).await.unwrap();
+    let url = database.url().replace("postgres@", &format!("{role}@"));
+    (role, url)
+}
+
+#[tokio::test]
+async fn a_member_of_the_servers_role_is_all_that_an_instance_needs_to_be() {
+    let Some((database, client)) = empty_database().await else { return };
+    let (role, url) = make_role(&client, &database, "NOSUPERUSER").await;
+    let early = PostgresStore::open(&url).await.unwrap_err();
+    assert!(matches!(&early, StoreError::Incompatible(reason) if reason.contains("open the database once")), "{early}");
+    drop(PostgresStore::open(&database.url()).await.unwrap());
+    let foreign = PostgresStore::open(&url).await.unwrap_err();
+    assert!(matches!(&foreign, StoreError::Incompatible(reason) if reason.contains("threadkeep_server")), "{foreign}");
+    client.batch_execute(&format!("GRANT threadkeep_server TO {role}")).await.unwrap();
+    let store = PostgresStore::open(&url).await.unwrap();
+    assert!(open_thread(&store, 1).await.unwrap());
+    assert!(!open_thread(&store, 1).await.unwrap());
+    drop(store);
+    drop(database);
+}
+
+#[tokio::test]
+async fn the_owner_of_the_tables_needs_to_be_no_superuser() {
+    let Some((database, client)) = empty_database().await else { return };
+    // The role that all databases share is there already; whoever may grant it is enough.
+    drop(PostgresStore::open(&Server::shared().unwrap().create_database().await.url()).await.unwrap());
+    let (role, url) = make_role(&client, &database, "NOSUPERUSER CREATEROLE").await;
+    client.batch_execute(&format!("GRANT CREATE ON DATABASE {} TO {role}", database.name())).await.unwrap();
+    let store = PostgresStore::open(&url).await.unwrap();
+    assert!(open_thread(&store, 1).await.unwrap());
+    let sql = "SELECT tableowner FROM pg_tables WHERE schemaname = 'threadkeep' AND tablename = 'messages'";
+    assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, String>(0), role);
+    // Row security holds for it as for anyone.
+    let (owner, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
+    tokio::spawn(connection);
+    let seen: i64 = owner.query_one("SELECT count(*) FROM threadkeep.stamps", &[]).await.unwrap().get(0);
+    assert_eq!(seen, 0);
+    let found = store.backend().search.catch_up(10).await.unwrap();
+    assert!(found.done);
+}
+
+#[tokio::test]
+async fn refused_credentials_and_missing_databases_are_told_apart() {
+    let Some(server) = Server::shared() else { return };
+    let missing = PostgresStore::open(&server.url("nothing_of_the_kind")).await.unwrap_err();
+    assert!(matches!(&missing, StoreError::Invalid { reason, .. } if reason.contains("no such database")), "{missing}");
+    let stranger = server.url("postgres").replace("postgres@", "stranger@");
+    let stranger = PostgresStore::open(&stranger).await.unwrap_err();
+    assert!(matches!(&stranger, StoreError::Invalid { .. }), "{stranger}");
+    let nobody = PostgresStore::open("postgres://ana@127.0.0.1:1/app").await.unwrap_err();
+    assert!(nobody.is_retryable() && !nobody.maybe_applied(), "{nobody}");
+}

@@ -1,4 +1,4 @@
-use threadkeep_core::{Conflict, Kind, StoreError};
+use threadkeep_core::{Conflict, Kind, StoreError, Timestamp};
 
 /// The result of a call on [`crate::Memory`].
 pub type Result<T, E = MemoryError> = std::result::Result<T, E>;
@@ -21,6 +21,14 @@ pub enum MemoryError {
     /// No context can be assembled so: the policy makes no sense, or its budget is too small.
     #[error(transparent)]
     Context(#[from] threadkeep_context::ContextError),
+    /// Another holds the lease. Ask again when it has ended, or let its holder do the work.
+    #[error("the lease is held by {holder} until {until}")]
+    LeaseHeld {
+        /// Who.
+        holder: String,
+        /// Until when, unless it is renewed or ends before.
+        until: Timestamp,
+    },
     /// Others kept changing the same thing while this call tried to. Repeat it later.
     #[error("{what} was changed by others {attempts} times in a row")]
     Contended {
@@ -37,7 +45,7 @@ impl MemoryError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Store(error) => error.is_retryable(),
-            Self::Contended { .. } => true,
+            Self::Contended { .. } | Self::LeaseHeld { .. } => true,
             Self::Invalid { .. } | Self::Context(_) => false,
         }
     }

@@ -39,7 +39,7 @@ pub use threadkeep_core::{
 pub use threadkeep_memory as memory;
 pub use threadkeep_memory::{
     Analytics, AppendOptions, Appended, BatchBuilder, Draft, EraseOptions, EraseReport, Hit, ImportOptions,
-    ImportReport, Memory, MemoryError, MemoryOptions, Placed, Problem, Retention, SearchOptions, SearchResults,
+    ImportReport, Lease, Memory, MemoryError, MemoryOptions, Placed, Problem, Retention, SearchOptions, SearchResults,
     Selection, SharedMessages, Snippet, Start, SubscribeOptions, SystemClock, ThreadConfig, ThreadEvent, ThreadUpdate,
     ThreadsUpdate, Titles,
 };

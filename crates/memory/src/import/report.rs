@@ -48,7 +48,8 @@ impl ImportReport {
             )
             | MemoryError::Invalid { .. }
             | MemoryError::Context(_)
-            | MemoryError::Contended { .. } => {
+            | MemoryError::Contended { .. }
+            | MemoryError::LeaseHeld { .. } => {
                 self.problem(item, name, error);
                 Ok(())
             }

@@ -14,6 +14,8 @@ mod erase;
 #[cfg(test)]
 mod exchange;
 #[cfg(test)]
+mod lease;
+#[cfg(test)]
 mod meaning;
 #[cfg(test)]
 mod messages;

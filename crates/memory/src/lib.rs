@@ -33,6 +33,7 @@ mod retry;
 mod search;
 mod snippet;
 mod subscribe;
+mod sweep;
 mod threads;
 mod title;
 mod upsert;

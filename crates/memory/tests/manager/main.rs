@@ -32,6 +32,8 @@ mod search;
 #[cfg(test)]
 mod subscribe;
 #[cfg(test)]
+mod sweep;
+#[cfg(test)]
 mod threads;
 #[cfg(test)]
 mod titles;

@@ -26,6 +26,7 @@ mod import;
 mod lease;
 mod memory;
 mod messages;
+pub mod migrate;
 mod preferences;
 mod recall;
 mod retention;

@@ -14,6 +14,7 @@ use uuid::Uuid;
 use crate::retry::{repeat, repeat_simply};
 use crate::{Memory, MemoryError, Result};
 
+pub(crate) const NAMESPACE: &str = "sweep";
 const KEY: &str = "turn";
 
 /// A turn at sweeping that this call took.
@@ -97,5 +98,5 @@ fn write(expected: u64) -> DocumentWrite {
 }
 
 fn namespace() -> Namespace {
-    Namespace::System("sweep".to_owned())
+    Namespace::System(NAMESPACE.to_owned())
 }

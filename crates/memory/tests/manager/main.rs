@@ -16,9 +16,13 @@ mod exchange;
 #[cfg(test)]
 mod lease;
 #[cfg(test)]
+mod maintenance;
+#[cfg(test)]
 mod meaning;
 #[cfg(test)]
 mod messages;
+#[cfg(test)]
+mod migrate;
 #[cfg(test)]
 mod preferences;
 #[cfg(test)]

@@ -1,14 +1,9 @@
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
-use async_trait::async_trait;
-use threadkeep_core::{
-    Backend, Document, DocumentOwner, Dump, Maintenance, OpenThread, Owner, Reason, Result, StoreError, SweepReport,
-    TenantId, ThreadId, Timestamp, VerifyReport,
-};
+use threadkeep_core::{OpenThread, Reason, StoreError, SweepReport};
 use threadkeep_memory::{Memory, MemoryError};
 
+use super::maintenance::{Failing, Fate};
 use super::world::{World, ana, everywhere};
 
 const EVERY: Duration = Duration::from_secs(600);
@@ -51,50 +46,8 @@ async fn an_empty_store_and_no_period() {
 async fn a_sweep_that_fails_gives_its_turn_back() {
     let world = World::plain();
     world.thread().await;
-    let failing = Arc::new(Failing { inner: world.backend.clone(), sweeps: AtomicUsize::new(0) });
-    let backend = Backend { maintenance: failing.clone(), ..world.backend.clone() };
-    let memory = Memory::with_clock(backend, world.clock.clone());
+    let memory = Memory::with_clock(Failing::over(&world.backend, [Fate::Full]), world.clock.clone());
     let error = memory.sweep_in_turn(EVERY).await.unwrap_err();
     assert!(matches!(error, MemoryError::Store(StoreError::Unavailable { reason: Reason::Full, .. })), "{error}");
-    assert_eq!(failing.sweeps.load(Ordering::Relaxed), 1);
     assert!(world.memory.sweep_in_turn(EVERY).await.unwrap().is_some());
-}
-
-/// A store whose disk is full when it sweeps.
-#[derive(Debug)]
-struct Failing {
-    inner: Backend,
-    sweeps: AtomicUsize,
-}
-
-#[async_trait]
-impl Maintenance for Failing {
-    async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
-        self.inner.maintenance.list_tenants(after, limit).await
-    }
-    async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {
-        self.inner.maintenance.list_owners(tenant, after, limit).await
-    }
-    async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {
-        self.inner.maintenance.dump_thread(tenant, thread, after, limit).await
-    }
-    async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
-        self.inner.maintenance.restore_thread(tenant, thread, chunk).await
-    }
-    async fn restore_document(&self, tenant: &TenantId, owner: &DocumentOwner, document: Document) -> Result<()> {
-        self.inner.maintenance.restore_document(tenant, owner, document).await
-    }
-    async fn sweep(&self, _: Timestamp) -> Result<SweepReport> {
-        self.sweeps.fetch_add(1, Ordering::Relaxed);
-        Err(StoreError::unavailable(Reason::Full))
-    }
-    async fn verify(&self) -> Result<VerifyReport> {
-        self.inner.maintenance.verify().await
-    }
-    async fn repair(&self, now: Timestamp) -> Result<()> {
-        self.inner.maintenance.repair(now).await
-    }
-    async fn compact(&self) -> Result<()> {
-        self.inner.maintenance.compact().await
-    }
 }

@@ -9,6 +9,7 @@ mod erase;
 mod export;
 mod import;
 mod man;
+mod migrate;
 mod restore;
 mod search;
 mod show;
@@ -42,6 +43,7 @@ pub(crate) enum Command {
     Check(check::Arguments),
     Backup(backup::Arguments),
     Restore(restore::Arguments),
+    Migrate(migrate::Arguments),
     Vacuum(vacuum::Arguments),
     Demo(demo::Arguments),
     Completions(completions::Arguments),
@@ -84,6 +86,7 @@ impl App {
             Command::Check(arguments) => check::run(self, arguments).await,
             Command::Backup(arguments) => backup::run(self, arguments).await,
             Command::Restore(arguments) => restore::run(self, arguments).await,
+            Command::Migrate(arguments) => migrate::run(self, arguments).await,
             Command::Vacuum(arguments) => vacuum::run(self, arguments).await,
             Command::Demo(arguments) => demo::run(self, arguments).await,
             Command::Completions(arguments) => completions::run(self, &arguments),

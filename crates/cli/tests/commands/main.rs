@@ -11,6 +11,7 @@ mod import;
 mod interruptions;
 mod looks;
 mod maintenance;
+mod migrate;
 mod reading;
 
 use std::fmt;

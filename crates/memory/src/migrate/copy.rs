@@ -7,8 +7,8 @@ use threadkeep_core::{
 use super::{Differences, Item, Migration, Progress, survey, walk};
 use crate::retry::{repeat, repeat_simply};
 
-/// Threads that are on their way at once: a remote store answers many as fast as one.
-const IN_FLIGHT: usize = 8;
+/// Threads that are read at once, while they are written one after the other: what is written first is listed first.
+const READ_AHEAD: usize = 8;
 /// How often a thread is copied anew because it changed meanwhile.
 const ATTEMPTS: usize = 4;
 
@@ -34,6 +34,19 @@ enum Fate {
     InTheWay(String),
 }
 
+/// A thread as one look at both sides found it.
+enum Look<'a> {
+    Decided(Fate),
+    Missing(Box<Missing<'a>>),
+}
+
+/// A thread that the target does not have, with its first chunk.
+struct Missing<'a> {
+    thread: Thread,
+    first: Dump,
+    rest: walk::Chunks<'a>,
+}
+
 impl Migration {
     /// Copies what the target does not have. A thread appears there when it is whole; one that was on its way when a
     /// migration was cut is copied from its beginning. What is in the way is left alone and told.
@@ -45,10 +58,10 @@ impl Migration {
         for tenant in walk::tenants(&self.from).await? {
             let mut threads = walk::Threads::of(&self.from, &tenant, self.now);
             while let Some(page) = threads.next_page().await? {
-                let copying = page.into_iter().map(|thread| self.copy_thread(&tenant, thread));
-                let mut copying = futures::stream::iter(copying).buffer_unordered(IN_FLIGHT);
-                while let Some(done) = copying.next().await {
-                    let (thread, fate) = done?;
+                let looks = page.into_iter().map(async |thread| (self.look(&tenant, thread.id).await, thread));
+                let mut looks = std::pin::pin!(futures::stream::iter(looks).buffered(READ_AHEAD));
+                while let Some((look, thread)) = looks.next().await {
+                    let fate = self.copy_thread(&tenant, thread.id, look).await?;
                     copied.add(&tenant, &thread, fate);
                     progress(copied.done());
                 }
@@ -59,49 +72,66 @@ impl Migration {
         Ok(copied)
     }
 
-    async fn copy_thread(&self, tenant: &TenantId, thread: Thread) -> Result<(Thread, Fate)> {
+    async fn copy_thread(&self, tenant: &TenantId, id: ThreadId, look: Result<Look<'_>>) -> Result<Fate> {
+        let mut look = Some(look);
         for _ in 0..ATTEMPTS {
             // Whatever the fate of a chunk was, its thread is begun anew: so no chunk is written twice.
-            match repeat(|| self.copy_whole(tenant, thread.id)).await.result {
+            let attempt = repeat(|| self.copy_whole(tenant, id, look.take())).await;
+            match attempt.result {
                 Ok(Fate::Changed) => {}
-                Ok(fate) => return Ok((thread, fate)),
-                Err(StoreError::NotFound(Kind::Thread)) => return Ok((thread, Fate::Gone)),
+                Err(StoreError::NotFound(Kind::Thread)) => return Ok(Fate::Gone),
                 Err(StoreError::Conflict(Conflict::Thread)) => {
-                    let detail = "its id or key belongs to another thread there".to_owned();
-                    return Ok((thread, Fate::InTheWay(detail)));
+                    return Ok(Fate::InTheWay("its id or key belongs to another thread there".to_owned()));
                 }
-                Err(error) => return Err(error),
+                result => return result,
             }
         }
-        Ok((thread, Fate::Changed))
+        Ok(Fate::Changed)
     }
 
-    async fn copy_whole(&self, tenant: &TenantId, id: ThreadId) -> Result<Fate> {
+    async fn look<'a>(&'a self, tenant: &'a TenantId, id: ThreadId) -> Result<Look<'a>> {
         let name = ThreadName::Id(id);
         let Some(thread) = walk::find_thread(&self.from, tenant, &name, self.now).await? else {
-            return Ok(Fate::Gone);
+            return Ok(Look::Decided(Fate::Gone));
         };
         match walk::find_thread(&self.to, tenant, &name, self.now).await? {
-            Some(there) if there == thread => return Ok(Fate::AlreadyThere),
-            Some(there) => return Ok(Fate::InTheWay(survey::other_thread(&thread, &there))),
+            Some(there) if there == thread => return Ok(Look::Decided(Fate::AlreadyThere)),
+            Some(there) => return Ok(Look::Decided(Fate::InTheWay(survey::other_thread(&thread, &there)))),
             None => {}
         }
-        let mut chunks = walk::Chunks::of(&self.from, tenant, id);
-        while let Some(chunk) = chunks.next().await? {
-            let is_last_of_many = chunk.thread.is_none() && chunk.next.is_none();
-            // One chunk shows one instant; of several each shows its own, so the last waits until nothing changed.
-            if is_last_of_many
-                && walk::find_thread(&self.from, tenant, &name, self.now).await?.as_ref() != Some(&thread)
-            {
-                return Ok(Fate::Changed);
-            }
-            self.write_chunk(tenant, id, chunk).await?;
+        let mut rest = walk::Chunks::of(&self.from, tenant, id);
+        match rest.next().await? {
+            Some(first) => Ok(Look::Missing(Box::new(Missing { thread, first, rest }))),
+            None => Ok(Look::Decided(Fate::Gone)),
         }
-        Ok(Fate::Copied)
     }
 
-    async fn write_chunk(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
-        self.to.maintenance.restore_thread(tenant, thread, chunk).await
+    async fn copy_whole<'a>(
+        &'a self,
+        tenant: &'a TenantId,
+        id: ThreadId,
+        look: Option<Result<Look<'a>>>,
+    ) -> Result<Fate> {
+        let look = match look {
+            Some(look) => look?,
+            None => self.look(tenant, id).await?,
+        };
+        let Missing { thread, first, mut rest } = match look {
+            Look::Decided(fate) => return Ok(fate),
+            Look::Missing(missing) => *missing,
+        };
+        self.to.maintenance.restore_thread(tenant, id, first).await?;
+        while let Some(chunk) = rest.next().await? {
+            // One chunk shows one instant; of several each shows its own, so the last waits until nothing changed.
+            if chunk.next.is_none() {
+                let found = walk::find_thread(&self.from, tenant, &ThreadName::Id(id), self.now).await?;
+                if found.as_ref() != Some(&thread) {
+                    return Ok(Fate::Changed);
+                }
+            }
+            self.to.maintenance.restore_thread(tenant, id, chunk).await?;
+        }
+        Ok(Fate::Copied)
     }
 
     async fn copy_documents(&self, tenant: &TenantId, copied: &mut Copied) -> Result<()> {

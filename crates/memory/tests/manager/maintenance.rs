@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
+use futures::future::BoxFuture;
 use threadkeep_core::{
     Backend, Document, DocumentOwner, Dump, Maintenance, Owner, Reason, Result, StoreError, SweepReport, TenantId,
     ThreadId, Timestamp, VerifyReport,
@@ -19,17 +20,33 @@ pub(crate) enum Fate {
     Full,
 }
 
-#[derive(Debug)]
 pub(crate) struct Failing {
     inner: Arc<dyn Maintenance>,
     fates: Mutex<VecDeque<Fate>>,
+    meanwhile: Mutex<Vec<BoxFuture<'static, ()>>>,
+}
+
+impl std::fmt::Debug for Failing {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Failing").finish_non_exhaustive()
+    }
 }
 
 impl Failing {
     /// The writes end so, one after the other; all later ones are done.
     pub(crate) fn over(backend: &Backend, fates: impl IntoIterator<Item = Fate>) -> Backend {
-        let (inner, fates) = (Arc::clone(&backend.maintenance), Mutex::new(fates.into_iter().collect()));
-        Backend { maintenance: Arc::new(Self { inner, fates }), ..backend.clone() }
+        let fates = Mutex::new(fates.into_iter().collect());
+        Self { inner: Arc::clone(&backend.maintenance), fates, meanwhile: Mutex::default() }.instead_of(backend)
+    }
+
+    /// Something happens each time that a thread is read on after its first chunk, the last first, until all has happened.
+    pub(crate) fn with_events(backend: &Backend, events: Vec<BoxFuture<'static, ()>>) -> Backend {
+        let meanwhile = Mutex::new(events);
+        Self { inner: Arc::clone(&backend.maintenance), fates: Mutex::default(), meanwhile }.instead_of(backend)
+    }
+
+    fn instead_of(self, backend: &Backend) -> Backend {
+        Backend { maintenance: Arc::new(self), ..backend.clone() }
     }
 
     async fn write<T>(&self, write: impl Future<Output = Result<T>>) -> Result<T> {
@@ -56,6 +73,10 @@ impl Maintenance for Failing {
     }
 
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {
+        let event = self.meanwhile.lock().unwrap().pop_if(|_| after.is_some());
+        if let Some(event) = event {
+            event.await;
+        }
         self.inner.dump_thread(tenant, thread, after, limit).await
     }
 

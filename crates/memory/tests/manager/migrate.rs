@@ -101,6 +101,7 @@ async fn any_store_moves_into_any_other() {
             assert!(copied.left_out.is_empty());
             assert_same(&verify(&migration).await);
             assert_eq!(to.backend.maintenance.verify().await.unwrap().findings, []);
+            assert_eq!(listed(&to).await, listed(&from).await);
             // A second time there is nothing left to do.
             assert_eq!(migration.survey(|_| {}).await.unwrap().already_there, FILLED);
             let again = migration.copy(|_| {}).await.unwrap();
@@ -108,6 +109,13 @@ async fn any_store_moves_into_any_other() {
             assert_goes_on(&to, thread).await;
         }
     }
+}
+
+/// The threads in the order of their making.
+async fn listed(world: &World) -> Vec<ThreadId> {
+    let query = ThreadQuery::new(ThreadOrder::Created, 100);
+    let page = world.memory.list_threads(&acme(), &query).await.unwrap();
+    page.threads.into_iter().map(|thread| thread.id).collect()
 }
 
 /// Keys and idempotency records came along.
@@ -198,6 +206,51 @@ async fn a_migration_that_was_cut_is_made_whole_by_the_next_one() {
             let copied = whole.copy(|_| {}).await.unwrap();
             assert_eq!(copied.left_out.count, 0, "{copied:?}");
             assert_same(&verify(&migration(&from, &to)).await);
+        }
+    }
+}
+
+/// Appending and erasing go on while the long thread is read.
+fn busy(from: &World, thread: ThreadId, times: usize) -> Backend {
+    let events = (0..times).map(|number| {
+        let memory = from.memory.clone();
+        let change = async move {
+            memory.append(&ana(), thread, Draft::user(format!("Meanwhile {number}"))).await.unwrap();
+            let newest = memory.newest(&ana(), thread, 3).await.unwrap();
+            memory.erase_messages(&ana(), thread, &[newest[0].id]).await.unwrap();
+        };
+        futures::FutureExt::boxed(change)
+    });
+    Failing::with_events(&from.backend, events.collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thread_that_changes_while_it_is_read_is_whole_or_not_there() {
+    for (times, arrives) in [(1, true), (3, true), (50, false)] {
+        let (from, to) = (World::sqlite(), World::plain());
+        let thread = fill(&from).await;
+        let migration = Migration::new(busy(&from, thread, times), to.backend.clone(), from.memory.now());
+        let copied = migration.copy(|_| {}).await.unwrap();
+        assert_eq!(copied.left_out.count, u64::from(!arrives), "{times}: {copied:?}");
+        let differences = migration.verify(|_| {}).await.unwrap().differences;
+        assert_eq!(differences.count, u64::from(!arrives), "{times}: {differences:?}");
+        assert_eq!(to.memory.find_thread(&ana(), thread).await.unwrap().is_some(), arrives);
+
+        let (from, to) = (World::sqlite(), World::plain());
+        let thread = fill(&from).await;
+        let mut lines = Vec::new();
+        let written = BackupLines::of(busy(&from, thread, times), from.memory.now()).write(|line, _| {
+            lines.push(line.to_owned());
+            Ok::<(), MemoryError>(())
+        });
+        if arrives {
+            written.await.unwrap();
+            restore(&to, lines.iter().map(String::as_str)).await.unwrap();
+            let differences = self::migration(&from, &to).verify(|_| {}).await.unwrap().differences;
+            assert_eq!(differences.count, 0, "{differences:?}");
+        } else {
+            let error = written.await.unwrap_err();
+            assert!(matches!(error, MemoryError::Contended { .. }), "{error}");
         }
     }
 }

@@ -38,6 +38,8 @@ mod subscribe;
 #[cfg(test)]
 mod sweep;
 #[cfg(test)]
+mod tails;
+#[cfg(test)]
 mod threads;
 #[cfg(test)]
 mod titles;

@@ -1,0 +1,310 @@
+//! The ends of threads that were read lately, kept in this process.
+//!
+//! A tail is shown only after the store said, in the caller's scope, where the thread stands: it is asked for the last
+//! message that is held and for what follows, which is one short read in place of a long one. If nothing changed, or nothing
+//! but what this manager itself appended, the tail holds; otherwise it is read anew. So what another instance did is never
+//! missed, and a mistake can only cost a read.
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use serde::Serialize;
+use threadkeep_core::{
+    Batch, CommitOutcome, Content, Map, Message, MessagePage, MessageQuery, OrderBy, Part, Positions, Result, Scope,
+    Source, Take, TenantId, ThreadId, Timestamp, limits,
+};
+
+use crate::Memory;
+use crate::retry::repeat_simply;
+
+/// How long a tail is kept that nobody asks for. It must stay below the days within which a deleted id cannot come back.
+const IDLE_MS: i64 = 10 * 60 * 1000;
+/// New messages that one look takes in; with more the tail is read anew.
+const AHEAD: usize = 32;
+
+/// What became of reads that the tails could answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TailFigures {
+    /// Reads answered from here, after one look at where the thread stands.
+    pub hits: u64,
+    /// Reads that went to the store for all of it.
+    pub misses: u64,
+    /// Threads that are held.
+    pub threads: usize,
+    /// Bytes that they take, about.
+    pub bytes: usize,
+}
+
+type Key = (TenantId, ThreadId);
+
+#[derive(Debug)]
+pub(crate) struct Tails {
+    capacity: usize,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    tails: HashMap<Key, Tail>,
+    /// The least lately used first.
+    uses: BTreeMap<u64, Key>,
+    last_use: u64,
+    figures: TailFigures,
+    /// Grows when words are taken away: who read before that keeps nothing of it.
+    removals: u64,
+}
+
+/// The newest messages of a thread.
+#[derive(Clone, Debug)]
+struct Tail {
+    messages: Arc<Vec<Message>>,
+    /// Whether they are all of the thread's.
+    is_whole: bool,
+    /// The most that was asked for.
+    limit: usize,
+    positions: Positions,
+    /// Up to this change this manager made every commit after `positions`, and none took words away.
+    ours_through: u64,
+    bytes: usize,
+    used: u64,
+    used_at: Timestamp,
+}
+
+impl Memory {
+    /// What became of reads since this manager was made; all 0 where it keeps no tails.
+    #[must_use]
+    pub fn tail_figures(&self) -> TailFigures {
+        self.tails().map_or_else(TailFigures::default, |tails| tails.lock().figures)
+    }
+
+    pub(crate) fn forget_tail(&self, scope: &Scope, thread: ThreadId) {
+        if let Some(tails) = self.tails() {
+            tails.remove(&(scope.tenant_id().clone(), thread));
+        }
+    }
+
+    /// Reads a page, from a tail where one holds.
+    pub(crate) async fn read_page(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<MessagePage> {
+        let Some(tails) = self.tails().filter(|_| is_tail(query)) else {
+            return self.read_from_store(scope, thread, query, now).await;
+        };
+        let key = (scope.tenant_id().clone(), thread);
+        let (found, removals) = tails.find(&key, query.limit, now);
+        if let Some(tail) = found {
+            let limit = (query.limit + AHEAD).min(limits::PAGE);
+            let look =
+                MessageQuery { on_corrupt: query.on_corrupt, ..MessageQuery::following(tail.last_seq() - 1, limit) };
+            match self.read_from_store(scope, thread, &look, now).await {
+                Ok(page) => {
+                    if let Some(tail) = tail.continued(page, query.limit) {
+                        let page = tail.page(query.limit);
+                        tails.keep(key, tail, removals, now);
+                        tails.lock().figures.hits += 1;
+                        return Ok(page);
+                    }
+                }
+                Err(error) => {
+                    tails.remove(&key);
+                    return Err(error);
+                }
+            }
+        }
+        tails.lock().figures.misses += 1;
+        let page = self.read_from_store(scope, thread, query, now).await?;
+        match Tail::of(&page, query.limit) {
+            Some(tail) => tails.keep(key, tail, removals, now),
+            None => tails.remove(&key),
+        }
+        Ok(page)
+    }
+
+    async fn read_from_store(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<MessagePage> {
+        match self.store().list_messages(scope, thread, query, now).await {
+            Err(error) if error.is_retryable() => {
+                repeat_simply(|| self.store().list_messages(scope, thread, query, now)).await
+            }
+            answer => answer,
+        }
+    }
+}
+
+fn is_tail(query: &MessageQuery) -> bool {
+    let MessageQuery { before, after, roles, order, take, limit, .. } = query;
+    let is_of_all = before.is_none() && after.is_none() && roles.is_empty();
+    is_of_all && *order == OrderBy::Seq && *take == Take::Newest && (1..=limits::PAGE).contains(limit)
+}
+
+impl Tails {
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { capacity, state: Mutex::default() }
+    }
+
+    fn find(&self, key: &Key, limit: usize, now: Timestamp) -> (Option<Tail>, u64) {
+        let mut state = self.lock();
+        state.drop_idle(now);
+        let found = state.tails.get(key).filter(|tail| tail.is_whole || tail.messages.len() >= limit);
+        (found.cloned(), state.removals)
+    }
+
+    /// Keeps a tail that was read when there had been so many removals.
+    fn keep(&self, key: Key, tail: Tail, removals: u64, now: Timestamp) {
+        let mut state = self.lock();
+        state.remove(&key);
+        if state.removals != removals || tail.bytes > self.capacity / 4 {
+            return;
+        }
+        state.last_use += 1;
+        let used = state.last_use;
+        state.uses.insert(used, key.clone());
+        state.figures.bytes += tail.bytes;
+        state.tails.insert(key, Tail { used, used_at: now, ..tail });
+        while state.figures.bytes > self.capacity && state.drop_oldest() {}
+        state.figures.threads = state.tails.len();
+    }
+
+    /// Forgets a thread's words.
+    pub(crate) fn remove(&self, key: &Key) {
+        let mut state = self.lock();
+        state.removals += 1;
+        state.remove(key);
+    }
+
+    /// Forgets before words are taken away, so that nobody is shown them when that has happened.
+    pub(crate) fn before_commit(&self, key: &Key, batch: &Batch) {
+        if takes_words_away(batch) {
+            self.remove(key);
+        }
+    }
+
+    pub(crate) fn after_commit(&self, key: &Key, batch: &Batch, outcome: Option<&CommitOutcome>) {
+        if takes_words_away(batch) {
+            self.remove(key);
+        } else if let Some(outcome) = outcome
+            && !batch.is_empty()
+            && let Some(tail) = self.lock().tails.get_mut(key)
+            && tail.ours_through + 1 == outcome.change
+        {
+            tail.ours_through = outcome.change;
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        // What was kept is looked at before it is shown, whatever happened to another thread that held the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn takes_words_away(batch: &Batch) -> bool {
+    !batch.erase.is_empty() || !batch.replace.is_empty() || batch.trim_below.is_some()
+}
+
+impl State {
+    fn remove(&mut self, key: &Key) {
+        if let Some(tail) = self.tails.remove(key) {
+            self.uses.remove(&tail.used);
+            self.figures.bytes -= tail.bytes;
+        }
+        self.figures.threads = self.tails.len();
+    }
+
+    fn drop_oldest(&mut self) -> bool {
+        let oldest = self.uses.first_key_value().map(|(_, key)| key.clone());
+        oldest.inspect(|key| self.remove(key)).is_some()
+    }
+
+    fn drop_idle(&mut self, now: Timestamp) {
+        let is_idle = |tail: &Tail| tail.used_at.plus_ms(IDLE_MS) <= now;
+        while self.uses.first_key_value().and_then(|(_, key)| self.tails.get(key)).is_some_and(is_idle) {
+            self.drop_oldest();
+        }
+    }
+}
+
+impl Tail {
+    /// A page of the newest messages, if it can be told from what it will look like after a change.
+    fn of(page: &MessagePage, limit: usize) -> Option<Self> {
+        if !page.corrupt.is_empty() || page.messages.is_empty() {
+            return None;
+        }
+        Some(Self::new(page.messages.clone(), !page.more, limit, page.positions))
+    }
+
+    fn new(messages: Vec<Message>, is_whole: bool, limit: usize, positions: Positions) -> Self {
+        let bytes = messages.iter().map(size).sum();
+        let (ours_through, used, used_at) = (positions.change, 0, Timestamp::MIN);
+        Self { messages: Arc::new(messages), is_whole, limit, positions, ours_through, bytes, used, used_at }
+    }
+
+    fn last_seq(&self) -> u64 {
+        self.messages.last().map_or(1, |message| message.seq)
+    }
+
+    /// The tail as it stands by a page that begins with its last message; `None` where that does not tell.
+    fn continued(self, page: MessagePage, limit: usize) -> Option<Self> {
+        let MessagePage { messages, corrupt, more, positions } = page;
+        let (last, new) = messages.split_first()?;
+        if more || !corrupt.is_empty() || self.messages.last() != Some(last) {
+            return None;
+        }
+        if positions == self.positions {
+            return new.is_empty().then_some(self);
+        }
+        let are_ours = self.positions.change < positions.change && positions.change <= self.ours_through;
+        let appended = positions.seq.checked_sub(self.positions.seq);
+        if !are_ours || positions.first_seq != self.positions.first_seq || appended != Some(new.len() as u64) {
+            return None;
+        }
+        let mut all = Vec::with_capacity(self.messages.len() + new.len());
+        all.extend(self.messages.iter().cloned());
+        all.extend_from_slice(new);
+        let limit = self.limit.max(limit);
+        let surplus = all.len().saturating_sub(limit);
+        all.drain(..surplus);
+        let tail = Self::new(all, self.is_whole && surplus == 0, limit, positions);
+        Some(Self { ours_through: self.ours_through, ..tail })
+    }
+
+    fn page(&self, limit: usize) -> MessagePage {
+        let from = self.messages.len().saturating_sub(limit);
+        MessagePage {
+            messages: self.messages[from..].to_vec(),
+            corrupt: Vec::new(),
+            more: !self.is_whole || from > 0,
+            positions: self.positions,
+        }
+    }
+}
+
+/// The bytes that a message takes, about.
+fn size(message: &Message) -> usize {
+    let Content { author, parts, agent, data, sources, metadata, .. } = &message.content;
+    let names = [author, agent, &message.external_id].into_iter().flatten().map(String::len).sum::<usize>();
+    let parts = parts.iter().map(|part| size_of::<Part>() + part_bytes(part)).sum::<usize>();
+    let sources = sources.iter().map(|source| size_of::<Source>() + source.id.len() + map_bytes(&source.fields));
+    let data = data.as_ref().map_or(0, |data| data.as_str().len());
+    size_of::<Message>() + names + parts + sources.sum::<usize>() + data + map_bytes(metadata)
+}
+
+fn part_bytes(part: &Part) -> usize {
+    match part {
+        Part::Text(text) | Part::Reasoning(text) => text.len(),
+        // Rare, and their text is most of them.
+        other => serde_json::to_string(other).map_or(0, |text| text.len()),
+    }
+}
+
+fn map_bytes(map: &Map) -> usize {
+    if map.is_empty() { 0 } else { serde_json::to_string(map).map_or(0, |text| 3 * text.len()) }
+}

@@ -14,6 +14,7 @@ mod restore;
 mod search;
 mod show;
 mod stats;
+mod supabase;
 mod threads;
 mod vacuum;
 
@@ -45,6 +46,7 @@ pub(crate) enum Command {
     Restore(restore::Arguments),
     Migrate(migrate::Arguments),
     Vacuum(vacuum::Arguments),
+    Supabase(supabase::Arguments),
     Demo(demo::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -88,6 +90,7 @@ impl App {
             Command::Restore(arguments) => restore::run(self, arguments).await,
             Command::Migrate(arguments) => migrate::run(self, arguments).await,
             Command::Vacuum(arguments) => vacuum::run(self, arguments).await,
+            Command::Supabase(arguments) => supabase::run(self, arguments).await,
             Command::Demo(arguments) => demo::run(self, arguments).await,
             Command::Completions(arguments) => completions::run(self, &arguments),
             Command::Man(arguments) => man::run(self, &arguments),

@@ -1,0 +1,56 @@
+use std::fs;
+use std::net::TcpListener;
+use std::path::{Path, PathBuf};
+
+/// Whether tests that need a program are to be left out: `cargo xtask test` says so where it cannot install it.
+#[must_use]
+pub fn is_left_out(program: &str) -> bool {
+    std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == program))
+}
+
+/// Where PostgreSQL's programs are: on Debian beside each other by version, elsewhere on the path.
+pub(crate) fn find_postgres() -> PathBuf {
+    let versions = fs::read_dir("/usr/lib/postgresql").into_iter().flatten().flatten();
+    let folders = versions.map(|version| version.path().join("bin"));
+    let newest = folders.filter(|folder| folder.join("initdb").is_file()).max_by_key(|folder| version_of(folder));
+    newest.or_else(|| on_path("initdb")).unwrap_or_else(|| {
+        panic!(
+            "PostgreSQL is not installed: `cargo xtask test` installs it as root on Debian; otherwise install the \
+             package postgresql, or name a server by THREADKEEP_TEST_POSTGRES_URL"
+        )
+    })
+}
+
+fn version_of(folder: &Path) -> u32 {
+    let version = folder.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+    version.and_then(|version| version.parse().ok()).unwrap_or(0)
+}
+
+pub(crate) fn find_pooler() -> PathBuf {
+    let folder = on_path("pgbouncer").or_else(|| Some(PathBuf::from("/usr/sbin")));
+    folder.map(|folder| folder.join("pgbouncer")).filter(|program| program.is_file()).unwrap_or_else(|| {
+        panic!("PgBouncer is not installed: `cargo xtask test` installs it as root on Debian; otherwise install the package pgbouncer")
+    })
+}
+
+fn on_path(program: &str) -> Option<PathBuf> {
+    std::env::split_paths(&std::env::var_os("PATH")?).find(|folder| folder.join(program).is_file())
+}
+
+/// The user and group that servers run as: neither program runs as root.
+pub(crate) fn unprivileged() -> Option<(u32, u32)> {
+    let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let is_root = status.lines().any(|line| line.starts_with("Uid:\t0\t"));
+    let users = if is_root { fs::read_to_string("/etc/passwd").unwrap_or_default() } else { String::new() };
+    ["postgres", "nobody"].into_iter().find_map(|name| {
+        let line = users.lines().find(|line| line.split(':').next() == Some(name))?;
+        let mut fields = line.split(':').skip(2);
+        Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
+    })
+}
+
+/// A port that nobody listens on at this moment.
+pub(crate) fn free_port() -> u16 {
+    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("this machine has a free port");
+    listener.local_addr().expect("a listener has an address").port()
+}

@@ -1,0 +1,198 @@
+//! What changed: in one thread by its change log, over all threads by the transactions that changed them.
+//!
+//! Transactions become visible in another order than they were begun in, so a number that each takes when it begins cannot
+//! tell a reader how far it has come. A cursor therefore holds PostgreSQL's own snapshot: what was not visible in it is
+//! what came after it. So nothing is missed, however long a transaction took.
+
+use threadkeep_core::{
+    Change, ChangePage, ChangedThread, ChangedThreads, Effect, Kind, Scope, StoreError, ThreadId, Timestamp,
+    UserCursor, limits,
+};
+use tokio_postgres::Row;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
+
+use crate::error::Result;
+use crate::pool::{Caller, Parameter, Shared};
+use crate::row::{self, get, positions, signed, unsigned};
+
+pub(crate) async fn list(
+    shared: &Shared,
+    scope: &Scope,
+    thread: ThreadId,
+    after: u64,
+    limit: usize,
+    now: Timestamp,
+) -> Result<ChangePage> {
+    limits::check_page(limit)?;
+    let caller = Caller::of(scope);
+    let thread_sql = "SELECT t.seq, t.change, t.first_seq, t.log_from FROM threadkeep.threads t \
+                      WHERE t.tenant = $1 AND t.id = $2 AND NOT t.restoring \
+                      AND (t.expires_at IS NULL OR t.expires_at > $3)";
+    let sql = "SELECT c.change, c.at, c.first_seq, c.count, c.effects FROM threadkeep.commits c \
+               WHERE c.thread_no = (SELECT t.no FROM threadkeep.threads t WHERE t.tenant = $1 AND t.id = $2 \
+               AND NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > $3)) \
+               AND c.change > $4 ORDER BY c.change LIMIT $5";
+    let values: [Parameter<'_>; 5] = [
+        (&caller.tenant, Type::TEXT),
+        (&thread.0, Type::UUID),
+        (&now.as_micros(), Type::INT8),
+        (&signed(after), Type::INT8),
+        (&signed(limit as u64), Type::INT8),
+    ];
+    let answers = shared.read(&caller, &[(thread_sql, &values[..3]), (sql, &values)]).await?;
+    let thread = answers[0].first().ok_or(StoreError::NotFound(Kind::Thread))?;
+    let positions = positions(thread, 0)?;
+    if after > positions.change || after < unsigned(thread, 3)? {
+        return Ok(ChangePage::Reset { positions });
+    }
+    let changes = answers[1].iter().map(change).collect::<Result<_>>()?;
+    Ok(ChangePage::Changes { changes, positions })
+}
+
+fn change(row: &Row) -> Result<Change> {
+    let (first_seq, count) = (unsigned(row, 2)?, unsigned(row, 3)?);
+    let mut effects = Vec::new();
+    if count > 0 {
+        effects.push(Effect::Appended { first_seq, count });
+    }
+    effects.extend(row::effects(get(row, 4)?)?);
+    Ok(Change { change: unsigned(row, 0)?, at: row::timestamp(row, 1)?, effects })
+}
+
+/// Where the data is, the snapshot of this transaction, and the last deletion that is forgotten.
+const PRESENT: &str = "SELECT threadkeep.home(), pg_current_snapshot()::text, value, \
+                       (SELECT value FROM threadkeep.marks WHERE name = 'stamp_offset') \
+                       FROM threadkeep.marks WHERE name = 'forgotten_stamp'";
+
+pub(crate) async fn list_threads(
+    shared: &Shared,
+    scope: &Scope,
+    after: Option<&UserCursor>,
+    limit: usize,
+    now: Timestamp,
+) -> Result<ChangedThreads> {
+    limits::check_page(limit)?;
+    let caller = Caller::of(scope);
+    if let Some(cursor) = after.and_then(Cursor::parse) {
+        let user = match scope {
+            Scope::Tenant(_) => None,
+            Scope::User(_, user) => Some(user.as_str()),
+        };
+        let sql = changed_sql(user.is_some());
+        let values: [Parameter<'_>; 5] = [
+            (&caller.tenant, Type::TEXT),
+            (&cursor.snapshot, Type::TEXT),
+            (&now.as_micros(), Type::INT8),
+            (&signed(limit as u64 + 1), Type::INT8),
+            (&user, Type::TEXT),
+        ];
+        let values = &values[..if user.is_some() { 5 } else { 4 }];
+        let is_past = "SELECT threadkeep.is_before(value, $1::text::pg_snapshot) AND \
+                       pg_snapshot_xmax($1::text::pg_snapshot) <= pg_snapshot_xmax(pg_current_snapshot()) \
+                       FROM threadkeep.marks WHERE name = 'forgotten_stamp'";
+        let answers = shared.read(&caller, &[(PRESENT, &[]), (is_past, &[values[1].clone()]), (&sql, values)]).await;
+        match answers {
+            Ok(answers) => {
+                let present = Present::read(&answers[0])?;
+                if present.home == cursor.home && answers[1].first().is_some_and(|row| get(row, 0).unwrap_or(false)) {
+                    return page(&answers[2], &present, limit);
+                }
+            }
+            // Digits that are no snapshot: no cursor of ours.
+            Err(error) if error.code() == Some(&SqlState::INVALID_TEXT_REPRESENTATION) => {}
+            Err(error) => return Err(error),
+        }
+    }
+    let answers = shared.read(&caller, &[(PRESENT, &[])]).await?;
+    let cursor = Present::read(&answers[0])?.cursor();
+    Ok(ChangedThreads { threads: Vec::new(), cursor, more: false, reset: after.is_some() })
+}
+
+/// By owner where one is asked for, so that the index of the stamps leads to the answer.
+fn changed_sql(of_owner: bool) -> String {
+    let (of_stamp, of_deleted) = if of_owner { ("AND s.owner = $5", "AND d.owner = $5") } else { ("", "") };
+    let lower = "(SELECT value FROM threadkeep.marks WHERE name = 'stamp_offset') \
+                 + pg_snapshot_xmin($2::text::pg_snapshot)::text::bigint";
+    format!(
+        "SELECT s.stamp, t.id, t.owner, t.seq, t.change, t.first_seq, false FROM threadkeep.stamps s \
+         JOIN threadkeep.threads t ON t.no = s.thread_no \
+         WHERE s.tenant = $1 {of_stamp} AND s.stamp >= ({lower}) AND NOT threadkeep.is_before(s.stamp, $2::text::pg_snapshot) \
+         AND NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > $3) \
+         UNION ALL \
+         SELECT d.stamp, d.id, d.owner, 0, 0, 0, true FROM threadkeep.deleted_threads d \
+         WHERE d.tenant = $1 {of_deleted} AND d.stamp >= ({lower}) \
+         AND NOT threadkeep.is_before(d.stamp, $2::text::pg_snapshot) \
+         ORDER BY 1 LIMIT $4"
+    )
+}
+
+fn page(rows: &[Row], present: &Present, limit: usize) -> Result<ChangedThreads> {
+    let more = rows.len() > limit;
+    let mut threads = Vec::with_capacity(rows.len().min(limit));
+    let mut last = 0;
+    for row in rows.iter().take(limit) {
+        last = get(row, 0)?;
+        let is_gone: bool = get(row, 6)?;
+        let positions = if is_gone { None } else { Some(positions(row, 3)?) };
+        threads.push(ChangedThread { id: ThreadId(get(row, 1)?), owner: row::owner(get(row, 2)?)?, positions });
+    }
+    let cursor = if more { present.cursor_up_to(last) } else { present.cursor() };
+    Ok(ChangedThreads { threads, cursor, more, reset: false })
+}
+
+struct Cursor {
+    home: String,
+    snapshot: String,
+}
+
+impl Cursor {
+    fn parse(cursor: &UserCursor) -> Option<Self> {
+        let (home, snapshot) = cursor.0.split_once('.')?;
+        let is_plain = snapshot.bytes().all(|byte| byte.is_ascii_digit() || byte == b':' || byte == b',');
+        is_plain.then(|| Self { home: home.to_owned(), snapshot: snapshot.to_owned() })
+    }
+}
+
+/// Where a reader stands now.
+struct Present {
+    home: String,
+    /// `xmin:xmax:xip,…`: all below the first and none from the second on had ended, and of those between, all but the
+    /// third.
+    snapshot: String,
+    stamp_offset: i64,
+}
+
+impl Present {
+    fn read(rows: &[Row]) -> Result<Self> {
+        let row = rows.first().ok_or_else(|| StoreError::corrupt("marks", "missing"))?;
+        Ok(Self { home: get(row, 0)?, snapshot: get(row, 1)?, stamp_offset: get(row, 3)? })
+    }
+
+    fn cursor(&self) -> UserCursor {
+        UserCursor(format!("{}.{}", self.home, self.snapshot))
+    }
+
+    /// The snapshot as if nothing after a stamp had happened yet.
+    fn cursor_up_to(&self, stamp: i64) -> UserCursor {
+        let end = (stamp - self.stamp_offset).unsigned_abs() + 1;
+        let mut parts = self.snapshot.split(':');
+        let (first, _, running) = (parts.next().unwrap_or(""), parts.next(), parts.next().unwrap_or(""));
+        let first = first.parse::<u64>().map_or(end, |first| first.min(end));
+        let running: Vec<&str> =
+            running.split(',').filter(|id| id.parse::<u64>().is_ok_and(|id| id < end)).collect();
+        UserCursor(format!("{}.{first}:{end}:{}", self.home, running.join(",")))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_ends_at_its_last_stamp() {
+        let present = |snapshot: &str| Present { home: "h".to_owned(), snapshot: snapshot.to_owned(), stamp_offset: 10 };
+        assert_eq!(present("100:120:100,105,117").cursor_up_to(120).0, "h.100:111:100,105");
+        assert_eq!(present("100:120:").cursor_up_to(109).0, "h.100:100:");
+    }
+}

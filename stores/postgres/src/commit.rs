@@ -1,0 +1,233 @@
+//! How a thread changes: one call of `threadkeep.commit`, which makes every check before the first write.
+
+use std::sync::Arc;
+
+use threadkeep_core::{
+    Batch, CommitOutcome, Conflict, DocumentName, DocumentState, EncodedBatch, Expected, IDEMPOTENCY_WINDOW_MS, Kind,
+    Result, Scope, StoreError, ThreadId, Timestamp, codec, text,
+};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::error::PostgresError;
+use crate::pool::{Caller, Parameter, Shared};
+use crate::row::{self, get, role_number, signed, unsigned};
+use crate::threads;
+
+/// How often the words of a thread are made anew because somebody else changed them meanwhile.
+const ATTEMPTS: usize = 100;
+
+const SQL: &str = "SELECT outcome, change, first_seq, count, place, actual, owner, body FROM threadkeep.commit(\
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, \
+    $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39)";
+
+pub(crate) async fn commit(
+    shared: &Arc<Shared>,
+    scope: &Scope,
+    thread: ThreadId,
+    batch: Batch,
+    now: Timestamp,
+) -> Result<CommitOutcome> {
+    let columns = Columns::new(batch.encode()?, &batch)?;
+    let mut words = Words::default();
+    for _ in 0..ATTEMPTS {
+        let row = call(shared, scope, thread, &batch, &columns, &words, now).await?;
+        let outcome: String = get(&row, 0)?;
+        match outcome.as_str() {
+            "done" | "replayed" => {
+                let outcome = CommitOutcome {
+                    change: unsigned(&row, 1)?,
+                    first_seq: unsigned(&row, 2)?,
+                    count: unsigned(&row, 3)?,
+                    replayed: outcome == "replayed",
+                };
+                if !outcome.replayed && !batch.is_empty() {
+                    threads::wake(shared, scope, &row::owner(get(&row, 6)?)?, thread);
+                }
+                return Ok(outcome);
+            }
+            "words" => words = Words::patched(get(&row, 7)?, &batch)?,
+            _ => return Err(refusal(&outcome, &row, &batch)?),
+        }
+    }
+    Err(StoreError::unavailable(threadkeep_core::Reason::Busy))
+}
+
+/// What stood in the way.
+fn refusal(outcome: &str, row: &Row, batch: &Batch) -> Result<StoreError, PostgresError> {
+    let place = || -> Result<usize, PostgresError> { Ok(get::<i32>(row, 4)?.unsigned_abs() as usize - 1) };
+    Ok(match outcome {
+        "thread" => StoreError::NotFound(Kind::Thread),
+        "denied" => StoreError::Denied("changing a shared thread other than by adding messages"),
+        "key" => Conflict::IdempotencyKey.into(),
+        "seq" | "change" => {
+            let actual = unsigned(row, 5)?;
+            match batch.expected {
+                Some(Expected::Seq(expected)) => Conflict::Seq { expected, actual }.into(),
+                Some(Expected::Change(expected)) => Conflict::Change { expected, actual }.into(),
+                None => StoreError::corrupt("answer", "an expectation that was not given"),
+            }
+        }
+        "document" => {
+            let DocumentName { namespace, key } = batch.require[place()?].name.clone();
+            let actual: Option<i64> = get(row, 5)?;
+            Conflict::Document { namespace, key, actual: actual.map(i64::unsigned_abs) }.into()
+        }
+        "message_id" => Conflict::MessageId { id: batch.append[place()?].id, seq: unsigned(row, 5)? }.into(),
+        "external_id" => Conflict::ExternalId { seq: unsigned(row, 5)? }.into(),
+        "message" => StoreError::NotFound(Kind::Message),
+        "trim" => StoreError::invalid("trim_below", "beyond the end of the thread"),
+        _ => StoreError::corrupt("answer", "of no kind that this version knows"),
+    })
+}
+
+/// A thread's own words before and after a patch. The store makes the new ones from what it finds, and the function takes
+/// them only while it finds the same.
+#[derive(Default)]
+struct Words {
+    old: Option<String>,
+    new: Option<String>,
+}
+
+impl Words {
+    fn patched(body: String, batch: &Batch) -> Result<Self> {
+        let mut words = codec::decode_thread(&body)?;
+        words.apply(batch.patch.clone());
+        Ok(Self { new: Some(codec::encode_thread(&words)), old: Some(body) })
+    }
+}
+
+/// A batch as arrays, one for each column.
+struct Columns {
+    require: Names,
+    required_versions: Vec<i64>,
+    ids: Vec<Uuid>,
+    roles: Vec<i16>,
+    instants: Vec<i64>,
+    external_ids: Vec<Option<String>>,
+    bodies: Vec<String>,
+    replaced_ids: Vec<Uuid>,
+    replaced_roles: Vec<i16>,
+    replaced_bodies: Vec<String>,
+    replaced_terms: Vec<String>,
+    erased_ids: Vec<Uuid>,
+    put: Names,
+    put_values: Vec<String>,
+    put_expiries: Vec<Option<i64>>,
+    delete: Names,
+}
+
+impl Columns {
+    fn new(encoded: EncodedBatch, batch: &Batch) -> Result<Self> {
+        let version = |state: DocumentState| match state {
+            DocumentState::Absent => -1,
+            DocumentState::Version(version) => signed(version),
+        };
+        Ok(Self {
+            require: Names::of(batch.require.iter().map(|condition| &condition.name))?,
+            required_versions: batch.require.iter().map(|condition| version(condition.state)).collect(),
+            ids: batch.append.iter().map(|message| message.id.0).collect(),
+            roles: batch.append.iter().map(|message| role_number(message.content.role)).collect(),
+            instants: batch.append.iter().map(|message| message.created_at.as_micros()).collect(),
+            external_ids: batch.append.iter().map(|message| message.external_id.clone()).collect(),
+            bodies: encoded.append,
+            replaced_ids: batch.replace.iter().map(|replacement| replacement.id.0).collect(),
+            replaced_roles: batch.replace.iter().map(|replacement| role_number(replacement.content.role)).collect(),
+            replaced_terms: batch
+                .replace
+                .iter()
+                .map(|replacement| text::indexed_terms(&replacement.content.plain_text()).join(" "))
+                .collect(),
+            replaced_bodies: encoded.replace,
+            erased_ids: batch.erase.iter().map(|id| id.0).collect(),
+            put: Names::of(batch.put.iter().map(|put| &put.name))?,
+            put_values: batch.put.iter().map(|put| put.value.as_str().to_owned()).collect(),
+            put_expiries: batch.put.iter().map(|put| put.expires_at.map(Timestamp::as_micros)).collect(),
+            delete: Names::of(batch.delete.iter())?,
+        })
+    }
+}
+
+/// Documents' names, in columns and as the change log has them.
+struct Names {
+    namespaces: Vec<String>,
+    keys: Vec<String>,
+    json: Vec<String>,
+}
+
+impl Names {
+    fn of<'a>(names: impl Iterator<Item = &'a DocumentName> + Clone) -> Result<Self> {
+        let json = names.clone().map(|name| {
+            serde_json::to_string(name).map_err(|error| StoreError::invalid("document name", error.to_string()))
+        });
+        Ok(Self {
+            json: json.collect::<Result<_>>()?,
+            namespaces: names.clone().map(|name| name.namespace.to_string()).collect(),
+            keys: names.map(|name| name.key.clone()).collect(),
+        })
+    }
+}
+
+async fn call(
+    shared: &Shared,
+    scope: &Scope,
+    thread: ThreadId,
+    batch: &Batch,
+    columns: &Columns,
+    words: &Words,
+    now: Timestamp,
+) -> Result<Row> {
+    let caller = Caller::of(scope);
+    let (expected_seq, expected_change) = match batch.expected {
+        Some(Expected::Seq(seq)) => (Some(signed(seq)), None),
+        Some(Expected::Change(change)) => (None, Some(signed(change))),
+        None => (None, None),
+    };
+    let patch = &batch.patch;
+    let patches_words = patch.title.is_some() || patch.metadata.is_some() || patch.state.is_some();
+    let expires_at = patch.expires_at.flatten().map(Timestamp::as_micros);
+    let parameters: [Parameter<'_>; 39] = [
+        (&caller.tenant, Type::TEXT),
+        (&caller.name, Type::TEXT),
+        (&thread.0, Type::UUID),
+        (&now.as_micros(), Type::INT8),
+        (&(IDEMPOTENCY_WINDOW_MS * 1000), Type::INT8),
+        (&batch.key.to_bytes(), Type::BYTEA),
+        (&i64::from_be_bytes(batch.fingerprint.0), Type::INT8),
+        (&batch.is_append_only(), Type::BOOL),
+        (&batch.is_empty(), Type::BOOL),
+        (&expected_seq, Type::INT8),
+        (&expected_change, Type::INT8),
+        (&columns.require.namespaces, Type::TEXT_ARRAY),
+        (&columns.require.keys, Type::TEXT_ARRAY),
+        (&columns.required_versions, Type::INT8_ARRAY),
+        (&columns.ids, Type::UUID_ARRAY),
+        (&columns.roles, Type::INT2_ARRAY),
+        (&columns.instants, Type::INT8_ARRAY),
+        (&columns.external_ids, Type::TEXT_ARRAY),
+        (&columns.bodies, Type::TEXT_ARRAY),
+        (&columns.replaced_ids, Type::UUID_ARRAY),
+        (&columns.replaced_roles, Type::INT2_ARRAY),
+        (&columns.replaced_bodies, Type::TEXT_ARRAY),
+        (&columns.replaced_terms, Type::TEXT_ARRAY),
+        (&columns.erased_ids, Type::UUID_ARRAY),
+        (&batch.trim_below.map(signed), Type::INT8),
+        (&columns.put.namespaces, Type::TEXT_ARRAY),
+        (&columns.put.keys, Type::TEXT_ARRAY),
+        (&columns.put.json, Type::TEXT_ARRAY),
+        (&columns.put_values, Type::TEXT_ARRAY),
+        (&columns.put_expiries, Type::INT8_ARRAY),
+        (&columns.delete.namespaces, Type::TEXT_ARRAY),
+        (&columns.delete.keys, Type::TEXT_ARRAY),
+        (&columns.delete.json, Type::TEXT_ARRAY),
+        (&!patch.is_empty(), Type::BOOL),
+        (&patches_words, Type::BOOL),
+        (&words.old, Type::TEXT),
+        (&words.new, Type::TEXT),
+        (&patch.expires_at.is_some(), Type::BOOL),
+        (&expires_at, Type::INT8),
+    ];
+    let rows = shared.write(SQL, &parameters).await?;
+    rows.into_iter().next().ok_or_else(|| StoreError::corrupt("answer", "of no row"))
+}

@@ -1,0 +1,158 @@
+use threadkeep_core::{
+    Access, Conflict, Document, DocumentOwner, DocumentQuery, DocumentWrite, JsonText, Kind, Namespace, Owner, Result,
+    Scope, StoreError, Timestamp, Written,
+};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+
+use crate::error;
+use crate::pool::{Caller, Parameter, Shared};
+use crate::row::{self, get, owner_name};
+
+pub(crate) async fn write(shared: &Shared, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
+    write.check()?;
+    let owner = match &write.owner {
+        DocumentOwner::User(user) => Owner::User(user.clone()),
+        _ => Owner::Tenant,
+    };
+    match scope.access(&owner) {
+        Access::Full => {}
+        Access::Append => return Err(StoreError::Denied("writing the tenant's documents")),
+        Access::None => return Err(StoreError::NotFound(Kind::Document)),
+    }
+    let caller = Caller::of(scope);
+    let sql = "SELECT outcome, version FROM threadkeep.write_document($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    let values: [Parameter<'_>; 9] = [
+        (&caller.tenant, Type::TEXT),
+        (&caller.name, Type::TEXT),
+        (&owner_name(&owner), Type::TEXT),
+        (&write.namespace.to_string(), Type::TEXT),
+        (&write.key, Type::TEXT),
+        (&write.expected.map(row::signed), Type::INT8),
+        (&write.value.as_ref().map(JsonText::as_str), Type::TEXT),
+        (&write.expires_at.map(Timestamp::as_micros), Type::INT8),
+        (&now.as_micros(), Type::INT8),
+    ];
+    let rows = shared.write(sql, &values).await?;
+    let row = rows.first().ok_or_else(|| StoreError::corrupt("answer", "of no row"))?;
+    let version: Option<i64> = get(row, 1)?;
+    match get::<&str>(row, 0)? {
+        "done" => Ok(Written { version: version.unwrap_or(0).unsigned_abs() }),
+        _ => {
+            let DocumentWrite { namespace, key, .. } = write;
+            Err(Conflict::Document { namespace, key, actual: version.map(i64::unsigned_abs) }.into())
+        }
+    }
+}
+
+/// Which rows an owner's documents are. The first two values are the tenant and `now`, the third names the owner.
+enum Place {
+    /// Of a thread, as far as the scope reaches it.
+    Thread(uuid::Uuid),
+    /// Of a user, or of the tenant.
+    Owner(String),
+}
+
+impl Place {
+    /// `None` where the scope sees none.
+    fn of(scope: &Scope, owner: &DocumentOwner) -> Option<Self> {
+        match owner {
+            DocumentOwner::Thread(thread) => Some(Self::Thread(thread.0)),
+            DocumentOwner::User(user) => {
+                let access = scope.access(&Owner::User(user.clone()));
+                (access == Access::Full).then(|| Self::Owner(user.as_str().to_owned()))
+            }
+            DocumentOwner::Tenant => Some(Self::Owner(String::new())),
+        }
+    }
+
+    fn rows(&self) -> &'static str {
+        match self {
+            Self::Thread(_) => {
+                "threadkeep.thread_documents d WHERE d.thread_no = (SELECT t.no FROM threadkeep.threads t \
+                 WHERE t.tenant = $1 AND t.id = $3 AND NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > $2))"
+            }
+            Self::Owner(_) => "threadkeep.documents d WHERE d.tenant = $1 AND d.owner = $3",
+        }
+    }
+
+    fn value(&self) -> Parameter<'_> {
+        match self {
+            Self::Thread(id) => (id, Type::UUID),
+            Self::Owner(name) => (name, Type::TEXT),
+        }
+    }
+}
+
+const COLUMNS: &str = "d.namespace, d.key, d.version, d.expires_at, d.value";
+const ALIVE: &str = "(d.expires_at IS NULL OR d.expires_at > $2)";
+
+pub(crate) async fn find(
+    shared: &Shared,
+    scope: &Scope,
+    owner: &DocumentOwner,
+    namespace: &Namespace,
+    key: &str,
+    now: Timestamp,
+) -> error::Result<Option<Document>> {
+    let Some(place) = Place::of(scope, owner).filter(|_| !key.contains('\0')) else { return Ok(None) };
+    let caller = Caller::of(scope);
+    let sql = format!("SELECT {COLUMNS} FROM {} AND {ALIVE} AND d.namespace = $4 AND d.key = $5", place.rows());
+    let values: [Parameter<'_>; 5] = [
+        (&caller.tenant, Type::TEXT),
+        (&now.as_micros(), Type::INT8),
+        place.value(),
+        (&namespace.to_string(), Type::TEXT),
+        (&key, Type::TEXT),
+    ];
+    let rows = shared.read(&caller, &[(&sql, &values)]).await?;
+    rows[0].first().map(document).transpose()
+}
+
+pub(crate) async fn list(
+    shared: &Shared,
+    scope: &Scope,
+    query: &DocumentQuery,
+    now: Timestamp,
+) -> error::Result<Vec<Document>> {
+    query.check()?;
+    let Some(place) = Place::of(scope, &query.owner).filter(|_| !query.key_prefix.contains('\0')) else {
+        return Ok(Vec::new());
+    };
+    let caller = Caller::of(scope);
+    let sql = format!(
+        "SELECT {COLUMNS} FROM {} AND {ALIVE} AND ($4::text IS NULL OR d.namespace = $4) \
+         AND ($5::text IS NULL OR (d.namespace, d.key) > ($5, $6)) AND starts_with(d.key, $7) \
+         ORDER BY d.namespace, d.key LIMIT $8",
+        place.rows()
+    );
+    let (after_namespace, after_key) = match &query.after {
+        Some((namespace, key)) => (Some(namespace.to_string()), Some(key.replace('\0', ""))),
+        None => (None, None),
+    };
+    let values: [Parameter<'_>; 8] = [
+        (&caller.tenant, Type::TEXT),
+        (&now.as_micros(), Type::INT8),
+        place.value(),
+        (&query.namespace.as_ref().map(ToString::to_string), Type::TEXT),
+        (&after_namespace, Type::TEXT),
+        (&after_key, Type::TEXT),
+        (&query.key_prefix, Type::TEXT),
+        (&row::signed(query.limit as u64), Type::INT8),
+    ];
+    let rows = shared.read(&caller, &[(&sql, &values)]).await?;
+    rows[0].iter().map(document).collect()
+}
+
+/// Reads a row of [`COLUMNS`].
+pub(crate) fn document(row: &Row) -> error::Result<Document> {
+    let corrupt = |_| StoreError::corrupt("document", "not as written");
+    let expires_at: Option<i64> = get(row, 3)?;
+    Ok(Document {
+        namespace: get::<&str>(row, 0)?.parse().map_err(corrupt)?,
+        key: get(row, 1)?,
+        value: JsonText::new(get::<&str>(row, 4)?).map_err(corrupt)?,
+        version: row::unsigned(row, 2)?,
+        expires_at: expires_at.map(row::instant).transpose()?,
+    })
+}

@@ -1,0 +1,143 @@
+use threadkeep_core::{
+    Bound, CorruptRow, Kind, Message, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy, Role, Scope,
+    StoreError, Take, ThreadId, Timestamp, limits,
+};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::error::Result;
+use crate::pool::{Caller, Parameter, Shared};
+use crate::row::{self, get, message_columns, role_number, signed};
+
+pub(crate) async fn list(
+    shared: &Shared,
+    scope: &Scope,
+    thread: ThreadId,
+    query: &MessageQuery,
+    now: Timestamp,
+) -> Result<MessagePage> {
+    query.check()?;
+    let caller = Caller::of(scope);
+    let (mut first, mut last) = (0, i64::MAX);
+    let (mut after, mut before) = (i64::MIN, i64::MAX);
+    match query.after {
+        Some(Bound::Seq(seq)) => first = signed(seq).saturating_add(1),
+        Some(Bound::Time(at)) => after = at.as_micros(),
+        None => {}
+    }
+    match query.before {
+        Some(Bound::Seq(seq)) => last = signed(seq).saturating_sub(1),
+        Some(Bound::Time(at)) => before = at.as_micros(),
+        None => {}
+    }
+    let mask = |roles: &[Role]| roles.iter().fold(0, |mask, role| mask | 1 << i32::from(role_number(*role)));
+    let roles: i32 = if query.roles.is_empty() { mask(&Role::ALL) } else { mask(&query.roles) };
+    let sql = "SELECT seq, id, external_id, revision, created_at, body, change, first_seq, more \
+               FROM threadkeep.list_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
+    let values: [Parameter<'_>; 13] = [
+        (&caller.tenant, Type::TEXT),
+        (&caller.name, Type::TEXT),
+        (&thread.0, Type::UUID),
+        (&now.as_micros(), Type::INT8),
+        (&first, Type::INT8),
+        (&last, Type::INT8),
+        (&after, Type::INT8),
+        (&before, Type::INT8),
+        (&roles, Type::INT4),
+        (&(query.order == OrderBy::Time), Type::BOOL),
+        (&(query.take == Take::Newest), Type::BOOL),
+        (&i32::try_from(query.limit).unwrap_or(i32::MAX), Type::INT4),
+        (&signed(limits::PAGE_BYTES as u64), Type::INT8),
+    ];
+    let rows = shared.call(sql, &values).await?;
+    page(&rows, query)
+}
+
+fn page(rows: &[Row], query: &MessageQuery) -> Result<MessagePage> {
+    let Some((end, rows)) = rows.split_last() else { return Err(StoreError::NotFound(Kind::Thread).into()) };
+    let positions = threadkeep_core::Positions {
+        seq: row::unsigned(end, 0)?,
+        change: row::unsigned(end, 6)?,
+        first_seq: row::unsigned(end, 7)?,
+    };
+    let messages = Vec::with_capacity(rows.len());
+    let mut page = MessagePage { messages, corrupt: Vec::new(), more: get(end, 8)?, positions };
+    for row in rows {
+        match row::message(row) {
+            Ok(message) => page.messages.push(message),
+            Err(corrupt) if query.on_corrupt == OnCorrupt::Report => page.corrupt.push(corrupt),
+            Err(corrupt) => return Err(row::corrupt(&corrupt).into()),
+        }
+    }
+    if query.take == Take::Newest {
+        page.messages.reverse();
+        page.corrupt.reverse();
+    }
+    Ok(page)
+}
+
+pub(crate) async fn find(
+    shared: &Shared,
+    scope: &Scope,
+    thread: ThreadId,
+    names: &[MessageName],
+    now: Timestamp,
+) -> Result<Vec<Message>> {
+    limits::check_bytes("message names", names.len(), limits::PAGE)?;
+    let caller = Caller::of(scope);
+    let seqs: Vec<i64> = names.iter().filter_map(|name| seq(name)).collect();
+    let ids: Vec<Uuid> = names.iter().filter_map(|name| id(name)).collect();
+    let external_ids: Vec<&str> = names.iter().filter_map(|name| external_id(name)).collect();
+    let thread_sql = "SELECT t.no FROM threadkeep.threads t WHERE t.tenant = $1 AND t.id = $2 AND NOT t.restoring \
+                      AND (t.expires_at IS NULL OR t.expires_at > $3)";
+    let sql = concat!(
+        "WITH t AS MATERIALIZED (SELECT no, first_seq FROM threadkeep.threads t WHERE tenant = $1 AND id = $2 ",
+        "AND NOT restoring AND (expires_at IS NULL OR expires_at > $3)) SELECT ",
+        message_columns!(),
+        " FROM t CROSS JOIN unnest($4::bigint[]) AS n (seq) JOIN threadkeep.messages m ON m.thread_no = t.no ",
+        "AND m.seq = n.seq WHERE m.seq >= t.first_seq AND m.body IS NOT NULL UNION SELECT ",
+        message_columns!(),
+        " FROM t CROSS JOIN unnest($5::uuid[]) AS n (id) JOIN threadkeep.messages m ON m.thread_no = t.no ",
+        "AND m.id = n.id WHERE m.seq >= t.first_seq AND m.body IS NOT NULL UNION SELECT ",
+        message_columns!(),
+        " FROM t CROSS JOIN unnest($6::text[]) AS n (external_id) JOIN threadkeep.messages m ON m.thread_no = t.no ",
+        "AND m.external_id = n.external_id WHERE m.seq >= t.first_seq AND m.body IS NOT NULL ORDER BY 1"
+    );
+    let values: [Parameter<'_>; 6] = [
+        (&caller.tenant, Type::TEXT),
+        (&thread.0, Type::UUID),
+        (&now.as_micros(), Type::INT8),
+        (&seqs, Type::INT8_ARRAY),
+        (&ids, Type::UUID_ARRAY),
+        (&external_ids, Type::TEXT_ARRAY),
+    ];
+    let answers = shared.read(&caller, &[(thread_sql, &values[..3]), (sql, &values)]).await?;
+    if answers[0].is_empty() {
+        return Err(StoreError::NotFound(Kind::Thread).into());
+    }
+    let messages = answers[1].iter().map(row::message).collect::<Result<Vec<_>, CorruptRow>>();
+    Ok(messages.map_err(|corrupt| row::corrupt(&corrupt))?)
+}
+
+fn seq(name: &MessageName) -> Option<i64> {
+    match name {
+        MessageName::Seq(seq) => Some(signed(*seq)),
+        _ => None,
+    }
+}
+
+fn id(name: &MessageName) -> Option<Uuid> {
+    match name {
+        MessageName::Id(id) => Some(id.0),
+        _ => None,
+    }
+}
+
+fn external_id(name: &MessageName) -> Option<&str> {
+    match name {
+        // What PostgreSQL cannot hold, no message is called.
+        MessageName::External(name) if !name.contains('\0') => Some(name),
+        _ => None,
+    }
+}

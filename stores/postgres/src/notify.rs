@@ -1,0 +1,150 @@
+//! Tells other instances which threads changed: after the commit, many at once, and outside its transaction, where a
+//! notification would make every commit of the database wait for every other.
+
+use std::collections::HashSet;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use threadkeep_core::{Owner, TenantId, ThreadId, WakeUp};
+use tokio::sync::Notify;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::options::Listen;
+use crate::pool::{Parameter, Shared};
+use crate::row;
+
+/// Bytes of one notification; PostgreSQL takes less than 8,000.
+const PAYLOAD_BYTES: usize = 7_500;
+/// Threads that wait to be told of; of more, it is told that anything may have changed.
+const PENDING: usize = 10_000;
+const ANYTHING: &str = "*";
+
+/// Hints on their way out.
+pub(crate) struct Outbox {
+    /// Who sends: an instance knows its own changes already.
+    instance: Uuid,
+    pending: Mutex<HashSet<String>>,
+    filled: Arc<Notify>,
+}
+
+impl Default for Outbox {
+    fn default() -> Self {
+        Self { instance: Uuid::new_v4(), pending: Mutex::default(), filled: Arc::default() }
+    }
+}
+
+impl Outbox {
+    pub(crate) fn put(&self, wake_up: &WakeUp) {
+        let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
+        if pending.len() >= PENDING {
+            pending.clear();
+            pending.insert(ANYTHING.to_owned());
+        } else {
+            pending.insert(line(wake_up));
+        }
+        self.filled.notify_one();
+    }
+
+    fn take(&self) -> Vec<String> {
+        let lines = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut payloads: Vec<String> = Vec::new();
+        for line in lines {
+            match payloads.last_mut() {
+                Some(payload) if payload.len() + line.len() < PAYLOAD_BYTES => {
+                    payload.push('\n');
+                    payload.push_str(&line);
+                }
+                _ => payloads.push(format!("{}\n{line}", self.instance)),
+            }
+        }
+        payloads
+    }
+
+    /// What another instance told; nothing of what this one did.
+    pub(crate) fn read(&self, payload: &str) -> Vec<WakeUp> {
+        let mut lines = payload.split('\n');
+        if lines.next() == Some(&self.instance.to_string()) {
+            return Vec::new();
+        }
+        lines.map(|line| parse(line).unwrap_or(WakeUp::Anything)).collect()
+    }
+}
+
+pub(crate) fn start(shared: &Arc<Shared>) {
+    if shared.options.listen == Listen::Off {
+        return;
+    }
+    let (weak, filled) = (Arc::downgrade(shared), Arc::clone(&shared.outbox.filled));
+    shared.spawn(async move {
+        loop {
+            filled.notified().await;
+            let Some(shared) = weak.upgrade() else { return };
+            send(&shared).await;
+        }
+    });
+}
+
+async fn send(shared: &Shared) {
+    let payloads = shared.outbox.take();
+    if payloads.is_empty() {
+        return;
+    }
+    // A hint may be lost with the server, so nobody waits for it to reach the disk.
+    let sql = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('threadkeep', payload) \
+               FROM unnest($1::text[]) AS p (payload)";
+    let values: [Parameter<'_>; 1] = [(&payloads, Type::TEXT_ARRAY)];
+    // Hints that are lost are made up for by those who look now and then.
+    drop(shared.call(sql, &values).await);
+}
+
+// Names hold no control characters, so a tab and a line feed part them.
+fn line(wake_up: &WakeUp) -> String {
+    match wake_up {
+        WakeUp::Thread { tenant, owner, thread } => format!("{tenant}\t{thread}\t{}", row::owner_name(owner)),
+        WakeUp::Anything => ANYTHING.to_owned(),
+    }
+}
+
+fn parse(line: &str) -> Option<WakeUp> {
+    let mut parts = line.split('\t');
+    let tenant = TenantId::new(parts.next()?).ok()?;
+    let thread: ThreadId = parts.next()?.parse().ok()?;
+    let owner: Owner = row::owner(parts.next()?).ok()?;
+    Some(WakeUp::Thread { tenant, owner, thread })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn wake_up(number: u128) -> WakeUp {
+        WakeUp::Thread {
+            tenant: TenantId::new("acme").unwrap(),
+            owner: if number % 2 == 0 { Owner::Tenant } else { row::owner("zoë").unwrap() },
+            thread: ThreadId(Uuid::from_u128(number)),
+        }
+    }
+
+    #[test]
+    fn what_one_instance_puts_another_reads() {
+        let (one, other) = (Outbox::default(), Outbox::default());
+        for number in (0..500).chain(0..500) {
+            one.put(&wake_up(number));
+        }
+        let payloads = one.take();
+        assert!(payloads.len() > 1 && payloads.iter().all(|payload| payload.len() < 8_000));
+        let read: Vec<WakeUp> = payloads.iter().flat_map(|payload| other.read(payload)).collect();
+        assert_eq!(read.len(), 500);
+        assert!((0..500).all(|number| read.contains(&wake_up(number))));
+        assert_eq!(payloads.iter().flat_map(|payload| one.read(payload)).count(), 0);
+        assert_eq!(one.take(), Vec::<String>::new());
+    }
+
+    #[test]
+    fn too_many_are_anything() {
+        let (one, other) = (Outbox::default(), Outbox::default());
+        (0..=PENDING as u128).for_each(|number| one.put(&wake_up(number)));
+        assert_eq!(other.read(&one.take()[0]), [WakeUp::Anything]);
+        assert_eq!(other.read("somebody\nnonsense"), [WakeUp::Anything]);
+    }
+}

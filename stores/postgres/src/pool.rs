@@ -1,0 +1,203 @@
+//! Connections, and how a call becomes one flight on one of them.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts, Transaction};
+use threadkeep_core::{Reason, Scope, StoreError, WakeUp};
+use tokio::sync::{Notify, broadcast};
+use tokio::task::AbortHandle;
+use tokio_postgres::types::{ToSql, Type};
+use tokio_postgres::{Client, Row};
+use tokio_postgres_rustls::MakeRustlsConnect;
+
+use crate::error::{PostgresError, Result};
+use crate::options::PostgresOptions;
+use crate::{listen::Listener, notify::Outbox, tls};
+
+/// Hints a slow listener may fall behind by before it is told "anything".
+const WAKE_UP_BACKLOG: usize = 1024;
+/// How much longer than the server's own limit an answer is waited for, so that the server is the one to end a statement.
+const GRACE: Duration = Duration::from_secs(2);
+
+/// A value for a statement, with its type: so told, a statement needs no round trip of its own to be understood.
+pub(crate) type Parameter<'a> = (&'a (dyn ToSql + Sync), Type);
+
+/// On whose behalf a transaction runs, as `threadkeep.enter` takes it.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    pub(crate) tenant: String,
+    pub(crate) name: String,
+}
+
+impl Caller {
+    pub(crate) fn of(scope: &Scope) -> Self {
+        let name = match scope {
+            Scope::Tenant(_) => "tenant".to_owned(),
+            Scope::User(_, user) => format!("user/{user}"),
+        };
+        Self { tenant: scope.tenant_id().as_str().to_owned(), name }
+    }
+
+    /// Maintenance, which sees every tenant.
+    pub(crate) fn keeper() -> Self {
+        Self { tenant: String::new(), name: "keeper".to_owned() }
+    }
+}
+
+/// What all clones of a store share.
+pub(crate) struct Shared {
+    pool: Pool,
+    tls: MakeRustlsConnect,
+    pub(crate) options: PostgresOptions,
+    pub(crate) wake_ups: broadcast::Sender<WakeUp>,
+    pub(crate) outbox: Outbox,
+    pub(crate) listener: Listener,
+    /// Counts this process's commits, so that the keeper sees when nobody commits.
+    pub(crate) activity: AtomicU64,
+    pub(crate) active: Arc<Notify>,
+    tasks: Mutex<Vec<AbortHandle>>,
+}
+
+impl Shared {
+    pub(crate) fn open(options: PostgresOptions) -> Result<Arc<Self>, StoreError> {
+        let tls = tls::connector(&options.trust)?;
+        let mut server = options.server.clone();
+        server.connect_timeout(options.connect_timeout);
+        if options.prepare && server.get_options().is_none() {
+            // A pooler takes no options; there, and beyond the server's limit, our own patience ends the wait.
+            server.options(format!("-c statement_timeout={}ms", options.statement_timeout.as_millis()));
+        }
+        let recycling = ManagerConfig { recycling_method: RecyclingMethod::Fast };
+        let manager = Manager::from_config(server, tls.clone(), recycling);
+        let patience = Some(options.connect_timeout);
+        let pool = Pool::builder(manager)
+            .max_size(options.pool_size)
+            .timeouts(Timeouts { wait: Some(options.statement_timeout), create: patience, recycle: patience })
+            .runtime(Runtime::Tokio1)
+            .build()
+            .map_err(|_| StoreError::unavailable(Reason::Closed))?;
+        Ok(Arc::new(Self {
+            pool,
+            tls,
+            wake_ups: broadcast::Sender::new(WAKE_UP_BACKLOG),
+            outbox: Outbox::default(),
+            listener: Listener::default(),
+            activity: AtomicU64::new(0),
+            active: Arc::default(),
+            tasks: Mutex::default(),
+            options,
+        }))
+    }
+
+    /// Keeps a task for as long as the store is open.
+    pub(crate) fn spawn(&self, task: impl Future<Output = ()> + Send + 'static) {
+        let task = tokio::spawn(task).abort_handle();
+        self.tasks.lock().unwrap_or_else(std::sync::PoisonError::into_inner).push(task);
+    }
+
+    pub(crate) fn note_activity(&self) {
+        self.activity.fetch_add(1, Ordering::Relaxed);
+        self.active.notify_one();
+    }
+
+    /// A connection of its own, past any pooler, and the task that drives it.
+    pub(crate) async fn connect_directly(
+        &self,
+    ) -> Result<(Client, tokio_postgres::Connection<tokio_postgres::Socket, TlsStream>)> {
+        let connecting = self.options.direct_server();
+        let connecting = connecting.connect(self.tls.clone());
+        let connected = tokio::time::timeout(self.options.connect_timeout, connecting).await;
+        Ok(connected.map_err(|_| PostgresError::Silence)??)
+    }
+
+    /// Runs one statement that reads.
+    pub(crate) async fn call(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>> {
+        let client = self.pool.get().await?;
+        self.bounded(client, async |client| {
+            if !self.options.prepare {
+                return Ok(client.query_typed(sql, parameters).await?);
+            }
+            let types: Vec<Type> = parameters.iter().map(|(_, kind)| kind.clone()).collect();
+            let values: Vec<_> = parameters.iter().map(|(value, _)| *value).collect();
+            let statement = client.prepare_typed_cached(sql, &types).await?;
+            Ok(client.query(&statement, &values).await?)
+        })
+        .await
+    }
+
+    /// Runs one statement that writes, all of it or nothing.
+    pub(crate) async fn write(&self, sql: &str, parameters: &[Parameter<'_>]) -> Result<Vec<Row>, StoreError> {
+        self.note_activity();
+        self.call(sql, parameters).await.map_err(PostgresError::of_write)
+    }
+
+    /// Runs statements that read, in the scope of a caller and in one snapshot, in one flight.
+    pub(crate) async fn read(
+        &self,
+        caller: &Caller,
+        statements: &[(&str, &[Parameter<'_>])],
+    ) -> Result<Vec<Vec<Row>>> {
+        let client = self.pool.get().await?;
+        self.bounded(client, async |client| {
+            let entering = entering(caller);
+            // All are sent before the first answer is waited for. Should one fail, the end undoes what there is of it.
+            let (begun, entered, answers, ended) = futures::join!(
+                client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
+                client.query_typed(ENTER, &entering),
+                futures::future::join_all(statements.iter().map(|(sql, values)| client.query_typed(sql, values))),
+                client.batch_execute("COMMIT"),
+            );
+            begun?;
+            entered?;
+            let answers = answers.into_iter().collect::<Result<_, _>>()?;
+            ended?;
+            Ok(answers)
+        })
+        .await
+    }
+
+    /// Runs work of several round trips in one transaction, on behalf of a caller.
+    pub(crate) async fn transact<T>(
+        &self,
+        caller: Caller,
+        work: impl AsyncFnOnce(&Transaction<'_>) -> Result<T>,
+    ) -> Result<T> {
+        let mut client = self.pool.get().await?;
+        let transaction = client.transaction().await?;
+        transaction.query_typed(ENTER, &entering(&caller)).await?;
+        let answer = work(&transaction).await?;
+        transaction.commit().await?;
+        Ok(answer)
+    }
+
+    /// Waits for an answer as long as is allowed. A connection that did not answer is not used again: whoever came next
+    /// would wait behind the same statement.
+    async fn bounded<T>(&self, client: Object, work: impl AsyncFnOnce(&Object) -> Result<T>) -> Result<T> {
+        let answer = tokio::time::timeout(self.options.statement_timeout + GRACE, work(&client)).await;
+        let answer = answer.unwrap_or(Err(PostgresError::Silence));
+        if answer.as_ref().is_err_and(PostgresError::spoils_the_connection) {
+            drop(Object::take(client));
+        }
+        answer
+    }
+}
+
+const ENTER: &str = "SELECT threadkeep.enter($1, $2)";
+
+fn entering(caller: &Caller) -> [Parameter<'_>; 2] {
+    [(&caller.tenant, Type::TEXT), (&caller.name, Type::TEXT)]
+}
+
+pub(crate) type TlsStream =
+    <MakeRustlsConnect as tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket>>::Stream;
+
+impl Drop for Shared {
+    fn drop(&mut self) {
+        self.pool.close();
+        for task in self.tasks.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner) {
+            task.abort();
+        }
+    }
+}

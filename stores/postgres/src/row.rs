@@ -1,0 +1,128 @@
+//! How rows become nouns.
+
+use threadkeep_core::{
+    CorruptRow, Effect, JsonText, Message, MessageId, Owner, Positions, Role, StoreError, Thread, ThreadId, ThreadKey,
+    Timestamp, UserId, codec,
+};
+use tokio_postgres::Row;
+use tokio_postgres::types::FromSql;
+
+use crate::error::Result;
+
+/// The columns of [`thread`], of a row `t`.
+macro_rules! thread_columns {
+    () => {
+        "t.id, t.owner, t.key, t.body, t.seq, t.change, t.first_seq, t.message_count, t.created_at, t.updated_at, \
+         t.expires_at"
+    };
+}
+pub(crate) use thread_columns;
+
+pub(crate) fn get<'a, T: FromSql<'a>>(row: &'a Row, column: usize) -> Result<T> {
+    Ok(row.try_get(column).map_err(|_| StoreError::corrupt("row", format!("column {column} is not of its type")))?)
+}
+
+pub(crate) fn unsigned(row: &Row, column: usize) -> Result<u64> {
+    let number: i64 = get(row, column)?;
+    Ok(u64::try_from(number).map_err(|_| StoreError::corrupt("number", "negative"))?)
+}
+
+/// A number as it is stored; what is beyond the range names nothing that is.
+pub(crate) fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+pub(crate) fn timestamp(row: &Row, column: usize) -> Result<Timestamp> {
+    instant(get(row, column)?)
+}
+
+pub(crate) fn instant(micros: i64) -> Result<Timestamp> {
+    Ok(Timestamp::from_micros(micros).map_err(|_| StoreError::corrupt("instant", "outside its range"))?)
+}
+
+pub(crate) fn positions(row: &Row, first_column: usize) -> Result<Positions> {
+    Ok(Positions {
+        seq: unsigned(row, first_column)?,
+        change: unsigned(row, first_column + 1)?,
+        first_seq: unsigned(row, first_column + 2)?,
+    })
+}
+
+/// The name under which an owner stands in the tables.
+pub(crate) fn owner_name(owner: &Owner) -> &str {
+    match owner {
+        Owner::Tenant => "",
+        Owner::User(user) => user.as_str(),
+    }
+}
+
+/// Reads an owner's name back.
+pub(crate) fn owner(name: &str) -> Result<Owner> {
+    Ok(if name.is_empty() { Owner::Tenant } else { Owner::User(UserId::new(name)?) })
+}
+
+pub(crate) fn thread(row: &Row, first_column: usize) -> Result<Thread> {
+    let column = |number: usize| first_column + number;
+    let words = codec::decode_thread(get(row, column(3))?)?;
+    let key: Option<String> = get(row, column(2))?;
+    let expires_at: Option<i64> = get(row, column(10))?;
+    Ok(Thread {
+        id: ThreadId(get(row, column(0))?),
+        owner: owner(get(row, column(1))?)?,
+        key: key.map(ThreadKey::new).transpose()?,
+        title: words.title,
+        metadata: words.metadata,
+        state: words.state,
+        positions: positions(row, column(4))?,
+        message_count: unsigned(row, column(7))?,
+        created_at: timestamp(row, column(8))?,
+        updated_at: timestamp(row, column(9))?,
+        expires_at: expires_at.map(instant).transpose()?,
+    })
+}
+
+/// The columns of [`message`], of a row `m`.
+macro_rules! message_columns {
+    () => {
+        "m.seq, m.id, m.external_id, m.revision, m.created_at, m.body"
+    };
+}
+pub(crate) use message_columns;
+
+/// Reads a message; one that does not decode is told as such, so that the caller can go on.
+pub(crate) fn message(row: &Row) -> Result<Message, CorruptRow> {
+    let seq = unsigned(row, 0).unwrap_or(0);
+    decoded(row, seq).map_err(|error| CorruptRow { seq, detail: StoreError::from(error).to_string() })
+}
+
+fn decoded(row: &Row, seq: u64) -> Result<Message> {
+    let revision: i32 = get(row, 3)?;
+    Ok(Message {
+        seq,
+        id: MessageId(get(row, 1)?),
+        external_id: get(row, 2)?,
+        revision: revision.unsigned_abs(),
+        created_at: timestamp(row, 4)?,
+        content: codec::decode_content(get(row, 5)?)?,
+    })
+}
+
+pub(crate) fn corrupt(corrupt: &CorruptRow) -> StoreError {
+    StoreError::corrupt("message", format!("position {}: {}", corrupt.seq, corrupt.detail))
+}
+
+/// Reads the effects of a commit beside appending.
+pub(crate) fn effects(effects: Option<String>) -> Result<Vec<Effect>> {
+    let Some(effects) = effects else { return Ok(Vec::new()) };
+    let text = JsonText::new(effects).map_err(|_| StoreError::corrupt("change log", "not JSON"))?;
+    Ok(text.read()?)
+}
+
+pub(crate) const fn role_number(role: Role) -> i16 {
+    match role {
+        Role::System => 0,
+        Role::User => 1,
+        Role::Assistant => 2,
+        Role::Tool => 3,
+    }
+}

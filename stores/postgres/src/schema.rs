@@ -1,0 +1,173 @@
+//! What stands in the database, and how an older schema becomes a newer one.
+//!
+//! Migrations run one at a time, whichever of several instances comes first, and each is remembered with a checksum of its
+//! text: a database that another text was applied to is not this program's.
+
+use sha2::{Digest, Sha256};
+use threadkeep_core::StoreError;
+use tokio_postgres::Client;
+use tokio_postgres::error::SqlState;
+use tokio_postgres::types::Type;
+
+use crate::error::{PostgresError, Result};
+use crate::index;
+use crate::pool::{Caller, Parameter, Shared};
+use crate::row::get;
+
+/// Each entry brings a database from its index to the next version. Released entries never change.
+const MIGRATIONS: [&[&str]; 1] = [&[
+    include_str!("schema/001/tables.sql"),
+    include_str!("schema/001/scope.sql"),
+    include_str!("schema/001/commit.sql"),
+    include_str!("schema/001/threads.sql"),
+    include_str!("schema/001/messages.sql"),
+    include_str!("schema/001/search.sql"),
+    include_str!("schema/001/security.sql"),
+]];
+
+/// The version that this program writes.
+const VERSION: usize = MIGRATIONS.len();
+/// Whoever migrates holds this; it belongs to the database.
+const LOCK: &str = "SELECT pg_advisory_lock(0x7468)";
+const UNLOCK: &str = "SELECT pg_advisory_unlock(0x7468)";
+
+// A role belongs to the whole server, and another database of it may be making it at this moment.
+const FOUNDATION: &str = "
+DO $$ BEGIN
+  IF NOT EXISTS (SELECT 1 FROM pg_roles WHERE rolname = 'threadkeep_server') THEN
+    CREATE ROLE threadkeep_server NOLOGIN NOINHERIT NOSUPERUSER NOCREATEDB NOCREATEROLE NOBYPASSRLS;
+  END IF;
+EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL;
+END $$;
+DO $$ BEGIN
+  IF NOT pg_has_role(current_user, 'threadkeep_server', 'MEMBER') THEN
+    EXECUTE format('GRANT threadkeep_server TO %I', current_user);
+  END IF;
+END $$;
+CREATE SCHEMA IF NOT EXISTS threadkeep;
+CREATE TABLE IF NOT EXISTS threadkeep.migrations (
+  version integer PRIMARY KEY,
+  checksum bytea NOT NULL,
+  applied_at timestamptz NOT NULL DEFAULT now()
+);";
+const GRANT_VERSIONS: &str = "GRANT SELECT ON threadkeep.migrations TO threadkeep_server; \
+                              GRANT USAGE ON SCHEMA threadkeep TO threadkeep_server";
+
+/// Checks the schema, and brings it up to date where that is wanted.
+pub(crate) async fn prepare(shared: &Shared) -> Result<(), StoreError> {
+    if check(&applied(shared).await?)? < VERSION {
+        if !shared.options.migrate {
+            return Err(StoreError::Incompatible("the schema is missing or old, and migrate=off".to_owned()));
+        }
+        migrate(shared).await?;
+    }
+    settle(shared).await?;
+    Ok(index::check_analysis(shared).await?)
+}
+
+/// The checksums of what was applied, in order; none where there is no schema yet.
+async fn applied(shared: &Shared) -> Result<Vec<Vec<u8>>> {
+    let sql = "SELECT checksum FROM threadkeep.migrations ORDER BY version";
+    // The one statement outside a scope: whose data it is plays no part.
+    match shared.call(sql, &[]).await {
+        Ok(rows) => rows.iter().map(|row| get(row, 0)).collect(),
+        Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(Vec::new()),
+        Err(error) if error.code() == Some(&SqlState::INVALID_SCHEMA_NAME) => Ok(Vec::new()),
+        Err(error) => Err(error),
+    }
+}
+
+fn check(applied: &[Vec<u8>]) -> Result<usize, StoreError> {
+    if applied.len() > VERSION {
+        let reason = format!("the database has schema {}, this program knows up to {VERSION}", applied.len());
+        return Err(StoreError::Incompatible(reason));
+    }
+    for (place, (checksum, migration)) in applied.iter().zip(MIGRATIONS).enumerate() {
+        if *checksum != checksum_of(migration) {
+            let reason = format!("migration {} of the database is not the one of this program", place + 1);
+            return Err(StoreError::Incompatible(reason));
+        }
+    }
+    Ok(applied.len())
+}
+
+fn checksum_of(migration: &[&str]) -> Vec<u8> {
+    let mut digest = Sha256::new();
+    migration.iter().for_each(|part| digest.update(part));
+    digest.finalize().to_vec()
+}
+
+/// Migrates on a connection of its own: a lock that outlives a transaction has no place behind a pooler.
+async fn migrate(shared: &Shared) -> Result<(), StoreError> {
+    let (client, connection) = shared.connect_directly().await?;
+    let migrating = async move {
+        // A migration may take longer than a call may.
+        client.batch_execute("SET statement_timeout = 0").await?;
+        client.batch_execute(LOCK).await?;
+        let migrated = migrate_locked(&client).await;
+        client.batch_execute(UNLOCK).await?;
+        migrated
+    };
+    // The connection ends with the client, which the other half drops.
+    let (_, migrated) = futures::join!(connection, migrating);
+    migrated.map_err(|error: PostgresError| match error.code() {
+        Some(&SqlState::INSUFFICIENT_PRIVILEGE) => StoreError::Incompatible(
+            "the schema is missing or old, and this role may not change it: open the database once with a role that \
+             may create roles and schemas, or that owns the schema"
+                .to_owned(),
+        ),
+        _ => error.into(),
+    })
+}
+
+async fn migrate_locked(client: &Client) -> Result<()> {
+    client.batch_execute(FOUNDATION).await?;
+    let rows = client.query_typed("SELECT checksum FROM threadkeep.migrations ORDER BY version", &[]).await?;
+    let applied = rows.iter().map(|row| get(row, 0)).collect::<Result<Vec<Vec<u8>>>>()?;
+    // Read again under the lock: another instance may have been here in between.
+    for (place, migration) in MIGRATIONS.iter().enumerate().skip(check(&applied)?) {
+        client.batch_execute("BEGIN").await?;
+        let version = i32::try_from(place + 1).unwrap_or(i32::MAX);
+        let values: [Parameter<'_>; 2] = [(&version, Type::INT4), (&checksum_of(migration), Type::BYTEA)];
+        let sql = "INSERT INTO threadkeep.migrations (version, checksum) VALUES ($1, $2)";
+        let applying = async {
+            client.batch_execute(&migration.concat()).await?;
+            client.batch_execute(GRANT_VERSIONS).await?;
+            client.query_typed(sql, &values).await?;
+            Ok(())
+        };
+        let applied: Result<()> = applying.await;
+        client.batch_execute(if applied.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
+        applied?;
+    }
+    Ok(())
+}
+
+/// Where the data was moved to another server, its stamps are of that server's transactions no longer: from here on all
+/// that come are above all that came.
+async fn settle(shared: &Shared) -> Result<()> {
+    let sql = "SELECT ('x' || left(md5(concat_ws('/', (SELECT system_identifier FROM pg_control_system()), \
+               (SELECT oid FROM pg_database WHERE datname = current_database()))), 15))::bit(60)::bigint, \
+               (SELECT value FROM threadkeep.marks WHERE name = 'server')";
+    let answers = shared.read(&Caller::keeper(), &[(sql, &[])]).await?;
+    let row = &answers[0][0];
+    let (here, there): (i64, Option<i64>) = (get(row, 0)?, get(row, 1)?);
+    if there == Some(here) {
+        return Ok(());
+    }
+    shared
+        .transact(Caller::keeper(), async |transaction| {
+            let here: [Parameter<'_>; 1] = [(&here, Type::INT8)];
+            transaction.batch_execute("SELECT pg_advisory_xact_lock(0x7469)").await?;
+            let sql = "INSERT INTO threadkeep.marks AS m (name, value) VALUES ('server', $1) \
+                       ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE m.value <> excluded.value RETURNING 1";
+            if !transaction.query_typed(sql, &here).await?.is_empty() {
+                let sql = "UPDATE threadkeep.marks SET value = greatest(value, \
+                           (SELECT max(stamp) FROM threadkeep.stamps), (SELECT max(stamp) FROM threadkeep.deleted_threads)) \
+                           WHERE name = 'stamp_offset'";
+                transaction.query_typed(sql, &[]).await?;
+            }
+            Ok(())
+        })
+        .await
+}

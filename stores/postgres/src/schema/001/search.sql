@@ -1,0 +1,125 @@
+-- The tokens of a message's place; private-use characters are never part of an analysed term.
+CREATE FUNCTION threadkeep.owner_token(p_tenant text, p_owner text) RETURNS text LANGUAGE sql STABLE AS $$
+  SELECT (CASE p_owner WHEN '' THEN U&'\E001' ELSE U&'\E000' END) || no
+  FROM threadkeep.owners WHERE tenant = p_tenant AND owner = p_owner
+$$;
+CREATE FUNCTION threadkeep.thread_token(p_no bigint) RETURNS text LANGUAGE sql IMMUTABLE AS
+  $$ SELECT U&'\E002' || p_no $$;
+
+-- What is indexed of a message: its terms (with blanks between) and the tokens of its place.
+CREATE FUNCTION threadkeep.terms(p_no bigint, p_tenant text, p_owner text, p_terms text) RETURNS tsvector
+LANGUAGE sql STABLE AS $$
+  SELECT array_to_tsvector(ARRAY(
+    SELECT DISTINCT term FROM unnest(string_to_array(p_terms, ' ') || threadkeep.owner_token(p_tenant, '')
+      || threadkeep.owner_token(p_tenant, p_owner) || threadkeep.thread_token(p_no)) AS u (term)
+    WHERE term <> ''))
+$$;
+
+-- Puts a stretch of a thread's messages into the index, if the thread is still as it was when they were read: there,
+-- indexed just so far, and nothing replaced or erased since (appending does no harm).
+CREATE FUNCTION threadkeep.index_messages(
+  p_no bigint, p_change bigint, p_indexed bigint, p_upto bigint, p_seqs bigint[], p_terms text[]
+) RETURNS boolean LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  t record;
+BEGIN
+  SELECT tenant, owner INTO t FROM threadkeep.threads WHERE no = p_no FOR SHARE;
+  IF NOT FOUND THEN RETURN false; END IF;
+  PERFORM 1 FROM threadkeep.commits WHERE thread_no = p_no AND change > p_change AND effects IS NOT NULL;
+  IF FOUND THEN RETURN false; END IF;
+  IF p_indexed <> coalesce((SELECT seq FROM threadkeep.indexed WHERE thread_no = p_no), 0) THEN RETURN false; END IF;
+  INSERT INTO threadkeep.message_terms (thread_no, seq, tenant, owner, terms)
+    SELECT p_no, n.seq, t.tenant, t.owner, threadkeep.terms(p_no, t.tenant, t.owner, n.terms)
+    FROM unnest(p_seqs, p_terms) AS n (seq, terms);
+  INSERT INTO threadkeep.indexed AS i (thread_no, tenant, owner, seq) VALUES (p_no, t.tenant, t.owner, p_upto)
+    ON CONFLICT (thread_no) DO UPDATE SET seq = excluded.seq;
+  RETURN true;
+END $$;
+
+-- Messages within the scope of this transaction that hold a term, at most `p_limit`. Runs as the tables' owner, for whom
+-- the index of words is not hidden behind row security: behind it, PostgreSQL would not use the index. The scope is taken
+-- from the transaction all the same, as a token that every match must hold; and what is found is joined with `threads`,
+-- under row security, by whoever calls.
+CREATE FUNCTION threadkeep.matching(p_no bigint, p_term text, p_limit bigint)
+RETURNS TABLE (thread_no bigint, seq bigint)
+LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+#variable_conflict use_column
+DECLARE
+  v_tenant text := current_setting('threadkeep.tenant', true);
+  v_caller text := current_setting('threadkeep.caller', true);
+  v_place text;
+BEGIN
+  IF v_caller LIKE 'user/%' THEN
+    v_place := threadkeep.owner_token(v_tenant, substr(v_caller, 6));
+  ELSIF v_caller = 'tenant' THEN
+    v_place := threadkeep.owner_token(v_tenant, '');
+  END IF;
+  -- One thread is named by its own token, and is the scope's or the tenant's shared one, or nothing.
+  IF p_no IS NOT NULL THEN
+    v_place := NULL;
+    SELECT threadkeep.thread_token(t.no) INTO v_place FROM threadkeep.threads t
+      WHERE t.no = p_no AND t.tenant = v_tenant
+      AND (v_caller = 'tenant' OR t.owner = '' OR v_caller = 'user/' || t.owner);
+  END IF;
+  IF v_place IS NULL OR p_term = '' THEN RETURN; END IF;
+  -- The term is quoted whole: nothing in it is an operator.
+  RETURN QUERY SELECT m.thread_no, m.seq FROM threadkeep.message_terms m
+    WHERE m.terms @@ format('''%s'' & ''%s''', v_place,
+      replace(replace(p_term, '\', '\\'), '''', ''''''))::tsquery LIMIT p_limit;
+END $$;
+
+-- Finds candidates: the messages with the rarer terms first, then the newest. One row of arrays; no row: nothing to search.
+CREATE FUNCTION threadkeep.search(
+  p_tenant text, p_caller text, p_thread uuid, p_terms text[], p_limit integer, p_per_term bigint, p_now bigint,
+  OUT documents bigint, OUT frequencies bigint[], OUT hit_threads uuid[], OUT hit_seqs bigint[],
+  OUT behind_threads uuid[], OUT behind_seqs bigint[], OUT missing bigint
+) LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+DECLARE
+  v_no bigint;
+  v_owner text := CASE WHEN p_caller LIKE 'user/%' THEN substr(p_caller, 6) END;
+BEGIN
+  PERFORM threadkeep.enter(p_tenant, p_caller);
+  IF p_thread IS NOT NULL THEN
+    SELECT no, message_count INTO v_no, documents FROM threads
+      WHERE tenant = p_tenant AND id = p_thread AND NOT restoring AND (expires_at IS NULL OR expires_at > p_now);
+    IF NOT FOUND THEN RETURN; END IF;
+  ELSIF v_owner IS NOT NULL THEN
+    SELECT coalesce(sum(message_count), 0)::bigint INTO documents FROM
+      (SELECT message_count FROM threads WHERE tenant = p_tenant AND owner = v_owner LIMIT 20000) AS counted;
+  ELSE
+    SELECT coalesce(sum(message_count), 0)::bigint INTO documents FROM
+      (SELECT message_count FROM threads WHERE tenant = p_tenant LIMIT 20000) AS counted;
+  END IF;
+  WITH matched AS MATERIALIZED (
+    SELECT w.place, t.no, t.id, m.seq
+    FROM unnest(p_terms) WITH ORDINALITY AS w (term, place)
+    CROSS JOIN LATERAL threadkeep.matching(v_no, w.term, p_per_term) AS m
+    JOIN threads t ON t.no = m.thread_no
+    WHERE m.seq >= t.first_seq AND NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > p_now)
+  ), counted AS (
+    SELECT place, count(*) AS frequency FROM matched GROUP BY place
+  ), rarity AS (
+    SELECT place, ln(1 + greatest(documents - frequency + 0.5, 0) / (frequency + 0.5)) AS rarity FROM counted
+  ), ranked AS (
+    SELECT m.id, m.no, m.seq, sum(r.rarity) AS score FROM matched m JOIN rarity r USING (place)
+    GROUP BY m.id, m.no, m.seq ORDER BY score DESC, m.no DESC, m.seq DESC LIMIT p_limit
+  )
+  SELECT
+    ARRAY(SELECT coalesce(c.frequency, 0) FROM unnest(p_terms) WITH ORDINALITY AS w (term, place)
+      LEFT JOIN counted c USING (place) ORDER BY w.place),
+    ARRAY(SELECT id FROM ranked ORDER BY score DESC, no DESC, seq DESC),
+    ARRAY(SELECT seq FROM ranked ORDER BY score DESC, no DESC, seq DESC)
+  INTO frequencies, hit_threads, hit_seqs;
+  WITH behind AS (
+    SELECT t.id, t.seq, coalesce(i.seq, 0) AS indexed_seq FROM stamps s JOIN threads t ON t.no = s.thread_no
+      LEFT JOIN indexed i ON i.thread_no = t.no
+      WHERE s.tenant = p_tenant AND s.stamp >= (SELECT value FROM marks WHERE name = 'index_stamp')
+      AND (v_no IS NOT NULL OR v_owner IS NULL OR s.owner = v_owner) AND (v_no IS NULL OR t.no = v_no)
+      AND t.seq > coalesce(i.seq, 0) AND t.seq >= t.first_seq AND NOT t.restoring
+      AND (t.expires_at IS NULL OR t.expires_at > p_now)
+  )
+  SELECT coalesce(array_agg(id), '{}'), coalesce(array_agg(indexed_seq), '{}'), coalesce(sum(seq - indexed_seq), 0)::bigint
+    INTO behind_threads, behind_seqs, missing FROM behind;
+END $$;

@@ -1,0 +1,133 @@
+use async_trait::async_trait;
+use futures_core::stream::BoxStream;
+use threadkeep_core::{
+    Batch, CatchUp, ChangePage, ChangedThreads, Collection, CommitOutcome, Document, DocumentOwner, DocumentQuery,
+    DocumentWrite, IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Result,
+    Scope, SearchAnswer, SearchIndex, SearchQuery, Store, StoreError, Thread, ThreadId, ThreadName, ThreadPage,
+    ThreadQuery, Timestamp, UserCursor, WakeUp, WakeUps, Written,
+};
+use tokio::sync::broadcast::{Receiver, error::RecvError};
+
+use crate::{PostgresStore, changes, commit, documents, index, listen, messages, search, threads};
+
+#[async_trait]
+impl Store for PostgresStore {
+    async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
+        commit::commit(&self.shared, scope, thread, batch, now).await
+    }
+
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+        threads::open(&self.shared, scope, open, now).await
+    }
+
+    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
+        Ok(threads::find(&self.shared, scope, name, now).await?)
+    }
+
+    async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
+        Ok(threads::list(&self.shared, scope, query, now).await?)
+    }
+
+    async fn list_changed_threads(
+        &self,
+        scope: &Scope,
+        after: Option<&UserCursor>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangedThreads> {
+        Ok(changes::list_threads(&self.shared, scope, after, limit, now).await?)
+    }
+
+    async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
+        threads::delete(&self.shared, scope, thread, now).await
+    }
+
+    async fn list_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<MessagePage> {
+        Ok(messages::list(&self.shared, scope, thread, query, now).await?)
+    }
+
+    async fn find_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        names: &[MessageName],
+        now: Timestamp,
+    ) -> Result<Vec<Message>> {
+        Ok(messages::find(&self.shared, scope, thread, names, now).await?)
+    }
+
+    async fn list_changes(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangePage> {
+        Ok(changes::list(&self.shared, scope, thread, after, limit, now).await?)
+    }
+
+    async fn find_document(
+        &self,
+        scope: &Scope,
+        owner: &DocumentOwner,
+        namespace: &Namespace,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<Document>> {
+        Ok(documents::find(&self.shared, scope, owner, namespace, key, now).await?)
+    }
+
+    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
+        Ok(documents::list(&self.shared, scope, query, now).await?)
+    }
+
+    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
+        documents::write(&self.shared, scope, write, now).await
+    }
+
+    async fn wake_ups(&self) -> Result<WakeUps> {
+        let receiver = self.shared.wake_ups.subscribe();
+        listen::ensure(&self.shared).await?;
+        Ok(stream(receiver))
+    }
+}
+
+#[async_trait]
+impl SearchIndex for PostgresStore {
+    async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer> {
+        let found = search::search(&self.shared, scope, query, now).await?;
+        if !found.is_far_behind {
+            return Ok(found.answer);
+        }
+        self.catch_up(usize::MAX).await?;
+        Ok(search::search(&self.shared, scope, query, now).await?.answer)
+    }
+
+    async fn upsert(&self, _scope: &Scope, collection: &Collection, _entries: Vec<IndexEntry>) -> Result<()> {
+        match collection {
+            Collection::Messages => Err(StoreError::invalid("collection", "messages are indexed from the log")),
+            Collection::Named(_) => Err(StoreError::Unsupported("named collections")),
+        }
+    }
+
+    async fn catch_up(&self, limit: usize) -> Result<CatchUp> {
+        index::catch_up(&self.shared, limit).await
+    }
+}
+
+fn stream(receiver: Receiver<WakeUp>) -> BoxStream<'static, WakeUp> {
+    Box::pin(futures::stream::unfold(receiver, |mut receiver| async move {
+        match receiver.recv().await {
+            Ok(wake_up) => Some((wake_up, receiver)),
+            Err(RecvError::Lagged(_)) => Some((WakeUp::Anything, receiver)),
+            Err(RecvError::Closed) => None,
+        }
+    }))
+}

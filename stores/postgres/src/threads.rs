@@ -1,0 +1,187 @@
+use std::sync::Arc;
+
+use threadkeep_core::{
+    Access, Conflict, IDEMPOTENCY_WINDOW_MS, Kind, OpenThread, Opened, Owner, Result, Scope, StoreError, Thread,
+    ThreadId, ThreadKey, ThreadName, ThreadOrder, ThreadPage, ThreadQuery, Timestamp, WakeUp, codec,
+};
+use tokio_postgres::types::Type;
+
+use crate::error;
+use crate::pool::{Caller, Parameter, Shared};
+use crate::row::{self, get, owner_name, thread_columns};
+
+/// The window in which deleted ids and idempotency keys are remembered, in microseconds.
+pub(crate) const WINDOW: i64 = IDEMPOTENCY_WINDOW_MS * 1000;
+
+pub(crate) async fn find(
+    shared: &Shared,
+    scope: &Scope,
+    name: &ThreadName,
+    now: Timestamp,
+) -> error::Result<Option<Thread>> {
+    let caller = Caller::of(scope);
+    let now = now.as_micros();
+    let rows = match name {
+        ThreadName::Id(id) => {
+            let sql = concat!(
+                "SELECT ",
+                thread_columns!(),
+                " FROM threadkeep.threads t WHERE t.tenant = $1 AND t.id = $2 AND NOT t.restoring ",
+                "AND (t.expires_at IS NULL OR t.expires_at > $3)"
+            );
+            let values: [Parameter<'_>; 3] = [(&caller.tenant, Type::TEXT), (&id.0, Type::UUID), (&now, Type::INT8)];
+            shared.read(&caller, &[(sql, &values)]).await?
+        }
+        ThreadName::Key(owner, key) => {
+            let sql = concat!(
+                "SELECT ",
+                thread_columns!(),
+                " FROM threadkeep.threads t WHERE t.tenant = $1 AND t.owner = $2 AND t.key = $3 AND NOT t.restoring ",
+                "AND (t.expires_at IS NULL OR t.expires_at > $4)"
+            );
+            let values: [Parameter<'_>; 4] = [
+                (&caller.tenant, Type::TEXT),
+                (&owner_name(owner), Type::TEXT),
+                (&key.as_str(), Type::TEXT),
+                (&now, Type::INT8),
+            ];
+            shared.read(&caller, &[(sql, &values)]).await?
+        }
+    };
+    let thread = rows[0].first().map(|row| row::thread(row, 0)).transpose()?;
+    Ok(thread.filter(|thread| scope.access(&thread.owner) > Access::None))
+}
+
+pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+    open.check()?;
+    if scope.access(&open.owner) == Access::None {
+        return Err(StoreError::NotFound(Kind::Thread));
+    }
+    let caller = Caller::of(scope);
+    let words = codec::ThreadWords::new(open.title, open.metadata, open.state);
+    let sql = "SELECT outcome, (shown).id, (shown).owner, (shown).key, (shown).body, (shown).seq, (shown).change, \
+               (shown).first_seq, (shown).message_count, (shown).created_at, (shown).updated_at, (shown).expires_at \
+               FROM threadkeep.open_thread($1, $2, $3, $4, $5, $6, $7, $8, $9)";
+    let values: [Parameter<'_>; 9] = [
+        (&caller.tenant, Type::TEXT),
+        (&caller.name, Type::TEXT),
+        (&owner_name(&open.owner), Type::TEXT),
+        (&open.id.0, Type::UUID),
+        (&open.key.as_ref().map(ThreadKey::as_str), Type::TEXT),
+        (&codec::encode_thread(&words), Type::TEXT),
+        (&open.expires_at.map(Timestamp::as_micros), Type::INT8),
+        (&now.as_micros(), Type::INT8),
+        (&WINDOW, Type::INT8),
+    ];
+    let rows = shared.write(sql, &values).await?;
+    let row = rows.first().ok_or_else(|| StoreError::corrupt("answer", "of no row"))?;
+    let outcome: String = get(row, 0)?;
+    match outcome.as_str() {
+        "found" | "created" => {
+            let opened = Opened { thread: row::thread(row, 1)?, created: outcome == "created" };
+            if opened.created {
+                wake(shared, scope, &opened.thread.owner, opened.thread.id);
+            }
+            Ok(opened)
+        }
+        "conflict" => Err(Conflict::Thread.into()),
+        _ => Err(StoreError::NotFound(Kind::Thread)),
+    }
+}
+
+pub(crate) async fn delete(shared: &Arc<Shared>, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
+    let caller = Caller::of(scope);
+    let sql = "SELECT outcome, owner FROM threadkeep.delete_thread($1, $2, $3, $4)";
+    let values: [Parameter<'_>; 4] = [
+        (&caller.tenant, Type::TEXT),
+        (&caller.name, Type::TEXT),
+        (&thread.0, Type::UUID),
+        (&now.as_micros(), Type::INT8),
+    ];
+    let rows = shared.write(sql, &values).await?;
+    let row = rows.first().ok_or_else(|| StoreError::corrupt("answer", "of no row"))?;
+    match get::<&str>(row, 0)? {
+        "done" => {
+            wake(shared, scope, &row::owner(get(row, 1)?)?, thread);
+            Ok(())
+        }
+        "denied" => Err(StoreError::Denied("deleting a shared thread")),
+        _ => Err(StoreError::NotFound(Kind::Thread)),
+    }
+}
+
+/// Tells this process's listeners at once, and other instances as soon as the outbox is sent.
+pub(crate) fn wake(shared: &Shared, scope: &Scope, owner: &Owner, thread: ThreadId) {
+    let wake_up = WakeUp::Thread { tenant: scope.tenant_id().clone(), owner: owner.clone(), thread };
+    shared.outbox.put(&wake_up);
+    // Nobody listening any more is no failure.
+    drop(shared.wake_ups.send(wake_up));
+}
+
+pub(crate) async fn list(
+    shared: &Shared,
+    scope: &Scope,
+    query: &ThreadQuery,
+    now: Timestamp,
+) -> error::Result<ThreadPage> {
+    query.check()?;
+    let owner = match (&query.owner, scope) {
+        (Some(owner), _) if scope.access(owner) == Access::None => {
+            return Ok(ThreadPage { threads: Vec::new(), next: None });
+        }
+        (Some(owner), _) => Some(owner.clone()),
+        (None, Scope::User(_, user)) => Some(Owner::User(user.clone())),
+        (None, Scope::Tenant(_)) => None,
+    };
+    let (mark, after) = match query.order {
+        ThreadOrder::Created => ('c', parse_cursor(query, 'c')?.unwrap_or((0, 0))),
+        ThreadOrder::Recent => ('r', parse_cursor(query, 'r')?.unwrap_or((i64::MAX, 0))),
+    };
+    let caller = Caller::of(scope);
+    let owner = owner.as_ref().map(owner_name);
+    let limit = row::signed(query.limit as u64 + 1);
+    let sql = page_sql(query.order, owner.is_some());
+    let values: [Parameter<'_>; 6] = [
+        (&caller.tenant, Type::TEXT),
+        (&now.as_micros(), Type::INT8),
+        (&after.0, Type::INT8),
+        (&after.1, Type::INT8),
+        (&limit, Type::INT8),
+        (&owner, Type::TEXT),
+    ];
+    let rows = shared.read(&caller, &[(&sql, &values[..if owner.is_some() { 6 } else { 5 }])]).await?.remove(0);
+    let threads = rows.iter().take(query.limit).map(|row| row::thread(row, 0)).collect::<error::Result<Vec<_>>>()?;
+    let last = rows.get(query.limit - 1).filter(|_| rows.len() > query.limit);
+    let next = last.map(|row| Ok::<_, error::PostgresError>(format!("{mark}{}-{}", get::<i64>(row, 11)?, get::<i64>(row, 12)?)));
+    Ok(ThreadPage { threads, next: next.transpose()? })
+}
+
+/// The order is that of an index, by owner where one is asked for, so that a page costs what it holds.
+fn page_sql(order: ThreadOrder, of_owner: bool) -> String {
+    let columns = thread_columns!();
+    let alive = "NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > $2)";
+    match order {
+        ThreadOrder::Created => {
+            let owner = if of_owner { "AND t.owner = $6" } else { "" };
+            format!(
+                "SELECT {columns}, t.no, 0::bigint FROM threadkeep.threads t WHERE t.tenant = $1 {owner} AND {alive} \
+                 AND t.no > $3 AND $4::bigint IS NOT NULL ORDER BY t.no LIMIT $5"
+            )
+        }
+        ThreadOrder::Recent => {
+            let owner = if of_owner { "AND s.owner = $6" } else { "" };
+            format!(
+                "SELECT {columns}, s.stamp, s.thread_no FROM threadkeep.stamps s \
+                 JOIN threadkeep.threads t ON t.no = s.thread_no WHERE s.tenant = $1 {owner} AND {alive} \
+                 AND (s.stamp, s.thread_no) < ($3, $4) ORDER BY s.stamp DESC, s.thread_no DESC LIMIT $5"
+            )
+        }
+    }
+}
+
+fn parse_cursor(query: &ThreadQuery, mark: char) -> error::Result<Option<(i64, i64)>> {
+    let Some(cursor) = &query.after else { return Ok(None) };
+    let numbers = cursor.strip_prefix(mark).and_then(|numbers| numbers.split_once('-'));
+    let numbers = numbers.and_then(|(first, second)| Some((first.parse().ok()?, second.parse().ok()?)));
+    Ok(Some(numbers.ok_or_else(|| StoreError::invalid("cursor", "not of this list"))?))
+}

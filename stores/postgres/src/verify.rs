@@ -1,0 +1,202 @@
+//! Reads everything and says what does not hold together; rebuilds what is derived.
+
+use std::pin::pin;
+
+use deadpool_postgres::Transaction;
+use futures::TryStreamExt;
+use threadkeep_core::{Finding, JsonText, Severity, StoreError, ThreadId, VerifyReport, codec};
+use tokio_postgres::Row;
+
+use crate::error::{PostgresError, Result};
+use crate::pool::{Caller, Shared};
+use crate::row::{get, unsigned};
+use crate::{index, row};
+
+/// Findings after which verification stops telling single ones.
+const FINDINGS: usize = 1_000;
+
+pub(crate) async fn verify(shared: &Shared) -> Result<VerifyReport> {
+    let mut report = VerifyReport::default();
+    shared
+        .transact(Caller::keeper(), async |transaction| {
+            // One snapshot for all of it: what is written meanwhile is no finding.
+            transaction.batch_execute("COMMIT; BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY").await?;
+            transaction.query_typed("SELECT threadkeep.enter('', 'keeper')", &[]).await?;
+            let sql = "SELECT count(*) FROM threadkeep.owners WHERE owner = ''";
+            report.tenants = unsigned(&transaction.query_typed(sql, &[]).await?[0], 0)?;
+            check_threads(transaction, &mut report).await?;
+            check_messages(transaction, &mut report).await?;
+            check_log(transaction, &mut report).await?;
+            for table in ["documents", "thread_documents"] {
+                check_documents(transaction, table, &mut report).await?;
+            }
+            check_index(transaction, &mut report).await
+        })
+        .await?;
+    Ok(report)
+}
+
+fn add(report: &mut VerifyReport, severity: Severity, thread: Option<ThreadId>, detail: impl Into<String>) {
+    if report.findings.len() < FINDINGS {
+        report.findings.push(Finding { severity, thread, detail: detail.into() });
+    }
+}
+
+/// Shows rows one after the other, as they come.
+async fn each(transaction: &Transaction<'_>, sql: &str, mut show: impl FnMut(&Row) -> Result<()>) -> Result<()> {
+    let mut rows = pin!(transaction.query_typed_raw(sql, Vec::<(i64, tokio_postgres::types::Type)>::new()).await?);
+    while let Some(row) = rows.try_next().await? {
+        show(&row)?;
+    }
+    Ok(())
+}
+
+async fn check_threads(transaction: &Transaction<'_>, report: &mut VerifyReport) -> Result<()> {
+    let sql = "SELECT t.id, t.body, t.seq, t.first_seq, s.thread_no IS NULL FROM threadkeep.threads t \
+               LEFT JOIN threadkeep.stamps s ON s.thread_no = t.no WHERE NOT t.restoring ORDER BY t.no";
+    each(transaction, sql, |row| {
+        let id = ThreadId(get(row, 0)?);
+        report.threads += 1;
+        if let Err(error) = codec::decode_thread(get(row, 1)?) {
+            add(report, Severity::Damage, Some(id), error.to_string());
+        }
+        let (seq, first_seq) = (unsigned(row, 2)?, unsigned(row, 3)?);
+        if first_seq == 0 || first_seq > seq + 1 {
+            add(report, Severity::Damage, Some(id), "the first position is beyond the end");
+        }
+        if get(row, 4)? {
+            add(report, Severity::Derived, Some(id), "it is not known when the thread last changed");
+        }
+        Ok(())
+    })
+    .await
+}
+
+/// What of a thread has been seen so far.
+struct Walk {
+    id: ThreadId,
+    seq: u64,
+    expected: u64,
+    counted: u64,
+    message_count: u64,
+}
+
+impl Walk {
+    fn end(&self, report: &mut VerifyReport) {
+        if self.expected != self.seq + 1 {
+            let detail = format!("the thread says it ends at {}, its messages at {}", self.seq, self.expected - 1);
+            add(report, Severity::Damage, Some(self.id), detail);
+        }
+        if self.counted != self.message_count {
+            let detail = format!("the thread counts {} messages and holds {}", self.message_count, self.counted);
+            add(report, Severity::Derived, Some(self.id), detail);
+        }
+    }
+}
+
+async fn check_messages(transaction: &Transaction<'_>, report: &mut VerifyReport) -> Result<()> {
+    let sql = "SELECT t.id, t.seq, t.first_seq, t.message_count, m.seq, m.body FROM threadkeep.threads t \
+               LEFT JOIN threadkeep.messages m ON m.thread_no = t.no AND m.seq >= t.first_seq \
+               WHERE NOT t.restoring ORDER BY t.no, m.seq";
+    let mut walk: Option<Walk> = None;
+    each(transaction, sql, |row| {
+        let id = ThreadId(get(row, 0)?);
+        if walk.as_ref().is_none_or(|walk| walk.id != id) {
+            if let Some(walk) = walk.take() {
+                walk.end(report);
+            }
+            let (seq, first_seq) = (unsigned(row, 1)?, unsigned(row, 2)?);
+            walk = Some(Walk { id, seq, expected: first_seq, counted: 0, message_count: unsigned(row, 3)? });
+        }
+        let Some(walk) = &mut walk else { return Ok(()) };
+        let Some(seq) = get::<Option<i64>>(row, 4)?.map(i64::unsigned_abs) else { return Ok(()) };
+        if seq != walk.expected {
+            let detail = format!("positions {} to {} are missing", walk.expected, seq.saturating_sub(1));
+            add(report, Severity::Damage, Some(id), detail);
+        }
+        walk.expected = seq + 1;
+        let Some(body) = get::<Option<&str>>(row, 5)? else { return Ok(()) };
+        walk.counted += 1;
+        report.messages += 1;
+        if let Err(error) = codec::decode_content(body) {
+            add(report, Severity::Damage, Some(id), format!("position {seq}: {error}"));
+        }
+        Ok(())
+    })
+    .await?;
+    if let Some(walk) = walk {
+        walk.end(report);
+    }
+    Ok(())
+}
+
+async fn check_log(transaction: &Transaction<'_>, report: &mut VerifyReport) -> Result<()> {
+    let sql = "SELECT t.id, count(*), min(c.change), max(c.change) FROM threadkeep.threads t \
+               JOIN threadkeep.commits c ON c.thread_no = t.no WHERE NOT t.restoring GROUP BY t.no \
+               HAVING count(*) <> max(c.change) - min(c.change) + 1 OR max(c.change) <> t.change \
+               OR min(c.change) <> t.log_from + 1 ORDER BY t.no";
+    each(transaction, sql, |row| {
+        let (count, first, last) = (unsigned(row, 1)?, unsigned(row, 2)?, unsigned(row, 3)?);
+        let detail =
+            format!("the change log holds {count} entries from {first} to {last}, and does not fit the thread");
+        add(report, Severity::Damage, Some(ThreadId(get(row, 0)?)), detail);
+        Ok(())
+    })
+    .await
+}
+
+async fn check_documents(transaction: &Transaction<'_>, table: &str, report: &mut VerifyReport) -> Result<()> {
+    let sql = format!("SELECT namespace, value FROM threadkeep.{table}");
+    each(transaction, &sql, |row| {
+        report.documents += 1;
+        if JsonText::new(get::<&str>(row, 1)?).is_err() {
+            add(report, Severity::Damage, None, format!("a document of {} is not JSON", get::<&str>(row, 0)?));
+        }
+        Ok(())
+    })
+    .await
+}
+
+async fn check_index(transaction: &Transaction<'_>, report: &mut VerifyReport) -> Result<()> {
+    let ahead = "SELECT t.id FROM threadkeep.indexed i JOIN threadkeep.threads t ON t.no = i.thread_no WHERE i.seq > t.seq";
+    each(transaction, ahead, |row| {
+        add(report, Severity::Derived, Some(ThreadId(get(row, 0)?)), "the search index is ahead of the log");
+        Ok(())
+    })
+    .await?;
+    let different = "SELECT t.id, count(*) FROM threadkeep.threads t JOIN threadkeep.indexed i ON i.thread_no = t.no \
+                     JOIN threadkeep.messages m ON m.thread_no = t.no AND m.seq BETWEEN t.first_seq AND i.seq \
+                     LEFT JOIN threadkeep.message_terms x ON x.thread_no = m.thread_no AND x.seq = m.seq \
+                     WHERE NOT t.restoring AND (m.body IS NULL) <> (x.seq IS NULL) GROUP BY t.no ORDER BY t.no";
+    each(transaction, different, |row| {
+        let detail = format!("the search index differs from the log in {} messages", unsigned(row, 1)?);
+        add(report, Severity::Derived, Some(ThreadId(get(row, 0)?)), detail);
+        Ok(())
+    })
+    .await
+}
+
+/// Rebuilds what is derived: the counts, the order of change, the search index.
+pub(crate) async fn repair(shared: &Shared) -> Result<(), StoreError> {
+    let rebuilding = shared.transact(Caller::keeper(), async |transaction| {
+        transaction
+            .batch_execute(
+                "UPDATE threadkeep.threads t SET message_count = c.count FROM (SELECT t.no, count(m.body) AS count
+                   FROM threadkeep.threads t LEFT JOIN threadkeep.messages m ON m.thread_no = t.no
+                   AND m.seq >= t.first_seq GROUP BY t.no) AS c WHERE c.no = t.no AND c.count <> t.message_count;
+                 INSERT INTO threadkeep.stamps (thread_no, tenant, owner, stamp)
+                   SELECT no, tenant, owner, threadkeep.stamp() FROM threadkeep.threads WHERE NOT restoring
+                   ON CONFLICT (thread_no) DO NOTHING",
+            )
+            .await?;
+        index::reset(transaction).await
+    });
+    rebuilding.await.map_err(PostgresError::of_write)?;
+    while !index::catch_up(shared, usize::MAX).await?.done {}
+    Ok(())
+}
+
+/// The names in the first column.
+pub(crate) fn names(rows: &[Row]) -> Result<Vec<String>> {
+    rows.iter().map(|row| row::get(row, 0)).collect()
+}

@@ -1,0 +1,97 @@
+//! The PostgreSQL store against the suite, direct and through PgBouncer in transaction mode.
+
+use std::path::PathBuf;
+
+use async_trait::async_trait;
+use threadkeep_core::Backend;
+use threadkeep_postgres_server::{Database, Pooler, Server};
+use threadkeep_store_conformance::{Abilities, Factory, Instance, property_test, run_all};
+use threadkeep_store_postgres::PostgresStore;
+
+struct OnServer {
+    server: &'static Server,
+    pooler: Option<Pooler>,
+}
+
+impl OnServer {
+    fn direct() -> Option<Self> {
+        Some(Self { server: Server::shared()?, pooler: None })
+    }
+
+    async fn pooled() -> Option<Self> {
+        let server = Server::shared()?;
+        let pooler = Some(Pooler::start(server).await?);
+        Some(Self { server, pooler })
+    }
+
+    /// Through the pooler nothing is prepared, and the listening connection goes past it.
+    fn url(&self, database: &Database) -> String {
+        match &self.pooler {
+            None => format!("{}?pool_size=8", database.url()),
+            Some(pooler) => {
+                format!("{}?pool_size=8&prepare=off&direct={}", pooler.url(database.name()), database.url())
+            }
+        }
+    }
+}
+
+#[async_trait]
+impl Factory for OnServer {
+    async fn create(&self) -> Box<dyn Instance> {
+        let database = self.server.copy_database(async |url| drop(PostgresStore::open(&url).await.unwrap())).await;
+        let url = self.url(&database);
+        let store = PostgresStore::open(&url).await.expect("a new store");
+        Box::new(Open { store, url, database })
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities { durable: true, vectors: false, named_collections: false, compaction: false }
+    }
+}
+
+struct Open {
+    store: PostgresStore,
+    url: String,
+    database: Database,
+}
+
+#[async_trait]
+impl Instance for Open {
+    fn backend(&self) -> Backend {
+        self.store.backend()
+    }
+
+    async fn reopen(self: Box<Self>) -> Box<dyn Instance> {
+        let Self { store, url, database } = *self;
+        drop(store);
+        let store = PostgresStore::open(&url).await.expect("the same store");
+        Box::new(Open { store, url, database })
+    }
+
+    /// The server's files hold what its own housekeeping has not overwritten yet; tests/erasure.rs looks at the tables.
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+}
+
+// S1.40
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_every_promise() {
+    if let Some(direct) = OnServer::direct() {
+        run_all(&direct).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn keeps_every_promise_behind_a_pooler() {
+    if let Some(pooled) = OnServer::pooled().await {
+        run_all(&pooled).await;
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn does_what_a_plain_model_does() {
+    if let Some(direct) = OnServer::direct() {
+        property_test(&direct, 32).await;
+    }
+}

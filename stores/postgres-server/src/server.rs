@@ -124,11 +124,12 @@ impl Server {
         let url = self.url("postgres");
         let waiting = std::thread::spawn(move || {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
-            runtime.block_on(tokio::time::timeout(PATIENCE, async {
+            let answering = async {
                 while connect(&url).await.is_err() {
                     tokio::time::sleep(Duration::from_millis(20)).await;
                 }
-            }))
+            };
+            runtime.block_on(async { tokio::time::timeout(PATIENCE, answering).await })
         });
         while !waiting.is_finished() {
             // It is a no-op while the server runs; one that died over what its predecessor left is started again.

@@ -179,8 +179,7 @@ impl Present {
         let mut parts = self.snapshot.split(':');
         let (first, _, running) = (parts.next().unwrap_or(""), parts.next(), parts.next().unwrap_or(""));
         let first = first.parse::<u64>().map_or(end, |first| first.min(end));
-        let running: Vec<&str> =
-            running.split(',').filter(|id| id.parse::<u64>().is_ok_and(|id| id < end)).collect();
+        let running: Vec<&str> = running.split(',').filter(|id| id.parse::<u64>().is_ok_and(|id| id < end)).collect();
         UserCursor(format!("{}.{first}:{end}:{}", self.home, running.join(",")))
     }
 }
@@ -191,7 +190,8 @@ mod tests {
 
     #[test]
     fn a_page_ends_at_its_last_stamp() {
-        let present = |snapshot: &str| Present { home: "h".to_owned(), snapshot: snapshot.to_owned(), stamp_offset: 10 };
+        let present =
+            |snapshot: &str| Present { home: "h".to_owned(), snapshot: snapshot.to_owned(), stamp_offset: 10 };
         assert_eq!(present("100:120:100,105,117").cursor_up_to(120).0, "h.100:111:100,105");
         assert_eq!(present("100:120:").cursor_up_to(109).0, "h.100:100:");
     }

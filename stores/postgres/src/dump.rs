@@ -13,8 +13,7 @@ use crate::pool::{Caller, Parameter, Shared};
 use crate::row::{self, get, instant, message_columns, positions, signed, timestamp, unsigned};
 
 /// The number of a thread that is not being restored.
-const NUMBER: &str =
-    "(SELECT t.no FROM threadkeep.threads t WHERE t.tenant = $1 AND t.id = $2 AND NOT t.restoring)";
+const NUMBER: &str = "(SELECT t.no FROM threadkeep.threads t WHERE t.tenant = $1 AND t.id = $2 AND NOT t.restoring)";
 
 pub(crate) async fn dump(
     shared: &Shared,

@@ -80,9 +80,9 @@ impl PostgresError {
             Self::Silence => true,
             Self::Server(error) => {
                 // After a change of the schema, what was prepared before it no longer fits.
-                error.as_db_error().is_none_or(|error| {
-                    ends_the_session(error) || *error.code() == SqlState::FEATURE_NOT_SUPPORTED
-                })
+                error
+                    .as_db_error()
+                    .is_none_or(|error| ends_the_session(error) || *error.code() == SqlState::FEATURE_NOT_SUPPORTED)
             }
             Self::Store(_) | Self::Pool(_) => false,
         }

@@ -24,11 +24,8 @@ impl Maintenance for PostgresStore {
         limits::check_page(limit)?;
         let sql = "SELECT owner FROM threadkeep.owners WHERE tenant = $1 AND ($2::text IS NULL OR owner > $2) \
                    ORDER BY owner LIMIT $3";
-        let values: [Parameter<'_>; 3] = [
-            (&tenant.as_str(), Type::TEXT),
-            (&after.map(owner_name), Type::TEXT),
-            (&signed(limit as u64), Type::INT8),
-        ];
+        let values: [Parameter<'_>; 3] =
+            [(&tenant.as_str(), Type::TEXT), (&after.map(owner_name), Type::TEXT), (&signed(limit as u64), Type::INT8)];
         let answers = self.shared.read(&Caller::keeper(), &[(sql, &values)]).await?;
         let owners = verify::names(&answers[0])?.iter().map(|name| row::owner(name)).collect::<error::Result<_>>();
         Ok(owners?)

@@ -134,11 +134,7 @@ impl Shared {
     }
 
     /// Runs statements that read, in the scope of a caller and in one snapshot, in one flight.
-    pub(crate) async fn read(
-        &self,
-        caller: &Caller,
-        statements: &[(&str, &[Parameter<'_>])],
-    ) -> Result<Vec<Vec<Row>>> {
+    pub(crate) async fn read(&self, caller: &Caller, statements: &[(&str, &[Parameter<'_>])]) -> Result<Vec<Vec<Row>>> {
         let client = self.pool.get().await?;
         self.bounded(client, async |client| {
             let entering = entering(caller);
@@ -190,8 +186,7 @@ fn entering(caller: &Caller) -> [Parameter<'_>; 2] {
     [(&caller.tenant, Type::TEXT), (&caller.name, Type::TEXT)]
 }
 
-pub(crate) type TlsStream =
-    <MakeRustlsConnect as tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket>>::Stream;
+pub(crate) type TlsStream = <MakeRustlsConnect as tokio_postgres::tls::MakeTlsConnect<tokio_postgres::Socket>>::Stream;
 
 impl Drop for Shared {
     fn drop(&mut self) {

@@ -180,7 +180,8 @@ impl Place {
         let sql = "UPDATE threadkeep.threads SET restoring = false, message_count = \
                    (SELECT count(*) FROM threadkeep.messages WHERE thread_no = $1 AND body IS NOT NULL) WHERE no = $1";
         transaction.query_typed(sql, &no).await?;
-        let sql = "INSERT INTO threadkeep.stamps (thread_no, tenant, owner, stamp) VALUES ($1, $2, $3, threadkeep.stamp())";
+        let sql =
+            "INSERT INTO threadkeep.stamps (thread_no, tenant, owner, stamp) VALUES ($1, $2, $3, threadkeep.stamp())";
         transaction.query_typed(sql, &self.values()).await?;
         Ok(())
     }

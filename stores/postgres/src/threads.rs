@@ -152,7 +152,8 @@ pub(crate) async fn list(
     let rows = shared.read(&caller, &[(&sql, &values[..if owner.is_some() { 6 } else { 5 }])]).await?.remove(0);
     let threads = rows.iter().take(query.limit).map(|row| row::thread(row, 0)).collect::<error::Result<Vec<_>>>()?;
     let last = rows.get(query.limit - 1).filter(|_| rows.len() > query.limit);
-    let next = last.map(|row| Ok::<_, error::PostgresError>(format!("{mark}{}-{}", get::<i64>(row, 11)?, get::<i64>(row, 12)?)));
+    let next = last
+        .map(|row| Ok::<_, error::PostgresError>(format!("{mark}{}-{}", get::<i64>(row, 11)?, get::<i64>(row, 12)?)));
     Ok(ThreadPage { threads, next: next.transpose()? })
 }
 

@@ -158,7 +158,8 @@ async fn check_documents(transaction: &Transaction<'_>, table: &str, report: &mu
 }
 
 async fn check_index(transaction: &Transaction<'_>, report: &mut VerifyReport) -> Result<()> {
-    let ahead = "SELECT t.id FROM threadkeep.indexed i JOIN threadkeep.threads t ON t.no = i.thread_no WHERE i.seq > t.seq";
+    let ahead =
+        "SELECT t.id FROM threadkeep.indexed i JOIN threadkeep.threads t ON t.no = i.thread_no WHERE i.seq > t.seq";
     each(transaction, ahead, |row| {
         add(report, Severity::Derived, Some(ThreadId(get(row, 0)?)), "the search index is ahead of the log");
         Ok(())

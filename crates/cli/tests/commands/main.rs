@@ -13,6 +13,7 @@ mod looks;
 mod maintenance;
 mod migrate;
 mod reading;
+mod supabase;
 
 use std::fmt;
 use std::io::Write;

@@ -1,14 +1,11 @@
 //! A connection of its own, for looking at a database.
 
-use std::time::Duration;
-
 use anyhow::{Context, Result};
-use tokio_postgres::{Client, Config, NoTls};
+use threadkeep_store_postgres::PostgresOptions;
+use tokio_postgres::Client;
 
 use super::environment::Environment;
 use crate::failure::Failure;
-
-const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Connects to the database that a URL names.
 pub(super) async fn connect(url: &str, environment: &Environment) -> Result<Client> {
@@ -16,16 +13,11 @@ pub(super) async fn connect(url: &str, environment: &Environment) -> Result<Clie
         let failure = Failure::usage("that is the address of Supabase's HTTP API; a database URL is needed as well");
         return Err(failure.hint(environment.database_hint()).into());
     }
-    let config: Config = url
-        .parse()
-        .map_err(|_| Failure::usage("not the URL of a PostgreSQL database").hint(environment.database_hint()))?;
-    let connecting = tokio::time::timeout(PATIENCE, config.connect(NoTls)).await;
-    let (client, connection) = match connecting {
-        Ok(Ok(connected)) => connected,
-        Ok(Err(error)) => return Err(refused(error.into(), environment)),
-        Err(_) => return Err(refused(anyhow::anyhow!("it did not answer in time"), environment)),
-    };
-    tokio::spawn(async move { drop(connection.await) });
+    let options = PostgresOptions::from_url(url).map_err(|error| {
+        let failure = Failure::usage(format!("not the URL of a PostgreSQL database: {error}"));
+        failure.hint(environment.database_hint())
+    })?;
+    let client = options.connect().await.map_err(|error| refused(error.into(), environment))?;
     client.batch_execute("SET statement_timeout = '30s'").await.context("the database does not answer")?;
     Ok(client)
 }

@@ -1,9 +1,9 @@
 -- What Supabase has by itself. On plain PostgreSQL this stands in for it: the claims of a request are a setting.
 DO $$
 BEGIN
-  IF to_regrole('anon') IS NULL THEN CREATE ROLE anon NOLOGIN; END IF;
-  IF to_regrole('authenticated') IS NULL THEN CREATE ROLE authenticated NOLOGIN; END IF;
-  IF to_regrole('service_role') IS NULL THEN CREATE ROLE service_role NOLOGIN BYPASSRLS; END IF;
+  BEGIN CREATE ROLE anon NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN END;
+  BEGIN CREATE ROLE authenticated NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN END;
+  BEGIN CREATE ROLE service_role NOLOGIN BYPASSRLS; EXCEPTION WHEN duplicate_object OR unique_violation THEN END;
 END
 $$;
 CREATE SCHEMA IF NOT EXISTS auth;

@@ -93,10 +93,17 @@ fn the_doctor_names_what_is_missing_and_its_sql_makes_it() {
         patient.cure();
     }
     // What a look cannot tell, trying does; and it leaves nothing behind.
-    patient.run("CREATE POLICY anyone ON messages TO authenticated USING (auth.uid() IS NOT NULL)");
-    assert_eq!(patient.doctor(&[]).code, Some(0));
-    let ran = patient.doctor(&["--try"]);
-    assert!(ran.code == Some(1) && ran.out.contains("a user can read another's messages"), "{ran}");
+    for (injury, expected) in [
+        ("TO authenticated USING (auth.uid() IS NOT NULL)", "a user can read another's messages"),
+        ("FOR UPDATE USING (auth.uid() IS NOT NULL)", "a user cannot change own messages only: 2 rows, not 1"),
+        ("FOR INSERT WITH CHECK (auth.uid() IS NULL)", "authenticated without a user can write a message"),
+    ] {
+        patient.run(&format!("CREATE POLICY anyone ON messages {injury}"));
+        assert_eq!(patient.doctor(&[]).code, Some(0));
+        let ran = patient.doctor(&["--try"]);
+        assert!(ran.code == Some(1) && ran.out.contains(expected), "{ran}");
+        patient.run("DROP POLICY anyone ON messages");
+    }
     let left = "SELECT count(*) FROM (SELECT id FROM auth.users UNION ALL SELECT id FROM messages) AS made";
     let left: i64 = patient.runtime.block_on(patient.client.query_one(left, &[])).unwrap().get(0);
     assert_eq!(left, 0);
@@ -119,7 +126,6 @@ fn nothing_of_another_is_read_or_written() {
          GRANT EXECUTE ON FUNCTION public.leak TO authenticated, anon;"
     );
     patient.run(&rows);
-    let state = patient.state();
     let reads = [
         "SELECT * FROM conversations",
         "TABLE messages",
@@ -152,6 +158,10 @@ fn nothing_of_another_is_read_or_written() {
     ];
     let writes = [
         "UPDATE conversations SET title = 'taken' WHERE id = 'OF_BEN'",
+        "UPDATE conversations SET title = 'taken'",
+        "UPDATE messages SET content = 'taken'",
+        "DELETE FROM conversations",
+        "DELETE FROM messages",
         "UPDATE conversations SET user_id = 'BEN' WHERE id = 'OF_ANA'",
         "UPDATE messages SET conversation_id = 'OF_BEN'",
         "DELETE FROM conversations WHERE id = 'OF_BEN'",
@@ -161,7 +171,6 @@ fn nothing_of_another_is_read_or_written() {
         "COPY messages (conversation_id, role, content) FROM PROGRAM 'echo x'",
         "TRUNCATE messages",
         "TRUNCATE conversations CASCADE",
-        "LOCK TABLE messages IN ACCESS EXCLUSIVE MODE",
         "CREATE TRIGGER mine AFTER INSERT ON messages EXECUTE FUNCTION suppress_redundant_updates_trigger()",
         "CREATE TEMPORARY TABLE mine (id uuid REFERENCES conversations)",
         "DELETE FROM auth.users",
@@ -176,44 +185,50 @@ fn nothing_of_another_is_read_or_written() {
         ("anon", format!("{{\"sub\":\"{BEN}\"}}")),
     ] {
         for sql in reads.iter().chain(&writes) {
-            let seen = patient.say_as(role, &claims, sql);
+            let (seen, changed) = patient.say_as(role, &claims, sql);
             assert!(!seen.contains("SECRET"), "{role} {claims}: {sql}: {seen}");
-            assert!(role == "authenticated" || !seen.contains("ana"), "{role} {claims}: {sql}: {seen}");
-            assert_eq!(patient.state(), state, "{role} {claims}: {sql}");
+            assert!(!changed.contains(&"ben"), "{role} {claims}: {sql}: {seen}");
+            if !claims.contains(ANA) {
+                assert!(!seen.contains("ana") && changed.is_empty(), "{role} {claims}: {sql}: {seen}");
+            }
         }
     }
     // What is one's own is read and written.
     let claims = format!("{{\"sub\":\"{ANA}\",\"role\":\"authenticated\"}}");
-    let own = "INSERT INTO messages (conversation_id, role, content, sources) \
-               VALUES ('OF_ANA', 'assistant', 'mine', '[{\"rank_score\": 1150.5, \"distance\": 0.234}]') RETURNING content, sources";
-    assert_eq!(patient.say_as("authenticated", &claims, own), "mine [{\"distance\": 0.234, \"rank_score\": 1150.5}]\n");
-    assert_eq!(patient.say_as("authenticated", &claims, "SELECT title FROM conversations"), "ana\n");
+    let say = |sql: &str| patient.say_as("authenticated", &claims, sql);
+    let own = "INSERT INTO messages (conversation_id, role, content, sources) VALUES ('OF_ANA', 'assistant', 'mine', \
+               '[{\"rank_score\": 1150.5, \"distance\": 0.234}]') RETURNING content, sources";
+    let written = "mine [{\"distance\": 0.234, \"rank_score\": 1150.5}]\n";
+    assert_eq!(say(own), (written.to_owned(), vec!["ana"]));
+    assert_eq!(say("UPDATE conversations SET title = 'x' RETURNING title"), ("x\n".to_owned(), vec!["ana"]));
+    assert_eq!(say("SELECT title FROM conversations"), ("ana\n".to_owned(), vec![]));
     // S3.29: a user's message has no sources.
-    let refused = own.replace("assistant", "user");
-    assert!(patient.say_as("authenticated", &claims, &refused).contains("violates check constraint"));
+    let (refused, _) = say(&own.replace("assistant", "user"));
+    assert!(refused.contains("violates check constraint"), "{refused}");
+}
+
+/// All that belongs to a user.
+async fn state_of(client: &Client, user: &str) -> Option<String> {
+    let sql = "SELECT string_agg(row, ',' ORDER BY row) FROM (
+           SELECT conversations::text AS row FROM public.conversations WHERE user_id::text = $1
+           UNION ALL SELECT messages::text FROM public.messages JOIN public.conversations AS its
+             ON its.id = conversation_id AND its.user_id::text = $1
+           UNION ALL SELECT users::text FROM auth.users WHERE id::text = $1
+         ) AS everything";
+    client.query_one(sql, &[&user]).await.unwrap().get(0)
 }
 
 impl Patient {
-    /// Everything of Ben's, and how many rows there are.
-    fn state(&self) -> String {
-        let sql = format!(
-            "SELECT string_agg(row, ',' ORDER BY row) FROM (
-               SELECT conversations::text AS row FROM conversations UNION ALL SELECT messages::text FROM messages
-               UNION ALL SELECT id::text FROM auth.users
-             ) AS everything WHERE row IS NOT NULL AND '{ANA}' <> ''"
-        );
-        self.runtime.block_on(self.client.query_one(&sql, &[])).unwrap().get(0)
-    }
-
-    /// What a role sees when it says something, an error included. What it did is undone.
-    fn say_as(&self, role: &str, claims: &str, sql: &str) -> String {
-        let names =
-            [("OF_ANA", OF_ANA), ("OF_BEN", OF_BEN), ("'ANA'", &format!("'{ANA}'")), ("'BEN'", &format!("'{BEN}'"))];
+    /// What a role sees when it says something, an error included, and whose data it changed. It is undone.
+    fn say_as(&self, role: &str, claims: &str, sql: &str) -> (String, Vec<&'static str>) {
+        let (ana, ben) = (format!("'{ANA}'"), format!("'{BEN}'"));
+        let names = [("OF_ANA", OF_ANA), ("OF_BEN", OF_BEN), ("'ANA'", &ana), ("'BEN'", &ben)];
         let sql = names.iter().fold(sql.to_owned(), |sql, (name, id)| sql.replace(name, id));
-        let said = self.runtime.block_on(async {
-            let (client, connection) =
-                tokio_postgres::connect(&self.database.url(), tokio_postgres::NoTls).await.unwrap();
-            let driving = tokio::spawn(connection);
+        self.runtime.block_on(async {
+            let url = self.database.url();
+            let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+            tokio::spawn(connection);
+            let before = [state_of(&client, ANA).await, state_of(&client, BEN).await];
             let begin = format!(
                 "BEGIN; SELECT set_config('request.jwt.claims', '{claims}', true); SET SESSION AUTHORIZATION {role}"
             );
@@ -223,15 +238,20 @@ impl Patient {
             } else {
                 client.simple_query(&sql).await.map(|messages| messages.iter().map(line).collect())
             };
-            // Without a commit all of it goes with the connection.
-            drop(client);
-            drop(driving.await);
-            answer
-        });
-        match said {
-            Ok(seen) => seen,
-            Err(error) => format!("error: {:?}", error.as_db_error().map(|error| (error.message(), error.detail()))),
-        }
+            match answer {
+                Ok(seen) => {
+                    client.batch_execute("RESET SESSION AUTHORIZATION").await.unwrap();
+                    let after = [state_of(&client, ANA).await, state_of(&client, BEN).await];
+                    let changed = ["ana", "ben"].into_iter().zip(before.into_iter().zip(after));
+                    (seen, changed.filter(|(_, (before, after))| before != after).map(|(name, _)| name).collect())
+                }
+                // What failed has changed nothing.
+                Err(error) => {
+                    let said = error.as_db_error().map(|error| (error.message(), error.detail()));
+                    (format!("error: {said:?}"), Vec::new())
+                }
+            }
+        })
     }
 }
 

@@ -87,6 +87,15 @@ const AS_A_USER: &[Attempt] = &[
         end: TouchesNothing,
     },
     Attempt { what: "empty a table", sql: "TRUNCATE public.messages", end: TouchesNothing },
+    // Without a condition a policy for reading is not asked, so these tell what the others cannot.
+    Attempt {
+        what: "change own conversations only",
+        sql: "UPDATE public.conversations SET title = 'x'",
+        end: Works(1),
+    },
+    Attempt { what: "change own messages only", sql: "UPDATE public.messages SET content = 'x'", end: Works(1) },
+    Attempt { what: "delete own messages only", sql: "DELETE FROM public.messages", end: Works(1) },
+    Attempt { what: "delete own conversations only", sql: "DELETE FROM public.conversations", end: Works(1) },
 ];
 
 const AS_NOBODY: &[Attempt] = &[
@@ -173,7 +182,7 @@ impl Attempt {
             (Works(expected), Ok(touched)) if touched == expected => return Ok(None),
             (TouchesNothing, Ok(0) | Err(_)) => return Ok(None),
             (TouchesNothing, Ok(_)) => format!("{who} can {}", self.what),
-            (Works(_), Ok(touched)) => format!("{who} cannot {}, or not only that: {touched} rows", self.what),
+            (Works(expected), Ok(touched)) => format!("{who} cannot {}: {touched} rows, not {expected}", self.what),
             (Works(_), Err(error)) => format!("{who} cannot {}: {}", self.what, reason(&error)),
         };
         Ok(Some(Finding::missing(format!("trial as {who}"), detail)))

@@ -52,7 +52,7 @@ pub use error::{MemoryError, Result};
 pub use export::ExportLines;
 pub use import::{ImportOptions, ImportReport, Problem};
 pub use lease::Lease;
-pub use memory::{Memory, MemoryOptions, Titles};
+pub use memory::{Memory, MemoryOptions, Titles, Writers};
 pub use preferences::Preference;
 pub use recall::{Meaning, RecallOptions, RecallResults, Recalled};
 pub use retention::Retention;

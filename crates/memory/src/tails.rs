@@ -4,6 +4,8 @@
 //! message that is held and for what follows, which is one short read in place of a long one. If nothing changed, or nothing
 //! but what this manager itself appended, the tail holds; otherwise it is read anew. So what another instance did is never
 //! missed, and a mistake can only cost a read.
+//!
+//! Where nobody else writes ([`Writers::One`]) the store need not be asked again for whom it has answered before.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,14 +13,16 @@ use std::sync::{Arc, Mutex, PoisonError};
 use serde::Serialize;
 use threadkeep_core::{
     Batch, CommitOutcome, Content, Map, Message, MessagePage, MessageQuery, OrderBy, Part, Positions, Result, Scope,
-    Source, Take, TenantId, ThreadId, Timestamp, limits,
+    Source, Take, TenantId, ThreadId, ThreadName, Timestamp, limits,
 };
 
-use crate::Memory;
 use crate::retry::repeat_simply;
+use crate::{Memory, Writers};
 
 /// How long a tail is kept that nobody asks for. It must stay below the days within which a deleted id cannot come back.
 const IDLE_MS: i64 = 10 * 60 * 1000;
+/// Scopes that are remembered of one thread; a shared one has many users.
+const READERS: usize = 32;
 /// New messages that one look takes in; with more the tail is read anew.
 const AHEAD: usize = 32;
 
@@ -40,6 +44,7 @@ type Key = (TenantId, ThreadId);
 #[derive(Debug)]
 pub(crate) struct Tails {
     capacity: usize,
+    writers: Writers,
     state: Mutex<State>,
 }
 
@@ -68,6 +73,9 @@ struct Tail {
     bytes: usize,
     used: u64,
     used_at: Timestamp,
+    /// In whose scopes the store gave it. Only kept where it is not asked again.
+    readers: Vec<Scope>,
+    expires_at: Option<Timestamp>,
 }
 
 impl Memory {
@@ -95,6 +103,9 @@ impl Memory {
             return self.read_from_store(scope, thread, query, now).await;
         };
         let key = (scope.tenant_id().clone(), thread);
+        if let Some(page) = tails.page_without_asking(&key, scope, query.limit, now) {
+            return Ok(page);
+        }
         let (found, removals) = tails.find(&key, query.limit, now);
         if let Some(tail) = found {
             let limit = (query.limit + AHEAD).min(limits::PAGE);
@@ -103,7 +114,7 @@ impl Memory {
             match self.read_from_store(scope, thread, &look, now).await {
                 Ok(page) => {
                     if let Some(tail) = tail.continued(page, query.limit) {
-                        let page = tail.page(query.limit);
+                        let (tail, page) = (tail.shown_to(scope, tails.writers), tail.page(query.limit));
                         tails.keep(key, tail, removals, now);
                         tails.lock().figures.hits += 1;
                         return Ok(page);
@@ -118,10 +129,22 @@ impl Memory {
         tails.lock().figures.misses += 1;
         let page = self.read_from_store(scope, thread, query, now).await?;
         match Tail::of(&page, query.limit) {
+            Some(tail) if tails.writers == Writers::One => {
+                let tail = self.with_expiry(tail, scope, thread, now).await?.shown_to(scope, tails.writers);
+                tails.keep(key, tail, removals, now);
+            }
             Some(tail) => tails.keep(key, tail, removals, now),
             None => tails.remove(&key),
         }
         Ok(page)
+    }
+
+    /// Who does not ask the store again has to know when the thread is over.
+    async fn with_expiry(&self, tail: Tail, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<Tail> {
+        let name = ThreadName::Id(thread);
+        let found = repeat_simply(|| self.store().find_thread(scope, &name, now)).await?;
+        let expires_at = found.map_or(Some(Timestamp::MIN), |thread| thread.expires_at);
+        Ok(Tail { expires_at, ..tail })
     }
 
     async fn read_from_store(
@@ -147,14 +170,28 @@ fn is_tail(query: &MessageQuery) -> bool {
 }
 
 impl Tails {
-    pub(crate) fn new(capacity: usize) -> Self {
-        Self { capacity, state: Mutex::default() }
+    pub(crate) fn new(capacity: usize, writers: Writers) -> Self {
+        Self { capacity, writers, state: Mutex::default() }
+    }
+
+    /// A page that needs no look at the store.
+    fn page_without_asking(&self, key: &Key, scope: &Scope, limit: usize, now: Timestamp) -> Option<MessagePage> {
+        if self.writers == Writers::Many {
+            return None;
+        }
+        let mut state = self.lock();
+        let tail = state.tails.get(key).filter(|tail| tail.is_as_stored_for(scope, now) && tail.holds(limit))?;
+        let (tail, used_at) = (tail.clone(), tail.used_at.max(now));
+        state.touch(key, used_at);
+        state.figures.hits += 1;
+        drop(state);
+        Some(tail.page(limit))
     }
 
     fn find(&self, key: &Key, limit: usize, now: Timestamp) -> (Option<Tail>, u64) {
         let mut state = self.lock();
         state.drop_idle(now);
-        let found = state.tails.get(key).filter(|tail| tail.is_whole || tail.messages.len() >= limit);
+        let found = state.tails.get(key).filter(|tail| tail.holds(limit));
         (found.cloned(), state.removals)
     }
 
@@ -189,7 +226,7 @@ impl Tails {
     }
 
     pub(crate) fn after_commit(&self, key: &Key, batch: &Batch, outcome: Option<&CommitOutcome>) {
-        if takes_words_away(batch) {
+        if takes_words_away(batch) || batch.patch.expires_at.is_some() {
             self.remove(key);
         } else if let Some(outcome) = outcome
             && !batch.is_empty()
@@ -219,6 +256,16 @@ impl State {
         self.figures.threads = self.tails.len();
     }
 
+    fn touch(&mut self, key: &Key, now: Timestamp) {
+        self.last_use += 1;
+        let last_use = self.last_use;
+        if let Some(tail) = self.tails.get_mut(key) {
+            self.uses.remove(&tail.used);
+            (tail.used, tail.used_at) = (last_use, now);
+            self.uses.insert(last_use, key.clone());
+        }
+    }
+
     fn drop_oldest(&mut self) -> bool {
         let oldest = self.uses.first_key_value().map(|(_, key)| key.clone());
         oldest.inspect(|key| self.remove(key)).is_some()
@@ -243,8 +290,37 @@ impl Tail {
 
     fn new(messages: Vec<Message>, is_whole: bool, limit: usize, positions: Positions) -> Self {
         let bytes = messages.iter().map(size).sum();
-        let (ours_through, used, used_at) = (positions.change, 0, Timestamp::MIN);
-        Self { messages: Arc::new(messages), is_whole, limit, positions, ours_through, bytes, used, used_at }
+        Self {
+            messages: Arc::new(messages),
+            is_whole,
+            limit,
+            positions,
+            ours_through: positions.change,
+            bytes,
+            used: 0,
+            used_at: Timestamp::MIN,
+            readers: Vec::new(),
+            expires_at: None,
+        }
+    }
+
+    fn holds(&self, limit: usize) -> bool {
+        self.is_whole || self.messages.len() >= limit
+    }
+
+    /// Whether the store would give the same to a reader that it has answered before, if nobody else wrote.
+    fn is_as_stored_for(&self, scope: &Scope, now: Timestamp) -> bool {
+        let is_over = self.expires_at.is_some_and(|expires_at| expires_at <= now);
+        !is_over && self.ours_through == self.positions.change && self.readers.contains(scope)
+    }
+
+    fn shown_to(&self, scope: &Scope, writers: Writers) -> Self {
+        let mut shown = self.clone();
+        let is_new = writers == Writers::One && !shown.readers.contains(scope);
+        if is_new && shown.readers.len() < READERS {
+            shown.readers.push(scope.clone());
+        }
+        shown
     }
 
     fn last_seq(&self) -> u64 {
@@ -273,7 +349,8 @@ impl Tail {
         let surplus = all.len().saturating_sub(limit);
         all.drain(..surplus);
         let tail = Self::new(all, self.is_whole && surplus == 0, limit, positions);
-        Some(Self { ours_through: self.ours_through, ..tail })
+        let Self { ours_through, readers, expires_at, .. } = self;
+        Some(Self { ours_through, readers, expires_at, ..tail })
     }
 
     fn page(&self, limit: usize) -> MessagePage {

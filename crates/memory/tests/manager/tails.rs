@@ -3,7 +3,7 @@ use std::sync::Arc;
 use threadkeep_core::{
     Content, Message, MessageId, MessageQuery, OpenThread, Role, Scope, StoreError, ThreadId, ThreadPatch,
 };
-use threadkeep_memory::{Draft, Memory, MemoryError, MemoryOptions, Retention, TailFigures};
+use threadkeep_memory::{Draft, Memory, MemoryError, MemoryOptions, Retention, TailFigures, Writers};
 use threadkeep_store_conformance::Weak;
 use threadkeep_store_memory::MemoryStore;
 
@@ -187,7 +187,44 @@ async fn tails_are_bounded_and_forgotten_and_can_be_off() {
     assert_eq!(world.memory.tail_figures(), TailFigures::default());
 }
 
-/// Two instances do whatever they like; the one that keeps tails reads what the store holds, always.
+/// Where nobody else writes, the second load asks nobody, and a save is seen by the next one.
+// S3.45
+#[tokio::test(start_paused = true)]
+async fn a_single_writer_loads_a_second_time_without_the_store() {
+    let (probe, world) = Probe::world();
+    let thread = world.thread().await;
+    let options = MemoryOptions { writers: Writers::One, ..keeping(1 << 20) };
+    let keeper = world.memory.with_options(options).unwrap();
+    let id = say(&keeper, thread, "one").await;
+    assert_eq!(texts(&keeper, thread, 16).await, ["one"]);
+    probe.take_calls();
+    assert_eq!(texts(&keeper, thread, 16).await, ["one"]);
+    assert_eq!(texts(&keeper, thread, 1).await, ["one"]);
+    assert_eq!(probe.take_calls(), []);
+    say(&keeper, thread, "two").await;
+    assert_eq!(texts(&keeper, thread, 16).await, ["one", "two"]);
+    keeper.erase_messages(&ana(), thread, &[id]).await.unwrap();
+    assert_eq!(texts(&keeper, thread, 16).await, ["two"]);
+    probe.take_calls();
+    assert_eq!(texts(&keeper, thread, 16).await, ["two"]);
+    assert_eq!(probe.take_calls(), []);
+    // Each reader is let in by the store once.
+    assert!(keeper.newest(&ben(), thread, 16).await.unwrap_err().is_not_found());
+    assert!(!probe.take_calls().is_empty());
+    assert_eq!(texts(&keeper, thread, 16).await, ["two"]);
+    // It is over when it is over, whatever the expiry was when it was read.
+    let patch = ThreadPatch { expires_at: Some(Some(keeper.now().plus_ms(50))), ..ThreadPatch::default() };
+    keeper.patch_thread(&ana(), thread, patch, None).await.unwrap();
+    assert_eq!(texts(&keeper, thread, 16).await, ["two"]);
+    probe.take_calls();
+    world.clock.advance_ms(49);
+    assert_eq!(texts(&keeper, thread, 16).await, ["two"]);
+    assert_eq!(probe.take_calls(), []);
+    world.clock.advance_ms(1);
+    assert!(keeper.newest(&ana(), thread, 16).await.unwrap_err().is_not_found());
+}
+
+/// Two instances (or only the one that keeps tails) do whatever they like; it reads what the store holds, always.
 #[tokio::test(start_paused = true)]
 async fn a_tail_is_what_the_store_holds() {
     let (mut hits, mut misses) = (0, 0);
@@ -195,7 +232,8 @@ async fn a_tail_is_what_the_store_holds() {
         let backend = MemoryStore::open();
         let clock = Arc::new(FakeClock::default());
         let keeper = Memory::with_clock(Weak::over(backend.clone(), seed), clock.clone());
-        let keeper = keeper.with_options(keeping(1 << 14)).unwrap();
+        let writers = if seed % 3 == 0 { Writers::One } else { Writers::Many };
+        let keeper = keeper.with_options(MemoryOptions { writers, ..keeping(1 << 14) }).unwrap();
         let other = Memory::with_clock(backend, clock);
         let mut random = seed;
         let mut draw = |below: u64| {
@@ -208,7 +246,7 @@ async fn a_tail_is_what_the_store_holds() {
         }
         for step in 0..250 {
             let thread = threads[draw(3) as usize];
-            let actor = if draw(3) == 0 { &other } else { &keeper };
+            let actor = if draw(3) == 0 && writers == Writers::Many { &other } else { &keeper };
             let held = other.newest(&ana(), thread, 50).await.unwrap();
             let some = (!held.is_empty()).then(|| held[draw(held.len() as u64) as usize].id);
             match (draw(12), some) {

@@ -20,7 +20,8 @@ while read -r word; do
     stop) kill -INT "$pid"; wait "$pid" 2>/dev/null ;;
   esac
 done
-kill -QUIT "$pid" 2>/dev/null
+# Once is not enough for a program that has only just begun, and does not listen to signals yet.
+while kill -QUIT "$pid" 2>/dev/null; do sleep 0.1; done
 wait "$pid" 2>/dev/null
 rm -rf "$FOLDER"
 "#;

@@ -46,6 +46,9 @@ pub struct PostgresStore {
 }
 
 impl PostgresStore {
+    /// SQL by which the owner of the tables removes everything that was ever kept, and leaves them as they were made.
+    pub const EMPTY: &str = include_str!("schema/empty.sql");
+
     /// Opens the database that a URL names, and brings its schema up to date where the role may do so.
     ///
     /// [`PostgresOptions::from_url`] says what a URL can hold. Needs a tokio runtime, in which it leaves tasks running.

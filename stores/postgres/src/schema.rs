@@ -28,8 +28,8 @@ const MIGRATIONS: [&[&str]; 1] = [&[
 /// The version that this program writes.
 const VERSION: usize = MIGRATIONS.len();
 /// Whoever migrates holds this; it belongs to the database.
-const LOCK: &str = "SELECT pg_advisory_lock(0x7468)";
-const UNLOCK: &str = "SELECT pg_advisory_unlock(0x7468)";
+const LOCK: &str = "SELECT pg_advisory_lock(29800)";
+const UNLOCK: &str = "SELECT pg_advisory_unlock(29800)";
 
 // A role belongs to the whole server, and another database of it may be making it at this moment.
 const FOUNDATION: &str = "
@@ -158,7 +158,7 @@ async fn settle(shared: &Shared) -> Result<()> {
     shared
         .transact(Caller::keeper(), async |transaction| {
             let here: [Parameter<'_>; 1] = [(&here, Type::INT8)];
-            transaction.batch_execute("SELECT pg_advisory_xact_lock(0x7469)").await?;
+            transaction.batch_execute("SELECT pg_advisory_xact_lock(29801)").await?;
             let sql = "INSERT INTO threadkeep.marks AS m (name, value) VALUES ('server', $1) \
                        ON CONFLICT (name) DO UPDATE SET value = excluded.value WHERE m.value <> excluded.value RETURNING 1";
             if !transaction.query_typed(sql, &here).await?.is_empty() {

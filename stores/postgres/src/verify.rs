@@ -74,6 +74,7 @@ async fn check_threads(transaction: &Transaction<'_>, report: &mut VerifyReport)
 
 /// What of a thread has been seen so far.
 struct Walk {
+    no: i64,
     id: ThreadId,
     seq: u64,
     expected: u64,
@@ -95,18 +96,18 @@ impl Walk {
 }
 
 async fn check_messages(transaction: &Transaction<'_>, report: &mut VerifyReport) -> Result<()> {
-    let sql = "SELECT t.id, t.seq, t.first_seq, t.message_count, m.seq, m.body FROM threadkeep.threads t \
+    let sql = "SELECT t.id, t.seq, t.first_seq, t.message_count, m.seq, m.body, t.no FROM threadkeep.threads t \
                LEFT JOIN threadkeep.messages m ON m.thread_no = t.no AND m.seq >= t.first_seq \
                WHERE NOT t.restoring ORDER BY t.no, m.seq";
     let mut walk: Option<Walk> = None;
     each(transaction, sql, |row| {
-        let id = ThreadId(get(row, 0)?);
-        if walk.as_ref().is_none_or(|walk| walk.id != id) {
+        let (id, no) = (ThreadId(get(row, 0)?), get(row, 6)?);
+        if walk.as_ref().is_none_or(|walk| walk.no != no) {
             if let Some(walk) = walk.take() {
                 walk.end(report);
             }
             let (seq, first_seq) = (unsigned(row, 1)?, unsigned(row, 2)?);
-            walk = Some(Walk { id, seq, expected: first_seq, counted: 0, message_count: unsigned(row, 3)? });
+            walk = Some(Walk { no, id, seq, expected: first_seq, counted: 0, message_count: unsigned(row, 3)? });
         }
         let Some(walk) = &mut walk else { return Ok(()) };
         let Some(seq) = get::<Option<i64>>(row, 4)?.map(i64::unsigned_abs) else { return Ok(()) };

@@ -38,7 +38,8 @@ impl OnServer {
 #[async_trait]
 impl Factory for OnServer {
     async fn create(&self) -> Box<dyn Instance> {
-        let database = self.server.copy_database(async |url| drop(PostgresStore::open(&url).await.unwrap())).await;
+        let prepare = async |url: String| drop(PostgresStore::open(&url).await.expect("a schema"));
+        let database = self.server.lend_database(prepare, PostgresStore::EMPTY).await;
         let url = self.url(&database);
         let store = PostgresStore::open(&url).await.expect("a new store");
         Box::new(Open { store, url, database })

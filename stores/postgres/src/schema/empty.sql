@@ -1,0 +1,13 @@
+DELETE FROM threadkeep.message_terms;
+DELETE FROM threadkeep.indexed;
+DELETE FROM threadkeep.leftovers;
+DELETE FROM threadkeep.deleted_threads;
+DELETE FROM threadkeep.documents;
+DELETE FROM threadkeep.thread_documents;
+DELETE FROM threadkeep.commits;
+DELETE FROM threadkeep.messages;
+DELETE FROM threadkeep.stamps;
+DELETE FROM threadkeep.threads;
+DELETE FROM threadkeep.owners;
+UPDATE threadkeep.marks SET value = 0 WHERE name = 'index_stamp';
+UPDATE threadkeep.marks SET value = -1 WHERE name = 'forgotten_stamp';

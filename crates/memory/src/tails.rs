@@ -7,22 +7,23 @@
 //!
 //! Where nobody else writes ([`Writers::One`]) the store need not be asked again for whom it has answered before.
 
+mod tail;
+
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use threadkeep_core::{
-    Batch, CommitOutcome, Content, Map, Message, MessagePage, MessageQuery, OrderBy, Part, Positions, Result, Scope,
-    Source, Take, TenantId, ThreadId, ThreadName, Timestamp, limits,
+    Batch, CommitOutcome, MessagePage, MessageQuery, OrderBy, Result, Scope, Take, TenantId, ThreadId, ThreadName,
+    Timestamp, limits,
 };
 
 use crate::retry::repeat_simply;
 use crate::{Memory, Writers};
+use tail::Tail;
 
 /// How long a tail is kept that nobody asks for. It must stay below the days within which a deleted id cannot come back.
 const IDLE_MS: i64 = 10 * 60 * 1000;
-/// Scopes that are remembered of one thread; a shared one has many users.
-const READERS: usize = 32;
 /// New messages that one look takes in; with more the tail is read anew.
 const AHEAD: usize = 32;
 
@@ -57,25 +58,6 @@ struct State {
     figures: TailFigures,
     /// Grows when words are taken away: who read before that keeps nothing of it.
     removals: u64,
-}
-
-/// The newest messages of a thread.
-#[derive(Clone, Debug)]
-struct Tail {
-    messages: Arc<Vec<Message>>,
-    /// Whether they are all of the thread's.
-    is_whole: bool,
-    /// The most that was asked for.
-    limit: usize,
-    positions: Positions,
-    /// Up to this change this manager made every commit after `positions`, and none took words away.
-    ours_through: u64,
-    bytes: usize,
-    used: u64,
-    used_at: Timestamp,
-    /// In whose scopes the store gave it. Only kept where it is not asked again.
-    readers: Vec<Scope>,
-    expires_at: Option<Timestamp>,
 }
 
 impl Memory {
@@ -277,111 +259,4 @@ impl State {
             self.drop_oldest();
         }
     }
-}
-
-impl Tail {
-    /// A page of the newest messages, if it can be told from what it will look like after a change.
-    fn of(page: &MessagePage, limit: usize) -> Option<Self> {
-        if !page.corrupt.is_empty() || page.messages.is_empty() {
-            return None;
-        }
-        Some(Self::new(page.messages.clone(), !page.more, limit, page.positions))
-    }
-
-    fn new(messages: Vec<Message>, is_whole: bool, limit: usize, positions: Positions) -> Self {
-        let bytes = messages.iter().map(size).sum();
-        Self {
-            messages: Arc::new(messages),
-            is_whole,
-            limit,
-            positions,
-            ours_through: positions.change,
-            bytes,
-            used: 0,
-            used_at: Timestamp::MIN,
-            readers: Vec::new(),
-            expires_at: None,
-        }
-    }
-
-    fn holds(&self, limit: usize) -> bool {
-        self.is_whole || self.messages.len() >= limit
-    }
-
-    /// Whether the store would give the same to a reader that it has answered before, if nobody else wrote.
-    fn is_as_stored_for(&self, scope: &Scope, now: Timestamp) -> bool {
-        let is_over = self.expires_at.is_some_and(|expires_at| expires_at <= now);
-        !is_over && self.ours_through == self.positions.change && self.readers.contains(scope)
-    }
-
-    fn shown_to(&self, scope: &Scope, writers: Writers) -> Self {
-        let mut shown = self.clone();
-        let is_new = writers == Writers::One && !shown.readers.contains(scope);
-        if is_new && shown.readers.len() < READERS {
-            shown.readers.push(scope.clone());
-        }
-        shown
-    }
-
-    fn last_seq(&self) -> u64 {
-        self.messages.last().map_or(1, |message| message.seq)
-    }
-
-    /// The tail as it stands by a page that begins with its last message; `None` where that does not tell.
-    fn continued(self, page: MessagePage, limit: usize) -> Option<Self> {
-        let MessagePage { messages, corrupt, more, positions } = page;
-        let (last, new) = messages.split_first()?;
-        if more || !corrupt.is_empty() || self.messages.last() != Some(last) {
-            return None;
-        }
-        if positions == self.positions {
-            return new.is_empty().then_some(self);
-        }
-        let are_ours = self.positions.change < positions.change && positions.change <= self.ours_through;
-        let appended = positions.seq.checked_sub(self.positions.seq);
-        if !are_ours || positions.first_seq != self.positions.first_seq || appended != Some(new.len() as u64) {
-            return None;
-        }
-        let mut all = Vec::with_capacity(self.messages.len() + new.len());
-        all.extend(self.messages.iter().cloned());
-        all.extend_from_slice(new);
-        let limit = self.limit.max(limit);
-        let surplus = all.len().saturating_sub(limit);
-        all.drain(..surplus);
-        let tail = Self::new(all, self.is_whole && surplus == 0, limit, positions);
-        let Self { ours_through, readers, expires_at, .. } = self;
-        Some(Self { ours_through, readers, expires_at, ..tail })
-    }
-
-    fn page(&self, limit: usize) -> MessagePage {
-        let from = self.messages.len().saturating_sub(limit);
-        MessagePage {
-            messages: self.messages[from..].to_vec(),
-            corrupt: Vec::new(),
-            more: !self.is_whole || from > 0,
-            positions: self.positions,
-        }
-    }
-}
-
-/// The bytes that a message takes, about.
-fn size(message: &Message) -> usize {
-    let Content { author, parts, agent, data, sources, metadata, .. } = &message.content;
-    let names = [author, agent, &message.external_id].into_iter().flatten().map(String::len).sum::<usize>();
-    let parts = parts.iter().map(|part| size_of::<Part>() + part_bytes(part)).sum::<usize>();
-    let sources = sources.iter().map(|source| size_of::<Source>() + source.id.len() + map_bytes(&source.fields));
-    let data = data.as_ref().map_or(0, |data| data.as_str().len());
-    size_of::<Message>() + names + parts + sources.sum::<usize>() + data + map_bytes(metadata)
-}
-
-fn part_bytes(part: &Part) -> usize {
-    match part {
-        Part::Text(text) | Part::Reasoning(text) => text.len(),
-        // Rare, and their text is most of them.
-        other => serde_json::to_string(other).map_or(0, |text| text.len()),
-    }
-}
-
-fn map_bytes(map: &Map) -> usize {
-    if map.is_empty() { 0 } else { serde_json::to_string(map).map_or(0, |text| 3 * text.len()) }
 }

@@ -10,12 +10,14 @@ mod erase;
 mod export;
 mod import;
 mod man;
+mod migrate;
 mod models;
 mod recall;
 mod restore;
 mod search;
 mod show;
 mod stats;
+mod supabase;
 mod threads;
 mod vacuum;
 
@@ -47,7 +49,9 @@ pub(crate) enum Command {
     Check(check::Arguments),
     Backup(backup::Arguments),
     Restore(restore::Arguments),
+    Migrate(migrate::Arguments),
     Vacuum(vacuum::Arguments),
+    Supabase(supabase::Arguments),
     Demo(demo::Arguments),
     Models(models::Arguments),
     Completions(completions::Arguments),
@@ -92,7 +96,9 @@ impl App {
             Command::Check(arguments) => check::run(self, arguments).await,
             Command::Backup(arguments) => backup::run(self, arguments).await,
             Command::Restore(arguments) => restore::run(self, arguments).await,
+            Command::Migrate(arguments) => migrate::run(self, arguments).await,
             Command::Vacuum(arguments) => vacuum::run(self, arguments).await,
+            Command::Supabase(arguments) => supabase::run(self, arguments).await,
             Command::Demo(arguments) => demo::run(self, arguments).await,
             Command::Models(arguments) => models::run(self, arguments).await,
             Command::Completions(arguments) => completions::run(self, &arguments),

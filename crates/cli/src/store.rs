@@ -69,6 +69,17 @@ impl Location {
         }
     }
 
+    /// Whether both are one store, as far as their names tell.
+    pub(crate) fn is_same_as(&self, other: &Self) -> bool {
+        let is_same_file = match (self.file(), other.file()) {
+            (Some(one), Some(other)) => {
+                matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+            }
+            _ => false,
+        };
+        is_same_file || self == other
+    }
+
     /// Opens the store.
     pub(crate) async fn open(&self, purpose: Purpose) -> Result<OpenStore> {
         match self {

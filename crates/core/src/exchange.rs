@@ -1,13 +1,14 @@
 //! What conversations look like on their way in and out: the export format, and what readers of foreign files give.
 //!
 //! An export is JSON Lines. The first line is a [`ExportLine::Threadkeep`] header; each thread's line is followed by its
-//! messages in order and its documents. Readers skip members that they do not know and refuse a later version.
+//! messages in order and its documents. Readers skip members that they do not know and refuse a later version. A backup
+//! ([`BackupLine`]) holds a whole store verbatim in the same manner.
 
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Content, Document, DocumentOwner, JsonText, Map, Message, MessageId, Owner, Part, Role, Source, ThreadId,
-    ThreadKey, Timestamp, Usage,
+    Content, Document, DocumentOwner, Dump, JsonText, Map, Message, MessageId, Owner, Part, Role, Source, TenantId,
+    ThreadId, ThreadKey, Timestamp, Usage,
 };
 
 /// The version of the export format that this program writes.
@@ -118,6 +119,49 @@ impl ExportedMessage {
         let Self { role, author, parts, agent, data, sources, usage, metadata, .. } = self;
         Content { role, author, parts, agent, data, sources, usage, metadata }
     }
+}
+
+/// The version of the backup format that this program writes.
+pub const BACKUP_VERSION: u32 = 1;
+
+/// One line of a backup: a whole store verbatim, every tenant's, as JSON Lines.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum BackupLine {
+    /// The first line.
+    ThreadkeepBackup {
+        /// [`BACKUP_VERSION`] of the writer.
+        version: u32,
+        /// When it was begun.
+        made_at: Timestamp,
+    },
+    /// A chunk of a thread. The chunks of a thread follow each other; its first may come again and begins it anew.
+    Chunk {
+        /// The thread's tenant.
+        tenant: TenantId,
+        /// The thread's id.
+        thread: ThreadId,
+        /// What it holds.
+        dump: Dump,
+    },
+    /// A document of a user or of a tenant.
+    Document {
+        /// The tenant.
+        tenant: TenantId,
+        /// Whose.
+        owner: DocumentOwner,
+        /// The document.
+        document: Document,
+    },
+    /// The last line, without which a backup was cut.
+    End {
+        /// How many threads stand before it.
+        threads: u64,
+        /// How many documents of users and tenants stand before it.
+        documents: u64,
+        /// SHA-256 of all lines before it with their ends, in hexadecimal digits.
+        hash: String,
+    },
 }
 
 /// What a reader of a conversation file gives, in order: a thread, then what belongs to it.

@@ -6,7 +6,7 @@ use threadkeep_core::{
 };
 
 use crate::context::is_about_summary;
-use crate::retry::repeat;
+use crate::retry::{Attempted, repeat};
 use crate::title::{title_from, title_from_first};
 use crate::{Draft, Memory, MemoryError, Result, Retention, Titles, fingerprint};
 
@@ -168,13 +168,30 @@ impl Memory {
         batch: &Batch,
         now: Timestamp,
     ) -> Result<Appended> {
-        let attempted = repeat(|| self.store().commit(scope, thread, batch.clone(), now)).await;
+        let attempted = self.commit_past_tails(scope, thread, batch, now).await;
         let outcome = attempted.result?;
         let is_minted = matches!(batch.key, IdempotencyKey::Minted(_));
         if !outcome.replayed || is_minted {
             return Ok(placed_in_order(outcome, batch));
         }
         self.replayed(scope, thread, batch, outcome, attempted.may_have_applied_before).await
+    }
+
+    async fn commit_past_tails(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        batch: &Batch,
+        now: Timestamp,
+    ) -> Attempted<CommitOutcome> {
+        let Some(tails) = self.tails() else {
+            return repeat(|| self.store().commit(scope, thread, batch.clone(), now)).await;
+        };
+        let key = (scope.tenant_id().clone(), thread);
+        tails.before_commit(&key, batch);
+        let attempted = repeat(|| self.store().commit(scope, thread, batch.clone(), now)).await;
+        tails.after_commit(&key, batch, attempted.result.as_ref().ok());
+        attempted
     }
 
     pub(crate) fn minted_batch(&self, now: Timestamp) -> Batch {

@@ -7,6 +7,7 @@ use threadkeep_core::{
 };
 use uuid::Uuid;
 
+use crate::tails::Tails;
 use crate::title::SettledTitles;
 use crate::{Result, Retention, SystemClock};
 
@@ -28,12 +29,35 @@ pub struct MemoryOptions {
     pub titles: Titles,
     /// How long a subscription waits for a wake-up before it looks by itself. Default: one second.
     pub backstop: Duration,
+    /// How many bytes of the ends of threads are kept in this process, so that reading the same end again asks the store
+    /// only where the thread stands. Default: 0, which keeps none. What is kept is never shown once it is no longer so, and
+    /// what this manager erases leaves at once; what another instance erases leaves with the next read of the thread, or
+    /// after ten minutes without one.
+    pub tail_bytes: usize,
+    /// Who else writes to the store, as far as those ends of threads go. Default: anybody.
+    pub writers: Writers,
 }
 
 impl Default for MemoryOptions {
     fn default() -> Self {
-        Self { retention: None, titles: Titles::FromFirstUserMessage, backstop: Duration::from_secs(1) }
+        Self {
+            retention: None,
+            titles: Titles::FromFirstUserMessage,
+            backstop: Duration::from_secs(1),
+            tail_bytes: 0,
+            writers: Writers::Many,
+        }
     }
+}
+
+/// Who writes to a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Writers {
+    /// This manager and others: what is kept here is shown only after a look at the store.
+    Many,
+    /// This manager alone, for as long as it lives: what is kept here is shown without asking, until it changes it. What
+    /// anybody else writes all the same may go unseen for ten minutes.
+    One,
 }
 
 /// Whether threads get titles by themselves.
@@ -50,6 +74,7 @@ struct Inner {
     clock: Arc<dyn Clock>,
     options: MemoryOptions,
     settled_titles: SettledTitles,
+    tails: Option<Tails>,
 }
 
 impl Memory {
@@ -62,8 +87,7 @@ impl Memory {
     /// Makes a manager whose time and randomness come from `clock`.
     #[must_use]
     pub fn with_clock(backend: Backend, clock: Arc<dyn Clock>) -> Self {
-        let options = MemoryOptions::default();
-        Self { inner: Arc::new(Inner { backend, clock, options, settled_titles: SettledTitles::default() }) }
+        Self::made(backend, clock, MemoryOptions::default())
     }
 
     /// The same backend and clock with other options.
@@ -78,7 +102,13 @@ impl Memory {
             return Err(crate::MemoryError::invalid("backstop", "0; wait for at least a moment"));
         }
         let (backend, clock) = (self.inner.backend.clone(), Arc::clone(&self.inner.clock));
-        Ok(Self { inner: Arc::new(Inner { backend, clock, options, settled_titles: SettledTitles::default() }) })
+        Ok(Self::made(backend, clock, options))
+    }
+
+    fn made(backend: Backend, clock: Arc<dyn Clock>, options: MemoryOptions) -> Self {
+        let tails = (options.tail_bytes > 0).then(|| Tails::new(options.tail_bytes, options.writers));
+        let settled_titles = SettledTitles::default();
+        Self { inner: Arc::new(Inner { backend, clock, options, settled_titles, tails }) }
     }
 
     /// The backend below.
@@ -131,6 +161,10 @@ impl Memory {
 
     pub(crate) fn maintenance(&self) -> &dyn Maintenance {
         &*self.inner.backend.maintenance
+    }
+
+    pub(crate) fn tails(&self) -> Option<&Tails> {
+        self.inner.tails.as_ref()
     }
 
     pub(crate) fn settled_titles(&self) -> &SettledTitles {

@@ -21,12 +21,7 @@ impl Memory {
     /// decode unless the query asks to be told of it beside the others.
     pub async fn messages(&self, scope: &Scope, thread: ThreadId, query: &MessageQuery) -> Result<MessagePage> {
         let now = self.now();
-        let page = match self.store().list_messages(scope, thread, query, now).await {
-            Err(error) if error.is_retryable() => {
-                repeat_simply(|| self.store().list_messages(scope, thread, query, now)).await?
-            }
-            answer => answer?,
-        };
+        let page = self.read_page(scope, thread, query, now).await?;
         Ok(self.without_outdated(page, now))
     }
 

@@ -4,7 +4,6 @@ use serde::{Deserialize, Serialize};
 use threadkeep_core::{Access, Batch, Bound, MessageQuery, OnCorrupt, Scope, Thread, ThreadId, Timestamp, limits};
 
 use crate::context::is_about_summary;
-use crate::retry::repeat_simply;
 use crate::{Memory, MemoryError, Result};
 
 /// How often a summary is looked at anew because others renewed it meanwhile.
@@ -168,7 +167,7 @@ impl Memory {
         query: &MessageQuery,
     ) -> Result<threadkeep_core::MessagePage> {
         let now = self.now();
-        Ok(repeat_simply(|| self.store().list_messages(scope, thread, query, now)).await?)
+        Ok(self.read_page(scope, thread, query, now).await?)
     }
 }
 

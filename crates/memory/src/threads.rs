@@ -94,7 +94,9 @@ impl Memory {
     pub async fn delete_thread(&self, scope: &Scope, thread: ThreadId) -> Result<()> {
         let now = self.now();
         self.settled_titles().forget(thread);
+        self.forget_tail(scope, thread);
         let attempted = repeat(|| self.store().delete_thread(scope, thread, now)).await;
+        self.forget_tail(scope, thread);
         match attempted.result {
             // The attempt whose reply was lost did it.
             Err(StoreError::NotFound(_)) if attempted.may_have_applied_before => Ok(()),

@@ -5,7 +5,8 @@ use threadkeep_core::{Result, StoreError};
 use tokio_postgres::Config;
 use tokio_postgres::config::SslMode;
 
-use crate::tls::Trust;
+use crate::error::PostgresError;
+use crate::tls::{self, Trust};
 
 /// Ports on which poolers listen that give each transaction another connection: PgBouncer's and Supabase's.
 const POOLER_PORTS: [u16; 2] = [6432, 6543];
@@ -127,6 +128,22 @@ impl PostgresOptions {
         self.server.ssl_mode(ssl_mode);
         self.trust.is_verified = is_verified;
         Ok(())
+    }
+
+    /// Opens one connection outside of any store, for an administrator: past a pooler where a direct URL is given, as the
+    /// role that the URL names, with no schema looked for. A task drives it until the client is dropped.
+    ///
+    /// # Errors
+    /// `Invalid` for credentials that are refused, `Unavailable` when the server cannot be reached.
+    pub async fn connect(&self) -> Result<tokio_postgres::Client> {
+        let connecting = self.direct_server();
+        let connecting = connecting.connect(tls::connector(&self.trust)?);
+        let connected = tokio::time::timeout(self.connect_timeout, connecting).await;
+        let (client, connection) = connected
+            .map_err(|_| PostgresError::Silence)
+            .and_then(|connected| connected.map_err(PostgresError::from))?;
+        tokio::spawn(connection);
+        Ok(client)
     }
 
     /// The server as a connection of its own reaches it.

@@ -1,8 +1,11 @@
+mod portable;
+
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
 use indicatif::HumanBytes;
 use serde::Serialize;
+use threadkeep::memory::migrate::Progress;
 use threadkeep_store_sqlite::SqliteStore;
 
 use super::{App, Status};
@@ -12,10 +15,13 @@ use crate::store::Purpose;
 
 /// Copy the store into a file, while others read and write
 ///
-/// The copy is a whole store of its own: --store FILE opens it, `threadkeep restore FILE` puts it back.
+/// A SQLite store is copied as it is: --store FILE opens the copy, `threadkeep restore FILE` puts it back. A name that ends
+/// in .jsonl, .ndjson or .gz asks for lines of JSON instead, verbatim as well, which any store is written as and restored
+/// from (docs/export-format.md).
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Example:
-  threadkeep backup monday.db")]
+#[command(after_help = "Examples:
+  threadkeep backup monday.db
+  threadkeep backup monday.jsonl.gz      of any store, for any store")]
 pub(crate) struct Arguments {
     /// The file to write; it must not be there yet
     file: PathBuf,
@@ -25,6 +31,8 @@ pub(crate) struct Arguments {
 struct BackedUp {
     file: PathBuf,
     bytes: u64,
+    #[serde(flatten, skip_serializing_if = "Option::is_none")]
+    written: Option<Progress>,
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
@@ -33,21 +41,32 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         let failure = Failure::yours(format!("there is a file {} already", file.display()));
         return Err(failure.hint("name another; a backup never overwrites").into());
     }
-    let Some(store) = app.open(Purpose::Read).await?.sqlite else {
-        let failure = Failure::yours("only a SQLite store is backed up into a file");
-        return Err(failure.hint("`threadkeep export -o FILE` writes any store out").into());
+    let store = app.open(Purpose::Read).await?;
+    let backed_up = match store.sqlite {
+        _ if portable::is_asked_for(&file) => portable::write(app, &store.memory, &file).await?,
+        Some(sqlite) => copy_pages(app, sqlite, file).await?,
+        None => {
+            let failure = Failure::usage("only a SQLite store is copied into a file of its own kind");
+            let hint = "name it FILE.jsonl.gz, or copy the store with `threadkeep migrate --from URL --to FILE`";
+            return Err(failure.hint(hint).into());
+        }
     };
+    if app.output.is_json() {
+        app.output.json(&backed_up)?;
+    } else {
+        let BackedUp { file, bytes, .. } = backed_up;
+        app.output.line(format_args!("backed up {} to {}", HumanBytes(bytes), file.display()))?;
+    }
+    Ok(Status::Done)
+}
+
+async fn copy_pages(app: &App, store: SqliteStore, file: PathBuf) -> Result<BackedUp> {
     let copy = Unfinished::beside(app, &file)?;
     let original = store.path().to_owned();
     copy_store(store, copy.path()).await.with_context(|| format!("{} cannot be written", file.display()))?;
     copy.finish(&file, &original)?;
     let bytes = std::fs::metadata(&file).map_or(0, |found| found.len());
-    if app.output.is_json() {
-        app.output.json(&BackedUp { file, bytes })?;
-    } else {
-        app.output.line(format_args!("backed up {} to {}", HumanBytes(bytes), file.display()))?;
-    }
-    Ok(Status::Done)
+    Ok(BackedUp { file, bytes, written: None })
 }
 
 /// Copies a store where it holds up nobody, with progress.

@@ -128,18 +128,18 @@ impl Exported {
 }
 
 /// A file that is being written, packed or not.
-enum Writer {
+pub(super) enum Writer {
     Plain(BufWriter<NamedTempFile>),
     Packed(Box<GzEncoder<BufWriter<NamedTempFile>>>),
 }
 
 impl Writer {
-    fn new(file: NamedTempFile, packed: bool) -> Self {
+    pub(super) fn new(file: NamedTempFile, packed: bool) -> Self {
         let file = BufWriter::new(file);
         if packed { Self::Packed(Box::new(GzEncoder::new(file, Compression::default()))) } else { Self::Plain(file) }
     }
 
-    fn line(&mut self, line: &str) -> io::Result<()> {
+    pub(super) fn line(&mut self, line: &str) -> io::Result<()> {
         match self {
             Self::Plain(file) => writeln!(file, "{line}"),
             Self::Packed(file) => writeln!(file, "{line}"),
@@ -147,7 +147,7 @@ impl Writer {
     }
 
     /// Writes what is left and brings it to the disk, so that the name never stands for half a file.
-    fn finish(self) -> io::Result<NamedTempFile> {
+    pub(super) fn finish(self) -> io::Result<NamedTempFile> {
         let file = match self {
             Self::Plain(file) => file,
             Self::Packed(file) => file.finish()?,

@@ -98,7 +98,8 @@ impl<'a> Import<'a> {
                 Err(Failure::yours("there is no file of conversations").hint(hint).into())
             }
             None => {
-                self.catch_up(&mut report).await?;
+                report.indexed = catch_up(self.app, &self.memory, report.messages_added()).await?;
+                report.interrupted = self.app.interrupt.is_asked_to_stop();
                 Ok(report)
             }
         }
@@ -129,25 +130,24 @@ impl<'a> Import<'a> {
         intake.heard(&done);
         Ok(())
     }
+}
 
-    /// Has the search index take in what is new. Left to the next search where there is no time.
-    async fn catch_up(&self, report: &mut Report) -> Result<()> {
-        let added = report.messages_added();
-        let bar = progress::count(added, "messages indexed");
-        let search = &self.memory.backend().search;
-        while !self.app.interrupt.is_asked_to_stop() {
-            let step = search.catch_up(INDEX_STEP).await.context("the search index did not catch up")?;
-            report.indexed += step.indexed;
-            bar.set_length(added.max(report.indexed));
-            bar.set_position(report.indexed);
-            if step.done || step.indexed == 0 {
-                break;
-            }
+/// Has the search index take in what is new, and says how much it was. Left to the next search where there is no time.
+pub(super) async fn catch_up(app: &App, memory: &Memory, added: u64) -> Result<u64> {
+    let bar = progress::count(added, "messages indexed");
+    let search = &memory.backend().search;
+    let mut indexed = 0;
+    while !app.interrupt.is_asked_to_stop() {
+        let step = search.catch_up(INDEX_STEP).await.context("the search index did not catch up")?;
+        indexed += step.indexed;
+        bar.set_length(added.max(indexed));
+        bar.set_position(indexed);
+        if step.done || step.indexed == 0 {
+            break;
         }
-        bar.finish_and_clear();
-        report.interrupted = self.app.interrupt.is_asked_to_stop();
-        Ok(())
     }
+    bar.finish_and_clear();
+    Ok(indexed)
 }
 
 /// `3 threads, 40 messages`.

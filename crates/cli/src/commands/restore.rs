@@ -1,3 +1,5 @@
+mod portable;
+
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
@@ -23,11 +25,13 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// Put a backup back in the place of the store
 ///
-/// The backup is opened and read whole first; a damaged one is refused, and the store stays as it is. An export file is
-/// taken, too: its threads are then imported beside what is there.
+/// The backup is opened and read whole first; a damaged one is refused, and the store stays as it is. A backup of lines
+/// (.jsonl.gz) goes into any store beside what is there, unless that holds other data under the same ids. An export file
+/// is taken, too: its threads are then imported beside what is there.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep restore monday.db
+  threadkeep restore monday.jsonl.gz --store postgres://threadkeep@db.example/app
   threadkeep restore everything.jsonl.gz")]
 pub(crate) struct Arguments {
     /// A file of `threadkeep backup` or `threadkeep export`
@@ -47,6 +51,9 @@ struct Restored {
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let Arguments { file, yes } = arguments;
     if !is_database(&file)? {
+        if portable::is_one(&file)? {
+            return portable::restore(app, &file).await;
+        }
         let import = Import::begin(app, app.open(Purpose::Fill).await?.memory)?;
         let report = import.run(&[import::named(file)], None).await?;
         report.print(&app.output)?;
@@ -55,7 +62,8 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let location = app.location()?;
     let Some(target) = location.file() else {
         let failure = Failure::usage("a backup is restored into a SQLite file only");
-        return Err(failure.hint("name a file with --store, or restore an export").into());
+        let hint = format!("`threadkeep migrate --from {} --to URL` moves it into any store", file.display());
+        return Err(failure.hint(hint).into());
     };
     let is_same = matches!((target.canonicalize(), file.canonicalize()), (Ok(one), Ok(other)) if one == other);
     if is_same {

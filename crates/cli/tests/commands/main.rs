@@ -12,9 +12,11 @@ mod import;
 mod interruptions;
 mod looks;
 mod maintenance;
+mod migrate;
 mod models;
 mod reading;
 mod recall;
+mod supabase;
 
 use std::fmt;
 use std::io::Write;

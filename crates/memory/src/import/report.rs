@@ -49,7 +49,8 @@ impl ImportReport {
             | MemoryError::Invalid { .. }
             | MemoryError::Context(_)
             | MemoryError::Model(_)
-            | MemoryError::Contended { .. } => {
+            | MemoryError::Contended { .. }
+            | MemoryError::LeaseHeld { .. } => {
                 self.problem(item, name, error);
                 Ok(())
             }

@@ -18,11 +18,17 @@ mod erase;
 #[cfg(test)]
 mod exchange;
 #[cfg(test)]
+mod lease;
+#[cfg(test)]
 mod library;
+#[cfg(test)]
+mod maintenance;
 #[cfg(test)]
 mod meaning;
 #[cfg(test)]
 mod messages;
+#[cfg(test)]
+mod migrate;
 #[cfg(test)]
 mod preferences;
 #[cfg(test)]
@@ -37,6 +43,10 @@ mod retention;
 mod search;
 #[cfg(test)]
 mod subscribe;
+#[cfg(test)]
+mod sweep;
+#[cfg(test)]
+mod tails;
 #[cfg(test)]
 mod threads;
 #[cfg(test)]

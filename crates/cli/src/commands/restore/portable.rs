@@ -1,0 +1,87 @@
+//! Backups in JSON Lines, into any store.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use anyhow::{Context, Result};
+use flate2::read::MultiGzDecoder;
+use threadkeep::memory::migrate::BackupReader;
+use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};
+
+use crate::commands::{App, Status, migrate};
+use crate::progress;
+use crate::store::Purpose;
+
+const HEADER: &[u8] = br#"{"threadkeep_backup""#;
+const GZIP: &[u8] = &[0x1f, 0x8b];
+/// The longest line that is read: a chunk with the largest documents that a thread is likely to have.
+const LINE_BYTES: u64 = 512 * 1024 * 1024;
+
+/// Whether a file begins as a backup of lines does.
+pub(super) fn is_one(file: &Path) -> Result<bool> {
+    let mut start = Vec::new();
+    let read = open(file).and_then(|lines| lines.take(HEADER.len() as u64).read_to_end(&mut start));
+    // What cannot be unpacked is none; whoever reads it next says so.
+    Ok(read.is_ok() && start == HEADER)
+}
+
+/// Reads the whole backup into a store of its own, then moves that into the target: nothing of a backup that is damaged or
+/// cut gets there, and what arrived is compared.
+pub(super) async fn restore(app: &App, file: &Path) -> Result<Status> {
+    let bad = || format!("{} cannot be restored", file.display());
+    let folder = tempfile::Builder::new().prefix("threadkeep-").tempdir().with_context(bad)?;
+    app.interrupt.remove_if_interrupted(folder.path());
+    // It need not outlive this command.
+    let options = SqliteOptions { durability: Durability::Process, background: false, ..SqliteOptions::default() };
+    let read = SqliteStore::open(folder.path().join("backup.db"), options).with_context(bad)?.backend();
+    let mut reader = BackupReader::into(read.clone());
+    let mut lines = open(file).with_context(bad)?;
+    let bar = progress::count(0, "messages read");
+    while let Some(line) = next_line(&mut lines).with_context(bad)? {
+        bar.set_position(reader.line(&line).await.with_context(bad)?.messages);
+    }
+    bar.finish_and_clear();
+    reader.finish().with_context(bad)?;
+    let target = app.open(Purpose::Fill).await?.memory;
+    let moved = migrate::move_everything(app, &read, &target).await?;
+    moved.print(app)?;
+    Ok(moved.status())
+}
+
+fn open(file: &Path) -> io::Result<Box<dyn BufRead>> {
+    let mut plain = BufReader::new(File::open(file)?);
+    let is_packed = plain.fill_buf()?.starts_with(GZIP);
+    Ok(if is_packed { Box::new(BufReader::new(MultiGzDecoder::new(plain))) } else { Box::new(plain) })
+}
+
+fn next_line(lines: &mut dyn BufRead) -> io::Result<Option<String>> {
+    let mut line = String::new();
+    let read = lines.take(LINE_BYTES).read_line(&mut line)?;
+    if read == 0 {
+        return Ok(None);
+    }
+    match line.pop() {
+        Some('\n') => Ok(Some(line)),
+        _ if read as u64 == LINE_BYTES => Err(io::Error::other("a line is too long")),
+        last => {
+            line.extend(last);
+            Ok(Some(line))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_to_the_last() {
+        let mut lines: &[u8] = b"one\n\ntwo\r\nthree";
+        let mut read = Vec::new();
+        while let Some(line) = next_line(&mut lines).unwrap() {
+            read.push(line);
+        }
+        assert_eq!(read, ["one", "", "two\r", "three"]);
+    }
+}

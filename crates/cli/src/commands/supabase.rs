@@ -1,0 +1,31 @@
+//! Supabase's side of things: the tables that its applications read, and who may read them.
+
+mod catalog;
+mod connect;
+mod doctor;
+mod environment;
+mod findings;
+mod trial;
+
+use anyhow::Result;
+use clap::Subcommand;
+
+use super::{App, Status};
+
+/// Look after an application's tables in Supabase
+#[derive(Debug, clap::Args)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    Doctor(doctor::Arguments),
+}
+
+pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
+    match arguments.action {
+        Action::Doctor(arguments) => doctor::run(app, arguments).await,
+    }
+}

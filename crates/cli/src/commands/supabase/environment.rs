@@ -1,0 +1,182 @@
+//! The names of `.env.local`, and whether what they stand for is what it should be. Values are never told.
+
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::findings::Finding;
+
+/// What an application with Supabase keeps in `.env.local`.
+const NAMES: [&str; 4] = [URL, SERVICE_KEY, "OPENAI_API_KEY", PASSWORD];
+const URL: &str = "NEXT_PUBLIC_SUPABASE_URL";
+const SERVICE_KEY: &str = "SUPABASE_SERVICE_ROLE_KEY";
+const PASSWORD: &str = "LOCAL_POSTGRES_PASSWORD";
+
+/// The variables of a file, and of the process where the file has none of the name.
+#[derive(Debug, Default)]
+pub(super) struct Environment {
+    pairs: Vec<(String, String)>,
+}
+
+impl Environment {
+    /// Reads a file that may not be there.
+    pub(super) fn read(file: &Path) -> Self {
+        let mut pairs = parse(&std::fs::read_to_string(file).unwrap_or_default());
+        for name in NAMES {
+            if let Ok(value) = std::env::var(name) {
+                pairs.push((name.to_owned(), value));
+            }
+        }
+        Self { pairs }
+    }
+
+    fn find(&self, name: &str) -> Option<&str> {
+        let mut pairs = self.pairs.iter().filter(|(_, value)| !value.is_empty());
+        pairs.find(|(found, _)| found == name).map(|(_, value)| value.as_str())
+    }
+
+    /// What is missing, or is not what it should be.
+    pub(super) fn findings(&self) -> Vec<Finding> {
+        let findings = NAMES.map(|name| match (name, self.find(name)) {
+            (_, None) => Finding::missing(name, "not set in .env.local"),
+            (URL, Some(url)) if !url.starts_with("http") => {
+                Finding::missing(name, "it is the address of the HTTP API, and begins with https://")
+            }
+            (SERVICE_KEY, Some(key)) => of_key(name, key),
+            _ => Finding::there(name, "set"),
+        });
+        findings.into()
+    }
+
+    /// Where a database's URL may be found.
+    pub(super) fn database_hint(&self) -> String {
+        let project = self.find(URL).and_then(|url| url.strip_prefix("https://")?.split_once(".supabase.co"));
+        let host =
+            project.map_or_else(|| "db.PROJECT.supabase.co".to_owned(), |(id, _)| format!("db.{id}.supabase.co"));
+        let mut hint = format!(
+            "give the connection string that the project's dashboard shows under Connect: \
+             postgresql://postgres:PASSWORD@{host}:5432/postgres, with the password of the database"
+        );
+        if self.find(PASSWORD).is_some() {
+            hint +=
+                &format!("; of a stack on this machine: postgresql://postgres:${PASSWORD}@127.0.0.1:54322/postgres");
+        }
+        hint
+    }
+}
+
+fn parse(text: &str) -> Vec<(String, String)> {
+    let lines = text.lines().map(str::trim).filter(|line| !line.starts_with('#'));
+    let pairs = lines.filter_map(|line| line.strip_prefix("export ").unwrap_or(line).split_once('='));
+    pairs.map(|(name, value)| (name.trim().to_owned(), unquoted(value.trim()).to_owned())).collect()
+}
+
+fn unquoted(value: &str) -> &str {
+    for quote in ['"', '\''] {
+        if let Some(inner) = value.strip_prefix(quote).and_then(|rest| rest.strip_suffix(quote)) {
+            return inner;
+        }
+    }
+    value.split(" #").next().unwrap_or(value).trim_end()
+}
+
+fn of_key(name: &'static str, key: &str) -> Finding {
+    match role(key).as_deref() {
+        Some("service_role") => Finding::there(name, "set, a key of service_role"),
+        Some(role) => Finding::missing(name, format!("it is a key of {role}, not of service_role")),
+        None => Finding::there(name, "set"),
+    }
+}
+
+/// For whom a key speaks, where it tells: older keys are tokens that hold it, newer ones begin with it.
+fn role(key: &str) -> Option<String> {
+    #[derive(Deserialize)]
+    struct Claims {
+        role: String,
+    }
+    if key.starts_with("sb_secret_") {
+        return Some("service_role".to_owned());
+    }
+    if key.starts_with("sb_publishable_") {
+        return Some("anon".to_owned());
+    }
+    let claims = from_base64url(key.split('.').nth(1)?)?;
+    serde_json::from_slice::<Claims>(&claims).ok().map(|claims| claims.role)
+}
+
+fn from_base64url(text: &str) -> Option<Vec<u8>> {
+    let (mut bytes, mut bits, mut held) = (Vec::new(), 0_u32, 0);
+    for digit in text.trim_end_matches('=').bytes() {
+        let value = match digit {
+            b'A'..=b'Z' => digit - b'A',
+            b'a'..=b'z' => digit - b'a' + 26,
+            b'0'..=b'9' => digit - b'0' + 52,
+            b'-' => 62,
+            b'_' => 63,
+            _ => return None,
+        };
+        bits = bits << 6 | u32::from(value);
+        held += 6;
+        if held >= 8 {
+            held -= 8;
+            bytes.push((bits >> held) as u8);
+            bits &= (1 << held) - 1;
+        }
+    }
+    Some(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn environment(text: &str) -> Environment {
+        Environment { pairs: parse(text) }
+    }
+
+    fn missing(text: &str) -> Vec<String> {
+        let findings = environment(text).findings().into_iter();
+        findings.filter(|finding| !finding.is_there).map(|finding| finding.to_string()).collect()
+    }
+
+    // S3.39
+    #[test]
+    fn the_names_of_the_documents_are_looked_for() {
+        assert_eq!(missing("").len(), 4);
+        let all = "# keys\nNEXT_PUBLIC_SUPABASE_URL=https://abc.supabase.co\nexport OPENAI_API_KEY='sk-x'\n\
+                   SUPABASE_SERVICE_ROLE_KEY=\"sb_secret_1\"\nLOCAL_POSTGRES_PASSWORD=a=b # local\n";
+        assert_eq!(missing(all), [] as [&str; 0]);
+        assert_eq!(environment(all).find(PASSWORD), Some("a=b"));
+        let without = all.replace("OPENAI_API_KEY='sk-x'", "OPENAI_API_KEY=");
+        assert_eq!(missing(&without), ["OPENAI_API_KEY: not set in .env.local"]);
+    }
+
+    // S3.41
+    #[test]
+    fn the_anon_key_in_the_place_of_the_other_is_noticed() {
+        // {"alg":"HS256"} . {"role":"anon","iss":"supabase"}
+        let anon = "eyJhbGciOiJIUzI1NiJ9.eyJyb2xlIjoiYW5vbiIsImlzcyI6InN1cGFiYXNlIn0.c2lnbmF0dXJl";
+        let service = "eyJhbGciOiJIUzI1NiJ9.eyJyb2xlIjoic2VydmljZV9yb2xlIn0.c2lnbmF0dXJl";
+        for (key, speaks_for) in [
+            (anon, Some("anon")),
+            (service, Some("service_role")),
+            ("sb_secret_abc", Some("service_role")),
+            ("sb_publishable_abc", Some("anon")),
+            ("xxx", None),
+            ("a.b!.c", None),
+        ] {
+            assert_eq!(role(key).as_deref(), speaks_for, "{key}");
+        }
+        let told = of_key(SERVICE_KEY, anon);
+        assert!(!told.is_there && !told.to_string().contains(anon), "{told}");
+    }
+
+    #[test]
+    fn the_hint_names_the_projects_own_database() {
+        let hint = environment("NEXT_PUBLIC_SUPABASE_URL=https://abc.supabase.co\nLOCAL_POSTGRES_PASSWORD=secret")
+            .database_hint();
+        assert!(hint.contains("postgres:PASSWORD@db.abc.supabase.co:5432"), "{hint}");
+        assert!(hint.contains("$LOCAL_POSTGRES_PASSWORD@127.0.0.1:54322") && !hint.contains("secret"), "{hint}");
+        assert!(environment("").database_hint().contains("db.PROJECT.supabase.co"));
+    }
+}

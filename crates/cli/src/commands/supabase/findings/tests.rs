@@ -1,0 +1,122 @@
+use super::*;
+
+fn policy(name: &str, command: &str, using: Option<&str>, check: Option<&str>) -> Policy {
+    Policy {
+        name: name.to_owned(),
+        is_permissive: true,
+        roles: vec!["authenticated".to_owned()],
+        command: command.to_owned(),
+        using: using.map(str::to_owned),
+        check: check.map(str::to_owned),
+    }
+}
+
+/// A table as it shall be.
+fn sound(wanted: &Wanted) -> Table {
+    let columns = wanted.columns.iter();
+    let rights = COMMANDS.map(|right| ("authenticated".to_owned(), right.to_owned()));
+    let own = Some("(user_id = auth.uid())");
+    Table {
+        name: wanted.name.to_owned(),
+        is_table: true,
+        has_row_security: true,
+        columns: columns.map(|(name, kind)| Column { name: (*name).to_owned(), kind: (*kind).to_owned() }).collect(),
+        references: vec![(wanted.reference.0.to_owned(), wanted.reference.1.to_owned())],
+        policies: vec![policy("own", "ALL", own, own)],
+        rights: rights.into(),
+    }
+}
+
+fn catalog(change: impl FnOnce(&mut Table)) -> Catalog {
+    let mut catalog = Catalog { missing_platform: Vec::new(), tables: TABLES.iter().map(sound).collect() };
+    change(&mut catalog.tables[0]);
+    catalog
+}
+
+fn missing(catalog: &Catalog) -> Vec<String> {
+    of(catalog).into_iter().filter(|finding| !finding.is_there).map(|finding| finding.to_string()).collect()
+}
+
+#[test]
+fn a_sound_database_has_nothing_missing() {
+    assert_eq!(missing(&catalog(|_| {})), [] as [&str; 0]);
+    assert_eq!(sql(&of(&catalog(|_| {}))), "");
+    // A policy for each command does as well, and a type that holds text.
+    let own = Some("(user_id = ( SELECT auth.uid() AS uid))");
+    let each = catalog(|table| {
+        table.policies = vec![
+            policy("read", "SELECT", own, None),
+            policy("add", "INSERT", None, own),
+            policy("change", "UPDATE", own, None),
+            policy("delete", "DELETE", own, None),
+        ];
+        table.columns[2].kind = "character varying(100)".to_owned();
+    });
+    assert_eq!(missing(&each), [] as [&str; 0]);
+}
+
+#[test]
+fn an_empty_database_lacks_everything_in_an_order_that_works() {
+    let empty = Catalog { missing_platform: vec!["role anon".to_owned()], tables: Vec::new() };
+    let sql = sql(&of(&empty));
+    let places: Vec<_> = [
+        "CREATE ROLE anon",
+        "TABLE IF NOT EXISTS public.conversations",
+        "POLICY conversations_of_their_user",
+        "TABLE IF NOT EXISTS public.messages",
+        "POLICY messages_of_their_user",
+        "GRANT SELECT, INSERT",
+    ]
+    .map(|piece| sql.find(piece).unwrap_or_else(|| panic!("{piece} is not in {sql}")))
+    .into();
+    assert!(places.is_sorted(), "{places:?}");
+}
+
+#[test]
+fn what_is_wrong_is_named() {
+    let cases: Vec<(Box<dyn FnOnce(&mut Table)>, &str)> = vec![
+        (Box::new(|table| table.is_table = false), "table conversations: it is a view"),
+        (Box::new(|table| drop(table.columns.remove(3))), "column conversations.model: there is none, of type text"),
+        (
+            Box::new(|table| table.columns[1].kind = "text".to_owned()),
+            "column conversations.user_id: it is text, not uuid",
+        ),
+        (
+            Box::new(|table| table.references.clear()),
+            "reference of conversations.user_id: it does not point to auth.users",
+        ),
+        (Box::new(|table| table.has_row_security = false), "row security of conversations: is off"),
+        (
+            Box::new(|table| table.policies[0].command = "SELECT".to_owned()),
+            "policies of conversations: none lets a user INSERT, UPDATE, DELETE own rows",
+        ),
+        (
+            Box::new(|table| table.policies.push(policy("open", "SELECT", Some("true"), None))),
+            "policy open of conversations: does not ask whose row it is",
+        ),
+        (
+            Box::new(|table| table.policies[0].roles = vec!["anon".to_owned()]),
+            "policies of conversations: none lets a user SELECT, INSERT, UPDATE, DELETE own rows",
+        ),
+        (Box::new(|table| drop(table.rights.pop())), "rights: authenticated may not DELETE conversations"),
+        (
+            Box::new(|table| table.rights.push(("anon".to_owned(), "TRUNCATE".to_owned()))),
+            "rights: anon has TRUNCATE on conversations",
+        ),
+    ];
+    for (change, expected) in cases {
+        let missing = missing(&catalog(change));
+        assert!(missing.iter().any(|found| found.starts_with(expected)), "{expected}: {missing:?}");
+    }
+}
+
+#[test]
+fn a_policy_that_narrows_is_not_open() {
+    let narrowed = catalog(|table| {
+        let narrow = Policy { is_permissive: false, ..policy("narrow", "ALL", Some("true"), None) };
+        table.policies.push(narrow);
+        let service = policy("service", "ALL", Some("true"), None);
+        table.policies.push(Policy { roles: vec!["service_role".to_owned()], ..service });
+    });
+    assert_eq!(missing(&narrowed), [] as [&str; 0]);
+}

@@ -1,0 +1,296 @@
+//! The doctor before a real PostgreSQL, which the SQL that it prints makes into what Supabase is.
+
+use futures::TryStreamExt;
+use serde_json::Value;
+use threadkeep_postgres_server::{Database, Server};
+use tokio::runtime::Runtime;
+use tokio_postgres::Client;
+
+use super::{Cli, Ran};
+
+const ANA: &str = "11111111-0000-4000-8000-00000000000a";
+const BEN: &str = "11111111-0000-4000-8000-00000000000b";
+const OF_ANA: &str = "11111111-0000-4000-8000-0000000000a1";
+const OF_BEN: &str = "11111111-0000-4000-8000-0000000000b1";
+const KEYS: &str = "NEXT_PUBLIC_SUPABASE_URL=https://abc.supabase.co\nSUPABASE_SERVICE_ROLE_KEY=sb_secret_x\n\
+                    OPENAI_API_KEY=sk-x\nLOCAL_POSTGRES_PASSWORD=x\n";
+
+/// A database that is empty, and the program beside it.
+struct Patient {
+    cli: Cli,
+    database: Database,
+    client: Client,
+    runtime: Runtime,
+}
+
+impl Patient {
+    fn new(server: &Server) -> Self {
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let database = runtime.block_on(server.create_database());
+        let url = database.url();
+        let (client, connection) = runtime.block_on(tokio_postgres::connect(&url, tokio_postgres::NoTls)).unwrap();
+        runtime.spawn(connection);
+        let cli = Cli::new();
+        cli.file(".env.local", KEYS);
+        Self { cli, database, client, runtime }
+    }
+
+    fn doctor(&self, more: &[&str]) -> Ran {
+        self.cli.run(&[&["supabase", "doctor", &self.database.url()], more].concat())
+    }
+
+    fn run(&self, sql: &str) {
+        self.try_to(sql).unwrap_or_else(|error| panic!("{sql}: {error:?}"));
+    }
+
+    fn try_to(&self, sql: &str) -> Result<(), tokio_postgres::Error> {
+        self.runtime.block_on(self.client.batch_execute(sql))
+    }
+
+    /// Runs what the doctor prints, and lets it look again.
+    fn cure(&self) {
+        let sql = self.doctor(&["--sql"]).out;
+        self.run(&sql);
+        let ran = self.doctor(&["--try"]);
+        assert_eq!(ran.code, Some(0), "{sql}\n{ran}");
+        assert!(!ran.out.contains("missing") && ran.out.contains("trial as a user"), "{ran}");
+    }
+}
+
+// S3.27, S3.28, S3.39, S3.40
+#[test]
+fn the_doctor_names_what_is_missing_and_its_sql_makes_it() {
+    let Some(server) = Server::shared() else { return };
+    let patient = Patient::new(server);
+    let ran = patient.doctor(&[]);
+    assert_eq!(ran.code, Some(1), "{ran}");
+    for expected in [
+        "table conversations: there is none",
+        "table messages: there is none",
+        "CREATE POLICY",
+        "ok       OPENAI_API_KEY",
+    ] {
+        assert!(ran.out.contains(expected), "{expected}: {ran}");
+    }
+    patient.cure();
+    // A second time it changes nothing, and the JSON says the same.
+    assert_eq!(patient.doctor(&["--sql"]).out.trim(), "");
+    let json: Value = serde_json::from_str(&patient.doctor(&["--json"]).out).unwrap();
+    assert!(json["findings"].as_array().unwrap().iter().all(|finding| finding["is_there"] == true), "{json}");
+
+    for (injury, expected) in [
+        ("ALTER TABLE messages DISABLE ROW LEVEL SECURITY", "row security of messages: is off"),
+        ("DROP POLICY messages_of_their_user ON messages", "policies of messages: none lets a user"),
+        ("CREATE POLICY open ON conversations USING (true)", "policy open of conversations: does not ask"),
+        ("GRANT ALL ON messages TO anon", "rights: anon has TRUNCATE on messages"),
+        ("REVOKE DELETE ON messages FROM authenticated", "rights: authenticated may not DELETE messages"),
+        ("ALTER TABLE conversations DROP COLUMN model", "column conversations.model: there is none"),
+        ("DROP TABLE messages", "table messages: there is none"),
+    ] {
+        patient.run(injury);
+        let ran = patient.doctor(&[]);
+        assert!(ran.code == Some(1) && ran.out.contains(expected), "{injury}: {ran}");
+        patient.cure();
+    }
+    // What a look cannot tell, trying does; and it leaves nothing behind.
+    for (injury, expected) in [
+        ("TO authenticated USING (auth.uid() IS NOT NULL)", "a user can read another's messages"),
+        ("FOR UPDATE USING (auth.uid() IS NOT NULL)", "a user cannot change own messages only: 2 rows, not 1"),
+        ("FOR INSERT WITH CHECK (auth.uid() IS NULL)", "authenticated without a user can write a message"),
+    ] {
+        patient.run(&format!("CREATE POLICY anyone ON messages {injury}"));
+        assert_eq!(patient.doctor(&[]).code, Some(0));
+        let ran = patient.doctor(&["--try"]);
+        assert!(ran.code == Some(1) && ran.out.contains(expected), "{ran}");
+        patient.run("DROP POLICY anyone ON messages");
+    }
+    let left = "SELECT count(*) FROM (SELECT id FROM auth.users UNION ALL SELECT id FROM messages) AS made";
+    let left: i64 = patient.runtime.block_on(patient.client.query_one(left, &[])).unwrap().get(0);
+    assert_eq!(left, 0);
+}
+
+/// Whatever one user says, under the policies that the doctor prints, it is not about another's rows.
+// S3.40
+#[test]
+fn nothing_of_another_is_read_or_written() {
+    let Some(server) = Server::shared() else { return };
+    let patient = Patient::new(server);
+    patient.cure();
+    let rows = format!(
+        "INSERT INTO auth.users VALUES ('{ANA}'), ('{BEN}');
+         INSERT INTO conversations (id, user_id, title) VALUES ('{OF_ANA}', '{ANA}', 'ana'), ('{OF_BEN}', '{BEN}', 'SECRET');
+         INSERT INTO messages (conversation_id, role, content) VALUES ('{OF_ANA}', 'user', 'ana'), ('{OF_BEN}', 'user', 'SECRET');
+         ANALYZE;
+         CREATE FUNCTION public.leak(text) RETURNS boolean LANGUAGE plpgsql COST 0.0000001 AS
+           $$ BEGIN RAISE EXCEPTION 'saw %', $1; END $$;
+         GRANT EXECUTE ON FUNCTION public.leak TO authenticated, anon;"
+    );
+    patient.run(&rows);
+    let reads = [
+        "SELECT * FROM conversations",
+        "TABLE messages",
+        "SELECT content FROM messages WHERE conversation_id = 'OF_BEN'",
+        "SELECT conversations.title FROM messages JOIN conversations ON true",
+        "SELECT title FROM conversations WHERE title LIKE 'S%' OR leak(title)",
+        "SELECT content FROM messages WHERE content <> 'ana' AND leak(content)",
+        "SELECT 1 / (CASE WHEN content = 'SECRET' THEN 0 ELSE 1 END) FROM messages",
+        "SELECT most_common_vals::text FROM pg_stats WHERE schemaname = 'public'",
+        "SELECT stavalues1::text FROM pg_statistic",
+        "SELECT query_to_xml('SELECT * FROM conversations', true, true, '')::text",
+        "WITH all_of_it AS MATERIALIZED (SELECT * FROM messages) SELECT * FROM all_of_it",
+        "COPY messages TO STDOUT",
+        "COPY (SELECT * FROM messages) TO STDOUT",
+        "SELECT * FROM messages FOR UPDATE",
+        "SELECT * FROM auth.users",
+        "DO $$ DECLARE seen text; BEGIN SELECT string_agg(content, ',') INTO seen FROM messages; \
+           IF seen LIKE '%SECRET%' THEN RAISE EXCEPTION 'SECRET'; END IF; END $$",
+        "SET row_security = off; SELECT * FROM messages",
+        "SET ROLE service_role; SELECT * FROM messages",
+        "ALTER TABLE messages DISABLE ROW LEVEL SECURITY; SELECT * FROM messages",
+        "DROP POLICY messages_of_their_user ON messages; SELECT * FROM messages",
+        "CREATE VIEW all_of_it AS SELECT * FROM messages; SELECT * FROM all_of_it",
+        "CREATE TEMPORARY TABLE mine AS SELECT * FROM messages; SELECT * FROM mine",
+        "INSERT INTO conversations (id, user_id, title) VALUES ('OF_BEN', 'ANA', 'x') \
+           ON CONFLICT (id) DO UPDATE SET user_id = 'ANA' RETURNING title",
+        "UPDATE messages SET content = content WHERE conversation_id <> 'OF_ANA' RETURNING content",
+        "DELETE FROM messages USING conversations WHERE conversations.id = 'OF_BEN' RETURNING messages.content",
+        "MERGE INTO messages USING (SELECT 1) AS one ON content = 'SECRET' WHEN MATCHED THEN DELETE",
+    ];
+    let writes = [
+        "UPDATE conversations SET title = 'taken' WHERE id = 'OF_BEN'",
+        "UPDATE conversations SET title = 'taken'",
+        "UPDATE messages SET content = 'taken'",
+        "DELETE FROM conversations",
+        "DELETE FROM messages",
+        "UPDATE conversations SET user_id = 'BEN' WHERE id = 'OF_ANA'",
+        "UPDATE messages SET conversation_id = 'OF_BEN'",
+        "DELETE FROM conversations WHERE id = 'OF_BEN'",
+        "INSERT INTO conversations (user_id, title) VALUES ('BEN', 'x')",
+        "INSERT INTO messages (conversation_id, role, content) VALUES ('OF_BEN', 'assistant', 'x')",
+        "INSERT INTO messages (conversation_id, role, content) SELECT id, 'user', 'x' FROM conversations WHERE id <> 'OF_ANA'",
+        "COPY messages (conversation_id, role, content) FROM PROGRAM 'echo x'",
+        "TRUNCATE messages",
+        "TRUNCATE conversations CASCADE",
+        "CREATE TRIGGER mine AFTER INSERT ON messages EXECUTE FUNCTION suppress_redundant_updates_trigger()",
+        "CREATE TEMPORARY TABLE mine (id uuid REFERENCES conversations)",
+        "DELETE FROM auth.users",
+        "DROP TABLE messages",
+        "GRANT ALL ON messages TO anon",
+    ];
+    for (role, claims) in [
+        ("authenticated", format!("{{\"sub\":\"{ANA}\",\"role\":\"authenticated\"}}")),
+        ("authenticated", "{}".to_owned()),
+        ("authenticated", String::new()),
+        ("anon", "{\"role\":\"anon\"}".to_owned()),
+        ("anon", format!("{{\"sub\":\"{BEN}\"}}")),
+    ] {
+        for sql in reads.iter().chain(&writes) {
+            let (seen, changed) = patient.say_as(role, &claims, sql);
+            assert!(!seen.contains("SECRET"), "{role} {claims}: {sql}: {seen}");
+            assert!(!changed.contains(&"ben"), "{role} {claims}: {sql}: {seen}");
+            if !claims.contains(ANA) {
+                assert!(!seen.contains("ana") && changed.is_empty(), "{role} {claims}: {sql}: {seen}");
+            }
+        }
+    }
+    // What is one's own is read and written.
+    let claims = format!("{{\"sub\":\"{ANA}\",\"role\":\"authenticated\"}}");
+    let say = |sql: &str| patient.say_as("authenticated", &claims, sql);
+    let own = "INSERT INTO messages (conversation_id, role, content, sources) VALUES ('OF_ANA', 'assistant', 'mine', \
+               '[{\"rank_score\": 1150.5, \"distance\": 0.234}]') RETURNING content, sources";
+    let written = "mine [{\"distance\": 0.234, \"rank_score\": 1150.5}]\n";
+    assert_eq!(say(own), (written.to_owned(), vec!["ana"]));
+    assert_eq!(say("UPDATE conversations SET title = 'x' RETURNING title"), ("x\n".to_owned(), vec!["ana"]));
+    assert_eq!(say("SELECT title FROM conversations"), ("ana\n".to_owned(), vec![]));
+    // S3.29: a user's message has no sources.
+    let (refused, _) = say(&own.replace("assistant", "user"));
+    assert!(refused.contains("violates check constraint"), "{refused}");
+}
+
+/// All that belongs to a user.
+async fn state_of(client: &Client, user: &str) -> Option<String> {
+    let sql = "SELECT string_agg(row, ',' ORDER BY row) FROM (
+           SELECT conversations::text AS row FROM public.conversations WHERE user_id::text = $1
+           UNION ALL SELECT messages::text FROM public.messages JOIN public.conversations AS its
+             ON its.id = conversation_id AND its.user_id::text = $1
+           UNION ALL SELECT users::text FROM auth.users WHERE id::text = $1
+         ) AS everything";
+    client.query_one(sql, &[&user]).await.unwrap().get(0)
+}
+
+impl Patient {
+    /// What a role sees when it says something, an error included, and whose data it changed. It is undone.
+    fn say_as(&self, role: &str, claims: &str, sql: &str) -> (String, Vec<&'static str>) {
+        let (ana, ben) = (format!("'{ANA}'"), format!("'{BEN}'"));
+        let names = [("OF_ANA", OF_ANA), ("OF_BEN", OF_BEN), ("'ANA'", &ana), ("'BEN'", &ben)];
+        let sql = names.iter().fold(sql.to_owned(), |sql, (name, id)| sql.replace(name, id));
+        self.runtime.block_on(async {
+            let url = self.database.url();
+            let (client, connection) = tokio_postgres::connect(&url, tokio_postgres::NoTls).await.unwrap();
+            tokio::spawn(connection);
+            let before = [state_of(&client, ANA).await, state_of(&client, BEN).await];
+            let begin = format!(
+                "BEGIN; SELECT set_config('request.jwt.claims', '{claims}', true); SET SESSION AUTHORIZATION {role}"
+            );
+            client.batch_execute(&begin).await.unwrap();
+            let answer = if sql.starts_with("COPY") && sql.ends_with("STDOUT") {
+                copied(&client, &sql).await
+            } else {
+                client.simple_query(&sql).await.map(|messages| messages.iter().map(line).collect())
+            };
+            match answer {
+                Ok(seen) => {
+                    client.batch_execute("RESET SESSION AUTHORIZATION").await.unwrap();
+                    let after = [state_of(&client, ANA).await, state_of(&client, BEN).await];
+                    let changed = ["ana", "ben"].into_iter().zip(before.into_iter().zip(after));
+                    (seen, changed.filter(|(_, (before, after))| before != after).map(|(name, _)| name).collect())
+                }
+                // What failed has changed nothing.
+                Err(error) => {
+                    let said = error.as_db_error().map(|error| (error.message(), error.detail()));
+                    (format!("error: {said:?}"), Vec::new())
+                }
+            }
+        })
+    }
+}
+
+async fn copied(client: &Client, sql: &str) -> Result<String, tokio_postgres::Error> {
+    let rows: Vec<_> = client.copy_out(sql).await?.try_collect().await?;
+    Ok(rows.iter().map(|row| String::from_utf8_lossy(row)).collect())
+}
+
+fn line(message: &tokio_postgres::SimpleQueryMessage) -> String {
+    match message {
+        tokio_postgres::SimpleQueryMessage::Row(row) => {
+            let values: Vec<&str> = (0..row.len()).map(|column| row.get(column).unwrap_or("NULL")).collect();
+            values.join(" ") + "\n"
+        }
+        _ => String::new(),
+    }
+}
+
+// S3.41
+#[test]
+fn without_a_database_url_it_says_which_is_needed() {
+    let cli = Cli::new();
+    cli.file(
+        ".env.local",
+        "NEXT_PUBLIC_SUPABASE_URL=https://abc.supabase.co\nSUPABASE_SERVICE_ROLE_KEY=sb_publishable_x\n",
+    );
+    for more in [&[][..], &["https://abc.supabase.co"]] {
+        let ran = cli.run(&[&["supabase", "doctor"], more].concat());
+        assert_eq!(ran.code, Some(2), "{ran}");
+        assert!(ran.err.contains("database URL is needed") && ran.err.contains("db.abc.supabase.co:5432"), "{ran}");
+    }
+    let ran = cli.run(&["supabase", "doctor"]);
+    assert!(ran.out.contains("SUPABASE_SERVICE_ROLE_KEY: it is a key of anon, not of service_role"), "{ran}");
+    assert!(ran.out.contains("OPENAI_API_KEY: not set in .env.local"), "{ran}");
+    assert!(!ran.to_string().contains("sb_publishable_x"), "{ran}");
+    let refused = cli.run(&["supabase", "doctor", "postgresql://postgres:secret@127.0.0.1:1/postgres"]);
+    assert_eq!(refused.code, Some(3), "{refused}");
+    for expected in ["Connection refused", "neither SUPABASE_SERVICE_ROLE_KEY nor the anon key"] {
+        assert!(refused.err.contains(expected), "{expected}: {refused}");
+    }
+    assert!(!refused.err.contains("secret"), "{refused}");
+}

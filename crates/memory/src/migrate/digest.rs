@@ -1,0 +1,103 @@
+//! What tells two copies of a thread apart, whatever chunks they are read in.
+
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use threadkeep_core::{Backend, Document, DocumentOwner, Dump, DumpEntry, Result, StoreError, TenantId, ThreadId};
+
+use super::walk;
+
+/// Counts of what a thread holds, and a hash of all of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct ThreadDigest {
+    pub(super) messages: u64,
+    pub(super) tombstones: u64,
+    pub(super) commits: u64,
+    pub(super) documents: u64,
+    pub(super) hash: [u8; 32],
+}
+
+/// A hash of many things that does not depend on their order: each is hashed with its name, and the hashes are added.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Sum([u64; 4]);
+
+impl Sum {
+    pub(super) fn add(&mut self, hash: [u8; 32]) {
+        for (word, bytes) in self.0.iter_mut().zip(hash.chunks_exact(8)) {
+            let bytes = bytes.try_into().expect("a chunk of eight bytes");
+            *word = word.wrapping_add(u64::from_be_bytes(bytes));
+        }
+    }
+
+    pub(super) fn to_hex(self) -> String {
+        self.0.iter().map(|word| format!("{word:016x}")).collect()
+    }
+}
+
+/// Reads a thread whole; `None` if it is not there.
+pub(super) async fn of_thread(backend: &Backend, tenant: &TenantId, thread: ThreadId) -> Result<Option<ThreadDigest>> {
+    let mut hasher = begin(tenant);
+    hasher.update(thread.0.as_bytes());
+    let mut digest = ThreadDigest::default();
+    let mut chunks = walk::Chunks::of(backend, tenant, thread);
+    loop {
+        match chunks.next().await {
+            Ok(Some(chunk)) => add_chunk(&mut hasher, &mut digest, chunk)?,
+            Ok(None) => break,
+            Err(StoreError::NotFound(_)) => return Ok(None),
+            Err(error) => return Err(error),
+        }
+    }
+    digest.hash = hasher.finalize().into();
+    Ok(Some(digest))
+}
+
+pub(super) fn of_document(tenant: &TenantId, owner: &DocumentOwner, document: &Document) -> Result<[u8; 32]> {
+    let mut hasher = begin(tenant);
+    add(&mut hasher, owner)?;
+    add(&mut hasher, document)?;
+    Ok(hasher.finalize().into())
+}
+
+fn begin(tenant: &TenantId) -> Sha256 {
+    let mut hasher = Sha256::new();
+    hasher.update((tenant.as_str().len() as u64).to_be_bytes());
+    hasher.update(tenant.as_str());
+    hasher
+}
+
+fn add_chunk(hasher: &mut Sha256, digest: &mut ThreadDigest, chunk: Dump) -> Result<()> {
+    let Dump { thread, documents, commits, entries, .. } = chunk;
+    if let Some(thread) = &thread {
+        add(hasher, thread)?;
+    }
+    for document in sorted(documents) {
+        digest.documents += 1;
+        add(hasher, &document)?;
+    }
+    for commit in &commits {
+        digest.commits += 1;
+        add(hasher, commit)?;
+    }
+    for entry in &entries {
+        match entry {
+            DumpEntry::Message { .. } => digest.messages += 1,
+            DumpEntry::Tombstone { .. } => digest.tombstones += 1,
+        }
+        add(hasher, entry)?;
+    }
+    Ok(())
+}
+
+/// Stores may give a thread's documents in different orders.
+pub(super) fn sorted(mut documents: Vec<Document>) -> Vec<Document> {
+    documents.sort_by_cached_key(|document| (document.namespace.to_string(), document.key.clone()));
+    documents
+}
+
+/// The length keeps two things from being read as two others.
+fn add<T: Serialize>(hasher: &mut Sha256, thing: &T) -> Result<()> {
+    let text = serde_json::to_vec(thing).map_err(|error| StoreError::invalid("dump", error.to_string()))?;
+    hasher.update((text.len() as u64).to_be_bytes());
+    hasher.update(&text);
+    Ok(())
+}

@@ -1,0 +1,118 @@
+use serde::Serialize;
+use threadkeep_core::{Document, DocumentOwner, Result, Scope, TenantId, Thread, ThreadName};
+
+use super::{Differences, Item, Migration, Progress, walk};
+use crate::retry::repeat_simply;
+
+/// What there is to move, and what stands in its way.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Survey {
+    /// What the source holds.
+    pub total: Progress,
+    /// What the target seems to have already: it is skipped, and looked at closely in the end.
+    pub already_there: Progress,
+    /// Other data in the target under the same ids or keys.
+    pub in_the_way: Differences,
+}
+
+impl Migration {
+    /// Looks at both sides without writing. Nothing should be copied while anything is in the way.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub async fn survey(&self, mut progress: impl FnMut(Progress)) -> Result<Survey> {
+        let mut survey = Survey::default();
+        for tenant in walk::tenants(&self.from).await? {
+            let mut threads = walk::Threads::of(&self.from, &tenant, self.now);
+            while let Some(page) = threads.next_page().await? {
+                for thread in page {
+                    self.survey_thread(&tenant, &thread, &mut survey).await?;
+                }
+                progress(survey.total);
+            }
+            let mut documents = walk::Documents::of(&self.from, &tenant, self.now);
+            while let Some((owner, page)) = documents.next_page().await? {
+                for document in page {
+                    self.survey_document(&tenant, &owner, &document, &mut survey).await?;
+                }
+                progress(survey.total);
+            }
+        }
+        Ok(survey)
+    }
+
+    async fn survey_thread(&self, tenant: &TenantId, thread: &Thread, survey: &mut Survey) -> Result<()> {
+        survey.total.threads += 1;
+        survey.total.messages += thread.message_count;
+        let item = Item::Thread(thread.id);
+        match walk::find_thread(&self.to, tenant, &ThreadName::Id(thread.id), self.now).await? {
+            Some(there) if there == *thread => {
+                survey.already_there.threads += 1;
+                survey.already_there.messages += thread.message_count;
+            }
+            Some(there) => survey.in_the_way.add(tenant, item, other_thread(thread, &there)),
+            None => {
+                let Some(key) = &thread.key else { return Ok(()) };
+                let name = ThreadName::Key(thread.owner.clone(), key.clone());
+                if let Some(claimant) = walk::find_thread(&self.to, tenant, &name, self.now).await? {
+                    survey.in_the_way.add(tenant, item, format!("its key belongs to thread {} there", claimant.id));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn survey_document(
+        &self,
+        tenant: &TenantId,
+        owner: &DocumentOwner,
+        document: &Document,
+        survey: &mut Survey,
+    ) -> Result<()> {
+        survey.total.documents += 1;
+        match self.find_in_target(tenant, owner, document).await? {
+            Some(there) if there == *document => survey.already_there.documents += 1,
+            Some(there) => {
+                let detail = other_document(document, &there);
+                survey.in_the_way.add(tenant, walk::item(owner, document), detail);
+            }
+            None => {}
+        }
+        Ok(())
+    }
+
+    pub(super) async fn find_in_target(
+        &self,
+        tenant: &TenantId,
+        owner: &DocumentOwner,
+        document: &Document,
+    ) -> Result<Option<Document>> {
+        let scope = Scope::Tenant(tenant.clone());
+        let Document { namespace, key, .. } = document;
+        repeat_simply(|| self.to.store.find_document(&scope, owner, namespace, key, self.now)).await
+    }
+}
+
+/// In what another thread of the same id is seen to differ.
+pub(super) fn other_thread(here: &Thread, there: &Thread) -> String {
+    let (at, there_at) = (here.positions, there.positions);
+    if here.created_at != there.created_at || here.owner != there.owner {
+        return "another thread has this id there".to_owned();
+    }
+    if at != there_at {
+        let (seq, change) = (at.seq, at.change);
+        return format!(
+            "it is at message {seq}, change {change}, and at message {}, change {} there",
+            there_at.seq, there_at.change
+        );
+    }
+    "its key, title, metadata, state or dates are others there".to_owned()
+}
+
+pub(super) fn other_document(here: &Document, there: &Document) -> String {
+    if here.version == there.version {
+        "its value or expiry is another there".to_owned()
+    } else {
+        format!("it has version {}, and version {} there", here.version, there.version)
+    }
+}

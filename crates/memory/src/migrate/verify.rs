@@ -1,0 +1,194 @@
+use futures::StreamExt;
+use serde::Serialize;
+use threadkeep_core::{Dump, Result, TenantId, Thread};
+
+use super::digest::{self, Sum, ThreadDigest};
+use super::{Differences, Item, Migration, Progress, survey, walk};
+
+/// Threads that are read at once.
+const IN_FLIGHT: usize = 4;
+
+/// What reading both sides whole has shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Verification {
+    /// What the source holds.
+    pub source: Totals,
+    /// What the target holds under the same ids.
+    pub target: Totals,
+    /// What is not the same.
+    pub differences: Differences,
+    /// Threads that only the target has. They may be there rightly.
+    pub only_in_target: u64,
+}
+
+/// Counts of everything, and a hash over it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Totals {
+    /// Threads.
+    pub threads: u64,
+    /// Messages.
+    pub messages: u64,
+    /// What is left of erased messages.
+    pub tombstones: u64,
+    /// Records of commits: the change log and the idempotency records in one.
+    pub commits: u64,
+    /// Documents of threads, users and tenants.
+    pub documents: u64,
+    /// Over all of it, in no particular order: SHA-256 of each thread and document, added up.
+    pub hash: String,
+    #[serde(skip)]
+    sum: Sum,
+}
+
+impl Migration {
+    /// Reads both sides whole and compares every thread and document by counts and hash.
+    ///
+    /// # Errors
+    /// Those of the stores.
+    pub async fn verify(&self, mut progress: impl FnMut(Progress)) -> Result<Verification> {
+        let mut found = Verification::default();
+        let mut done = Progress::default();
+        for tenant in walk::tenants(&self.from).await? {
+            let mut threads = walk::Threads::of(&self.from, &tenant, self.now);
+            while let Some(page) = threads.next_page().await? {
+                let reading = page.into_iter().map(|thread| self.verify_thread(&tenant, thread));
+                let mut reading = futures::stream::iter(reading).buffer_unordered(IN_FLIGHT);
+                while let Some(pair) = reading.next().await {
+                    let pair = pair?;
+                    done.threads += 1;
+                    done.messages += pair.source.as_ref().map_or(0, |digest| digest.messages);
+                    found.add_thread(&tenant, pair);
+                    progress(done);
+                }
+            }
+            self.verify_documents(&tenant, &mut found, &mut done).await?;
+            progress(done);
+        }
+        found.only_in_target = self.count_target_threads().await?.saturating_sub(found.target.threads);
+        for totals in [&mut found.source, &mut found.target] {
+            totals.hash = totals.sum.to_hex();
+        }
+        Ok(found)
+    }
+
+    async fn verify_thread(&self, tenant: &TenantId, thread: Thread) -> Result<Pair> {
+        let source = digest::of_thread(&self.from, tenant, thread.id).await?;
+        let target = digest::of_thread(&self.to, tenant, thread.id).await?;
+        let difference = match (&source, &target) {
+            (None, _) => Some("it was deleted meanwhile".to_owned()),
+            (Some(_), None) => Some("it is not there".to_owned()),
+            (Some(here), Some(there)) if here == there => None,
+            (Some(_), Some(_)) => Some(self.find_difference(tenant, &thread).await?),
+        };
+        Ok(Pair { thread, source, target, difference })
+    }
+
+    /// Reads both sides in step until something differs.
+    async fn find_difference(&self, tenant: &TenantId, thread: &Thread) -> Result<String> {
+        const ENTRIES: usize = 100;
+        let mut after = None;
+        loop {
+            let here = self.from.maintenance.dump_thread(tenant, thread.id, after, ENTRIES).await?;
+            let there = self.to.maintenance.dump_thread(tenant, thread.id, after, ENTRIES).await?;
+            let next = here.next;
+            if let Some(difference) = chunks_differ(here, there) {
+                return Ok(difference);
+            }
+            match next {
+                Some(next) => after = Some(next),
+                None => return Ok("it changed while it was read".to_owned()),
+            }
+        }
+    }
+
+    async fn verify_documents(&self, tenant: &TenantId, found: &mut Verification, done: &mut Progress) -> Result<()> {
+        let mut documents = walk::Documents::of(&self.from, tenant, self.now);
+        while let Some((owner, page)) = documents.next_page().await? {
+            for document in page {
+                done.documents += 1;
+                found.source.documents += 1;
+                found.source.sum.add(digest::of_document(tenant, &owner, &document)?);
+                let item = walk::item(&owner, &document);
+                let Some(there) = self.find_in_target(tenant, &owner, &document).await? else {
+                    found.differences.add(tenant, item, "it is not there");
+                    continue;
+                };
+                found.target.documents += 1;
+                found.target.sum.add(digest::of_document(tenant, &owner, &there)?);
+                if there != document {
+                    found.differences.add(tenant, item, survey::other_document(&document, &there));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    async fn count_target_threads(&self) -> Result<u64> {
+        let mut count = 0;
+        for tenant in walk::tenants(&self.to).await? {
+            let mut threads = walk::Threads::of(&self.to, &tenant, self.now);
+            while let Some(page) = threads.next_page().await? {
+                count += page.len() as u64;
+            }
+        }
+        Ok(count)
+    }
+}
+
+/// One thread on both sides.
+struct Pair {
+    thread: Thread,
+    source: Option<ThreadDigest>,
+    target: Option<ThreadDigest>,
+    difference: Option<String>,
+}
+
+impl Verification {
+    fn add_thread(&mut self, tenant: &TenantId, pair: Pair) {
+        for (totals, digest) in [(&mut self.source, pair.source), (&mut self.target, pair.target)] {
+            if let Some(digest) = digest {
+                totals.add_thread(&digest);
+            }
+        }
+        if let Some(difference) = pair.difference {
+            self.differences.add(tenant, Item::Thread(pair.thread.id), difference);
+        }
+    }
+}
+
+impl Totals {
+    fn add_thread(&mut self, digest: &ThreadDigest) {
+        self.threads += 1;
+        self.messages += digest.messages;
+        self.tombstones += digest.tombstones;
+        self.commits += digest.commits;
+        self.documents += digest.documents;
+        self.sum.add(digest.hash);
+    }
+}
+
+fn chunks_differ(here: Dump, there: Dump) -> Option<String> {
+    if here.thread != there.thread {
+        return Some(match (here.thread, there.thread) {
+            (Some(here), Some(there)) if here.positions != there.positions => {
+                let (here, there) = (here.positions, there.positions);
+                let (seq, change) = (here.seq, here.change);
+                format!("it is at message {seq}, change {change}, and at {}, {} there", there.seq, there.change)
+            }
+            _ => "its owner, key, title, metadata, state or dates are others there".to_owned(),
+        });
+    }
+    if digest::sorted(here.documents) != digest::sorted(there.documents) {
+        return Some("its documents are others there".to_owned());
+    }
+    if here.commits != there.commits {
+        return Some(format!("its log has {} commits, and {} there", here.commits.len(), there.commits.len()));
+    }
+    let mut entries = here.entries.iter().zip(&there.entries);
+    if let Some((here, _)) = entries.find(|(here, there)| here != there) {
+        return Some(format!("message {} is another there", here.seq()));
+    }
+    let at = here.entries.len().min(there.entries.len());
+    let extra = here.entries.get(at).or_else(|| there.entries.get(at));
+    extra.map(|entry| format!("message {} is on one side only", entry.seq()))
+}

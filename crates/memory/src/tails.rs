@@ -1,0 +1,262 @@
+//! The ends of threads that were read lately, kept in this process.
+//!
+//! A tail is shown only after the store said, in the caller's scope, where the thread stands: it is asked for the last
+//! message that is held and for what follows, which is one short read in place of a long one. If nothing changed, or nothing
+//! but what this manager itself appended, the tail holds; otherwise it is read anew. So what another instance did is never
+//! missed, and a mistake can only cost a read.
+//!
+//! Where nobody else writes ([`Writers::One`]) the store need not be asked again for whom it has answered before.
+
+mod tail;
+
+use std::collections::{BTreeMap, HashMap};
+use std::sync::{Mutex, PoisonError};
+
+use serde::Serialize;
+use threadkeep_core::{
+    Batch, CommitOutcome, MessagePage, MessageQuery, OrderBy, Result, Scope, Take, TenantId, ThreadId, ThreadName,
+    Timestamp, limits,
+};
+
+use crate::retry::repeat_simply;
+use crate::{Memory, Writers};
+use tail::Tail;
+
+/// How long a tail is kept that nobody asks for. It must stay below the days within which a deleted id cannot come back.
+const IDLE_MS: i64 = 10 * 60 * 1000;
+/// New messages that one look takes in; with more the tail is read anew.
+const AHEAD: usize = 32;
+
+/// What became of reads that the tails could answer.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct TailFigures {
+    /// Reads answered from here, after one look at where the thread stands.
+    pub hits: u64,
+    /// Reads that went to the store for all of it.
+    pub misses: u64,
+    /// Threads that are held.
+    pub threads: usize,
+    /// Bytes that they take, about.
+    pub bytes: usize,
+}
+
+type Key = (TenantId, ThreadId);
+
+#[derive(Debug)]
+pub(crate) struct Tails {
+    capacity: usize,
+    writers: Writers,
+    state: Mutex<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    tails: HashMap<Key, Tail>,
+    /// The least lately used first.
+    uses: BTreeMap<u64, Key>,
+    last_use: u64,
+    figures: TailFigures,
+    /// Grows when words are taken away: who read before that keeps nothing of it.
+    removals: u64,
+}
+
+impl Memory {
+    /// What became of reads since this manager was made; all 0 where it keeps no tails.
+    #[must_use]
+    pub fn tail_figures(&self) -> TailFigures {
+        self.tails().map_or_else(TailFigures::default, |tails| tails.lock().figures)
+    }
+
+    pub(crate) fn forget_tail(&self, scope: &Scope, thread: ThreadId) {
+        if let Some(tails) = self.tails() {
+            tails.remove(&(scope.tenant_id().clone(), thread));
+        }
+    }
+
+    /// Reads a page, from a tail where one holds.
+    pub(crate) async fn read_page(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<MessagePage> {
+        let Some(tails) = self.tails().filter(|_| is_tail(query)) else {
+            return self.read_from_store(scope, thread, query, now).await;
+        };
+        let key = (scope.tenant_id().clone(), thread);
+        if let Some(page) = tails.page_without_asking(&key, scope, query.limit, now) {
+            return Ok(page);
+        }
+        let (found, removals) = tails.find(&key, query.limit, now);
+        if let Some(tail) = found {
+            let limit = (query.limit + AHEAD).min(limits::PAGE);
+            let look =
+                MessageQuery { on_corrupt: query.on_corrupt, ..MessageQuery::following(tail.last_seq() - 1, limit) };
+            match self.read_from_store(scope, thread, &look, now).await {
+                Ok(page) => {
+                    if let Some(tail) = tail.continued(page, query.limit) {
+                        let (tail, page) = (tail.shown_to(scope, tails.writers), tail.page(query.limit));
+                        tails.keep(key, tail, removals, now);
+                        tails.lock().figures.hits += 1;
+                        return Ok(page);
+                    }
+                }
+                Err(error) => {
+                    tails.remove(&key);
+                    return Err(error);
+                }
+            }
+        }
+        tails.lock().figures.misses += 1;
+        let page = self.read_from_store(scope, thread, query, now).await?;
+        match Tail::of(&page, query.limit) {
+            Some(tail) if tails.writers == Writers::One => {
+                let tail = self.with_expiry(tail, scope, thread, now).await?.shown_to(scope, tails.writers);
+                tails.keep(key, tail, removals, now);
+            }
+            Some(tail) => tails.keep(key, tail, removals, now),
+            None => tails.remove(&key),
+        }
+        Ok(page)
+    }
+
+    /// Who does not ask the store again has to know when the thread is over.
+    async fn with_expiry(&self, tail: Tail, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<Tail> {
+        let name = ThreadName::Id(thread);
+        let found = repeat_simply(|| self.store().find_thread(scope, &name, now)).await?;
+        let expires_at = found.map_or(Some(Timestamp::MIN), |thread| thread.expires_at);
+        Ok(Tail { expires_at, ..tail })
+    }
+
+    async fn read_from_store(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<MessagePage> {
+        match self.store().list_messages(scope, thread, query, now).await {
+            Err(error) if error.is_retryable() => {
+                repeat_simply(|| self.store().list_messages(scope, thread, query, now)).await
+            }
+            answer => answer,
+        }
+    }
+}
+
+fn is_tail(query: &MessageQuery) -> bool {
+    let MessageQuery { before, after, roles, order, take, limit, .. } = query;
+    let is_of_all = before.is_none() && after.is_none() && roles.is_empty();
+    is_of_all && *order == OrderBy::Seq && *take == Take::Newest && (1..=limits::PAGE).contains(limit)
+}
+
+impl Tails {
+    pub(crate) fn new(capacity: usize, writers: Writers) -> Self {
+        Self { capacity, writers, state: Mutex::default() }
+    }
+
+    /// A page that needs no look at the store.
+    fn page_without_asking(&self, key: &Key, scope: &Scope, limit: usize, now: Timestamp) -> Option<MessagePage> {
+        if self.writers == Writers::Many {
+            return None;
+        }
+        let mut state = self.lock();
+        let tail = state.tails.get(key).filter(|tail| tail.is_as_stored_for(scope, now) && tail.holds(limit))?;
+        let (tail, used_at) = (tail.clone(), tail.used_at.max(now));
+        state.touch(key, used_at);
+        state.figures.hits += 1;
+        drop(state);
+        Some(tail.page(limit))
+    }
+
+    fn find(&self, key: &Key, limit: usize, now: Timestamp) -> (Option<Tail>, u64) {
+        let mut state = self.lock();
+        state.drop_idle(now);
+        let found = state.tails.get(key).filter(|tail| tail.holds(limit));
+        (found.cloned(), state.removals)
+    }
+
+    /// Keeps a tail that was read when there had been so many removals.
+    fn keep(&self, key: Key, tail: Tail, removals: u64, now: Timestamp) {
+        let mut state = self.lock();
+        state.remove(&key);
+        if state.removals != removals || tail.bytes > self.capacity / 4 {
+            return;
+        }
+        state.last_use += 1;
+        let used = state.last_use;
+        state.uses.insert(used, key.clone());
+        state.figures.bytes += tail.bytes;
+        state.tails.insert(key, Tail { used, used_at: now, ..tail });
+        while state.figures.bytes > self.capacity && state.drop_oldest() {}
+        state.figures.threads = state.tails.len();
+    }
+
+    /// Forgets a thread's words.
+    pub(crate) fn remove(&self, key: &Key) {
+        let mut state = self.lock();
+        state.removals += 1;
+        state.remove(key);
+    }
+
+    /// Forgets before words are taken away, so that nobody is shown them when that has happened.
+    pub(crate) fn before_commit(&self, key: &Key, batch: &Batch) {
+        if takes_words_away(batch) {
+            self.remove(key);
+        }
+    }
+
+    pub(crate) fn after_commit(&self, key: &Key, batch: &Batch, outcome: Option<&CommitOutcome>) {
+        if takes_words_away(batch) || batch.patch.expires_at.is_some() {
+            self.remove(key);
+        } else if let Some(outcome) = outcome
+            && !batch.is_empty()
+            && let Some(tail) = self.lock().tails.get_mut(key)
+            && tail.ours_through + 1 == outcome.change
+        {
+            tail.ours_through = outcome.change;
+        }
+    }
+
+    fn lock(&self) -> std::sync::MutexGuard<'_, State> {
+        // What was kept is looked at before it is shown, whatever happened to another thread that held the lock.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn takes_words_away(batch: &Batch) -> bool {
+    !batch.erase.is_empty() || !batch.replace.is_empty() || batch.trim_below.is_some()
+}
+
+impl State {
+    fn remove(&mut self, key: &Key) {
+        if let Some(tail) = self.tails.remove(key) {
+            self.uses.remove(&tail.used);
+            self.figures.bytes -= tail.bytes;
+        }
+        self.figures.threads = self.tails.len();
+    }
+
+    fn touch(&mut self, key: &Key, now: Timestamp) {
+        self.last_use += 1;
+        let last_use = self.last_use;
+        if let Some(tail) = self.tails.get_mut(key) {
+            self.uses.remove(&tail.used);
+            (tail.used, tail.used_at) = (last_use, now);
+            self.uses.insert(last_use, key.clone());
+        }
+    }
+
+    fn drop_oldest(&mut self) -> bool {
+        let oldest = self.uses.first_key_value().map(|(_, key)| key.clone());
+        oldest.inspect(|key| self.remove(key)).is_some()
+    }
+
+    fn drop_idle(&mut self, now: Timestamp) {
+        let is_idle = |tail: &Tail| tail.used_at.plus_ms(IDLE_MS) <= now;
+        while self.uses.first_key_value().and_then(|(_, key)| self.tails.get(key)).is_some_and(is_idle) {
+            self.drop_oldest();
+        }
+    }
+}

@@ -1,0 +1,319 @@
+use threadkeep_core::{
+    Backend, Content, DocumentName, DocumentOwner, DocumentWrite, JsonText, Namespace, OpenThread, PutDocument, Role,
+    Scope, StoreError, ThreadId, ThreadOrder, ThreadQuery,
+};
+use threadkeep_memory::migrate::{BackupLines, BackupReader, Copied, Item, Migration, Progress, Verification};
+use threadkeep_memory::{AppendOptions, Draft, Memory, MemoryError, Retention};
+
+use super::maintenance::{Failing, Fate};
+use super::world::{World, acme, ana, ben};
+
+/// What `filled` makes, all tenants together.
+const FILLED: Progress = Progress { threads: 44, messages: 176, documents: 4 };
+
+fn stores() -> [World; 2] {
+    [World::sqlite(), World::plain()]
+}
+
+fn migration(from: &World, to: &World) -> Migration {
+    Migration::new(from.backend.clone(), to.backend.clone(), from.memory.now())
+}
+
+fn name(namespace: Namespace, key: &str) -> DocumentName {
+    DocumentName { namespace, key: key.to_owned() }
+}
+
+/// Threads in which everything has happened, of several tenants and users.
+async fn fill(world: &World) -> ThreadId {
+    let memory = &world.memory;
+    let globex = Scope::tenant("globex").unwrap();
+    for number in 0..40 {
+        let scope = [ana(), ben(), acme(), globex.clone()][number % 4].clone();
+        let thread = memory.open(&scope).await.unwrap().thread.id;
+        let drafts =
+            vec![Draft::user(format!("Question {number}?")), Draft::assistant("Wait."), Draft::assistant("No.")];
+        memory.append_all(&scope, thread, drafts, &AppendOptions::default()).await.unwrap();
+    }
+    let over =
+        OpenThread { expires_at: Some(memory.now().plus_ms(10)), ..OpenThread::new(&ana(), memory.mint_thread_id()) };
+    memory.open_thread(&ana(), over).await.unwrap();
+    world.clock.advance_ms(10);
+    memory.set_preference(&ana(), "line", "Victoria").await.unwrap();
+    memory.set_preference(&ben(), "line", "Northern").await.unwrap();
+    for namespace in [Namespace::app("config").unwrap(), Namespace::system("config").unwrap()] {
+        let (owner, key, value) = (DocumentOwner::Tenant, "limits".to_owned(), Some(JsonText::of(&17).unwrap()));
+        let write = DocumentWrite { owner, namespace, key, expected: None, value, expires_at: None };
+        world.backend.store.write_document(&globex, write, memory.now()).await.unwrap();
+    }
+    memory.sweep_in_turn(std::time::Duration::from_secs(60)).await.unwrap();
+    for _ in 0..3 {
+        memory.open(&ben()).await.unwrap();
+    }
+    eventful(memory).await
+}
+
+async fn eventful(memory: &Memory) -> ThreadId {
+    let thread = memory.open_by_key(&ana(), "slack:T1:C1:17.01").await.unwrap().thread.id;
+    for number in 0..60 {
+        let draft = Draft::user(format!("Line {number}")).with_external_id(format!("x{number}"));
+        let options = AppendOptions { idempotency_key: Some(format!("k{number}")), ..AppendOptions::default() };
+        memory.append_all(&ana(), thread, vec![draft], &options).await.unwrap();
+    }
+    let said = memory.newest(&ana(), thread, 60).await.unwrap();
+    memory.erase_messages(&ana(), thread, &[said[20].id, said[21].id]).await.unwrap();
+    let anew = Content::text(Role::User, "Said differently");
+    memory.replace_message(&ana(), thread, said[30].id, anew, None).await.unwrap();
+    memory.retain(&ana(), thread, &Retention { max_messages: Some(56), ttl_minutes: None }).await.unwrap();
+    let puts = [("app", Namespace::app("notes").unwrap()), ("system", Namespace::system("run").unwrap())];
+    for (text, namespace) in puts {
+        let put = PutDocument { name: name(namespace, "k"), value: JsonText::of(text).unwrap(), expires_at: None };
+        memory.batch().put(put).commit(&ana(), thread).await.unwrap();
+    }
+    thread
+}
+
+async fn verify(migration: &Migration) -> Verification {
+    let mut seen = Progress::default();
+    let verification = migration.verify(|progress| seen = progress).await.unwrap();
+    assert_eq!((seen.threads, seen.documents), (verification.source.threads, FILLED.documents));
+    verification
+}
+
+fn assert_same(verification: &Verification) {
+    assert!(verification.differences.is_empty(), "{:?}", verification.differences);
+    assert_eq!(verification.source, verification.target);
+    assert_eq!((verification.source.threads, verification.source.messages), (FILLED.threads, FILLED.messages));
+    assert_eq!(verification.source.tombstones, 2);
+    assert_eq!(verification.only_in_target, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn any_store_moves_into_any_other() {
+    for from in stores() {
+        let thread = fill(&from).await;
+        for to in stores() {
+            let migration = migration(&from, &to);
+            let survey = migration.survey(|_| {}).await.unwrap();
+            assert_eq!((survey.total, survey.already_there, survey.in_the_way.count), (FILLED, Progress::default(), 0));
+            let mut seen = Progress::default();
+            let copied = migration.copy(|progress| seen = progress).await.unwrap();
+            assert_eq!((copied.copied, seen), (FILLED, FILLED));
+            assert!(copied.left_out.is_empty());
+            assert_same(&verify(&migration).await);
+            assert_eq!(to.backend.maintenance.verify().await.unwrap().findings, []);
+            assert_eq!(listed(&to).await, listed(&from).await);
+            // A second time there is nothing left to do.
+            assert_eq!(migration.survey(|_| {}).await.unwrap().already_there, FILLED);
+            let again = migration.copy(|_| {}).await.unwrap();
+            assert_eq!(again, Copied { already_there: FILLED, ..Copied::default() });
+            assert_goes_on(&to, thread).await;
+        }
+    }
+}
+
+/// The threads in the order of their making.
+async fn listed(world: &World) -> Vec<ThreadId> {
+    let query = ThreadQuery::new(ThreadOrder::Created, 100);
+    let page = world.memory.list_threads(&acme(), &query).await.unwrap();
+    page.threads.into_iter().map(|thread| thread.id).collect()
+}
+
+/// Keys and idempotency records came along.
+async fn assert_goes_on(to: &World, thread: ThreadId) {
+    to.clock.advance_ms(100);
+    let memory = &to.memory;
+    assert_eq!(memory.open_by_key(&ana(), "slack:T1:C1:17.01").await.unwrap().thread.id, thread);
+    let options = AppendOptions { idempotency_key: Some("k59".to_owned()), ..AppendOptions::default() };
+    let draft = Draft::user("Line 59").with_external_id("x59");
+    let repeated = memory.append_all(&ana(), thread, vec![draft], &options).await.unwrap();
+    assert_eq!((repeated.replayed, repeated.first_seq), (true, 60));
+    assert_eq!(memory.append(&ana(), thread, Draft::user("Line 60")).await.unwrap().first_seq, 61);
+    memory.update_preference::<String>(&ana(), "line", |line| line.map(|line| line + "!")).await.unwrap();
+    assert_eq!(memory.preference::<String>(&ana(), "line").await.unwrap().as_deref(), Some("Victoria!"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_data_under_the_same_ids_is_refused() {
+    for to in stores() {
+        let from = World::plain();
+        let thread = fill(&from).await;
+        let migration = migration(&from, &to);
+        let scope = ana();
+        // Another thread with the id, another one with the key, another value of a document.
+        let page = from.memory.list_threads(&ana(), &ThreadQuery::new(ThreadOrder::Created, 1)).await.unwrap();
+        let id = page.threads[0].id;
+        to.memory.open_by_id(&scope, id).await.unwrap();
+        to.memory.append(&scope, id, Draft::user("Mine.")).await.unwrap();
+        let claimant = to.memory.open_by_key(&scope, "slack:T1:C1:17.01").await.unwrap().thread.id;
+        to.memory.set_preference(&ben(), "line", "Central").await.unwrap();
+
+        let survey = migration.survey(|_| {}).await.unwrap();
+        let told: Vec<String> = survey.in_the_way.told.iter().map(ToString::to_string).collect();
+        assert_eq!(survey.in_the_way.count, 3, "{told:?}");
+        assert!(
+            told[0].starts_with(&format!("tenant acme, thread {id}: it is at message 3, change 1, and at")),
+            "{told:?}"
+        );
+        assert_eq!(told[1], format!("tenant acme, thread {thread}: its key belongs to thread {claimant} there"));
+        assert!(told[2].starts_with("tenant acme, document app/preferences/line of ben: "), "{told:?}");
+
+        // Who copies all the same gets the rest, and what was there is left as it is.
+        let copied = migration.copy(|_| {}).await.unwrap();
+        assert_eq!((copied.copied.threads, copied.left_out.count), (FILLED.threads - 2, 3));
+        assert_eq!(to.memory.newest(&scope, id, 9).await.unwrap().len(), 1);
+        assert_eq!(to.memory.preference::<String>(&ben(), "line").await.unwrap().as_deref(), Some("Central"));
+        let verification = migration.verify(|_| {}).await.unwrap();
+        assert_eq!((verification.differences.count, verification.only_in_target), (3, 1));
+        assert_ne!(verification.source.hash, verification.target.hash);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn verifying_says_what_differs() {
+    let (from, to) = (World::plain(), World::plain());
+    let thread = fill(&from).await;
+    let migration = migration(&from, &to);
+    migration.copy(|_| {}).await.unwrap();
+    let from_store = &from.memory;
+    let said = to.memory.newest(&ana(), thread, 2).await.unwrap();
+    to.memory.erase_messages(&ana(), thread, &[said[0].id]).await.unwrap();
+    from_store.append(&ana(), thread, Draft::user("Late.")).await.unwrap();
+    from_store.delete_preference(&ben(), "line").await.unwrap();
+    from_store.set_preference(&ben(), "line", "Bakerloo").await.unwrap();
+    let new = from_store.open(&ana()).await.unwrap().thread.id;
+    let differences = migration.verify(|_| {}).await.unwrap().differences;
+    let told: Vec<_> = differences.told.iter().map(|difference| (&difference.of, difference.detail.as_str())).collect();
+    assert_eq!(told.len(), 3, "{told:?}");
+    assert!(told.contains(&(&Item::Thread(thread), "it is at message 61, change 66, and at 60, 66 there")), "{told:?}");
+    assert!(told.contains(&(&Item::Thread(new), "it is not there")), "{told:?}");
+    assert!(matches!(told[2], (Item::Document { .. }, detail) if detail.starts_with("it has version")), "{told:?}");
+}
+
+/// Chunks whose reply was lost are not written twice, and a full disk leaves no half of a thread.
+#[tokio::test(start_paused = true)]
+async fn a_migration_that_was_cut_is_made_whole_by_the_next_one() {
+    let from = World::sqlite();
+    fill(&from).await;
+    for cut_after in [0, 1, 7, 43, 44, 45] {
+        for to in stores() {
+            let full = std::iter::repeat_n(Fate::Done, cut_after).chain([Fate::Full]);
+            let cut = Migration::new(from.backend.clone(), Failing::over(&to.backend, full), from.memory.now());
+            cut.copy(|_| {}).await.unwrap_err();
+            assert_eq!(to.backend.maintenance.verify().await.unwrap().findings, []);
+            let lossy = [Fate::LostReply, Fate::Done, Fate::LostReply, Fate::LostReply];
+            let lossy = Failing::over(&to.backend, lossy.into_iter().cycle().take(64));
+            let whole = Migration::new(from.backend.clone(), lossy, from.memory.now());
+            let copied = whole.copy(|_| {}).await.unwrap();
+            assert_eq!(copied.left_out.count, 0, "{copied:?}");
+            assert_same(&verify(&migration(&from, &to)).await);
+        }
+    }
+}
+
+/// Appending and erasing go on while the long thread is read.
+fn busy(from: &World, thread: ThreadId, times: usize) -> Backend {
+    let events = (0..times).map(|number| {
+        let memory = from.memory.clone();
+        let change = async move {
+            memory.append(&ana(), thread, Draft::user(format!("Meanwhile {number}"))).await.unwrap();
+            let newest = memory.newest(&ana(), thread, 3).await.unwrap();
+            memory.erase_messages(&ana(), thread, &[newest[0].id]).await.unwrap();
+        };
+        futures::FutureExt::boxed(change)
+    });
+    Failing::with_events(&from.backend, events.collect())
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_thread_that_changes_while_it_is_read_is_whole_or_not_there() {
+    for (times, arrives) in [(1, true), (3, true), (50, false)] {
+        let (from, to) = (World::sqlite(), World::plain());
+        let thread = fill(&from).await;
+        let migration = Migration::new(busy(&from, thread, times), to.backend.clone(), from.memory.now());
+        let copied = migration.copy(|_| {}).await.unwrap();
+        assert_eq!(copied.left_out.count, u64::from(!arrives), "{times}: {copied:?}");
+        let differences = migration.verify(|_| {}).await.unwrap().differences;
+        assert_eq!(differences.count, u64::from(!arrives), "{times}: {differences:?}");
+        assert_eq!(to.memory.find_thread(&ana(), thread).await.unwrap().is_some(), arrives);
+
+        let (from, to) = (World::sqlite(), World::plain());
+        let thread = fill(&from).await;
+        let mut lines = Vec::new();
+        let written = BackupLines::of(busy(&from, thread, times), from.memory.now()).write(|line, _| {
+            lines.push(line.to_owned());
+            Ok::<(), MemoryError>(())
+        });
+        if arrives {
+            written.await.unwrap();
+            restore(&to, lines.iter().map(String::as_str)).await.unwrap();
+            let differences = self::migration(&from, &to).verify(|_| {}).await.unwrap().differences;
+            assert_eq!(differences.count, 0, "{differences:?}");
+        } else {
+            let error = written.await.unwrap_err();
+            assert!(matches!(error, MemoryError::Contended { .. }), "{error}");
+        }
+    }
+}
+
+async fn backup(backend: &Backend, world: &World) -> Vec<String> {
+    let mut lines = Vec::new();
+    let written = BackupLines::of(backend.clone(), world.memory.now()).write(|line, _| {
+        lines.push(line.to_owned());
+        Ok::<(), MemoryError>(())
+    });
+    assert_eq!(written.await.unwrap(), FILLED);
+    lines
+}
+
+async fn restore<'a>(to: &World, lines: impl IntoIterator<Item = &'a str>) -> Result<Progress, MemoryError> {
+    let mut reader = BackupReader::into(to.backend.clone());
+    for line in lines {
+        reader.line(line).await?;
+    }
+    reader.finish()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backup_holds_a_store_verbatim() {
+    let from = World::sqlite();
+    fill(&from).await;
+    let lines = backup(&from.backend, &from).await;
+    for to in stores() {
+        restore(&to, lines.iter().map(String::as_str)).await.unwrap();
+        assert_same(&verify(&migration(&from, &to)).await);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backup_that_was_cut_or_changed_is_refused() {
+    let from = World::plain();
+    fill(&from).await;
+    let lines = backup(&from.backend, &from).await;
+    let lines: Vec<&str> = lines.iter().map(String::as_str).collect();
+    let last = lines.len() - 1;
+    let later = lines[0].replace(r#""version":1"#, r#""version":2"#);
+    let altered = lines[5].replace("Wait.", "Haste");
+    assert_ne!(altered, lines[5]);
+    let with = |line: usize, text| lines.iter().enumerate().map(move |(at, old)| if at == line { text } else { *old });
+    let without = |line: usize| lines.iter().enumerate().filter(move |(at, _)| *at != line).map(|(_, line)| *line);
+    let everything = lines.iter().copied();
+    let refused = [
+        (restore(&World::plain(), lines[..last].iter().copied()).await, "the end is missing"),
+        (restore(&World::plain(), []).await, "the end is missing"),
+        (restore(&World::plain(), without(0)).await, "line 1: it does not begin with the header"),
+        (restore(&World::plain(), without(5)).await, "is not what was written"),
+        (restore(&World::plain(), with(5, &altered)).await, "is not what was written"),
+        (restore(&World::plain(), with(5, lines[0])).await, "line 6: a second header"),
+        (restore(&World::plain(), with(5, r#"{"meal":{}}"#)).await, "line 6: unknown variant"),
+        (restore(&World::plain(), with(5, lines[4])).await, "line 6: conflict: a thread with this id"),
+        (restore(&World::plain(), everything.clone().chain([lines[5]])).await, "more follows the end"),
+        (restore(&World::plain(), with(0, &later)).await, "the backup has version 2"),
+    ];
+    for (answer, reason) in refused {
+        let error = answer.unwrap_err();
+        assert!(error.to_string().contains(reason), "{error}, not {reason}");
+        let kind = matches!(error, MemoryError::Store(StoreError::Corrupt { .. } | StoreError::Incompatible(_)));
+        assert!(kind, "{error:?}");
+    }
+    assert!(restore(&World::plain(), everything).await.is_ok());
+}

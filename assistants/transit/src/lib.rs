@@ -1,11 +1,22 @@
 //! Stations, networks and timetables: what assistants for public transport share.
 //!
-//! Start with [`Timetable`], which a GTFS feed is read into. This crate fetches nothing and reads no clock: bytes and
-//! instants are arguments.
+//! - [`Timetable`] is what a GTFS feed is read into, and kept as;
+//! - [`Schedule`] is what is searched for journeys, with the trains on their way ([`Changes`]) merged in;
+//! - [`LiveFeed`] is a realtime message.
+//!
+//! This crate fetches nothing and reads no clock: bytes and instants are arguments.
 #![warn(missing_docs)]
 
 mod feed;
+mod realtime;
+mod routing;
+mod schedule;
 mod timetable;
+mod walks;
 
 pub use feed::{FeedError, Problem};
+pub use realtime::{Arrival, Call, Changes, Direction, LiveError, LiveFeed, LiveTrip};
+pub use routing::{Journey, Leg, Query, Ride, Walk};
+pub use schedule::{Schedule, Time};
 pub use timetable::{CacheError, RouteRow, StationRow, Timetable};
+pub use walks::Walks;

@@ -52,18 +52,18 @@ impl Schedule {
     /// `None` where there is no journey, the stations are unknown, or origin and destination are the same.
     pub fn earliest_arrival(&self, query: &Query<'_>, not_before: Time) -> Option<Journey> {
         let found = self.forwards(query, not_before).pop()?;
-        Some(self.leaving_last(query, found))
+        Some(self.leaving_last(query, found, not_before))
     }
 
     /// The journey that leaves last of those that arrive at or before a time; of several the one with the fewest
     /// changes, and of those the one that arrives first.
     pub fn latest_departure(&self, query: &Query<'_>, arrive_by: Time) -> Option<Journey> {
-        let mirror = self.mirrored();
         let request = self.request(query, true);
-        let found = search::run(mirror, &request, self.layout.mirror_time(arrive_by.0)).pop()?;
+        let found = search::run(self.mirrored(), &request, self.layout.mirror_time(arrive_by.0)).pop()?;
         let latest = found.to_journey_in_mirror(self);
         let again = Query { max_changes: found.changes(), ..query.clone() };
-        let first = self.forwards(&again, latest.departs()).pop();
+        let request = Request { before: arrive_by.0.saturating_add(1), ..self.request(&again, false) };
+        let first = search::run(&self.layout, &request, latest.departs().0).pop();
         Some(first.map_or(latest, |first| first.to_journey(self)))
     }
 
@@ -75,7 +75,7 @@ impl Schedule {
         let mut at = not_before;
         while journeys.len() < count && at.0 <= not_before.0.saturating_add(WINDOW_SECONDS) {
             let round: Vec<Journey> =
-                self.forwards(query, at).into_iter().map(|found| self.leaving_last(query, found)).collect();
+                self.forwards(query, at).into_iter().map(|found| self.leaving_last(query, found, at)).collect();
             let Some(earliest) = round.iter().map(Journey::departs).min() else { break };
             for journey in round {
                 if !journeys.iter().any(|known| known.is_as_good_as(&journey)) {
@@ -96,10 +96,11 @@ impl Schedule {
     }
 
     /// The same arrival with the same number of changes, leaving as late as can be.
-    fn leaving_last(&self, query: &Query<'_>, found: Found) -> Journey {
+    fn leaving_last(&self, query: &Query<'_>, found: Found, not_before: Time) -> Journey {
         let again = Query { max_changes: found.changes(), ..query.clone() };
         let at = self.layout.mirror_time(found.arrival());
-        let last = search::run(self.mirrored(), &self.request(&again, true), at).pop();
+        let before = self.layout.mirror_time(not_before.0).saturating_add(1);
+        let last = search::run(self.mirrored(), &Request { before, ..self.request(&again, true) }, at).pop();
         last.map_or_else(|| found.to_journey(self), |last| last.to_journey_in_mirror(self))
     }
 
@@ -112,6 +113,7 @@ impl Schedule {
             to,
             max_rides: query.max_changes.saturating_add(1).min(search::MOST_RIDES),
             may_walk: query.may_walk,
+            before: search::NEVER,
             platforms: query.accessible_only.then_some(&self.accessible),
         }
     }

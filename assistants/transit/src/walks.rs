@@ -106,7 +106,10 @@ mod tests {
         let direct = vec![vec![(1, 100), (2, 400)], vec![(2, 150)], vec![], vec![(0, 10)]];
         let mut footpaths = Footpaths { change: vec![0; 4], ways: direct };
         footpaths.close();
-        assert_eq!(footpaths.ways, [vec![(1, 100), (2, 250)], vec![(2, 150)], vec![], vec![(0, 10), (1, 110), (2, 260)]]);
+        assert_eq!(
+            footpaths.ways,
+            [vec![(1, 100), (2, 250)], vec![(2, 150)], vec![], vec![(0, 10), (1, 110), (2, 260)]]
+        );
         assert_eq!(footpaths.reversed().ways[2], [(0, 250), (1, 150), (3, 260)]);
     }
 

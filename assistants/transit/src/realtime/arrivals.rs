@@ -35,8 +35,10 @@ impl LiveFeed {
         let running = self.trips.iter().filter(|trip| !trip.is_cancelled && !trip.is_overdue(now));
         let calls = running.flat_map(|trip| trip.calls.iter().map(move |call| (trip, call)));
         let asked_for = calls.filter(|(_, call)| is_asked_for(&call.platform));
-        let mut arrivals: Vec<Arrival> =
-            asked_for.filter_map(|(trip, call)| arrival_of(trip, call, now)).filter(|arrival| arrival.at >= now).collect();
+        let mut arrivals: Vec<Arrival> = asked_for
+            .filter_map(|(trip, call)| arrival_of(trip, call, now))
+            .filter(|arrival| arrival.at >= now)
+            .collect();
         arrivals.sort_by(|one, other| one.at.cmp(&other.at).then_with(|| one.trip.cmp(&other.trip)));
         arrivals
     }

@@ -170,9 +170,8 @@ impl<'a> TripNames<'a> {
         }
         let from = self.sorted.partition_point(|(name, _)| *name < trip.id.as_str());
         let named = self.sorted[from..].iter().take_while(|(name, _)| name.starts_with(&trip.id));
-        let running = named.filter(|(_, index)| {
-            timetable.services[timetable.trips[*index as usize].service as usize].runs_on(day)
-        });
+        let running = named
+            .filter(|(_, index)| timetable.services[timetable.trips[*index as usize].service as usize].runs_on(day));
         // The shorter name is the better match where the platforms do not tell.
         let best = running.max_by_key(|(name, index)| {
             (name.len() == trip.id.len(), shared_platforms(timetable, *index, trip), std::cmp::Reverse(name.len()))

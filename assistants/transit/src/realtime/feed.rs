@@ -114,7 +114,8 @@ impl LiveTrip {
 
     /// Whether the trip should have begun without a train: nobody will come.
     pub fn is_overdue(&self, now: Timestamp) -> bool {
-        !self.is_assigned && self.calls.first().and_then(|call| call.departure.or(call.arrival)).is_some_and(|at| at < now)
+        !self.is_assigned
+            && self.calls.first().and_then(|call| call.departure.or(call.arrival)).is_some_and(|at| at < now)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::schedule::Layout;
 
 /// No journey needs more; a bound so that no question runs long.
 pub(super) const MOST_RIDES: u32 = 8;
-const NEVER: u32 = u32::MAX;
+pub(super) const NEVER: u32 = u32::MAX;
 const ORIGIN: u32 = u32::MAX;
 
 pub(super) struct Request<'a> {
@@ -12,6 +12,8 @@ pub(super) struct Request<'a> {
     pub(super) to: Vec<u32>,
     pub(super) max_rides: u32,
     pub(super) may_walk: bool,
+    /// Only journeys that arrive before this are of interest.
+    pub(super) before: u32,
     /// The platforms that may be used; all where there is none.
     pub(super) platforms: Option<&'a Vec<bool>>,
 }
@@ -112,7 +114,7 @@ impl<'a> Search<'a> {
             traces: Vec::new(),
             improved: Vec::new(),
             reached: Vec::new(),
-            best: NEVER,
+            best: request.before,
             best_trace: ORIGIN,
         }
     }

@@ -50,9 +50,11 @@ impl<'a> Assembly<'a> {
             push_sequences(&mut layout, &stops, runs);
         }
         for (key, runs) in self.live {
-            let pattern_stops = key
-                .into_iter()
-                .map(|(platform, may_board, may_alight)| PatternStop { platform, may_board, may_alight });
+            let pattern_stops = key.into_iter().map(|(platform, may_board, may_alight)| PatternStop {
+                platform,
+                may_board,
+                may_alight,
+            });
             let stops: Vec<Stop> = pattern_stops.map(|stop| stop_at(stop, station_of)).collect();
             push_sequences(&mut layout, &stops, runs);
         }
@@ -67,10 +69,11 @@ fn stop_at(stop: PatternStop, station_of: impl Fn(u32) -> u32) -> Stop {
 
 fn times_of(timetable: &Timetable, run: &ScheduledRun) -> (Run, Vec<StopTime>) {
     let trip = &timetable.trips[run.trip as usize];
-    let times = timetable.profile_of(trip).times.iter().map(|time| StopTime {
-        arrival: run.start + time.arrival,
-        departure: run.start + time.departure,
-    });
+    let times = timetable
+        .profile_of(trip)
+        .times
+        .iter()
+        .map(|time| StopTime { arrival: run.start + time.arrival, departure: run.start + time.departure });
     (Run { source: RunSource::Scheduled { trip: run.trip, day: run.day } }, times.collect())
 }
 

@@ -79,9 +79,10 @@ impl Timetable {
                 && within(trip.profile, self.profiles.len())
                 && trip.start < 1 << 24
         });
-        let transfers = self.transfers.iter().all(|transfer| {
-            within(transfer.from, self.stations.len()) && within(transfer.to, self.stations.len())
-        });
+        let transfers = self
+            .transfers
+            .iter()
+            .all(|transfer| within(transfer.from, self.stations.len()) && within(transfer.to, self.stations.len()));
         platforms && patterns && profiles && trips && transfers
     }
 }

@@ -15,7 +15,7 @@ mod timetable;
 mod walks;
 
 pub use feed::{FeedError, Problem};
-pub use realtime::{Arrival, Call, Changes, Direction, LiveError, LiveFeed, LiveTrip};
+pub use realtime::{Arrival, Call, Changes, Direction, LiveError, LiveFeed, LiveTrip, Replacement};
 pub use routing::{Journey, Leg, Query, Ride, Walk};
 pub use schedule::{Schedule, Time};
 pub use timetable::{CacheError, RouteRow, StationRow, Timetable};

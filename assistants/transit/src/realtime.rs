@@ -12,4 +12,4 @@ mod wire;
 pub use arrivals::Arrival;
 pub use changes::Changes;
 pub(crate) use changes::LiveRun;
-pub use feed::{Call, Direction, LiveError, LiveFeed, LiveTrip};
+pub use feed::{Call, Direction, LiveError, LiveFeed, LiveTrip, Replacement};

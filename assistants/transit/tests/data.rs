@@ -148,6 +148,10 @@ fn moved_by_weeks(mut feed: LiveFeed, weeks: i64) -> LiveFeed {
     use jiff::{SignedDuration, ToSpan};
     let span = SignedDuration::from_hours(weeks * 7 * 24);
     feed.made_at += span;
+    for period in &mut feed.replaced {
+        period.from = period.from.map(|at| at + span);
+        period.until += span;
+    }
     for trip in &mut feed.trips {
         trip.start_date = trip.start_date.map(|date| date + weeks.weeks());
         trip.moved_at = trip.moved_at.map(|at| at + span);

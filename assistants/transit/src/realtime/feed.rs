@@ -44,16 +44,18 @@ pub struct LiveFeed {
     /// Trips in the order of the message. Those without calls are kept: a cancelled trip has none.
     pub trips: Vec<LiveTrip>,
     /// Lines for which the message is complete for a time.
-    pub(super) replaced: Vec<Replacement>,
+    pub replaced: Vec<Replacement>,
 }
 
 /// A line of which every scheduled trip that starts in a period and is not in the message counts as cancelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Replacement {
-    pub(super) route: String,
-    /// `None`: since ever.
-    pub(super) from: Option<Timestamp>,
-    pub(super) until: Timestamp,
+pub struct Replacement {
+    /// `route_id`.
+    pub route: String,
+    /// The beginning of the period; `None` for one that has been going on.
+    pub from: Option<Timestamp>,
+    /// Its end.
+    pub until: Timestamp,
 }
 
 /// A trip of a message: on its way, or planned.

@@ -8,6 +8,8 @@
 #![warn(missing_docs)]
 
 mod feed;
+mod names;
+mod network;
 mod realtime;
 mod routing;
 mod schedule;
@@ -15,8 +17,11 @@ mod timetable;
 mod walks;
 
 pub use feed::{FeedError, Problem};
+pub use network::{
+    Line, LineRide, LineSequence, Network, NetworkError, NetworkLeg, NetworkPath, SECONDS_A_STOP, Station,
+};
 pub use realtime::{Arrival, Call, Changes, Direction, LiveError, LiveFeed, LiveTrip, Replacement};
 pub use routing::{Journey, Leg, Query, Ride, Walk};
 pub use schedule::{Schedule, Time};
-pub use timetable::{CacheError, RouteRow, StationRow, Timetable};
+pub use timetable::{CacheError, RouteRow, StationRow, Timetable, Trip};
 pub use walks::Walks;

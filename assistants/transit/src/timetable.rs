@@ -133,8 +133,9 @@ impl Timetable {
         index_by(&self.platforms, |platform| &platform.id, id)
     }
 
-    pub(crate) fn route(&self, id: &str) -> Option<u32> {
-        index_by(&self.routes, |route| &route.id, id)
+    /// All trips that ever run, by id.
+    pub fn trips(&self) -> impl Iterator<Item = Trip<'_>> {
+        self.trips.iter().map(|row| Trip { timetable: self, row })
     }
 
     pub(crate) fn profile_of(&self, trip: &TripRow) -> &Profile {
@@ -143,6 +144,40 @@ impl Timetable {
 
     pub(crate) fn pattern_of(&self, trip: &TripRow) -> &Pattern {
         &self.patterns[self.profile_of(trip).pattern as usize]
+    }
+}
+
+/// A trip of a [`Timetable`].
+#[derive(Debug, Clone, Copy)]
+pub struct Trip<'a> {
+    timetable: &'a Timetable,
+    row: &'a TripRow,
+}
+
+impl<'a> Trip<'a> {
+    /// `trip_id`.
+    pub fn id(&self) -> &'a str {
+        &self.row.id
+    }
+
+    /// `route_id`.
+    pub fn route(&self) -> &'a str {
+        &self.timetable.routes[self.row.route as usize].id
+    }
+
+    /// `service_id`.
+    pub fn service(&self) -> &'a str {
+        &self.timetable.services[self.row.service as usize].id
+    }
+
+    /// The ids of the platforms that the trip calls at, with arrival and departure in seconds of the service day.
+    pub fn calls(&self) -> impl ExactSizeIterator<Item = (&'a str, u32, u32)> {
+        let (timetable, start) = (self.timetable, self.row.start);
+        let stops = &timetable.pattern_of(self.row).stops;
+        stops.iter().zip(&timetable.profile_of(self.row).times).map(move |(stop, time)| {
+            let platform = &timetable.platforms[stop.platform as usize];
+            (platform.id.as_str(), start + time.arrival, start + time.departure)
+        })
     }
 }
 

@@ -116,8 +116,8 @@ impl Changes {
         let days = [today.saturating_sub(1.day()), today, today.saturating_add(1.day())];
         let days = days.map(|day| (day, service_day_start(day, zone)));
         for period in &feed.replaced {
-            let Some(route) = timetable.route(&period.route) else { continue };
-            for (index, trip) in (0..).zip(&timetable.trips).filter(|(_, trip)| trip.route == route) {
+            let routes = routes_of(timetable, feed, &period.route);
+            for (index, trip) in (0..).zip(&timetable.trips).filter(|(_, trip)| routes.contains(&trip.route)) {
                 for (day, beginning) in days {
                     let starts_at = beginning + SignedDuration::from_secs(trip.start.into());
                     let is_inside = starts_at <= period.until && period.from.is_none_or(|from| starts_at >= from);
@@ -128,6 +128,16 @@ impl Changes {
             }
         }
     }
+}
+
+/// The lines that a period speaks of. New York names a line by its public name: S for the shuttle of this message, and
+/// 6 for the express variant 6X as well; a line that the message has no train of is not meant.
+fn routes_of(timetable: &Timetable, feed: &LiveFeed, name: &str) -> HashSet<u32> {
+    let named = timetable.routes.iter().zip(0..).filter(|(route, _)| {
+        let is_variant = route.name == name || route.id.strip_suffix('X') == Some(name);
+        route.id == name || is_variant && feed.trips.iter().any(|trip| trip.route == route.id)
+    });
+    named.map(|(_, index)| index).collect()
 }
 
 /// The calls at platforms of the timetable, in time; points that are no stops for passengers are passed over.

@@ -23,7 +23,8 @@ const CLOSED: [(&str, &str, &str, &[&str]); 3] = [
         "",
         "D15",
         &[
-            "G08", "G09", "G10", "G11", "G12", "G13", "G14", "G15", "G16", "G18", "G19", "G20", "G21", "F09", "F11", "F12",
+            "G08", "G09", "G10", "G11", "G12", "G13", "G14", "G15", "G16", "G18", "G19", "G20", "G21", "F09", "F11",
+            "F12",
         ],
     ),
 ];
@@ -60,8 +61,16 @@ fn read_stations(path: &str) -> Result<Vec<Station>, Box<dyn Error>> {
             lines: field("Daytime Routes").split_whitespace().map(str::to_owned).collect(),
             latitude: field("GTFS Latitude").parse()?,
             longitude: field("GTFS Longitude").parse()?,
-            towards: towards.map(|(way, name)| (way.to_owned(), field(name))).into_iter().filter(|(_, name)| !name.is_empty()).collect(),
-            accessible: accessible.iter().filter(|(_, name)| field(name) == "1").map(|(way, _)| (*way).to_owned()).collect(),
+            towards: towards
+                .map(|(way, name)| (way.to_owned(), field(name)))
+                .into_iter()
+                .filter(|(_, name)| !name.is_empty())
+                .collect(),
+            accessible: accessible
+                .iter()
+                .filter(|(_, name)| field(name) == "1")
+                .map(|(way, _)| (*way).to_owned())
+                .collect(),
         });
     }
     stations.sort_by(|one: &Station, other| one.id.cmp(&other.id));
@@ -129,7 +138,9 @@ fn usual(ways: Ways) -> Vec<(String, Vec<String>)> {
     let total: usize = ways.values().sum();
     let mut sorted: Vec<((String, Vec<String>), usize)> = ways.into_iter().collect();
     sorted.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| other.0.1.len().cmp(&one.0.1.len())));
-    let is_part = |part: &[String], whole: &[String]| part.len() < whole.len() && whole.windows(part.len()).any(|window| window == part);
+    let is_part = |part: &[String], whole: &[String]| {
+        part.len() < whole.len() && whole.windows(part.len()).any(|window| window == part)
+    };
     let whole: Vec<_> = sorted
         .iter()
         .filter(|((way, calls), _)| !sorted.iter().any(|((other, longer), _)| other == way && is_part(calls, longer)))

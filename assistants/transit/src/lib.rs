@@ -17,6 +17,7 @@ mod timetable;
 mod walks;
 
 pub use feed::{FeedError, Problem};
+pub use names::{Names, Place, Resolution, Vocabulary};
 pub use network::{
     Line, LineRide, LineSequence, Network, NetworkError, NetworkLeg, NetworkPath, SECONDS_A_STOP, Station,
 };

@@ -166,7 +166,8 @@ fn merge(merged: &mut Vec<usize>, sequence: &[usize]) {
                 before + 1
             }
             (None, None) => {
-                let following = sequence[position..].iter().find_map(|next| merged.iter().position(|known| known == next));
+                let following =
+                    sequence[position..].iter().find_map(|next| merged.iter().position(|known| known == next));
                 let place = following.unwrap_or(merged.len());
                 merged.insert(place, *station);
                 place

@@ -73,7 +73,10 @@ impl Network {
     ///
     /// # Errors
     /// The id of a station that a way names and that does not exist.
-    pub fn new(stations: Vec<Station>, lines: Vec<(String, String, Vec<(String, Vec<String>)>)>) -> Result<Self, String> {
+    pub fn new(
+        stations: Vec<Station>,
+        lines: Vec<(String, String, Vec<(String, Vec<String>)>)>,
+    ) -> Result<Self, String> {
         let mut network = Self { stations, lines: Vec::new() };
         for (id, name, ways) in lines {
             let mut sequences = Vec::new();

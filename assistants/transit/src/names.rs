@@ -92,12 +92,21 @@ impl<'a> Names<'a> {
 
     /// The place that a text names.
     pub fn resolve(&self, text: &str) -> Resolution {
+        self.resolve_on(text, &[])
+    }
+
+    /// The place that a text names, where it has to do with some lines, given as the signs write them. Lines that the
+    /// text itself names go before them.
+    pub fn resolve_on(&self, text: &str, lines: &[&str]) -> Resolution {
         const LONGEST_TEXT: usize = 200;
         let text: String = text.chars().take(LONGEST_TEXT).collect();
         if let Some(index) = self.network.index(text.trim()) {
             return Resolution::Certain(self.place(&[index], &[]));
         }
-        let phrase = Phrase::new(&text, self.network, &self.vocabulary);
+        let mut phrase = Phrase::new(&text, self.network, &self.vocabulary);
+        if phrase.lines.is_empty() {
+            phrase.lines = lines.iter().map(|line| (*line).to_owned()).collect();
+        }
         if phrase.words.is_empty() {
             return Resolution::Unknown;
         }

@@ -125,6 +125,35 @@ impl Timetable {
         self.trips.len()
     }
 
+    /// The rides on one line between two stations without a change, of the trips of one service: when each departs, in
+    /// seconds of the service day, and how many seconds it takes; in order of departure.
+    pub fn ride_times(&self, route: &str, service: &str, from: &str, to: &str) -> Vec<(u32, u32)> {
+        let (Some(from), Some(to)) = (self.station(from), self.station(to)) else { return Vec::new() };
+        let station_of = |platform: u32| self.platforms[platform as usize].station;
+        // A pattern is looked through once for all its trips.
+        let spans: Vec<Option<(usize, usize)>> = self
+            .patterns
+            .iter()
+            .map(|pattern| {
+                let start = pattern.stops.iter().position(|stop| station_of(stop.platform) == from)?;
+                let length = pattern.stops[start..].iter().position(|stop| station_of(stop.platform) == to)?;
+                (length > 0).then_some((start, start + length))
+            })
+            .collect();
+        let is_asked_for = |trip: &&TripRow| {
+            self.routes[trip.route as usize].id == route && self.services[trip.service as usize].id == service
+        };
+        let rides = self.trips.iter().filter(is_asked_for).filter_map(|trip| {
+            let profile = self.profile_of(trip);
+            let (board, alight) = spans[profile.pattern as usize]?;
+            let departure = profile.times[board].departure;
+            Some((trip.start + departure, profile.times[alight].arrival - departure))
+        });
+        let mut rides: Vec<(u32, u32)> = rides.collect();
+        rides.sort_unstable();
+        rides
+    }
+
     pub(crate) fn station(&self, id: &str) -> Option<u32> {
         index_by(&self.stations, |station| &station.id, id)
     }

@@ -49,7 +49,7 @@ struct Word {
 impl Name {
     pub(super) fn new(text: &str, vocabulary: &Vocabulary, is_alias: bool) -> Self {
         let (mut words, mut parts) = (Vec::new(), Vec::new());
-        for part in text.split(['-', '(']) {
+        for part in parts_of(text) {
             let start = words.len();
             words.extend(
                 words_of(part, vocabulary)
@@ -114,6 +114,22 @@ impl Name {
             || phrase.words.iter().all(|word| is_close_word(word) || phrase.is_weak(word))
                 && phrase.words.iter().any(is_strong)
     }
+}
+
+/// The parts between dashes and brackets; the dash of "47-50 Sts" is none.
+fn parts_of(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for (at, sign) in text.char_indices().filter(|(_, sign)| matches!(sign, '-' | '(')) {
+        let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+        let after = &text[at + sign.len_utf8()..];
+        if !is_digit(text[..at].chars().next_back()) || !is_digit(after.chars().next()) {
+            parts.push(&text[start..at]);
+            start = at + sign.len_utf8();
+        }
+    }
+    parts.push(&text[start..]);
+    parts
 }
 
 /// Numbers are never misspelt: 14 is not 15.

@@ -15,6 +15,9 @@ use crate::travel::{ServiceMoment, new_york};
 /// stations, and half the usual time between two trains.
 const CHANGE_SECONDS: u32 = 180 + 240;
 
+/// What one more change has to save to be proposed.
+const WORTH_A_CHANGE_SECONDS: u32 = 120;
+
 /// What is wanted of a route.
 #[derive(Debug, Clone, Copy)]
 pub struct RouteWish<'a> {
@@ -170,7 +173,7 @@ impl Subway {
         let picture = self.live.picture(&routes, now).await;
         let with_live = self.live_schedule(&picture, now).filter(|_| !picture.feeds.is_empty());
         let with_live = with_live.and_then(|(schedule, moment)| {
-            let journey = earliest(&schedule, moment, &ends, &wish)?;
+            let journey = best(&schedule, moment, &ends, &wish)?;
             Some(timed_route(&schedule, &journey, &ends, RouteSource::LiveTrains))
         });
         let route = with_live.unwrap_or(scheduled);
@@ -181,7 +184,7 @@ impl Subway {
     fn route_between(&self, ends: &Ends, wish: &RouteWish<'_>) -> Result<RouteAnswer, Trouble> {
         let no_route = || Trouble::NoRoute { from: ends.from.view().name, to: ends.to.view().name };
         if let Some((schedule, moment)) = self.schedule(wish.at)
-            && let Some(journey) = earliest(&schedule, moment, ends, wish)
+            && let Some(journey) = best(&schedule, moment, ends, wish)
         {
             let source = if moment.is_covered {
                 RouteSource::Timetable
@@ -213,9 +216,12 @@ fn ends_of(from: &str, to: &str) -> Result<Ends, Trouble> {
     Ok(ends)
 }
 
-fn earliest(schedule: &Schedule, moment: ServiceMoment, ends: &Ends, wish: &RouteWish<'_>) -> Option<Journey> {
+/// The journey that arrives first; but one with fewer changes that arrives little later is the better one.
+fn best(schedule: &Schedule, moment: ServiceMoment, ends: &Ends, wish: &RouteWish<'_>) -> Option<Journey> {
     let query = Query { accessible_only: wish.accessible_only, ..Query::between(ends.from.ids(), ends.to.ids()) };
-    schedule.earliest_arrival(&query, schedule.time(instant_of(moment.at)?)?)
+    let choices = schedule.choices(&query, schedule.time(instant_of(moment.at)?)?);
+    let earliest = choices.last()?.arrives().0;
+    choices.into_iter().find(|journey| journey.arrives().0 <= earliest + WORTH_A_CHANGE_SECONDS)
 }
 
 fn instant_of(at: DateTime) -> Option<Timestamp> {

@@ -67,6 +67,13 @@ impl Schedule {
         Some(first.map_or(latest, |first| first.to_journey(self)))
     }
 
+    /// For each number of changes the journey that arrives first, where it arrives before all with fewer changes; fewest
+    /// changes first, so that the last is the [`earliest_arrival`](Self::earliest_arrival).
+    pub fn choices(&self, query: &Query<'_>, not_before: Time) -> Vec<Journey> {
+        let found = self.forwards(query, not_before).into_iter();
+        found.map(|found| self.leaving_last(query, found, not_before)).collect()
+    }
+
     /// The journeys from `not_before` on of which none is worse than another in departure, arrival and changes, in
     /// order of departure; at most `count`, leaving within three hours.
     pub fn alternatives(&self, query: &Query<'_>, not_before: Time, count: usize) -> Vec<Journey> {
@@ -74,8 +81,7 @@ impl Schedule {
         let mut journeys: Vec<Journey> = Vec::new();
         let mut at = not_before;
         while journeys.len() < count && at.0 <= not_before.0.saturating_add(WINDOW_SECONDS) {
-            let round: Vec<Journey> =
-                self.forwards(query, at).into_iter().map(|found| self.leaving_last(query, found, at)).collect();
+            let round = self.choices(query, at);
             let Some(earliest) = round.iter().map(Journey::departs).min() else { break };
             for journey in round {
                 if !journeys.iter().any(|known| known.is_as_good_as(&journey)) {

@@ -19,6 +19,7 @@ mod measure;
 mod power_cut;
 mod random;
 mod recall;
+mod rides;
 mod run;
 mod serve;
 mod session;
@@ -56,6 +57,8 @@ enum Command {
     Beam(recall::RecallArgs),
     /// Ask the questions of LongMemEval histories likewise
     Longmemeval(recall::RecallArgs),
+    /// Ask a timetable for one-seat rides, compare them with a table of what is true, and time searches with transfers
+    Rides(rides::Args),
     #[command(hide = true)]
     KillChild(kill::child::Args),
 }
@@ -77,6 +80,7 @@ fn main() -> Result<()> {
         Command::Locomo(args) => runtime.block_on(locomo::run(&args)),
         Command::Beam(args) => runtime.block_on(beam::run(&args)),
         Command::Longmemeval(args) => runtime.block_on(longmemeval::run(&args)),
+        Command::Rides(args) => rides::run(&args),
         Command::KillChild(args) => runtime.block_on(kill::child::run(&args)),
     }
 }

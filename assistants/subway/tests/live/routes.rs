@@ -45,7 +45,7 @@ async fn a_route_comes_with_the_next_trains_that_go_its_way() {
 
 #[tokio::test]
 async fn without_live_times_the_route_remains() {
-    let answer = Mta::start().await.subway().get_route_with_arrivals("Flushing", "Court Sq", now()).await.unwrap();
+    let answer = Mta::start().await.subway().get_route_with_arrivals("Bedford Av", "1 Av", now()).await.unwrap();
     assert_eq!((answer.live, answer.next_trains.len()), (LiveStatus::Unavailable, 0));
     assert_eq!(answer.route.changes, 0);
 }

@@ -173,13 +173,12 @@ impl<'a> TripNames<'a> {
     /// The scheduled trip of a live one: of those with its name that run on its day, the one that calls at most of its
     /// platforms.
     fn find(&self, timetable: &Timetable, trip: &LiveTrip) -> Option<(u32, Date)> {
-        const SHORTEST_NAME: usize = 4;
+        /// A shorter beginning says too little.
+        const SHORTEST_BEGINNING: usize = 6;
         let day = trip.start_date?;
-        if trip.id.len() < SHORTEST_NAME {
-            return None;
-        }
         let from = self.sorted.partition_point(|(name, _)| *name < trip.id.as_str());
         let named = self.sorted[from..].iter().take_while(|(name, _)| name.starts_with(&trip.id));
+        let named = named.filter(|(name, _)| name.len() == trip.id.len() || trip.id.len() >= SHORTEST_BEGINNING);
         let running = named
             .filter(|(_, index)| timetable.services[timetable.trips[*index as usize].service as usize].runs_on(day));
         // The shorter name is the better match where the platforms do not tell.

@@ -46,15 +46,18 @@ pub(crate) struct Layout {
     calls: Vec<Vec<(u32, u32)>>,
     pub(crate) footpaths: Footpaths,
     pub(crate) live: Vec<crate::realtime::LiveRun>,
-    /// The sum of a time and its mirror image.
+    /// The sum of a time and its mirror image: nobody arrives later, even on foot after the last train.
     horizon: u32,
+    longest_walk: u32,
 }
 
 impl Layout {
     pub(crate) fn new(footpaths: Footpaths, live: Vec<crate::realtime::LiveRun>) -> Self {
         let calls = vec![Vec::new(); footpaths.change.len()];
         let (sequences, stops, runs, times) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        Self { sequences, stops, runs, times, calls, footpaths, live, horizon: 0 }
+        let walks = footpaths.ways.iter().flatten().map(|(_, seconds)| *seconds);
+        let longest_walk = walks.chain(footpaths.change.iter().copied()).max().unwrap_or(0);
+        Self { sequences, stops, runs, times, calls, footpaths, live, horizon: longest_walk, longest_walk }
     }
 
     /// Adds a sequence whose runs are in order and do not overtake each other.
@@ -73,7 +76,7 @@ impl Layout {
         let (stop_count, run_count) = (to_u32(stops.len()), to_u32(self.runs.len()) - first_run);
         self.sequences.push(Sequence { first_stop, stop_count, first_run, run_count, first_time });
         let latest = self.times[first_time as usize..].iter().map(|time| time.departure).max();
-        self.horizon = self.horizon.max(latest.unwrap_or(0));
+        self.horizon = self.horizon.max(latest.unwrap_or(0) + self.longest_walk);
     }
 
     pub(crate) fn station_count(&self) -> usize {

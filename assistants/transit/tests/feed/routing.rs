@@ -60,6 +60,15 @@ fn the_latest_departure_still_arrives() {
 }
 
 #[test]
+fn a_walk_after_the_last_train_is_found_backwards_too() {
+    let schedule = schedule(&Files::crossing().appended("transfers.txt", "D,B,2,900\n"));
+    let query = Query::new("C", "B");
+    let journey = schedule.earliest_arrival(&query, Time(20 * HOUR)).unwrap();
+    assert_eq!(journey.arrives(), Time(24 * HOUR + 1200 + 900));
+    assert_eq!(schedule.latest_departure(&query, journey.arrives()), Some(journey));
+}
+
+#[test]
 fn stops_where_nobody_may_board_are_passed() {
     let times = "stop_times.txt";
     let feed = Files::crossing().replaced(times, "departure_time\n", "departure_time,pickup_type\n");

@@ -21,6 +21,7 @@ mod measure;
 mod power_cut;
 mod random;
 mod recall;
+mod rides;
 mod run;
 mod serve;
 mod session;
@@ -67,6 +68,8 @@ enum Command {
     K8s(summaries::Args),
     /// Look for what dialogues settled in contexts with and without a summary
     Sgd(summaries::Args),
+    /// Ask a timetable for one-seat rides, compare them with a table of what is true, and time searches with transfers
+    Rides(rides::Args),
     #[command(hide = true)]
     KillChild(kill::child::Args),
 }
@@ -92,6 +95,7 @@ fn main() -> Result<()> {
         Command::Latency(args) => runtime.block_on(latency::run(&args)),
         Command::K8s(args) => runtime.block_on(summaries::k8s::run(&args)),
         Command::Sgd(args) => runtime.block_on(summaries::sgd::run(&args)),
+        Command::Rides(args) => rides::run(&args),
         Command::KillChild(args) => runtime.block_on(kill::child::run(&args)),
     }
 }

@@ -10,6 +10,7 @@ mod ci;
 mod deny;
 mod layers;
 mod statements;
+mod subway_network;
 mod test;
 
 use std::process::ExitCode;
@@ -26,6 +27,8 @@ enum Command {
     Statements(statements::Args),
     /// Install what the tests need, then run every test
     Test(test::Args),
+    /// Write the built-in network of the subway anew, from a GTFS feed and the table of stations
+    SubwayNetwork(subway_network::Args),
     /// Check the licences of all dependencies, and that no banned crate is among them
     Deny,
     /// Run everything that a change has to pass
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         Command::Layers => layers::run(),
         Command::Statements(args) => statements::run(&args),
         Command::Test(args) => test::run(&args),
+        Command::SubwayNetwork(args) => subway_network::run(&args),
         Command::Deny => deny::run(),
         Command::Ci => ci::run(),
     };

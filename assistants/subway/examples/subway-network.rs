@@ -1,0 +1,156 @@
+//! Writes the built-in network of the subway: `cargo xtask subway-network` runs this.
+//!
+//! Arguments are a GTFS feed as a zip and the MTA's table of stations (`Stations.csv`); the table goes to standard
+//! output. Who calls where comes from the table of stations, the order from the feed's trips on weekdays by day.
+#![expect(clippy::print_stdout, reason = "the table is the output")]
+
+use std::collections::{BTreeMap, HashMap};
+use std::error::Error;
+
+use threadkeep_transit::{Network, Station, Timetable, Trip};
+
+/// A way that fewer trips a day take is an exception, unless it alone calls at a station.
+const FEWEST_TRIPS: usize = 4;
+const DAY_SECONDS: std::ops::Range<u32> = 6 * 3600..21 * 3600;
+
+/// Ways that were closed for works while the feed was in force, southbound: the line, the two stations between which its
+/// trains left something out (an empty one for the end of the line), and what. The table of stations has them.
+const CLOSED: [(&str, &str, &str, &[&str]); 3] = [
+    ("F", "G14", "D15", &["B04", "B06", "B08", "B10"]),
+    ("FX", "G14", "D15", &["B04", "B06", "B08", "B10"]),
+    (
+        "M",
+        "",
+        "D15",
+        &[
+            "G08", "G09", "G10", "G11", "G12", "G13", "G14", "G15", "G16", "G18", "G19", "G20", "G21", "F09", "F11",
+            "F12",
+        ],
+    ),
+];
+
+type Ways = BTreeMap<(String, Vec<String>), usize>;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let mut arguments = std::env::args().skip(1);
+    let (Some(feed), Some(stations)) = (arguments.next(), arguments.next()) else {
+        return Err("usage: subway-network FEED.zip STATIONS.csv".into());
+    };
+    let stations = read_stations(&stations)?;
+    let timetable = Timetable::from_zip(std::fs::read(feed)?)?;
+    let lines = lines_of(&timetable, &stations);
+    let network = Network::new(stations, lines).map_err(|id| format!("{id} is no station"))?;
+    print!("{}", network.to_table());
+    Ok(())
+}
+
+fn read_stations(path: &str) -> Result<Vec<Station>, Box<dyn Error>> {
+    let mut reader = csv::Reader::from_path(path)?;
+    let mut stations = Vec::new();
+    for row in reader.deserialize() {
+        let row: HashMap<String, String> = row?;
+        let field = |name: &str| row.get(name).map(|value| value.trim().to_owned()).unwrap_or_default();
+        let towards = [("N", "North Direction Label"), ("S", "South Direction Label")];
+        let accessible = [("N", "ADA Northbound"), ("S", "ADA Southbound")];
+        stations.push(Station {
+            id: field("GTFS Stop ID"),
+            complex: field("Complex ID"),
+            name: field("Stop Name"),
+            area: field("Borough"),
+            trunk: field("Line"),
+            lines: field("Daytime Routes").split_whitespace().map(str::to_owned).collect(),
+            latitude: field("GTFS Latitude").parse()?,
+            longitude: field("GTFS Longitude").parse()?,
+            towards: towards
+                .map(|(way, name)| (way.to_owned(), field(name)))
+                .into_iter()
+                .filter(|(_, name)| !name.is_empty())
+                .collect(),
+            accessible: accessible
+                .iter()
+                .filter(|(_, name)| field(name) == "1")
+                .map(|(way, _)| (*way).to_owned())
+                .collect(),
+        });
+    }
+    stations.sort_by(|one: &Station, other| one.id.cmp(&other.id));
+    Ok(stations)
+}
+
+/// What the signs call a line: express variants go by their line, and the three shuttles are all S.
+fn sign_of(route: &str) -> &str {
+    match route {
+        "GS" | "FS" | "H" => "S",
+        "SI" => "SIR",
+        _ => route.strip_suffix('X').unwrap_or(route),
+    }
+}
+
+fn lines_of(timetable: &Timetable, stations: &[Station]) -> Vec<(String, String, Vec<(String, Vec<String>)>)> {
+    let called_at: HashMap<&str, &Station> = stations.iter().map(|station| (station.id.as_str(), station)).collect();
+    let mut lines: BTreeMap<&str, Ways> = BTreeMap::new();
+    for trip in timetable.trips().filter(runs_by_day) {
+        let sign = sign_of(trip.route());
+        let mut way = String::new();
+        let mut calls = Vec::new();
+        for (platform, _, _) in trip.calls() {
+            let (station, suffix) = platform.split_at(platform.len() - 1);
+            suffix.clone_into(&mut way);
+            if called_at.get(station).is_some_and(|station| station.lines.iter().any(|line| line == sign)) {
+                calls.push(station.to_owned());
+            }
+        }
+        reopen(trip.route(), &way, &mut calls);
+        if calls.len() > 1 {
+            *lines.entry(trip.route()).or_default().entry((way, calls)).or_default() += 1;
+        }
+    }
+    let named = lines.into_iter().map(|(route, ways)| (route.to_owned(), sign_of(route).to_owned(), usual(ways)));
+    named.collect()
+}
+
+fn reopen(line: &str, way: &str, calls: &mut Vec<String>) {
+    for (_, before, after, closed) in CLOSED.iter().filter(|(of, ..)| *of == line) {
+        let turn = |calls: &mut Vec<String>| {
+            if way == "N" {
+                calls.reverse();
+            }
+        };
+        turn(calls);
+        let gap = (0..calls.len()).find(|at| {
+            let ahead = at.checked_sub(1).map(|ahead| calls[ahead].as_str()).unwrap_or_default();
+            ahead == *before && calls[*at] == *after
+        });
+        if let Some(gap) = gap {
+            calls.splice(gap..gap, closed.iter().map(|station| (*station).to_owned()));
+        }
+        turn(calls);
+    }
+}
+
+fn runs_by_day(trip: &Trip<'_>) -> bool {
+    let starts_by_day = trip.calls().next().is_some_and(|(_, _, departure)| DAY_SECONDS.contains(&departure));
+    trip.service() == "Weekday" && starts_by_day
+}
+
+/// The ways that are no part of another, most frequent first; rare ones only where they add a station.
+fn usual(ways: Ways) -> Vec<(String, Vec<String>)> {
+    let total: usize = ways.values().sum();
+    let mut sorted: Vec<((String, Vec<String>), usize)> = ways.into_iter().collect();
+    sorted.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| other.0.1.len().cmp(&one.0.1.len())));
+    let is_part = |part: &[String], whole: &[String]| {
+        part.len() < whole.len() && whole.windows(part.len()).any(|window| window == part)
+    };
+    let whole: Vec<_> = sorted
+        .iter()
+        .filter(|((way, calls), _)| !sorted.iter().any(|((other, longer), _)| other == way && is_part(calls, longer)))
+        .collect();
+    let mut kept: Vec<(String, Vec<String>)> = Vec::new();
+    for ((way, calls), count) in whole {
+        let is_known = |station: &String| kept.iter().any(|(other, known)| other == way && known.contains(station));
+        if *count >= FEWEST_TRIPS.min(total / 10) || !calls.iter().all(is_known) {
+            kept.push((way.clone(), calls.clone()));
+        }
+    }
+    kept
+}

@@ -1,0 +1,31 @@
+//! The New York subway for an assistant: stations and lines, routes, live trains, comparisons.
+//!
+//! [`Subway`] answers. Its methods, and the functions beside it, are the tools that a model calls, by their names: typed
+//! arguments in, answers that serialise out, and a [`Trouble`] that says what to ask the person. It works from the
+//! built-in [`network`] alone; a timetable gives it times, the MTA's feeds the trains as they run.
+#![warn(missing_docs)]
+
+mod arrivals;
+mod compare;
+mod info;
+mod live;
+mod place;
+mod preferences;
+mod route;
+mod subway;
+mod system;
+mod transfer;
+mod travel;
+mod vocabulary;
+
+pub use arrivals::{ArrivalsAnswer, LiveStatus, TrainArrival};
+pub use compare::{Comparison, ComparisonAnswer, Recommendation, Remark, TripOption};
+pub use info::{Accessibility, LineStations, StationInfo, StationPart, find_stations_on_line, get_station_info};
+pub use live::{FetchError, LiveOptions, LivePicture, LiveTrains};
+pub use place::{Assumption, StationView, Trouble};
+pub use preferences::{CommonTrip, count_trip, get_common_trips, get_preference, save_preference};
+pub use route::{RideLeg, RouteAnswer, RouteLeg, RouteSource, RouteWish, RouteWithArrivals};
+pub use subway::Subway;
+pub use system::{names, network};
+pub use transfer::TransferTiming;
+pub use travel::{TimeSource, TravelTime, new_york, travel_time_on_line};

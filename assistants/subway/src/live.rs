@@ -1,0 +1,158 @@
+//! Live trains from the MTA's feeds, over HTTP.
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, Once};
+use std::time::Duration;
+
+use futures::future::join_all;
+use jiff::Timestamp;
+use reqwest::Client;
+use threadkeep_transit::{LiveError, LiveFeed};
+use tokio::sync::Mutex;
+
+const BASE: &str = "https://api-endpoint.mta.info/Dataservice/mtagtfsfeeds/";
+/// A message is never larger; what comes beyond is not read.
+const LIMIT_BYTES: usize = 4 << 20;
+
+/// The feeds by their names under the address, and the lines that each carries. The Franklin shuttle has been seen in
+/// two.
+const FEEDS: &[(&str, &[&str])] = &[
+    ("nyct%2Fgtfs", &["1", "2", "3", "4", "5", "6", "6X", "7", "7X", "GS"]),
+    ("nyct%2Fgtfs-ace", &["A", "C", "E", "H", "FS"]),
+    ("nyct%2Fgtfs-bdfm", &["B", "D", "F", "FX", "M", "FS"]),
+    ("nyct%2Fgtfs-g", &["G"]),
+    ("nyct%2Fgtfs-jz", &["J", "Z"]),
+    ("nyct%2Fgtfs-nqrw", &["N", "Q", "R", "W"]),
+    ("nyct%2Fgtfs-l", &["L"]),
+    ("nyct%2Fgtfs-si", &["SI"]),
+];
+
+/// Where live trains come from.
+#[derive(Debug, Clone)]
+pub struct LiveOptions {
+    /// What stands before the name of each feed.
+    pub base: String,
+    /// Sent as the header `x-api-key`, if there is one. The feeds need none.
+    pub key: Option<String>,
+    /// How long an answer is used again.
+    pub keep: Duration,
+    /// How long one request may take.
+    pub timeout: Duration,
+}
+
+impl Default for LiveOptions {
+    fn default() -> Self {
+        Self { base: BASE.to_owned(), key: None, keep: Duration::from_secs(30), timeout: Duration::from_secs(5) }
+    }
+}
+
+/// Why a feed could not be had. Its address is not told: it may hold a key.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum FetchError {
+    /// The client for HTTP cannot be made.
+    #[error("no client for HTTP")]
+    Client(#[source] reqwest::Error),
+    /// No answer, or none in time.
+    #[error("the feed cannot be reached")]
+    Unreachable(#[source] reqwest::Error),
+    /// An answer that is not a feed.
+    #[error("the feed answered with status {0}")]
+    Status(u16),
+    /// More bytes than any feed has.
+    #[error("the feed answered with more than {LIMIT_BYTES} bytes")]
+    TooLarge,
+    /// Bytes that are no message.
+    #[error(transparent)]
+    Message(#[from] LiveError),
+}
+
+/// The MTA's feeds, each asked at most once in a while however many questions come.
+#[derive(Debug)]
+pub struct LiveTrains {
+    client: Client,
+    options: LiveOptions,
+    feeds: Vec<Feed>,
+}
+
+#[derive(Debug)]
+struct Feed {
+    name: &'static str,
+    lines: &'static [&'static str],
+    /// Held while a request is on its way, so that a second question waits for its answer.
+    kept: Mutex<Option<(Timestamp, Arc<LiveFeed>)>>,
+}
+
+/// What the feeds of some lines say.
+#[derive(Debug, Clone, Default)]
+pub struct LivePicture {
+    /// The messages.
+    pub feeds: Vec<Arc<LiveFeed>>,
+    /// Lines of which nothing is known: no feed that carries them answered, or only with old news.
+    pub unavailable: BTreeSet<String>,
+}
+
+impl LiveTrains {
+    /// Prepares a client. Nothing is fetched yet.
+    ///
+    /// # Errors
+    /// [`FetchError::Client`], where the system has no certificates to trust, for one.
+    pub fn new(options: LiveOptions) -> Result<Self, FetchError> {
+        static PROVIDER: Once = Once::new();
+        // It is already there where another part of the program chose it.
+        PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+        let client = Client::builder().timeout(options.timeout).build().map_err(FetchError::Client)?;
+        let feeds = FEEDS.iter().map(|(name, lines)| Feed { name, lines, kept: Mutex::new(None) });
+        Ok(Self { client, options, feeds: feeds.collect() })
+    }
+
+    /// Asks the feeds that carry any of the lines, all at once.
+    pub async fn picture(&self, lines: &[&str], now: Timestamp) -> LivePicture {
+        let asked: Vec<&Feed> =
+            self.feeds.iter().filter(|feed| feed.lines.iter().any(|line| lines.contains(line))).collect();
+        let answers = join_all(asked.iter().map(|feed| self.ask(feed, now))).await;
+        let mut picture = LivePicture::default();
+        let mut known: BTreeSet<&str> = BTreeSet::new();
+        for (feed, answer) in asked.iter().zip(answers) {
+            if let Some(message) = answer.ok().filter(|message| !message.is_stale(now)) {
+                known.extend(feed.lines);
+                picture.feeds.push(message);
+            }
+        }
+        let unknown = lines.iter().filter(|line| !known.contains(**line));
+        picture.unavailable = unknown.map(|line| (*line).to_owned()).collect();
+        picture
+    }
+
+    async fn ask(&self, feed: &Feed, now: Timestamp) -> Result<Arc<LiveFeed>, FetchError> {
+        let mut kept = feed.kept.lock().await;
+        if let Some((at, message)) = &*kept
+            && (0..=self.options.keep.as_secs()).contains(&now.duration_since(*at).as_secs().unsigned_abs())
+        {
+            return Ok(Arc::clone(message));
+        }
+        let message = Arc::new(LiveFeed::decode(&self.fetch(feed.name).await?)?);
+        *kept = Some((now, Arc::clone(&message)));
+        Ok(message)
+    }
+
+    async fn fetch(&self, name: &str) -> Result<Vec<u8>, FetchError> {
+        let mut request = self.client.get(format!("{}{name}", self.options.base));
+        if let Some(key) = &self.options.key {
+            request = request.header("x-api-key", key);
+        }
+        let unreachable = |error: reqwest::Error| FetchError::Unreachable(error.without_url());
+        let mut answer = request.send().await.map_err(unreachable)?;
+        if !answer.status().is_success() {
+            return Err(FetchError::Status(answer.status().as_u16()));
+        }
+        let mut bytes = Vec::new();
+        while let Some(chunk) = answer.chunk().await.map_err(unreachable)? {
+            bytes.extend_from_slice(&chunk);
+            if bytes.len() > LIMIT_BYTES {
+                return Err(FetchError::TooLarge);
+            }
+        }
+        Ok(bytes)
+    }
+}

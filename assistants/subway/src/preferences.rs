@@ -1,0 +1,77 @@
+//! `save_preference`, `get_preference` and `get_common_trips`: what is remembered of one person.
+//!
+//! All of it lies in the person's own documents, so that nobody sees another's, and survives a restart.
+
+use serde::{Deserialize, Serialize};
+use threadkeep::{Memory, MemoryError, Scope};
+
+const TRIPS: &str = "subway-trips";
+const PREFIX: &str = "subway-preference:";
+/// Trips that are counted for one person; the rarest gives way.
+const MOST_TRIPS: usize = 200;
+
+/// A trip that was asked for, and how often.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CommonTrip {
+    /// The origin's name.
+    pub from: String,
+    /// The destination's name.
+    pub to: String,
+    /// How often a route between them was answered.
+    pub count: u32,
+}
+
+/// `save_preference(key, value)`: keeps a value, in place of an older one.
+///
+/// # Errors
+/// [`MemoryError`], as the store says; an unfit key among them.
+pub async fn save_preference(memory: &Memory, scope: &Scope, key: &str, value: &str) -> Result<(), MemoryError> {
+    memory.set_preference(scope, &named(key), value).await
+}
+
+/// `get_preference(key)`: the value that was kept.
+///
+/// # Errors
+/// [`MemoryError`], as the store says.
+pub async fn get_preference(memory: &Memory, scope: &Scope, key: &str) -> Result<Option<String>, MemoryError> {
+    memory.preference(scope, &named(key)).await
+}
+
+/// `get_common_trips()`: the trips of a person, most frequent first.
+///
+/// # Errors
+/// [`MemoryError`], as the store says.
+pub async fn get_common_trips(memory: &Memory, scope: &Scope) -> Result<Vec<CommonTrip>, MemoryError> {
+    Ok(memory.preference(scope, TRIPS).await?.unwrap_or_default())
+}
+
+/// Counts a trip for which a route was answered.
+///
+/// # Errors
+/// [`MemoryError`], as the store says.
+pub async fn count_trip(memory: &Memory, scope: &Scope, from: &str, to: &str) -> Result<(), MemoryError> {
+    let counted = memory.update_preference(scope, TRIPS, |trips: Option<Vec<CommonTrip>>| {
+        let mut trips = trips.unwrap_or_default();
+        match trips.iter_mut().find(|trip| trip.from == from && trip.to == to) {
+            Some(trip) => trip.count = trip.count.saturating_add(1),
+            None => {
+                trips.truncate(MOST_TRIPS - 1);
+                trips.push(CommonTrip { from: from.to_owned(), to: to.to_owned(), count: 1 });
+            }
+        }
+        trips.sort_by_key(|trip| std::cmp::Reverse(trip.count));
+        Some(trips)
+    });
+    counted.await.map(drop)
+}
+
+/// "Home station" and "home_station" are one preference.
+fn named(key: &str) -> String {
+    let words: Vec<String> = key
+        .to_lowercase()
+        .split(|c: char| !c.is_alphanumeric())
+        .filter(|word| !word.is_empty())
+        .map(str::to_owned)
+        .collect();
+    format!("{PREFIX}{}", words.join("-"))
+}

@@ -1,0 +1,126 @@
+//! The subway with its timetable: the table of scheduled run times that comes with the feed, and routes through it. The
+//! data is found through `THREADKEEP_DATA`.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
+
+use std::path::PathBuf;
+use std::sync::{Arc, LazyLock};
+
+use jiff::Timestamp;
+use threadkeep_subway::{
+    LiveOptions, LiveTrains, RouteLeg, RouteSource, RouteWish, Subway, TimeSource, travel_time_on_line,
+};
+use threadkeep_transit::Timetable;
+
+fn data(path: &str) -> PathBuf {
+    let folder = std::env::var_os("THREADKEEP_DATA")
+        .expect("THREADKEEP_DATA must name the folder of the data sets; `cargo xtask test --data` sets it");
+    PathBuf::from(folder).join(path)
+}
+
+static TIMETABLE: LazyLock<Arc<Timetable>> = LazyLock::new(|| {
+    let bytes = std::fs::read(data("mta-gtfs/gtfs_subway.zip")).unwrap();
+    Arc::new(Timetable::from_zip(bytes).unwrap())
+});
+
+/// Nothing listens there: what these tests ask needs no feed.
+fn subway() -> Subway {
+    let options = LiveOptions { base: "http://127.0.0.1:9/".to_owned(), ..LiveOptions::default() };
+    Subway::new(LiveTrains::new(options).unwrap()).with_timetable(Arc::clone(&TIMETABLE))
+}
+
+/// Median, shortest and longest ride, and how many a day. Rides by night on the local tracks are told apart by the
+/// number of their stops, which the table of run times gives separately.
+fn rides(route: &str, service: &str, from: &str, to: &str, kind: impl Fn(u32) -> bool) -> (u32, u32, u32, usize) {
+    let mut seconds: Vec<u32> = TIMETABLE
+        .ride_times(route, service, from, to)
+        .into_iter()
+        .map(|(_, seconds)| seconds)
+        .filter(|seconds| kind(*seconds))
+        .collect();
+    seconds.sort_unstable();
+    (seconds[seconds.len() / 2], seconds[0], seconds[seconds.len() - 1], seconds.len())
+}
+
+#[test]
+fn scheduled_run_times_are_those_of_the_table() {
+    let all = |_| true;
+    let express = |seconds| seconds <= 480;
+    let median_and_count = |route, service, from, to| {
+        let (median, _, _, count) = rides(route, service, from, to, all);
+        (median, count)
+    };
+    assert_eq!(rides("1", "Weekday", "142", "137", all), (240, 240, 360, 231));
+    assert_eq!(median_and_count("1", "Saturday", "142", "137"), (270, 186));
+    assert_eq!(median_and_count("1", "Sunday", "142", "137"), (270, 154));
+    assert_eq!(rides("2", "Weekday", "137", "128", express), (420, 420, 480, 146));
+    assert_eq!(rides("2", "Saturday", "137", "128", express), (420, 390, 420, 121));
+    assert_eq!(rides("2", "Sunday", "137", "128", express), (420, 390, 420, 99));
+    assert_eq!(rides("3", "Weekday", "137", "128", all), (420, 420, 480, 129));
+    assert_eq!(median_and_count("3", "Saturday", "137", "128"), (420, 87));
+    assert_eq!(median_and_count("3", "Sunday", "137", "128"), (420, 76));
+    assert_eq!(rides("1", "Weekday", "137", "128", all), (660, 630, 720, 231));
+    assert_eq!(median_and_count("1", "Saturday", "137", "128"), (690, 186));
+    assert_eq!(median_and_count("1", "Sunday", "137", "128"), (690, 154));
+    let local_at_night = |service| {
+        let (median, _, _, count) = rides("2", service, "137", "128", |seconds| seconds > 480);
+        (median, count)
+    };
+    assert_eq!(["Weekday", "Saturday", "Sunday"].map(local_at_night), [(690, 16), (690, 18), (690, 24)]);
+    assert_eq!(rides("6", "Weekday", "635", "625", all), (960, 930, 1140, 213));
+    assert_eq!(median_and_count("6", "Saturday", "635", "625"), (990, 175));
+    assert_eq!(median_and_count("6", "Sunday", "635", "625"), (990, 154));
+    assert_eq!(rides("1", "Weekday", "142", "128", all), (900, 870, 1110, 231));
+    for service in ["Weekday", "Saturday", "Sunday"] {
+        let rides = |route| TIMETABLE.ride_times(route, service, "635", "626");
+        let mut expresses: Vec<u32> =
+            [rides("4"), rides("5")].concat().into_iter().map(|(_, seconds)| seconds).collect();
+        expresses.retain(|seconds| *seconds <= 630);
+        expresses.sort_unstable();
+        assert_eq!(expresses[expresses.len() / 2], 570, "{service}");
+    }
+    assert_eq!(rides("6", "Weekday", "635", "626", all).0, 840);
+    assert_eq!(rides("6", "Saturday", "635", "626", all).0, 870);
+    assert_eq!(rides("6", "Weekday", "626", "625", all), (120, 90, 120, 213));
+    let at_night: Vec<_> = TIMETABLE.ride_times("4", "Weekday", "635", "625");
+    assert!((13..=16).contains(&at_night.len()), "{} late trips of the 4 stop at 96 St", at_night.len());
+}
+
+fn wednesday(clock: &str) -> Timestamp {
+    format!("2024-03-20T{clock}-04:00").parse().unwrap()
+}
+
+// S2.27
+#[test]
+fn with_a_timetable_travel_times_are_its_own() {
+    let ride = travel_time_on_line(Some(&TIMETABLE), "142", "128", "1", wednesday("12:00:00")).unwrap();
+    assert_eq!((ride.seconds, ride.source), (900, TimeSource::Timetable));
+    assert_eq!(travel_time_on_line(Some(&TIMETABLE), "635", "625", "4", wednesday("12:00:00")), None);
+}
+
+#[test]
+fn routes_follow_the_timetable_of_the_day() {
+    let route = subway().get_route("South Ferry", "Penn Station on the 1", wednesday("08:00:00")).unwrap();
+    assert_eq!(route.source, RouteSource::Timetable);
+    assert!(route.seconds <= 900, "{route:#?}");
+    assert!(route.departs.as_deref() >= Some("08:00"));
+    // The feed's transfers leave out South Ferry, whose complex has Whitehall St.
+    let route = subway().get_route("Rector St on the R", "South Ferry on the 1", wednesday("08:00:00"));
+    assert!(route.is_ok(), "{route:?}");
+}
+
+#[test]
+fn a_timetable_that_is_over_gives_times_and_says_of_which_day() {
+    let now = "2026-01-14T15:00:00Z".parse().unwrap();
+    let route = subway().get_route("Flushing", "Grand Central", now).unwrap();
+    assert_eq!(route.source, RouteSource::OlderTimetable { date: "2024-04-24".to_owned() });
+    assert_eq!((route.departs, route.arrives), (None, None));
+}
+
+#[test]
+fn without_steps_only_accessible_platforms_are_used() {
+    let wish = RouteWish { from: "Astor Pl", to: "Grand Central", at: wednesday("12:00:00"), accessible_only: true };
+    assert!(subway().find_route(&wish).is_err(), "Astor Pl has steps");
+    let wish = RouteWish { from: "Bleecker St", ..wish };
+    let route = subway().find_route(&wish).unwrap();
+    assert!(route.legs.iter().all(|leg| !matches!(leg, RouteLeg::Ride(ride) if ride.from_stop == "635")), "{route:#?}");
+}

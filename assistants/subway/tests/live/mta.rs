@@ -1,0 +1,190 @@
+//! A small MTA: serves real protobuf over HTTP on a port of its own.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex};
+
+use jiff::Timestamp;
+use prost::Message;
+use threadkeep_subway::{LiveOptions, LiveTrains, Subway};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+/// Messages of GTFS-Realtime as far as these tests write them.
+mod wire {
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub(super) struct Feed {
+        #[prost(message, required, tag = "1")]
+        pub(super) header: Header,
+        #[prost(message, repeated, tag = "2")]
+        pub(super) entity: Vec<Entity>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub(super) struct Header {
+        #[prost(string, required, tag = "1")]
+        pub(super) version: String,
+        #[prost(uint64, optional, tag = "3")]
+        pub(super) timestamp: Option<u64>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub(super) struct Entity {
+        #[prost(string, required, tag = "1")]
+        pub(super) id: String,
+        #[prost(message, optional, tag = "3")]
+        pub(super) update: Option<Update>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub(super) struct Update {
+        #[prost(message, required, tag = "1")]
+        pub(super) trip: Trip,
+        #[prost(message, repeated, tag = "2")]
+        pub(super) calls: Vec<Call>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub(super) struct Trip {
+        #[prost(string, optional, tag = "1")]
+        pub(super) id: Option<String>,
+        #[prost(string, optional, tag = "3")]
+        pub(super) date: Option<String>,
+        #[prost(string, optional, tag = "5")]
+        pub(super) route: Option<String>,
+        #[prost(message, optional, tag = "1001")]
+        pub(super) nyct: Option<NyctTrip>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub(super) struct NyctTrip {
+        #[prost(bool, optional, tag = "2")]
+        pub(super) is_assigned: Option<bool>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub(super) struct Call {
+        #[prost(message, optional, tag = "2")]
+        pub(super) arrival: Option<Event>,
+        #[prost(message, optional, tag = "3")]
+        pub(super) departure: Option<Event>,
+        #[prost(string, optional, tag = "4")]
+        pub(super) stop: Option<String>,
+    }
+
+    #[derive(Clone, PartialEq, prost::Message)]
+    pub(super) struct Event {
+        #[prost(int64, optional, tag = "2")]
+        pub(super) time: Option<i64>,
+    }
+}
+
+/// A Wednesday, 10:00 in New York.
+pub(crate) fn now() -> Timestamp {
+    "2026-01-14T15:00:00Z".parse().unwrap()
+}
+
+/// A train: line, whether one is assigned, and its calls in seconds from [`now`].
+pub(crate) struct Train {
+    pub(crate) route: &'static str,
+    pub(crate) is_assigned: bool,
+    pub(crate) calls: Vec<(&'static str, i64)>,
+}
+
+pub(crate) fn train(route: &'static str, calls: &[(&'static str, i64)]) -> Train {
+    Train { route, is_assigned: true, calls: calls.to_vec() }
+}
+
+/// What is asked and what is answered.
+#[derive(Default)]
+pub(crate) struct Board {
+    /// By path; what is not here answers 503.
+    bodies: BTreeMap<String, Vec<u8>>,
+    /// The heads of all requests, in lower case.
+    pub(crate) requests: Vec<String>,
+}
+
+#[derive(Clone)]
+pub(crate) struct Mta {
+    pub(crate) base: String,
+    pub(crate) board: Arc<Mutex<Board>>,
+}
+
+impl Mta {
+    pub(crate) async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let base = format!("http://{}/feeds/", listener.local_addr().unwrap());
+        let board = Arc::new(Mutex::new(Board::default()));
+        let served = Arc::clone(&board);
+        tokio::spawn(async move {
+            while let Ok((stream, _)) = listener.accept().await {
+                tokio::spawn(answer(stream, Arc::clone(&served)));
+            }
+        });
+        Self { base, board }
+    }
+
+    /// Puts trains on a feed whose message was made `age` seconds before [`now`].
+    pub(crate) fn show(&self, feed: &str, age: i64, trains: &[Train]) {
+        let entity = trains.iter().enumerate().map(|(number, train)| entity_of(number, train)).collect();
+        let timestamp = u64::try_from(now().as_second() - age).unwrap();
+        let header = wire::Header { version: "1.0".to_owned(), timestamp: Some(timestamp) };
+        self.put(feed, wire::Feed { header, entity }.encode_to_vec());
+    }
+
+    pub(crate) fn put(&self, feed: &str, body: Vec<u8>) {
+        self.board.lock().unwrap().bodies.insert(format!("/feeds/{feed}"), body);
+    }
+
+    pub(crate) fn request_count(&self) -> usize {
+        self.board.lock().unwrap().requests.len()
+    }
+
+    pub(crate) fn live(&self, key: Option<&str>) -> LiveTrains {
+        let key = key.map(str::to_owned);
+        LiveTrains::new(LiveOptions { base: self.base.clone(), key, ..LiveOptions::default() }).unwrap()
+    }
+
+    pub(crate) fn subway(&self) -> Subway {
+        Subway::new(self.live(None))
+    }
+}
+
+fn entity_of(number: usize, train: &Train) -> wire::Entity {
+    let event = |seconds: i64| Some(wire::Event { time: Some(now().as_second() + seconds) });
+    let last = train.calls.len() - 1;
+    let calls = train.calls.iter().enumerate().map(|(position, (stop, seconds))| wire::Call {
+        arrival: if position == 0 { None } else { event(*seconds) },
+        departure: if position == last { None } else { event(*seconds) },
+        stop: Some((*stop).to_owned()),
+    });
+    let trip = wire::Trip {
+        id: Some(format!("{:06}_{}..X", 60_000 + number, train.route)),
+        date: Some("20260114".to_owned()),
+        route: Some(train.route.to_owned()),
+        nyct: Some(wire::NyctTrip { is_assigned: Some(train.is_assigned) }),
+    };
+    wire::Entity { id: number.to_string(), update: Some(wire::Update { trip, calls: calls.collect() }) }
+}
+
+async fn answer(mut stream: TcpStream, board: Arc<Mutex<Board>>) {
+    let mut head = Vec::new();
+    let mut byte = [0];
+    while !head.ends_with(b"\r\n\r\n") {
+        match stream.read(&mut byte).await {
+            Ok(1) => head.push(byte[0]),
+            _ => return,
+        }
+    }
+    let head = String::from_utf8_lossy(&head).into_owned();
+    let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
+    let body = {
+        let mut board = board.lock().unwrap();
+        board.requests.push(head.to_lowercase());
+        board.bodies.get(&path).cloned()
+    };
+    let status = if body.is_some() { "200 OK" } else { "503 Service Unavailable" };
+    let body = body.unwrap_or_default();
+    let head = format!("HTTP/1.1 {status}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n", body.len());
+    let _ = stream.write_all(head.as_bytes()).await;
+    let _ = stream.write_all(&body).await;
+}

@@ -1,0 +1,56 @@
+//! Two hundred ways to say a station, of which every third was held out while the engine was tuned.
+
+use threadkeep_subway::{names, network};
+use threadkeep_transit::{Place, Resolution};
+
+/// What people say and what they mean: the id of a station; behind a question mark those to choose from.
+const WAYS: &str = include_str!("names/ways.tsv");
+
+#[derive(Debug, PartialEq, Eq)]
+enum Verdict {
+    Right,
+    Asked,
+    /// Neither resolved nor asked for with the right place among the choices.
+    Missed,
+    /// Taken for another place without a word.
+    SilentlyWrong,
+}
+
+fn judge(text: &str, expected: &str) -> Verdict {
+    let is_open = expected.starts_with('?');
+    let ids: Vec<&str> = expected.trim_start_matches('?').split_whitespace().collect();
+    assert!(ids.iter().all(|id| network().find_station(id).is_some()), "{text}: {expected}");
+    let is_meant = |place: &Place| ids.iter().any(|id| place.stations.iter().any(|station| station == id));
+    match names().resolve(text) {
+        Resolution::Certain(place) if is_meant(&place) && !is_open => Verdict::Right,
+        Resolution::Certain(_) => Verdict::SilentlyWrong,
+        Resolution::Assumed { taken, .. } if is_meant(&taken) => Verdict::Right,
+        Resolution::Several(places) if places.iter().any(is_meant) => Verdict::Asked,
+        _ => Verdict::Missed,
+    }
+}
+
+fn judged(is_chosen: impl Fn(usize) -> bool) -> Vec<(&'static str, &'static str, Verdict)> {
+    let ways = WAYS.lines().enumerate().filter(|(number, _)| is_chosen(*number));
+    let split = ways.map(|(_, line)| line.split_once('\t').unwrap());
+    split.map(|(text, expected)| (text, expected, judge(text, expected))).collect()
+}
+
+fn check(judged: &[(&str, &str, Verdict)]) {
+    let wrong: Vec<_> =
+        judged.iter().filter(|(.., verdict)| matches!(verdict, Verdict::Missed | Verdict::SilentlyWrong)).collect();
+    println!("{} of {} right or rightly asked back", judged.len() - wrong.len(), judged.len());
+    let shown: Vec<_> = wrong.iter().map(|(text, expected, _)| (text, expected, names().resolve(text))).collect();
+    assert!(!judged.iter().any(|(.., verdict)| *verdict == Verdict::SilentlyWrong), "{shown:#?}");
+    assert!(wrong.len() * 100 <= judged.len() * 3, "{shown:#?}");
+}
+
+#[test]
+fn stations_are_found_by_what_people_say() {
+    check(&judged(|number| number % 3 != 2));
+}
+
+#[test]
+fn stations_are_found_by_what_people_say_held_out() {
+    check(&judged(|number| number % 3 == 2));
+}

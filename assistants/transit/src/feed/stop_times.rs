@@ -1,0 +1,153 @@
+//! `stop_times.txt`: checked trip by trip, and folded into patterns and profiles.
+
+use std::collections::HashMap;
+use std::hash::Hash;
+
+use super::error::{FeedError, Problem, beginning};
+use super::files::Files;
+use super::reading::{Index, index};
+use super::table::{Column, Row, Table};
+use crate::timetable::{Pattern, PatternStop, Profile, StopTime, TripRow};
+
+type Folded = (Vec<Pattern>, Vec<Profile>, Vec<TripRow>);
+
+/// One call of a trip. A stop without a time is passed in the time that its neighbours leave.
+struct Call {
+    trip: u32,
+    sequence: u32,
+    line: u64,
+    stop: PatternStop,
+    time: Option<StopTime>,
+}
+
+struct Columns {
+    trip: Column,
+    platform: Column,
+    sequence: Column,
+    arrival: Column,
+    departure: Column,
+    pickup: Option<Column>,
+    drop_off: Option<Column>,
+}
+
+pub(super) fn read(files: &mut Files, trips: Vec<TripRow>, platforms: &Index) -> Result<Folded, FeedError> {
+    let table = Table::open(files, FILE)?;
+    let columns = Columns {
+        trip: table.column("trip_id")?,
+        platform: table.column("stop_id")?,
+        sequence: table.column("stop_sequence")?,
+        arrival: table.column("arrival_time")?,
+        departure: table.column("departure_time")?,
+        pickup: table.find_column("pickup_type"),
+        drop_off: table.find_column("drop_off_type"),
+    };
+    let trip_index = index(&trips, |row| &row.id);
+    let mut calls = Vec::new();
+    table.for_each(|row| {
+        calls.push(call_of(row, &columns, &trip_index, platforms)?);
+        Ok(())
+    })?;
+    calls.sort_by_key(|call| (call.trip, call.sequence));
+    fold(&calls, trips, columns.arrival)
+}
+
+const FILE: &str = "stop_times.txt";
+
+fn call_of(row: &Row, columns: &Columns, trips: &Index, platforms: &Index) -> Result<Call, FeedError> {
+    let trip = *trips.get(row.text(columns.trip)).ok_or_else(|| row.unknown(columns.trip))?;
+    let platform = *platforms.get(row.text(columns.platform)).ok_or_else(|| row.unknown(columns.platform))?;
+    let (arrival, departure) = (row.time(columns.arrival)?, row.time(columns.departure)?);
+    let time = match (arrival.or(departure), departure.or(arrival)) {
+        (Some(arrival), Some(departure)) if arrival > departure => {
+            return Err(row.problem(columns.departure, Problem::BackInTime));
+        }
+        (Some(arrival), Some(departure)) => Some(StopTime { arrival, departure }),
+        _ => None,
+    };
+    Ok(Call {
+        trip,
+        sequence: row.required_number(columns.sequence)?,
+        line: row.line(),
+        stop: PatternStop {
+            platform,
+            may_board: row.number(columns.pickup)? != Some(1),
+            may_alight: row.number(columns.drop_off)? != Some(1),
+        },
+        time,
+    })
+}
+
+/// Trips without calls never run and are left out.
+fn fold(calls: &[Call], trips: Vec<TripRow>, arrival: Column) -> Result<Folded, FeedError> {
+    let mut patterns = Folding::default();
+    let mut profiles = Folding::default();
+    let mut running = Vec::with_capacity(trips.len());
+    let mut trips = (0..).zip(trips);
+    for calls in calls.chunk_by(|one, next| one.trip == next.trip) {
+        let Some((_, mut trip)) = trips.find(|(index, _)| *index == calls[0].trip) else { continue };
+        let times = times_of(calls, &trip.id, arrival)?;
+        let start = times[0].arrival;
+        let since_start =
+            |time: &StopTime| StopTime { arrival: time.arrival - start, departure: time.departure - start };
+        let pattern = patterns.index_of(Pattern { stops: calls.iter().map(|call| call.stop).collect() });
+        trip.start = start;
+        trip.profile = profiles.index_of(Profile { pattern, times: times.iter().map(since_start).collect() });
+        running.push(trip);
+    }
+    Ok((patterns.distinct, profiles.distinct, running))
+}
+
+/// The times of a trip, with those between filled in.
+fn times_of(calls: &[Call], trip: &str, arrival: Column) -> Result<Vec<StopTime>, FeedError> {
+    let problem = |line, problem| FeedError::Field { file: FILE, line, column: arrival.name(), problem };
+    let incomplete = |call: &Call| problem(call.line, Problem::Incomplete { id: beginning(trip) });
+    let (first, last) = (&calls[0], &calls[calls.len() - 1]);
+    if calls.len() < 2 || first.time.is_none() {
+        return Err(incomplete(first));
+    }
+    let mut times: Vec<StopTime> = Vec::with_capacity(calls.len());
+    for (index, call) in calls.iter().enumerate() {
+        if index > 0 && calls[index - 1].sequence == call.sequence {
+            return Err(problem(call.line, Problem::Repeated { id: beginning(&call.sequence.to_string()) }));
+        }
+        let before = times.last().map_or(0, |time| time.departure);
+        let time = match call.time {
+            Some(time) => time,
+            None => {
+                let (ahead, next) = (1..)
+                    .zip(&calls[index + 1..])
+                    .find_map(|(ahead, call)| Some((ahead, call.time?)))
+                    .ok_or_else(|| incomplete(last))?;
+                let passed = before + next.arrival.saturating_sub(before) / (ahead + 1);
+                StopTime { arrival: passed, departure: passed }
+            }
+        };
+        if time.arrival < before {
+            return Err(problem(call.line, Problem::BackInTime));
+        }
+        times.push(time);
+    }
+    Ok(times)
+}
+
+/// Gives equal values one number.
+struct Folding<T> {
+    distinct: Vec<T>,
+    numbers: HashMap<T, u32>,
+}
+
+impl<T> Default for Folding<T> {
+    fn default() -> Self {
+        Self { distinct: Vec::new(), numbers: HashMap::new() }
+    }
+}
+
+impl<T: Clone + Eq + Hash> Folding<T> {
+    fn index_of(&mut self, value: T) -> u32 {
+        let next = u32::try_from(self.distinct.len()).expect("rows are bounded far below 2^32");
+        *self.numbers.entry(value).or_insert_with_key(|value| {
+            self.distinct.push(value.clone());
+            next
+        })
+    }
+}

@@ -1,0 +1,171 @@
+//! A text taken apart: the lines it names, and the words that remain.
+
+use super::Vocabulary;
+use crate::network::Network;
+
+/// What someone said.
+#[derive(Debug)]
+pub(super) struct Phrase {
+    /// Names of lines, as the signs write them.
+    pub(super) lines: Vec<String>,
+    pub(super) words: Vec<String>,
+    weak: &'static [&'static str],
+}
+
+impl Phrase {
+    pub(super) fn is_weak(&self, word: &str) -> bool {
+        self.weak.contains(&word)
+    }
+
+    pub(super) fn new(text: &str, network: &Network, vocabulary: &Vocabulary) -> Self {
+        let raw = raw_words(text);
+        let named = |word: &str| {
+            network.lines.iter().find(|line| line.name.eq_ignore_ascii_case(word)).map(|line| line.name.clone())
+        };
+        let mut lines = Vec::new();
+        let mut is_line = vec![false; raw.len()];
+        for (at, word) in raw.iter().enumerate() {
+            if let Some(line) = named(word)
+                && stands_for_a_line(&raw, at, |word| named(word).is_some(), vocabulary)
+            {
+                is_line[at] = true;
+                if !lines.contains(&line) {
+                    lines.push(line);
+                }
+            }
+        }
+        let rest: Vec<&str> =
+            raw.iter().zip(&is_line).filter(|(_, is_line)| !**is_line).map(|(word, _)| word.as_str()).collect();
+        Self { lines, words: canonical(&rest, vocabulary), weak: vocabulary.weak }
+    }
+}
+
+/// Whether a word that is also a line's name means the line here: "the 6", "6 train", or a run of them at the end.
+fn stands_for_a_line(raw: &[String], at: usize, is_line: impl Fn(&str) -> bool, vocabulary: &Vocabulary) -> bool {
+    let next = raw.get(at + 1).map(String::as_str);
+    let before = at.checked_sub(1).map(|before| raw[before].as_str());
+    let is_train = |word: Option<&str>| {
+        word.is_some_and(|word| matches!(word, "train" | "trains" | "line" | "lines" | "platform"))
+    };
+    let run_end = (at..raw.len()).find(|index| !is_line(&raw[*index]) && raw[*index] != "and").unwrap_or(raw.len());
+    let run_start = (0..at).rev().find(|index| !is_line(&raw[*index]) && raw[*index] != "and");
+    let introduces = |word: &str| matches!(word, "the" | "on" | "by" | "via" | "train" | "line");
+    let is_introduced = run_start.is_some_and(|start| introduces(&raw[start]));
+    let is_street = next.is_some_and(|next| {
+        let spelt = spelling(next, vocabulary);
+        vocabulary.weak.contains(&spelt.as_str())
+    });
+    if is_train(raw.get(run_end).map(String::as_str)) || is_introduced && !is_street {
+        return true;
+    }
+    // At the end, behind something that can be a name by itself: "canal st a c e".
+    let is_last = run_end == raw.len();
+    let follows_an_article = before.is_some_and(|before| {
+        matches!(before, "avenue" | "ave" | "av") && raw[at].chars().all(|c| c.is_ascii_alphabetic()) && at == 1
+    });
+    is_last && run_start.is_some() && !follows_an_article
+}
+
+/// The words of a text as they are compared.
+pub(super) fn words_of(text: &str, vocabulary: &Vocabulary) -> Vec<String> {
+    let raw = raw_words(text);
+    canonical(&raw.iter().map(String::as_str).collect::<Vec<_>>(), vocabulary)
+}
+
+fn raw_words(text: &str) -> Vec<String> {
+    let lower = text.to_lowercase().replace(['\'', '’', '.'], "").replace('&', " and ");
+    lower.split(|c: char| !c.is_alphanumeric()).filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}
+
+fn canonical(raw: &[&str], vocabulary: &Vocabulary) -> Vec<String> {
+    let mut words: Vec<String> = Vec::new();
+    let mut tens = None;
+    for word in raw {
+        if let Some(value) = tens_of(word) {
+            words.extend(tens.replace(value).map(|value: u32| value.to_string()));
+            continue;
+        }
+        let spelt = match (tens.take(), ones_of(word)) {
+            (Some(tens), Some(ones)) if ones < 10 => (tens + ones).to_string(),
+            (tens, ones) => {
+                words.extend(tens.map(|tens| tens.to_string()));
+                ones.map_or_else(|| spelling(word, vocabulary), |ones| ones.to_string())
+            }
+        };
+        words.push(spelt);
+    }
+    words.extend(tens.map(|tens| tens.to_string()));
+    words.retain(|word| !vocabulary.fillers.contains(&word.as_str()));
+    words
+}
+
+fn spelling(word: &str, vocabulary: &Vocabulary) -> String {
+    let digits = word.trim_end_matches(|c: char| c.is_ascii_alphabetic());
+    if !digits.is_empty() && matches!(&word[digits.len()..], "st" | "nd" | "rd" | "th") {
+        return digits.to_owned();
+    }
+    let spelt = vocabulary.spellings.iter().find(|(from, _)| *from == word);
+    spelt.map_or(word, |(_, to)| to).to_owned()
+}
+
+fn ones_of(word: &str) -> Option<u32> {
+    const ORDINALS: [&str; 19] = [
+        "first",
+        "second",
+        "third",
+        "fourth",
+        "fifth",
+        "sixth",
+        "seventh",
+        "eighth",
+        "ninth",
+        "tenth",
+        "eleventh",
+        "twelfth",
+        "thirteenth",
+        "fourteenth",
+        "fifteenth",
+        "sixteenth",
+        "seventeenth",
+        "eighteenth",
+        "nineteenth",
+    ];
+    const CARDINALS: [&str; 19] = [
+        "one",
+        "two",
+        "three",
+        "four",
+        "five",
+        "six",
+        "seven",
+        "eight",
+        "nine",
+        "ten",
+        "eleven",
+        "twelve",
+        "thirteen",
+        "fourteen",
+        "fifteen",
+        "sixteen",
+        "seventeen",
+        "eighteen",
+        "nineteen",
+    ];
+    let at = |list: &[&str]| list.iter().position(|known| *known == word);
+    at(&ORDINALS).or_else(|| at(&CARDINALS)).and_then(|index| u32::try_from(index + 1).ok())
+}
+
+fn tens_of(word: &str) -> Option<u32> {
+    const TENS: [(&str, &str); 8] = [
+        ("twenty", "twentieth"),
+        ("thirty", "thirtieth"),
+        ("forty", "fortieth"),
+        ("fifty", "fiftieth"),
+        ("sixty", "sixtieth"),
+        ("seventy", "seventieth"),
+        ("eighty", "eightieth"),
+        ("ninety", "ninetieth"),
+    ];
+    let index = TENS.iter().position(|(cardinal, ordinal)| *cardinal == word || *ordinal == word)?;
+    u32::try_from(index + 2).ok().map(|tens| tens * 10)
+}

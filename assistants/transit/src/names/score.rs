@@ -1,0 +1,153 @@
+//! How well a phrase fits a name.
+
+use super::Vocabulary;
+use super::phrase::{Phrase, words_of};
+
+/// A station that a phrase may mean.
+#[derive(Debug, Clone)]
+pub(super) struct Candidate {
+    pub(super) station: usize,
+    pub(super) tier: Tier,
+    /// Whether the station's own name fits, sayings left aside.
+    pub(super) is_named: bool,
+}
+
+/// How a phrase fits, the worst first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) enum Tier {
+    /// With words that nothing explains.
+    Loose,
+    /// With spelling mistakes.
+    Close,
+    /// Some words of the name.
+    Some,
+    /// A whole part of a name such as "59 St-Columbus Circle".
+    Part,
+    /// The whole name.
+    Whole,
+    /// A saying that is listed for this station.
+    Alias,
+}
+
+/// A name, taken apart.
+#[derive(Debug)]
+pub(super) struct Name {
+    is_alias: bool,
+    words: Vec<Word>,
+    /// Parts between dashes, as ranges of `words`.
+    parts: Vec<std::ops::Range<usize>>,
+    /// The whole and each part without spaces, for "grandcentral".
+    joined: Vec<String>,
+}
+
+#[derive(Debug)]
+struct Word {
+    text: String,
+    is_weak: bool,
+}
+
+impl Name {
+    pub(super) fn new(text: &str, vocabulary: &Vocabulary, is_alias: bool) -> Self {
+        let (mut words, mut parts) = (Vec::new(), Vec::new());
+        for part in parts_of(text) {
+            let start = words.len();
+            words.extend(
+                words_of(part, vocabulary)
+                    .into_iter()
+                    .map(|text| Word { is_weak: vocabulary.weak.contains(&text.as_str()), text }),
+            );
+            parts.push(start..words.len());
+        }
+        let join = |words: &[Word]| words.iter().map(|word| word.text.as_str()).collect::<String>();
+        let joined = std::iter::once(join(&words)).chain(parts.iter().map(|part| join(&words[part.clone()]))).collect();
+        Self { is_alias, words, parts, joined }
+    }
+
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.joined == other.joined
+    }
+
+    pub(super) fn has(&self, word: &str) -> bool {
+        self.words.iter().any(|known| known.text == word)
+    }
+
+    /// How the phrase fits; `None` where it does not. `explains` says whether a word that is no part of the name is true
+    /// of the station all the same.
+    pub(super) fn tier(&self, phrase: &Phrase, explains: &impl Fn(&str) -> bool) -> Option<Tier> {
+        let is_weak_here = |word: &str| self.words.iter().any(|known| known.is_weak && known.text == word);
+        let named: Vec<&String> = phrase.words.iter().filter(|word| self.has(word) && !is_weak_here(word)).collect();
+        let rest: Vec<&String> = phrase.words.iter().filter(|word| !self.has(word)).collect();
+        let has_weak = self.words.iter().any(|known| known.is_weak);
+        let is_needless = |word: &str| phrase.is_weak(word) && !has_weak;
+        let unexplained = rest.iter().filter(|word| !explains(word) && !is_needless(word)).count();
+        if named.is_empty() {
+            return self.is_close(phrase).then_some(Tier::Close);
+        }
+        let covers = |words: &[Word]| words.iter().all(|known| known.is_weak || phrase.words.contains(&known.text));
+        let is_whole = covers(&self.words);
+        let is_part = self.parts.iter().any(|part| {
+            !part.is_empty()
+                && covers(&self.words[part.clone()])
+                && self.words[part.clone()].iter().any(|word| !word.is_weak)
+        });
+        match unexplained {
+            0 if self.is_alias => is_whole.then_some(Tier::Alias),
+            0 if is_whole => Some(Tier::Whole),
+            0 if is_part => Some(Tier::Part),
+            0 => Some(Tier::Some),
+            _ if self.is_close(phrase) => Some(Tier::Close),
+            _ if is_whole && unexplained < 3 => Some(Tier::Loose),
+            _ => None,
+        }
+    }
+
+    /// Whether the phrase is the name with spelling mistakes: in single words, or in the spaces between them.
+    fn is_close(&self, phrase: &Phrase) -> bool {
+        let joined: String = phrase.words.concat();
+        let is_close_joined = self.joined.iter().any(|known| {
+            let letters = known.chars().filter(|c| c.is_alphabetic()).count();
+            letters >= 5 && same_digits(known, &joined) && strsim::osa_distance(known, &joined) <= letters / 6
+        });
+        let is_close_word = |word: &String| self.words.iter().any(|known| is_misspelt(word, &known.text));
+        let is_strong = |word: &String| self.words.iter().any(|known| !known.is_weak && is_misspelt(word, &known.text));
+        is_close_joined
+            || phrase.words.iter().all(|word| is_close_word(word) || phrase.is_weak(word))
+                && phrase.words.iter().any(is_strong)
+    }
+}
+
+/// The parts between dashes and brackets; the dash of "47-50 Sts" is none.
+fn parts_of(text: &str) -> Vec<&str> {
+    let mut parts = Vec::new();
+    let mut start = 0;
+    for (at, sign) in text.char_indices().filter(|(_, sign)| matches!(sign, '-' | '(')) {
+        let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+        let after = &text[at + sign.len_utf8()..];
+        if !is_digit(text[..at].chars().next_back()) || !is_digit(after.chars().next()) {
+            parts.push(&text[start..at]);
+            start = at + sign.len_utf8();
+        }
+    }
+    parts.push(&text[start..]);
+    parts
+}
+
+/// Numbers are never misspelt: 14 is not 15.
+fn is_misspelt(word: &str, known: &str) -> bool {
+    if word == known {
+        return true;
+    }
+    let letters = known.chars().count().min(word.chars().count());
+    let has_digit = known.chars().chain(word.chars()).any(|c| c.is_ascii_digit());
+    let allowed = match letters {
+        0..=3 => 0,
+        4..=7 => 1,
+        _ => 2,
+    };
+    !has_digit && strsim::osa_distance(word, known) <= allowed
+}
+
+fn same_digits(one: &str, other: &str) -> bool {
+    let digits = |text: &str| text.chars().filter(char::is_ascii_digit).collect::<String>();
+    digits(one) == digits(other)
+}

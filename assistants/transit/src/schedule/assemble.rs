@@ -1,0 +1,101 @@
+//! Sorts runs into sequences that a search can go through.
+
+use std::collections::BTreeMap;
+
+use super::layout::{Layout, Run, RunSource, Stop, to_u32};
+use crate::realtime::LiveRun;
+use crate::timetable::{PatternStop, StopTime, Timetable};
+use crate::walks::Footpaths;
+
+/// The runs of a schedule in the making.
+pub(super) struct Assembly<'a> {
+    timetable: &'a Timetable,
+    /// By pattern of the timetable.
+    scheduled: Vec<Vec<ScheduledRun>>,
+    live: BTreeMap<Vec<(u32, bool, bool)>, Vec<(Run, Vec<StopTime>)>>,
+    live_runs: Vec<LiveRun>,
+}
+
+struct ScheduledRun {
+    trip: u32,
+    day: u32,
+    start: u32,
+}
+
+impl<'a> Assembly<'a> {
+    pub(super) fn new(timetable: &'a Timetable) -> Self {
+        let scheduled = timetable.patterns.iter().map(|_| Vec::new()).collect();
+        Self { timetable, scheduled, live: BTreeMap::new(), live_runs: Vec::new() }
+    }
+
+    /// Adds a trip of the timetable that begins at `start`, on the service day that begins at `day`.
+    pub(super) fn add_scheduled(&mut self, trip: u32, day: u32, start: u32) {
+        let pattern = self.timetable.profile_of(&self.timetable.trips[trip as usize]).pattern;
+        self.scheduled[pattern as usize].push(ScheduledRun { trip, day, start });
+    }
+
+    pub(super) fn add_live(&mut self, run: LiveRun, stops: Vec<PatternStop>, times: Vec<StopTime>) {
+        let key = stops.iter().map(|stop| (stop.platform, stop.may_board, stop.may_alight)).collect();
+        let run_number = Run { source: RunSource::Live { index: to_u32(self.live_runs.len()) } };
+        self.live.entry(key).or_default().push((run_number, times));
+        self.live_runs.push(run);
+    }
+
+    pub(super) fn into_layout(self, footpaths: Footpaths) -> Layout {
+        let mut layout = Layout::new(footpaths, self.live_runs);
+        let station_of = |platform: u32| self.timetable.platforms[platform as usize].station;
+        for (pattern, scheduled) in self.timetable.patterns.iter().zip(self.scheduled) {
+            let stops: Vec<Stop> = pattern.stops.iter().map(|stop| stop_at(*stop, station_of)).collect();
+            let runs = scheduled.iter().map(|run| times_of(self.timetable, run)).collect();
+            push_sequences(&mut layout, &stops, runs);
+        }
+        for (key, runs) in self.live {
+            let pattern_stops = key.into_iter().map(|(platform, may_board, may_alight)| PatternStop {
+                platform,
+                may_board,
+                may_alight,
+            });
+            let stops: Vec<Stop> = pattern_stops.map(|stop| stop_at(stop, station_of)).collect();
+            push_sequences(&mut layout, &stops, runs);
+        }
+        layout
+    }
+}
+
+fn stop_at(stop: PatternStop, station_of: impl Fn(u32) -> u32) -> Stop {
+    let PatternStop { platform, may_board, may_alight } = stop;
+    Stop { station: station_of(platform), platform, may_board, may_alight }
+}
+
+fn times_of(timetable: &Timetable, run: &ScheduledRun) -> (Run, Vec<StopTime>) {
+    let trip = &timetable.trips[run.trip as usize];
+    let times = timetable
+        .profile_of(trip)
+        .times
+        .iter()
+        .map(|time| StopTime { arrival: run.start + time.arrival, departure: run.start + time.departure });
+    (Run { source: RunSource::Scheduled { trip: run.trip, day: run.day } }, times.collect())
+}
+
+/// Deals runs of equal stops out to sequences in which none overtakes another.
+fn push_sequences(layout: &mut Layout, stops: &[Stop], mut runs: Vec<(Run, Vec<StopTime>)>) {
+    runs.sort_by_key(|(_, times)| times.first().map(|time| (time.departure, time.arrival)));
+    let mut sequences: Vec<Vec<(Run, Vec<StopTime>)>> = Vec::new();
+    for run in runs {
+        let follows = |sequence: &&mut Vec<(Run, Vec<StopTime>)>| {
+            sequence.last().is_none_or(|(_, ahead)| stays_behind(ahead, &run.1))
+        };
+        match sequences.iter_mut().find(follows) {
+            Some(sequence) => sequence.push(run),
+            None => sequences.push(vec![run]),
+        }
+    }
+    for sequence in sequences {
+        layout.push(stops, sequence);
+    }
+}
+
+fn stays_behind(ahead: &[StopTime], times: &[StopTime]) -> bool {
+    let mut pairs = ahead.iter().zip(times);
+    pairs.all(|(ahead, time)| ahead.arrival <= time.arrival && ahead.departure <= time.departure)
+}

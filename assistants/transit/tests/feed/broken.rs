@@ -1,0 +1,108 @@
+use std::error::Error;
+
+use crate::feeds::Files;
+use threadkeep_transit::Timetable;
+
+fn refusal(files: &Files) -> String {
+    files.read().unwrap_err().to_string()
+}
+
+#[test]
+fn a_feed_reads_the_same_from_a_zip_and_from_a_folder() {
+    let feed = Files::crossing();
+    let timetable = feed.read().unwrap();
+    assert_eq!(timetable, feed.read_from_folder().unwrap());
+    assert_eq!(timetable.stations()[0].name, "A, the station");
+    let names: Vec<_> = timetable.routes().iter().map(|route| route.name.as_str()).collect();
+    assert_eq!(names, ["1", "Two"]);
+}
+
+#[test]
+fn a_byte_order_mark_and_windows_lines_are_read() {
+    let feed = Files::crossing().replaced("routes.txt", "route_id", "\u{feff}route_id").replaced(
+        "routes.txt",
+        "1,,1\n",
+        "1,,1\r\n",
+    );
+    assert!(feed.read().is_ok());
+}
+
+#[test]
+fn what_is_wrong_is_told_with_its_place() {
+    let feed = Files::crossing;
+    let cases = [
+        (feed().without("trips.txt"), "trips.txt is missing"),
+        (feed().without("calendar.txt"), "calendar.txt is missing"),
+        (feed().replaced("trips.txt", "service_id", "service"), "trips.txt has no column service_id"),
+        (feed().appended("trips.txt", "2,W\n"), "trips.txt, line 6: not a record of 4 fields in UTF-8"),
+        (
+            feed().appended("trips.txt", "9,W,v1,D\n"),
+            "trips.txt, line 6, column route_id: \"9\" is not defined anywhere",
+        ),
+        (feed().appended("trips.txt", "2,W,u2,D\n"), "trips.txt, line 6, column trip_id: \"u2\" was defined before"),
+        (feed().appended("trips.txt", "2,W,,D\n"), "trips.txt, line 6, column trip_id: nothing stands there"),
+        (
+            feed().replaced("stop_times.txt", "8:10:00", "8:70:00"),
+            "stop_times.txt, line 3, column arrival_time: \"8:70:00\" is not a time such as 25:04:30",
+        ),
+        (
+            feed().replaced("stop_times.txt", "8:10:00,8:10:30", "7:10:00,7:10:30"),
+            "stop_times.txt, line 3, column arrival_time: the trip goes back in time",
+        ),
+        (
+            feed().replaced("stop_times.txt", "8:10:00,8:10:30", "8:10:30,8:10:00"),
+            "stop_times.txt, line 3, column departure_time: the trip goes back in time",
+        ),
+        (
+            feed().replaced("stop_times.txt", "t1,M1,1", "t1,M1,0"),
+            "stop_times.txt, line 3, column arrival_time: \"0\" was defined before",
+        ),
+        (
+            feed().replaced("stop_times.txt", "8:20:00,8:20:30", ","),
+            "stop_times.txt, line 4, column arrival_time: trip \"t1\" has fewer than two stops, or no time at its ends",
+        ),
+        (
+            feed().replaced("stop_times.txt", "t1,M1", "t1,Z1"),
+            "stop_times.txt, line 3, column stop_id: \"Z1\" is not defined anywhere",
+        ),
+        (
+            feed().replaced("calendar.txt", "20240101", "20240231"),
+            "calendar.txt, line 2, column start_date: \"20240231\" is not a date such as 20240318",
+        ),
+        (feed().replaced("calendar.txt", "W,1", "W,yes"), "calendar.txt, line 2, column monday: \"yes\" is not 0 or 1"),
+        (
+            feed().appended("transfers.txt", "M,Z,2,60\n"),
+            "transfers.txt, line 4, column to_stop_id: \"Z\" is not defined anywhere",
+        ),
+        (
+            feed().with("calendar_dates.txt", "service_id,date,exception_type\nW,20240704,3\n"),
+            "calendar_dates.txt, line 2, column exception_type: \"3\" is not 1 or 2",
+        ),
+        (
+            feed().with("frequencies.txt", "trip_id,start_time,end_time,headway_secs\nt1,06:00:00,09:00:00,300\n"),
+            "frequencies.txt is a part of GTFS that is not supported",
+        ),
+    ];
+    for (feed, expected) in cases {
+        assert_eq!(refusal(&feed), expected);
+        assert_eq!(feed.read_from_folder().unwrap_err().to_string(), expected);
+    }
+}
+
+#[test]
+fn bytes_that_are_no_archive_and_folders_that_are_not_there_are_refused() {
+    let error = Timetable::from_zip(b"PK but not really".to_vec()).unwrap_err();
+    assert_eq!(error.to_string(), "the feed is no zip archive, or damaged");
+    assert!(error.source().is_some());
+    let error = Timetable::from_folder(std::path::Path::new("/no/such/folder")).unwrap_err();
+    assert_eq!(error.to_string(), "/no/such/folder cannot be read");
+}
+
+#[test]
+fn a_stop_without_a_time_is_passed_in_between() {
+    let feed = Files::crossing().replaced("stop_times.txt", "8:10:00,8:10:30", ",");
+    let timetable = feed.read().unwrap();
+    let trip = timetable.trips().next().unwrap();
+    let calls: Vec<_> = trip.calls().map(|(_, arrival, departure)| (arrival, departure)).collect();
+    assert_eq!(calls, [(28_800, 28_830), (29_415, 29_415), (30_000, 30_030)]);
+}

@@ -8,9 +8,11 @@ mod demo;
 mod erase;
 mod export;
 mod import;
+mod keys;
 mod man;
 mod restore;
 mod search;
+mod serve;
 mod show;
 mod stats;
 mod threads;
@@ -43,6 +45,8 @@ pub(crate) enum Command {
     Backup(backup::Arguments),
     Restore(restore::Arguments),
     Vacuum(vacuum::Arguments),
+    Serve(serve::Arguments),
+    Keys(keys::Arguments),
     Demo(demo::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
@@ -85,6 +89,8 @@ impl App {
             Command::Backup(arguments) => backup::run(self, arguments).await,
             Command::Restore(arguments) => restore::run(self, arguments).await,
             Command::Vacuum(arguments) => vacuum::run(self, arguments).await,
+            Command::Serve(arguments) => serve::run(self, arguments).await,
+            Command::Keys(arguments) => keys::run(self, arguments).await,
             Command::Demo(arguments) => demo::run(self, arguments).await,
             Command::Completions(arguments) => completions::run(self, &arguments),
             Command::Man(arguments) => man::run(self, &arguments),

@@ -6,7 +6,7 @@ use threadkeep_server::{KeyRecord, KeyRole, KeySecret, Keys, NewKey, RateLimit};
 
 use super::{App, Status};
 use crate::store::Purpose;
-use crate::table::Table;
+use crate::table::{self, Side};
 
 /// Make, list, revoke and rotate the keys of clients of `threadkeep serve`
 ///
@@ -111,6 +111,14 @@ fn tell(app: &App, record: &KeyRecord, secret: &KeySecret) -> Result<()> {
     Ok(())
 }
 
+const HEADERS: [(&str, Side); 5] = [
+    ("id", Side::Left),
+    ("name", Side::Left),
+    ("acts for", Side::Left),
+    ("roles", Side::Left),
+    ("state", Side::Left),
+];
+
 fn list(app: &App, records: &[KeyRecord]) -> Result<()> {
     if app.output.is_json() {
         return app.output.json(&KeysJson { keys: records.iter().map(|record| shown(record, None)).collect() });
@@ -118,7 +126,7 @@ fn list(app: &App, records: &[KeyRecord]) -> Result<()> {
     if records.is_empty() {
         return app.output.line("there is no key");
     }
-    let mut table = Table::new(&["id", "name", "acts for", "roles", "state"]);
+    let mut table = table::new(&HEADERS);
     for record in records {
         let user = record.user.as_ref().map_or("the tenant", UserId::as_str);
         let roles: Vec<_> = record.roles.iter().map(|role| role.as_str()).collect();
@@ -127,9 +135,9 @@ fn list(app: &App, records: &[KeyRecord]) -> Result<()> {
             (None, Some(at)) => format!("until {at}"),
             (None, None) => "good".to_owned(),
         };
-        table.row([record.id.clone(), record.name.clone(), user.to_owned(), roles.join(", "), state]);
+        table.add_row([record.id.clone(), record.name.clone(), user.to_owned(), roles.join(", "), state]);
     }
-    app.output.line(table)
+    app.output.line(table::text(&table))
 }
 
 fn shown<'a>(record: &'a KeyRecord, secret: Option<&'a KeySecret>) -> KeyJson<'a> {

@@ -31,6 +31,10 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
         let text = std::str::from_utf8(&bytes).map_err(|_| invalid_json("it is not UTF-8"))?;
         let text = if text.trim().is_empty() { "{}" } else { text };
         check_depth(text)?;
+        if !text.trim_start().starts_with('{') {
+            // A list could be read as an object whose members come in order.
+            return Err(ApiError::invalid("body", "the body is a JSON object"));
+        }
         Ok(Self { value: parse(text)?, digest })
     }
 }

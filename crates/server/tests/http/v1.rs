@@ -1,0 +1,7 @@
+mod documents;
+mod exchange;
+mod live;
+mod messages;
+mod repeats;
+mod search;
+mod threads;

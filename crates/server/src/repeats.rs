@@ -20,7 +20,7 @@ use crate::error::ApiError;
 use crate::input;
 
 /// How long a repetition without a key is believed.
-const WINDOW_MS: i64 = 120_000;
+pub(crate) const WINDOW_MS: i64 = 120_000;
 /// Changes that are looked through for the append that may be repeated.
 const LOOK: usize = 64;
 /// How often an append goes for the end of a thread that others keep moving.
@@ -42,15 +42,30 @@ impl Attempt {
         Ok(Self { key, digest: format!("{surface}:{digest}"), retries: input::retry_count(headers) })
     }
 
-    /// The id of a thread that this request makes: always the same for the same key.
-    pub(crate) fn thread_id(&self, app: &App, scope: &Scope) -> ThreadId {
-        let Some(key) = &self.key else { return app.memory().mint_thread_id() };
+    /// The digest of the route and the body.
+    pub(crate) fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Whether the client says that it repeats itself.
+    pub(crate) fn is_retry(&self) -> bool {
+        self.retries > 0
+    }
+
+    /// An id for what this request makes: always the same for the same key, `None` without one.
+    pub(crate) fn named_id(&self, scope: &Scope) -> Option<ThreadId> {
+        let key = self.key.as_ref()?;
         let user = match scope {
             Scope::Tenant(_) => "",
             Scope::User(_, user) => user.as_str(),
         };
         let surface = self.digest.split(':').next().unwrap_or_default();
-        ThreadId::from_name(format!("http\n{}\n{user}\n{surface}\n{key}", scope.tenant_id()).as_bytes())
+        Some(ThreadId::from_name(format!("http\n{}\n{user}\n{surface}\n{key}", scope.tenant_id()).as_bytes()))
+    }
+
+    /// The id of a thread that this request makes: always the same for the same key.
+    pub(crate) fn thread_id(&self, app: &App, scope: &Scope) -> ThreadId {
+        self.named_id(scope).unwrap_or_else(|| app.memory().mint_thread_id())
     }
 
     /// Notes what a thread was made by, where a key was given: the same key with another body is a conflict.

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::{from_fn, from_fn_with_state};
+use axum::middleware::{from_fn, from_fn_with_state, map_response};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::security::authenticate::authenticate;
 use crate::security::keys::KeyRole;
-use crate::{edge, error, limits, live, operations, rest};
+use crate::{edge, error, limits, live, openai, operations, rest};
 
 /// Who may call a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,9 +33,17 @@ enum Time {
     Own,
 }
 
+/// In whose terms a client is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wire {
+    Ours,
+    OpenAi,
+}
+
 struct Entry {
     need: Need,
     time: Time,
+    wire: Wire,
     routes: UtoipaMethodRouter<App>,
 }
 
@@ -56,8 +64,10 @@ const WRITE: Need = Need::Role(KeyRole::Write);
 const ADMIN: Need = Need::Role(KeyRole::Admin);
 
 fn table() -> Vec<Entry> {
-    let bounded = |need, routes| Entry { need, time: Time::Bounded, routes };
-    let own_time = |need, routes| Entry { need, time: Time::Own, routes };
+    let bounded = |need, routes| Entry { need, time: Time::Bounded, wire: Wire::Ours, routes };
+    let own_time = |need, routes| Entry { need, time: Time::Own, wire: Wire::Ours, routes };
+    let openai = |need, routes| Entry { need, time: Time::Bounded, wire: Wire::OpenAi, routes };
+    let openai_model = |need, routes| Entry { need, time: Time::Own, wire: Wire::OpenAi, routes };
     vec![
         bounded(NOTHING, routes!(operations::health::health)),
         bounded(NOTHING, routes!(operations::ready::ready)),
@@ -98,6 +108,23 @@ fn table() -> Vec<Entry> {
         own_time(WRITE, routes!(rest::erase::erase)),
         own_time(READ, routes!(live::events::events)),
         own_time(READ, routes!(live::socket::socket)),
+        openai(WRITE, routes!(openai::conversations::create::create)),
+        openai(READ, routes!(openai::conversations::retrieve::retrieve)),
+        openai(WRITE, routes!(openai::conversations::update::update)),
+        openai(WRITE, routes!(openai::conversations::delete::delete)),
+        openai(WRITE, routes!(openai::conversation_items::create::create)),
+        openai(READ, routes!(openai::conversation_items::list::list)),
+        openai(READ, routes!(openai::conversation_items::retrieve::retrieve)),
+        openai(WRITE, routes!(openai::conversation_items::delete::delete)),
+        openai_model(WRITE, routes!(openai::responses::create::create)),
+        openai(READ, routes!(openai::responses::retrieve::retrieve)),
+        openai(WRITE, routes!(openai::responses::delete::delete)),
+        openai(WRITE, routes!(openai::responses::cancel::cancel)),
+        openai(READ, routes!(openai::responses::input_items::list)),
+        openai_model(WRITE, routes!(openai::chat::complete)),
+        openai(READ, routes!(openai::models::list)),
+        openai(READ, routes!(openai::models::retrieve)),
+        openai_model(READ, routes!(openai::embeddings::embeddings)),
     ]
 }
 
@@ -115,9 +142,12 @@ struct Document;
 /// All routes, ready to serve.
 pub(crate) fn router(app: &App) -> Router {
     let mut router = OpenApiRouter::<App>::new();
-    for Entry { need, time, routes: (schemas, paths, mut methods) } in table() {
+    for Entry { need, time, wire, routes: (schemas, paths, mut methods) } in table() {
         if time == Time::Bounded {
             methods = methods.route_layer(from_fn_with_state(app.clone(), limits::bounded_time));
+        }
+        if wire == Wire::OpenAi {
+            methods = methods.route_layer(map_response(openai::in_its_terms));
         }
         if let Need::Role(role) = need {
             methods = methods.route_layer(from_fn_with_state((app.clone(), role), authenticate));

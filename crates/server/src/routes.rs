@@ -182,11 +182,7 @@ pub(crate) fn infos() -> Vec<RouteInfo> {
                 ("DELETE", &item.delete),
             ];
             let methods = operations.into_iter().filter(|(_, operation)| operation.is_some());
-            infos.extend(methods.map(|(method, _)| RouteInfo {
-                method: method.to_owned(),
-                path: path.clone(),
-                role,
-            }));
+            infos.extend(methods.map(|(method, _)| RouteInfo { method: method.to_owned(), path: path.clone(), role }));
         }
     }
     infos

@@ -111,13 +111,8 @@ fn tell(app: &App, record: &KeyRecord, secret: &KeySecret) -> Result<()> {
     Ok(())
 }
 
-const HEADERS: [(&str, Side); 5] = [
-    ("id", Side::Left),
-    ("name", Side::Left),
-    ("acts for", Side::Left),
-    ("roles", Side::Left),
-    ("state", Side::Left),
-];
+const HEADERS: [(&str, Side); 5] =
+    [("id", Side::Left), ("name", Side::Left), ("acts for", Side::Left), ("roles", Side::Left), ("state", Side::Left)];
 
 fn list(app: &App, records: &[KeyRecord]) -> Result<()> {
     if app.output.is_json() {

@@ -21,7 +21,13 @@ use crate::store::Purpose;
   curl http://127.0.0.1:7437/v1/threads                its pages are at /docs")]
 pub(crate) struct Arguments {
     /// The address and port to listen on; port 0 takes a free one
-    #[arg(long, env = "THREADKEEP_LISTEN", hide_env_values = true, value_name = "ADDRESS", default_value = "127.0.0.1:7437")]
+    #[arg(
+        long,
+        env = "THREADKEEP_LISTEN",
+        hide_env_values = true,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:7437"
+    )]
     listen: SocketAddr,
     /// Requests that a key without a limit of its own may make in a minute [default: no bound]
     #[arg(long, value_name = "COUNT")]
@@ -37,11 +43,13 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let memory = app.open(Purpose::Serve).await?.memory;
     let keys = Keys::new(&memory);
     if !arguments.listen.ip().is_loopback() && !keys.is_any_known().await? {
-        let failure = Failure::usage(format!("{} is no address of this machine alone, and there is no key yet", arguments.listen));
+        let failure = Failure::usage(format!(
+            "{} is no address of this machine alone, and there is no key yet",
+            arguments.listen
+        ));
         return Err(failure.hint("make one with `threadkeep keys create NAME`").into());
     }
-    let options =
-        ServerOptions { local_scope: app.scope()?, rate_limit: arguments.rate, ..ServerOptions::default() };
+    let options = ServerOptions { local_scope: app.scope()?, rate_limit: arguments.rate, ..ServerOptions::default() };
     let listener = TcpListener::bind(arguments.listen).await;
     let listener = listener.with_context(|| format!("cannot listen on {}", arguments.listen))?;
     app.output.note(format_args!("listening on http://{}", listener.local_addr()?));

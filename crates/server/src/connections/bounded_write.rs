@@ -76,4 +76,3 @@ impl AsyncWrite for BoundedWrite {
         this.bound(closed, context)
     }
 }
-

@@ -60,9 +60,9 @@ impl Params {
     /// Takes `role`, as often as it is given.
     pub(crate) fn roles(&mut self) -> Result<Vec<Role>, ApiError> {
         let roles = self.take_all("role").into_iter().map(|role| role.parse());
-        roles.collect::<Result<_, _>>().map_err(|_| {
-            ApiError::invalid("role", "`role` is one of system, user, assistant, tool")
-        })
+        roles
+            .collect::<Result<_, _>>()
+            .map_err(|_| ApiError::invalid("role", "`role` is one of system, user, assistant, tool"))
     }
 
     /// Refuses what nobody took: a misspelt parameter must not be ignored.

@@ -5,8 +5,8 @@ pub(crate) mod delete;
 pub(crate) mod list;
 pub(crate) mod retrieve;
 
-use axum::response::{IntoResponse, Response};
 use axum::http::header;
+use axum::response::{IntoResponse, Response};
 use threadkeep::{Message, Scope, ThreadId};
 
 use super::ids;

@@ -44,5 +44,6 @@ fn text_part(is_output: bool, text: &str) -> String {
 
 /// Whether two texts are one JSON value.
 fn is_same(one: &str, other: &str) -> bool {
-    one == other || matches!((serde_json::from_str::<Value>(one), serde_json::from_str::<Value>(other)), (Ok(one), Ok(other)) if one == other)
+    one == other
+        || matches!((serde_json::from_str::<Value>(one), serde_json::from_str::<Value>(other)), (Ok(one), Ok(other)) if one == other)
 }

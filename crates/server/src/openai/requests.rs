@@ -41,7 +41,8 @@ pub(super) fn tools(given: Option<Vec<ToolJson>>) -> Result<Vec<ToolDescription>
 fn description(tool: ToolJson, index: usize) -> Result<ToolDescription, ApiError> {
     let place = format!("tools[{index}]");
     if tool.r#type != "function" {
-        let message = format!("Invalid '{place}.type': this server runs no tools of its own; only functions are taken.");
+        let message =
+            format!("Invalid '{place}.type': this server runs no tools of its own; only functions are taken.");
         return Err(ApiError::invalid(format!("{place}.type"), message));
     }
     let function = match tool.function {

@@ -9,7 +9,7 @@ use threadkeep::context::ContextPolicy;
 use threadkeep::core::{ChatAnswer, ChatDelta, ChatMessage, ChatRequest, PutDocument};
 use threadkeep::{
     Content, DocumentName, DocumentOwner, Draft, JsonText, Message, MessageId, MessageName, Namespace, Part, Role,
-    Scope, ThreadId, Timestamp, Usage,
+    Scope, ThreadId, Timestamp,
 };
 
 use super::lease::{self, Lease};
@@ -87,8 +87,7 @@ impl Turn {
         let policy = ContextPolicy { window: Some(WINDOW), ..ContextPolicy::default() };
         let assembled = app.memory().context(scope, self.thread, None, &policy).await?;
         let mut messages = assembled.context.messages;
-        let answered: Vec<&str> =
-            input.iter().flat_map(|draft| &draft.content.parts).filter_map(called).collect();
+        let answered: Vec<&str> = input.iter().flat_map(|draft| &draft.content.parts).filter_map(called).collect();
         // A call whose result is new is shown as waiting; now it waits no longer.
         for message in &mut messages {
             message.parts.retain(|part| called(part).is_none_or(|id| !answered.contains(&id)));
@@ -149,9 +148,11 @@ pub(super) fn no_model() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "model_not_found", "this server has no model").param("model")
 }
 
-/// The messages that an answer is stored as: words, thoughts and each call are an item of their own.
-pub(super) fn output(app: &App, answer: &ChatAnswer, input_tokens_of: Option<&Usage>) -> Vec<Draft> {
+/// The messages that an answer is stored as: words, thoughts and each call are an item of their own. The first words get
+/// the id that a stream has told already.
+pub(super) fn output(app: &App, answer: &ChatAnswer, words: MessageId) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = Vec::new();
+    let mut words = Some(words);
     for part in &answer.parts {
         let last = drafts.last_mut().map(|draft| &mut draft.content.parts);
         match (part, last) {
@@ -162,23 +163,19 @@ pub(super) fn output(app: &App, answer: &ChatAnswer, input_tokens_of: Option<&Us
             }
             _ => {
                 let content = Content { parts: vec![part.clone()], ..Content::empty(Role::Assistant) };
-                drafts.push(Draft::new(content).with_id(app.memory().mint_message_id()));
+                let told = if matches!(part, Part::Text(_)) { words.take() } else { None };
+                drafts.push(Draft::new(content).with_id(told.unwrap_or_else(|| app.memory().mint_message_id())));
             }
         }
     }
     if let Some(last) = drafts.last_mut() {
-        last.content.usage = input_tokens_of.cloned();
+        last.content.usage.clone_from(&answer.usage);
     }
     drafts
 }
 
 /// The record of a turn.
-pub(super) async fn find(
-    app: &App,
-    scope: &Scope,
-    thread: ThreadId,
-    id: &str,
-) -> Result<Option<Record>, ApiError> {
+pub(super) async fn find(app: &App, scope: &Scope, thread: ThreadId, id: &str) -> Result<Option<Record>, ApiError> {
     let DocumentName { namespace, key } = name(id);
     let (store, now) = (&app.memory().backend().store, app.memory().now());
     let found = store.find_document(scope, &DocumentOwner::Thread(thread), &namespace, &key, now).await?;
@@ -203,12 +200,7 @@ pub(super) async fn said(
 }
 
 /// The turn that this request had already, where nothing has happened in the thread since.
-async fn repeated(
-    app: &App,
-    scope: &Scope,
-    thread: ThreadId,
-    attempt: &Attempt,
-) -> Result<Option<Record>, ApiError> {
+async fn repeated(app: &App, scope: &Scope, thread: ThreadId, attempt: &Attempt) -> Result<Option<Record>, ApiError> {
     let DocumentName { namespace, key } = name(LAST);
     let (store, now) = (&app.memory().backend().store, app.memory().now());
     let owner = DocumentOwner::Thread(thread);

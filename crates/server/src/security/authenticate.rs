@@ -20,11 +20,7 @@ use crate::error::ApiError;
 pub(crate) const USER: &str = "threadkeep-user";
 
 /// What stands before an action that needs a role.
-pub(crate) async fn authenticate(
-    State((app, role)): State<(App, KeyRole)>,
-    request: Request,
-    next: Next,
-) -> Response {
+pub(crate) async fn authenticate(State((app, role)): State<(App, KeyRole)>, request: Request, next: Next) -> Response {
     let (mut parts, body) = request.into_parts();
     let caller = match caller(&app, &parts).await {
         Ok(caller) => caller,

@@ -70,7 +70,8 @@ mod tests {
         for host in ["localhost", "LOCALHOST:80", "127.0.0.1:8080", "127.9.9.9", "[::1]:80", "[::1]"] {
             assert!(is_loopback(host), "{host}");
         }
-        for host in ["", "localhost.evil.example", "10.0.0.1", "example.com:80", "[::2]", "127.0.0.1.nip.io", "0.0.0.0"] {
+        for host in ["", "localhost.evil.example", "10.0.0.1", "example.com:80", "[::2]", "127.0.0.1.nip.io", "0.0.0.0"]
+        {
             assert!(!is_loopback(host), "{host}");
         }
     }

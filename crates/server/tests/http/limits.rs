@@ -50,7 +50,10 @@ fn broken(dice: &mut Dice, body: &str) -> Vec<u8> {
         5 => bytes = body.replacen('"', "\"unknown member\":1,\"", 1).replacen('{', "[", 1).into_bytes(),
         6 => bytes = format!(r#"{{"unknown_{}":1e999}}"#, dice.roll(100)).into_bytes(),
         7 => bytes = body.replacen("hello", "\\ud800", 1).replacen('{', "{\u{1}", 1).into_bytes(),
-        _ => bytes = dice.pick(&["7", "\"text\"", "[]", "null", "tru", "{\"a\":1,}", "{'a':1}", "NaN", "\u{feff}{}x"]).into(),
+        _ => {
+            bytes =
+                dice.pick(&["7", "\"text\"", "[]", "null", "tru", "{\"a\":1,}", "{'a':1}", "NaN", "\u{feff}{}x"]).into()
+        }
     }
     bytes
 }
@@ -89,7 +92,8 @@ async fn malformed_requests_are_refused_each_and_the_server_goes_on() {
                 ][dice.roll(7)];
                 let path = format!("/v1/threads/{thread}/messages");
                 let request = client.request("POST", &path).header(name, value.as_bytes());
-                let request = if name == "content-type" { request } else { request.header("content-type", "application/json") };
+                let request =
+                    if name == "content-type" { request } else { request.header("content-type", "application/json") };
                 send(request.body(r#"{"messages":[]}"#)).await
             }
             _ => {
@@ -106,7 +110,8 @@ async fn malformed_requests_are_refused_each_and_the_server_goes_on() {
                     ("PUT", "/v1/preferences/a".to_owned()),
                     ("POST", "/v1/erase".to_owned()),
                     ("POST", "/v1/import".to_owned()),
-                ][dice.roll(12)].clone();
+                ][dice.roll(12)]
+                .clone();
                 let body = broken(&mut dice, BODIES[count % BODIES.len()]);
                 send(client.request(method, &path).header("content-type", "application/json").body(body)).await
             }

@@ -12,9 +12,9 @@ use super::{messages, stream};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::JsonBody;
+use crate::openai::ids;
 use crate::openai::requests::{self, ToolJson};
 use crate::openai::turn::{self, Begun, Record, Turn};
-use crate::openai::ids;
 use crate::output::json;
 use crate::repeats::Attempt;
 use crate::security::Caller;
@@ -161,7 +161,8 @@ async fn prepare(app: App, scope: Scope, headers: &HeaderMap, body: CompleteJson
     };
     match turn.context(&app, &scope, &new).await {
         Ok(context) => {
-            request.messages = requests::shown(&system).into_iter().chain(context).chain(requests::shown(&new)).collect();
+            request.messages =
+                requests::shown(&system).into_iter().chain(context).chain(requests::shown(&new)).collect();
             Ok(Completing { app, scope, attempt, request, turn: Some(turn), new, shell, before: None })
         }
         Err(error) => {
@@ -194,11 +195,12 @@ impl Completing {
             usage: usage(answer.usage.as_ref()),
         };
         if let Some(turn) = turn {
-            let output = turn::output(&app, &answer, answer.usage.as_ref());
+            let output = turn::output(&app, &answer, app.memory().mint_message_id());
             let named = |draft: Draft| draft.with_id(app.memory().mint_message_id());
             let input: Vec<Draft> = new.into_iter().map(named).collect();
             let ids = |drafts: &[Draft]| drafts.iter().filter_map(|draft| draft.id).collect();
-            let kept = value!({ "created": shell.created, "model": shell.model, "finish": told.finish, "usage": told.usage });
+            let kept =
+                value!({ "created": shell.created, "model": shell.model, "finish": told.finish, "usage": told.usage });
             let (input_ids, output_ids) = (ids(&input), ids(&output));
             let record = Record { id: shell.id, input: input_ids, output: output_ids, shell: JsonText::from(&kept) };
             turn.finish(&app, &scope, &record, input.into_iter().chain(output).collect(), &attempt).await?;
@@ -228,7 +230,9 @@ fn thread(headers: &HeaderMap, metadata: Option<&Map<String, Value>>) -> Result<
     let header = headers.get(THREAD).map(|value| value.to_str().unwrap_or_default());
     let named = header.or_else(|| metadata.and_then(|metadata| metadata.get("thread")).and_then(Value::as_str));
     let Some(named) = named else { return Ok(None) };
-    let id = if named.starts_with("conv_") { ids::thread(named)? } else {
+    let id = if named.starts_with("conv_") {
+        ids::thread(named)?
+    } else {
         named.parse().map_err(|_| ApiError::not_found("thread"))?
     };
     Ok(Some(id))

@@ -90,7 +90,8 @@ impl Teller {
 
     fn fail(&self, error: &ApiError) {
         tracing::error!(code = error.code, internal = error.internal, "a completion failed");
-        let told = json!({ "message": error.message, "type": error.family(), "param": error.param, "code": error.code });
+        let told =
+            json!({ "message": error.message, "type": error.family(), "param": error.param, "code": error.code });
         self.send(&json!({ "error": told }).to_string());
     }
 }

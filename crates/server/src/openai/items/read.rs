@@ -28,11 +28,16 @@ pub(crate) fn read(item: &RawValue, place: &str) -> Result<Draft, ApiError> {
     let kind = match members.get("type") {
         Some(_) => members.text("type").ok_or_else(|| invalid("'type' is not a text"))?,
         None if members.get("role").is_some() => "message".to_owned(),
-        None => return Err(ApiError::invalid(format!("{place}.type"), "Missing required parameter: 'type'.").code("missing_required_parameter")),
+        None => {
+            return Err(ApiError::invalid(format!("{place}.type"), "Missing required parameter: 'type'.")
+                .code("missing_required_parameter"));
+        }
     };
     let id = match members.get("id") {
         None | Some("null") => None,
-        Some(_) => Some(members.text("id").filter(|id| ids::is_item_id(id)).ok_or_else(|| invalid("'id' is not an id"))?),
+        Some(_) => {
+            Some(members.text("id").filter(|id| ids::is_item_id(id)).ok_or_else(|| invalid("'id' is not an id"))?)
+        }
     };
     let content = match kind.as_str() {
         "message" => message(members, place)?,
@@ -187,4 +192,3 @@ fn missing(place: &str, member: &str) -> ApiError {
     let message = format!("Missing required parameter: '{place}.{member}'.");
     ApiError::invalid(format!("{place}.{member}"), message).code("missing_required_parameter")
 }
-

@@ -79,11 +79,8 @@ fn push_words(items: &mut Vec<Item>, message: &Message, words: &mut Vec<&Part>) 
 fn push_message(items: &mut Vec<Item>, message: &Message, words: &[&Part]) {
     let role = role(&message.content);
     let parts: Vec<String> = words.iter().map(|part| content_part(role == "assistant", part)).collect();
-    let members = format!(
-        r#"{{"type":"message","status":"completed","role":{},"content":[{}]}}"#,
-        quoted(role),
-        parts.join(",")
-    );
+    let members =
+        format!(r#"{{"type":"message","status":"completed","role":{},"content":[{}]}}"#, quoted(role), parts.join(","));
     push(items, message, "message", &members);
 }
 

@@ -4,7 +4,7 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use threadkeep::core::{ChatDelta, ChatMessage, ChatRequest};
-use threadkeep::{Draft, JsonText, Message, Role, Scope, ThreadId};
+use threadkeep::{Draft, JsonText, Message, MessageId, Role, Scope, ThreadId};
 
 use super::create::CreateResponseJson;
 use super::kept::{self, Kept};
@@ -32,6 +32,8 @@ pub(super) struct Answering {
     pub(super) id: String,
     /// The response but for its output.
     pub(super) shell: Map<String, Value>,
+    /// The id of the message that the first words become.
+    pub(super) words: MessageId,
     work: Work,
 }
 
@@ -61,12 +63,7 @@ pub(super) struct Answered {
 
 impl Answering {
     /// Checks a request and takes its conversation.
-    pub(super) async fn prepare(
-        app: App,
-        scope: Scope,
-        request: CreateResponseJson,
-        attempt: Attempt,
-    ) -> Result<Self> {
+    pub(super) async fn prepare(app: App, scope: Scope, request: CreateResponseJson, attempt: Attempt) -> Result<Self> {
         if app.model().is_none() {
             return Err(turn::no_model());
         }
@@ -82,8 +79,13 @@ impl Answering {
             let model = app.model().map_or("", |model| model.name());
             shell.insert("model".to_owned(), model.into());
         }
-        let mut ask =
-            Ask { turn: None, input, request: ChatRequest::default(), store: request.store.unwrap_or(true), previous: None };
+        let mut ask = Ask {
+            turn: None,
+            input,
+            request: ChatRequest::default(),
+            store: request.store.unwrap_or(true),
+            previous: None,
+        };
         let before = match (thread, &conversation, request.previous_response_id) {
             (Some(thread), Some(name), _) => {
                 let begun = Turn::begin(&app, &scope, thread, &id, &attempt).await.map_err(ids::about(name))?;
@@ -116,12 +118,13 @@ impl Answering {
         {
             let output = kept.output.iter().map(as_item).collect();
             let work = Work::Told { response: kept.response.as_str().to_owned(), output };
-            return Ok(Self { app, scope, attempt, id, shell, work });
+            return Ok(Self { words: app.memory().mint_message_id(), app, scope, attempt, id, shell, work });
         }
         let instructions = request.instructions.map(|text| ChatMessage::text(Role::System, text));
         chat.messages = instructions.into_iter().chain(before).chain(requests::shown(&ask.input)).collect();
         ask.request = chat;
-        Ok(Self { app, scope, attempt, id, shell, work: Work::Ask(Box::new(ask)) })
+        let words = app.memory().mint_message_id();
+        Ok(Self { app, scope, attempt, id, shell, words, work: Work::Ask(Box::new(ask)) })
     }
 
     /// Answers whole.
@@ -138,7 +141,7 @@ impl Answering {
         self,
         deltas: &mut (dyn FnMut(ChatDelta) + Send),
     ) -> Result<Answered, (ApiError, String)> {
-        let Self { app, scope, attempt, id, mut shell, work } = self;
+        let Self { app, scope, attempt, id, mut shell, words, work } = self;
         let ask = match work {
             Work::Told { response, output } => return Ok(Answered { response, output, status: "completed" }),
             Work::Ask(ask) => *ask,
@@ -153,7 +156,7 @@ impl Answering {
             }
         };
         body::finished(&mut shell, answer.finish, answer.usage.as_ref());
-        let drafts = turn::output(&app, &answer, answer.usage.as_ref());
+        let drafts = turn::output(&app, &answer, words);
         let output: Vec<Item> = drafts.iter().flat_map(|draft| items_of(&unplaced(&app, draft))).collect();
         let status = if shell["status"] == "incomplete" { "incomplete" } else { "completed" };
         let response = body::with_output(&shell, &output);
@@ -195,7 +198,8 @@ async fn store(
             turn.finish(app, scope, &record, drafts, attempt).await
         }
         None if store => {
-            let items = |drafts: &[Draft]| drafts.iter().flat_map(|draft| items_of(&unplaced(app, draft))).collect::<Vec<_>>();
+            let items =
+                |drafts: &[Draft]| drafts.iter().flat_map(|draft| items_of(&unplaced(app, draft))).collect::<Vec<_>>();
             let (input, output) = (kept::texts(&items(&input))?, kept::texts(&items(&output))?);
             let kept = Kept { response: JsonText::new(response)?, input, output, previous };
             kept::write(app, scope, id, Some(&kept)).await
@@ -207,7 +211,8 @@ async fn store(
 async fn told_before(app: App, scope: Scope, attempt: Attempt, thread: ThreadId, record: Record) -> Result<Answering> {
     let (shell, output) = recalled(&app, &scope, thread, &record).await?;
     let response = body::with_output(&shell, &output);
-    Ok(Answering { app, scope, attempt, id: record.id, shell, work: Work::Told { response, output } })
+    let words = app.memory().mint_message_id();
+    Ok(Answering { app, scope, attempt, id: record.id, shell, words, work: Work::Told { response, output } })
 }
 
 /// A response of a conversation as it stands: what was erased since is gone from it.
@@ -251,7 +256,9 @@ fn conversation(request: &CreateResponseJson) -> Result<Option<String>> {
         Some(Value::Object(members)) if members.get("id").is_some_and(Value::is_string) => {
             members.get("id").and_then(Value::as_str).map(str::to_owned)
         }
-        Some(_) => return Err(ApiError::invalid("conversation", "Invalid 'conversation': an id, or an object with one.")),
+        Some(_) => {
+            return Err(ApiError::invalid("conversation", "Invalid 'conversation': an id, or an object with one."));
+        }
     };
     if given.is_some() && request.previous_response_id.is_some() {
         let message = "Mutually exclusive parameters: Ensure you are only providing one of: 'previous_response_id' or 'conversation'.";

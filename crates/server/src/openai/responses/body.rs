@@ -8,7 +8,12 @@ use super::create::CreateResponseJson;
 use crate::openai::items::Item;
 
 /// The members of a response that its request settles.
-pub(super) fn shell(id: &str, created_at: i64, request: &CreateResponseJson, conversation: Option<&str>) -> Map<String, Value> {
+pub(super) fn shell(
+    id: &str,
+    created_at: i64,
+    request: &CreateResponseJson,
+    conversation: Option<&str>,
+) -> Map<String, Value> {
     let or = |value: &Option<Value>, other: Value| value.clone().unwrap_or(other);
     let tools: Vec<Value> = request.raw_tools.iter().map(closed).collect();
     let shell = json!({

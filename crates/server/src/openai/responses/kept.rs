@@ -62,8 +62,8 @@ pub(super) async fn chain(app: &App, scope: &Scope, last: &str) -> Result<Vec<Dr
     }
     items.reverse();
     let drafts = items.iter().map(|item| {
-        let raw: &RawValue = serde_json::from_str(item.as_str())
-            .map_err(|_| ApiError::internal("a kept item is no JSON"))?;
+        let raw: &RawValue =
+            serde_json::from_str(item.as_str()).map_err(|_| ApiError::internal("a kept item is no JSON"))?;
         items::read(raw, "input")
     });
     drafts.collect()

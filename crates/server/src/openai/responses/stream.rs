@@ -23,7 +23,7 @@ pub(super) fn respond(answering: Answering) -> Response {
         let begun = body::with_output(&answering.shell, &[]);
         teller.tell("response.created", &format!("\"response\":{begun}"));
         teller.tell("response.in_progress", &format!("\"response\":{begun}"));
-        let message_id = format!("msg_{}", answering.id.trim_start_matches("resp_"));
+        let message_id = format!("msg_{}", answering.words.0.simple());
         let answered = answering.answer(&mut |delta| teller.hear(delta, &message_id)).await;
         match answered {
             Ok(answered) => teller.finish(&answered),
@@ -84,7 +84,10 @@ impl Teller {
         self.said.push_str(text);
         let words = quoted(text);
         let place = place(&id, 0);
-        self.tell("response.output_text.delta", &format!("{place},\"content_index\":0,\"delta\":{words},\"logprobs\":[]"));
+        self.tell(
+            "response.output_text.delta",
+            &format!("{place},\"content_index\":0,\"delta\":{words},\"logprobs\":[]"),
+        );
     }
 
     fn finish(&mut self, answered: &Answered) {
@@ -121,13 +124,17 @@ impl Teller {
             self.tell_words(text);
         }
         let (place, words) = (place(&id, index), quoted(text));
-        self.tell("response.output_text.done", &format!("{place},\"content_index\":0,\"text\":{words},\"logprobs\":[]"));
+        self.tell(
+            "response.output_text.done",
+            &format!("{place},\"content_index\":0,\"text\":{words},\"logprobs\":[]"),
+        );
         self.tell("response.content_part.done", &format!("{place},\"content_index\":0,\"part\":{part}"));
     }
 
     fn function_call(&mut self, id: &str, json: &str, index: usize) {
         let mut members = Members::read(json).unwrap_or_default();
-        let (name, arguments) = (members.text("name").unwrap_or_default(), members.text("arguments").unwrap_or_default());
+        let (name, arguments) =
+            (members.text("name").unwrap_or_default(), members.text("arguments").unwrap_or_default());
         members.set("arguments", "\"\"");
         members.set("status", "\"in_progress\"");
         let begun = members.to_json();
@@ -135,7 +142,10 @@ impl Teller {
         let (place, arguments) = (place(id, index), quoted(&arguments));
         self.tell("response.function_call_arguments.delta", &format!("{place},\"delta\":{arguments}"));
         let name = quoted(&name);
-        self.tell("response.function_call_arguments.done", &format!("{place},\"name\":{name},\"arguments\":{arguments}"));
+        self.tell(
+            "response.function_call_arguments.done",
+            &format!("{place},\"name\":{name},\"arguments\":{arguments}"),
+        );
     }
 
     fn fail(&mut self, error: &ApiError, response: &str) {

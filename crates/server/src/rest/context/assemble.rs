@@ -88,8 +88,7 @@ pub(crate) async fn assemble(
     };
     let recalled = recalled(&app, scope, thread, body.question.as_deref(), body.recall).await?;
     let options = ContextOptions { counter, recalled, turn: body.turn, ..ContextOptions::default() };
-    let assembled =
-        app.memory().context_with(scope, thread, body.question.as_deref(), &policy, &options).await?;
+    let assembled = app.memory().context_with(scope, thread, body.question.as_deref(), &policy, &options).await?;
     let report = serde_json::to_value(&assembled.context.report);
     let body = ContextJson {
         messages: assembled.context.messages.into_iter().map(Into::into).collect(),

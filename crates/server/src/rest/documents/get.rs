@@ -24,13 +24,7 @@ pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names, mu
 }
 
 /// A document of whomever.
-pub(crate) async fn found(
-    app: &App,
-    scope: &Scope,
-    owner: &DocumentOwner,
-    namespace: &Namespace,
-    key: &str,
-) -> Result {
+pub(crate) async fn found(app: &App, scope: &Scope, owner: &DocumentOwner, namespace: &Namespace, key: &str) -> Result {
     let memory = app.memory();
     let found = memory.backend().store.find_document(scope, owner, namespace, key, memory.now()).await?;
     let document = found.ok_or_else(|| ApiError::not_found("document"))?;

@@ -1,7 +1,7 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
-use threadkeep::core::{DocumentState, PutDocument};
 use threadkeep::DocumentName;
+use threadkeep::core::{DocumentState, PutDocument};
 
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};

@@ -6,8 +6,8 @@ use threadkeep_server::{KeyRole, Keys, ServerOptions};
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
-use crate::server::{PATIENCE, Parts, TestServer};
 use crate::Client;
+use crate::server::{PATIENCE, Parts, TestServer};
 
 /// A stream of server-sent events.
 struct Events {

@@ -15,7 +15,8 @@ async fn what_was_said_is_found_and_recalled_and_shown_to_a_model() {
     assert_eq!(hit["snippet"]["matches"], json!([{ "start": 4, "end": 9 }]));
     let recalled = client.post("/v1/recall", json!({ "question": "What does the stove burn?" })).await.expect(200);
     assert_eq!((&recalled["turns"][0]["message"]["seq"], &recalled["meaning"]), (&json!(1), &json!("absent")));
-    let body = json!({ "question": "And now?", "policy": { "system_prompt": "Be brief.", "window": 1 }, "turn": "t-1" });
+    let body =
+        json!({ "question": "And now?", "policy": { "system_prompt": "Be brief.", "window": 1 }, "turn": "t-1" });
     let context = client.post(&format!("/v1/threads/{thread}/context"), body).await.expect(200);
     let texts: Vec<&Value> =
         context["messages"].as_array().unwrap().iter().map(|message| &message["parts"][0]["text"]).collect();

@@ -57,7 +57,9 @@ async fn lists_go_on_from_their_cursor() {
         let (mut seen, mut after) = (Vec::new(), String::new());
         loop {
             let page = client.get(&format!("/v1/threads?order={order}&limit=3{after}")).await.expect(200);
-            seen.extend(page["data"].as_array().unwrap().iter().map(|thread| thread["id"].as_str().unwrap().to_owned()));
+            seen.extend(
+                page["data"].as_array().unwrap().iter().map(|thread| thread["id"].as_str().unwrap().to_owned()),
+            );
             match page["next"].as_str() {
                 Some(next) => after = format!("&after={next}"),
                 None => break,

@@ -9,12 +9,14 @@ mod demo;
 mod erase;
 mod export;
 mod import;
+mod keys;
 mod man;
 mod migrate;
 mod models;
 mod recall;
 mod restore;
 mod search;
+mod serve;
 mod show;
 mod stats;
 mod supabase;
@@ -52,6 +54,8 @@ pub(crate) enum Command {
     Migrate(migrate::Arguments),
     Vacuum(vacuum::Arguments),
     Supabase(supabase::Arguments),
+    Serve(serve::Arguments),
+    Keys(keys::Arguments),
     Demo(demo::Arguments),
     Models(models::Arguments),
     Completions(completions::Arguments),
@@ -99,6 +103,8 @@ impl App {
             Command::Migrate(arguments) => migrate::run(self, arguments).await,
             Command::Vacuum(arguments) => vacuum::run(self, arguments).await,
             Command::Supabase(arguments) => supabase::run(self, arguments).await,
+            Command::Serve(arguments) => serve::run(self, arguments).await,
+            Command::Keys(arguments) => keys::run(self, arguments).await,
             Command::Demo(arguments) => demo::run(self, arguments).await,
             Command::Models(arguments) => models::run(self, arguments).await,
             Command::Completions(arguments) => completions::run(self, &arguments),

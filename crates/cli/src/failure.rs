@@ -9,6 +9,7 @@ use threadkeep::context::ContextError;
 use threadkeep::core::Reason;
 use threadkeep::{Conflict, MemoryError, OpenError, StoreError};
 use threadkeep_formats::FormatError;
+use threadkeep_server::{KeyError, ServeError};
 
 use crate::output::{Output, PipeClosed};
 
@@ -140,6 +141,15 @@ fn verdict(error: &anyhow::Error) -> Verdict {
         }
         if let Some(OpenError::Url(_) | OpenError::UnknownBackend { .. }) = cause.downcast_ref() {
             return Verdict::new(USAGE, "give --store a file, sqlite:FILE or the URL of a backend that is built in");
+        }
+        if let Some(KeyError::Invalid(_)) = cause.downcast_ref() {
+            return Verdict::bare(USAGE);
+        }
+        if let Some(KeyError::Unknown(_)) = cause.downcast_ref() {
+            return Verdict::new(YOURS, "`threadkeep keys list` lists the keys of the tenant that --tenant names");
+        }
+        if cause.is::<ServeError>() {
+            return Verdict::bare(OTHER_SIDE);
         }
         if let Some(error) = cause.downcast_ref::<FormatError>() {
             return of_format(error);

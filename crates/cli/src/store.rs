@@ -33,6 +33,8 @@ pub(crate) enum Purpose {
     Change,
     /// Put something in: a store that does not exist is made.
     Fill,
+    /// Stay open for others: a store that does not exist is made, and its index is kept up in the background.
+    Serve,
 }
 
 /// A store that is open.
@@ -106,12 +108,13 @@ fn open_file(path: &Path, purpose: Purpose) -> Result<SqliteStore> {
         let hint = format!("name a file in it, such as {}", path.join(FILE_NAME).display());
         return Err(Failure::yours(format!("{} is a folder", path.display())).hint(hint).into());
     }
-    if purpose != Purpose::Fill && !path.exists() {
+    if !matches!(purpose, Purpose::Fill | Purpose::Serve) && !path.exists() {
         let hint = "`threadkeep import FILE` makes one; --store or THREADKEEP_STORE names another";
         return Err(Failure::yours(format!("there is no store at {} yet", path.display())).hint(hint).into());
     }
     // A command is over soon: whoever asks next has the index catch up.
-    let options = SqliteOptions { busy_timeout: BUSY, background: false, ..SqliteOptions::default() };
+    let background = purpose == Purpose::Serve;
+    let options = SqliteOptions { busy_timeout: BUSY, background, ..SqliteOptions::default() };
     match SqliteStore::open(path, options.clone()) {
         Err(error) if purpose == Purpose::Read && is_unwritable(&error) => {
             let for_reading = SqliteOptions { read_only: true, ..options };

@@ -1,0 +1,151 @@
+use anyhow::Result;
+use clap::Subcommand;
+use serde::Serialize;
+use threadkeep::{Timestamp, UserId};
+use threadkeep_server::{KeyRecord, KeyRole, KeySecret, Keys, NewKey, RateLimit};
+
+use super::{App, Status};
+use crate::store::Purpose;
+use crate::table::{self, Side};
+
+/// Make, list, revoke and rotate the keys of clients of `threadkeep serve`
+///
+/// A key belongs to the tenant that --tenant names. It is told once; the store keeps a hash of it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  threadkeep keys create phone --for-user ana          acts for ana alone
+  threadkeep keys create backend --role write          acts for the whole tenant, or for a user that a request names
+  threadkeep keys revoke 5f0c1d2e3a4b5c6d")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+}
+
+#[derive(Debug, Subcommand)]
+enum Action {
+    /// Make a key and tell it, once
+    Create {
+        /// What people call it
+        name: String,
+        /// The only user on whose behalf it acts
+        #[arg(long, value_name = "USER")]
+        for_user: Option<String>,
+        /// What it lets its holder do: read, write, approve, admin
+        #[arg(long = "role", value_name = "ROLE", default_value = "write")]
+        roles: Vec<KeyRole>,
+        /// From when on it is refused, such as 2027-01-01T00:00:00Z
+        #[arg(long, value_name = "INSTANT")]
+        expires: Option<Timestamp>,
+        /// Requests that it may make in a minute
+        #[arg(long, value_name = "COUNT")]
+        rate: Option<RateLimit>,
+    },
+    /// List the tenant's keys, without what only their holders know
+    List,
+    /// Revoke a key at once
+    Revoke {
+        /// The key's id
+        id: String,
+    },
+    /// Give a key a new secret; the old one is refused at once
+    Rotate {
+        /// The key's id
+        id: String,
+    },
+}
+
+#[derive(Serialize)]
+struct KeyJson<'a> {
+    id: &'a str,
+    name: &'a str,
+    tenant: &'a str,
+    user: Option<&'a str>,
+    roles: &'a [KeyRole],
+    rate_per_minute: Option<u32>,
+    created_at: Timestamp,
+    expires_at: Option<Timestamp>,
+    revoked_at: Option<Timestamp>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    key: Option<&'a str>,
+}
+
+#[derive(Serialize)]
+struct KeysJson<'a> {
+    keys: Vec<KeyJson<'a>>,
+}
+
+pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
+    let tenant = app.global.tenant_id()?;
+    let is_new = matches!(arguments.action, Action::Create { .. });
+    let memory = app.open(if is_new { Purpose::Fill } else { Purpose::Change }).await?.memory;
+    let keys = Keys::new(&memory);
+    match arguments.action {
+        Action::Create { name, for_user, roles, expires: expires_at, rate: rate_limit } => {
+            let user = for_user.map(UserId::new).transpose()?;
+            let (record, secret) = keys.create(NewKey { tenant, user, name, roles, expires_at, rate_limit }).await?;
+            tell(app, &record, &secret)?;
+        }
+        Action::Rotate { id } => {
+            let (record, secret) = keys.rotate(&tenant, &id).await?;
+            tell(app, &record, &secret)?;
+        }
+        Action::List => list(app, &keys.list(Some(&tenant)).await?)?,
+        Action::Revoke { id } => {
+            let record = keys.revoke(&tenant, &id).await?;
+            if app.output.is_json() {
+                app.output.json(&shown(&record, None))?;
+            } else {
+                app.output.line(format_args!("revoked {} ({})", record.id, record.name))?;
+            }
+        }
+    }
+    Ok(Status::Done)
+}
+
+fn tell(app: &App, record: &KeyRecord, secret: &KeySecret) -> Result<()> {
+    if app.output.is_json() {
+        return app.output.json(&shown(record, Some(secret)));
+    }
+    app.output.line(secret.as_str())?;
+    app.output.note(format_args!("this is the only time that the key {} ({}) is shown", record.id, record.name));
+    Ok(())
+}
+
+const HEADERS: [(&str, Side); 5] =
+    [("id", Side::Left), ("name", Side::Left), ("acts for", Side::Left), ("roles", Side::Left), ("state", Side::Left)];
+
+fn list(app: &App, records: &[KeyRecord]) -> Result<()> {
+    if app.output.is_json() {
+        return app.output.json(&KeysJson { keys: records.iter().map(|record| shown(record, None)).collect() });
+    }
+    if records.is_empty() {
+        return app.output.line("there is no key");
+    }
+    let mut table = table::new(&HEADERS);
+    for record in records {
+        let user = record.user.as_ref().map_or("the tenant", UserId::as_str);
+        let roles: Vec<_> = record.roles.iter().map(|role| role.as_str()).collect();
+        let state = match (record.revoked_at, record.expires_at) {
+            (Some(at), _) => format!("revoked {at}"),
+            (None, Some(at)) => format!("until {at}"),
+            (None, None) => "good".to_owned(),
+        };
+        table.add_row([record.id.clone(), record.name.clone(), user.to_owned(), roles.join(", "), state]);
+    }
+    app.output.line(table::text(&table))
+}
+
+fn shown<'a>(record: &'a KeyRecord, secret: Option<&'a KeySecret>) -> KeyJson<'a> {
+    KeyJson {
+        id: &record.id,
+        name: &record.name,
+        tenant: record.tenant.as_str(),
+        user: record.user.as_ref().map(UserId::as_str),
+        roles: &record.roles,
+        rate_per_minute: record.rate_limit.map(|limit| limit.per_minute),
+        created_at: record.created_at,
+        expires_at: record.expires_at,
+        revoked_at: record.revoked_at,
+        key: secret.map(KeySecret::as_str),
+    }
+}

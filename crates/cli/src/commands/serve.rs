@@ -1,0 +1,88 @@
+use std::net::SocketAddr;
+
+use anyhow::{Context, Result};
+use threadkeep_server::{Keys, RateLimit, Server, ServerOptions};
+use tokio::net::TcpListener;
+use tracing_subscriber::EnvFilter;
+
+use super::{App, Status};
+use crate::failure::Failure;
+use crate::store::Purpose;
+
+/// Serve the store over HTTP: REST, live events, the OpenAI wire
+///
+/// It listens on this machine only, unless told otherwise. As long as no key was ever made (`threadkeep keys create`),
+/// programs on this machine may call without one, and act as the user that --user names. Ctrl-C and SIGTERM finish what
+/// was accepted and end every stream with an event.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  threadkeep serve                                     on 127.0.0.1:7437
+  threadkeep keys create phone && threadkeep serve --listen 0.0.0.0:7437
+  curl http://127.0.0.1:7437/v1/threads                its pages are at /docs")]
+pub(crate) struct Arguments {
+    /// The address and port to listen on; port 0 takes a free one
+    #[arg(
+        long,
+        env = "THREADKEEP_LISTEN",
+        hide_env_values = true,
+        value_name = "ADDRESS",
+        default_value = "127.0.0.1:7437"
+    )]
+    listen: SocketAddr,
+    /// Requests that a key without a limit of its own may make in a minute [default: no bound]
+    #[arg(long, value_name = "COUNT")]
+    rate: Option<RateLimit>,
+    /// Write the log as JSON, one object a line
+    #[arg(long)]
+    log_json: bool,
+}
+
+pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
+    begin_log(arguments.log_json);
+    app.interrupt.stop_by_itself();
+    let memory = app.open(Purpose::Serve).await?.memory;
+    let keys = Keys::new(&memory);
+    if !arguments.listen.ip().is_loopback() && !keys.is_any_known().await? {
+        let failure = Failure::usage(format!(
+            "{} is no address of this machine alone, and there is no key yet",
+            arguments.listen
+        ));
+        return Err(failure.hint("make one with `threadkeep keys create NAME`").into());
+    }
+    let options = ServerOptions { local_scope: app.scope()?, rate_limit: arguments.rate, ..ServerOptions::default() };
+    let listener = TcpListener::bind(arguments.listen).await;
+    let listener = listener.with_context(|| format!("cannot listen on {}", arguments.listen))?;
+    app.output.note(format_args!("listening on http://{}", listener.local_addr()?));
+    Server::new(memory, options).serve(listener, asked_to_stop()).await?;
+    Ok(Status::Done)
+}
+
+/// The log goes to standard error. RUST_LOG says how much of it; without it what an operator needs.
+fn begin_log(as_json: bool) {
+    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
+    // Where a log was begun already, it stays.
+    drop(if as_json { log.json().try_init() } else { log.try_init() });
+}
+
+async fn asked_to_stop() {
+    let interrupted = async {
+        // Where signals cannot be heard, the server runs until it is killed.
+        if tokio::signal::ctrl_c().await.is_err() {
+            std::future::pending::<()>().await;
+        }
+    };
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        match signal(SignalKind::terminate()) {
+            Ok(mut terminated) => tokio::select! {
+                () = interrupted => {}
+                _ = terminated.recv() => {}
+            },
+            Err(_) => interrupted.await,
+        }
+    }
+    #[cfg(not(unix))]
+    interrupted.await;
+}

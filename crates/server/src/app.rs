@@ -1,0 +1,126 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use threadkeep::core::{ChatModel, Embedder};
+use threadkeep::{Memory, Scope};
+use tokio::sync::watch;
+
+use crate::security::keys::Keys;
+use crate::security::rate::{RateLimit, RateLimits};
+
+/// How a [`crate::Server`] behaves.
+#[derive(Clone, Debug)]
+pub struct ServerOptions {
+    /// On whose behalf callers act while no key was ever made. Default: the user `me` of the tenant `local`.
+    pub local_scope: Scope,
+    /// Bytes of a request's body at most. Default: 20 MiB, which holds the largest commit.
+    pub body_bytes: usize,
+    /// How long a client may take to send headers, and again to send a body. Default: 30 s.
+    pub read_timeout: Duration,
+    /// How long an action may take, streams and models left out. Default: 60 s.
+    pub action_timeout: Duration,
+    /// How long a connection may take nothing of what is sent to it, before it is cut. Default: 60 s.
+    pub write_timeout: Duration,
+    /// How often a silent stream shows that it lives. Default: 15 s.
+    pub heartbeat: Duration,
+    /// How long a subscriber may be behind before its stream ends. Default: 10 s.
+    pub slow_reader: Duration,
+    /// How long requests that were accepted may take to finish once the server is asked to stop. Default: 30 s.
+    pub grace: Duration,
+    /// Connections at a time; others wait to be accepted. Default: 10,000.
+    pub connections: usize,
+    /// Requests that a key without a limit of its own may make. Default: no bound.
+    pub rate_limit: Option<RateLimit>,
+    /// How often what is over is swept out of the store; `None` leaves that to others. Default: 10 minutes.
+    pub sweep_every: Option<Duration>,
+}
+
+impl Default for ServerOptions {
+    fn default() -> Self {
+        Self {
+            local_scope: Scope::user("local", "me").expect("both names are names"),
+            body_bytes: 20 * 1024 * 1024,
+            read_timeout: Duration::from_secs(30),
+            action_timeout: Duration::from_secs(60),
+            write_timeout: Duration::from_secs(60),
+            heartbeat: Duration::from_secs(15),
+            slow_reader: Duration::from_secs(10),
+            grace: Duration::from_secs(30),
+            connections: 10_000,
+            rate_limit: None,
+            sweep_every: Some(Duration::from_secs(600)),
+        }
+    }
+}
+
+/// What every action has at hand. Cheap to clone.
+#[derive(Clone, Debug)]
+pub(crate) struct App {
+    inner: Arc<Inner>,
+}
+
+#[derive(Debug)]
+struct Inner {
+    memory: Memory,
+    options: ServerOptions,
+    keys: Keys,
+    rate_limits: RateLimits,
+    model: Option<Arc<dyn ChatModel>>,
+    embedder: Option<Arc<dyn Embedder>>,
+    is_stopping: watch::Sender<bool>,
+}
+
+impl App {
+    pub(crate) fn new(
+        memory: Memory,
+        options: ServerOptions,
+        model: Option<Arc<dyn ChatModel>>,
+        embedder: Option<Arc<dyn Embedder>>,
+    ) -> Self {
+        let keys = Keys::new(&memory);
+        let rate_limits = RateLimits::default();
+        let is_stopping = watch::Sender::new(false);
+        Self { inner: Arc::new(Inner { memory, options, keys, rate_limits, model, embedder, is_stopping }) }
+    }
+
+    pub(crate) fn memory(&self) -> &Memory {
+        &self.inner.memory
+    }
+
+    pub(crate) fn options(&self) -> &ServerOptions {
+        &self.inner.options
+    }
+
+    pub(crate) fn keys(&self) -> &Keys {
+        &self.inner.keys
+    }
+
+    pub(crate) fn rate_limits(&self) -> &RateLimits {
+        &self.inner.rate_limits
+    }
+
+    /// The model that answers, where one is configured.
+    pub(crate) fn model(&self) -> Option<&Arc<dyn ChatModel>> {
+        self.inner.model.as_ref()
+    }
+
+    pub(crate) fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
+        self.inner.embedder.as_ref()
+    }
+
+    /// Asks every stream to end.
+    pub(crate) fn stop(&self) {
+        self.inner.is_stopping.send_replace(true);
+    }
+
+    pub(crate) fn is_stopping(&self) -> bool {
+        *self.inner.is_stopping.borrow()
+    }
+
+    /// Waits until the server is asked to stop.
+    pub(crate) async fn stopped(&self) {
+        let mut is_stopping = self.inner.is_stopping.subscribe();
+        // The sender lives as long as this app.
+        drop(is_stopping.wait_for(|is_stopping| *is_stopping).await);
+    }
+}

@@ -1,0 +1,121 @@
+//! Connections: accepted, bounded, and closed when the server stops.
+
+mod bounded_write;
+
+use std::future::Future;
+use std::sync::Arc;
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use hyper::body::Incoming;
+use hyper::server::conn::http1;
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+use tower::ServiceExt;
+
+use crate::app::App;
+use crate::server::{Peer, ServeError};
+use bounded_write::BoundedWrite;
+
+/// Headers of a request at most.
+const HEADERS: usize = 100;
+/// Bytes of a request's line and headers at most.
+const HEAD_BYTES: usize = 64 * 1024;
+/// Failures of the listener in a row after which it is given up.
+const FAILURES: u32 = 100;
+
+/// Serves connections until `shutdown` is over, then lets them finish.
+pub(crate) async fn serve(
+    app: &App,
+    router: Router,
+    listener: TcpListener,
+    shutdown: impl Future<Output = ()> + Send,
+) -> Result<(), ServeError> {
+    let permits = Arc::new(Semaphore::new(app.options().connections));
+    let mut shutdown = std::pin::pin!(shutdown);
+    let mut failures = 0;
+    loop {
+        let accepted = tokio::select! {
+            () = &mut shutdown => break,
+            accepted = accept(&listener, &permits) => accepted,
+        };
+        match accepted {
+            Ok((stream, peer, permit)) => {
+                failures = 0;
+                let connection = Connection { app: app.clone(), router: router.clone(), peer, permit };
+                tokio::spawn(connection.run(stream));
+            }
+            // A client that went away, or no descriptor left for this one: others may still come.
+            Err(error) if failures < FAILURES => {
+                failures += 1;
+                tracing::warn!(%error, "a connection was not accepted");
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            Err(error) => return Err(ServeError::Listener(error)),
+        }
+    }
+    drop(listener);
+    app.stop();
+    // Whatever still runs, an upgraded connection too, holds its permit.
+    let all = u32::try_from(app.options().connections).unwrap_or(u32::MAX);
+    match tokio::time::timeout(app.options().grace, permits.acquire_many(all)).await {
+        Ok(_) => Ok(()),
+        Err(_) => Err(ServeError::Cut(app.options().connections - permits.available_permits())),
+    }
+}
+
+async fn accept(
+    listener: &TcpListener,
+    permits: &Arc<Semaphore>,
+) -> std::io::Result<(TcpStream, Peer, OwnedSemaphorePermit)> {
+    let permit = Arc::clone(permits).acquire_owned().await.expect("the semaphore is never closed");
+    let (stream, peer) = listener.accept().await?;
+    Ok((stream, peer, permit))
+}
+
+/// Held as long as anything of a connection runs.
+#[derive(Clone, Debug)]
+pub(crate) struct Held(#[expect(dead_code, reason = "it is held, not read")] Arc<OwnedSemaphorePermit>);
+
+struct Connection {
+    app: App,
+    router: Router,
+    peer: Peer,
+    permit: OwnedSemaphorePermit,
+}
+
+impl Connection {
+    async fn run(self, stream: TcpStream) {
+        let Self { app, router, peer, permit } = self;
+        let options = app.options();
+        // Small answers and events go out at once.
+        drop(stream.set_nodelay(true));
+        let held = Held(Arc::new(permit));
+        let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+            request.extensions_mut().insert(ConnectInfo(peer));
+            request.extensions_mut().insert(held.clone());
+            router.clone().oneshot(request.map(axum::body::Body::new))
+        });
+        let mut builder = http1::Builder::new();
+        builder
+            .timer(TokioTimer::new())
+            .header_read_timeout(options.read_timeout)
+            .max_headers(HEADERS)
+            .max_buf_size(HEAD_BYTES);
+        let io = TokioIo::new(BoundedWrite::new(stream, options.write_timeout));
+        let mut connection = std::pin::pin!(builder.serve_connection(io, service).with_upgrades());
+        let served = tokio::select! {
+            served = connection.as_mut() => served,
+            () = app.stopped() => {
+                // What was accepted is answered; then the connection closes.
+                connection.as_mut().graceful_shutdown();
+                connection.await
+            }
+        };
+        if let Err(error) = served {
+            tracing::debug!(%error, "a connection broke");
+        }
+    }
+}

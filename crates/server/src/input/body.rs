@@ -1,0 +1,103 @@
+use axum::body::Body;
+use axum::extract::{FromRequest, Request};
+use axum::http::{StatusCode, header};
+use bytes::Bytes;
+use http_body_util::{BodyExt, Limited};
+use serde::de::DeserializeOwned;
+use sha2::{Digest, Sha256};
+use threadkeep::core::limits::JSON_DEPTH;
+
+use crate::app::App;
+use crate::error::ApiError;
+
+/// A JSON body. An empty one is an empty object, so that a request may leave everything out.
+#[derive(Debug)]
+pub(crate) struct JsonBody<T> {
+    pub(crate) value: T,
+    /// The SHA-256 of the bytes: what tells the same body from another.
+    pub(crate) digest: String,
+}
+
+impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        if !is_json(&request) {
+            let message = "send the body as application/json";
+            return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message));
+        }
+        let bytes = read_body(request.into_body(), app.options().body_bytes, app).await?;
+        let digest = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let text = std::str::from_utf8(&bytes).map_err(|_| invalid_json("it is not UTF-8"))?;
+        let text = if text.trim().is_empty() { "{}" } else { text };
+        check_depth(text)?;
+        if !text.trim_start().starts_with('{') {
+            // A list could be read as an object whose members come in order.
+            return Err(ApiError::invalid("body", "the body is a JSON object"));
+        }
+        Ok(Self { value: parse(text)?, digest })
+    }
+}
+
+/// Reads a body within the bounds of size and time.
+pub(crate) async fn read_body(body: Body, most: usize, app: &App) -> Result<Bytes, ApiError> {
+    let reading = Limited::new(body, most).collect();
+    let Ok(read) = tokio::time::timeout(app.options().read_timeout, reading).await else {
+        let error = ApiError::new(StatusCode::REQUEST_TIMEOUT, "slow_body", "the body did not come in time");
+        return Err(error);
+    };
+    match read {
+        Ok(collected) => Ok(collected.to_bytes()),
+        Err(error) if error.is::<http_body_util::LengthLimitError>() => {
+            let message = format!("the body is limited to {most} bytes");
+            Err(ApiError::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", message))
+        }
+        Err(_) => Err(ApiError::new(StatusCode::BAD_REQUEST, "broken_body", "the body could not be read to its end")),
+    }
+}
+
+/// Clients leave the header out where there is no body.
+fn is_json(request: &Request) -> bool {
+    let Some(kind) = request.headers().get(header::CONTENT_TYPE) else { return true };
+    let kind = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    kind.eq_ignore_ascii_case("application/json") || kind.to_ascii_lowercase().ends_with("+json")
+}
+
+fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {
+    let mut deserializer = serde_json::Deserializer::from_str(text);
+    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
+        let path = error.path().to_string();
+        let cause = error.inner();
+        if cause.is_data() {
+            ApiError::invalid(path, format!("invalid body: {cause}"))
+        } else {
+            invalid_json(&cause.to_string())
+        }
+    })?;
+    deserializer.end().map_err(|error| invalid_json(&error.to_string()))?;
+    Ok(value)
+}
+
+/// What nests deeper than a store keeps is refused before anything reads it.
+fn check_depth(text: &str) -> Result<(), ApiError> {
+    let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
+    for byte in text.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => depth += 1,
+            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
+            _ => {}
+        }
+        if depth > JSON_DEPTH {
+            return Err(invalid_json(&format!("it nests deeper than {JSON_DEPTH} levels")));
+        }
+    }
+    Ok(())
+}
+
+fn invalid_json(why: &str) -> ApiError {
+    let message = format!("Invalid body: failed to parse JSON value. {why}");
+    ApiError::new(StatusCode::BAD_REQUEST, "invalid_json", message)
+}

@@ -1,0 +1,75 @@
+use std::convert::Infallible;
+use std::str::FromStr;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use threadkeep::Role;
+use threadkeep::core::limits;
+
+use crate::error::ApiError;
+
+/// A request's query. Lists come as `a=1&a=2` or `a[]=1&a[]=2`.
+#[derive(Debug)]
+pub(crate) struct Params(Vec<(String, String)>);
+
+impl<S: Sync> FromRequestParts<S> for Params {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Infallible> {
+        Ok(Self::read(parts.uri.query().unwrap_or_default()))
+    }
+}
+
+impl Params {
+    pub(crate) fn read(query: &str) -> Self {
+        let pairs = form_urlencoded::parse(query.as_bytes());
+        Self(pairs.map(|(name, value)| (name.into_owned(), value.into_owned())).collect())
+    }
+
+    /// Takes all values of a name.
+    pub(crate) fn take_all(&mut self, name: &str) -> Vec<String> {
+        let is_named = |given: &str| given == name || given.strip_suffix("[]") == Some(name);
+        let (named, rest) = std::mem::take(&mut self.0).into_iter().partition(|(given, _)| is_named(given));
+        self.0 = rest;
+        let named: Vec<(String, String)> = named;
+        named.into_iter().map(|(_, value)| value).collect()
+    }
+
+    /// Takes the one value of a name.
+    pub(crate) fn take(&mut self, name: &str) -> Result<Option<String>, ApiError> {
+        let mut values = self.take_all(name);
+        match values.len() {
+            0 | 1 => Ok(values.pop()),
+            _ => Err(ApiError::invalid(name, format!("`{name}` is given more than once"))),
+        }
+    }
+
+    /// Takes the one value of a name and reads it.
+    pub(crate) fn parse<T: FromStr>(&mut self, name: &str, what: &str) -> Result<Option<T>, ApiError> {
+        let Some(text) = self.take(name)? else { return Ok(None) };
+        text.parse().map(Some).map_err(|_| ApiError::invalid(name, format!("`{name}` is {what}")))
+    }
+
+    /// Takes `limit`, held between 1 and what a store gives in a page.
+    pub(crate) fn limit(&mut self, default: usize) -> Result<usize, ApiError> {
+        let limit = self.parse("limit", "a whole number")?.unwrap_or(default);
+        limits::check_page(limit).map_err(|error| ApiError::from(error).param("limit"))?;
+        Ok(limit)
+    }
+
+    /// Takes `role`, as often as it is given.
+    pub(crate) fn roles(&mut self) -> Result<Vec<Role>, ApiError> {
+        let roles = self.take_all("role").into_iter().map(|role| role.parse());
+        roles
+            .collect::<Result<_, _>>()
+            .map_err(|_| ApiError::invalid("role", "`role` is one of system, user, assistant, tool"))
+    }
+
+    /// Refuses what nobody took: a misspelt parameter must not be ignored.
+    pub(crate) fn finish(self) -> Result<(), ApiError> {
+        match self.0.into_iter().next() {
+            None => Ok(()),
+            Some((name, _)) => Err(ApiError::invalid(name, "there is no such parameter").code("unknown_parameter")),
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! The server: what the library gives a program, given to every client over HTTP, safely for many tenants.
+//!
+//! Start with [`Server`]. Each surface is a folder (`rest`, `live`, `openai`, `compat`, `operations`), each action in it a
+//! file, and `routes` is the one table of them all. A request passes, in this order: `edge` (request id, log, the one form
+//! of an error), `limits`, `security` (who calls, on whose behalf, with which role), and the action.
+//!
+//! The server keeps nothing between two requests that another instance would need: what makes a repeated request count
+//! once lies in the store. It knows no assistant by name and no backend at all.
+#![warn(missing_docs)]
+
+mod app;
+mod compat;
+mod connections;
+mod cursor;
+mod edge;
+mod error;
+mod input;
+mod limits;
+mod live;
+mod openai;
+mod operations;
+mod output;
+mod repeats;
+mod rest;
+mod routes;
+mod security;
+mod server;
+
+pub use app::ServerOptions;
+pub use routes::RouteInfo;
+pub use security::keys::{KeyError, KeyRecord, KeyRole, KeySecret, Keys, NewKey};
+pub use security::rate::RateLimit;
+pub use server::{ServeError, Server};

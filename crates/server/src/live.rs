@@ -1,0 +1,6 @@
+//! Live events: what happens in threads, as it happens, from where the listener was last.
+
+pub(crate) mod events;
+pub(crate) mod json;
+mod listening;
+pub(crate) mod socket;

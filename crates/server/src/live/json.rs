@@ -1,0 +1,138 @@
+use serde::Serialize;
+use threadkeep::{DocumentName, MessageId, Namespace, Positions, ThreadEvent, ThreadUpdate, Timestamp};
+use utoipa::ToSchema;
+
+use crate::rest::json::message::{MessageJson, UnreadableJson};
+
+/// What a listener to a thread hears.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum UpdateJson {
+    /// The newest messages, where the listener asked for them first.
+    History {
+        messages: Vec<MessageJson>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        unreadable: Vec<UnreadableJson>,
+        /// Where the thread stood.
+        change: u64,
+    },
+    /// One commit.
+    Commit {
+        change: u64,
+        #[schema(value_type = String, format = DateTime)]
+        at: Timestamp,
+        events: Vec<EventJson>,
+    },
+    /// What was missed is no longer known: read the thread anew.
+    Reset {
+        /// Where it stands.
+        change: u64,
+        seq: u64,
+        first_seq: u64,
+    },
+    /// The thread is gone.
+    Deleted,
+    /// The stream ends.
+    End(EndJson),
+}
+
+/// Why a stream ends, and how to go on.
+#[derive(Clone, Debug, Serialize, ToSchema)]
+pub(crate) struct EndJson {
+    /// `shutdown`, `slow_reader`, `key_revoked` or `failed`.
+    pub(crate) reason: &'static str,
+    /// What to pass as `after` or `Last-Event-ID`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) resume_after: Option<u64>,
+}
+
+/// One thing that a commit did.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum EventJson {
+    /// Messages were added.
+    Appended {
+        messages: Vec<MessageJson>,
+        #[serde(skip_serializing_if = "Vec::is_empty")]
+        unreadable: Vec<UnreadableJson>,
+    },
+    /// A message says something else.
+    Replaced { message: MessageJson },
+    /// A message is gone.
+    Erased {
+        seq: u64,
+        #[schema(value_type = String, format = Uuid)]
+        id: MessageId,
+    },
+    /// All messages below a position are gone.
+    Trimmed { first_seq: u64 },
+    /// An application's document was written, or deleted.
+    Document { namespace: String, key: String, version: Option<u64> },
+    /// Title, metadata, state or expiry changed.
+    Patched,
+}
+
+impl UpdateJson {
+    /// The update as a listener is told it; `None` where there is nothing that a door may show.
+    pub(crate) fn of(update: ThreadUpdate) -> Option<Self> {
+        Some(match update {
+            ThreadUpdate::History { messages, corrupt, positions } => Self::History {
+                messages: messages.into_iter().map(Into::into).collect(),
+                unreadable: corrupt.into_iter().map(Into::into).collect(),
+                change: positions.change,
+            },
+            ThreadUpdate::Commit { change, at, events } => {
+                let events: Vec<_> = events.into_iter().filter_map(EventJson::of).collect();
+                if events.is_empty() {
+                    return None;
+                }
+                Self::Commit { change, at, events }
+            }
+            ThreadUpdate::Reset { positions } => Self::reset(positions),
+            ThreadUpdate::Deleted => Self::Deleted,
+        })
+    }
+
+    fn reset(positions: Positions) -> Self {
+        Self::Reset { change: positions.change, seq: positions.seq, first_seq: positions.first_seq }
+    }
+
+    /// The event's name on the wire.
+    pub(crate) const fn name(&self) -> &'static str {
+        match self {
+            Self::History { .. } => "history",
+            Self::Commit { .. } => "commit",
+            Self::Reset { .. } => "reset",
+            Self::Deleted => "deleted",
+            Self::End(_) => "end",
+        }
+    }
+
+    /// The position that a listener who has heard this is at.
+    pub(crate) const fn change(&self) -> Option<u64> {
+        match self {
+            Self::History { change, .. } | Self::Commit { change, .. } | Self::Reset { change, .. } => Some(*change),
+            Self::Deleted | Self::End(_) => None,
+        }
+    }
+}
+
+impl EventJson {
+    fn of(event: ThreadEvent) -> Option<Self> {
+        Some(match event {
+            ThreadEvent::Appended { messages, corrupt } => Self::Appended {
+                messages: messages.into_iter().map(Into::into).collect(),
+                unreadable: corrupt.into_iter().map(Into::into).collect(),
+            },
+            ThreadEvent::Replaced { message } => Self::Replaced { message: (*message).into() },
+            ThreadEvent::Erased { seq, id } => Self::Erased { seq, id },
+            ThreadEvent::Trimmed { first_seq } => Self::Trimmed { first_seq },
+            ThreadEvent::Document { name: DocumentName { namespace: Namespace::App(namespace), key }, version } => {
+                Self::Document { namespace, key, version }
+            }
+            // Threadkeep's own documents are shown at no door.
+            ThreadEvent::Document { .. } => return None,
+            ThreadEvent::Patched => Self::Patched,
+        })
+    }
+}

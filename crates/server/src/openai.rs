@@ -1,0 +1,33 @@
+//! The OpenAI wire: what its clients send, answered as they expect it, over the same threads as every other door.
+//!
+//! A conversation is a thread, an item a message of it (`items`). What an item says that the engine has no word for is kept
+//! exactly, so that it comes back byte for byte.
+
+pub(crate) mod chat;
+pub(crate) mod conversation_items;
+pub(crate) mod conversations;
+pub(crate) mod embeddings;
+mod ids;
+mod items;
+mod lease;
+mod members;
+pub(crate) mod models;
+mod requests;
+pub(crate) mod responses;
+mod turn;
+
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+
+use crate::error::ApiError;
+
+/// Says an error as these clients take it: they repeat what answers 409, and a conflict is none that passes.
+pub(crate) async fn in_its_terms(response: Response) -> Response {
+    let Some(error) = response.extensions().get::<ApiError>() else { return response };
+    if !matches!(error.status, StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED) {
+        return response;
+    }
+    let mut error = error.clone();
+    error.status = StatusCode::BAD_REQUEST;
+    error.into_response()
+}

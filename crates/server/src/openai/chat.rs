@@ -1,0 +1,7 @@
+//! Chat completions: the model as it is, or with a thread's context before what is asked.
+
+mod complete;
+mod messages;
+mod stream;
+
+pub(crate) use complete::{__path_complete, complete};

@@ -1,0 +1,72 @@
+//! Messages of a chat, read into ours.
+
+use serde_json::value::RawValue;
+use threadkeep::{Content, Draft, ImageReference, JsonText, Part, Role, ToolCall, ToolResult, Value};
+
+use crate::error::ApiError;
+
+/// Messages of one request at most.
+const MESSAGES: usize = 2_000;
+
+pub(super) fn read(given: &[Box<RawValue>]) -> Result<Vec<Draft>, ApiError> {
+    if given.is_empty() || given.len() > MESSAGES {
+        return Err(ApiError::invalid("messages", format!("Invalid 'messages': 1 to {MESSAGES} are taken.")));
+    }
+    given.iter().enumerate().map(|(index, message)| read_one(message, &format!("messages[{index}]"))).collect()
+}
+
+fn read_one(json: &RawValue, place: &str) -> Result<Draft, ApiError> {
+    let invalid = |what: &str| ApiError::invalid(place, format!("Invalid '{place}': {what}"));
+    let message: Value = serde_json::from_str(json.get()).map_err(|_| invalid("expected an object"))?;
+    let role = match message["role"].as_str() {
+        Some("system" | "developer") => Role::System,
+        Some("user") => Role::User,
+        Some("assistant") => Role::Assistant,
+        Some("tool" | "function") => Role::Tool,
+        _ => return Err(invalid("'role' is one of developer, system, user, assistant, tool")),
+    };
+    let mut content = Content::empty(role);
+    content.author = message["name"].as_str().map(str::to_owned);
+    let said = parts(&message["content"]).ok_or_else(|| invalid("'content' is a text or a list of parts"))?;
+    if role == Role::Tool {
+        let call_id = message["tool_call_id"].as_str().or(message["name"].as_str());
+        let call_id = call_id.ok_or_else(|| invalid("'tool_call_id' is missing"))?.to_owned();
+        let output = said.iter().filter_map(Part::text).collect::<Vec<_>>().join("\n");
+        content.parts = vec![Part::ToolResult(ToolResult { call_id, output, is_error: false })];
+        content.author = None;
+        return Ok(Draft::new(content));
+    }
+    content.parts = said;
+    for call in message["tool_calls"].as_array().into_iter().flatten() {
+        content.parts.push(tool_call(call).ok_or_else(|| invalid("a tool call has an id, a name and arguments"))?);
+    }
+    Ok(Draft::new(content))
+}
+
+fn parts(content: &Value) -> Option<Vec<Part>> {
+    match content {
+        Value::Null => Some(Vec::new()),
+        Value::String(text) => Some(vec![Part::Text(text.clone())]),
+        Value::Array(list) => list.iter().map(part).collect(),
+        _ => None,
+    }
+}
+
+fn part(part: &Value) -> Option<Part> {
+    match part["type"].as_str()? {
+        "text" => part["text"].as_str().map(|text| Part::Text(text.to_owned())),
+        "refusal" => part["refusal"].as_str().map(|text| Part::Text(text.to_owned())),
+        "image_url" => {
+            let url = part["image_url"]["url"].as_str()?.to_owned();
+            Some(Part::Image(ImageReference { url, description: None }))
+        }
+        _ => Some(Part::Raw { format: "openai.chat".to_owned(), json: JsonText::from(part) }),
+    }
+}
+
+fn tool_call(call: &Value) -> Option<Part> {
+    let (id, function) = (call["id"].as_str()?.to_owned(), &call["function"]);
+    let name = function["name"].as_str()?.to_owned();
+    let arguments = JsonText::new(function["arguments"].as_str()?).ok()?;
+    Some(Part::ToolCall(ToolCall { id, name, arguments }))
+}

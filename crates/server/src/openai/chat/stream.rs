@@ -1,0 +1,97 @@
+//! A completion as a stream of chunks.
+
+use axum::body::Body;
+use axum::http::{HeaderValue, header};
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::stream;
+use serde_json::{Value, json};
+use threadkeep::Part;
+use threadkeep::core::ChatDelta;
+use tokio::sync::mpsc;
+
+use super::complete::{Answer, Completing, Shell, calls};
+use crate::error::ApiError;
+
+/// Answers while the model speaks.
+pub(super) fn respond(completing: Completing) -> Response {
+    let (chunks, told) = mpsc::unbounded_channel::<Bytes>();
+    // A client that goes away does not undo what it asked for.
+    tokio::spawn(async move {
+        let mut teller = Teller { chunks, shell: completing.shell.clone(), has_spoken: false };
+        teller.tell(&json!({ "role": "assistant", "content": "" }), None);
+        match completing.answer(&mut |delta| teller.hear(delta)).await {
+            Ok(answer) => teller.finish(&answer),
+            Err(error) => teller.fail(&error),
+        }
+    });
+    let chunks = stream::unfold(told, |mut told| async {
+        let chunk = told.recv().await?;
+        Some((Ok::<_, std::convert::Infallible>(chunk), told))
+    });
+    let mut response = Body::from_stream(chunks).into_response();
+    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    response
+}
+
+struct Teller {
+    chunks: mpsc::UnboundedSender<Bytes>,
+    shell: Shell,
+    has_spoken: bool,
+}
+
+impl Teller {
+    fn send(&self, data: &str) {
+        // A client that is gone hears nothing.
+        drop(self.chunks.send(format!("data: {data}\n\n").into()));
+    }
+
+    fn tell(&self, delta: &Value, finish: Option<&str>) {
+        self.chunk(&json!([{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish }]), None);
+    }
+
+    fn chunk(&self, choices: &Value, usage: Option<&Value>) {
+        let Shell { id, created, model, include_usage } = &self.shell;
+        let mut chunk = json!({
+            "id": id, "object": "chat.completion.chunk", "created": created, "model": model, "choices": choices
+        });
+        if *include_usage {
+            chunk["usage"] = usage.cloned().unwrap_or_default();
+        }
+        self.send(&chunk.to_string());
+    }
+
+    fn hear(&mut self, delta: ChatDelta) {
+        if let ChatDelta::Text(text) = delta {
+            self.has_spoken = true;
+            self.tell(&json!({ "content": text }), None);
+        }
+    }
+
+    fn finish(&self, answer: &Answer) {
+        if !self.has_spoken {
+            for text in answer.parts.iter().filter_map(Part::text) {
+                self.tell(&json!({ "content": text }), None);
+            }
+        }
+        for (index, call) in calls(answer).into_iter().enumerate() {
+            let (id, function) = (&call["id"], &call["function"]);
+            let begun = json!({ "index": index, "id": id, "type": "function", "function": { "name": function["name"], "arguments": "" } });
+            self.tell(&json!({ "tool_calls": [begun] }), None);
+            let rest = json!({ "index": index, "function": { "arguments": function["arguments"] } });
+            self.tell(&json!({ "tool_calls": [rest] }), None);
+        }
+        self.tell(&json!({}), Some(&answer.finish));
+        if self.shell.include_usage {
+            self.chunk(&json!([]), Some(&answer.usage));
+        }
+        self.send("[DONE]");
+    }
+
+    fn fail(&self, error: &ApiError) {
+        tracing::error!(code = error.code, internal = error.internal, "a completion failed");
+        let told =
+            json!({ "message": error.message, "type": error.family(), "param": error.param, "code": error.code });
+        self.send(&json!({ "error": told }).to_string());
+    }
+}

@@ -1,0 +1,31 @@
+use axum::extract::State;
+
+use super::{find, thread_of};
+use crate::app::App;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::Names;
+use crate::openai::conversations::ConversationJson;
+use crate::openai::items::items_of;
+use crate::output::json;
+use crate::security::Caller;
+
+/// Erases an item of a conversation
+#[utoipa::path(
+    delete,
+    path = "/v1/conversations/{id}/items/{item}",
+    tag = "openai",
+    params(("id" = String, Path), ("item" = String, Path)),
+    responses((status = 200, body = ConversationJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names) -> Result {
+    let (scope, memory) = (&caller.scope, app.memory());
+    let thread = thread_of(&app, scope, names.text("id")).await?;
+    let (message, _) = find(&app, scope, thread, names.text("item")).await?;
+    if items_of(&message).len() > 1 {
+        let why = "this item is a part of a message that another door wrote; erase the whole message there";
+        return Err(ApiError::invalid("item", why).code("item_is_part_of_message"));
+    }
+    memory.erase_messages(scope, thread, &[message.id]).await?;
+    Ok(json(&ConversationJson::from(memory.get_thread(scope, thread).await?)))
+}

@@ -1,0 +1,24 @@
+use axum::extract::State;
+
+use super::{as_json, find, thread_of};
+use crate::app::App;
+use crate::error::{ErrorEnvelope, Result};
+use crate::input::Names;
+use crate::openai::items::items_of;
+use crate::security::Caller;
+
+/// Retrieves an item of a conversation
+#[utoipa::path(
+    get,
+    path = "/v1/conversations/{id}/items/{item}",
+    tag = "openai",
+    params(("id" = String, Path), ("item" = String, Path), ("include" = Option<Vec<String>>, Query)),
+    responses((status = 200, description = "The item.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, names: Names) -> Result {
+    let thread = thread_of(&app, &caller.scope, names.text("id")).await?;
+    let (message, place) = find(&app, &caller.scope, thread, names.text("item")).await?;
+    let item = items_of(&message).swap_remove(place);
+    Ok(as_json(item.json))
+}

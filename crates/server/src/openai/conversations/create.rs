@@ -1,0 +1,59 @@
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use threadkeep::Map;
+use threadkeep::core::OpenThread;
+use utoipa::ToSchema;
+
+use super::{ConversationJson, checked};
+use crate::app::App;
+use crate::error::{ErrorEnvelope, Result};
+use crate::input::JsonBody;
+use crate::openai::items;
+use crate::output::json;
+use crate::repeats::Attempt;
+use crate::security::Caller;
+
+/// What a conversation begins with.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct CreateJson {
+    /// At most 20 items.
+    #[serde(default)]
+    #[schema(value_type = Option<Vec<Object>>)]
+    items: Option<Vec<Box<RawValue>>>,
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Map>,
+}
+
+/// Begins a conversation
+///
+/// It is never matched by its body: a repeated request begins another one, unless it has the same Idempotency-Key.
+#[utoipa::path(
+    post,
+    path = "/v1/conversations",
+    tag = "openai",
+    params(("Idempotency-Key" = Option<String>, Header)),
+    request_body = CreateJson,
+    responses((status = 200, body = ConversationJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn create(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody { value: body, digest }: JsonBody<CreateJson>,
+) -> Result {
+    let scope = &caller.scope;
+    let attempt = Attempt::read(&headers, "conversations", &digest)?;
+    let drafts = items::read_all(&body.items.unwrap_or_default())?;
+    let id = attempt.thread_id(&app, scope);
+    let open = OpenThread { metadata: checked(body.metadata)?, ..OpenThread::new(scope, id) };
+    let opened = app.memory().open_thread(scope, open).await?;
+    attempt.note_creation(&app, scope, id).await?;
+    if !drafts.is_empty() {
+        attempt.append(&app, scope, id, drafts, None).await?;
+    }
+    Ok(json(&ConversationJson::from(opened.thread)))
+}

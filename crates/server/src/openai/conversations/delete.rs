@@ -1,0 +1,25 @@
+use axum::extract::State;
+use serde_json::json as value;
+
+use crate::app::App;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::Names;
+use crate::openai::ids;
+use crate::output::json;
+use crate::security::Caller;
+
+/// Deletes a conversation with all its items
+#[utoipa::path(
+    delete,
+    path = "/v1/conversations/{id}",
+    tag = "openai",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "It is gone.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names) -> Result {
+    let id = names.text("id");
+    let deleted = app.memory().delete_thread(&caller.scope, ids::thread(id)?).await;
+    deleted.map_err(ApiError::from).map_err(ids::about(id))?;
+    Ok(json(&value!({ "id": id, "object": "conversation.deleted", "deleted": true })))
+}

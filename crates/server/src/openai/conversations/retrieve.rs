@@ -1,0 +1,25 @@
+use axum::extract::State;
+
+use super::ConversationJson;
+use crate::app::App;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::Names;
+use crate::openai::ids;
+use crate::output::json;
+use crate::security::Caller;
+
+/// Retrieves a conversation
+#[utoipa::path(
+    get,
+    path = "/v1/conversations/{id}",
+    tag = "openai",
+    params(("id" = String, Path)),
+    responses((status = 200, body = ConversationJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, names: Names) -> Result {
+    let id = names.text("id");
+    let found = app.memory().get_thread(&caller.scope, ids::thread(id)?).await;
+    let thread = found.map_err(ApiError::from).map_err(ids::about(id))?;
+    Ok(json(&ConversationJson::from(thread)))
+}

@@ -1,0 +1,43 @@
+use axum::extract::State;
+use serde::Deserialize;
+use threadkeep::{Map, ThreadPatch};
+use utoipa::ToSchema;
+
+use super::{ConversationJson, checked};
+use crate::app::App;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::{JsonBody, Names};
+use crate::openai::ids;
+use crate::output::json;
+use crate::security::Caller;
+
+/// New metadata in place of the old.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct UpdateConversationJson {
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Map>,
+}
+
+/// Replaces a conversation's metadata
+#[utoipa::path(
+    post,
+    path = "/v1/conversations/{id}",
+    tag = "openai",
+    params(("id" = String, Path)),
+    request_body = UpdateConversationJson,
+    responses((status = 200, body = ConversationJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn update(
+    State(app): State<App>,
+    caller: Caller,
+    names: Names,
+    JsonBody { value: body, .. }: JsonBody<UpdateConversationJson>,
+) -> Result {
+    let (id, scope) = (names.text("id"), &caller.scope);
+    let (thread, metadata) = (ids::thread(id)?, Some(checked(body.metadata)?));
+    let patch = ThreadPatch { metadata, ..ThreadPatch::default() };
+    let patched = app.memory().patch_thread(scope, thread, patch, None).await;
+    patched.map_err(ApiError::from).map_err(ids::about(id))?;
+    Ok(json(&ConversationJson::from(app.memory().get_thread(scope, thread).await?)))
+}

@@ -1,0 +1,194 @@
+use serde_json::value::RawValue;
+use threadkeep::{Content, Draft, ImageReference, JsonText, Part, Role, ToolCall, ToolResult, Value};
+
+use super::super::ids;
+use super::super::members::{Members, quoted};
+use super::{DATA, FORMAT, PART_FORMAT, ROLE, is_same, prefix, text_part};
+use crate::error::ApiError;
+
+/// Items of one request at most.
+const ITEMS: usize = 20;
+
+/// Reads the items of a request that takes a bounded number of them.
+pub(crate) fn read_all(items: &[Box<RawValue>]) -> Result<Vec<Draft>, ApiError> {
+    if items.len() > ITEMS {
+        let message = format!(
+            "Invalid 'items': array too long. Expected an array with maximum length {ITEMS}, but got an array with length {} instead.",
+            items.len()
+        );
+        return Err(ApiError::invalid("items", message).code("array_above_max_length"));
+    }
+    items.iter().enumerate().map(|(index, item)| read(item, &format!("items[{index}]"))).collect()
+}
+
+/// Reads an item into a message.
+pub(crate) fn read(item: &RawValue, place: &str) -> Result<Draft, ApiError> {
+    let invalid = |what: &str| ApiError::invalid(place, format!("Invalid '{place}': {what}"));
+    let members = Members::read(item.get()).map_err(|_| invalid("expected an object"))?;
+    let kind = match members.get("type") {
+        Some(_) => members.text("type").ok_or_else(|| invalid("'type' is not a text"))?,
+        None if members.get("role").is_some() => "message".to_owned(),
+        None => {
+            return Err(ApiError::invalid(format!("{place}.type"), "Missing required parameter: 'type'.")
+                .code("missing_required_parameter"));
+        }
+    };
+    let id = match members.get("id") {
+        None | Some("null") => None,
+        Some(_) => {
+            Some(members.text("id").filter(|id| ids::is_item_id(id)).ok_or_else(|| invalid("'id' is not an id"))?)
+        }
+    };
+    let content = match kind.as_str() {
+        "message" => message(members, place)?,
+        "function_call" => function_call(members, item, place)?,
+        "function_call_output" => function_call_output(members, place)?,
+        "reasoning" => reasoning(members)?,
+        "item_reference" => return Err(invalid("a reference to an item is not an item")),
+        _ => unknown(&kind, item)?,
+    };
+    let draft = Draft::new(content);
+    Ok(match id {
+        None => draft,
+        Some(id) => match ids::given(prefix(&kind), &id) {
+            Some(own) => draft.with_id(own),
+            None => draft.with_external_id(id),
+        },
+    })
+}
+
+fn message(mut members: Members, place: &str) -> Result<Content, ApiError> {
+    let invalid = |member: &str, what: &str| {
+        ApiError::invalid(format!("{place}.{member}"), format!("Invalid '{place}.{member}': {what}"))
+    };
+    let given = members.text("role").ok_or_else(|| invalid("role", "expected a text"))?;
+    let role = match given.as_str() {
+        "user" => Role::User,
+        "assistant" => Role::Assistant,
+        "system" | "developer" => Role::System,
+        _ => return Err(invalid("role", "expected one of user, assistant, system, developer")),
+    };
+    let said = members.get("content").filter(|said| *said != "null");
+    let said = said.ok_or_else(|| {
+        let message = format!("Missing required parameter: '{place}.content'.");
+        ApiError::invalid(format!("{place}.content"), message).code("missing_required_parameter")
+    })?;
+    let is_output = role == Role::Assistant;
+    let (parts, normal) = match serde_json::from_str::<String>(said) {
+        Ok(text) => (vec![Part::Text(text.clone())], format!("[{}]", text_part(is_output, &text))),
+        Err(_) => {
+            let list: Vec<Box<RawValue>> =
+                serde_json::from_str(said).map_err(|_| invalid("content", "expected a text or a list of parts"))?;
+            let parts = list.iter().map(|part| content_part(part)).collect::<Option<Vec<Part>>>();
+            (parts.ok_or_else(|| invalid("content", "a part is an object with a 'type'"))?, said.to_owned())
+        }
+    };
+    members.set("type", "\"message\"");
+    members.set("content", normal.clone());
+    members.set_if_absent("status", "\"completed\"");
+    members.remove("id");
+    let plain = plain_content(&parts, is_output);
+    let is_plain = members.has_only(&["type", "role", "content", "status"])
+        && members.get("status") == Some("\"completed\"")
+        && plain.is_some_and(|plain| is_same(&plain, &normal));
+    let mut content = Content { parts, ..Content::empty(role) };
+    if given == "developer" {
+        content.metadata.insert(ROLE.to_owned(), given.into());
+    }
+    if !is_plain {
+        content.data = Some(kept(&members)?);
+    }
+    Ok(content)
+}
+
+/// The content that words alone are written as; `None` where there is more than words.
+fn plain_content(parts: &[Part], is_output: bool) -> Option<String> {
+    let parts = parts.iter().map(|part| match part {
+        Part::Text(text) => Some(text_part(is_output, text)),
+        _ => None,
+    });
+    Some(format!("[{}]", parts.collect::<Option<Vec<_>>>()?.join(",")))
+}
+
+fn content_part(json: &RawValue) -> Option<Part> {
+    let members = Members::read(json.get()).ok()?;
+    let known = match members.text("type")?.as_str() {
+        "input_text" | "output_text" | "text" => members.text("text").map(Part::Text),
+        "refusal" => members.text("refusal").map(Part::Text),
+        "input_image" => members.text("image_url").map(|url| Part::Image(ImageReference { url, description: None })),
+        _ => None,
+    };
+    // Whatever its shape: it comes back as it is.
+    let raw = || Some(Part::Raw { format: PART_FORMAT.to_owned(), json: JsonText::new(json.get()).ok()? });
+    known.map_or_else(raw, Some)
+}
+
+fn function_call(mut members: Members, item: &RawValue, place: &str) -> Result<Content, ApiError> {
+    let [id, name, arguments] = ["call_id", "name", "arguments"].map(|member| required(&members, place, member));
+    let (id, name, arguments) = (id?, name?, arguments?);
+    let Ok(arguments) = JsonText::new(arguments) else { return unknown("function_call", item) };
+    members.set("type", "\"function_call\"");
+    members.set_if_absent("status", "\"completed\"");
+    members.remove("id");
+    let mut content = Content::empty(Role::Assistant);
+    content.parts = vec![Part::ToolCall(ToolCall { id, name, arguments })];
+    keep_what_is_more(&mut content, &members, &["type", "call_id", "name", "arguments", "status"])?;
+    Ok(content)
+}
+
+fn function_call_output(mut members: Members, place: &str) -> Result<Content, ApiError> {
+    let call_id = required(&members, place, "call_id")?;
+    let output = members.get("output").ok_or_else(|| missing(place, "output"))?;
+    let text = serde_json::from_str::<String>(output);
+    let is_text = text.is_ok();
+    // Parts stay as they are: joined, they could not be told apart again.
+    let output = text.unwrap_or_else(|_| output.to_owned());
+    members.set("type", "\"function_call_output\"");
+    members.set_if_absent("status", "\"completed\"");
+    members.remove("id");
+    let mut content = Content::empty(Role::Tool);
+    content.parts = vec![Part::ToolResult(ToolResult { call_id, output, is_error: false })];
+    let known: &[&str] = if is_text { &["type", "call_id", "output", "status"] } else { &[] };
+    keep_what_is_more(&mut content, &members, known)?;
+    Ok(content)
+}
+
+fn reasoning(mut members: Members) -> Result<Content, ApiError> {
+    let summary: Vec<Value> =
+        members.get("summary").and_then(|summary| serde_json::from_str(summary).ok()).unwrap_or_default();
+    let texts: Vec<&str> = summary.iter().filter_map(|part| part["text"].as_str()).collect();
+    members.remove("id");
+    let mut content = Content::empty(Role::Assistant);
+    if !texts.is_empty() {
+        content.parts.push(Part::Reasoning(texts.join("\n")));
+    }
+    content.data = Some(kept(&members)?);
+    Ok(content)
+}
+
+fn unknown(kind: &str, item: &RawValue) -> Result<Content, ApiError> {
+    let role = if kind.ends_with("_output") || kind.ends_with("_response") { Role::Tool } else { Role::Assistant };
+    let json = JsonText::new(item.get())?;
+    Ok(Content { parts: vec![Part::Raw { format: FORMAT.to_owned(), json }], ..Content::empty(role) })
+}
+
+fn keep_what_is_more(content: &mut Content, members: &Members, known: &[&str]) -> Result<(), ApiError> {
+    if !members.has_only(known) || members.get("status") != Some("\"completed\"") {
+        content.data = Some(kept(members)?);
+    }
+    Ok(())
+}
+
+/// The item beside its words, without its id.
+fn kept(members: &Members) -> Result<JsonText, ApiError> {
+    Ok(JsonText::new(format!("{{{}:{}}}", quoted(DATA), members.to_json()))?)
+}
+
+fn required(members: &Members, place: &str, member: &str) -> Result<String, ApiError> {
+    members.text(member).ok_or_else(|| missing(place, member))
+}
+
+fn missing(place: &str, member: &str) -> ApiError {
+    let message = format!("Missing required parameter: '{place}.{member}'.");
+    ApiError::invalid(format!("{place}.{member}"), message).code("missing_required_parameter")
+}

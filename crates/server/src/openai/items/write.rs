@@ -1,0 +1,127 @@
+use threadkeep::{Content, JsonText, Message, Part, Role, ToolCall, ToolResult};
+
+use super::super::ids;
+use super::super::members::{Members, quoted};
+use super::{DATA, FORMAT, ROLE, prefix, text_part};
+
+/// An item as this wire shows it.
+#[derive(Clone, Debug)]
+pub(crate) struct Item {
+    pub(crate) id: String,
+    /// Its exact text.
+    pub(crate) json: String,
+}
+
+/// The items that a message is: one, unless another door put more into it.
+pub(crate) fn items_of(message: &Message) -> Vec<Item> {
+    if let Some(item) = exact(message) {
+        return vec![item];
+    }
+    let mut items = Vec::new();
+    let mut words: Vec<&Part> = Vec::new();
+    for part in &message.content.parts {
+        let told = match part {
+            Part::ToolCall(call) => Some(("function_call", function_call(call))),
+            Part::ToolResult(result) => Some(("function_call_output", function_call_output(result))),
+            Part::Reasoning(text) => Some(("reasoning", reasoning(text))),
+            _ => None,
+        };
+        match told {
+            None => words.push(part),
+            Some((kind, members)) => {
+                push_words(&mut items, message, &mut words);
+                push(&mut items, message, kind, &members);
+            }
+        }
+    }
+    if items.is_empty() || !words.is_empty() {
+        push_message(&mut items, message, &words);
+    }
+    items
+}
+
+/// An item that was kept as it was written.
+fn exact(message: &Message) -> Option<Item> {
+    let external_id = message.external_id.as_deref();
+    if let [Part::Raw { format, json }] = message.content.parts.as_slice()
+        && format == FORMAT
+    {
+        return Some(as_written(message, json));
+    }
+    let data = Members::read(message.content.data.as_ref()?.as_str()).ok()?;
+    let members = Members::read(data.get(DATA)?).ok()?;
+    let kind = members.text("type").unwrap_or_else(|| "message".to_owned());
+    let id = ids::item(prefix(&kind), message.id, external_id, 0);
+    Some(Item { json: members.with_id(&id), id })
+}
+
+/// An unknown item comes back byte for byte; one that had no id gets it in front.
+fn as_written(message: &Message, json: &JsonText) -> Item {
+    let text = json.as_str();
+    let members = Members::read(text).unwrap_or_default();
+    let kind = members.text("type").unwrap_or_default();
+    let id = ids::item(prefix(&kind), message.id, message.external_id.as_deref(), 0);
+    if members.text("id").is_some() {
+        return Item { id, json: text.to_owned() };
+    }
+    let rest = text.trim_start().trim_start_matches('{');
+    let json = format!("{{\"id\":{},{rest}", quoted(&id));
+    Item { id, json }
+}
+
+fn push_words(items: &mut Vec<Item>, message: &Message, words: &mut Vec<&Part>) {
+    if !words.is_empty() {
+        push_message(items, message, words);
+        words.clear();
+    }
+}
+
+fn push_message(items: &mut Vec<Item>, message: &Message, words: &[&Part]) {
+    let role = role(&message.content);
+    let parts: Vec<String> = words.iter().map(|part| content_part(role == "assistant", part)).collect();
+    let members =
+        format!(r#"{{"type":"message","status":"completed","role":{},"content":[{}]}}"#, quoted(role), parts.join(","));
+    push(items, message, "message", &members);
+}
+
+fn push(items: &mut Vec<Item>, message: &Message, kind: &str, json: &str) {
+    let id = ids::item(prefix(kind), message.id, message.external_id.as_deref(), items.len());
+    let members = Members::read(json).expect("it was written just now");
+    items.push(Item { json: members.with_id(&id), id });
+}
+
+/// A role that is legal where items come in.
+fn role(content: &Content) -> &str {
+    match content.role {
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::System => content.metadata.get(ROLE).and_then(|role| role.as_str()).unwrap_or("system"),
+        Role::Tool => "developer",
+    }
+}
+
+fn content_part(is_output: bool, part: &Part) -> String {
+    match part {
+        Part::Text(text) => text_part(is_output, text),
+        Part::Image(image) if !is_output => {
+            format!(r#"{{"type":"input_image","detail":"auto","image_url":{}}}"#, quoted(&image.url))
+        }
+        Part::Image(image) => text_part(is_output, image.description.as_deref().unwrap_or(&image.url)),
+        Part::Raw { json, .. } => text_part(is_output, json.as_str()),
+        _ => text_part(is_output, ""),
+    }
+}
+
+fn function_call(call: &ToolCall) -> String {
+    let (id, name, arguments) = (quoted(&call.id), quoted(&call.name), quoted(call.arguments.as_str()));
+    format!(r#"{{"type":"function_call","status":"completed","call_id":{id},"name":{name},"arguments":{arguments}}}"#)
+}
+
+fn function_call_output(result: &ToolResult) -> String {
+    let (id, output) = (quoted(&result.call_id), quoted(&result.output));
+    format!(r#"{{"type":"function_call_output","status":"completed","call_id":{id},"output":{output}}}"#)
+}
+
+fn reasoning(text: &str) -> String {
+    format!(r#"{{"type":"reasoning","summary":[{{"type":"summary_text","text":{}}}]}}"#, quoted(text))
+}

@@ -1,0 +1,96 @@
+//! A JSON object as it was written: its members in order, each value in its exact text.
+
+use std::fmt;
+
+use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde_json::value::RawValue;
+
+/// The members of an object.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Members(Vec<(String, String)>);
+
+impl Members {
+    pub(super) fn read(json: &str) -> Result<Self, serde_json::Error> {
+        serde_json::from_str(json)
+    }
+
+    /// A member's exact text; of two with one name the last, as everyone reads it.
+    pub(super) fn get(&self, name: &str) -> Option<&str> {
+        self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
+    }
+
+    /// A member that is a text.
+    pub(super) fn text(&self, name: &str) -> Option<String> {
+        self.get(name).and_then(|value| serde_json::from_str(value).ok())
+    }
+
+    /// Puts a member in the place of one that has its name, or at the end.
+    pub(super) fn set(&mut self, name: &str, value: impl Into<String>) {
+        match self.0.iter_mut().find(|(known, _)| known == name) {
+            Some((_, old)) => *old = value.into(),
+            None => self.0.push((name.to_owned(), value.into())),
+        }
+    }
+
+    /// Puts a member where none has its name.
+    pub(super) fn set_if_absent(&mut self, name: &str, value: &str) {
+        if self.get(name).is_none_or(|value| value == "null") {
+            self.set(name, value);
+        }
+    }
+
+    pub(super) fn remove(&mut self, name: &str) {
+        self.0.retain(|(known, _)| known != name);
+    }
+
+    /// Whether it has no members but these.
+    pub(super) fn has_only(&self, names: &[&str]) -> bool {
+        self.0.iter().all(|(known, _)| names.contains(&known.as_str()))
+    }
+
+    /// The object's text, with a member in front.
+    pub(super) fn with_id(&self, id: &str) -> String {
+        let mut text = format!("{{\"id\":{}", quoted(id));
+        for (name, value) in &self.0 {
+            text.push(',');
+            text.push_str(&quoted(name));
+            text.push(':');
+            text.push_str(value);
+        }
+        text.push('}');
+        text
+    }
+
+    /// The object's text.
+    pub(super) fn to_json(&self) -> String {
+        let members: Vec<String> = self.0.iter().map(|(name, value)| format!("{}:{value}", quoted(name))).collect();
+        format!("{{{}}}", members.join(","))
+    }
+}
+
+/// A text as JSON.
+pub(super) fn quoted(text: &str) -> String {
+    serde_json::to_string(text).expect("a text has a JSON form")
+}
+
+impl<'de> Deserialize<'de> for Members {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Members;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Members, A::Error> {
+                let mut members = Vec::new();
+                while let Some((name, value)) = map.next_entry::<String, Box<RawValue>>()? {
+                    members.push((name, value.get().to_owned()));
+                }
+                Ok(Members(members))
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}

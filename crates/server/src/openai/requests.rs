@@ -1,0 +1,110 @@
+//! What a client asks a model: tools and how they may be called, in the two ways in which this wire says it.
+
+use serde::Deserialize;
+use serde_json::value::RawValue;
+use threadkeep::core::{ChatMessage, ToolChoice, ToolDescription};
+use threadkeep::{Draft, JsonText, Value};
+
+use crate::error::ApiError;
+
+/// Tools of one request at most.
+const TOOLS: usize = 128;
+
+/// A tool: a function, whose members stand in it or in its `function`.
+#[derive(Debug, Deserialize)]
+pub(super) struct ToolJson {
+    r#type: String,
+    #[serde(default)]
+    function: Option<FunctionJson>,
+    #[serde(flatten)]
+    flat: std::collections::BTreeMap<String, Value>,
+}
+
+#[derive(Debug, Deserialize)]
+struct FunctionJson {
+    name: String,
+    #[serde(default)]
+    description: Option<String>,
+    #[serde(default)]
+    parameters: Option<Value>,
+}
+
+/// Reads the tools that a model may call.
+pub(super) fn tools(given: Option<Vec<ToolJson>>) -> Result<Vec<ToolDescription>, ApiError> {
+    let given = given.unwrap_or_default();
+    if given.len() > TOOLS {
+        return Err(ApiError::invalid("tools", format!("Invalid 'tools': at most {TOOLS} are taken.")));
+    }
+    given.into_iter().enumerate().map(|(index, tool)| description(tool, index)).collect()
+}
+
+fn description(tool: ToolJson, index: usize) -> Result<ToolDescription, ApiError> {
+    let place = format!("tools[{index}]");
+    if tool.r#type != "function" {
+        let message =
+            format!("Invalid '{place}.type': this server runs no tools of its own; only functions are taken.");
+        return Err(ApiError::invalid(format!("{place}.type"), message));
+    }
+    let function = match tool.function {
+        Some(function) => function,
+        None => {
+            let members = Value::Object(tool.flat.into_iter().collect());
+            serde_json::from_value(members)
+                .map_err(|_| ApiError::invalid(place.clone(), format!("Invalid '{place}': a function has a name.")))?
+        }
+    };
+    let is_name = |name: &str| {
+        (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+    };
+    if !is_name(&function.name) {
+        let message = format!("Invalid '{place}.name': letters, digits, '_' and '-', at most 64.");
+        return Err(ApiError::invalid(format!("{place}.name"), message));
+    }
+    let open = serde_json::json!({ "type": "object", "properties": {} });
+    let parameters = JsonText::of(&function.parameters.unwrap_or(open))?;
+    Ok(ToolDescription { name: function.name, description: function.description.unwrap_or_default(), parameters })
+}
+
+/// Reads whether tools may, must or must not be called.
+pub(super) fn tool_choice(given: Option<&Value>) -> Result<ToolChoice, ApiError> {
+    match given {
+        None | Some(Value::Null) => Ok(ToolChoice::Auto),
+        Some(Value::String(word)) if word == "auto" => Ok(ToolChoice::Auto),
+        Some(Value::String(word)) if word == "none" => Ok(ToolChoice::None),
+        Some(Value::String(word)) if word == "required" => Ok(ToolChoice::Required),
+        Some(Value::Object(choice)) => {
+            let name = choice.get("name").or_else(|| choice.get("function").and_then(|function| function.get("name")));
+            let name = name.and_then(Value::as_str).map(|name| ToolChoice::Named(name.to_owned()));
+            name.ok_or_else(|| ApiError::invalid("tool_choice", "Invalid 'tool_choice': no function is named."))
+        }
+        Some(_) => Err(ApiError::invalid("tool_choice", "Invalid 'tool_choice': auto, none, required or a function.")),
+    }
+}
+
+/// What a model is shown of messages that are not stored yet.
+pub(super) fn shown(drafts: &[Draft]) -> Vec<ChatMessage> {
+    let shown = drafts.iter().filter(|draft| !draft.content.parts.is_empty());
+    let shown = shown.map(|draft| ChatMessage {
+        role: draft.content.role,
+        author: draft.content.author.clone(),
+        parts: draft.content.parts.clone(),
+        seq: None,
+    });
+    shown.collect()
+}
+
+/// Reads an input that is a text or a list of items.
+pub(super) fn input(given: Option<&RawValue>) -> Result<Vec<Draft>, ApiError> {
+    let Some(given) = given.filter(|given| given.get() != "null") else { return Ok(Vec::new()) };
+    if let Ok(text) = serde_json::from_str::<String>(given.get()) {
+        return Ok(vec![Draft::user(text)]);
+    }
+    let items: Vec<Box<RawValue>> = serde_json::from_str(given.get())
+        .map_err(|_| ApiError::invalid("input", "Invalid 'input': expected a text or a list of items."))?;
+    // What the store takes in one commit bounds it.
+    let most = threadkeep::core::limits::COMMIT_MESSAGES / 2;
+    if items.len() > most {
+        return Err(ApiError::invalid("input", format!("Invalid 'input': at most {most} items are taken.")));
+    }
+    items.iter().enumerate().map(|(index, item)| super::items::read(item, &format!("input[{index}]"))).collect()
+}

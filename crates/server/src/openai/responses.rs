@@ -1,0 +1,43 @@
+//! Responses: what a model answers, in a conversation, after an earlier response, or alone.
+//!
+//! A response in a conversation is a turn of its thread (`super::turn`), and its id names the thread. One without is kept
+//! whole, as a document of the caller, for 30 days.
+
+pub(crate) mod answer;
+mod body;
+pub(crate) mod cancel;
+pub(crate) mod create;
+pub(crate) mod delete;
+pub(crate) mod input_items;
+mod kept;
+pub(crate) mod retrieve;
+mod stream;
+
+use axum::http::StatusCode;
+use threadkeep::{Memory, ThreadId};
+
+use crate::error::ApiError;
+
+const PREFIX: &str = "resp_";
+
+/// What a response is called: random digits, then those of its conversation's thread.
+fn mint_id(memory: &Memory, named: Option<ThreadId>, thread: Option<ThreadId>) -> String {
+    let own = named.unwrap_or_else(|| memory.mint_thread_id());
+    let thread = thread.map(|thread| thread.0.simple().to_string()).unwrap_or_default();
+    format!("{PREFIX}{}{thread}", own.0.simple())
+}
+
+/// The thread that a response's id names; `None` for one without a conversation. What is no id names no response.
+fn thread_of(id: &str) -> Result<Option<ThreadId>, ApiError> {
+    let digits = id.strip_prefix(PREFIX).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
+    match digits {
+        Some(digits) if digits.len() == 32 => Ok(None),
+        Some(digits) if digits.len() == 64 => digits[32..].parse().map(Some).map_err(|_| unknown(id)),
+        _ => Err(unknown(id)),
+    }
+}
+
+fn unknown(id: &str) -> ApiError {
+    let id: String = id.chars().take(200).collect();
+    ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("Response with id '{id}' not found."))
+}

@@ -1,0 +1,281 @@
+//! From a request to the answer, whole or piece by piece.
+
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde_json::{Map, Value};
+use threadkeep::core::{ChatDelta, ChatMessage, ChatRequest};
+use threadkeep::{Draft, JsonText, Message, MessageId, Role, Scope, ThreadId};
+
+use super::create::CreateResponseJson;
+use super::kept::{self, Kept};
+use super::{body, mint_id};
+use crate::app::App;
+use crate::error::{ApiError, Result};
+use crate::openai::conversations::checked;
+use crate::openai::items::{Item, items_of};
+use crate::openai::turn::{self, Begun, Record, Turn};
+use crate::openai::{ids, requests};
+use crate::repeats::Attempt;
+
+/// How a client wants its answer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Mode {
+    Whole,
+    Streamed,
+}
+
+/// A response on its way.
+pub(super) struct Answering {
+    app: App,
+    scope: Scope,
+    attempt: Attempt,
+    pub(super) id: String,
+    /// The response but for its output.
+    pub(super) shell: Map<String, Value>,
+    /// The id of the message that the first words become.
+    pub(super) words: MessageId,
+    work: Work,
+}
+
+enum Work {
+    /// The model has to be asked.
+    Ask(Box<Ask>),
+    /// It was answered before: the text, and its output.
+    Told { response: String, output: Vec<Item> },
+}
+
+struct Ask {
+    turn: Option<Turn>,
+    input: Vec<Draft>,
+    request: ChatRequest,
+    store: bool,
+    previous: Option<String>,
+}
+
+/// What came of it.
+pub(super) struct Answered {
+    /// The whole response, as text.
+    pub(super) response: String,
+    pub(super) output: Vec<Item>,
+    /// `completed` or `incomplete`.
+    pub(super) status: &'static str,
+}
+
+impl Answering {
+    /// Checks a request and takes its conversation.
+    pub(super) async fn prepare(app: App, scope: Scope, request: CreateResponseJson, attempt: Attempt) -> Result<Self> {
+        if app.model().is_none() {
+            return Err(turn::no_model());
+        }
+        let conversation = conversation(&request)?;
+        let mut chat = chat_request(&request)?;
+        checked(request.metadata.clone())?;
+        let input = requests::input(request.input.as_deref())?;
+        let thread = conversation.as_deref().map(ids::thread).transpose()?;
+        let id = mint_id(app.memory(), attempt.named_id(&scope), thread);
+        let created_at = app.memory().now().as_millis().div_euclid(1000);
+        let mut shell = body::shell(&id, created_at, &request, conversation.as_deref());
+        if request.model.is_none() {
+            let model = app.model().map_or("", |model| model.name());
+            shell.insert("model".to_owned(), model.into());
+        }
+        let mut ask = Ask {
+            turn: None,
+            input,
+            request: ChatRequest::default(),
+            store: request.store.unwrap_or(true),
+            previous: None,
+        };
+        let before = match (thread, &conversation, request.previous_response_id) {
+            (Some(thread), Some(name), _) => {
+                let begun = Turn::begin(&app, &scope, thread, &id, &attempt).await.map_err(ids::about(name))?;
+                match begun {
+                    Begun::Before(record) => return told_before(app, scope, attempt, thread, record).await,
+                    Begun::Turn(turn) => {
+                        let context = turn.context(&app, &scope, &ask.input).await;
+                        match context {
+                            Ok(context) => {
+                                ask.turn = Some(turn);
+                                context
+                            }
+                            Err(error) => {
+                                turn.abandon(&app, &scope).await;
+                                return Err(error);
+                            }
+                        }
+                    }
+                }
+            }
+            (_, _, Some(previous)) => {
+                let chain = kept::chain(&app, &scope, &previous).await?;
+                ask.previous = Some(previous);
+                requests::shown(&chain)
+            }
+            _ => Vec::new(),
+        };
+        if thread.is_none()
+            && let Some(kept) = kept::find(&app, &scope, &id).await?
+        {
+            let output = kept.output.iter().map(as_item).collect();
+            let work = Work::Told { response: kept.response.as_str().to_owned(), output };
+            return Ok(Self { words: app.memory().mint_message_id(), app, scope, attempt, id, shell, work });
+        }
+        let instructions = request.instructions.map(|text| ChatMessage::text(Role::System, text));
+        chat.messages = instructions.into_iter().chain(before).chain(requests::shown(&ask.input)).collect();
+        ask.request = chat;
+        let words = app.memory().mint_message_id();
+        Ok(Self { app, scope, attempt, id, shell, words, work: Work::Ask(Box::new(ask)) })
+    }
+
+    /// Answers whole.
+    pub(super) async fn respond(self) -> Result<Response> {
+        // A client that goes away does not undo what it asked for.
+        let answering = tokio::spawn(async move { self.answer(&mut |_| {}).await });
+        let answered = answering.await.map_err(|error| ApiError::internal(error.to_string()))?;
+        let answered = answered.map_err(|(error, _)| error)?;
+        Ok(([(header::CONTENT_TYPE, "application/json")], answered.response).into_response())
+    }
+
+    /// Asks the model and stores what it says. A failure comes with the response that says so.
+    pub(super) async fn answer(
+        self,
+        deltas: &mut (dyn FnMut(ChatDelta) + Send),
+    ) -> Result<Answered, (ApiError, String)> {
+        let Self { app, scope, attempt, id, mut shell, words, work } = self;
+        let ask = match work {
+            Work::Told { response, output } => return Ok(Answered { response, output, status: "completed" }),
+            Work::Ask(ask) => *ask,
+        };
+        let answer = match turn::ask(&app, &ask.request, deltas).await {
+            Ok(answer) => answer,
+            Err(error) => {
+                if let Some(turn) = ask.turn {
+                    turn.abandon(&app, &scope).await;
+                }
+                return Err(told_failure(&mut shell, error));
+            }
+        };
+        body::finished(&mut shell, answer.finish, answer.usage.as_ref());
+        let drafts = turn::output(&app, &answer, words);
+        let output: Vec<Item> = drafts.iter().flat_map(|draft| items_of(&unplaced(&app, draft))).collect();
+        let status = if shell["status"] == "incomplete" { "incomplete" } else { "completed" };
+        let response = body::with_output(&shell, &output);
+        let stored = store(&app, &scope, &attempt, &id, &shell, &response, ask, drafts).await;
+        match stored {
+            Ok(()) => Ok(Answered { response, output, status }),
+            Err(error) => Err(told_failure(&mut shell, error)),
+        }
+    }
+}
+
+fn told_failure(shell: &mut Map<String, Value>, error: ApiError) -> (ApiError, String) {
+    body::failed(shell, error.code, &error.message);
+    let text = body::with_output(shell, &[]);
+    (error, text)
+}
+
+#[expect(clippy::too_many_arguments, reason = "the end of one response, taken apart for its length only")]
+async fn store(
+    app: &App,
+    scope: &Scope,
+    attempt: &Attempt,
+    id: &str,
+    shell: &Map<String, Value>,
+    response: &str,
+    ask: Ask,
+    output: Vec<Draft>,
+) -> Result<()> {
+    let Ask { turn, input, store, previous, .. } = ask;
+    // Ids are made here, so that the record can name what it stores.
+    let named = |draft: Draft| if draft.id.is_some() { draft } else { draft.with_id(app.memory().mint_message_id()) };
+    let input: Vec<Draft> = input.into_iter().map(named).collect();
+    let ids = |drafts: &[Draft]| drafts.iter().filter_map(|draft| draft.id).collect();
+    match turn {
+        Some(turn) => {
+            let shell = JsonText::of(&Value::Object(shell.clone()))?;
+            let record = Record { id: id.to_owned(), input: ids(&input), output: ids(&output), shell };
+            let drafts = input.into_iter().chain(output).collect();
+            turn.finish(app, scope, &record, drafts, attempt).await
+        }
+        None if store => {
+            let items =
+                |drafts: &[Draft]| drafts.iter().flat_map(|draft| items_of(&unplaced(app, draft))).collect::<Vec<_>>();
+            let (input, output) = (kept::texts(&items(&input))?, kept::texts(&items(&output))?);
+            let kept = Kept { response: JsonText::new(response)?, input, output, previous };
+            kept::write(app, scope, id, Some(&kept)).await
+        }
+        None => Ok(()),
+    }
+}
+
+async fn told_before(app: App, scope: Scope, attempt: Attempt, thread: ThreadId, record: Record) -> Result<Answering> {
+    let (shell, output) = recalled(&app, &scope, thread, &record).await?;
+    let response = body::with_output(&shell, &output);
+    let words = app.memory().mint_message_id();
+    Ok(Answering { app, scope, attempt, id: record.id, shell, words, work: Work::Told { response, output } })
+}
+
+/// A response of a conversation as it stands: what was erased since is gone from it.
+pub(super) async fn recalled(
+    app: &App,
+    scope: &Scope,
+    thread: ThreadId,
+    record: &Record,
+) -> Result<(Map<String, Value>, Vec<Item>)> {
+    let shell: Map<String, Value> = record.shell.read()?;
+    let said = turn::said(app, scope, thread, &record.output).await?;
+    Ok((shell, said.iter().flat_map(items_of).collect()))
+}
+
+/// The text of a response of a conversation as it stands.
+pub(super) fn text_of(shell: &Map<String, Value>, output: &[Item]) -> String {
+    body::with_output(shell, output)
+}
+
+/// A draft as a message that has no place yet.
+pub(crate) fn unplaced(app: &App, draft: &Draft) -> Message {
+    Message {
+        seq: 0,
+        id: draft.id.unwrap_or_else(|| app.memory().mint_message_id()),
+        external_id: draft.external_id.clone(),
+        revision: 0,
+        created_at: app.memory().now(),
+        content: draft.content.clone(),
+    }
+}
+
+fn as_item(json: &JsonText) -> Item {
+    let id = json.read::<Value>().ok().and_then(|item| item["id"].as_str().map(str::to_owned));
+    Item { id: id.unwrap_or_default(), json: json.as_str().to_owned() }
+}
+
+fn conversation(request: &CreateResponseJson) -> Result<Option<String>> {
+    let given = match &request.conversation {
+        None | Some(Value::Null) => None,
+        Some(Value::String(id)) => Some(id.clone()),
+        Some(Value::Object(members)) if members.get("id").is_some_and(Value::is_string) => {
+            members.get("id").and_then(Value::as_str).map(str::to_owned)
+        }
+        Some(_) => {
+            return Err(ApiError::invalid("conversation", "Invalid 'conversation': an id, or an object with one."));
+        }
+    };
+    if given.is_some() && request.previous_response_id.is_some() {
+        let message = "Mutually exclusive parameters: Ensure you are only providing one of: 'previous_response_id' or 'conversation'.";
+        let error = ApiError::new(StatusCode::BAD_REQUEST, "mutually_exclusive_parameters", message);
+        return Err(error);
+    }
+    Ok(given)
+}
+
+fn chat_request(request: &CreateResponseJson) -> Result<ChatRequest> {
+    let tools = request.raw_tools.iter().cloned().map(serde_json::from_value).collect::<Result<Vec<_>, _>>();
+    let tools = tools.map_err(|_| ApiError::invalid("tools", "Invalid 'tools': a tool is an object with a 'type'."))?;
+    Ok(ChatRequest {
+        messages: Vec::new(),
+        tools: requests::tools(Some(tools))?,
+        tool_choice: requests::tool_choice(request.tool_choice.as_ref())?,
+        temperature: request.temperature,
+        max_tokens: request.max_output_tokens,
+    })
+}

@@ -1,0 +1,105 @@
+//! A response as it is written.
+
+use serde_json::{Map, Value, json};
+use threadkeep::Usage;
+use threadkeep::core::Finish;
+
+use super::create::CreateResponseJson;
+use crate::openai::items::Item;
+
+/// The members of a response that its request settles.
+pub(super) fn shell(
+    id: &str,
+    created_at: i64,
+    request: &CreateResponseJson,
+    conversation: Option<&str>,
+) -> Map<String, Value> {
+    let or = |value: &Option<Value>, other: Value| value.clone().unwrap_or(other);
+    let tools: Vec<Value> = request.raw_tools.iter().map(closed).collect();
+    let shell = json!({
+        "id": id,
+        "object": "response",
+        "created_at": created_at,
+        "status": "in_progress",
+        "background": false,
+        "error": null,
+        "incomplete_details": null,
+        "instructions": request.instructions,
+        "max_output_tokens": request.max_output_tokens,
+        "metadata": request.metadata.clone().unwrap_or_default(),
+        "model": request.model,
+        "output": [],
+        "parallel_tool_calls": request.parallel_tool_calls.unwrap_or(true),
+        "previous_response_id": request.previous_response_id,
+        "conversation": conversation.map(|id| json!({ "id": id })),
+        "reasoning": or(&request.reasoning, json!({ "effort": null, "summary": null })),
+        "store": request.store.unwrap_or(true),
+        "temperature": request.temperature.unwrap_or(1.0),
+        "text": or(&request.text, json!({ "format": { "type": "text" } })),
+        "tool_choice": or(&request.tool_choice, json!("auto")),
+        "tools": tools,
+        "top_p": request.top_p.unwrap_or(1.0),
+        "truncation": request.truncation.as_deref().unwrap_or("disabled"),
+        "usage": null,
+    });
+    match shell {
+        Value::Object(members) => members,
+        _ => Map::new(),
+    }
+}
+
+/// A tool as the API gives it back: strict unless told otherwise.
+fn closed(tool: &Value) -> Value {
+    let mut tool = tool.clone();
+    if let Some(members) = tool.as_object_mut() {
+        members.entry("strict").or_insert(Value::Bool(true));
+        members.entry("description").or_insert(Value::Null);
+        members.entry("parameters").or_insert(json!({ "type": "object", "properties": {} }));
+    }
+    tool
+}
+
+/// Says in a shell how the model ended.
+pub(super) fn finished(shell: &mut Map<String, Value>, finish: Finish, usage: Option<&Usage>) {
+    let reason = match finish {
+        Finish::Length => Some("max_output_tokens"),
+        Finish::Filtered => Some("content_filter"),
+        _ => None,
+    };
+    let status = if reason.is_some() { "incomplete" } else { "completed" };
+    shell.insert("status".to_owned(), status.into());
+    if let Some(reason) = reason {
+        shell.insert("incomplete_details".to_owned(), json!({ "reason": reason }));
+    }
+    let (input, output) = usage.map_or((0, 0), |usage| (usage.input_tokens, usage.output_tokens));
+    let usage = json!({
+        "input_tokens": input,
+        "input_tokens_details": { "cached_tokens": 0, "cache_write_tokens": 0 },
+        "output_tokens": output,
+        "output_tokens_details": { "reasoning_tokens": 0 },
+        "total_tokens": input + output,
+    });
+    shell.insert("usage".to_owned(), usage);
+}
+
+/// Says in a shell that the model failed.
+pub(super) fn failed(shell: &mut Map<String, Value>, code: &str, message: &str) {
+    shell.insert("status".to_owned(), "failed".into());
+    let code = if code.starts_with("model") || code == "unavailable" { "server_error" } else { code };
+    shell.insert("error".to_owned(), json!({ "code": code, "message": message }));
+}
+
+/// The text of a response: a shell with its output items in it, each in its exact text.
+pub(super) fn with_output(shell: &Map<String, Value>, output: &[Item]) -> String {
+    let mut members = Vec::with_capacity(shell.len());
+    for (name, value) in shell {
+        let value = if name == "output" {
+            let items: Vec<&str> = output.iter().map(|item| item.json.as_str()).collect();
+            format!("[{}]", items.join(","))
+        } else {
+            value.to_string()
+        };
+        members.push(format!("\"{name}\":{value}"));
+    }
+    format!("{{{}}}", members.join(","))
+}

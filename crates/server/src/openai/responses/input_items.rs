@@ -1,0 +1,45 @@
+use axum::extract::State;
+use threadkeep::Value;
+
+use super::{kept, thread_of, unknown};
+use crate::app::App;
+use crate::error::{ErrorEnvelope, Result};
+use crate::input::{Names, Params};
+use crate::openai::conversation_items::list::{PageQuery, page_of};
+use crate::openai::items::{Item, items_of};
+use crate::openai::turn;
+use crate::security::Caller;
+
+/// Lists what a response was asked
+#[utoipa::path(
+    get,
+    path = "/v1/responses/{id}/input_items",
+    tag = "openai",
+    params(
+        ("id" = String, Path),
+        ("after" = Option<String>, Query),
+        ("limit" = Option<u32>, Query),
+        ("order" = Option<String>, Query)
+    ),
+    responses((status = 200, description = "A page of items.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, mut params: Params) -> Result {
+    let query = PageQuery::read(&mut params)?;
+    let (id, scope) = (names.text("id"), &caller.scope);
+    let items: Vec<Item> = match thread_of(id)? {
+        Some(thread) => {
+            let record = turn::find(&app, scope, thread, id).await?.ok_or_else(|| unknown(id))?;
+            turn::said(&app, scope, thread, &record.input).await?.iter().flat_map(items_of).collect()
+        }
+        None => {
+            let kept = kept::find(&app, scope, id).await?.ok_or_else(|| unknown(id))?;
+            let item = |json: &threadkeep::JsonText| {
+                let id = json.read::<Value>().ok().and_then(|item| item["id"].as_str().map(str::to_owned));
+                Item { id: id.unwrap_or_default(), json: json.as_str().to_owned() }
+            };
+            kept.input.iter().map(item).collect()
+        }
+    };
+    page_of(items, &query)
+}

@@ -1,0 +1,221 @@
+//! A turn of a conversation: read, answered by the model, stored whole or not at all, and told again when it is repeated.
+//!
+//! What was said lies in the thread's messages only. The record of a turn names them, so that what is erased from the
+//! thread is gone from it too, and the record goes with the thread.
+
+use axum::http::StatusCode;
+use serde::{Deserialize, Serialize};
+use threadkeep::context::ContextPolicy;
+use threadkeep::core::{ChatAnswer, ChatDelta, ChatMessage, ChatRequest, PutDocument};
+use threadkeep::{
+    Content, DocumentName, DocumentOwner, Draft, JsonText, Message, MessageId, MessageName, Namespace, Part, Role,
+    Scope, ThreadId, Timestamp,
+};
+
+use super::lease::{self, Lease};
+use crate::app::App;
+use crate::error::ApiError;
+use crate::repeats::{Attempt, WINDOW_MS};
+
+/// How long a record is kept: 30 days.
+pub(super) const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+/// Messages of the thread that a model is shown as they are; a summary stands in for older ones.
+const WINDOW: usize = 200;
+const NAMESPACE: &str = "openai.turns";
+const LAST: &str = "last";
+
+/// What is kept of a turn beside its messages.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Record {
+    /// What the turn is called.
+    pub(super) id: String,
+    pub(super) input: Vec<MessageId>,
+    pub(super) output: Vec<MessageId>,
+    /// The answer without what was said.
+    pub(super) shell: JsonText,
+}
+
+#[derive(Debug, Serialize, Deserialize)]
+struct Last {
+    id: String,
+    digest: String,
+    at: Timestamp,
+}
+
+/// A turn that has begun.
+#[derive(Debug)]
+pub(super) struct Turn {
+    pub(super) thread: ThreadId,
+    lease: Lease,
+}
+
+/// What there is to do for a request.
+pub(super) enum Begun {
+    /// Answer it.
+    Turn(Turn),
+    /// It was answered before.
+    Before(Record),
+}
+
+impl Turn {
+    /// Takes a conversation for a turn, unless this request had its turn already.
+    pub(super) async fn begin(
+        app: &App,
+        scope: &Scope,
+        thread: ThreadId,
+        id: &str,
+        attempt: &Attempt,
+    ) -> Result<Begun, ApiError> {
+        if let Some(record) = find(app, scope, thread, id).await? {
+            return Ok(Begun::Before(record));
+        }
+        if attempt.is_retry()
+            && let Some(record) = repeated(app, scope, thread, attempt).await?
+        {
+            return Ok(Begun::Before(record));
+        }
+        Ok(Begun::Turn(Self { thread, lease: Lease::take(app, scope, thread).await? }))
+    }
+
+    /// What the model is shown of the thread before what is new.
+    pub(super) async fn context(
+        &self,
+        app: &App,
+        scope: &Scope,
+        input: &[Draft],
+    ) -> Result<Vec<ChatMessage>, ApiError> {
+        let policy = ContextPolicy { window: Some(WINDOW), ..ContextPolicy::default() };
+        let assembled = app.memory().context(scope, self.thread, None, &policy).await?;
+        let mut messages = assembled.context.messages;
+        let answered: Vec<&str> = input.iter().flat_map(|draft| &draft.content.parts).filter_map(called).collect();
+        // A call whose result is new is shown as waiting; now it waits no longer.
+        for message in &mut messages {
+            message.parts.retain(|part| called(part).is_none_or(|id| !answered.contains(&id)));
+        }
+        messages.retain(|message| !message.parts.is_empty());
+        Ok(messages)
+    }
+
+    /// Stores what was said and answered, with the record of it.
+    pub(super) async fn finish(
+        self,
+        app: &App,
+        scope: &Scope,
+        record: &Record,
+        drafts: Vec<Draft>,
+        attempt: &Attempt,
+    ) -> Result<(), ApiError> {
+        let now = app.memory().now();
+        let mut batch = self.lease.give_up_with(app.memory().batch());
+        for draft in drafts {
+            batch = batch.append(draft);
+        }
+        if self.lease.may_write_documents() {
+            let last = Last { id: record.id.clone(), digest: attempt.digest().to_owned(), at: now };
+            let expires_at = Some(now.plus_ms(KEPT_MS));
+            batch = batch
+                .put(PutDocument { name: name(&record.id), value: JsonText::of(record)?, expires_at })
+                .put(PutDocument { name: name(LAST), value: JsonText::of(&last)?, expires_at });
+        }
+        batch.commit(scope, self.thread).await.map(drop).map_err(lease::locked_or)
+    }
+
+    /// Ends it with nothing stored.
+    pub(super) async fn abandon(self, app: &App, scope: &Scope) {
+        self.lease.give_up(app, scope, self.thread).await;
+    }
+}
+
+/// The call that a part is the result of.
+fn called(part: &Part) -> Option<&str> {
+    match part {
+        Part::ToolResult(result) => Some(&result.call_id),
+        _ => None,
+    }
+}
+
+/// Asks the model.
+pub(super) async fn ask(
+    app: &App,
+    request: &ChatRequest,
+    deltas: &mut (dyn FnMut(ChatDelta) + Send),
+) -> Result<ChatAnswer, ApiError> {
+    let model = app.model().ok_or_else(no_model)?;
+    Ok(model.answer(request, deltas).await?)
+}
+
+pub(super) fn no_model() -> ApiError {
+    ApiError::new(StatusCode::NOT_FOUND, "model_not_found", "this server has no model").param("model")
+}
+
+/// The messages that an answer is stored as: words, thoughts and each call are an item of their own. The first words get
+/// the id that a stream has told already.
+pub(super) fn output(app: &App, answer: &ChatAnswer, words: MessageId) -> Vec<Draft> {
+    let mut drafts: Vec<Draft> = Vec::new();
+    let mut words = Some(words);
+    for part in &answer.parts {
+        let last = drafts.last_mut().map(|draft| &mut draft.content.parts);
+        match (part, last) {
+            (Part::Text(text), Some(parts)) if matches!(parts.as_slice(), [Part::Text(_)]) => {
+                if let [Part::Text(said)] = parts.as_mut_slice() {
+                    said.push_str(text);
+                }
+            }
+            _ => {
+                let content = Content { parts: vec![part.clone()], ..Content::empty(Role::Assistant) };
+                let told = if matches!(part, Part::Text(_)) { words.take() } else { None };
+                drafts.push(Draft::new(content).with_id(told.unwrap_or_else(|| app.memory().mint_message_id())));
+            }
+        }
+    }
+    if let Some(last) = drafts.last_mut() {
+        last.content.usage.clone_from(&answer.usage);
+    }
+    drafts
+}
+
+/// The record of a turn.
+pub(super) async fn find(app: &App, scope: &Scope, thread: ThreadId, id: &str) -> Result<Option<Record>, ApiError> {
+    let DocumentName { namespace, key } = name(id);
+    let (store, now) = (&app.memory().backend().store, app.memory().now());
+    let found = store.find_document(scope, &DocumentOwner::Thread(thread), &namespace, &key, now).await?;
+    Ok(found.map(|document| document.value.read()).transpose()?)
+}
+
+/// Deletes the record of a turn; what was said stays in its conversation.
+pub(super) async fn forget(app: &App, scope: &Scope, thread: ThreadId, id: &str) -> Result<(), ApiError> {
+    app.memory().batch().delete(name(id)).commit(scope, thread).await?;
+    Ok(())
+}
+
+/// Messages of a turn that are still there, in order.
+pub(super) async fn said(
+    app: &App,
+    scope: &Scope,
+    thread: ThreadId,
+    ids: &[MessageId],
+) -> Result<Vec<Message>, ApiError> {
+    let names: Vec<_> = ids.iter().copied().map(MessageName::Id).collect();
+    Ok(app.memory().find_messages(scope, thread, &names).await?)
+}
+
+/// The turn that this request had already, where nothing has happened in the thread since.
+async fn repeated(app: &App, scope: &Scope, thread: ThreadId, attempt: &Attempt) -> Result<Option<Record>, ApiError> {
+    let DocumentName { namespace, key } = name(LAST);
+    let (store, now) = (&app.memory().backend().store, app.memory().now());
+    let owner = DocumentOwner::Thread(thread);
+    let Some(document) = store.find_document(scope, &owner, &namespace, &key, now).await? else { return Ok(None) };
+    let last: Last = document.value.read()?;
+    if last.digest != attempt.digest() || last.at.plus_ms(WINDOW_MS) < now {
+        return Ok(None);
+    }
+    let Some(record) = find(app, scope, thread, &last.id).await? else { return Ok(None) };
+    let tail = record.output.last().copied().into_iter().collect::<Vec<_>>();
+    let tail = said(app, scope, thread, &tail).await?.pop().map(|message| message.seq);
+    let seq = app.memory().get_thread(scope, thread).await?.positions.seq;
+    Ok((tail == Some(seq)).then_some(record))
+}
+
+fn name(key: &str) -> DocumentName {
+    DocumentName { namespace: Namespace::System(NAMESPACE.to_owned()), key: key.to_owned() }
+}

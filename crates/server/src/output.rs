@@ -1,0 +1,39 @@
+//! Answers.
+
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use serde::Serialize;
+
+use crate::error::ApiError;
+
+/// An answer in JSON.
+pub(crate) fn json<T: Serialize>(body: &T) -> Response {
+    json_with(StatusCode::OK, body)
+}
+
+/// An answer in JSON, for what was made by this request or was there before.
+pub(crate) fn created_or_found<T: Serialize>(created: bool, body: &T) -> Response {
+    json_with(if created { StatusCode::CREATED } else { StatusCode::OK }, body)
+}
+
+pub(crate) fn json_with<T: Serialize>(status: StatusCode, body: &T) -> Response {
+    match serde_json::to_string(body) {
+        Ok(text) => (status, [(header::CONTENT_TYPE, "application/json")], text).into_response(),
+        Err(error) => ApiError::internal(format!("an answer has no JSON form: {error}")).into_response(),
+    }
+}
+
+/// Adds the position that a later request can demand.
+pub(crate) fn with_etag(mut response: Response, change: u64) -> Response {
+    let tag = HeaderValue::from_str(&format!("\"{change}\"")).expect("digits between quotes are a header's value");
+    response.headers_mut().insert(header::ETAG, tag);
+    response
+}
+
+/// Marks an answer that tells what an earlier request did.
+pub(crate) fn with_replay(mut response: Response, replayed: bool) -> Response {
+    if replayed {
+        response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
+    }
+    response
+}

@@ -1,0 +1,186 @@
+//! Requests that come twice: told from requests that are made twice.
+//!
+//! A client that sends an `Idempotency-Key` is taken at its word, for as long as the store keeps records of commits. One
+//! that sends none but says that it repeats itself (OpenAI's clients do) is believed where nothing has happened since: the
+//! same body was appended less than two minutes ago and is still the end of the thread. Whatever tells so lies in the
+//! store: an append without a key is committed under a key made of its body and of the position that it goes to.
+//!
+//! Making a thread is never matched by its body: two clients that both begin a conversation would be handed one.
+
+use axum::http::HeaderMap;
+use threadkeep::core::{ChangePage, Effect, PutDocument};
+use threadkeep::memory::Appended;
+use threadkeep::{
+    AppendOptions, Conflict, Draft, Expected, JsonText, MemoryError, MessageName, Namespace, Positions, Scope,
+    StoreError, ThreadId,
+};
+
+use crate::app::App;
+use crate::error::ApiError;
+use crate::input;
+
+/// How long a repetition without a key is believed.
+pub(crate) const WINDOW_MS: i64 = 120_000;
+/// Changes that are looked through for the append that may be repeated.
+const LOOK: usize = 64;
+/// How often an append goes for the end of a thread that others keep moving.
+const ATTEMPTS: usize = 64;
+
+/// What tells a repeated request from another one.
+#[derive(Clone, Debug)]
+pub(crate) struct Attempt {
+    key: Option<String>,
+    /// Of the route and the body.
+    digest: String,
+    retries: u64,
+}
+
+impl Attempt {
+    /// Reads the headers of a request to a surface, whose body has this digest.
+    pub(crate) fn read(headers: &HeaderMap, surface: &str, digest: &str) -> Result<Self, ApiError> {
+        let key = input::idempotency_key(headers)?;
+        Ok(Self { key, digest: format!("{surface}:{digest}"), retries: input::retry_count(headers) })
+    }
+
+    /// The digest of the route and the body.
+    pub(crate) fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Whether the client says that it repeats itself.
+    pub(crate) fn is_retry(&self) -> bool {
+        self.retries > 0
+    }
+
+    /// An id for what this request makes: always the same for the same key, `None` without one.
+    pub(crate) fn named_id(&self, scope: &Scope) -> Option<ThreadId> {
+        let key = self.key.as_ref()?;
+        let user = match scope {
+            Scope::Tenant(_) => "",
+            Scope::User(_, user) => user.as_str(),
+        };
+        let surface = self.digest.split(':').next().unwrap_or_default();
+        Some(ThreadId::from_name(format!("http\n{}\n{user}\n{surface}\n{key}", scope.tenant_id()).as_bytes()))
+    }
+
+    /// The id of a thread that this request makes: always the same for the same key.
+    pub(crate) fn thread_id(&self, app: &App, scope: &Scope) -> ThreadId {
+        self.named_id(scope).unwrap_or_else(|| app.memory().mint_thread_id())
+    }
+
+    /// Notes what a thread was made by, where a key was given: the same key with another body is a conflict.
+    pub(crate) async fn note_creation(&self, app: &App, scope: &Scope, thread: ThreadId) -> Result<(), ApiError> {
+        if self.key.is_none() {
+            return Ok(());
+        }
+        let name = threadkeep::DocumentName { namespace: Namespace::system("server")?, key: "created".to_owned() };
+        let put = PutDocument { name, value: JsonText::of(&self.digest)?, expires_at: None };
+        let noted = app.memory().batch().idempotency_key("http:created").put(put).commit(scope, thread).await;
+        match noted {
+            // A user may open a shared thread, and may not write its documents.
+            Ok(_) | Err(MemoryError::Store(StoreError::Denied(_))) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Appends, or tells what an earlier try appended.
+    pub(crate) async fn append(
+        &self,
+        app: &App,
+        scope: &Scope,
+        thread: ThreadId,
+        drafts: Vec<Draft>,
+        expected: Option<Expected>,
+    ) -> Result<Appended, ApiError> {
+        if let Some(key) = &self.key {
+            let idempotency_key = Some(format!("key:{key}"));
+            let options = AppendOptions { idempotency_key, expected, ..AppendOptions::default() };
+            return Ok(app.memory().append_all(scope, thread, drafts, &options).await?);
+        }
+        if self.retries > 0
+            && let Some(appended) = self.repeated(app, scope, thread, &drafts).await?
+        {
+            return Ok(appended);
+        }
+        for _ in 0..ATTEMPTS {
+            let positions = app.memory().get_thread(scope, thread).await?.positions;
+            if let Some(expected) = expected {
+                expected.check(positions)?;
+            }
+            let options = self.options(positions, expected);
+            match app.memory().append_all(scope, thread, drafts.clone(), &options).await {
+                // Somebody else said the same at the same time and was first; where this is a repetition, it was its first
+                // try that came so late.
+                Ok(appended) if appended.replayed && self.retries == 0 => {}
+                Err(MemoryError::Store(StoreError::Conflict(Conflict::Seq { .. } | Conflict::Change { .. }))) => {}
+                result => return Ok(result?),
+            }
+        }
+        Err(MemoryError::Contended { what: "the thread", attempts: ATTEMPTS }.into())
+    }
+
+    fn options(&self, positions: Positions, expected: Option<Expected>) -> AppendOptions {
+        let expected = expected.or(Some(Expected::Seq(positions.seq)));
+        AppendOptions { idempotency_key: Some(self.key_at(positions.seq)), expected, ..AppendOptions::default() }
+    }
+
+    /// The key of an append of this body that goes behind a position. Only one can ever go there.
+    fn key_at(&self, seq: u64) -> String {
+        format!("wire:{}:{seq}", self.digest)
+    }
+
+    /// What an earlier try of the same request appended, where that is still the end of the thread.
+    async fn repeated(
+        &self,
+        app: &App,
+        scope: &Scope,
+        thread: ThreadId,
+        drafts: &[Draft],
+    ) -> Result<Option<Appended>, ApiError> {
+        let positions = app.memory().get_thread(scope, thread).await?.positions;
+        let before = positions.seq.checked_sub(drafts.len() as u64).filter(|_| !drafts.is_empty());
+        let Some(before) = before else { return Ok(None) };
+        if !was_appended_lately(app, scope, thread, positions, before + 1).await? {
+            return Ok(None);
+        }
+        let at_the_end = Positions { seq: before, ..positions };
+        let options = self.options(at_the_end, None);
+        match app.memory().append_all(scope, thread, drafts.to_vec(), &options).await {
+            Ok(appended) => Ok(Some(appended)),
+            // The end is another one's, or has moved.
+            Err(MemoryError::Store(StoreError::Conflict(_))) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// Whether one commit appended everything from a position to the end, within the window.
+async fn was_appended_lately(
+    app: &App,
+    scope: &Scope,
+    thread: ThreadId,
+    positions: Positions,
+    first: u64,
+) -> Result<bool, ApiError> {
+    let (memory, now) = (app.memory(), app.memory().now());
+    let after = positions.change.saturating_sub(LOOK as u64);
+    let page = memory.backend().store.list_changes(scope, thread, after, LOOK, now).await?;
+    let ChangePage::Changes { changes, .. } = page else { return Ok(false) };
+    let appends_it = |effect: &Effect| {
+        let Effect::Appended { first_seq, count } = effect else { return false };
+        *first_seq == first && first_seq + count == positions.seq + 1
+    };
+    let found = changes.iter().find(|change| change.effects.iter().any(appends_it));
+    Ok(found.is_some_and(|change| change.at.plus_ms(WINDOW_MS) >= now))
+}
+
+/// The messages that an append put into a thread, as they stand.
+pub(crate) async fn placed(
+    app: &App,
+    scope: &Scope,
+    thread: ThreadId,
+    appended: &Appended,
+) -> Result<Vec<threadkeep::Message>, ApiError> {
+    let names: Vec<_> = appended.messages.iter().map(|placed| MessageName::Seq(placed.seq)).collect();
+    Ok(app.memory().find_messages(scope, thread, &names).await?)
+}

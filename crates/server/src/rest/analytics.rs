@@ -1,0 +1,121 @@
+use std::collections::BTreeMap;
+
+use axum::extract::State;
+use serde::Serialize;
+use threadkeep::{Analytics, Selection, Timestamp};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::Params;
+use crate::output::json;
+use crate::security::Caller;
+
+/// Figures about a thread, or about all threads that the caller has in full.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AnalyticsJson {
+    threads: u64,
+    messages: u64,
+    /// Messages that do not decode, and are in no other figure.
+    corrupt_messages: u64,
+    messages_per_thread: f64,
+    /// Messages by role.
+    roles: BTreeMap<&'static str, u64>,
+    /// Messages by the agent that wrote them.
+    agents: BTreeMap<String, u64>,
+    /// Messages by the model that was asked.
+    models: BTreeMap<String, u64>,
+    /// Runs of user messages that were answered.
+    turns: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    cost_usd: f64,
+    sources: SourcesJson,
+    /// How long answers took, of those that tell.
+    durations: Option<DurationsJson>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    first_message_at: Option<Timestamp>,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    last_message_at: Option<Timestamp>,
+}
+
+/// What answers stand on.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SourcesJson {
+    citations: u64,
+    distinct: u64,
+    /// Cited in more than one message.
+    reused: u64,
+    citing_messages: u64,
+    /// Messages that cite only what was cited before in their thread.
+    reusing_messages: u64,
+}
+
+/// How long answers took.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct DurationsJson {
+    count: u64,
+    min_ms: u64,
+    median_ms: u64,
+    p95_ms: u64,
+    max_ms: u64,
+}
+
+impl From<Analytics> for AnalyticsJson {
+    fn from(figures: Analytics) -> Self {
+        let sources = &figures.sources;
+        Self {
+            threads: figures.threads,
+            messages: figures.messages,
+            corrupt_messages: figures.corrupt_messages,
+            messages_per_thread: figures.messages_per_thread(),
+            roles: figures.roles.iter().map(|(role, count)| (role.as_str(), *count)).collect(),
+            turns: figures.turns,
+            input_tokens: figures.input_tokens,
+            output_tokens: figures.output_tokens,
+            cost_usd: figures.cost_usd,
+            sources: SourcesJson {
+                citations: sources.citations,
+                distinct: sources.distinct,
+                reused: sources.reused,
+                citing_messages: sources.citing_messages,
+                reusing_messages: sources.reusing_messages,
+            },
+            durations: figures.durations.map(|durations| DurationsJson {
+                count: durations.count,
+                min_ms: durations.min_ms,
+                median_ms: durations.median_ms,
+                p95_ms: durations.p95_ms,
+                max_ms: durations.max_ms,
+            }),
+            first_message_at: figures.first_message_at,
+            last_message_at: figures.last_message_at,
+            agents: figures.agents,
+            models: figures.models,
+        }
+    }
+}
+
+/// Computes figures, by reading every message that they are about
+#[utoipa::path(
+    get,
+    path = "/v1/analytics",
+    tag = "analytics",
+    params(("thread" = Option<String>, Query, description = "Only of this thread")),
+    responses((status = 200, body = AnalyticsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn analytics(State(app): State<App>, caller: Caller, mut params: Params) -> Result {
+    let selection = selection(&mut params)?;
+    params.finish()?;
+    let figures = app.memory().analytics(&caller.scope, selection).await?;
+    Ok(json(&AnalyticsJson::from(figures)))
+}
+
+/// What `thread` selects. What is no id is the id of no thread.
+pub(crate) fn selection(params: &mut Params) -> Result<Selection> {
+    match params.take("thread")? {
+        None => Ok(Selection::All),
+        Some(id) => id.parse().map(Selection::Thread).map_err(|_| ApiError::not_found("thread")),
+    }
+}

@@ -1,0 +1,22 @@
+use axum::extract::State;
+
+use crate::app::App;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::Names;
+use crate::output::json;
+use crate::security::Caller;
+
+/// Tells why a model saw what it saw, where the report was kept
+#[utoipa::path(
+    get,
+    path = "/v1/threads/{id}/context/{turn}",
+    tag = "context",
+    params(("id" = String, Path), ("turn" = String, Path)),
+    responses((status = 200, description = "The report.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn report(State(app): State<App>, caller: Caller, names: Names) -> Result {
+    let thread = names.thread()?;
+    let found = app.memory().context_report(&caller.scope, thread, names.text("turn")).await?;
+    Ok(json(&found.ok_or_else(|| ApiError::not_found("report"))?))
+}

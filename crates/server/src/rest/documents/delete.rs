@@ -1,0 +1,46 @@
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use threadkeep::core::DocumentWrite;
+
+use super::{namespace, owner};
+use crate::app::App;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::{Names, Params, if_match};
+use crate::security::Caller;
+
+/// Deletes a document
+#[utoipa::path(
+    delete,
+    path = "/v1/documents/{namespace}/{key}",
+    tag = "documents",
+    params(
+        ("namespace" = String, Path),
+        ("key" = String, Path),
+        ("owner" = Option<String>, Query),
+        ("If-Match" = Option<String>, Header)
+    ),
+    responses((status = 204, description = "It is gone."), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn delete(
+    State(app): State<App>,
+    caller: Caller,
+    names: Names,
+    mut params: Params,
+    headers: HeaderMap,
+) -> Result {
+    let owner = owner(&caller.scope, &mut params)?;
+    params.finish()?;
+    let (namespace, key) = (namespace(&names)?, names.text("key").to_owned());
+    let (memory, scope) = (app.memory(), &caller.scope);
+    let store = &memory.backend().store;
+    // A deletion of what is not there tells so, as every other one does.
+    if store.find_document(scope, &owner, &namespace, &key, memory.now()).await?.is_none() {
+        return Err(ApiError::not_found("document"));
+    }
+    let expected = if_match(&headers)?;
+    let write = DocumentWrite { owner, namespace, key, expected, value: None, expires_at: None };
+    store.write_document(scope, write, memory.now()).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}

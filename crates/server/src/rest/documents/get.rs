@@ -1,0 +1,33 @@
+use axum::extract::State;
+use threadkeep::{DocumentOwner, Namespace, Scope};
+
+use super::{DocumentJson, namespace, owner};
+use crate::app::App;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::{Names, Params};
+use crate::output::{json, with_etag};
+use crate::security::Caller;
+
+/// Gets a document
+#[utoipa::path(
+    get,
+    path = "/v1/documents/{namespace}/{key}",
+    tag = "documents",
+    params(("namespace" = String, Path), ("key" = String, Path), ("owner" = Option<String>, Query)),
+    responses((status = 200, body = DocumentJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names, mut params: Params) -> Result {
+    let owner = owner(&caller.scope, &mut params)?;
+    params.finish()?;
+    found(&app, &caller.scope, &owner, &namespace(&names)?, names.text("key")).await
+}
+
+/// A document of whomever.
+pub(crate) async fn found(app: &App, scope: &Scope, owner: &DocumentOwner, namespace: &Namespace, key: &str) -> Result {
+    let memory = app.memory();
+    let found = memory.backend().store.find_document(scope, owner, namespace, key, memory.now()).await?;
+    let document = found.ok_or_else(|| ApiError::not_found("document"))?;
+    let version = document.version;
+    Ok(with_etag(json(&DocumentJson::from(document)), version))
+}

@@ -1,0 +1,53 @@
+use axum::extract::State;
+use threadkeep::core::DocumentQuery;
+use threadkeep::{DocumentOwner, Namespace, Scope};
+
+use super::{DocumentsJson, list_name, namespace, owner};
+use crate::app::App;
+use crate::cursor;
+use crate::error::{ErrorEnvelope, Result};
+use crate::input::{Names, Params};
+use crate::output::json;
+use crate::security::Caller;
+
+/// Lists documents of a family, by key
+#[utoipa::path(
+    get,
+    path = "/v1/documents/{namespace}",
+    tag = "documents",
+    params(
+        ("namespace" = String, Path),
+        ("owner" = Option<String>, Query, description = "`user` or `tenant`; the caller's own by default"),
+        ("prefix" = Option<String>, Query),
+        ("after" = Option<String>, Query),
+        ("limit" = Option<u32>, Query)
+    ),
+    responses((status = 200, body = DocumentsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, mut params: Params) -> Result {
+    let owner = owner(&caller.scope, &mut params)?;
+    page(&app, &caller.scope, owner, namespace(&names)?, params).await
+}
+
+/// A page of whoever's documents.
+pub(crate) async fn page(
+    app: &App,
+    scope: &Scope,
+    owner: DocumentOwner,
+    namespace: Namespace,
+    mut params: Params,
+) -> Result {
+    let key_prefix = params.take("prefix")?.unwrap_or_default();
+    let (limit, after) = (params.limit(100)?, params.take("after")?);
+    params.finish()?;
+    let list = list_name(&owner, &namespace, &key_prefix);
+    let after = after.map(|after| cursor::take(scope, &list, "after", &after)).transpose()?;
+    let after = after.map(|key| (namespace.clone(), key));
+    let query = DocumentQuery { namespace: Some(namespace), key_prefix, after, limit, ..DocumentQuery::of(owner) };
+    let memory = app.memory();
+    let documents = memory.backend().store.list_documents(scope, &query, memory.now()).await?;
+    let last = documents.last().filter(|_| documents.len() == limit);
+    let next = last.map(|last| cursor::give(scope, &list, &last.key));
+    Ok(json(&DocumentsJson { data: documents.into_iter().map(Into::into).collect(), next }))
+}

@@ -1,0 +1,75 @@
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use serde::{Deserialize, Serialize};
+use threadkeep::core::DocumentWrite;
+use threadkeep::{JsonText, Timestamp};
+use utoipa::ToSchema;
+
+use super::{namespace, owner};
+use crate::app::App;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::{JsonBody, Names, Params, if_match};
+use crate::output::{json, with_etag};
+use crate::security::Caller;
+
+/// What a document shall hold.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct PutJson {
+    /// Any JSON; it comes back byte for byte.
+    #[schema(value_type = Value)]
+    pub(crate) value: JsonText,
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    pub(crate) expires_at: Option<Timestamp>,
+}
+
+/// The version that a document has now.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct WrittenJson {
+    pub(crate) version: u64,
+}
+
+/// Writes a document, whatever it was before unless a header says
+#[utoipa::path(
+    put,
+    path = "/v1/documents/{namespace}/{key}",
+    tag = "documents",
+    params(
+        ("namespace" = String, Path),
+        ("key" = String, Path),
+        ("owner" = Option<String>, Query),
+        ("If-Match" = Option<String>, Header, description = "The ETag that it must have"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: it must not be there")
+    ),
+    request_body = PutJson,
+    responses((status = 200, body = WrittenJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn put(
+    State(app): State<App>,
+    caller: Caller,
+    names: Names,
+    mut params: Params,
+    headers: HeaderMap,
+    JsonBody { value: body, .. }: JsonBody<PutJson>,
+) -> Result {
+    let owner = owner(&caller.scope, &mut params)?;
+    params.finish()?;
+    let (namespace, key) = (namespace(&names)?, names.text("key").to_owned());
+    let expected = expected_version(&headers)?;
+    let (value, expires_at) = (Some(body.value), body.expires_at);
+    let write = DocumentWrite { owner, namespace, key, expected, value, expires_at };
+    let memory = app.memory();
+    let version = memory.backend().store.write_document(&caller.scope, write, memory.now()).await?.version;
+    Ok(with_etag(json(&WrittenJson { version }), version))
+}
+
+/// The version that a request demands; 0 where there must be none.
+pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<u64>> {
+    let Some(value) = headers.get(header::IF_NONE_MATCH) else { return if_match(headers) };
+    if value == "*" {
+        return Ok(Some(0));
+    }
+    Err(ApiError::invalid("If-None-Match", "only `*` is understood here"))
+}

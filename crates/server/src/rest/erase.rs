@@ -1,0 +1,67 @@
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use threadkeep::{EraseOptions, Scope, SharedMessages, UserId};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::error::{ErrorEnvelope, Result};
+use crate::input::JsonBody;
+use crate::output::json;
+use crate::security::Caller;
+use crate::security::keys::KeyRole;
+
+/// Whom to forget.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct EraseJson {
+    user: String,
+    /// Whether the user's messages in shared threads go too; only for a whole tenant.
+    #[serde(default)]
+    shared_messages: bool,
+}
+
+/// What was erased.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ErasedJson {
+    threads: u64,
+    messages: u64,
+    documents: u64,
+    shared_messages: u64,
+    /// Whether its bytes are gone from the store's files already; else they are after a later sweep.
+    swept: bool,
+}
+
+/// Erases everything of a user
+///
+/// A user may erase what is the user's own; for others it needs the role `admin`.
+#[utoipa::path(
+    post,
+    path = "/v1/erase",
+    tag = "exchange",
+    request_body = EraseJson,
+    responses((status = 200, body = ErasedJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn erase(
+    State(app): State<App>,
+    caller: Caller,
+    JsonBody { value: body, .. }: JsonBody<EraseJson>,
+) -> Result {
+    let user = UserId::new(body.user)?;
+    let is_own = matches!(&caller.scope, Scope::User(_, own) if *own == user);
+    if !is_own {
+        caller.demand(KeyRole::Admin)?;
+    }
+    let shared_messages = if body.shared_messages { SharedMessages::Erase } else { SharedMessages::Keep };
+    let memory = app.memory();
+    let report = memory.erase_user(&caller.scope, &user, EraseOptions { shared_messages }).await?;
+    tracing::info!(key = caller.key_id, threads = report.threads, documents = report.documents, "a user was erased");
+    let swept = memory.backend().maintenance.sweep(memory.now()).await.is_ok();
+    Ok(json(&ErasedJson {
+        threads: report.threads,
+        messages: report.messages,
+        documents: report.documents,
+        shared_messages: report.shared_messages,
+        swept,
+    }))
+}

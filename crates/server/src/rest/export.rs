@@ -1,0 +1,56 @@
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
+use futures::StreamExt;
+use threadkeep::{MemoryError, Selection, StoreError, exchange::ExportLine};
+
+use super::analytics::selection;
+use crate::app::App;
+use crate::error::{ErrorEnvelope, Result};
+use crate::input::Params;
+use crate::security::Caller;
+
+/// Writes out a thread, or everything that the caller has in full
+///
+/// It comes as JSON Lines in the export format, as it is read. A message that does not decode is left out; after any other failure the
+/// answer breaks off.
+#[utoipa::path(
+    get,
+    path = "/v1/export",
+    tag = "exchange",
+    params(("thread" = Option<String>, Query, description = "Only this thread")),
+    responses(
+        (status = 200, description = "JSON Lines.", content_type = "application/jsonl", body = String),
+        (status = "4XX", body = ErrorEnvelope<'_>)
+    ),
+    security(("key" = []))
+)]
+pub(crate) async fn export(State(app): State<App>, caller: Caller, mut params: Params) -> Result<Response> {
+    let selection = selection(&mut params)?;
+    params.finish()?;
+    if let Selection::Thread(thread) = selection {
+        // An unknown thread is told before the answer begins.
+        app.memory().get_thread(&caller.scope, thread).await?;
+    }
+    let lines = app.memory().export(&caller.scope, selection);
+    let lines = lines.filter_map(|line| std::future::ready(written(line)));
+    let headers = [(header::CONTENT_TYPE, "application/jsonl")];
+    Ok((headers, Body::from_stream(lines)).into_response())
+}
+
+fn written(line: Result<ExportLine, MemoryError>) -> Option<Result<Bytes, MemoryError>> {
+    match line {
+        Ok(line) => {
+            let mut text = serde_json::to_vec(&line).ok()?;
+            text.push(b'\n');
+            Some(Ok(text.into()))
+        }
+        Err(MemoryError::Store(StoreError::Corrupt { what: "message", detail })) => {
+            tracing::warn!(detail, "a message was left out of an export");
+            None
+        }
+        Err(error) => Some(Err(error)),
+    }
+}

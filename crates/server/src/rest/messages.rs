@@ -1,0 +1,7 @@
+//! The messages of a thread.
+
+pub(crate) mod append;
+pub(crate) mod erase;
+pub(crate) mod get;
+pub(crate) mod list;
+pub(crate) mod replace;

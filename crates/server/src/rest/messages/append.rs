@@ -1,0 +1,86 @@
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use serde::{Deserialize, Serialize};
+use threadkeep::{Draft, Expected, MessageId};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::{JsonBody, Names, expected_change};
+use crate::output::{json_with, with_etag, with_replay};
+use crate::repeats::Attempt;
+use crate::rest::json::message::DraftJson;
+use crate::security::Caller;
+
+/// Messages to add, all or none.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AppendJson {
+    /// In order.
+    messages: Vec<DraftJson>,
+    /// The position that the thread's last message must have.
+    #[serde(default)]
+    expected_seq: Option<u64>,
+}
+
+/// What was added.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct AppendedJson {
+    /// The change that it made.
+    change: u64,
+    /// The position of the first message.
+    first_seq: u64,
+    /// How many.
+    count: u64,
+    messages: Vec<PlacedJson>,
+    /// Whether an earlier request had added them.
+    replayed: bool,
+}
+
+/// Where a message went.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct PlacedJson {
+    seq: u64,
+    #[schema(value_type = String, format = Uuid)]
+    id: MessageId,
+}
+
+/// Adds one message or many to a thread
+///
+/// With an Idempotency-Key a repeated request counts once, for seven days. Without one it does where the client says that it
+/// repeats itself (`X-Stainless-Retry-Count`), the body is the same, less than 120 s have passed, and nothing was added since.
+#[utoipa::path(
+    post,
+    path = "/v1/threads/{id}/messages",
+    tag = "messages",
+    params(
+        ("id" = String, Path),
+        ("Idempotency-Key" = Option<String>, Header),
+        ("If-Match" = Option<String>, Header)
+    ),
+    request_body = AppendJson,
+    responses((status = 201, body = AppendedJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn append(
+    State(app): State<App>,
+    caller: Caller,
+    names: Names,
+    headers: HeaderMap,
+    JsonBody { value: body, digest }: JsonBody<AppendJson>,
+) -> Result {
+    let thread = names.thread()?;
+    let attempt = Attempt::read(&headers, "messages", &digest)?;
+    let drafts = body.messages.into_iter().map(Draft::try_from).collect::<Result<Vec<_>>>()?;
+    let expected = match (expected_change(&headers)?, body.expected_seq) {
+        (Some(_), Some(_)) => {
+            return Err(ApiError::invalid("expected_seq", "give `If-Match` or `expected_seq`, not both"));
+        }
+        (change, seq) => change.or(seq.map(Expected::Seq)),
+    };
+    let appended = attempt.append(&app, &caller.scope, thread, drafts, expected).await?;
+    let messages = appended.messages.iter().map(|placed| PlacedJson { seq: placed.seq, id: placed.id }).collect();
+    let (change, replayed) = (appended.change, appended.replayed);
+    let body = AppendedJson { change, first_seq: appended.first_seq, count: appended.count, messages, replayed };
+    Ok(with_replay(with_etag(json_with(StatusCode::CREATED, &body), change), replayed))
+}

@@ -1,0 +1,29 @@
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::IntoResponse;
+
+use crate::app::App;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::Names;
+use crate::output::with_etag;
+use crate::security::Caller;
+
+/// Erases a message; its position, its id and the instant of erasing are left
+#[utoipa::path(
+    delete,
+    path = "/v1/threads/{id}/messages/{message}",
+    tag = "messages",
+    params(("id" = String, Path), ("message" = String, Path, description = "A position or an id")),
+    responses((status = 204, description = "It is gone."), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn erase(State(app): State<App>, caller: Caller, names: Names, headers: HeaderMap) -> Result {
+    if headers.contains_key(header::IF_MATCH) {
+        return Err(ApiError::invalid("If-Match", "a message is not erased on a condition"));
+    }
+    let (scope, memory, thread) = (&caller.scope, app.memory(), names.thread()?);
+    let found = memory.find_messages(scope, thread, &[names.message()?]).await?;
+    let message = found.first().ok_or_else(|| ApiError::not_found("message"))?;
+    let change = memory.erase_messages(scope, thread, &[message.id]).await?;
+    Ok(with_etag(StatusCode::NO_CONTENT.into_response(), change))
+}

@@ -1,0 +1,24 @@
+use axum::extract::State;
+
+use crate::app::App;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::Names;
+use crate::output::json;
+use crate::rest::json::message::MessageJson;
+use crate::security::Caller;
+
+/// Gets a message by its position or id
+#[utoipa::path(
+    get,
+    path = "/v1/threads/{id}/messages/{message}",
+    tag = "messages",
+    params(("id" = String, Path), ("message" = String, Path, description = "A position or an id")),
+    responses((status = 200, body = MessageJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names) -> Result {
+    let (thread, name) = (names.thread()?, names.message()?);
+    let found = app.memory().find_messages(&caller.scope, thread, &[name]).await?;
+    let message = found.into_iter().next().ok_or_else(|| ApiError::not_found("message"))?;
+    Ok(json(&MessageJson::from(message)))
+}

@@ -1,0 +1,40 @@
+use axum::extract::State;
+use axum::http::HeaderMap;
+use threadkeep::Content;
+
+use crate::app::App;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::{JsonBody, Names, expected_change};
+use crate::output::{json, with_etag};
+use crate::rest::json::message::{ContentJson, MessageJson};
+use crate::security::Caller;
+
+/// Says a message differently; its position, id and instant stay
+#[utoipa::path(
+    put,
+    path = "/v1/threads/{id}/messages/{message}",
+    tag = "messages",
+    params(
+        ("id" = String, Path),
+        ("message" = String, Path, description = "A position or an id"),
+        ("If-Match" = Option<String>, Header, description = "The thread's ETag")
+    ),
+    request_body = ContentJson,
+    responses((status = 200, body = MessageJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn replace(
+    State(app): State<App>,
+    caller: Caller,
+    names: Names,
+    headers: HeaderMap,
+    JsonBody { value: body, .. }: JsonBody<ContentJson>,
+) -> Result {
+    let (scope, memory, thread) = (&caller.scope, app.memory(), names.thread()?);
+    let unknown = || ApiError::not_found("message");
+    let found = memory.find_messages(scope, thread, &[names.message()?]).await?.pop().ok_or_else(unknown)?;
+    let expected = expected_change(&headers)?;
+    let change = memory.replace_message(scope, thread, found.id, Content::try_from(body)?, expected).await?;
+    let replaced = memory.find_messages(scope, thread, &[threadkeep::MessageName::Id(found.id)]).await?.pop();
+    Ok(with_etag(json(&MessageJson::from(replaced.ok_or_else(unknown)?)), change))
+}

@@ -1,0 +1,26 @@
+use axum::extract::State;
+use threadkeep::JsonText;
+
+use super::{PreferenceJson, demand_user};
+use crate::app::App;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::Names;
+use crate::output::json;
+use crate::security::Caller;
+
+/// Gets what the user prefers
+#[utoipa::path(
+    get,
+    path = "/v1/preferences/{key}",
+    tag = "preferences",
+    params(("key" = String, Path)),
+    responses((status = 200, body = PreferenceJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names) -> Result {
+    demand_user(&caller.scope)?;
+    let key = names.text("key").to_owned();
+    let found: Option<JsonText> = app.memory().preference(&caller.scope, &key).await?;
+    let value = found.ok_or_else(|| ApiError::not_found("preference"))?;
+    Ok(json(&PreferenceJson { key, value }))
+}

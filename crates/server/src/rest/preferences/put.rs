@@ -1,0 +1,41 @@
+use axum::extract::State;
+use serde::Deserialize;
+use threadkeep::JsonText;
+use utoipa::ToSchema;
+
+use super::{PreferenceJson, demand_user};
+use crate::app::App;
+use crate::error::{ErrorEnvelope, Result};
+use crate::input::{JsonBody, Names};
+use crate::output::json;
+use crate::security::Caller;
+
+/// What to set a preference to.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SetJson {
+    #[schema(value_type = Value)]
+    value: JsonText,
+}
+
+/// Sets what the user prefers
+#[utoipa::path(
+    put,
+    path = "/v1/preferences/{key}",
+    tag = "preferences",
+    params(("key" = String, Path)),
+    request_body = SetJson,
+    responses((status = 200, body = PreferenceJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn put(
+    State(app): State<App>,
+    caller: Caller,
+    names: Names,
+    JsonBody { value: body, .. }: JsonBody<SetJson>,
+) -> Result {
+    demand_user(&caller.scope)?;
+    let key = names.text("key").to_owned();
+    app.memory().set_preference(&caller.scope, &key, &body.value).await?;
+    Ok(json(&PreferenceJson { key, value: body.value }))
+}

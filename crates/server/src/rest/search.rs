@@ -1,0 +1,111 @@
+use axum::extract::State;
+use serde::{Deserialize, Serialize};
+use threadkeep::{Role, SearchOptions, ThreadId, Timestamp};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::error::{ErrorEnvelope, Result};
+use crate::input::JsonBody;
+use crate::output::json;
+use crate::rest::json::message::{MessageJson, RoleJson};
+use crate::security::Caller;
+
+/// What to look for.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct SearchJson {
+    /// Words, any of which a message may hold, in any form.
+    query: String,
+    /// Only in this thread.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = Uuid)]
+    thread: Option<ThreadId>,
+    /// Hits at most: 1 to 1,000. Default: 20.
+    #[serde(default)]
+    limit: Option<usize>,
+    /// Only messages of these roles.
+    #[serde(default)]
+    roles: Vec<RoleJson>,
+    /// Only messages said at or after this instant.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    since: Option<Timestamp>,
+    /// Only messages said before this instant.
+    #[serde(default)]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    until: Option<Timestamp>,
+}
+
+/// What was found, the best first.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct HitsJson {
+    hits: Vec<HitJson>,
+    /// Whether there were more candidates than are ever ranked.
+    truncated: bool,
+    /// Threads whose newest messages could not be looked at yet.
+    #[schema(value_type = Vec<String>)]
+    incomplete: Vec<ThreadId>,
+}
+
+/// A message that was found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct HitJson {
+    #[schema(value_type = String, format = Uuid)]
+    thread: ThreadId,
+    /// Larger is better; comparable within one search.
+    score: f64,
+    snippet: SnippetJson,
+    message: MessageJson,
+}
+
+/// The piece that shows why.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct SnippetJson {
+    text: String,
+    /// Where the words stand in it, in bytes.
+    matches: Vec<MatchJson>,
+    cut_before: bool,
+    cut_after: bool,
+}
+
+/// A word that was found.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct MatchJson {
+    start: usize,
+    end: usize,
+}
+
+/// Searches what was said
+#[utoipa::path(
+    post,
+    path = "/v1/search",
+    tag = "search",
+    request_body = SearchJson,
+    responses((status = 200, body = HitsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn search(
+    State(app): State<App>,
+    caller: Caller,
+    JsonBody { value: body, .. }: JsonBody<SearchJson>,
+) -> Result {
+    let SearchJson { query, thread, limit, roles, since, until } = body;
+    if let Some(thread) = thread {
+        app.memory().get_thread(&caller.scope, thread).await?;
+    }
+    let roles: Vec<Role> = roles.into_iter().map(Into::into).collect();
+    let options = SearchOptions { thread, limit: limit.unwrap_or(20), roles, since, until };
+    let found = app.memory().search(&caller.scope, &query, &options).await?;
+    let hits = found.hits.into_iter().map(|hit| {
+        let matches = hit.snippet.matches.iter().map(|range| MatchJson { start: range.start, end: range.end });
+        let snippet = SnippetJson {
+            matches: matches.collect(),
+            text: hit.snippet.text,
+            cut_before: hit.snippet.cut_before,
+            cut_after: hit.snippet.cut_after,
+        };
+        HitJson { thread: hit.thread, score: hit.score, snippet, message: hit.message.into() }
+    });
+    let incomplete = found.unsearched.iter().map(|behind| behind.thread).collect();
+    Ok(json(&HitsJson { hits: hits.collect(), truncated: found.truncated, incomplete }))
+}

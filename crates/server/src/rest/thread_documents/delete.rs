@@ -1,0 +1,38 @@
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::IntoResponse;
+use threadkeep::core::DocumentState;
+use threadkeep::{DocumentName, DocumentOwner};
+
+use crate::app::App;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::{Names, if_match};
+use crate::rest::documents::namespace;
+use crate::security::Caller;
+
+/// Deletes a document of a thread
+#[utoipa::path(
+    delete,
+    path = "/v1/threads/{id}/documents/{namespace}/{key}",
+    tag = "documents",
+    params(
+        ("id" = String, Path),
+        ("namespace" = String, Path),
+        ("key" = String, Path),
+        ("If-Match" = Option<String>, Header)
+    ),
+    responses((status = 204, description = "It is gone."), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names, headers: HeaderMap) -> Result {
+    let (scope, memory, thread) = (&caller.scope, app.memory(), names.thread()?);
+    let (namespace, key) = (namespace(&names)?, names.text("key").to_owned());
+    let owner = DocumentOwner::Thread(thread);
+    let found = memory.backend().store.find_document(scope, &owner, &namespace, &key, memory.now()).await?;
+    let document = found.ok_or_else(|| ApiError::not_found("document"))?;
+    let name = DocumentName { namespace, key };
+    let version = if_match(&headers)?.unwrap_or(document.version);
+    let batch = memory.batch().require(name.clone(), DocumentState::Version(version)).delete(name);
+    batch.commit(scope, thread).await?;
+    Ok(StatusCode::NO_CONTENT.into_response())
+}

@@ -1,0 +1,48 @@
+use axum::extract::State;
+use axum::http::HeaderMap;
+use threadkeep::DocumentName;
+use threadkeep::core::{DocumentState, PutDocument};
+
+use crate::app::App;
+use crate::error::{ErrorEnvelope, Result};
+use crate::input::{JsonBody, Names};
+use crate::output::{json, with_etag};
+use crate::rest::documents::namespace;
+use crate::rest::documents::put::{PutJson, WrittenJson, expected_version};
+use crate::security::Caller;
+
+/// Writes a document of a thread
+#[utoipa::path(
+    put,
+    path = "/v1/threads/{id}/documents/{namespace}/{key}",
+    tag = "documents",
+    params(
+        ("id" = String, Path),
+        ("namespace" = String, Path),
+        ("key" = String, Path),
+        ("If-Match" = Option<String>, Header, description = "The document's ETag"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: it must not be there")
+    ),
+    request_body = PutJson,
+    responses((status = 200, body = WrittenJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn put(
+    State(app): State<App>,
+    caller: Caller,
+    names: Names,
+    headers: HeaderMap,
+    JsonBody { value: body, .. }: JsonBody<PutJson>,
+) -> Result {
+    let thread = names.thread()?;
+    let name = DocumentName { namespace: namespace(&names)?, key: names.text("key").to_owned() };
+    let mut batch = app.memory().batch();
+    if let Some(version) = expected_version(&headers)? {
+        let state = if version == 0 { DocumentState::Absent } else { DocumentState::Version(version) };
+        batch = batch.require(name.clone(), state);
+    }
+    let put = PutDocument { name, value: body.value, expires_at: body.expires_at };
+    // A thread's document gets the change that wrote it as its version.
+    let version = batch.put(put).commit(&caller.scope, thread).await?.change;
+    Ok(with_etag(json(&WrittenJson { version }), version))
+}

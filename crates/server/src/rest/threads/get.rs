@@ -1,0 +1,34 @@
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::response::IntoResponse;
+
+use crate::app::App;
+use crate::error::{ErrorEnvelope, Result};
+use crate::input::Names;
+use crate::output::{json, with_etag};
+use crate::rest::json::thread::ThreadJson;
+use crate::security::Caller;
+
+/// Gets a thread
+#[utoipa::path(
+    get,
+    path = "/v1/threads/{id}",
+    tag = "threads",
+    params(("id" = String, Path), ("If-None-Match" = Option<String>, Header)),
+    responses(
+        (status = 200, body = ThreadJson),
+        (status = 304, description = "It is at that change."),
+        (status = "4XX", body = ErrorEnvelope<'_>)
+    ),
+    security(("key" = []))
+)]
+pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names, headers: HeaderMap) -> Result {
+    let thread = app.memory().get_thread(&caller.scope, names.thread()?).await?;
+    let change = thread.positions.change;
+    let tag = format!("\"{change}\"");
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
+    if known.is_some_and(|known| known.split(',').any(|known| known.trim() == tag)) {
+        return Ok(with_etag(StatusCode::NOT_MODIFIED.into_response(), change));
+    }
+    Ok(with_etag(json(&ThreadJson::from(thread)), change))
+}

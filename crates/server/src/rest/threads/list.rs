@@ -1,0 +1,78 @@
+use axum::extract::State;
+use serde::Serialize;
+use threadkeep::{Owner, ThreadKey, ThreadOrder, ThreadQuery, UserId};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::cursor;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::Params;
+use crate::output::json;
+use crate::rest::json::thread::ThreadJson;
+use crate::security::Caller;
+
+/// A page of threads.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ThreadsJson {
+    data: Vec<ThreadJson>,
+    /// What to pass as `after` for the next page; null on the last.
+    next: Option<String>,
+}
+
+/// Lists threads, or finds the one that a key names
+///
+/// They are the caller's own; for a whole tenant all, or those of `user`, or with `shared=true` those that its users share.
+#[utoipa::path(
+    get,
+    path = "/v1/threads",
+    tag = "threads",
+    params(
+        ("order" = Option<String>, Query, description = "`recent` (default) or `created`, which is stable"),
+        ("after" = Option<String>, Query, description = "The `next` of the page before"),
+        ("limit" = Option<u32>, Query, description = "1 to 1,000; default 50"),
+        ("key" = Option<String>, Query, description = "Only the thread with this key"),
+        ("user" = Option<String>, Query, description = "Only those of a user"),
+        ("shared" = Option<bool>, Query, description = "Only those that users share")
+    ),
+    responses((status = 200, body = ThreadsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Params) -> Result {
+    let scope = &caller.scope;
+    let order = match params.take("order")?.as_deref() {
+        None | Some("recent") => ThreadOrder::Recent,
+        Some("created") => ThreadOrder::Created,
+        Some(_) => return Err(ApiError::invalid("order", "`order` is `recent` or `created`")),
+    };
+    let (limit, after, key) = (params.limit(50)?, params.take("after")?, params.take("key")?);
+    let owner = owner(&mut params)?;
+    params.finish()?;
+    if let Some(key) = key {
+        return find(&app, &caller, owner, key).await;
+    }
+    let list = format!("threads {order:?} {owner:?}");
+    let after = after.map(|after| cursor::take(scope, &list, "after", &after)).transpose()?;
+    let query = ThreadQuery { order, owner, after, limit };
+    let page = app.memory().list_threads(scope, &query).await?;
+    let next = page.next.map(|next| cursor::give(scope, &list, &next));
+    Ok(json(&ThreadsJson { data: page.threads.into_iter().map(Into::into).collect(), next }))
+}
+
+async fn find(app: &App, caller: &Caller, owner: Option<Owner>, key: String) -> Result {
+    let owner = owner.unwrap_or_else(|| caller.scope.default_owner());
+    let name = threadkeep::core::ThreadName::Key(owner, ThreadKey::new(key)?);
+    let memory = app.memory();
+    let found = memory.backend().store.find_thread(&caller.scope, &name, memory.now()).await?;
+    Ok(json(&ThreadsJson { data: found.into_iter().map(Into::into).collect(), next: None }))
+}
+
+fn owner(params: &mut Params) -> Result<Option<Owner>> {
+    let user = params.take("user")?;
+    let is_shared = params.parse("shared", "true or false")?.unwrap_or(false);
+    match (user, is_shared) {
+        (Some(_), true) => Err(ApiError::invalid("shared", "give `user` or `shared`, not both")),
+        (Some(user), false) => Ok(Some(Owner::User(UserId::new(user)?))),
+        (None, true) => Ok(Some(Owner::Tenant)),
+        (None, false) => Ok(None),
+    }
+}

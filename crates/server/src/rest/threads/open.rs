@@ -1,0 +1,78 @@
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde::{Deserialize, Serialize};
+use threadkeep::core::OpenThread;
+use threadkeep::{Map, Owner, ThreadId, ThreadKey, Timestamp};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::error::{ErrorEnvelope, Result};
+use crate::input::JsonBody;
+use crate::output::{created_or_found, with_etag};
+use crate::repeats::Attempt;
+use crate::rest::json::thread::{OwnerJson, ThreadJson};
+use crate::security::Caller;
+
+/// What to open. All of it may be left out.
+#[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct OpenJson {
+    /// What a channel calls the conversation: the thread with this key is found, or made.
+    key: Option<String>,
+    /// Its id: any UUID.
+    #[schema(value_type = Option<String>, format = Uuid)]
+    id: Option<ThreadId>,
+    /// Whom a new thread belongs to; the caller where it is left out.
+    owner: Option<OwnerJson>,
+    title: Option<String>,
+    #[schema(value_type = Object)]
+    metadata: Map,
+    #[schema(value_type = Object)]
+    state: Map,
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Timestamp>,
+}
+
+/// Finds the thread that a key or an id names, or makes it
+///
+/// Without a key and an id every request makes a thread, unless it repeats one by its Idempotency-Key.
+#[utoipa::path(
+    post,
+    path = "/v1/threads",
+    tag = "threads",
+    request_body = OpenJson,
+    params(("Idempotency-Key" = Option<String>, Header)),
+    responses(
+        (status = 201, body = ThreadJson),
+        (status = 200, description = "It was there.", body = ThreadJson),
+        (status = "4XX", body = ErrorEnvelope<'_>)
+    ),
+    security(("key" = []))
+)]
+pub(crate) async fn open(
+    State(app): State<App>,
+    caller: Caller,
+    headers: HeaderMap,
+    JsonBody { value: body, digest }: JsonBody<OpenJson>,
+) -> Result {
+    let scope = &caller.scope;
+    let attempt = Attempt::read(&headers, "threads", &digest)?;
+    let is_named = body.id.is_some() || body.key.is_some();
+    let id = body.id.unwrap_or_else(|| attempt.thread_id(&app, scope));
+    let owner = body.owner.map_or_else(|| Ok(scope.default_owner()), Owner::try_from)?;
+    let open = OpenThread {
+        id,
+        owner,
+        key: body.key.map(ThreadKey::new).transpose()?,
+        title: body.title,
+        metadata: body.metadata,
+        state: body.state,
+        expires_at: body.expires_at,
+    };
+    let opened = app.memory().open_thread(scope, open).await?;
+    if !is_named {
+        attempt.note_creation(&app, scope, id).await?;
+    }
+    let change = opened.thread.positions.change;
+    Ok(with_etag(created_or_found(opened.created, &ThreadJson::from(opened.thread)), change))
+}

@@ -1,0 +1,65 @@
+use axum::extract::State;
+use axum::http::HeaderMap;
+use serde::{Deserialize, Deserializer, Serialize};
+use threadkeep::{Map, ThreadPatch, Timestamp};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::error::{ErrorEnvelope, Result};
+use crate::input::{JsonBody, Names, expected_change};
+use crate::output::{json, with_etag};
+use crate::rest::json::thread::ThreadJson;
+use crate::security::Caller;
+
+/// What to change. What is left out stays; `null` takes a title or an expiry away.
+#[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
+#[serde(deny_unknown_fields, default)]
+pub(crate) struct PatchJson {
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<String>)]
+    title: Option<Option<String>>,
+    /// In place of the old.
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Map>,
+    /// In place of the old.
+    #[schema(value_type = Option<Object>)]
+    state: Option<Map>,
+    #[serde(deserialize_with = "given")]
+    #[schema(value_type = Option<String>, format = DateTime)]
+    expires_at: Option<Option<Timestamp>>,
+}
+
+/// Tells `null` from what was left out.
+fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
+    Option::<T>::deserialize(deserializer).map(Some)
+}
+
+/// Changes what a thread says about itself
+#[utoipa::path(
+    patch,
+    path = "/v1/threads/{id}",
+    tag = "threads",
+    params(("id" = String, Path), ("If-Match" = Option<String>, Header)),
+    request_body = PatchJson,
+    responses(
+        (status = 200, body = ThreadJson),
+        (status = 412, description = "It has changed.", body = ErrorEnvelope<'_>),
+        (status = "4XX", body = ErrorEnvelope<'_>)
+    ),
+    security(("key" = []))
+)]
+pub(crate) async fn patch(
+    State(app): State<App>,
+    caller: Caller,
+    names: Names,
+    headers: HeaderMap,
+    JsonBody { value: body, .. }: JsonBody<PatchJson>,
+) -> Result {
+    let (scope, id) = (&caller.scope, names.thread()?);
+    let PatchJson { title, metadata, state, expires_at } = body;
+    let patch = ThreadPatch { title, metadata, state, expires_at };
+    app.memory().patch_thread(scope, id, patch, expected_change(&headers)?).await?;
+    let thread = app.memory().get_thread(scope, id).await?;
+    let change = thread.positions.change;
+    Ok(with_etag(json(&ThreadJson::from(thread)), change))
+}

@@ -1,0 +1,206 @@
+//! The one table of all routes.
+
+use std::sync::LazyLock;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::{from_fn, from_fn_with_state, map_response};
+use tower_http::catch_panic::CatchPanicLayer;
+use utoipa::OpenApi;
+use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
+use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
+use utoipa_axum::routes;
+
+use crate::app::App;
+use crate::security::authenticate::authenticate;
+use crate::security::keys::KeyRole;
+use crate::{edge, error, limits, live, openai, operations, rest};
+
+/// Who may call a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Need {
+    /// Anyone who reaches the server.
+    Nothing,
+    /// A caller with a role.
+    Role(KeyRole),
+}
+
+/// How long an action may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Time {
+    Bounded,
+    /// It ends by itself: it streams, or waits for a model.
+    Own,
+}
+
+/// In whose terms a client is answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Wire {
+    Ours,
+    OpenAi,
+}
+
+struct Entry {
+    need: Need,
+    time: Time,
+    wire: Wire,
+    routes: UtoipaMethodRouter<App>,
+}
+
+/// A route, as a test or an operator sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RouteInfo {
+    /// The method, in capitals.
+    pub method: String,
+    /// The path, with `{name}` for what varies.
+    pub path: String,
+    /// The role that a caller needs; `None` where anyone may call.
+    pub role: Option<KeyRole>,
+}
+
+const NOTHING: Need = Need::Nothing;
+const READ: Need = Need::Role(KeyRole::Read);
+const WRITE: Need = Need::Role(KeyRole::Write);
+const ADMIN: Need = Need::Role(KeyRole::Admin);
+
+fn table() -> Vec<Entry> {
+    let bounded = |need, routes| Entry { need, time: Time::Bounded, wire: Wire::Ours, routes };
+    let own_time = |need, routes| Entry { need, time: Time::Own, wire: Wire::Ours, routes };
+    let openai = |need, routes| Entry { need, time: Time::Bounded, wire: Wire::OpenAi, routes };
+    let openai_model = |need, routes| Entry { need, time: Time::Own, wire: Wire::OpenAi, routes };
+    vec![
+        bounded(NOTHING, routes!(operations::health::health)),
+        bounded(NOTHING, routes!(operations::ready::ready)),
+        bounded(NOTHING, routes!(operations::document::document)),
+        bounded(NOTHING, routes!(operations::viewer::start)),
+        bounded(NOTHING, routes!(operations::viewer::page)),
+        bounded(NOTHING, routes!(operations::viewer::file)),
+        bounded(WRITE, routes!(rest::threads::open::open)),
+        bounded(READ, routes!(rest::threads::list::list)),
+        bounded(READ, routes!(rest::threads::get::get)),
+        bounded(WRITE, routes!(rest::threads::patch::patch)),
+        bounded(WRITE, routes!(rest::threads::delete::delete)),
+        bounded(WRITE, routes!(rest::threads::fork::fork)),
+        bounded(WRITE, routes!(rest::messages::append::append)),
+        bounded(READ, routes!(rest::messages::list::list)),
+        bounded(READ, routes!(rest::messages::get::get)),
+        bounded(WRITE, routes!(rest::messages::replace::replace)),
+        bounded(WRITE, routes!(rest::messages::erase::erase)),
+        bounded(READ, routes!(rest::context::assemble::assemble)),
+        bounded(READ, routes!(rest::context::report::report)),
+        bounded(READ, routes!(rest::search::search)),
+        bounded(READ, routes!(rest::recall::recall)),
+        bounded(READ, routes!(rest::preferences::list::list)),
+        bounded(READ, routes!(rest::preferences::get::get)),
+        bounded(WRITE, routes!(rest::preferences::put::put)),
+        bounded(WRITE, routes!(rest::preferences::delete::delete)),
+        bounded(READ, routes!(rest::documents::list::list)),
+        bounded(READ, routes!(rest::documents::get::get)),
+        bounded(WRITE, routes!(rest::documents::put::put)),
+        bounded(WRITE, routes!(rest::documents::delete::delete)),
+        bounded(READ, routes!(rest::thread_documents::list::list)),
+        bounded(READ, routes!(rest::thread_documents::get::get)),
+        bounded(WRITE, routes!(rest::thread_documents::put::put)),
+        bounded(WRITE, routes!(rest::thread_documents::delete::delete)),
+        bounded(READ, routes!(rest::analytics::analytics)),
+        own_time(READ, routes!(rest::export::export)),
+        own_time(ADMIN, routes!(rest::import::import)),
+        own_time(WRITE, routes!(rest::erase::erase)),
+        own_time(READ, routes!(live::events::events)),
+        own_time(READ, routes!(live::socket::socket)),
+        openai(WRITE, routes!(openai::conversations::create::create)),
+        openai(READ, routes!(openai::conversations::retrieve::retrieve)),
+        openai(WRITE, routes!(openai::conversations::update::update)),
+        openai(WRITE, routes!(openai::conversations::delete::delete)),
+        openai(WRITE, routes!(openai::conversation_items::create::create)),
+        openai(READ, routes!(openai::conversation_items::list::list)),
+        openai(READ, routes!(openai::conversation_items::retrieve::retrieve)),
+        openai(WRITE, routes!(openai::conversation_items::delete::delete)),
+        openai_model(WRITE, routes!(openai::responses::create::create)),
+        openai(READ, routes!(openai::responses::retrieve::retrieve)),
+        openai(WRITE, routes!(openai::responses::delete::delete)),
+        openai(WRITE, routes!(openai::responses::cancel::cancel)),
+        openai(READ, routes!(openai::responses::input_items::list)),
+        openai_model(WRITE, routes!(openai::chat::complete)),
+        openai(READ, routes!(openai::models::list)),
+        openai(READ, routes!(openai::models::retrieve)),
+        openai_model(READ, routes!(openai::embeddings::embeddings)),
+    ]
+}
+
+#[derive(OpenApi)]
+#[openapi(
+    info(
+        title = "Threadkeep",
+        description = "Conversations of assistants: kept, found again, and handed back as the context of the next turn.",
+        license(name = "MIT OR Apache-2.0", identifier = "MIT OR Apache-2.0")
+    ),
+    components(schemas(error::ErrorEnvelope<'_>, error::ErrorBody<'_>))
+)]
+struct Document;
+
+/// All routes, ready to serve.
+pub(crate) fn router(app: &App) -> Router {
+    let mut router = OpenApiRouter::<App>::new();
+    for Entry { need, time, wire, routes: (schemas, paths, mut methods) } in table() {
+        if time == Time::Bounded {
+            methods = methods.route_layer(from_fn_with_state(app.clone(), limits::bounded_time));
+        }
+        if wire == Wire::OpenAi {
+            methods = methods.route_layer(map_response(openai::in_its_terms));
+        }
+        if let Need::Role(role) = need {
+            methods = methods.route_layer(from_fn_with_state((app.clone(), role), authenticate));
+        }
+        router = router.routes((schemas, paths, methods));
+    }
+    let (router, _) = router.split_for_parts();
+    router
+        .fallback(limits::unknown_route)
+        .method_not_allowed_fallback(limits::wrong_method)
+        // Bodies are bounded where they are read.
+        .layer(DefaultBodyLimit::disable())
+        .layer(CatchPanicLayer::custom(edge::panicked))
+        .layer(from_fn(edge::edge))
+        .with_state(app.clone())
+}
+
+/// The table without its actions.
+pub(crate) fn infos() -> Vec<RouteInfo> {
+    let mut infos = Vec::new();
+    for Entry { need, routes: (_, paths, _), .. } in table() {
+        let role = match need {
+            Need::Nothing => None,
+            Need::Role(role) => Some(role),
+        };
+        for (path, item) in &paths.paths {
+            let operations = [
+                ("GET", &item.get),
+                ("POST", &item.post),
+                ("PUT", &item.put),
+                ("PATCH", &item.patch),
+                ("DELETE", &item.delete),
+            ];
+            let methods = operations.into_iter().filter(|(_, operation)| operation.is_some());
+            infos.extend(methods.map(|(method, _)| RouteInfo { method: method.to_owned(), path: path.clone(), role }));
+        }
+    }
+    infos
+}
+
+/// The OpenAPI document as text.
+pub(crate) fn openapi_text() -> String {
+    static TEXT: LazyLock<String> = LazyLock::new(|| {
+        let mut router = OpenApiRouter::<App>::with_openapi(Document::openapi());
+        for entry in table() {
+            router = router.routes(entry.routes);
+        }
+        let mut document = router.into_openapi();
+        if let Some(components) = &mut document.components {
+            let scheme = SecurityScheme::Http(HttpBuilder::new().scheme(HttpAuthScheme::Bearer).build());
+            components.add_security_scheme("key", scheme);
+        }
+        serde_json::to_string(&document).expect("an OpenAPI document has a JSON form")
+    });
+    TEXT.clone()
+}

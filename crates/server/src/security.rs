@@ -1,0 +1,51 @@
+//! Who calls, on whose behalf, and what the caller may do.
+//!
+//! A caller is known by a key (`keys`), which belongs to one tenant and says on whose behalf it may act. A request without
+//! credentials is taken only while no key was ever made, and only from this machine (`loopback`).
+
+pub(crate) mod authenticate;
+pub(crate) mod keys;
+mod loopback;
+pub(crate) mod rate;
+
+use axum::extract::FromRequestParts;
+use axum::http::request::Parts;
+use threadkeep::Scope;
+
+use crate::app::App;
+use crate::error::ApiError;
+use keys::KeyRole;
+
+/// Who calls.
+#[derive(Clone, Debug)]
+pub(crate) struct Caller {
+    /// On whose behalf.
+    pub(crate) scope: Scope,
+    /// What they may do.
+    pub(crate) roles: Vec<KeyRole>,
+    /// The key that they showed.
+    pub(crate) key_id: Option<String>,
+}
+
+impl Caller {
+    pub(crate) fn has(&self, role: KeyRole) -> bool {
+        self.roles.iter().any(|held| held.implies(role))
+    }
+
+    /// Demands a role that the route's own does not include.
+    pub(crate) fn demand(&self, role: KeyRole) -> Result<(), ApiError> {
+        if self.has(role) {
+            return Ok(());
+        }
+        Err(ApiError::forbidden("role_missing", format!("this needs a key with the role {role}")))
+    }
+}
+
+impl FromRequestParts<App> for Caller {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, _: &App) -> Result<Self, ApiError> {
+        let caller = parts.extensions.get::<Self>().cloned();
+        caller.ok_or_else(|| ApiError::internal("an action asked for a caller on a route without one"))
+    }
+}

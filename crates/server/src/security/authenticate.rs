@@ -1,0 +1,118 @@
+//! From a request's headers to a [`Caller`].
+
+use std::net::SocketAddr;
+use std::time::Instant;
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use threadkeep::{Scope, UserId};
+
+use super::keys::{KeyError, KeyRecord, KeyRole};
+use super::{Caller, loopback};
+use crate::app::App;
+use crate::edge;
+use crate::error::ApiError;
+
+/// Names the user on whose behalf a key of a tenant acts.
+pub(crate) const USER: &str = "threadkeep-user";
+
+/// What stands before an action that needs a role.
+pub(crate) async fn authenticate(State((app, role)): State<(App, KeyRole)>, request: Request, next: Next) -> Response {
+    let (mut parts, body) = request.into_parts();
+    let caller = match caller(&app, &parts).await {
+        Ok(caller) => caller,
+        Err(refused) => return refused.into_response(),
+    };
+    let mut response = match caller.demand(role) {
+        Ok(()) => {
+            parts.extensions.insert(caller.clone());
+            next.run(Request::from_parts(parts, body)).await
+        }
+        Err(refused) => refused.into_response(),
+    };
+    edge::note_caller(&mut response, &caller);
+    response
+}
+
+async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
+    let headers = &request.headers;
+    if let Some(text) = credentials(headers)?
+        && let Some(key) = app.keys().find(text).await?
+    {
+        count(app, &key)?;
+        return of_key(key, headers);
+    }
+    if app.keys().is_any_known().await? {
+        return Err(ApiError::new(StatusCode::UNAUTHORIZED, "invalid_key", "show a key that is good"));
+    }
+    // A client that cannot do without a key shows any.
+    let peer = request.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
+    let peer = peer.ok_or_else(|| ApiError::internal("a connection without an address"))?;
+    loopback::check(peer, &request.uri, headers)?;
+    let local = &app.options().local_scope;
+    let scope = match named_user(headers)? {
+        Some(user) => Scope::User(local.tenant_id().clone(), user),
+        None => local.clone(),
+    };
+    Ok(Caller { scope, roles: vec![KeyRole::Admin], key_id: None })
+}
+
+fn of_key(key: KeyRecord, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let KeyRecord { id, tenant, user, roles, .. } = key;
+    let scope = match (user, named_user(headers)?) {
+        (Some(own), Some(named)) if own != named => {
+            return Err(ApiError::forbidden("other_user", "this key acts for one user only, and not for that one"));
+        }
+        (Some(user), _) | (None, Some(user)) => Scope::User(tenant, user),
+        (None, None) => Scope::Tenant(tenant),
+    };
+    Ok(Caller { scope, roles, key_id: Some(id) })
+}
+
+fn count(app: &App, key: &KeyRecord) -> Result<(), ApiError> {
+    let Some(limit) = key.rate_limit.or(app.options().rate_limit) else { return Ok(()) };
+    app.rate_limits().count(&key.id, limit, Instant::now()).map_err(|wait| {
+        let seconds = wait.as_secs_f64().ceil().max(1.0);
+        let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "this key makes too many requests");
+        error.header(header::RETRY_AFTER, format!("{seconds:.0}"))
+    })
+}
+
+/// The key in `Authorization: Bearer …` or `x-api-key`.
+fn credentials(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+    let mut given = headers.get_all(header::AUTHORIZATION).iter().chain(headers.get_all("x-api-key").iter());
+    let Some(value) = given.next() else { return Ok(None) };
+    if given.next().is_some() {
+        return Err(ApiError::invalid("Authorization", "show one key"));
+    }
+    let text = value.to_str().unwrap_or_default();
+    let is_bearer = text.get(..7).is_some_and(|start| start.eq_ignore_ascii_case("bearer "));
+    Ok(Some(if is_bearer { text[7..].trim() } else { text.trim() }))
+}
+
+fn named_user(headers: &HeaderMap) -> Result<Option<UserId>, ApiError> {
+    let mut given = headers.get_all(USER).iter();
+    let Some(value) = given.next() else { return Ok(None) };
+    if given.next().is_some() {
+        return Err(ApiError::invalid("Threadkeep-User", "name one user"));
+    }
+    // Header values are bytes: a name beyond ASCII is sent as UTF-8.
+    let name = std::str::from_utf8(value.as_bytes());
+    let name = name.map_err(|_| ApiError::invalid("Threadkeep-User", "not UTF-8"))?;
+    UserId::new(name).map(Some).map_err(|error| ApiError::from(error).param("Threadkeep-User"))
+}
+
+impl From<KeyError> for ApiError {
+    fn from(error: KeyError) -> Self {
+        match error {
+            KeyError::Store(error) => error.into(),
+            KeyError::Memory(error) => error.into(),
+            KeyError::Invalid(why) => Self::invalid("key", why),
+            KeyError::Unknown(_) => Self::not_found("key"),
+            KeyError::Randomness(error) => Self::internal(error.to_string()),
+        }
+    }
+}

@@ -1,0 +1,78 @@
+//! What a request without credentials must look like: sent by a program on this machine, to this machine.
+//!
+//! A page in a browser reaches the loopback too, under a name that its server resolves to it, and a proxy makes the whole
+//! world look local. So the names that the request carries are checked, and what was forwarded is refused.
+
+use std::net::{IpAddr, SocketAddr};
+
+use axum::http::{HeaderMap, HeaderName, Uri, header};
+
+use crate::error::ApiError;
+
+/// Headers that proxies add.
+const FORWARDED: [HeaderName; 8] = [
+    header::FORWARDED,
+    header::VIA,
+    HeaderName::from_static("x-forwarded-for"),
+    HeaderName::from_static("x-forwarded-host"),
+    HeaderName::from_static("x-forwarded-proto"),
+    HeaderName::from_static("x-real-ip"),
+    HeaderName::from_static("x-envoy-external-address"),
+    HeaderName::from_static("cf-connecting-ip"),
+];
+
+/// Refuses what does not surely come from this machine.
+pub(super) fn check(peer: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Result<(), ApiError> {
+    if !peer.ip().to_canonical().is_loopback() {
+        return Err(refused("without a key only this machine may call: make one with `threadkeep keys create`"));
+    }
+    if let Some(name) = FORWARDED.iter().find(|name| headers.contains_key(*name)) {
+        return Err(refused(&format!("a request that was forwarded ({name}) needs a key")));
+    }
+    let mut hosts = headers.get_all(header::HOST).iter();
+    let host = hosts.next().and_then(|host| host.to_str().ok());
+    let target = uri.authority().map(axum::http::uri::Authority::as_str);
+    let named: Vec<&str> = host.into_iter().chain(target).collect();
+    if named.is_empty() || hosts.next().is_some() || !named.iter().all(|name| is_loopback(name)) {
+        return Err(refused("without a key the Host has to be localhost or a loopback address"));
+    }
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let is_own = |origin: &str| origin.strip_prefix("http://").is_some_and(|origin| Some(origin) == host);
+    if !origins.all(|origin| origin.to_str().is_ok_and(is_own)) {
+        return Err(refused("without a key a page of another origin may not call"));
+    }
+    let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
+    if site.is_some_and(|site| !matches!(site, "same-origin" | "none")) {
+        return Err(refused("without a key a page of another origin may not call"));
+    }
+    Ok(())
+}
+
+fn refused(message: &str) -> ApiError {
+    ApiError::forbidden("loopback_only", message)
+}
+
+/// Whether a host, with or without a port, is a name of this machine.
+fn is_loopback(host: &str) -> bool {
+    let name = match host.strip_prefix('[') {
+        Some(rest) => rest.split(']').next().unwrap_or_default(),
+        None => host.split(':').next().unwrap_or_default(),
+    };
+    name.eq_ignore_ascii_case("localhost") || name.parse::<IpAddr>().is_ok_and(|address| address.is_loopback())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_this_machine() {
+        for host in ["localhost", "LOCALHOST:80", "127.0.0.1:8080", "127.9.9.9", "[::1]:80", "[::1]"] {
+            assert!(is_loopback(host), "{host}");
+        }
+        for host in ["", "localhost.evil.example", "10.0.0.1", "example.com:80", "[::2]", "127.0.0.1.nip.io", "0.0.0.0"]
+        {
+            assert!(!is_loopback(host), "{host}");
+        }
+    }
+}

@@ -1,0 +1,91 @@
+//! The server as a whole.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use threadkeep::Memory;
+use threadkeep::core::{ChatModel, Embedder};
+use tokio::net::TcpListener;
+
+use crate::app::{App, ServerOptions};
+use crate::routes::{self, RouteInfo};
+use crate::{connections, operations};
+
+/// A server over one memory.
+///
+/// Every instance over the same store is the same server: they may stand behind one address.
+#[derive(Clone, Debug)]
+pub struct Server {
+    memory: Memory,
+    options: ServerOptions,
+    model: Option<Arc<dyn ChatModel>>,
+    embedder: Option<Arc<dyn Embedder>>,
+}
+
+/// Why a server could not serve.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The listener failed.
+    #[error("the listener failed")]
+    Listener(#[source] std::io::Error),
+    /// Requests were still running when the grace was over, and were cut.
+    #[error("{0} connections were cut, as they did not finish in time")]
+    Cut(usize),
+}
+
+impl Server {
+    /// Makes a server.
+    #[must_use]
+    pub fn new(memory: Memory, options: ServerOptions) -> Self {
+        Self { memory, options, model: None, embedder: None }
+    }
+
+    /// Gives it a model that answers on the OpenAI wire.
+    #[must_use]
+    pub fn with_model(self, model: Arc<dyn ChatModel>) -> Self {
+        Self { model: Some(model), ..self }
+    }
+
+    /// Gives it an embedder, which joins the ranking of what is recalled.
+    #[must_use]
+    pub fn with_embedder(self, embedder: Arc<dyn Embedder>) -> Self {
+        Self { embedder: Some(embedder), ..self }
+    }
+
+    /// Every route, in the order of the table.
+    #[must_use]
+    pub fn routes() -> Vec<RouteInfo> {
+        routes::infos()
+    }
+
+    /// The OpenAPI document, as JSON.
+    #[must_use]
+    pub fn openapi() -> String {
+        routes::openapi_text()
+    }
+
+    /// Serves until `shutdown` is over; then finishes what was accepted, and ends every stream with an event.
+    ///
+    /// # Errors
+    /// `Listener` when no connection can be accepted any more, `Cut` when the grace was not enough.
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: impl Future<Output = ()> + Send,
+    ) -> Result<(), ServeError> {
+        let Self { memory, options, model, embedder } = self;
+        let app = App::new(memory, options, model, embedder);
+        let sweeper = operations::sweep::start(&app);
+        let router: Router = routes::router(&app);
+        let served = connections::serve(&app, router, listener, shutdown).await;
+        app.stop();
+        sweeper.abort();
+        served
+    }
+}
+
+/// The address of a client.
+pub(crate) type Peer = SocketAddr;

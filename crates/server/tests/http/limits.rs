@@ -1,0 +1,183 @@
+//! Requests that no client should send: each gets a 4xx, and the server goes on.
+
+use std::time::Duration;
+
+use serde_json::json;
+use threadkeep_server::ServerOptions;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use crate::TestServer;
+use crate::server::{PATIENCE, Parts, send};
+
+/// How many malformed requests are sent.
+const REQUESTS: usize = 2_000;
+
+/// A small generator: the same seed gives the same requests.
+struct Dice(u64);
+
+impl Dice {
+    fn roll(&mut self, below: usize) -> usize {
+        self.0 = self.0.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        usize::try_from(self.0 >> 33).unwrap() % below
+    }
+
+    fn pick<'a>(&mut self, of: &[&'a str]) -> &'a str {
+        of[self.roll(of.len())]
+    }
+}
+
+const BODIES: [&str; 8] = [
+    r#"{"messages":[{"role":"user","text":"hello","metadata":{"a":[1,2.5,null,true]}}]}"#,
+    r#"{"query":"hello","limit":5,"roles":["user"]}"#,
+    r#"{"question":"hello","policy":{"window":3,"budget":500}}"#,
+    r#"{"title":"hello","metadata":{"k":"v"}}"#,
+    r#"{"value":{"deep":[{"deeper":[1]}]}}"#,
+    r#"{"through_seq":3}"#,
+    r#"{"user":"nobody"}"#,
+    r#"{"items":[{"role":"user","content":"hello"}]}"#,
+];
+
+/// Breaks a body so that it is surely no JSON, or surely of another shape.
+fn broken(dice: &mut Dice, body: &str) -> Vec<u8> {
+    let mut bytes = body.as_bytes().to_vec();
+    match dice.roll(9) {
+        0 => bytes.truncate(1 + dice.roll(bytes.len() - 1)),
+        1 => bytes.insert(dice.roll(bytes.len()), 0xff),
+        2 => bytes = [vec![b'['; 65 + dice.roll(5_000)], bytes].concat(),
+        3 => bytes = body.replacen(':', ":-", 1).into_bytes(),
+        4 => bytes.extend_from_slice(b"}"),
+        5 => bytes = body.replacen('"', "\"unknown member\":1,\"", 1).replacen('{', "[", 1).into_bytes(),
+        6 => bytes = format!(r#"{{"unknown_{}":1e999}}"#, dice.roll(100)).into_bytes(),
+        7 => bytes = body.replacen("hello", "\\ud800", 1).replacen('{', "{\u{1}", 1).into_bytes(),
+        _ => {
+            bytes =
+                dice.pick(&["7", "\"text\"", "[]", "null", "tru", "{\"a\":1,}", "{'a':1}", "NaN", "\u{feff}{}x"]).into()
+        }
+    }
+    bytes
+}
+
+#[tokio::test]
+async fn malformed_requests_are_refused_each_and_the_server_goes_on() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    client.say(&thread, "hello").await;
+    let mut dice = Dice(20_261_121);
+    for count in 0..REQUESTS {
+        let answer = match dice.roll(4) {
+            0 => {
+                let path = [
+                    format!("/v1/threads/{}", dice.pick(&["x", "%ff", "..%2f..", "0", "%00", "💥", "7f000001-0"])),
+                    format!("/v1/threads?limit={}", dice.pick(&["0", "-1", "1e9", "9999999999999999999999", "x", ""])),
+                    format!("/v1/threads?after={}", dice.pick(&["x", "%ff", "AAAA", "c1", "bm9ib2R5"])),
+                    format!("/v1/threads/{thread}/messages?before={}", dice.pick(&["-1", "x", "2026-13-01", "%00"])),
+                    format!("/v1/threads/{thread}/messages?order={}", dice.pick(&["up", "", "asc,desc"])),
+                    format!("/v1/threads/{thread}/messages?limit=1&limit={}", dice.roll(9)),
+                    format!("/v1/threads/{thread}/events?after={}", dice.pick(&["-1", "x", "1.5"])),
+                    format!("/v1/export?thread={}", dice.pick(&["x", "%ff", "0"])),
+                ];
+                client.get(&path[dice.roll(path.len())]).await
+            }
+            1 => {
+                let (name, value) = [
+                    ("if-match", "1"),
+                    ("if-match", "\"x\""),
+                    ("if-match", "W/\"1\""),
+                    ("content-type", "text/xml"),
+                    ("content-type", "multipart/form-data"),
+                    ("threadkeep-user", "\u{ff}"),
+                    ("idempotency-key", ""),
+                ][dice.roll(7)];
+                let path = format!("/v1/threads/{thread}/messages");
+                let request = client.request("POST", &path).header(name, value.as_bytes());
+                let request =
+                    if name == "content-type" { request } else { request.header("content-type", "application/json") };
+                send(request.body(r#"{"messages":[]}"#)).await
+            }
+            _ => {
+                let (method, path) = [
+                    ("POST", "/v1/threads".to_owned()),
+                    ("PATCH", format!("/v1/threads/{thread}")),
+                    ("POST", format!("/v1/threads/{thread}/messages")),
+                    ("PUT", format!("/v1/threads/{thread}/messages/1")),
+                    ("POST", format!("/v1/threads/{thread}/context")),
+                    ("POST", format!("/v1/threads/{thread}/fork")),
+                    ("POST", "/v1/search".to_owned()),
+                    ("POST", "/v1/recall".to_owned()),
+                    ("PUT", "/v1/documents/notes/a".to_owned()),
+                    ("PUT", "/v1/preferences/a".to_owned()),
+                    ("POST", "/v1/erase".to_owned()),
+                    ("POST", "/v1/import".to_owned()),
+                ][dice.roll(12)]
+                .clone();
+                let body = broken(&mut dice, BODIES[count % BODIES.len()]);
+                send(client.request(method, &path).header("content-type", "application/json").body(body)).await
+            }
+        };
+        assert!((400..500).contains(&answer.status), "request {count}: {} {}", answer.status, answer.text);
+        answer.error(answer.status);
+    }
+    assert_eq!(client.texts(&thread).await, ["hello"]);
+}
+
+/// Sends bytes as they are, and reads what comes back until the server closes.
+async fn raw(server: &TestServer, pieces: &[&[u8]]) -> String {
+    let mut stream = TcpStream::connect(server.address).await.unwrap();
+    for piece in pieces {
+        // A server that has seen enough closes while more is sent.
+        if stream.write_all(piece).await.is_err() {
+            break;
+        }
+    }
+    let mut answer = Vec::new();
+    let read = tokio::time::timeout(PATIENCE, stream.read_to_end(&mut answer)).await.unwrap();
+    drop(read);
+    String::from_utf8_lossy(&answer).into_owned()
+}
+
+fn is_refused(answer: &str) -> bool {
+    answer.starts_with("HTTP/1.1 4")
+}
+
+#[tokio::test]
+async fn what_is_no_http_is_refused() {
+    let server = TestServer::start().await;
+    let flood = format!("GET / HTTP/1.1\r\nhost: localhost\r\n{}\r\n", "x-flood: 1\r\n".repeat(500));
+    let long = format!("GET / HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "y".repeat(200_000));
+    let path = format!("GET /{} HTTP/1.1\r\nhost: localhost\r\n\r\n", "y".repeat(100_000));
+    for request in [
+        "\0\0\0\r\n\r\n",
+        "GET\r\n\r\n",
+        "GET / HTTP/9.9\r\nhost: localhost\r\n\r\n",
+        "POST /v1/threads HTTP/1.1\r\nhost: localhost\r\ncontent-length: x\r\n\r\n",
+        "GET / HTTP/1.1\r\nhost: localhost\r\nbad header\r\n\r\n",
+        &flood,
+        &long,
+        &path,
+    ] {
+        let answer = raw(&server, &[request.as_bytes()]).await;
+        assert!(is_refused(&answer), "{:?}: {answer:?}", &request[..request.len().min(60)]);
+    }
+    server.client().get("/health").await.expect(200);
+}
+
+#[tokio::test]
+async fn slow_and_large_bodies_are_refused() {
+    let options = ServerOptions {
+        read_timeout: Duration::from_millis(300),
+        body_bytes: 10_000,
+        sweep_every: None,
+        ..ServerOptions::default()
+    };
+    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let head = "POST /v1/threads HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 100\r\n\r\n{";
+    let answer = raw(&server, &[head.as_bytes()]).await;
+    assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("slow_body"), "{answer}");
+    let unfinished = raw(&server, &[b"GET / HTTP/1.1\r\nhost: local"]).await;
+    assert!(unfinished.is_empty() || is_refused(&unfinished), "{unfinished}");
+    let large = json!({ "title": "x".repeat(20_000) });
+    assert_eq!(server.client().post("/v1/threads", large).await.code(413), "body_too_large");
+    server.client().get("/health").await.expect(200);
+}

@@ -1,0 +1,74 @@
+use serde_json::{Value, json};
+use threadkeep_server::Server;
+
+use crate::TestServer;
+
+#[tokio::test]
+async fn it_tells_that_it_lives_and_serves() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    assert_eq!(client.get("/health").await.expect(200), json!({ "status": "ok" }));
+    assert_eq!(client.get("/ready").await.expect(200), json!({ "status": "ready" }));
+}
+
+#[tokio::test]
+async fn the_document_names_every_route_and_its_viewer_needs_no_network() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let document: Value = client.get("/v1/openapi.json").await.expect(200);
+    for route in Server::routes() {
+        let operation = &document["paths"][&route.path][route.method.to_lowercase()];
+        assert!(operation["responses"].is_object(), "{} {}", route.method, route.path);
+        assert_eq!(operation["security"].is_array(), route.role.is_some(), "{} {}", route.method, route.path);
+    }
+    let page = client.get("/docs/").await;
+    assert_eq!(page.status, 200);
+    let start = client.get("/docs").await;
+    assert_eq!(start.status, 200, "it leads to the page");
+    for part in page.text.split(['"', '\'']).filter(|part| part.ends_with(".js") || part.ends_with(".css")) {
+        assert!(!part.contains("//"), "{part} is elsewhere");
+        assert_eq!(client.get(&format!("/docs/{}", part.trim_start_matches("./"))).await.status, 200, "{part}");
+    }
+    assert!(client.get("/docs/swagger-initializer.js").await.text.contains("/v1/openapi.json"));
+    assert_eq!(client.get("/docs/..%2f..%2fetc%2fpasswd").await.code(404), "not_found");
+}
+
+#[tokio::test]
+async fn what_was_accepted_is_finished_before_it_stops() {
+    let mut server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    let mut writers = tokio::task::JoinSet::new();
+    let (heard, mut hears) = tokio::sync::mpsc::unbounded_channel();
+    for writer in 0..8 {
+        let (client, thread, heard) = (client.clone(), thread.clone(), heard.clone());
+        writers.spawn(async move {
+            let mut acknowledged = Vec::new();
+            for count in 0.. {
+                let text = format!("{writer}/{count}");
+                let body = json!({ "messages": [{ "role": "user", "text": text }] });
+                let request = client.request("POST", &format!("/v1/threads/{thread}/messages")).json(&body);
+                match request.send().await {
+                    Ok(answer) if answer.status() == 201 => acknowledged.push(text),
+                    Ok(answer) => panic!("{}", answer.status()),
+                    Err(_) => break,
+                }
+                heard.send(()).unwrap();
+            }
+            acknowledged
+        });
+    }
+    for _ in 0..40 {
+        hears.recv().await.unwrap();
+    }
+    let memory = server.memory.clone();
+    server.ask_to_stop();
+    server.stopped().await.unwrap();
+    let acknowledged: Vec<String> = writers.join_all().await.into_iter().flatten().collect();
+    let scope = threadkeep::Scope::user("local", "me").unwrap();
+    let kept = memory.newest(&scope, thread.parse().unwrap(), 1000).await.unwrap();
+    let kept: std::collections::HashSet<String> =
+        kept.iter().map(|message| message.plain_text().into_owned()).collect();
+    assert!(acknowledged.len() >= 40);
+    assert!(acknowledged.iter().all(|text| kept.contains(text)));
+}

@@ -1,0 +1,74 @@
+//! A proxy that loses replies: it lets every third POST be carried out, and then cuts the connection.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Proxy {
+    pub(crate) address: SocketAddr,
+    posts: Arc<AtomicUsize>,
+    cut: Arc<AtomicUsize>,
+}
+
+impl Proxy {
+    pub(crate) async fn before(server: SocketAddr) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let proxy = Self { address, posts: Arc::default(), cut: Arc::default() };
+        let accepting = proxy.clone();
+        tokio::spawn(async move {
+            while let Ok((client, _)) = listener.accept().await {
+                let proxy = accepting.clone();
+                tokio::spawn(async move { proxy.pass(client, server).await });
+            }
+        });
+        proxy
+    }
+
+    /// How many replies were lost.
+    pub(crate) fn cut(&self) -> usize {
+        self.cut.load(Ordering::SeqCst)
+    }
+
+    /// Passes one request on, and its reply back, unless that is lost.
+    async fn pass(&self, mut client: TcpStream, server: SocketAddr) {
+        let Some(request) = read_request(&mut client).await else { return };
+        let mut upstream = TcpStream::connect(server).await.unwrap();
+        upstream.write_all(&request).await.unwrap();
+        let mut reply = Vec::new();
+        upstream.read_to_end(&mut reply).await.unwrap();
+        let is_post = request.starts_with(b"POST ");
+        if is_post && (self.posts.fetch_add(1, Ordering::SeqCst) + 1).is_multiple_of(3) {
+            self.cut.fetch_add(1, Ordering::SeqCst);
+            return;
+        }
+        // A client that went away needs no reply.
+        drop(client.write_all(&reply).await);
+    }
+}
+
+/// Reads a request to its end, and has its connection closed after it.
+async fn read_request(client: &mut TcpStream) -> Option<Vec<u8>> {
+    let mut bytes = Vec::new();
+    loop {
+        let mut piece = [0; 8192];
+        let count = client.read(&mut piece).await.ok().filter(|count| *count > 0)?;
+        bytes.extend_from_slice(&piece[..count]);
+        let Some(end) = bytes.windows(4).position(|window| window == b"\r\n\r\n") else { continue };
+        let head = String::from_utf8_lossy(&bytes[..end]).into_owned();
+        let length = head.lines().find_map(|line| {
+            let (name, value) = line.split_once(':')?;
+            name.eq_ignore_ascii_case("content-length").then(|| value.trim().parse::<usize>().unwrap())
+        });
+        if bytes.len() >= end + 4 + length.unwrap_or(0) {
+            let kept = head.lines().filter(|line| !line.to_ascii_lowercase().starts_with("connection:"));
+            let head: Vec<&str> = kept.collect();
+            let head = format!("{}\r\nconnection: close\r\n\r\n", head.join("\r\n"));
+            return Some([head.as_bytes(), &bytes[end + 4..]].concat());
+        }
+    }
+}

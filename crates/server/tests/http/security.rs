@@ -1,0 +1,132 @@
+use std::time::Duration;
+
+use reqwest::header;
+use serde_json::json;
+use threadkeep::TenantId;
+use threadkeep_server::{KeyError, KeyRole, Keys, RateLimit};
+
+use crate::TestServer;
+use crate::server::{new_key, send};
+
+#[tokio::test]
+async fn without_a_key_only_this_machine_may_call() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    client.get("/v1/threads").await.expect(200);
+    let port = server.address.port();
+    for (name, value) in [
+        ("host", "evil.example".to_owned()),
+        ("host", format!("127.0.0.1.nip.io:{port}")),
+        ("origin", "http://evil.example".to_owned()),
+        ("origin", "null".to_owned()),
+        ("origin", "http://localhost:3000".to_owned()),
+        ("x-forwarded-for", "127.0.0.1".to_owned()),
+        ("forwarded", "for=127.0.0.1".to_owned()),
+        ("via", "1.1 proxy".to_owned()),
+        ("x-real-ip", "127.0.0.1".to_owned()),
+        ("sec-fetch-site", "cross-site".to_owned()),
+    ] {
+        let refused = send(client.request("GET", "/v1/threads").header(name, &value)).await;
+        assert_eq!(refused.code(403), "loopback_only", "{name}: {value}");
+    }
+    let own = format!("http://127.0.0.1:{port}");
+    send(client.request("GET", "/v1/threads").header("origin", own)).await.expect(200);
+    // A client that cannot do without a key shows any.
+    send(client.request("GET", "/v1/threads").bearer_auth("sk-any")).await.expect(200);
+}
+
+#[tokio::test]
+async fn once_there_was_a_key_nobody_calls_without_a_good_one() {
+    let server = TestServer::start().await;
+    let (keys, tenant) = (Keys::new(&server.memory), TenantId::new("acme").unwrap());
+    let (record, secret) = keys.create(new_key("acme", None, &[KeyRole::Write])).await.unwrap();
+    let client = server.client();
+    let with = |key: &str| send(client.request("GET", "/v1/threads").bearer_auth(key));
+    let without = client.get("/v1/threads").await;
+    assert_eq!((without.code(401).as_str(), without.header("www-authenticate")), ("invalid_key", "Bearer"));
+    with(secret.as_str()).await.expect(200);
+    send(client.request("GET", "/v1/threads").header("x-api-key", secret.as_str())).await.expect(200);
+    let flipped = format!("{}0", &secret.as_str()[..secret.as_str().len() - 1]);
+    let flipped = if flipped == secret.as_str() { flipped.replace('0', "1") } else { flipped };
+    for wrong in [flipped.as_str(), "tk_", "tk_0000000000000000_00", "", "sk-any", &record.id] {
+        assert_eq!(with(wrong).await.code(401), "invalid_key", "{wrong}");
+    }
+    let (_, rotated) = keys.rotate(&tenant, &record.id).await.unwrap();
+    assert_eq!(with(secret.as_str()).await.code(401), "invalid_key");
+    with(rotated.as_str()).await.expect(200);
+    keys.revoke(&tenant, &record.id).await.unwrap();
+    assert_eq!(with(rotated.as_str()).await.code(401), "invalid_key");
+    assert_eq!(client.get("/v1/threads").await.code(401), "invalid_key", "it is not open again");
+    assert!(matches!(keys.rotate(&tenant, &record.id).await, Err(KeyError::Invalid(_))));
+    let other = TenantId::new("other").unwrap();
+    assert!(matches!(keys.revoke(&other, &record.id).await, Err(KeyError::Unknown(_))));
+    assert!(keys.create(new_key("threadkeep", None, &[KeyRole::Read])).await.is_err());
+    let kept = format!("{:?}", keys.list(None).await.unwrap());
+    assert!(!kept.contains(&rotated.as_str()[20..]), "the secret is kept nowhere");
+}
+
+#[tokio::test]
+async fn an_expired_key_is_refused() {
+    let server = TestServer::start().await;
+    let keys = Keys::new(&server.memory);
+    let expires_at = Some(server.memory.now().plus_ms(-1));
+    let expired = keys.create(threadkeep_server::NewKey { expires_at, ..new_key("acme", None, &[KeyRole::Admin]) });
+    let (_, secret) = expired.await.unwrap();
+    let answer = send(server.client().request("GET", "/v1/threads").bearer_auth(secret.as_str())).await;
+    assert_eq!(answer.code(401), "invalid_key");
+}
+
+#[tokio::test]
+async fn roles_say_what_a_key_may_do() {
+    let server = TestServer::start().await;
+    let reader = server.keyed("acme", Some("ana"), &[KeyRole::Read]).await;
+    let writer = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
+    let admin = server.keyed("acme", None, &[KeyRole::Admin]).await;
+    assert_eq!(reader.post("/v1/threads", json!({})).await.code(403), "role_missing");
+    let thread = writer.new_thread().await;
+    reader.get(&format!("/v1/threads/{thread}")).await.expect(200);
+    assert_eq!(writer.post("/v1/import", json!({})).await.code(403), "role_missing");
+    let erase = json!({ "user": "ana" });
+    assert_eq!(reader.post("/v1/erase", erase.clone()).await.code(403), "role_missing");
+    assert_eq!(writer.post("/v1/erase", json!({ "user": "bob" })).await.code(403), "role_missing");
+    assert_eq!(writer.post("/v1/erase", erase.clone()).await.expect(200)["threads"], 1);
+    writer.new_thread().await;
+    assert_eq!(admin.post("/v1/erase", erase).await.expect(200)["threads"], 1);
+}
+
+#[tokio::test]
+async fn a_tenants_key_acts_for_the_tenant_or_for_a_user_that_is_named() {
+    let server = TestServer::start().await;
+    let tenant = server.keyed("acme", None, &[KeyRole::Write]).await;
+    let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
+    let thread = ana.new_thread().await;
+    let path = format!("/v1/threads/{thread}");
+    tenant.get(&path).await.expect(200);
+    tenant.as_user("ana").get(&path).await.expect(200);
+    assert_eq!(tenant.as_user("bob").get(&path).await.code(404), "not_found");
+    ana.as_user("ana").get(&path).await.expect(200);
+    assert_eq!(ana.as_user("bob").get(&path).await.code(403), "other_user");
+    let named = tenant.as_user("bob").post("/v1/threads", json!({})).await.expect(201);
+    assert_eq!(named["owner"], json!({ "user": "bob" }));
+    assert_eq!(tenant.post("/v1/threads", json!({})).await.expect(201)["owner"], "tenant");
+}
+
+#[tokio::test]
+async fn a_key_that_calls_too_often_is_told_when_to_come_again() {
+    let server = TestServer::start().await;
+    let keys = Keys::new(&server.memory);
+    let rate_limit = Some(RateLimit { per_minute: 3 });
+    let new = threadkeep_server::NewKey { rate_limit, ..new_key("acme", None, &[KeyRole::Read]) };
+    let (_, secret) = keys.create(new).await.unwrap();
+    let other = server.keyed("acme", None, &[KeyRole::Read]).await;
+    let client = server.client();
+    let call = || send(client.request("GET", "/v1/threads").bearer_auth(secret.as_str()));
+    for _ in 0..3 {
+        call().await.expect(200);
+    }
+    let refused = call().await;
+    assert_eq!(refused.code(429), "rate_limited");
+    let wait: u64 = refused.header(header::RETRY_AFTER.as_str()).parse().unwrap();
+    assert!((1..=20).contains(&wait), "{:?}", Duration::from_secs(wait));
+    other.get("/v1/threads").await.expect(200);
+}

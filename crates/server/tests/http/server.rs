@@ -1,0 +1,215 @@
+//! A server of a test's own, and clients of it.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder, StatusCode};
+use serde_json::Value;
+use threadkeep::core::{ChatModel, Embedder};
+use threadkeep::{Memory, TenantId, UserId};
+use threadkeep_server::{KeyRole, Keys, NewKey, ServeError, Server, ServerOptions};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+/// How long anything is waited for before a test fails.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) struct TestServer {
+    pub(crate) memory: Memory,
+    pub(crate) address: SocketAddr,
+    stop: Option<oneshot::Sender<()>>,
+    running: JoinHandle<Result<(), ServeError>>,
+    folder: Option<tempfile::TempDir>,
+}
+
+/// What a test's server is made of.
+pub(crate) struct Parts {
+    pub(crate) options: ServerOptions,
+    pub(crate) model: Option<Arc<dyn ChatModel>>,
+    pub(crate) embedder: Option<Arc<dyn Embedder>>,
+}
+
+impl Default for Parts {
+    fn default() -> Self {
+        let options = ServerOptions { sweep_every: None, ..ServerOptions::default() };
+        Self { options, model: None, embedder: None }
+    }
+}
+
+impl TestServer {
+    /// A server over a SQLite file, open to this machine.
+    pub(crate) async fn start() -> Self {
+        Self::start_with(Parts::default()).await
+    }
+
+    pub(crate) async fn start_with(parts: Parts) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("store.db").display());
+        let memory = threadkeep::open(&url).await.unwrap();
+        Self { folder: Some(folder), ..Self::over(memory, parts).await }
+    }
+
+    /// A server over a memory, which may have others.
+    pub(crate) async fn over(memory: Memory, parts: Parts) -> Self {
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let mut server = Server::new(memory.clone(), parts.options);
+        if let Some(model) = parts.model {
+            server = server.with_model(model);
+        }
+        if let Some(embedder) = parts.embedder {
+            server = server.with_embedder(embedder);
+        }
+        let (stop, stopped) = oneshot::channel::<()>();
+        let running = tokio::spawn(server.serve(listener, async move { drop(stopped.await) }));
+        Self { memory, address, stop: Some(stop), running, folder: None }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.address)
+    }
+
+    /// A client without a key.
+    pub(crate) fn client(&self) -> Client {
+        // A client wants a library for TLS even where it speaks none.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        Client { http: reqwest::Client::new(), base: self.url(""), key: None, user: None }
+    }
+
+    /// A client with a key of its own.
+    pub(crate) async fn keyed(&self, tenant: &str, user: Option<&str>, roles: &[KeyRole]) -> Client {
+        let (_, secret) = Keys::new(&self.memory).create(new_key(tenant, user, roles)).await.unwrap();
+        Client { key: Some(secret.as_str().to_owned()), ..self.client() }
+    }
+
+    /// Asks the server to stop.
+    pub(crate) fn ask_to_stop(&mut self) {
+        self.stop.take().unwrap().send(()).unwrap();
+    }
+
+    /// Waits until it has stopped.
+    pub(crate) async fn stopped(self) -> Result<(), ServeError> {
+        let ended = tokio::time::timeout(PATIENCE, self.running).await.unwrap().unwrap();
+        drop(self.folder);
+        ended
+    }
+}
+
+pub(crate) fn new_key(tenant: &str, user: Option<&str>, roles: &[KeyRole]) -> NewKey {
+    NewKey {
+        tenant: TenantId::new(tenant).unwrap(),
+        user: user.map(|user| UserId::new(user).unwrap()),
+        name: "test".to_owned(),
+        roles: roles.to_vec(),
+        expires_at: None,
+        rate_limit: None,
+    }
+}
+
+#[derive(Clone)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    base: String,
+    pub(crate) key: Option<String>,
+    user: Option<String>,
+}
+
+/// An answer that was read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: u16,
+    pub(crate) headers: reqwest::header::HeaderMap,
+    pub(crate) text: String,
+}
+
+impl Client {
+    pub(crate) fn with_key(self, key: &str) -> Self {
+        Self { key: Some(key.to_owned()), ..self }
+    }
+
+    /// The same client on behalf of a user.
+    pub(crate) fn as_user(&self, user: &str) -> Self {
+        Self { user: Some(user.to_owned()), ..self.clone() }
+    }
+
+    pub(crate) fn request(&self, method: &str, path: &str) -> RequestBuilder {
+        let method: Method = method.parse().unwrap();
+        let mut request = self.http.request(method, format!("{}{path}", self.base));
+        if let Some(key) = &self.key {
+            request = request.bearer_auth(key);
+        }
+        if let Some(user) = &self.user {
+            request = request.header("threadkeep-user", user);
+        }
+        request
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        send(self.request("GET", path)).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        send(self.request("DELETE", path)).await
+    }
+
+    pub(crate) async fn post(&self, path: &str, body: Value) -> Answer {
+        send(self.request("POST", path).json(&body)).await
+    }
+
+    pub(crate) async fn send(&self, method: &str, path: &str, body: Value) -> Answer {
+        send(self.request(method, path).json(&body)).await
+    }
+
+    /// Makes a thread and gives its id.
+    pub(crate) async fn new_thread(&self) -> String {
+        let answer = self.post("/v1/threads", serde_json::json!({})).await;
+        answer.expect(201)["id"].as_str().unwrap().to_owned()
+    }
+
+    /// Adds a user's message.
+    pub(crate) async fn say(&self, thread: &str, text: &str) -> Value {
+        let body = serde_json::json!({ "messages": [{ "role": "user", "text": text }] });
+        self.post(&format!("/v1/threads/{thread}/messages"), body).await.expect(201)
+    }
+
+    /// The words of a thread, oldest first.
+    pub(crate) async fn texts(&self, thread: &str) -> Vec<String> {
+        let page = self.get(&format!("/v1/threads/{thread}/messages?order=asc&limit=1000")).await.expect(200);
+        page["data"].as_array().unwrap().iter().map(|message| message["text"].as_str().unwrap().to_owned()).collect()
+    }
+}
+
+pub(crate) async fn send(request: RequestBuilder) -> Answer {
+    let response = tokio::time::timeout(PATIENCE, request.send()).await.unwrap().unwrap();
+    let (status, headers) = (response.status(), response.headers().clone());
+    Answer { status: StatusCode::as_u16(&status), headers, text: response.text().await.unwrap() }
+}
+
+impl Answer {
+    /// The body of an answer that must have this status.
+    #[track_caller]
+    pub(crate) fn expect(&self, status: u16) -> Value {
+        assert_eq!(self.status, status, "{}", self.text);
+        if self.text.is_empty() { Value::Null } else { serde_json::from_str(&self.text).unwrap() }
+    }
+
+    /// The error of an answer that must have this status, in the one form.
+    #[track_caller]
+    pub(crate) fn error(&self, status: u16) -> Value {
+        let error = self.expect(status)["error"].take();
+        assert!(error["message"].is_string() && error["code"].is_string(), "{error}");
+        assert_eq!(error["request_id"], self.header("x-request-id"), "{error}");
+        error
+    }
+
+    /// The code of an error.
+    #[track_caller]
+    pub(crate) fn code(&self, status: u16) -> String {
+        self.error(status)["code"].as_str().unwrap().to_owned()
+    }
+
+    pub(crate) fn header(&self, name: &str) -> &str {
+        self.headers.get(name).map_or("", |value| value.to_str().unwrap())
+    }
+}

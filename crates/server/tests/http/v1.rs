@@ -1,0 +1,12 @@
+mod conversations;
+mod documents;
+mod exchange;
+mod live;
+mod messages;
+mod model;
+mod repeats;
+mod responses;
+mod search;
+mod threads;
+
+pub(crate) use model::with_model;

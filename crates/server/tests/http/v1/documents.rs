@@ -1,0 +1,76 @@
+use serde_json::json;
+use threadkeep_server::KeyRole;
+
+use crate::TestServer;
+use crate::server::send;
+
+#[tokio::test]
+async fn documents_change_by_who_knows_their_version() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    for base in ["/v1/documents/notes".to_owned(), format!("/v1/threads/{thread}/documents/notes")] {
+        let path = format!("{base}/a%2Fb");
+        assert_eq!(client.get(&path).await.code(404), "not_found");
+        let raw = r#"{"value":{"z":1.10,"a":[]}}"#;
+        let put = |name: &str, value: &str| {
+            let request = client.request("PUT", &path).header("content-type", "application/json").body(raw);
+            send(if name.is_empty() { request } else { request.header(name, value) })
+        };
+        let first = put("if-none-match", "*").await;
+        first.expect(200);
+        let tag = first.header("etag").to_owned();
+        assert_eq!(put("if-none-match", "*").await.code(412), "changed_meanwhile");
+        let second = put("if-match", &tag).await;
+        second.expect(200);
+        assert_eq!(put("if-match", &tag).await.code(412), "changed_meanwhile");
+        put("", "").await.expect(200);
+        let found = client.get(&path).await;
+        assert!(found.text.contains(r#""value":{"z":1.10,"a":[]}"#), "{}", found.text);
+        assert_eq!(found.expect(200)["key"], "a/b");
+        client.send("PUT", &format!("{base}/b"), json!({ "value": 2 })).await.expect(200);
+        let page = client.get(&format!("{base}?limit=1")).await.expect(200);
+        assert_eq!(page["data"][0]["key"], "a/b");
+        let next = page["next"].as_str().unwrap();
+        assert_eq!(client.get(&format!("{base}?limit=1&after={next}")).await.expect(200)["data"][0]["key"], "b");
+        assert_eq!(client.delete(&path).await.status, 204);
+        assert_eq!(client.delete(&path).await.code(404), "not_found");
+    }
+}
+
+#[tokio::test]
+async fn system_documents_are_reachable_nowhere() {
+    let server = TestServer::start().await;
+    // A key is one: it lies in a tenant that a caller could name.
+    let in_registry = server.keyed("other", None, &[KeyRole::Admin]).await;
+    for name in ["server.keys", "system%2Fserver.keys", "system/server.keys", "..%2Fsystem%2Fserver.keys"] {
+        let answer = in_registry.get(&format!("/v1/documents/{name}?owner=tenant")).await;
+        assert!(answer.status == 404 || answer.expect(200)["data"] == json!([]), "{name}: {}", answer.text);
+    }
+}
+
+#[tokio::test]
+async fn a_user_reads_the_tenants_documents_and_writes_own_ones() {
+    let server = TestServer::start().await;
+    let tenant = server.keyed("acme", None, &[KeyRole::Write]).await;
+    let ana = tenant.as_user("ana");
+    tenant.send("PUT", "/v1/documents/rules/tone", json!({ "value": "formal" })).await.expect(200);
+    assert_eq!(ana.get("/v1/documents/rules/tone?owner=tenant").await.expect(200)["value"], "formal");
+    assert_eq!(ana.get("/v1/documents/rules/tone").await.code(404), "not_found");
+    let denied = ana.send("PUT", "/v1/documents/rules/tone?owner=tenant", json!({ "value": 1 })).await;
+    assert_eq!(denied.code(403), "denied");
+}
+
+#[tokio::test]
+async fn preferences_are_a_users() {
+    let server = TestServer::start().await;
+    let tenant = server.keyed("acme", None, &[KeyRole::Write]).await;
+    let ana = tenant.as_user("ana");
+    ana.send("PUT", "/v1/preferences/home", json!({ "value": { "station": "14 St" } })).await.expect(200);
+    assert_eq!(ana.get("/v1/preferences/home").await.expect(200)["value"], json!({ "station": "14 St" }));
+    assert_eq!(ana.get("/v1/preferences").await.expect(200)["data"].as_array().unwrap().len(), 1);
+    assert_eq!(tenant.as_user("bob").get("/v1/preferences/home").await.code(404), "not_found");
+    assert_eq!(tenant.get("/v1/preferences").await.code(400), "user_required");
+    assert_eq!(ana.delete("/v1/preferences/home").await.status, 204);
+    assert_eq!(ana.delete("/v1/preferences/home").await.status, 204);
+}

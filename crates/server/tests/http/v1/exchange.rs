@@ -1,0 +1,37 @@
+use serde_json::json;
+
+use crate::TestServer;
+use crate::server::send;
+
+#[tokio::test]
+async fn what_is_exported_is_imported_elsewhere_once() {
+    let (server, elsewhere) = (TestServer::start().await, TestServer::start().await);
+    let client = server.client();
+    let thread = client.new_thread().await;
+    client.say(&thread, "keep this").await;
+    client.send("PUT", "/v1/preferences/tone", json!({ "value": "plain" })).await.expect(200);
+    let exported = client.get("/v1/export").await;
+    assert_eq!((exported.status, exported.header("content-type")), (200, "application/jsonl"));
+    let other = elsewhere.client();
+    let import = || send(other.request("POST", "/v1/import").body(exported.text.clone()));
+    let first = import().await.expect(200);
+    assert_eq!((&first["messages"], &first["problem_count"]), (&json!({ "new": 1, "known": 0 }), &json!(0)));
+    let again = import().await.expect(200);
+    assert_eq!(again["messages"], json!({ "new": 0, "known": 1 }));
+    assert_eq!(other.texts(&thread).await, ["keep this"]);
+    assert_eq!(other.get("/v1/preferences/tone").await.expect(200)["value"], "plain");
+    let odd = send(other.request("POST", "/v1/import").body("no conversations")).await;
+    assert_eq!(odd.code(400), "unreadable_file");
+}
+
+#[tokio::test]
+async fn what_is_erased_is_gone() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    client.say(&thread, "forget me").await;
+    let erased = client.post("/v1/erase", json!({ "user": "me" })).await.expect(200);
+    assert_eq!((&erased["threads"], &erased["messages"], &erased["swept"]), (&json!(1), &json!(1), &json!(true)));
+    assert_eq!(client.get(&format!("/v1/threads/{thread}")).await.code(404), "not_found");
+    assert_eq!(client.post("/v1/search", json!({ "query": "forget" })).await.expect(200)["hits"], json!([]));
+}

@@ -1,0 +1,283 @@
+use std::time::Duration;
+
+use futures::{SinkExt, StreamExt};
+use serde_json::{Value, json};
+use threadkeep_server::{KeyRole, Keys, ServerOptions};
+use tokio_tungstenite::tungstenite::Message;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+
+use crate::Client;
+use crate::server::{PATIENCE, Parts, TestServer};
+
+/// A stream of server-sent events.
+struct Events {
+    response: reqwest::Response,
+    text: String,
+}
+
+#[derive(Debug, PartialEq)]
+struct Event {
+    id: Option<u64>,
+    name: String,
+    data: Value,
+}
+
+impl Events {
+    async fn open(client: &Client, path: &str, seen: Option<u64>) -> Self {
+        let mut request = client.request("GET", path).header("accept", "text/event-stream");
+        if let Some(seen) = seen {
+            request = request.header("last-event-id", seen.to_string());
+        }
+        let response = request.send().await.unwrap();
+        assert_eq!(response.status(), 200);
+        let mut events = Self { response, text: String::new() };
+        assert_eq!(events.block().await.unwrap(), ": listening");
+        events
+    }
+
+    /// The next block of lines; `None` at the end of the stream.
+    async fn block(&mut self) -> Option<String> {
+        loop {
+            if let Some(end) = self.text.find("\n\n") {
+                let rest = self.text.split_off(end + 2);
+                return Some(std::mem::replace(&mut self.text, rest).trim_end().to_owned());
+            }
+            let chunk = tokio::time::timeout(PATIENCE, self.response.chunk()).await.unwrap().unwrap()?;
+            self.text.push_str(std::str::from_utf8(&chunk).unwrap());
+        }
+    }
+
+    async fn next(&mut self) -> Option<Event> {
+        loop {
+            let block = self.block().await?;
+            if block.starts_with(':') {
+                continue;
+            }
+            let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
+            return Some(Event {
+                id: field("id").map(|id| id.parse().unwrap()),
+                name: field("event").unwrap().to_owned(),
+                data: serde_json::from_str(field("data").unwrap()).unwrap(),
+            });
+        }
+    }
+}
+
+fn texts(event: &Event) -> Vec<&str> {
+    let messages = event.data["events"][0]["messages"].as_array().unwrap();
+    messages.iter().map(|message| message["text"].as_str().unwrap()).collect()
+}
+
+// S1.05 S1.06
+#[tokio::test]
+async fn a_listener_hears_its_thread_in_order_and_no_other() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let (thread, other) = (client.new_thread().await, client.new_thread().await);
+    let mut events = Events::open(&client, &format!("/v1/threads/{thread}/events"), None).await;
+    client.say(&other, "elsewhere").await;
+    client.say(&thread, "one").await;
+    client.say(&thread, "two").await;
+    client.delete(&format!("/v1/threads/{thread}/messages/1")).await;
+    client.delete(&format!("/v1/threads/{thread}")).await;
+    for (id, text) in [(1, "one"), (2, "two")] {
+        let event = events.next().await.unwrap();
+        assert_eq!((event.id, event.name.as_str()), (Some(id), "commit"));
+        // What is gone by the time it is told is told as gone only.
+        if event.data["events"][0]["type"] == "appended" {
+            assert_eq!(texts(&event), [text]);
+        }
+    }
+    let mut last = events.next().await.unwrap();
+    while last.name == "commit" {
+        last = events.next().await.unwrap();
+    }
+    assert_eq!(last.name, "deleted");
+    assert_eq!(events.next().await, None);
+}
+
+#[tokio::test]
+async fn what_was_missed_is_replayed_erasures_included() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    for text in ["one", "two", "three"] {
+        client.say(&thread, text).await;
+    }
+    client.delete(&format!("/v1/threads/{thread}/messages/2")).await;
+    let path = format!("/v1/threads/{thread}/events");
+    // What a client has seen itself counts more than its address.
+    let mut events = Events::open(&client, &format!("{path}?after=0"), Some(2)).await;
+    let third = events.next().await.unwrap();
+    assert_eq!((third.id, texts(&third)), (Some(3), vec!["three"]));
+    let erased = events.next().await.unwrap();
+    assert_eq!((erased.id, &erased.data["events"][0]["type"]), (Some(4), &json!("erased")));
+    client.say(&thread, "four").await;
+    assert_eq!(events.next().await.unwrap().id, Some(5));
+    let mut lost = Events::open(&client, &format!("{path}?after=99"), None).await;
+    let reset = lost.next().await.unwrap();
+    assert_eq!((reset.name.as_str(), reset.id), ("reset", Some(5)));
+    // S1.43
+    let mut late = Events::open(&client, &format!("{path}?last=2"), None).await;
+    let history = late.next().await.unwrap();
+    let said: Vec<&Value> = history.data["messages"].as_array().unwrap().iter().map(|one| &one["text"]).collect();
+    assert_eq!((history.name.as_str(), said), ("history", vec![&json!("three"), &json!("four")]));
+}
+
+#[tokio::test]
+async fn roles_filter_what_is_heard() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    let path = format!("/v1/threads/{thread}/events?role=assistant");
+    let mut events = Events::open(&client, &path, None).await;
+    client.say(&thread, "question").await;
+    let answer = json!({ "messages": [{ "role": "assistant", "text": "answer" }] });
+    client.post(&format!("/v1/threads/{thread}/messages"), answer).await.expect(201);
+    let mut heard = events.next().await.unwrap();
+    // The title that came with the question is told without it.
+    if heard.data["events"][0]["type"] == "patched" {
+        heard = events.next().await.unwrap();
+    }
+    assert_eq!(texts(&heard), ["answer"]);
+}
+
+#[tokio::test]
+async fn every_stream_ends_with_a_reason() {
+    let options = ServerOptions { heartbeat: Duration::from_millis(20), sweep_every: None, ..ServerOptions::default() };
+    let mut server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let (record, secret) =
+        Keys::new(&server.memory).create(crate::server::new_key("acme", None, &[KeyRole::Write])).await.unwrap();
+    let client = server.client().with_key(secret.as_str());
+    let thread = client.new_thread().await;
+    let path = format!("/v1/threads/{thread}/events");
+    let mut revoked = Events::open(&client, &path, None).await;
+    assert_eq!(revoked.block().await.unwrap(), ": heartbeat");
+    Keys::new(&server.memory).revoke(&record.tenant, &record.id).await.unwrap();
+    assert_eq!(revoked.next().await.unwrap().data, json!({ "type": "end", "reason": "key_revoked" }));
+    assert_eq!(revoked.next().await, None);
+    let client = server.keyed("acme", None, &[KeyRole::Write]).await;
+    let mut events = Events::open(&client, &path, None).await;
+    client.say(&thread, "last words").await;
+    assert_eq!(events.next().await.unwrap().id, Some(1));
+    server.ask_to_stop();
+    let end = events.next().await.unwrap();
+    assert_eq!(end.data, json!({ "type": "end", "reason": "shutdown", "resume_after": 1 }));
+    assert_eq!(events.next().await, None);
+    server.stopped().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_slow_reader_is_dropped_and_others_feel_nothing() {
+    let options =
+        ServerOptions { slow_reader: Duration::from_millis(200), sweep_every: None, ..ServerOptions::default() };
+    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    let path = format!("/v1/threads/{thread}/events");
+    let mut slow = Events::open(&client, &path, None).await;
+    let mut quick = Events::open(&client, &path, None).await;
+    let large = "x".repeat(1_000_000);
+    let mut heard = Vec::new();
+    for _ in 0..48 {
+        client.say(&thread, &large).await;
+        heard.push(quick.next().await.unwrap().id.unwrap());
+    }
+    assert_eq!(heard, (1..=48).collect::<Vec<_>>());
+    let (mut last, mut end) = (0, None);
+    while let Some(event) = slow.next().await {
+        match event.name.as_str() {
+            "commit" => {
+                assert_eq!(event.id, Some(last + 1), "nothing is left out before the end");
+                last += 1;
+            }
+            _ => end = Some(event),
+        }
+    }
+    let end = end.unwrap();
+    assert_eq!(end.data, json!({ "type": "end", "reason": "slow_reader", "resume_after": last }));
+    assert!(last < 48);
+    let mut resumed = Events::open(&client, &path, Some(last)).await;
+    assert_eq!(resumed.next().await.unwrap().id, Some(last + 1));
+}
+
+type Socket = tokio_tungstenite::WebSocketStream<tokio_tungstenite::MaybeTlsStream<tokio::net::TcpStream>>;
+
+async fn socket(server: &TestServer, client: &Client) -> Socket {
+    let mut request = format!("ws://{}/v1/live", server.address).into_client_request().unwrap();
+    if let Some(key) = &client.key {
+        request.headers_mut().insert("authorization", format!("Bearer {key}").parse().unwrap());
+    }
+    tokio_tungstenite::connect_async(request).await.unwrap().0
+}
+
+async fn tell(socket: &mut Socket, said: Value) {
+    socket.send(Message::text(said.to_string())).await.unwrap();
+}
+
+async fn hear(socket: &mut Socket) -> Value {
+    loop {
+        match tokio::time::timeout(PATIENCE, socket.next()).await.unwrap().unwrap().unwrap() {
+            Message::Text(text) => return serde_json::from_str(&text).unwrap(),
+            Message::Close(frame) => return json!({ "closed": frame.unwrap().reason.as_str() }),
+            _ => {}
+        }
+    }
+}
+
+// S0.38
+#[tokio::test]
+async fn one_socket_listens_to_many_threads() {
+    let mut server = TestServer::start().await;
+    let client = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
+    let other = server.keyed("acme", Some("bob"), &[KeyRole::Write]).await;
+    let (one, two, theirs) = (client.new_thread().await, client.new_thread().await, other.new_thread().await);
+    let mut socket = socket(&server, &client).await;
+    for thread in [&theirs, "0190b4e2-0000-7000-8000-000000000000", "x"] {
+        tell(&mut socket, json!({ "type": "subscribe", "thread": thread })).await;
+        let problem = hear(&mut socket).await;
+        assert_eq!(problem["error"], json!({ "code": "not_found", "message": "thread not found", "param": null }));
+    }
+    for said in [json!("?"), json!({ "type": "dance" }), json!({ "type": "subscribe", "thread": one, "odd": 1 })] {
+        tell(&mut socket, said).await;
+        assert_eq!(hear(&mut socket).await["error"]["code"], "invalid_request");
+    }
+    tell(&mut socket, json!({ "type": "subscribe_threads" })).await;
+    for thread in [&one, &two] {
+        tell(&mut socket, json!({ "type": "subscribe", "thread": thread, "roles": ["user"] })).await;
+        assert_eq!(hear(&mut socket).await, json!({ "type": "subscribed", "thread": thread }));
+    }
+    other.say(&theirs, "not for ana").await;
+    client.say(&one, "first").await;
+    let (mut commit, mut cursor) = (None, None);
+    while commit.is_none() || cursor.is_none() {
+        let heard = hear(&mut socket).await;
+        match heard["type"].as_str().unwrap() {
+            "commit" => commit = Some(heard),
+            _ => {
+                assert_eq!(heard["threads"][0]["id"], json!(one));
+                cursor = Some(heard["cursor"].as_str().unwrap().to_owned());
+            }
+        }
+    }
+    let commit = commit.unwrap();
+    assert_eq!((&commit["thread"], &commit["change"]), (&json!(one), &json!(1)));
+    assert_eq!(commit["events"][0]["messages"][0]["text"], "first");
+    tell(&mut socket, json!({ "type": "unsubscribe_threads" })).await;
+    tell(&mut socket, json!({ "type": "unsubscribe", "thread": one })).await;
+    tell(&mut socket, json!({ "type": "unsubscribe", "thread": one })).await;
+    assert_eq!(hear(&mut socket).await["error"]["code"], "not_found");
+    client.say(&one, "unheard").await;
+    client.say(&two, "heard").await;
+    assert_eq!(hear(&mut socket).await["thread"], json!(two));
+    // Another's cursor is none.
+    let mut foreign = self::socket(&server, &other).await;
+    tell(&mut foreign, json!({ "type": "subscribe_threads", "cursor": cursor.unwrap() })).await;
+    assert_eq!(hear(&mut foreign).await["error"]["code"], "invalid_cursor");
+    server.ask_to_stop();
+    let end = hear(&mut socket).await;
+    assert_eq!((&end["type"], &end["reason"]), (&json!("end"), &json!("shutdown")));
+    assert_eq!(hear(&mut socket).await, json!({ "closed": "shutdown" }));
+    assert_eq!(hear(&mut foreign).await, json!({ "closed": "shutdown" }));
+    server.stopped().await.unwrap();
+}

@@ -1,0 +1,111 @@
+use serde_json::{Value, json};
+
+use crate::TestServer;
+use crate::server::send;
+
+fn seqs(page: &Value) -> Vec<u64> {
+    page["data"].as_array().unwrap().iter().map(|message| message["seq"].as_u64().unwrap()).collect()
+}
+
+#[tokio::test]
+async fn messages_come_back_as_they_went_in() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    let raw = r#"{"z":1.10,"a":"\u00e9","n":null}"#;
+    let body = format!(
+        r#"{{"messages":[{{"role":"user","text":"When?","author":"ana","external_id":"x-1","created_at":"2026-05-04T18:12:00Z"}},
+        {{"role":"assistant","parts":[{{"reasoning":"hm"}},{{"text":"At nine."}},{{"tool_call":{{"id":"c1","name":"look","arguments":{raw}}}}},
+        {{"raw":{{"format":"other","json":{raw}}}}}],"data":{raw},"agent":"a","sources":[{{"kind":"k","id":"1"}}],
+        "usage":{{"input_tokens":3}},"metadata":{{"m":true}}}},
+        {{"role":"tool","parts":[{{"tool_result":{{"call_id":"c1","output":"ok"}}}}]}}]}}"#
+    );
+    let path = format!("/v1/threads/{thread}/messages");
+    let request = client.request("POST", &path).header("content-type", "application/json").body(body);
+    let appended = send(request).await;
+    assert_eq!(appended.header("etag"), "\"1\"");
+    let appended = appended.expect(201);
+    assert_eq!((&appended["first_seq"], &appended["count"]), (&json!(1), &json!(3)));
+    let page = client.get(&format!("{path}?order=asc")).await;
+    assert_eq!(page.text.matches(raw).count(), 3, "exact JSON stays exact: {}", page.text);
+    let page = page.expect(200);
+    let second = &page["data"][1];
+    assert_eq!((&second["text"], &second["agent"]), (&json!("At nine."), &json!("a")));
+    assert_eq!(page["data"][0]["created_at"], "2026-05-04T18:12:00Z");
+    let by_seq = client.get(&format!("{path}/2")).await.expect(200);
+    let by_id = client.get(&format!("{path}/{}", by_seq["id"].as_str().unwrap())).await.expect(200);
+    assert_eq!((&by_seq, &by_id), (second, second));
+    assert_eq!(client.get(&format!("{path}/9")).await.code(404), "not_found");
+}
+
+#[tokio::test]
+async fn pages_go_both_ways_and_bounds_come_before_the_limit() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    let path = format!("/v1/threads/{thread}/messages");
+    let roles = ["user", "assistant"];
+    let messages: Vec<Value> = (0..25)
+        .map(|count| json!({ "role": roles[count % 2], "text": count.to_string(), "created_at": format!("2026-01-01T00:00:{count:02}Z") }))
+        .collect();
+    client.post(&path, json!({ "messages": messages })).await.expect(201);
+    for (order, bound) in [("asc", "after"), ("desc", "before")] {
+        let (mut seen, mut from) = (Vec::new(), String::new());
+        loop {
+            let page = client.get(&format!("{path}?order={order}&limit=10{from}")).await.expect(200);
+            seen.extend(seqs(&page));
+            assert_eq!(page["has_more"], json!(page["next"].is_u64()));
+            match page["next"].as_u64() {
+                Some(next) => from = format!("&{bound}={next}"),
+                None => break,
+            }
+        }
+        if order == "desc" {
+            seen.reverse();
+        }
+        assert_eq!(seen, (1..=25).collect::<Vec<_>>(), "{order}");
+    }
+    // S1.03
+    let newest = client.get(&format!("{path}?limit=3&before=2026-01-01T00:00:10Z")).await.expect(200);
+    assert_eq!(seqs(&newest), [10, 9, 8]);
+    let late = client.get(&format!("{path}?after=20&role=assistant&order=asc")).await.expect(200);
+    assert_eq!(seqs(&late), [22, 24]);
+    assert_eq!(client.get(&format!("{path}?role=robot")).await.error(400)["param"], "role");
+    assert_eq!(client.get(&format!("{path}?before=yesterday")).await.error(400)["param"], "before");
+}
+
+#[tokio::test]
+async fn messages_are_said_differently_and_erased() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    client.say(&thread, "first words").await;
+    client.say(&thread, "second words").await;
+    let path = format!("/v1/threads/{thread}/messages");
+    let content = json!({ "role": "user", "text": "other words" });
+    let stale = send(client.request("PUT", &format!("{path}/1")).header("if-match", "\"1\"").json(&content)).await;
+    assert_eq!(stale.code(412), "changed_meanwhile");
+    let replaced = client.send("PUT", &format!("{path}/1"), content).await.expect(200);
+    assert_eq!((&replaced["seq"], &replaced["revision"]), (&json!(1), &json!(1)));
+    assert_eq!(client.delete(&format!("{path}/1")).await.status, 204);
+    assert_eq!(client.delete(&format!("{path}/1")).await.code(404), "not_found");
+    assert_eq!(client.texts(&thread).await, ["second words"]);
+}
+
+// S1.08
+#[tokio::test]
+async fn nothing_is_stored_of_what_is_refused() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    let path = format!("/v1/threads/{thread}/messages");
+    let none = client.post(&path, json!({ "messages": [] })).await.expect(201);
+    assert_eq!((&none["count"], &none["change"]), (&json!(0), &json!(0)));
+    let half = json!({ "messages": [{ "role": "user", "text": "fine" }, { "role": "user", "text": "nul \u{0}" }] });
+    assert_eq!(client.post(&path, half).await.error(400)["param"], "text");
+    let stale = json!({ "messages": [{ "role": "user", "text": "late" }], "expected_seq": 7 });
+    assert_eq!(client.post(&path, stale).await.code(409), "seq_conflict");
+    let twice = json!({ "messages": [{ "role": "user", "external_id": "x" }, { "role": "user", "external_id": "x" }] });
+    assert_eq!(client.post(&path, twice).await.error(400)["param"], "external id");
+    assert_eq!(client.texts(&thread).await, [""; 0]);
+}

@@ -1,0 +1,169 @@
+//! Models of a test's own, and what they make of the OpenAI wire.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use serde_json::{Value, json};
+use threadkeep::core::{
+    ChatAnswer, ChatDelta, ChatModel, ChatRequest, DeltaSink, Embedder, EmbedderError, Embedding, Finish, ModelError,
+};
+use threadkeep::{JsonText, Part, ToolCall, Usage};
+
+use crate::server::{Parts, TestServer, send};
+
+/// Says what it was asked: `echo: WORDS (COUNT messages)`; calls the first tool where the last message is `call`.
+#[derive(Debug, Default)]
+pub(crate) struct Echo {
+    pub(crate) asked: Mutex<Vec<ChatRequest>>,
+}
+
+#[async_trait]
+impl ChatModel for Echo {
+    fn name(&self) -> &str {
+        "echo"
+    }
+
+    async fn answer(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<ChatAnswer, ModelError> {
+        let number = {
+            let mut asked = self.asked.lock().unwrap();
+            asked.push(request.clone());
+            asked.len()
+        };
+        let last = request.messages.last().map(|message| message.parts.clone()).unwrap_or_default();
+        let words = last.iter().find_map(|part| match part {
+            Part::Text(text) => Some(text.clone()),
+            Part::ToolResult(result) => Some(result.output.clone()),
+            _ => None,
+        });
+        let words = words.unwrap_or_default();
+        let usage = Usage { input_tokens: 7, output_tokens: 3, ..Usage::default() };
+        let answer =
+            |parts, finish| ChatAnswer { parts, finish, model: "echo-1".to_owned(), usage: Some(usage.clone()) };
+        match (words.as_str(), request.tools.first()) {
+            ("fail", _) => Err(ModelError::Unavailable {
+                model: "echo".to_owned(),
+                detail: "asked to".to_owned(),
+                retry_after: None,
+            }),
+            ("call", Some(tool)) => {
+                let arguments = JsonText::new(r#"{"at":"14 St"}"#).unwrap();
+                let call = ToolCall { id: format!("call_{number}"), name: tool.name.clone(), arguments };
+                Ok(answer(vec![Part::ToolCall(call)], Finish::ToolCalls))
+            }
+            _ => {
+                let text = format!("echo: {words} ({} messages)", request.messages.len());
+                let (first, rest) = text.split_at(5);
+                deltas(ChatDelta::Text(first.to_owned()));
+                deltas(ChatDelta::Text(rest.to_owned()));
+                Ok(answer(vec![Part::Text(text)], Finish::Stop))
+            }
+        }
+    }
+}
+
+/// A point for each text: its length.
+#[derive(Debug)]
+struct Lengths;
+
+#[async_trait]
+impl Embedder for Lengths {
+    fn model(&self) -> &str {
+        "lengths"
+    }
+
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedderError> {
+        let point = |text: &String| Embedding { model: "lengths".to_owned(), vector: vec![text.len() as f32, 0.5] };
+        Ok(texts.iter().map(point).collect())
+    }
+}
+
+pub(crate) async fn with_model() -> (TestServer, Arc<Echo>) {
+    let model = Arc::new(Echo::default());
+    let parts = Parts { model: Some(model.clone()), embedder: Some(Arc::new(Lengths)), ..Parts::default() };
+    (TestServer::start_with(parts).await, model)
+}
+
+/// The data of each event of a stream.
+pub(super) fn data_of(text: &str) -> Vec<Value> {
+    let lines = text.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| *data != "[DONE]");
+    lines.map(|data| serde_json::from_str(data).unwrap()).collect()
+}
+
+#[tokio::test]
+async fn what_answers_is_listed_and_embeds() {
+    let (server, _) = with_model().await;
+    let client = server.client();
+    let models = client.get("/v1/models").await.expect(200);
+    assert_eq!((&models["data"][0]["id"], &models["data"][1]["id"]), (&json!("echo"), &json!("lengths")));
+    assert_eq!(client.get("/v1/models/echo").await.expect(200)["object"], "model");
+    assert_eq!(client.get("/v1/models/other").await.code(404), "model_not_found");
+    let points = client.post("/v1/embeddings", json!({ "input": ["ab", "abc"] })).await.expect(200);
+    assert_eq!(points["data"][1]["embedding"], json!([3.0, 0.5]));
+    let packed = json!({ "input": "ab", "encoding_format": "base64" });
+    assert_eq!(client.post("/v1/embeddings", packed).await.expect(200)["data"][0]["embedding"], "AAAAQAAAAD8=");
+    let alone = TestServer::start().await;
+    for (path, body) in [
+        ("/v1/embeddings", json!({ "input": "a" })),
+        ("/v1/responses", json!({ "input": "a" })),
+        ("/v1/chat/completions", json!({ "messages": [{ "role": "user", "content": "a" }] })),
+    ] {
+        assert_eq!(alone.client().post(path, body).await.code(404), "model_not_found", "{path}");
+    }
+    assert_eq!(alone.client().get("/v1/models").await.expect(200)["data"], json!([]));
+}
+
+#[tokio::test]
+async fn a_chat_passes_through_or_goes_on_in_a_thread() {
+    let (server, model) = with_model().await;
+    let client = server.client();
+    let ask = |text: &str| json!({ "model": "any", "messages": [{ "role": "system", "content": "Be brief." }, { "role": "user", "content": text }] });
+    let alone = client.post("/v1/chat/completions", ask("hello")).await.expect(200);
+    assert_eq!(alone["choices"][0]["message"]["content"], "echo: hello (2 messages)");
+    assert_eq!((&alone["choices"][0]["finish_reason"], &alone["usage"]["total_tokens"]), (&json!("stop"), &json!(10)));
+    assert_eq!(client.get("/v1/threads").await.expect(200)["data"], json!([]));
+    let thread = client.new_thread().await;
+    let in_thread = |text: &str, retry: &str| {
+        let request = client.request("POST", "/v1/chat/completions").header("threadkeep-thread", &thread);
+        send(request.header("x-stainless-retry-count", retry).json(&ask(text)))
+    };
+    in_thread("one", "0").await.expect(200);
+    let second = in_thread("two", "0").await.expect(200);
+    assert_eq!(second["choices"][0]["message"]["content"], "echo: two (4 messages)");
+    let again = in_thread("two", "1").await.expect(200);
+    assert_eq!((&again["id"], &again["choices"]), (&second["id"], &second["choices"]));
+    assert_eq!(client.texts(&thread).await, ["one", "echo: one (2 messages)", "two", "echo: two (4 messages)"]);
+    assert_eq!(model.asked.lock().unwrap().len(), 3, "a repetition asks nobody");
+    assert_eq!(in_thread("fail", "0").await.code(503), "model_unavailable");
+    assert_eq!(client.texts(&thread).await.len(), 4, "what fails leaves nothing");
+    let mut named = ask("three");
+    named["metadata"] = json!({ "thread": thread });
+    client.post("/v1/chat/completions", named).await.expect(200);
+    assert_eq!(client.texts(&thread).await.len(), 6);
+}
+
+#[tokio::test]
+async fn a_chat_is_told_piece_by_piece() {
+    let (server, _) = with_model().await;
+    let client = server.client();
+    let tools = json!([{ "type": "function", "function": { "name": "look", "parameters": { "type": "object" } } }]);
+    let ask = |text: &str| {
+        let body = json!({ "messages": [{ "role": "user", "content": text }], "tools": tools, "stream": true, "stream_options": { "include_usage": true } });
+        client.post("/v1/chat/completions", body)
+    };
+    let told = ask("hello").await;
+    assert_eq!(told.header("content-type"), "text/event-stream");
+    assert!(told.text.ends_with("data: [DONE]\n\n"));
+    let chunks = data_of(&told.text);
+    let deltas: Vec<&Value> = chunks.iter().map(|chunk| &chunk["choices"][0]["delta"]).collect();
+    assert_eq!(*deltas[0], json!({ "role": "assistant", "content": "" }));
+    let words: String = deltas.iter().filter_map(|delta| delta["content"].as_str()).collect();
+    assert_eq!(words, "echo: hello (1 messages)");
+    assert_eq!(chunks[chunks.len() - 2]["choices"][0]["finish_reason"], "stop");
+    let last = chunks.last().unwrap();
+    assert_eq!((&last["choices"], &last["usage"]["prompt_tokens"]), (&json!([]), &json!(7)));
+    let called = data_of(&ask("call").await.text);
+    assert_eq!(called[1]["choices"][0]["delta"]["tool_calls"][0]["function"]["name"], "look");
+    assert_eq!(called[2]["choices"][0]["delta"]["tool_calls"][0]["function"]["arguments"], r#"{"at":"14 St"}"#);
+    let failed = data_of(&ask("fail").await.text);
+    assert_eq!(failed.last().unwrap()["error"]["code"], "model_unavailable");
+}

@@ -1,0 +1,163 @@
+use serde_json::{Value, json};
+use threadkeep::{MessageName, Scope};
+
+use super::model::{data_of, with_model};
+use crate::server::send;
+
+fn text(response: &Value) -> &str {
+    response["output"][0]["content"][0]["text"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn a_response_goes_on_from_the_one_before() {
+    let (server, model) = with_model().await;
+    let client = server.client();
+    let first =
+        client.post("/v1/responses", json!({ "model": "m", "input": "one", "instructions": "Be brief." })).await;
+    let first = first.expect(200);
+    assert_eq!((text(&first), &first["status"]), ("echo: one (2 messages)", &json!("completed")));
+    for member in [
+        "id",
+        "created_at",
+        "error",
+        "incomplete_details",
+        "instructions",
+        "metadata",
+        "model",
+        "output",
+        "parallel_tool_calls",
+        "temperature",
+        "top_p",
+        "tool_choice",
+        "tools",
+        "usage",
+    ] {
+        assert!(first.get(member).is_some(), "{member}");
+    }
+    let body = json!({ "input": [{ "role": "user", "content": "two" }], "previous_response_id": first["id"] });
+    let second = client.post("/v1/responses", body).await.expect(200);
+    // Instructions are not inherited.
+    assert_eq!(text(&second), "echo: two (3 messages)");
+    let id = second["id"].as_str().unwrap();
+    assert_eq!(client.get(&format!("/v1/responses/{id}")).await.expect(200), second);
+    let items = client.get(&format!("/v1/responses/{id}/input_items")).await.expect(200);
+    assert_eq!(items["data"][0]["content"][0]["text"], "two");
+    assert_eq!(client.post(&format!("/v1/responses/{id}/cancel"), json!({})).await.code(400), "not_in_background");
+    assert_eq!(client.delete(&format!("/v1/responses/{id}")).await.expect(200)["deleted"], true);
+    assert_eq!(client.get(&format!("/v1/responses/{id}")).await.code(404), "not_found");
+    let unkept = client.post("/v1/responses", json!({ "input": "x", "store": false })).await.expect(200);
+    assert_eq!(client.get(&format!("/v1/responses/{}", unkept["id"].as_str().unwrap())).await.code(404), "not_found");
+    assert_eq!(model.asked.lock().unwrap()[1].messages.len(), 3);
+}
+
+#[tokio::test]
+async fn a_response_in_a_conversation_is_a_turn_of_it() {
+    let (server, model) = with_model().await;
+    let client = server.client();
+    let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
+    let id = conversation["id"].as_str().unwrap().to_owned();
+    let path = format!("/v1/conversations/{id}/items?order=asc");
+    let items = || client.get(&path);
+    let tools = json!([{ "type": "function", "name": "look", "parameters": { "type": "object" } }]);
+    let ask = |input: Value, retry: &str| {
+        let body = json!({ "input": input, "conversation": id, "tools": tools });
+        send(client.request("POST", "/v1/responses").header("x-stainless-retry-count", retry).json(&body))
+    };
+    ask(json!("hello"), "0").await.expect(200);
+    let called = ask(json!("call"), "0").await.expect(200);
+    assert_eq!(
+        (&called["output"][0]["type"], &called["output"][0]["call_id"]),
+        (&json!("function_call"), &json!("call_2"))
+    );
+    let output = json!([{ "type": "function_call_output", "call_id": "call_2", "output": "in 3 minutes" }]);
+    let answered = ask(output.clone(), "0").await.expect(200);
+    assert_eq!(text(&answered), "echo: in 3 minutes (5 messages)");
+    let again = ask(output, "1").await.expect(200);
+    assert_eq!((&again["id"], &again["output"]), (&answered["id"], &answered["output"]));
+    assert_eq!(model.asked.lock().unwrap().len(), 3, "a repetition asks nobody");
+    let page = items().await.expect(200);
+    let kinds: Vec<&str> = page["data"].as_array().unwrap().iter().map(|item| item["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["message", "message", "message", "function_call", "function_call_output", "message"]);
+    assert_eq!(page["data"][5], answered["output"][0]);
+    let both = json!({ "input": "x", "conversation": { "id": id }, "previous_response_id": "resp_1" });
+    assert_eq!(client.post("/v1/responses", both).await.code(400), "mutually_exclusive_parameters");
+    assert_eq!(ask(json!("fail"), "0").await.code(503), "model_unavailable");
+    assert_eq!(items().await.expect(200)["data"].as_array().unwrap().len(), 6, "what fails leaves nothing");
+    // What is erased from the conversation is gone from the response too.
+    let item = answered["output"][0]["id"].as_str().unwrap();
+    client.delete(&format!("/v1/conversations/{id}/items/{item}")).await.expect(200);
+    let path = format!("/v1/responses/{}", answered["id"].as_str().unwrap());
+    assert_eq!(client.get(&path).await.expect(200)["output"], json!([]));
+    client.delete(&format!("/v1/conversations/{id}")).await.expect(200);
+    assert_eq!(client.get(&path).await.code(404), "not_found");
+    assert_eq!(ask(json!("late"), "0").await.code(404), "not_found");
+}
+
+#[tokio::test]
+async fn only_one_turn_at_a_time() {
+    let (server, _) = with_model().await;
+    let client = server.client();
+    let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
+    let id = conversation["id"].as_str().unwrap().to_owned();
+    let ask = |text: &str| client.post("/v1/responses", json!({ "input": text, "conversation": id }));
+    // Whatever instance has taken it: what says so lies in the store.
+    let (scope, thread) = (Scope::user("local", "me").unwrap(), id.trim_start_matches("conv_").parse().unwrap());
+    let name = threadkeep::DocumentName { namespace: "system/server".parse().unwrap(), key: "lease".to_owned() };
+    let value = threadkeep::JsonText::new("true").unwrap();
+    let put = threadkeep::core::PutDocument { name: name.clone(), value, expires_at: None };
+    server.memory.batch().put(put).commit(&scope, thread).await.unwrap();
+    let locked = ask("hello").await.error(400);
+    assert_eq!((&locked["code"], &locked["param"]), (&json!("conversation_locked"), &json!("conversation")));
+    server.memory.batch().delete(name).commit(&scope, thread).await.unwrap();
+    ask("hello").await.expect(200);
+    ask("again").await.expect(200);
+    assert!(server.memory.find_messages(&scope, thread, &[MessageName::Seq(4)]).await.unwrap().len() == 1);
+}
+
+#[tokio::test]
+async fn a_response_is_told_piece_by_piece() {
+    let (server, _) = with_model().await;
+    let client = server.client();
+    let ask = |text: &str| {
+        let tools = json!([{ "type": "function", "name": "look", "parameters": { "type": "object" } }]);
+        client.post("/v1/responses", json!({ "input": text, "tools": tools, "stream": true }))
+    };
+    let told = data_of(&ask("hello").await.text);
+    let kinds: Vec<&str> = told.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(
+        kinds,
+        [
+            "response.created",
+            "response.in_progress",
+            "response.output_item.added",
+            "response.content_part.added",
+            "response.output_text.delta",
+            "response.output_text.delta",
+            "response.output_text.done",
+            "response.content_part.done",
+            "response.output_item.done",
+            "response.completed",
+        ]
+    );
+    let numbers: Vec<u64> = told.iter().map(|event| event["sequence_number"].as_u64().unwrap()).collect();
+    assert_eq!(numbers, (0..told.len() as u64).collect::<Vec<_>>());
+    let item = &told.last().unwrap()["response"]["output"][0];
+    for event in &told[3..8] {
+        assert_eq!(event["item_id"], item["id"], "one item has one id");
+    }
+    assert_eq!(told[8]["item"], *item);
+    let called = data_of(&ask("call").await.text);
+    let kinds: Vec<&str> = called[2..].iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(
+        kinds,
+        [
+            "response.output_item.added",
+            "response.function_call_arguments.delta",
+            "response.function_call_arguments.done",
+            "response.output_item.done",
+            "response.completed",
+        ]
+    );
+    let failed = data_of(&ask("fail").await.text);
+    assert_eq!(failed.last().unwrap()["response"]["status"], "failed");
+}

@@ -1,0 +1,117 @@
+use serde_json::{Value, json};
+use threadkeep_server::KeyRole;
+
+use crate::TestServer;
+use crate::server::send;
+
+#[tokio::test]
+async fn a_key_finds_its_thread_again() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let body = json!({ "key": "web:42", "title": "Trains", "metadata": { "z": 1, "a": [null, 1.5] } });
+    let first = client.post("/v1/threads", body.clone()).await.expect(201);
+    assert_eq!(first["metadata"].to_string(), r#"{"z":1,"a":[null,1.5]}"#);
+    let second = client.post("/v1/threads", body).await.expect(200);
+    assert_eq!(first, second);
+    let found = client.get("/v1/threads?key=web:42").await.expect(200);
+    assert_eq!(found["data"], json!([first]));
+    assert_eq!(client.get("/v1/threads?key=web:43").await.expect(200)["data"], json!([]));
+    let taken = client.post("/v1/threads", json!({ "id": first["id"], "key": "web:43" })).await;
+    assert_eq!(taken.code(409), "conflict");
+}
+
+#[tokio::test]
+async fn threads_are_changed_by_who_knows_how_they_stand() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    let path = format!("/v1/threads/{thread}");
+    let answer = client.get(&path).await;
+    let tag = answer.header("etag").to_owned();
+    assert_eq!(tag, "\"0\"");
+    let unchanged = send(client.request("GET", &path).header("if-none-match", &tag)).await;
+    assert_eq!((unchanged.status, unchanged.text.as_str()), (304, ""));
+    let patch = |tag: &str, body: Value| send(client.request("PATCH", &path).header("if-match", tag).json(&body));
+    let patched = patch(&tag, json!({ "title": "One", "state": { "step": 1 } })).await;
+    assert_eq!((patched.header("etag"), patched.expect(200)["title"].as_str()), ("\"1\"", Some("One")));
+    let late = patch(&tag, json!({ "title": "Two" })).await;
+    assert_eq!((late.code(412).as_str(), late.header("etag")), ("changed_meanwhile", "\"1\""));
+    let taken = client.send("PATCH", &path, json!({ "title": null })).await.expect(200);
+    assert_eq!((&taken["title"], &taken["state"]), (&Value::Null, &json!({ "step": 1 })));
+    assert_eq!(patch("\"x\"", json!({})).await.error(400)["param"], "If-Match");
+    let conditional = send(client.request("DELETE", &path).header("if-match", "\"2\"")).await;
+    assert_eq!(conditional.error(400)["param"], "If-Match");
+    assert_eq!(client.delete(&path).await.status, 204);
+    assert_eq!(client.delete(&path).await.code(404), "not_found");
+}
+
+#[tokio::test]
+async fn lists_go_on_from_their_cursor() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let mut made = Vec::new();
+    for _ in 0..7 {
+        made.push(client.new_thread().await);
+    }
+    for order in ["created", "recent"] {
+        let (mut seen, mut after) = (Vec::new(), String::new());
+        loop {
+            let page = client.get(&format!("/v1/threads?order={order}&limit=3{after}")).await.expect(200);
+            seen.extend(
+                page["data"].as_array().unwrap().iter().map(|thread| thread["id"].as_str().unwrap().to_owned()),
+            );
+            match page["next"].as_str() {
+                Some(next) => after = format!("&after={next}"),
+                None => break,
+            }
+        }
+        if order == "recent" {
+            seen.reverse();
+        }
+        assert_eq!(seen, made, "{order}");
+    }
+    let next = client.get("/v1/threads?order=created&limit=3").await.expect(200)["next"].take();
+    let other = client.get(&format!("/v1/threads?order=recent&after={}", next.as_str().unwrap())).await;
+    assert_eq!(other.code(400), "invalid_cursor");
+    assert_eq!(client.get("/v1/threads?limit=0").await.error(400)["param"], "limit");
+    assert_eq!(client.get("/v1/threads?limit=1001").await.code(400), "limit_exceeded");
+}
+
+#[tokio::test]
+async fn a_fork_begins_as_the_other_did() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    for count in 1..=5 {
+        client.say(&thread, &format!("message {count}")).await;
+    }
+    client.delete(&format!("/v1/threads/{thread}/messages/2")).await;
+    let path = format!("/v1/threads/{thread}/fork");
+    let fork = client.post(&path, json!({ "through_seq": 4, "title": "Another way" })).await.expect(201);
+    let id = fork["id"].as_str().unwrap();
+    assert_eq!((&fork["title"], &fork["messages"]), (&json!("Another way"), &json!(3)));
+    assert_eq!(client.texts(id).await, ["message 1", "message 3", "message 4"]);
+    client.say(id, "otherwise").await;
+    assert_eq!(client.texts(&thread).await.len(), 4, "the first one goes its own way");
+    // The same key makes no other fork.
+    let keyed = || send(client.request("POST", &path).header("idempotency-key", "k").json(&json!({})));
+    let (one, other) = (keyed().await.expect(201), keyed().await.expect(200));
+    assert_eq!((&one["id"], &one["messages"]), (&other["id"], &other["messages"]));
+}
+
+#[tokio::test]
+async fn shared_threads_belong_to_the_tenant() {
+    let server = TestServer::start().await;
+    let tenant = server.keyed("acme", None, &[KeyRole::Write]).await;
+    let ana = tenant.as_user("ana");
+    let shared = ana.post("/v1/threads", json!({ "owner": "tenant", "key": "slack:C1" })).await.expect(201);
+    let id = shared["id"].as_str().unwrap().to_owned();
+    tenant.as_user("bob").say(&id, "hello").await;
+    assert_eq!(ana.texts(&id).await, ["hello"]);
+    let denied = ana.send("PATCH", &format!("/v1/threads/{id}"), json!({ "title": "mine" })).await;
+    assert_eq!(denied.code(403), "denied");
+    let listed = tenant.get("/v1/threads?shared=true").await.expect(200);
+    assert_eq!(listed["data"].as_array().unwrap().len(), 1);
+    let of_ana = tenant.get("/v1/threads?user=ana").await.expect(200);
+    assert_eq!(of_ana["data"].as_array().unwrap().len(), 0);
+}

@@ -2,8 +2,9 @@
 //!
 //! Start with [`open`], which gives a [`Memory`]: everything that an application calls. [`Memory::append`] keeps what is
 //! said, [`Memory::context`] hands back what the model needs for its next turn, [`Memory::recall`] finds what answers a
-//! question. The nouns (threads, messages, scopes) and the ports of the engine are those of [`core`]. This crate adds
-//! nothing to them but the choice of a backend by URL, one feature each.
+//! question. An [`Agent`] answers what is said in a thread, by an assistant's [`Definition`]. The nouns (threads,
+//! messages, scopes) and the ports of the engine are those of [`core`]. This crate adds nothing to them but the choice
+//! of a backend by URL, one feature each.
 //!
 #![cfg_attr(feature = "memory", doc = "```")]
 #![cfg_attr(not(feature = "memory"), doc = "```no_run")]
@@ -27,6 +28,10 @@
 mod open;
 
 pub use open::{OpenError, open, open_backend};
+pub use threadkeep_agent as agent;
+pub use threadkeep_agent::{
+    Agent, AgentError, Ask, Assistant, Definition, FnTool, Turn, TurnEvent, TurnStatus, Verdict,
+};
 pub use threadkeep_context as context;
 pub use threadkeep_context::{
     Context, ContextPolicy, Fate, FateSpan, RecallFrom, RecallPolicy, Rendering, Report, SummaryPolicy, TokensByPart,
@@ -41,6 +46,7 @@ pub use threadkeep_core::{
     Thread, ThreadId, ThreadKey, ThreadOrder, ThreadPage, ThreadPatch, ThreadQuery, Timestamp, TokenCount,
     TokenCounter, ToolCall, ToolChoice, ToolDescription, ToolResult, Usage, UserCursor, UserId, Value, exchange,
 };
+pub use threadkeep_graph as graph;
 pub use threadkeep_memory as memory;
 pub use threadkeep_memory::{
     Analytics, AppendOptions, Appended, AssembledContext, BatchBuilder, ContextOptions, Draft, EraseOptions,
@@ -49,5 +55,6 @@ pub use threadkeep_memory::{
     SharedMessages, Snippet, Start, SubscribeOptions, SystemClock, ThreadConfig, ThreadEvent, ThreadUpdate,
     ThreadsUpdate, Titles,
 };
+pub use threadkeep_models as models;
 pub use threadkeep_tokens as tokens;
 pub use threadkeep_tokens::{Cl100k, O200k, RememberingCounter, counter_by_name, counter_for_model};

@@ -1,0 +1,171 @@
+//! Deciding about an approval.
+
+use threadkeep_core::{DocumentState, JsonText, PutDocument, Scope, ThreadId, Value};
+
+use super::begin::Going;
+use super::{Agent, driver};
+use crate::drivers::Driving;
+use crate::event::{EventSink, Events};
+use crate::ledger::{approval_document, lease_until};
+use crate::place::{Place, Versioned};
+use crate::record::{self, RunRecord};
+use crate::segment::decision_draft;
+use crate::{AgentError, Approval, ApprovalState, Result, Stop, Turn, Verdict, closing};
+
+/// How often a decision is tried that others get in the way of.
+const ATTEMPTS: usize = 64;
+
+impl Agent {
+    /// Decides about an approval, once, and goes on with its turn.
+    ///
+    /// The decision is stored, by one commit with the claim of the call, before the call is made. Of several who decide at
+    /// once one does; the others get [`AgentError::ApprovalClosed`]. `by` is who decides, as the door knows them.
+    ///
+    /// # Errors
+    /// `ApprovalNotFound`, `ApprovalClosed`, `NotAllowed`; `Busy` where another turn is on its way for too long, and then
+    /// nothing is decided.
+    pub async fn decide(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        approval: &str,
+        verdict: Verdict,
+        by: &str,
+        sink: EventSink<'_>,
+    ) -> Result<Turn> {
+        self.check_decider(by)?;
+        let place = Place::find(self.memory(), scope, thread).await?;
+        let mut attempts = ATTEMPTS;
+        let (run, found) = loop {
+            let found = self.open_approval(&place, approval).await?;
+            let runs = self.admit(&place, &Stop::new()).await?;
+            // Meanwhile its turn may have gone on, or been closed.
+            let waiting = runs.waiting.into_iter().find(|run| run.value.turn == found.value.turn);
+            let Some(waiting) = waiting else {
+                let state = self.find_approval(&place, approval).await?.value.state;
+                return Err(AgentError::ApprovalClosed { id: approval.to_owned(), state });
+            };
+            let decided = decided(&found.value, &verdict, by, self.memory().now());
+            match self.claim_decision(&place, waiting, found.version, &decided).await {
+                Ok(run) => break (run, decided),
+                Err(AgentError::Superseded { .. }) if attempts > 0 => attempts -= 1,
+                Err(error) => return Err(error),
+            }
+        };
+        let _driving = Driving::begin(&run.value.turn);
+        let events = Events::new(sink);
+        let Some((seq, question)) = self.question(&place, &run.value).await? else {
+            return Err(AgentError::Superseded { turn: run.value.turn });
+        };
+        let stop = Stop::new();
+        let claimed = (found.state == ApprovalState::Claimed).then_some(approval);
+        Box::pin(self.go(&place, Going { run, seq, question, stop: &stop, claimed }, &events)).await
+    }
+
+    /// The approvals of a thread that can be decided, oldest first.
+    ///
+    /// # Errors
+    /// `NotFound` where the scope does not reach the thread.
+    pub async fn open_approvals(&self, scope: &Scope, thread: ThreadId) -> Result<Vec<Approval>> {
+        let now = self.memory().now();
+        let mut approvals = self.approvals(scope, thread).await?;
+        approvals.retain(|approval| approval.is_open(now));
+        Ok(approvals)
+    }
+
+    /// All approvals of a thread that are kept, oldest first. Those that are over are kept for 30 days.
+    ///
+    /// # Errors
+    /// `NotFound` where the scope does not reach the thread.
+    pub async fn approvals(&self, scope: &Scope, thread: ThreadId) -> Result<Vec<Approval>> {
+        let place = Place::find(self.memory(), scope, thread).await?;
+        let found = place.approvals(self.memory()).await?;
+        let mut approvals: Vec<Approval> = found.into_iter().map(|approval| approval.value).collect();
+        approvals.sort_by(|one, other| (one.requested_at, &one.id).cmp(&(other.requested_at, &other.id)));
+        Ok(approvals)
+    }
+
+    fn check_decider(&self, by: &str) -> Result<()> {
+        let deciders = &self.assistant().definition().approvals.deciders;
+        match deciders {
+            Some(deciders) if !deciders.iter().any(|decider| decider == by) => {
+                Err(AgentError::NotAllowed { by: by.to_owned() })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn find_approval(&self, place: &Place, id: &str) -> Result<Versioned<Approval>> {
+        let not_found = || AgentError::ApprovalNotFound { id: id.to_owned() };
+        // A name that no document can have names no approval either.
+        if id.is_empty() || id.len() > 100 || id.chars().any(char::is_control) {
+            return Err(not_found());
+        }
+        let found = self.memory().find_thread_document(&place.writer, place.thread, &record::approval(id)).await?;
+        let document = found.ok_or_else(not_found)?;
+        Ok(Versioned { value: document.value.read()?, version: document.version })
+    }
+
+    /// The approval, if it still can be decided. One that nobody gave in time is closed with its turn.
+    async fn open_approval(&self, place: &Place, id: &str) -> Result<Versioned<Approval>> {
+        let found = self.find_approval(place, id).await?;
+        if found.value.is_open(self.memory().now()) {
+            return Ok(found);
+        }
+        let mut state = found.value.state;
+        if state == ApprovalState::Pending {
+            state = ApprovalState::Expired;
+            let runs = place.runs(self.memory()).await?;
+            if let Some(run) = runs.waiting.iter().find(|run| run.value.turn == found.value.turn) {
+                let name = record::waiting(&run.value.turn);
+                closing::close(self.memory(), place, &name, run, state, None).await?;
+            }
+        }
+        Err(AgentError::ApprovalClosed { id: id.to_owned(), state })
+    }
+
+    /// Stores the decision, and takes the run up by the same commit.
+    async fn claim_decision(
+        &self,
+        place: &Place,
+        waiting: Versioned<RunRecord>,
+        approval_version: u64,
+        decided: &Approval,
+    ) -> Result<Versioned<RunRecord>> {
+        let memory = self.memory();
+        let Versioned { value: mut record, version } = waiting;
+        record.driver = driver(memory).to_owned();
+        record.lease_until = lease_until(memory);
+        let id = record::message_id(&record.turn, record.started_at, record.messages);
+        record.messages += 1;
+        let name = record::waiting(&record.turn);
+        let batch = memory
+            .batch()
+            .require(record::active(), DocumentState::Absent)
+            .require(name.clone(), DocumentState::Version(version))
+            .require(record::approval(&decided.id), DocumentState::Version(approval_version))
+            .delete(name)
+            .put(approval_document(decided, memory)?)
+            .put(PutDocument { name: record::active(), value: JsonText::of(&record)?, expires_at: None })
+            .append(decision_draft(decided).with_id(id));
+        match batch.commit(&place.writer, place.thread).await {
+            Ok(committed) => Ok(Versioned { value: record, version: committed.change }),
+            Err(error) if record::is_about_runs(&error) || record::is_about_approvals(&error) => {
+                Err(AgentError::Superseded { turn: record.turn })
+            }
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+fn decided(approval: &Approval, verdict: &Verdict, by: &str, now: threadkeep_core::Timestamp) -> Approval {
+    let (state, changed, reason) = match verdict {
+        Verdict::Approve => (ApprovalState::Claimed, None, None),
+        Verdict::ApproveChanged(arguments) => {
+            (ApprovalState::Claimed, Some(JsonText::from(&Value::Object(arguments.clone()))), None)
+        }
+        Verdict::Deny { reason } => (ApprovalState::Denied, None, reason.clone()),
+    };
+    let (by, decided_at) = (Some(by.to_owned()), Some(now));
+    Approval { state, changed, reason, by, decided_at, ..approval.clone() }
+}

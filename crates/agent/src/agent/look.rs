@@ -1,0 +1,109 @@
+//! Looking at a turn again.
+
+use std::collections::BTreeMap;
+
+use threadkeep_core::{JsonText, Message, Part, Role, Scope, ThreadId, Value};
+
+use super::Agent;
+use crate::place::Place;
+use crate::record::{self, Stub};
+use crate::{ApprovalTrace, Result, StoredMessage, ToolCallTrace, Turn, TurnStatus, TurnUsage};
+
+impl Agent {
+    /// Finds a turn that is over or waits, as it was answered. Its messages are read from the thread, so what was erased
+    /// there is gone from it too. Turns are kept for 30 days.
+    ///
+    /// # Errors
+    /// `NotFound` where the scope does not reach the thread.
+    pub async fn find_turn(&self, scope: &Scope, thread: ThreadId, turn: &str) -> Result<Option<Turn>> {
+        let place = Place::find(self.memory(), scope, thread).await?;
+        let Some(stub) = self.find_stub(&place, turn).await? else { return Ok(None) };
+        let messages = self.messages_of(&place, turn, stub.started_at, stub.messages).await?;
+        let approvals: Vec<ApprovalTrace> =
+            place.approvals_of(self.memory(), turn).await?.iter().map(|approval| approval.value.trace()).collect();
+        let answer = messages.iter().rev().find(|message| message.content.role == Role::Assistant);
+        let reply = answer.map(|message| message.plain_text().into_owned()).unwrap_or_default();
+        let content = answer.map(|message| &message.content);
+        Ok(Some(Turn {
+            thread,
+            turn: turn.to_owned(),
+            agent: stub.assistant,
+            routed_agent: content.and_then(|content| content.agent.clone()),
+            confidence: stub.confidence,
+            model: stub.model,
+            status: stub.status,
+            reply,
+            error: stub.error,
+            tool_calls: tool_calls(&messages),
+            approvals,
+            sources: content.map(|content| content.sources.clone()).unwrap_or_default(),
+            usage: stub.usage,
+            context: stub.context,
+            data: content.and_then(|content| content.data.clone()),
+            stored: messages.iter().map(|found| StoredMessage { seq: found.seq, role: found.content.role }).collect(),
+            started_at: stub.started_at,
+            duration_ms: stub.duration_ms,
+        }))
+    }
+
+    async fn find_stub(&self, place: &Place, turn: &str) -> Result<Option<Stub>> {
+        if turn.is_empty() || turn.len() > 100 || turn.chars().any(char::is_control) {
+            return Ok(None);
+        }
+        let memory = self.memory();
+        let found = memory.find_thread_document(&place.writer, place.thread, &record::stub(turn)).await?;
+        if let Some(document) = found {
+            return Ok(Some(document.value.read()?));
+        }
+        let waiting = memory.find_thread_document(&place.writer, place.thread, &record::waiting(turn)).await?;
+        let Some(document) = waiting else { return Ok(None) };
+        let record: record::RunRecord = document.value.read()?;
+        Ok(Some(Stub {
+            assistant: record.assistant,
+            graph: record.graph,
+            version: record.version,
+            model: record.model,
+            status: TurnStatus::WaitingForApproval,
+            error: None,
+            confidence: None,
+            usage: TurnUsage::default(),
+            context: record.context,
+            messages: record.messages,
+            started_at: record.started_at,
+            duration_ms: 0,
+        }))
+    }
+}
+
+/// The calls of a turn with their results, from its messages.
+fn tool_calls(messages: &[Message]) -> Vec<ToolCallTrace> {
+    let mut results = BTreeMap::new();
+    for message in messages {
+        for part in &message.content.parts {
+            if let Part::ToolResult(result) = part {
+                results.insert(result.call_id.as_str(), (message, result));
+            }
+        }
+    }
+    let parts = messages.iter().flat_map(|message| &message.content.parts);
+    let calls = parts.filter_map(|part| if let Part::ToolCall(call) = part { Some(call) } else { None });
+    let trace = |call: &threadkeep_core::ToolCall| {
+        let (message, result) = results.get(call.id.as_str())?;
+        let data: Value = message.content.data.as_ref().and_then(|data| data.read().ok()).unwrap_or_default();
+        let arguments = data.get("arguments").map_or_else(|| call.arguments.clone(), JsonText::from);
+        let text = Value::String(result.output.clone());
+        let value = JsonText::from(data.get("value").unwrap_or(&text));
+        let metadata = &message.content.metadata;
+        Some(ToolCallTrace {
+            id: call.id.clone(),
+            name: call.name.clone(),
+            arguments,
+            ok: !result.is_error,
+            result: (!result.is_error).then_some(value),
+            error: result.is_error.then(|| result.output.clone()),
+            duration_ms: metadata.get("duration_ms").and_then(Value::as_u64).unwrap_or(0),
+            cached: metadata.get("cached").and_then(Value::as_bool).unwrap_or(false),
+        })
+    };
+    calls.filter_map(trace).collect()
+}

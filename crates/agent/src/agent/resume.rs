@@ -1,0 +1,136 @@
+//! Going on with what a crash, a restart or a dropped call left behind.
+
+use threadkeep_core::{
+    DocumentState, JsonText, Message, MessageId, MessageName, PutDocument, Scope, ThreadId, Timestamp,
+};
+use threadkeep_graph::Failure;
+
+use super::begin::Going;
+use super::{Agent, driver};
+use crate::drivers::Driving;
+use crate::event::{EventSink, Events};
+use crate::ledger::lease_until;
+use crate::place::{Place, Versioned};
+use crate::record::{self, RunRecord};
+use crate::{AgentError, ApprovalState, Result, Stop, Turn, closing};
+
+impl Agent {
+    /// Goes on with the turn that a driver which is gone left behind in a thread, and with those whose decisions were made
+    /// meanwhile. Returns the turns that it brought further; none is the usual answer.
+    ///
+    /// No model is asked again whose answer is in the journal, no finished tool runs again, and of a call that changes the
+    /// world and may have been made the outcome is unknown. [`Agent::chat`] does the same before it begins.
+    ///
+    /// # Errors
+    /// `NotFound` where the scope does not reach the thread; those of the store. A turn that another one drives is left
+    /// alone.
+    pub async fn resume(&self, scope: &Scope, thread: ThreadId, sink: EventSink<'_>) -> Result<Vec<Turn>> {
+        let place = Place::find(self.memory(), scope, thread).await?;
+        let events = Events::new(sink);
+        let mut turns = Vec::new();
+        let runs = place.runs(self.memory()).await?;
+        if let Some(active) = runs.active {
+            if self.is_alive(&active.value) {
+                return Ok(turns);
+            }
+            turns.extend(self.go_on_with(&place, active, &events).await?);
+        }
+        for run in self.admit(&place, &Stop::new()).await?.waiting {
+            let approvals = place.approvals_of(self.memory(), &run.value.turn).await?;
+            let is_decided = approvals
+                .iter()
+                .any(|approval| matches!(approval.value.state, ApprovalState::Denied | ApprovalState::Claimed));
+            let is_open = approvals.iter().any(|approval| approval.value.state == ApprovalState::Pending);
+            if is_decided && !is_open {
+                turns.push(self.take_up(&place, run, &events).await?);
+            }
+        }
+        Ok(turns)
+    }
+
+    /// Takes a run from a driver that is gone.
+    pub(super) async fn take_over(
+        &self,
+        place: &Place,
+        active: Versioned<RunRecord>,
+        events: &Events<'_>,
+    ) -> Result<Turn> {
+        let Some((seq, question)) = self.question(place, &active.value).await? else {
+            return self.give_up(place, &active).await;
+        };
+        let run = self.claim(place, active, false).await?;
+        let _driving = Driving::begin(&run.value.turn);
+        let stop = Stop::new();
+        let going = Going { run, seq, question, stop: &stop, claimed: None };
+        Box::pin(self.go(place, going, events)).await
+    }
+
+    /// Takes up a run that waits and whose decisions are made.
+    async fn take_up(&self, place: &Place, waiting: Versioned<RunRecord>, events: &Events<'_>) -> Result<Turn> {
+        let turn = waiting.value.turn.clone();
+        let Some((seq, question)) = self.question(place, &waiting.value).await? else {
+            return Err(AgentError::Superseded { turn });
+        };
+        let run = self.claim(place, waiting, true).await?;
+        let _driving = Driving::begin(&turn);
+        let stop = Stop::new();
+        let going = Going { run, seq, question, stop: &stop, claimed: None };
+        Box::pin(self.go(place, going, events)).await
+    }
+
+    /// Makes a run one's own. Of several who try, one gets it.
+    async fn claim(&self, place: &Place, run: Versioned<RunRecord>, is_waiting: bool) -> Result<Versioned<RunRecord>> {
+        let memory = self.memory();
+        let Versioned { value: mut record, version } = run;
+        record.driver = driver(memory).to_owned();
+        record.lease_until = lease_until(memory);
+        let mut batch = memory.batch();
+        if is_waiting {
+            let waiting = record::waiting(&record.turn);
+            batch = batch.require(record::active(), DocumentState::Absent);
+            batch = batch.require(waiting.clone(), DocumentState::Version(version)).delete(waiting);
+        } else {
+            batch = batch.require(record::active(), DocumentState::Version(version));
+        }
+        let value = JsonText::of(&record)?;
+        batch = batch.put(PutDocument { name: record::active(), value, expires_at: None });
+        match batch.commit(&place.writer, place.thread).await {
+            Ok(committed) => Ok(Versioned { value: record, version: committed.change }),
+            Err(error) if record::is_about_runs(&error) => Err(AgentError::Superseded { turn: record.turn }),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// The user's message of a run, with its position; `None` where it was erased.
+    pub(super) async fn question(&self, place: &Place, record: &RunRecord) -> Result<Option<(u64, String)>> {
+        let found = self.messages_of(place, &record.turn, record.started_at, 1).await?;
+        Ok(found.first().map(|message| (message.seq, message.plain_text().into_owned())))
+    }
+
+    /// Closes a run whose question was erased.
+    async fn give_up(&self, place: &Place, active: &Versioned<RunRecord>) -> Result<Turn> {
+        let failure = Failure::new("question_erased", "the question was erased before it was answered");
+        let name = record::active();
+        closing::close(self.memory(), place, &name, active, ApprovalState::Replaced, Some(failure)).await?;
+        let turn = active.value.turn.clone();
+        let found = self.find_turn(&place.scope, place.thread, &turn).await?;
+        found.ok_or(AgentError::Superseded { turn })
+    }
+
+    /// The messages of a turn that are still there, in order.
+    pub(super) async fn messages_of(
+        &self,
+        place: &Place,
+        turn: &str,
+        started_at: Timestamp,
+        count: u16,
+    ) -> Result<Vec<Message>> {
+        let ids: Vec<MessageId> = (0..count).map(|number| record::message_id(turn, started_at, number)).collect();
+        let mut found = Vec::new();
+        for ids in ids.chunks(threadkeep_core::limits::PAGE) {
+            let names: Vec<MessageName> = ids.iter().copied().map(MessageName::Id).collect();
+            found.extend(self.memory().find_messages(&place.scope, place.thread, &names).await?);
+        }
+        Ok(found)
+    }
+}

@@ -1,0 +1,93 @@
+//! Drives an assistant: its graph, models, tools, activities and approvals, with a journal to resume from.
+//!
+//! Start with [`Agent::chat`], which takes a user's words and gives a [`Turn`]. An [`Assistant`] says what it is made of
+//! ([`Definition`]); its tools may be functions ([`FnTool`]). Calls that change the world wait for an [`Approval`], which
+//! [`Agent::decide`] gives or denies; [`Agent::resume`] goes on with what a crash left behind.
+//!
+//! ```
+//! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
+//! use std::sync::Arc;
+//!
+//! use schemars::JsonSchema;
+//! use serde::Deserialize;
+//! use serde_json::json;
+//! use threadkeep_agent::{Agent, Definition, FnTool, TurnStatus, Verdict};
+//! use threadkeep_core::{Scope, ToolOutput};
+//! use threadkeep_memory::Memory;
+//! use threadkeep_models::{Reply, ScriptedModel, Turn};
+//!
+//! #[derive(Deserialize, JsonSchema)]
+//! struct Pod {
+//!     /// The pod's full name.
+//!     name: String,
+//! }
+//!
+//! let model = ScriptedModel::new()
+//!     .step("deletes", |_| Ok(Reply::call("delete_pod", json!({"name": "nginx-7d4b"}))))
+//!     .step("says what came of it", |request| {
+//!         Ok(Reply::text(format!("Done: {}", Turn::of(request).result("delete_pod")?)))
+//!     });
+//! let delete = FnTool::new("delete_pod", "Deletes a pod", |_, pod: Pod| async move {
+//!     Ok(ToolOutput::text(format!("pod {} deleted", pod.name)))
+//! });
+//! let assistant = Definition::new("kubeops", Arc::new(model))
+//!     .with_instructions("You look after a cluster.")
+//!     .with_tool(delete.changing_the_world(|call| format!("kubectl delete pod {}", call["name"].as_str().unwrap_or("?"))));
+//!
+//! let memory = Memory::new(threadkeep_store_memory::MemoryStore::open());
+//! let scope = Scope::user("acme", "ana")?;
+//! let thread = memory.open(&scope).await?.thread.id;
+//! let agent = Agent::new(memory, assistant);
+//!
+//! let turn = agent.chat(&scope, thread, "Delete the nginx pod").await?;
+//! assert_eq!(turn.status, TurnStatus::WaitingForApproval);
+//! let approval = &turn.approvals[0];
+//! assert_eq!(approval.preview, "kubectl delete pod nginx-7d4b");
+//!
+//! let turn = agent.decide(&scope, thread, &approval.id, Verdict::Approve, "ana", &mut |_| {}).await?;
+//! assert_eq!(turn.status, TurnStatus::Completed);
+//! assert_eq!(turn.reply, "Done: \"pod nginx-7d4b deleted\"");
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! While a turn is on its way, `system/run` `active` is the thread's lock: each commit of the run demands the version that
+//! the one before gave it, so a driver that was taken over loses with its next commit. Between calls nothing is held in
+//! this process. This crate deliberately knows no provider, no backend and no assistant; time comes from the memory's
+//! clock, timeouts are tokio's.
+#![warn(missing_docs)]
+
+mod activity;
+mod agent;
+mod approval;
+mod assistant;
+mod bounded;
+mod closing;
+mod drive;
+mod drivers;
+mod error;
+mod event;
+mod function_tool;
+mod ledger;
+mod place;
+mod plan;
+mod record;
+mod segment;
+mod stop;
+mod tool_loop;
+mod turn;
+mod workshop;
+
+pub use activity::{Activity, ActivityContext, FnActivity, Repetition};
+pub use agent::{Agent, Ask};
+pub use approval::{Approval, ApprovalState, Verdict};
+pub use assistant::{ApprovalPolicy, Asked, Assistant, Bounds, BusyPolicy, Definition, EarlierRequests, Prepared};
+pub use error::{AgentError, Result};
+pub use event::{EventSink, TurnEvent};
+pub use function_tool::FnTool;
+pub use schemars;
+pub use stop::Stop;
+pub use threadkeep_graph::Failure;
+pub use tool_loop::{ToolLoop, ToolLoopUpdate, result_message, tool_loop};
+pub use turn::{ApprovalTrace, ContextNumbers, StoredMessage, ToolCallTrace, Turn, TurnStatus, TurnUsage};

@@ -1,0 +1,65 @@
+//! Asking models.
+
+use threadkeep_core::{ChatDelta, ChatRequest, ModelError, ToolDescription};
+use threadkeep_graph::{Failure, History, ModelAsk, Outcome, RequestId, ToolUse};
+
+use super::Workshop;
+use crate::TurnEvent;
+use crate::record::Recorded;
+
+impl Workshop<'_> {
+    pub(crate) async fn ask_model(&self, request: RequestId, ask: ModelAsk) -> Recorded {
+        let began = self.now();
+        let outcome = match self.try_model(ask).await {
+            Ok(answer) => Outcome::Answer(answer),
+            Err(failure) => Outcome::Failed(failure),
+        };
+        Recorded::new(request, outcome, self.since(began))
+    }
+
+    async fn try_model(&self, ask: ModelAsk) -> Result<threadkeep_core::ChatAnswer, Failure> {
+        let definition = self.definition();
+        let tools = self.descriptions(&ask.tools);
+        let mut messages = match ask.history {
+            History::Conversation => self.context(ask.instructions.as_deref()).await?.to_vec(),
+            History::None => ask
+                .instructions
+                .map(|text| threadkeep_core::ChatMessage::text(threadkeep_core::Role::System, text))
+                .into_iter()
+                .collect(),
+        };
+        messages.extend(ask.messages);
+        let request = ChatRequest {
+            messages,
+            tools,
+            tool_choice: ask.tool_choice,
+            temperature: ask.temperature.or(definition.temperature),
+            max_tokens: ask.max_tokens.or(definition.max_tokens),
+        };
+        let mut deltas = |delta| match delta {
+            ChatDelta::Text(text) if ask.speaks => self.tell(TurnEvent::Token { text }),
+            ChatDelta::Restarted if ask.speaks => self.tell(TurnEvent::Restarted),
+            _ => {}
+        };
+        let after = definition.bounds.model_timeout;
+        match tokio::time::timeout(after, self.model.answer(&request, &mut deltas)).await {
+            Ok(Ok(answer)) => Ok(answer),
+            Ok(Err(error)) => Err(failure(&error)),
+            Err(_) => Err(failure(&ModelError::TimedOut { model: self.model.name().to_owned(), after })),
+        }
+    }
+
+    fn descriptions(&self, tools: &ToolUse) -> Vec<ToolDescription> {
+        let descriptions = self.tools.iter().map(|tool| tool.spec().description.clone());
+        match tools {
+            ToolUse::All => descriptions.collect(),
+            ToolUse::None => Vec::new(),
+            ToolUse::Only(names) => descriptions.filter(|tool| names.contains(&tool.name)).collect(),
+        }
+    }
+}
+
+/// The text of a call that cannot be read is the model's own, and no user is to read it.
+fn failure(error: &ModelError) -> Failure {
+    Failure::new(error.code(), error.to_string())
+}

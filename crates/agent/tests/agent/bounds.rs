@@ -1,0 +1,55 @@
+//! What a turn may take.
+
+use serde_json::json;
+use threadkeep_agent::{Bounds, Definition, FnTool, TurnStatus};
+use threadkeep_core::{JsonText, Map, ToolContext, ToolOutput};
+use threadkeep_models::{Reply, ScriptedModel, Turn};
+
+use crate::world::{World, assistant};
+
+fn look() -> FnTool {
+    let parameters = JsonText::new(r#"{"type":"object"}"#).unwrap();
+    FnTool::with_schema("look", "Looks", parameters, |_: ToolContext, _: Map| async { Ok(ToolOutput::text("seen")) })
+}
+
+/// A model that never has enough.
+fn insatiable() -> ScriptedModel {
+    ScriptedModel::always(|_| Ok(Reply::call("look", json!({})).taking(40, 10, Some(0.25))))
+}
+
+// S2.07
+#[tokio::test]
+async fn a_turn_that_never_ends_is_ended_by_the_bound_that_it_meets_first() {
+    let bounds = Bounds { model_calls: 1_000, tool_calls: 1_000, tokens: 1 << 40, ..Bounds::default() };
+    let cases = [
+        (bounds, "too_many_steps", 13),
+        (Bounds { model_calls: 3, ..bounds }, "too_many_model_calls", 3),
+        (Bounds { tokens: 200, ..bounds }, "too_many_tokens", 4),
+        (Bounds { cost_usd: Some(0.5), ..bounds }, "too_expensive", 2),
+    ];
+    for (bounds, code, model_calls) in cases {
+        let world = World::new().await;
+        let agent = world.agent(Definition { bounds, ..assistant(insatiable()).with_tool(look()) });
+        let turn = world.chat(&agent, "Look").await;
+        assert_eq!(turn.status, TurnStatus::Failed);
+        assert_eq!(turn.error.map(|error| error.code).as_deref(), Some(code));
+        assert_eq!(turn.usage.model_calls, model_calls, "{code}");
+        let transcript = world.transcript().await;
+        let calls = transcript.iter().filter(|line| line.starts_with("assistant: look(")).count();
+        let results = transcript.iter().filter(|line| line.starts_with("tool: ")).count();
+        assert_eq!((calls, results), (model_calls as usize, calls), "{code}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_is_told_when_it_may_call_no_more_tools() {
+    let world = World::new().await;
+    let model = ScriptedModel::always(|request| match Turn::of(request).result("look") {
+        Err(refusal) if refusal.contains("called 2 tools already") => Ok(Reply::text("Enough.")),
+        _ => Ok(Reply::call("look", json!({}))),
+    });
+    let bounds = Bounds { tool_calls: 2, ..Bounds::default() };
+    let turn = world.chat(&world.agent(Definition { bounds, ..assistant(model).with_tool(look()) }), "Look").await;
+    assert_eq!(turn.reply, "Enough.");
+    assert_eq!(turn.tool_calls.iter().map(|call| call.ok).collect::<Vec<_>>(), [true, true, false]);
+}

@@ -1,0 +1,174 @@
+//! Models, tools and stores that fail: the conversation goes on, and nothing is invented.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde_json::json;
+use threadkeep_agent::{Ask, Asked, Assistant, Bounds, Definition, Failure, FnTool, Prepared, Stop, TurnStatus};
+use threadkeep_core::{JsonText, Map, ToolContext, ToolError, ToolOutput};
+use threadkeep_models::{Reply, ScriptedModel, Turn};
+use threadkeep_store_conformance::Weak;
+use threadkeep_store_memory::MemoryStore;
+
+use crate::world::{World, assistant};
+
+fn tool(name: &'static str) -> FnTool {
+    let parameters = JsonText::new(r#"{"type":"object"}"#).unwrap();
+    FnTool::with_schema(name, "Does what its name says", parameters, move |_: ToolContext, _: Map| async move {
+        match name {
+            "breaks" => panic!("boom"),
+            "fails" => Err(ToolError::Unavailable("the feed is down".to_owned())),
+            "hangs" => std::future::pending().await,
+            _ => Ok(ToolOutput::text("fine")),
+        }
+    })
+}
+
+// S0.22, S0.26, S1.48
+#[tokio::test]
+async fn a_model_that_fails_leaves_a_conversation_that_goes_on() {
+    use threadkeep_models::Failure;
+    let failures = [
+        (Failure::Unavailable { retry_after: None }, "model_unavailable"),
+        (Failure::Refused, "model_refused"),
+        (Failure::MalformedCall("<function=delete{}>".to_owned()), "malformed_tool_call"),
+    ];
+    for (failure, code) in failures {
+        let world = World::new().await;
+        let agent = world.agent(assistant(ScriptedModel::new().fails(failure).says("Here again.")));
+        let turn = world.chat(&agent, "Are you there?").await;
+        assert_eq!(
+            (turn.status, turn.error.as_ref().map(|error| error.code.as_str())),
+            (TurnStatus::Failed, Some(code))
+        );
+        assert!(!turn.reply.contains("<function"), "{}", turn.reply);
+        assert!(turn.tool_calls.is_empty());
+        assert_eq!(world.transcript().await, ["user: Are you there?".to_owned(), format!("assistant: {}", turn.reply)]);
+        assert_eq!(agent.find_turn(&world.scope, world.thread, &turn.turn).await.unwrap().unwrap().error, turn.error);
+        assert_eq!(world.chat(&agent, "And now?").await.reply, "Here again.");
+    }
+}
+
+#[tokio::test]
+async fn a_model_that_fails_after_tools_leaves_every_call_with_its_result() {
+    let world = World::new().await;
+    let failure = threadkeep_models::Failure::TimedOut;
+    let model = ScriptedModel::new().step("calls", |_| Ok(Reply::call("works", json!({})))).fails(failure);
+    let turn = world.chat(&world.agent(assistant(model).with_tool(tool("works"))), "Look").await;
+    assert_eq!(turn.status, TurnStatus::Failed);
+    let transcript = world.transcript().await;
+    assert_eq!(transcript[..3], ["user: Look", "assistant: works({})", "tool: fine"]);
+    assert!(transcript[3].starts_with("assistant: I could not answer this"), "{transcript:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn whatever_goes_wrong_with_a_tool_is_told_to_the_model() {
+    let world = World::new().await;
+    let calls = ["fails", "breaks", "hangs", "works", "invented"];
+    let model = ScriptedModel::new()
+        .step("calls all", move |_| {
+            let first = Reply::call(calls[0], json!({}));
+            Ok(calls[1..].iter().fold(first, |reply, name| reply.and_call(*name, json!({}))))
+        })
+        .step("reads", move |request| {
+            let exchanges = Turn::of(request).exchanges();
+            let results: Vec<_> = exchanges.iter().filter_map(|exchange| exchange.result).collect();
+            let outputs: Vec<&str> = results.iter().map(|result| result.output.as_str()).collect();
+            assert_eq!(
+                outputs,
+                [
+                    "unavailable: the feed is down",
+                    "failed: the tool broke",
+                    "unavailable: no result within 5000 ms",
+                    "fine",
+                    "there is no such tool here; there are: fails, breaks, hangs, works",
+                ]
+            );
+            Ok(Reply::text("One works."))
+        });
+    let tools = calls[..4].iter().map(|name| tool(name).with_timeout(Duration::from_secs(5)));
+    let definition = tools.fold(assistant(model), |definition, tool| definition.with_tool(tool));
+    let turn = world.chat(&world.agent(definition), "Try them").await;
+    assert_eq!(turn.reply, "One works.");
+    assert_eq!(turn.tool_calls.iter().map(|call| call.ok).collect::<Vec<_>>(), [false, false, false, true, false]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_that_hangs_is_dropped_in_time() {
+    let world = World::new().await;
+    let bounds = Bounds { model_timeout: Duration::from_secs(9), ..Bounds::default() };
+    let model = ScriptedModel::new().step("hangs", |_| Ok(Reply::hanging()));
+    let turn = world.chat(&world.agent(Definition { bounds, ..assistant(model) }), "Hello?").await;
+    assert_eq!(turn.error.map(|error| error.code).as_deref(), Some("model_timed_out"));
+}
+
+#[tokio::test]
+async fn a_turn_is_stopped_from_outside_and_keeps_what_it_did() {
+    let world = World::new().await;
+    let model = ScriptedModel::new()
+        .step("calls", |_| Ok(Reply::call("works", json!({})).and_call("hangs", json!({}))))
+        .says("Hello.");
+    let agent = world.agent(assistant(model).with_tool(tool("works")).with_tool(tool("hangs")));
+    let stop = Stop::new();
+    let ask = Ask { stop: stop.clone(), ..Ask::new("Go") };
+    let mut stop_when_one_is_done = |event| {
+        if matches!(event, threadkeep_agent::TurnEvent::ToolFinished(_)) {
+            stop.stop();
+        }
+    };
+    let turn = agent.chat_with(&world.scope, world.thread, ask, &mut stop_when_one_is_done).await.unwrap();
+    assert_eq!(turn.error.as_ref().map(|error| error.code.as_str()), Some("stopped"));
+    let transcript = world.transcript().await;
+    assert_eq!(transcript[1..4], ["assistant: works({}) hangs({})", "tool: fine", "tool: !not done: it was stopped",]);
+    assert_eq!(world.chat(&agent, "Hello?").await.reply, "Hello.");
+}
+
+/// An assistant whose sources fail.
+#[derive(Debug)]
+struct Unprepared(Definition);
+
+#[async_trait]
+impl Assistant for Unprepared {
+    fn definition(&self) -> &Definition {
+        &self.0
+    }
+
+    async fn prepare(&self, asked: &Asked<'_>) -> Result<Prepared, Failure> {
+        assert_eq!((asked.question, asked.seq), ("What is new?", 1));
+        Err(Failure::new("feed_failed", "the feed cannot be read"))
+    }
+
+    fn failure_reply(&self, _: &Failure) -> String {
+        "I apologize for the technical difficulties.".to_owned()
+    }
+}
+
+// S0.26
+#[tokio::test]
+async fn an_assistant_says_in_its_own_words_that_it_failed() {
+    let world = World::new().await;
+    let turn = world.chat(&world.agent(Unprepared(assistant(ScriptedModel::new()))), "What is new?").await;
+    assert_eq!(turn.reply, "I apologize for the technical difficulties.");
+    assert_eq!(turn.error, Some(Failure::new("feed_failed", "the feed cannot be read")));
+    assert_eq!(turn.usage.model_calls, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_store_that_is_as_weak_as_it_may_be_changes_nothing() {
+    for seed in 0..40 {
+        let world = World::over(Weak::over(MemoryStore::open(), seed)).await;
+        let model = ScriptedModel::always(|request| match Turn::of(request).exchanges().len() {
+            0 => Ok(Reply::call("works", json!({}))),
+            _ => Ok(Reply::text("Done.")),
+        });
+        let agent = world.agent(assistant(model).with_tool(tool("works")));
+        for _ in 0..3 {
+            let turn = agent.chat(&world.scope, world.thread, "Go").await;
+            let turn = turn.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
+            assert_eq!((turn.status, turn.reply.as_str()), (TurnStatus::Completed, "Done."), "seed {seed}");
+        }
+        let transcript = world.transcript().await;
+        let one = ["user: Go", "assistant: works({})", "tool: fine", "assistant: Done."];
+        assert_eq!(transcript, [one, one, one].concat(), "seed {seed}");
+    }
+}

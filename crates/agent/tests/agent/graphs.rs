@@ -1,0 +1,177 @@
+//! Assistants with graphs of their own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use serde_json::json;
+use threadkeep_agent::{Agent, Ask, Failure, FnActivity, Repetition, TurnStatus, Verdict};
+use threadkeep_core::{ChatMessage, JsonText, Role};
+use threadkeep_graph::{END, Graph, ModelAsk, Node, Output, START, state};
+use threadkeep_models::{Reply, ScriptedModel};
+
+use crate::world::{World, assistant};
+
+state! {
+    /// What a turn about lines knows.
+    struct Lines (update LinesUpdate) {
+        replace question: String,
+        append said: ChatMessage,
+        set status: JsonText,
+        append opinions: String,
+        replace confidence: f64,
+    }
+}
+
+fn opinion(line: &'static str) -> Node<Lines> {
+    Node::model(
+        move |state: &Lines| {
+            ModelAsk::aside(vec![ChatMessage::text(Role::User, &state.question)]).with_instructions(line)
+        },
+        |_, answer| LinesUpdate { opinions: vec![answer.text()], ..LinesUpdate::default() },
+    )
+}
+
+/// `START → status → (circle ∥ district) → merge → END`
+fn two_lines() -> Graph<Lines> {
+    Graph::<Lines>::draw("two_lines", 1, |input| Lines { question: input.question.clone(), ..Lines::default() })
+        .node(
+            "status",
+            Node::activity(
+                "line_status",
+                |state: &Lines| JsonText::of(&state.question),
+                |_, status| LinesUpdate { status: Some(status), confidence: Some(0.95), ..LinesUpdate::default() },
+            ),
+        )
+        .node("circle", opinion("You are the Circle line."))
+        .node("district", opinion("You are the District line."))
+        .node(
+            "merge",
+            Node::pure(|state: &Lines| {
+                let text = state.opinions.join(" ");
+                LinesUpdate { said: vec![ChatMessage::text(Role::Assistant, text)], ..LinesUpdate::default() }
+            }),
+        )
+        .edge(START, "status")
+        .edge("status", "circle")
+        .edge("status", "district")
+        .edge("circle", "merge")
+        .edge("district", "merge")
+        .edge("merge", END)
+        .said(|state| &state.said)
+        .finish(|state| Output {
+            agent: Some("CIRCLE".to_owned()),
+            confidence: Some(state.confidence),
+            data: state.status.clone(),
+            ..Output::reply(state.said[0].plain_text())
+        })
+        .unwrap()
+}
+
+fn lines() -> ScriptedModel {
+    ScriptedModel::always(|request| {
+        assert_eq!(request.messages.len(), 2);
+        Ok(Reply::text(format!("[{}]", request.messages[0].plain_text())))
+    })
+}
+
+// S0.19, S0.24, S0.25
+#[tokio::test]
+async fn branches_are_merged_in_the_order_they_were_drawn() {
+    let world = World::new().await;
+    let status = FnActivity::new("line_status", Repetition::Repeatable, |_, question: JsonText| async move {
+        Ok(JsonText::from(&json!({"asked": question.read::<String>().unwrap(), "severity": 10})))
+    });
+    let agent = world.agent(assistant(lines()).with_graph(two_lines()).with_activity(status));
+    let turn = world.chat(&agent, "Any delays?").await;
+    assert_eq!(turn.reply, "[You are the Circle line.] [You are the District line.]");
+    assert_eq!((turn.routed_agent.as_deref(), turn.confidence), (Some("CIRCLE"), Some(0.95)));
+    let stored = &world.messages().await[1].content;
+    assert_eq!(stored.agent.as_deref(), Some("CIRCLE"));
+    assert_eq!(stored.data.as_ref().map(JsonText::as_str), Some(r#"{"asked":"Any delays?","severity":10}"#));
+    assert_eq!(turn.data, stored.data);
+}
+
+#[tokio::test]
+async fn an_activity_that_fails_fails_the_turn() {
+    let world = World::new().await;
+    let broken = FnActivity::new("line_status", Repetition::Once, |_, _| async {
+        Err(Failure::new("tfl_unavailable", "TfL does not answer"))
+    });
+    let agent = world.agent(assistant(lines()).with_graph(two_lines()).with_activity(broken));
+    let turn = world.chat(&agent, "Any delays?").await;
+    assert_eq!(turn.error, Some(Failure::new("tfl_unavailable", "TfL does not answer")));
+    let without = world.agent(assistant(lines()).with_graph(two_lines()));
+    let turn = world.chat(&without, "Any delays?").await;
+    assert_eq!(turn.error.map(|error| error.code).as_deref(), Some("unknown_activity"));
+}
+
+state! {
+    struct Journey (update JourneyUpdate) {
+        replace plan: String,
+        replace answer: String,
+    }
+}
+
+fn confirmed_journey() -> Graph<Journey> {
+    Graph::<Journey>::draw("journey", 1, |input| {
+        let from = input.given.get("location").and_then(|at| at.as_str()).unwrap_or("nowhere");
+        Journey { plan: format!("{from} to {}", input.question), ..Journey::default() }
+    })
+    .node(
+        "confirm",
+        Node::person(
+            |state: &Journey| format!("Shall I plan {}?", state.plan),
+            |state| JsonText::of(&state.plan),
+            |state, decision| {
+                let changed = decision.changed.and_then(|changed| changed.read::<threadkeep_core::Value>().ok());
+                let plan = changed.and_then(|changed| changed["plan"].as_str().map(str::to_owned));
+                let answer = if decision.approved { "Planned" } else { "Left" };
+                let plan = plan.unwrap_or_else(|| state.plan.clone());
+                JourneyUpdate { answer: Some(format!("{answer}: {plan}")), ..JourneyUpdate::default() }
+            },
+        ),
+    )
+    .edge(START, "confirm")
+    .edge("confirm", END)
+    .finish(|state| Output::reply(state.answer.clone()))
+    .unwrap()
+}
+
+// S1.45
+#[tokio::test]
+async fn a_node_asks_a_person() {
+    for (verdict, expected) in [
+        (Verdict::Approve, "Planned: Bank to Oxford"),
+        (
+            Verdict::ApproveChanged(threadkeep_core::Map::from_iter([("plan".to_owned(), json!("Bank to Ely"))])),
+            "Planned: Bank to Ely",
+        ),
+        (Verdict::Deny { reason: None }, "Left: Bank to Oxford"),
+    ] {
+        let world = World::new().await;
+        let agent: Agent = world.agent(assistant(ScriptedModel::new()).with_graph(confirmed_journey()));
+        let given = threadkeep_core::Map::from_iter([("location".to_owned(), json!("Bank"))]);
+        let ask = Ask { given, ..Ask::new("Oxford") };
+        let turn = agent.chat_with(&world.scope, world.thread, ask, &mut |_| {}).await.unwrap();
+        assert_eq!(turn.status, TurnStatus::WaitingForApproval);
+        assert_eq!(turn.approvals[0].preview, "Shall I plan Bank to Oxford?");
+        let id = &turn.approvals[0].id;
+        let turn = agent.decide(&world.scope, world.thread, id, verdict, "ana", &mut |_| {}).await.unwrap();
+        assert_eq!((turn.status, turn.reply.as_str()), (TurnStatus::Completed, expected));
+    }
+}
+
+#[tokio::test]
+async fn work_that_is_done_once_has_a_key_that_names_it() {
+    let world = World::new().await;
+    let seen = Arc::new(AtomicUsize::new(0));
+    let count = Arc::clone(&seen);
+    let status = FnActivity::new("line_status", Repetition::Once, move |context, _| {
+        assert!(context.key.starts_with(&context.turn) && context.key.ends_with("/0"), "{}", context.key);
+        count.fetch_add(1, Ordering::SeqCst);
+        async { Ok(JsonText::from(&json!(null))) }
+    });
+    let agent = world.agent(assistant(lines()).with_graph(two_lines()).with_activity(status));
+    world.chat(&agent, "Any delays?").await;
+    assert_eq!(seen.load(Ordering::SeqCst), 1);
+}

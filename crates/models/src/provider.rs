@@ -12,6 +12,7 @@ mod trouble;
 
 use std::fmt;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -27,7 +28,7 @@ pub use ping::Ping;
 
 use crate::repair::{self, Gate};
 use crate::{PriceTable, Secret};
-use http::{Auth, Http};
+use http::Http;
 use pacing::wait_before_next;
 use sse::Event;
 use trouble::Trouble;
@@ -86,10 +87,10 @@ impl Provider {
         }
     }
 
-    const fn auth(self) -> Auth {
+    const fn headers(self) -> &'static [(&'static str, &'static str)] {
         match self {
-            Self::Anthropic => Auth::ApiKey,
-            _ => Auth::Bearer,
+            Self::Anthropic => &[("anthropic-version", anthropic::VERSION)],
+            _ => &[],
         }
     }
 }
@@ -151,6 +152,8 @@ impl ProviderConfig {
 /// connection.
 pub struct ProviderModel {
     config: ProviderConfig,
+    /// The model does not take a temperature, as it has told.
+    refuses_temperature: AtomicBool,
     http: Http,
     pacing: Arc<dyn Pacing>,
 }
@@ -169,8 +172,8 @@ impl ProviderModel {
     /// # Errors
     /// As [`ProviderModel::new`].
     pub fn with_pacing(config: ProviderConfig, pacing: Arc<dyn Pacing>) -> Result<Self, ConnectError> {
-        let http = Http::new(&config.base_url, config.key.as_ref(), config.provider.auth(), config.http.clone())?;
-        Ok(Self { config, http, pacing })
+        let http = Http::new(&config.base_url, config.key.as_ref(), config.provider.headers(), config.http.clone())?;
+        Ok(Self { config, refuses_temperature: AtomicBool::new(false), http, pacing })
     }
 
     /// Asks the provider what models it has: whether it is there, takes the key and knows the model. Costs no tokens.
@@ -198,6 +201,8 @@ impl ProviderModel {
             };
             if matches!(trouble, Trouble::Malformed { is_worth_another: true, .. }) && malformed < MALFORMED_RETRIES {
                 malformed += 1;
+            } else if request.temperature.is_some() && trouble.is_about("temperature") && !self.refuses_temperature() {
+                self.refuses_temperature.store(true, Ordering::Relaxed);
             } else if trouble.is_retryable() && attempt < self.config.http.retries {
                 let wait = wait_before_next(attempt, trouble.retry_after(), self.pacing.chance());
                 let Some(wait) = wait.filter(|wait| Instant::now() + *wait < deadline) else { return Err(trouble) };
@@ -263,10 +268,17 @@ impl ProviderModel {
         ChatAnswer { parts, finish, model, usage }
     }
 
+    fn refuses_temperature(&self) -> bool {
+        self.refuses_temperature.load(Ordering::Relaxed)
+    }
+
     /// Asks once, and puts the answer together as it comes.
     async fn fetch(&self, request: &ChatRequest, gate: &mut Gate, deltas: DeltaSink<'_>) -> Result<Draft, Trouble> {
         let (path, body) = match self.config.provider.wire() {
-            Wire::OpenAi => ("chat/completions", openai::body(&self.config, request)),
+            Wire::OpenAi => {
+                let temperature = request.temperature.filter(|_| !self.refuses_temperature());
+                ("chat/completions", openai::body(&self.config, request, temperature))
+            }
             Wire::Anthropic => ("messages", anthropic::body(&self.config, request)),
         };
         let response = self.http.send(self.http.post(path, body.to_string())).await?;

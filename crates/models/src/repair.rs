@@ -37,6 +37,9 @@ pub(crate) fn parts(draft: &Draft, request: &ChatRequest) -> Result<Vec<Part>, U
     for part in &draft.parts {
         match part {
             DraftPart::Reasoning(text) => parts.push(Part::Reasoning(text.clone())),
+            DraftPart::Raw { format, json } => {
+                parts.push(Part::Raw { format: (*format).to_owned(), json: json.clone() });
+            }
             DraftPart::Text(text) => {
                 let piece = &text[..text.len().min(shown)];
                 shown -= piece.len();

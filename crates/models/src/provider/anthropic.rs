@@ -2,7 +2,7 @@
 
 mod request;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use threadkeep_core::{ChatDelta, DeltaSink, Finish};
 
 use super::draft::{Draft, DraftCall};
@@ -13,13 +13,28 @@ use crate::price::Tokens;
 
 pub(super) use request::body;
 
+/// What is spoken. This version takes no temperature.
+pub(super) const VERSION: &str = "2026-10-21";
+
+/// The format of blocks that go back as they came.
+const BLOCK: &str = "anthropic.block";
+
 /// An answer while it comes.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     draft: Draft,
     /// The stream's number of each call of the draft, and whether pieces of its arguments came.
     calls: Vec<(u64, bool)>,
+    /// The block of thoughts that is coming.
+    thought: Option<Thought>,
     is_over: bool,
+}
+
+/// Thoughts and the provider's signature under them.
+#[derive(Debug, Default)]
+struct Thought {
+    text: String,
+    signature: String,
 }
 
 impl Assembly {
@@ -33,6 +48,7 @@ impl Assembly {
                 self.take_block(block, index(&data), show)?;
             }
             "content_block_delta" => self.take_delta(&data, show),
+            "content_block_stop" => self.end_thought(),
             "message_delta" => {
                 self.take_frame(&data);
                 self.take_finish(data.get("delta").unwrap_or(&Value::Null));
@@ -53,6 +69,7 @@ impl Assembly {
         self.take_frame(body);
         for (index, block) in (0..).zip(blocks) {
             self.take_block(block, index, &mut |_| {})?;
+            self.end_thought();
         }
         self.take_finish(body);
         self.draft.finish.get_or_insert(Finish::Stop);
@@ -91,7 +108,11 @@ impl Assembly {
         let member = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
         match member("type") {
             "text" => self.say(member("text"), show),
-            "thinking" => self.think(member("thinking"), show),
+            "thinking" => {
+                self.thought = Some(Thought { signature: member("signature").to_owned(), ..Thought::default() });
+                self.think(member("thinking"), show);
+            }
+            "redacted_thinking" => self.draft.push_raw(BLOCK, block),
             "tool_use" => {
                 let arguments = block.get("input").map(Value::to_string).unwrap_or_default();
                 let call = DraftCall { id: member("id").to_owned(), name: member("name").to_owned(), arguments };
@@ -109,6 +130,11 @@ impl Assembly {
         match member("type") {
             "text_delta" => self.say(member("text"), show),
             "thinking_delta" => self.think(member("thinking"), show),
+            "signature_delta" => {
+                if let Some(thought) = &mut self.thought {
+                    thought.signature.push_str(member("signature"));
+                }
+            }
             "input_json_delta" => {
                 let number = self.calls.iter().position(|(known, _)| *known == index(data));
                 let Some((number, call)) = number.and_then(|number| Some((number, self.draft.call_mut(number)?)))
@@ -133,9 +159,17 @@ impl Assembly {
     }
 
     fn think(&mut self, text: &str, show: DeltaSink<'_>) {
-        if !text.is_empty() {
+        if let Some(thought) = self.thought.as_mut().filter(|_| !text.is_empty()) {
+            thought.text.push_str(text);
             self.draft.push_reasoning(text);
             show(ChatDelta::Reasoning(text.to_owned()));
+        }
+    }
+
+    /// Keeps the block for the way back: within a turn the wire wants it as it came.
+    fn end_thought(&mut self) {
+        if let Some(Thought { text, signature }) = self.thought.take().filter(|thought| !thought.signature.is_empty()) {
+            self.draft.push_raw(BLOCK, &json!({"type": "thinking", "thinking": text, "signature": signature}));
         }
     }
 

@@ -1,6 +1,6 @@
 //! An answer while it is put together from the pieces of a provider.
 
-use threadkeep_core::Finish;
+use threadkeep_core::{Finish, JsonText, Value};
 
 use crate::price::Tokens;
 
@@ -20,6 +20,11 @@ pub(crate) struct Draft {
 pub(crate) enum DraftPart {
     Text(String),
     Reasoning(String),
+    /// An item of the wire that goes back as it came.
+    Raw {
+        format: &'static str,
+        json: JsonText,
+    },
     Call(DraftCall),
 }
 
@@ -46,6 +51,10 @@ impl Draft {
             _ if piece.is_empty() => {}
             _ => self.parts.push(DraftPart::Reasoning(piece.to_owned())),
         }
+    }
+
+    pub(super) fn push_raw(&mut self, format: &'static str, json: &Value) {
+        self.parts.push(DraftPart::Raw { format, json: JsonText::from(json) });
     }
 
     /// Adds a call and gives its number; `None` where there are too many.

@@ -8,10 +8,10 @@ use serde_json::{Value, json};
 use threadkeep_core::{Embedder, EmbedderError, Embedding};
 use tokio::time::Instant;
 
+use super::Provider;
 use super::http::{ConnectError, Http, HttpOptions};
 use super::pacing::{Pacing, SystemPacing, wait_before_next};
 use super::trouble::{self, Trouble};
-use super::{Auth, Provider};
 use crate::Secret;
 
 /// Texts in one request.
@@ -73,7 +73,7 @@ impl EmbeddingModel {
     /// # Errors
     /// As [`EmbeddingModel::new`].
     pub fn with_pacing(config: EmbedderConfig, pacing: Arc<dyn Pacing>) -> Result<Self, ConnectError> {
-        let http = Http::new(&config.base_url, config.key.as_ref(), Auth::Bearer, config.http.clone())?;
+        let http = Http::new(&config.base_url, config.key.as_ref(), &[], config.http.clone())?;
         let space = match config.dimensions {
             Some(dimensions) => format!("{}/{dimensions}", config.model),
             None => config.model.clone(),

@@ -43,16 +43,6 @@ impl Default for HttpOptions {
     }
 }
 
-/// How a provider takes its key.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Auth {
-    Bearer,
-    /// Anthropic's headers.
-    ApiKey,
-}
-
-const ANTHROPIC_VERSION: &str = "2023-06-01";
-
 /// A way to one provider.
 #[derive(Clone, Debug)]
 pub(super) struct Http {
@@ -80,7 +70,7 @@ impl Http {
     pub(super) fn new(
         base_url: &str,
         key: Option<&Secret>,
-        auth: Auth,
+        headers: &[(&'static str, &'static str)],
         options: HttpOptions,
     ) -> Result<Self, ConnectError> {
         let base_url = checked_address(base_url)?;
@@ -91,7 +81,7 @@ impl Http {
             // A redirect would take the key to another host.
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("threadkeep/", env!("CARGO_PKG_VERSION")))
-            .default_headers(headers(key, auth))
+            .default_headers(default_headers(key, headers))
             .no_proxy();
         if let Some(proxy) = &options.proxy {
             let proxy = reqwest::Proxy::all(proxy).map_err(|error| ConnectError::Proxy(error.to_string()))?;
@@ -208,19 +198,15 @@ fn checked_address(base_url: &str) -> Result<String, ConnectError> {
     if is_fit { Ok(base_url.trim_end_matches('/').to_owned()) } else { Err(wrong()) }
 }
 
-fn headers(key: Option<&Secret>, auth: Auth) -> HeaderMap {
-    let mut headers = HeaderMap::new();
-    if auth == Auth::ApiKey {
-        headers.insert(HeaderName::from_static("anthropic-version"), HeaderValue::from_static(ANTHROPIC_VERSION));
+fn default_headers(key: Option<&Secret>, more: &[(&'static str, &'static str)]) -> HeaderMap {
+    let more = more.iter().map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)));
+    let mut headers: HeaderMap = more.collect();
+    if let Some(key) = key {
+        let value = format!("Bearer {}", key.reveal());
+        let mut value = HeaderValue::from_str(&value).expect("a key holds only printable ASCII");
+        value.set_sensitive(true);
+        headers.insert(AUTHORIZATION, value);
     }
-    let Some(key) = key else { return headers };
-    let (name, value) = match auth {
-        Auth::Bearer => (AUTHORIZATION, format!("Bearer {}", key.reveal())),
-        Auth::ApiKey => (HeaderName::from_static("x-api-key"), key.reveal().to_owned()),
-    };
-    let mut value = HeaderValue::from_str(&value).expect("a key holds only printable ASCII");
-    value.set_sensitive(true);
-    headers.insert(name, value);
     headers
 }
 

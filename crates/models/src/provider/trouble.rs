@@ -64,6 +64,13 @@ impl Trouble {
         }
     }
 
+    /// Whether the provider refuses a parameter of the request.
+    pub(crate) fn is_about(&self, parameter: &str) -> bool {
+        let Self::Status { status: 400 | 422, body, .. } = self else { return false };
+        let body: Option<Value> = serde_json::from_str(body).ok();
+        body.is_some_and(|body| body["error"]["param"] == parameter)
+    }
+
     pub(crate) fn retry_after(&self) -> Option<Duration> {
         if let Self::Status { retry_after, .. } = self { *retry_after } else { None }
     }

@@ -4,10 +4,12 @@ use serde_json::{Map, Value, json};
 use threadkeep_core::{ChatMessage, ChatRequest, Part, Role, ToolChoice};
 
 use crate::provider::ProviderConfig;
+use crate::provider::anthropic::BLOCK;
 use crate::provider::openai::is_address;
 
 /// What a model may write where the request says nothing: the wire demands a number.
-const MAX_TOKENS: u64 = 4096;
+/// It is what all its models can write, and leaves room to think.
+const MAX_TOKENS: u64 = 16_384;
 
 /// What stands first where a conversation begins with the assistant: the wire demands a user.
 const CONTINUED: &str = "(The conversation goes on.)";
@@ -32,9 +34,6 @@ pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) 
         if let Some(choice) = tool_choice(&request.tool_choice) {
             body.insert("tool_choice".to_owned(), choice);
         }
-    }
-    if let Some(temperature) = request.temperature {
-        body.insert("temperature".to_owned(), json!(temperature.min(1.0)));
     }
     if config.streams {
         body.insert("stream".to_owned(), json!(true));
@@ -98,6 +97,8 @@ fn block(message: &ChatMessage, part: &Part) -> Option<Value> {
             }
             Some(block)
         }
+        // Thoughts go back as they came: they are signed.
+        Part::Raw { format, json } if format == BLOCK && message.role == Role::Assistant => json.read().ok(),
         Part::Image(image) if message.role == Role::User && is_address(&image.url) => Some(image_block(&image.url)),
         _ => {
             let text = part.text().filter(|text| !text.trim().is_empty())?;

@@ -8,7 +8,7 @@ use crate::provider::{Provider, ProviderConfig};
 /// Characters of a speaker's name that OpenAI takes.
 const NAME_CHARACTERS: usize = 64;
 
-pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) -> Value {
+pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest, temperature: Option<f64>) -> Value {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(config.model));
     body.insert("messages".to_owned(), request.messages.iter().flat_map(messages).collect());
@@ -18,7 +18,7 @@ pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) 
             body.insert("tool_choice".to_owned(), choice);
         }
     }
-    if let Some(temperature) = request.temperature {
+    if let Some(temperature) = temperature {
         body.insert("temperature".to_owned(), json!(temperature));
     }
     if let Some(max_tokens) = request.max_tokens {

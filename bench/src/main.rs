@@ -9,6 +9,7 @@
     reason = "results and findings are told where they are looked for"
 )]
 
+mod agent;
 mod beam;
 mod engine;
 mod floors;
@@ -64,6 +65,8 @@ enum Command {
     K8s(summaries::Args),
     /// Look for what dialogues settled in contexts with and without a summary
     Sgd(summaries::Args),
+    /// Measure turns of an assistant, and let their process die
+    Agent(agent::Args),
     #[command(hide = true)]
     KillChild(kill::child::Args),
 }
@@ -88,6 +91,7 @@ fn main() -> Result<()> {
         Command::Latency(args) => runtime.block_on(latency::run(&args)),
         Command::K8s(args) => runtime.block_on(summaries::k8s::run(&args)),
         Command::Sgd(args) => runtime.block_on(summaries::sgd::run(&args)),
+        Command::Agent(args) => runtime.block_on(agent::run(&args)),
         Command::KillChild(args) => runtime.block_on(kill::child::run(&args)),
     }
 }

@@ -1,6 +1,6 @@
 //! Who drives runs in this process, so that a run whose driver was dropped is known to be free at once.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -16,11 +16,13 @@ static DRIVERS: LazyLock<Drivers> = LazyLock::new(Drivers::default);
 
 #[derive(Default)]
 struct Drivers {
-    turns: Mutex<HashSet<String>>,
+    /// How many here drive a turn or try to: one gets it, and the others go.
+    turns: Mutex<HashMap<String, usize>>,
     left: Notify,
 }
 
-/// A run that this process drives, for as long as this lives.
+/// A run that this process drives, for as long as this lives. It begins before the run is taken, or another one here would
+/// think that its driver is gone.
 #[derive(Debug)]
 pub(crate) struct Driving {
     turn: String,
@@ -28,21 +30,28 @@ pub(crate) struct Driving {
 
 impl Driving {
     pub(crate) fn begin(turn: &str) -> Self {
-        turns().insert(turn.to_owned());
+        *turns().entry(turn.to_owned()).or_default() += 1;
         Self { turn: turn.to_owned() }
     }
 }
 
 impl Drop for Driving {
     fn drop(&mut self) {
-        turns().remove(&self.turn);
+        let mut turns = turns();
+        if let Some(count) = turns.get_mut(&self.turn) {
+            *count -= 1;
+            if *count == 0 {
+                turns.remove(&self.turn);
+            }
+        }
+        drop(turns);
         DRIVERS.left.notify_waiters();
     }
 }
 
 /// Whether this process drives a turn.
 pub(crate) fn is_driven_here(turn: &str) -> bool {
-    turns().contains(turn)
+    turns().contains_key(turn)
 }
 
 /// Waits until some run of this process is over, or for a moment.
@@ -53,6 +62,6 @@ pub(crate) async fn wait_a_moment(moment: Duration) {
     }
 }
 
-fn turns() -> MutexGuard<'static, HashSet<String>> {
+fn turns() -> MutexGuard<'static, HashMap<String, usize>> {
     DRIVERS.turns.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -36,7 +36,7 @@ impl Agent {
         self.check_decider(by)?;
         let place = Place::find(self.memory(), scope, thread).await?;
         let mut attempts = ATTEMPTS;
-        let (run, found) = loop {
+        let (run, found, _driving) = loop {
             let found = self.open_approval(&place, approval).await?;
             let runs = self.admit(&place, &Stop::new()).await?;
             // Meanwhile its turn may have gone on, or been closed.
@@ -45,14 +45,14 @@ impl Agent {
                 let state = self.find_approval(&place, approval).await?.value.state;
                 return Err(AgentError::ApprovalClosed { id: approval.to_owned(), state });
             };
+            let driving = Driving::begin(&waiting.value.turn);
             let decided = decided(&found.value, &verdict, by, self.memory().now());
             match self.claim_decision(&place, waiting, found.version, &decided).await {
-                Ok(run) => break (run, decided),
+                Ok(run) => break (run, decided, driving),
                 Err(AgentError::Superseded { .. }) if attempts > 0 => attempts -= 1,
                 Err(error) => return Err(error),
             }
         };
-        let _driving = Driving::begin(&run.value.turn);
         let events = Events::new(sink);
         let Some((seq, question)) = self.question(&place, &run.value).await? else {
             return Err(AgentError::Superseded { turn: run.value.turn });

@@ -58,8 +58,8 @@ impl Agent {
         let Some((seq, question)) = self.question(place, &active.value).await? else {
             return self.give_up(place, &active).await;
         };
+        let _driving = Driving::begin(&active.value.turn);
         let run = self.claim(place, active, false).await?;
-        let _driving = Driving::begin(&run.value.turn);
         let stop = Stop::new();
         let going = Going { run, seq, question, stop: &stop, claimed: None };
         Box::pin(self.go(place, going, events)).await
@@ -71,8 +71,8 @@ impl Agent {
         let Some((seq, question)) = self.question(place, &waiting.value).await? else {
             return Err(AgentError::Superseded { turn });
         };
-        let run = self.claim(place, waiting, true).await?;
         let _driving = Driving::begin(&turn);
+        let run = self.claim(place, waiting, true).await?;
         let stop = Stop::new();
         let going = Going { run, seq, question, stop: &stop, claimed: None };
         Box::pin(self.go(place, going, events)).await

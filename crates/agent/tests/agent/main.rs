@@ -1,5 +1,7 @@
 //! Assistants over the reference store, SQLite and `Weak`, by what they call, say and store.
 
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+
 mod approvals;
 mod bounds;
 mod failures;

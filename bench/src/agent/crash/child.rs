@@ -1,0 +1,188 @@
+//! The process that dies: it begins the run, or goes on with it.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Result;
+use serde_json::json;
+use threadkeep_agent::{Agent, AgentError, Ask, Definition, FnActivity, FnTool, Repetition, Verdict, result_message};
+use threadkeep_core::{
+    ChatMessage, Clock, DocumentOwner, DocumentQuery, JsonText, Map, Message, Namespace, Part, Scope, ThreadId,
+    Timestamp, ToolCall, ToolOutput,
+};
+use threadkeep_graph::{END, Graph, ModelAsk, Node, Output, START, state};
+use threadkeep_memory::{Memory, SystemClock};
+use threadkeep_models::{Reply, ScriptedModel, Turn};
+
+use super::{Ended, backend};
+use crate::agent::trap::{Trap, TrappedModel, TrappedStore};
+
+/// Arguments of the process that dies.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The store's file
+    #[arg(long)]
+    store: PathBuf,
+    /// Where it writes down what it does
+    #[arg(long)]
+    log: PathBuf,
+    /// The point at which it dies; 0 for none
+    #[arg(long)]
+    die_at: u64,
+    /// How much later it is
+    #[arg(long)]
+    minutes: i64,
+}
+
+/// The system's clock, some time later.
+#[derive(Debug)]
+struct LaterClock {
+    minutes: i64,
+}
+
+impl Clock for LaterClock {
+    fn now(&self) -> Timestamp {
+        SystemClock.now().plus_ms(self.minutes * 60_000)
+    }
+
+    fn random(&self) -> [u8; 10] {
+        SystemClock.random()
+    }
+}
+
+pub(crate) async fn run(args: &Args) -> Result<()> {
+    let trap = Trap::new(&args.log, args.die_at)?;
+    let backend = TrappedStore::over(backend(&args.store)?, Arc::clone(&trap));
+    let memory = Memory::with_clock(backend, Arc::new(LaterClock { minutes: args.minutes }));
+    let scope = Scope::user("acme", "ana")?;
+    let thread = memory.open_by_key(&scope, "the thread").await?.thread.id;
+    let agent = Agent::new(memory, assistant(&trap)?);
+    agent.resume(&scope, thread, &mut |_| {}).await?;
+    let ask = Ask { idempotency_key: Some("the turn".to_owned()), ..Ask::new("Book it, look twice, delete it") };
+    agent.chat_with(&scope, thread, ask, &mut |_| {}).await?;
+    for approval in agent.open_approvals(&scope, thread).await? {
+        match agent.decide(&scope, thread, &approval.id, Verdict::Approve, "ana", &mut |_| {}).await {
+            Ok(_) | Err(AgentError::ApprovalClosed { .. }) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    println!("{}", serde_json::to_string(&ended(&agent, &scope, thread).await?)?);
+    Ok(())
+}
+
+async fn ended(agent: &Agent, scope: &Scope, thread: ThreadId) -> Result<Ended> {
+    let messages = agent.memory().newest(scope, thread, 100).await?;
+    let approvals = agent.approvals(scope, thread).await?;
+    let mut left = 0;
+    for namespace in ["run", "journal"] {
+        let namespace = Some(Namespace::system(namespace)?);
+        let query = DocumentQuery { namespace, ..DocumentQuery::of(DocumentOwner::Thread(thread)) };
+        left += agent.memory().list_documents(scope, query).await?.len();
+    }
+    Ok(Ended {
+        transcript: messages.iter().map(line).collect(),
+        approvals: approvals.iter().map(|approval| approval.preview.clone()).collect(),
+        left,
+    })
+}
+
+fn line(message: &Message) -> String {
+    let parts = message.content.parts.iter().map(|part| match part {
+        Part::Text(text) => text.clone(),
+        Part::ToolCall(call) => format!("{}({})", call.name, call.arguments),
+        Part::ToolResult(result) => result.output.clone(),
+        other => format!("{other:?}"),
+    });
+    format!("{}: {}", message.content.role, parts.collect::<Vec<_>>().join(" "))
+}
+
+state! {
+    /// What the run knows.
+    struct Booked (update BookedUpdate) {
+        append messages: ChatMessage,
+        replace booking: String,
+    }
+}
+
+fn calls(state: &Booked) -> Vec<ToolCall> {
+    state.messages.last().into_iter().flat_map(ChatMessage::tool_calls).cloned().collect()
+}
+
+fn graph() -> Result<Graph<Booked>> {
+    let booked = |_: &Booked, output: JsonText| BookedUpdate { booking: output.read().ok(), ..BookedUpdate::default() };
+    Ok(Graph::<Booked>::draw("booked", 1, |_| Booked::default())
+        .node(
+            "book",
+            Node::activity("book", |_| JsonText::of("a seat"), booked).or_else(|_, failure| BookedUpdate {
+                booking: Some(failure.message.clone()),
+                ..BookedUpdate::default()
+            }),
+        )
+        .node(
+            "agent",
+            Node::model(
+                |state: &Booked| ModelAsk::reply(&state.messages),
+                |_, answer| BookedUpdate { messages: vec![answer.message()], ..BookedUpdate::default() },
+            ),
+        )
+        .node(
+            "tools",
+            Node::tools(calls, |_, results| BookedUpdate {
+                messages: results.into_iter().map(result_message).collect(),
+                ..BookedUpdate::default()
+            }),
+        )
+        .edge(START, "book")
+        .edge("book", "agent")
+        .branch("agent", ["tools", END], |state| if calls(state).is_empty() { END } else { "tools" })
+        .edge("tools", "agent")
+        .said(|state| &state.messages)
+        .finish(|state| {
+            let said = state.messages.last().map(ChatMessage::plain_text).unwrap_or_default();
+            Output::reply(format!("{said} {}", state.booking))
+        })?)
+}
+
+fn assistant(trap: &Arc<Trap>) -> Result<Definition> {
+    let model = ScriptedModel::always(|request| {
+        let exchanges = Turn::of(request).exchanges();
+        if exchanges.is_empty() {
+            let looks = Reply::call("look_one", json!({})).and_call("look_two", json!({}));
+            return Ok(looks.and_call("delete", json!({})));
+        }
+        let results = exchanges.iter().filter_map(|exchange| exchange.result);
+        Ok(Reply::text(results.map(|result| result.output.as_str()).collect::<Vec<_>>().join(", ")))
+    });
+    let model = TrappedModel { trap: Arc::clone(trap), inner: model };
+    let in_activity = Arc::clone(trap);
+    let book = FnActivity::new("book", Repetition::Once, move |_, _| {
+        let trap = Arc::clone(&in_activity);
+        async move {
+            trap.pass("begin activity book");
+            trap.pass("end activity book");
+            Ok(JsonText::from(&json!("booked")))
+        }
+    });
+    let deletes = tool(trap, "delete")?.changing_the_world(|_| "delete it".to_owned());
+    Ok(Definition::new("crash", Arc::new(model))
+        .with_graph(graph()?)
+        .with_activity(book)
+        .with_tool(tool(trap, "look_one")?)
+        .with_tool(tool(trap, "look_two")?)
+        .with_tool(deletes))
+}
+
+fn tool(trap: &Arc<Trap>, name: &'static str) -> Result<FnTool> {
+    let trap = Arc::clone(trap);
+    let parameters = JsonText::new(r#"{"type":"object"}"#)?;
+    Ok(FnTool::with_schema(name, "Does what its name says", parameters, move |_, _: Map| {
+        let trap = Arc::clone(&trap);
+        async move {
+            trap.pass(&format!("begin tool {name}"));
+            // The other tool begins before this one ends.
+            tokio::task::yield_now().await;
+            trap.pass(&format!("end tool {name}"));
+            Ok(ToolOutput::text(format!("{name} done")))
+        }
+    }))
+}

@@ -1,0 +1,172 @@
+//! What a turn costs and leaves behind.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::time::Instant;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::json;
+use threadkeep_agent::{Agent, Definition, FnTool, TurnStatus};
+use threadkeep_core::{
+    Backend, DocumentOwner, DocumentQuery, JsonText, Map, Namespace, Scope, ThreadId, ToolContext, ToolOutput,
+};
+use threadkeep_memory::Memory;
+use threadkeep_models::{Reply, ScriptedModel, Turn};
+use threadkeep_store_memory::MemoryStore;
+
+use super::crash::backend;
+
+/// Turns that are timed around a length of the thread.
+const AROUND: usize = 40;
+
+/// Arguments of `threadkeep-bench agent figures`.
+#[derive(Debug, clap::Args)]
+pub(crate) struct Args {
+    /// The longest thread
+    #[arg(long, default_value_t = 10_000)]
+    turns: usize,
+    /// Where the stores are made
+    #[arg(long, default_value_os_t = std::env::temp_dir())]
+    folder: PathBuf,
+}
+
+/// Arguments of the process whose syncs are counted.
+#[derive(Debug, clap::Args)]
+pub(crate) struct TurnsArgs {
+    #[arg(long)]
+    store: PathBuf,
+    #[arg(long)]
+    turns: usize,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<()> {
+    let folder = tempfile::Builder::new().prefix("threadkeep-agent-").tempdir_in(&args.folder)?;
+    overhead().await?;
+    syncs(folder.path())?;
+    growth("memory", MemoryStore::open(), None, args.turns).await?;
+    let path = folder.path().join("growth.db");
+    growth("sqlite", backend(&path)?, Some(&path), args.turns).await
+}
+
+/// A turn without tools, whose model answers at once.
+async fn overhead() -> Result<()> {
+    let (agent, scope) = (agent(MemoryStore::open(), false)?, scope()?);
+    let mut micros = Vec::new();
+    for _ in 0..40 {
+        let thread = agent.memory().open(&scope).await?.thread.id;
+        for _ in 0..50 {
+            micros.push(timed(&agent, &scope, thread).await?);
+        }
+    }
+    micros.sort_unstable();
+    let at = |percent: usize| micros[(micros.len() - 1) * percent / 100];
+    println!("a turn without model and tools, stores/memory: p50 {} µs, p95 {} µs, p99 {} µs", at(50), at(95), at(99));
+    Ok(())
+}
+
+/// The next turn and what is stored, by the length of the thread.
+async fn growth(store: &str, backend: Backend, file: Option<&Path>, turns: usize) -> Result<()> {
+    let (agent, scope) = (agent(backend, true)?, scope()?);
+    let thread = agent.memory().open(&scope).await?.thread.id;
+    let (mut done, mut bytes_before) = (0, file_bytes(file)?);
+    println!(
+        "{store}: turns  next turn (median of {AROUND})  stubs, bytes a turn  reports, bytes a turn  left of runs  file, bytes a turn"
+    );
+    for length in [10, 100, 1_000, 10_000].into_iter().filter(|length| *length <= turns) {
+        let from = done;
+        while done < length {
+            timed(&agent, &scope, thread).await?;
+            done += 1;
+        }
+        let (stubs, reports) =
+            (bytes(&agent, &scope, thread, "turn").await?, bytes(&agent, &scope, thread, "context").await?);
+        let left = bytes(&agent, &scope, thread, "run").await? + bytes(&agent, &scope, thread, "journal").await?;
+        let bytes_now = file_bytes(file)?;
+        let by_file =
+            bytes_now.zip(bytes_before).map(|(now, before)| now.saturating_sub(before) / (done - from) as u64);
+        bytes_before = bytes_now;
+        let mut micros = Vec::new();
+        for _ in 0..AROUND {
+            micros.push(timed(&agent, &scope, thread).await?);
+        }
+        done += AROUND;
+        micros.sort_unstable();
+        let by_file = by_file.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string());
+        let median = micros[micros.len() / 2];
+        println!(
+            "{length:>13} {median:>10} µs {:>10} {:>10} {left:>10} {by_file:>10}",
+            stubs / length,
+            reports / length
+        );
+    }
+    Ok(())
+}
+
+async fn bytes(agent: &Agent, scope: &Scope, thread: ThreadId, namespace: &str) -> Result<usize> {
+    let namespace = Some(Namespace::system(namespace)?);
+    let query = DocumentQuery { namespace, ..DocumentQuery::of(DocumentOwner::Thread(thread)) };
+    let documents = agent.memory().list_documents(scope, query).await?;
+    Ok(documents.iter().map(|document| document.value.as_str().len()).sum())
+}
+
+fn file_bytes(file: Option<&Path>) -> Result<Option<u64>> {
+    let Some(file) = file else { return Ok(None) };
+    let log = file.with_extension("db-wal");
+    let of = |path: &Path| path.metadata().map(|data| data.len()).unwrap_or(0);
+    Ok(Some(of(file) + of(&log)))
+}
+
+/// Counts the syncs of a turn with one tool: those of eleven turns without those of one.
+fn syncs(folder: &Path) -> Result<()> {
+    if Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
+        println!("syncs: not counted (no strace)");
+        return Ok(());
+    }
+    let count = |turns: usize| -> Result<usize> {
+        let trace = folder.join(format!("trace-{turns}"));
+        let mut command = Command::new("strace");
+        command.args(["-f", "-e", "trace=fdatasync,fsync", "-o"]).arg(&trace).arg(std::env::current_exe()?);
+        command.args(["agent", "turns", "--store"]).arg(folder.join(format!("syncs-{turns}.db")));
+        ensure!(command.arg("--turns").arg(turns.to_string()).status()?.success(), "the turns failed");
+        let trace = std::fs::read_to_string(trace)?;
+        Ok(trace.lines().filter(|line| line.contains("sync(")).count())
+    };
+    let by_turn = count(51)?.saturating_sub(count(1)?) as f64 / 50.0;
+    println!("syncs of a turn with one tool, sqlite: {by_turn:.2}");
+    Ok(())
+}
+
+pub(crate) async fn turns(args: &TurnsArgs) -> Result<()> {
+    let (agent, scope) = (agent(backend(&args.store)?, true)?, scope()?);
+    let thread = agent.memory().open(&scope).await?.thread.id;
+    for _ in 0..args.turns {
+        timed(&agent, &scope, thread).await?;
+    }
+    Ok(())
+}
+
+async fn timed(agent: &Agent, scope: &Scope, thread: ThreadId) -> Result<u128> {
+    let began = Instant::now();
+    let turn = agent.chat(scope, thread, "When does the next train leave from Bank, and is there a delay?").await?;
+    let micros = began.elapsed().as_micros();
+    ensure!(turn.status == TurnStatus::Completed, "{:?}", turn.error);
+    Ok(micros)
+}
+
+fn scope() -> Result<Scope> {
+    Ok(Scope::user("acme", "ana")?)
+}
+
+fn agent(backend: Backend, with_tool: bool) -> Result<Agent> {
+    let model = ScriptedModel::always(move |request| match Turn::of(request).exchanges().len() {
+        0 if with_tool => Ok(Reply::call("look", json!({"station": "Bank"}))),
+        _ => Ok(Reply::text("It leaves in 3 minutes, and there is no delay.")),
+    });
+    let parameters = JsonText::new(r#"{"type":"object"}"#).context("the schema")?;
+    let look = FnTool::with_schema("look", "Looks", parameters, |_: ToolContext, _: Map| async {
+        Ok(ToolOutput::text("northbound 3 min, southbound 5 min, good service"))
+    });
+    let definition = Definition::new("figures", Arc::new(model)).with_instructions("Be brief.");
+    Ok(Agent::new(Memory::new(backend), if with_tool { definition.with_tool(look) } else { definition }))
+}

@@ -1,0 +1,32 @@
+//! Runs die at every point, and approvals are raced for.
+
+use std::process::Command;
+
+use serde_json::Value;
+
+fn report(args: &[&str]) -> Value {
+    let output = Command::new(env!("CARGO_BIN_EXE_threadkeep-bench")).args(args).output().expect("it starts");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"))
+}
+
+#[test]
+fn a_run_that_dies_anywhere_ends_right() {
+    let report = report(&["agent", "crash", "--json"]);
+    let count = |name: &str| report[name].as_u64().expect("a number");
+    assert!(count("points") > 30, "{report}");
+    assert_eq!(count("same") + count("unknown"), count("points"), "{report}");
+    // Otherwise the process never died where it matters.
+    assert!(count("unknown") > 0 && count("repeated") > 0 && count("same") > count("unknown"), "{report}");
+}
+
+// S4.47, S4.50
+#[test]
+fn an_approval_is_used_once_whoever_races_for_it() {
+    let report = report(&["agent", "race", "--approvals", "40", "--json"]);
+    let count = |name: &str| report[name].as_u64().expect("a number");
+    assert_eq!(count("done") + count("denied"), 40, "{report}");
+    assert_eq!(count("late"), 40 * 7, "{report}");
+    assert!(count("done") > 0 && count("denied") > 0 && count("winners") > 1, "{report}");
+}

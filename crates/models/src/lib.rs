@@ -7,6 +7,7 @@
 //! - [`ProviderModel`] is a language model of a provider, over HTTP: OpenAI, Groq, Anthropic, Ollama, and every server
 //!   that speaks OpenAI's chat completions. [`EmbeddingModel`] is an embedder of such a server. On `wasm32` they are not
 //!   there.
+//! - [`select`] says which model speaks, by name or by what the environment holds.
 //!
 //! [`Turn`] reads a request: what was asked, which tools were called for it and what they gave.
 #![warn(missing_docs)]
@@ -22,6 +23,8 @@ mod repair;
 mod scripted;
 #[cfg(not(target_arch = "wasm32"))]
 mod secret;
+#[cfg(not(target_arch = "wasm32"))]
+mod selection;
 mod turn;
 
 pub use offline::{
@@ -38,4 +41,6 @@ pub use provider::{
 pub use scripted::{Failure, Reply, ScriptedModel};
 #[cfg(not(target_arch = "wasm32"))]
 pub use secret::Secret;
+#[cfg(not(target_arch = "wasm32"))]
+pub use selection::{FoundModel, Origin, Selected, SelectionError, find_models, select, select_embedder};
 pub use turn::{Exchange, Turn};

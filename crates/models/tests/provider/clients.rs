@@ -1,7 +1,7 @@
 //! The official Python clients of OpenAI and Anthropic beside ours: the same conversations to the same server. Requests
 //! have to be equal, and replies, which are built with the clients' own types, have to be understood alike.
 //!
-//! `cargo xtask test` installs the clients and says where, in `THREADKEEP_PYTHON`.
+//! `cargo xtask test` installs the clients into the folder `python` of the target folder.
 
 use std::collections::BTreeMap;
 use std::io::Write;
@@ -19,8 +19,10 @@ use crate::server::{Asked, KEY, Noted, Reply, Server, ask, config, model, tool};
 
 /// Runs the script, and reads what it prints.
 fn python(mode: &str, input: &Value) -> Value {
-    let python = std::env::var("THREADKEEP_PYTHON")
-        .expect("THREADKEEP_PYTHON names a Python that has the official clients: `cargo xtask test` installs one");
+    let test = std::env::current_exe().expect("a test has a path");
+    let target = test.ancestors().nth(3).expect("it lies in target/PROFILE/deps");
+    let python = target.join("python/bin/python");
+    assert!(python.exists(), "`cargo xtask test` installs the official clients into {}", python.display());
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/provider/clients.py");
     let mut command = Command::new(python);
     command.args([script, mode]).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -15,6 +15,10 @@
 //! or its position in the conversation (from 1) and a hash of role and content. So a second import finds everything, and two
 //! equal conversations in one file stay two.
 //!
+//! # Documents
+//!
+//! [`split_document`] parts a text, Markdown or HTML file into passages that can be quoted with their place.
+//!
 //! # Where to start reading
 //!
 //! `reader` (the iterator), `records` (how a file becomes records), then one module per format.
@@ -31,6 +35,7 @@ mod identity;
 mod input;
 mod locomo;
 mod openai_chat;
+mod passages;
 mod reader;
 mod records;
 mod sgd;
@@ -39,5 +44,9 @@ mod threadkeep;
 
 pub use error::{Fault, FormatError, RecordError};
 pub use format::Format;
+pub use passages::{
+    DOCUMENT_BYTES, DocumentError, DocumentFormat, DocumentPassage, PASSAGE_CHARACTERS, SplitDocument, read_document,
+    split_document,
+};
 pub use reader::{Reader, open, open_stream};
 pub use records::{ELEMENT_BYTES, LINE_BYTES};

@@ -1,0 +1,118 @@
+//! Blocks into passages.
+
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::block::{Block, Paragraph};
+use super::{DocumentPassage, PASSAGE_CHARACTERS};
+
+/// Between the headings of a path.
+const BELOW: &str = " > ";
+
+/// Packs blocks: a heading begins a passage, and so does a paragraph that does not fit into the one before it.
+pub(super) fn passages(blocks: Vec<Block>) -> Vec<DocumentPassage> {
+    let mut packer = Packer::default();
+    for block in blocks {
+        match block {
+            Block::Heading { level, text, line } => packer.enter(level, text, line),
+            Block::Paragraph(paragraph) => packer.add(&paragraph),
+        }
+    }
+    packer.finish();
+    packer.passages
+}
+
+#[derive(Default)]
+struct Packer {
+    passages: Vec<DocumentPassage>,
+    headings: Vec<(u8, String)>,
+    /// The line of a heading that no passage tells yet.
+    open_heading: Option<usize>,
+    text: String,
+    characters: usize,
+    lines: Option<(usize, usize)>,
+}
+
+impl Packer {
+    fn enter(&mut self, level: u8, text: String, line: usize) {
+        self.finish_section(level);
+        self.headings.retain(|(above, _)| *above < level);
+        if !text.is_empty() {
+            self.headings.push((level, text));
+            self.open_heading.get_or_insert(line);
+        }
+    }
+
+    /// Ends what stands under the last heading. A heading without text is told where no deeper one follows.
+    fn finish_section(&mut self, next_level: u8) {
+        let is_bare = self.text.is_empty() && self.headings.last().is_some_and(|(level, _)| *level >= next_level);
+        if !self.text.is_empty() || is_bare {
+            self.finish();
+        }
+    }
+
+    fn add(&mut self, paragraph: &Paragraph) {
+        let text = paragraph.text.trim_end();
+        for (start, piece) in pieces(text) {
+            let characters = piece.chars().count();
+            if !self.text.is_empty() && self.characters + 2 + characters > PASSAGE_CHARACTERS {
+                self.finish();
+            }
+            if !self.text.is_empty() {
+                self.text.push_str("\n\n");
+                self.characters += 2;
+            }
+            self.text.push_str(piece);
+            self.characters += characters;
+            let (first, last) = (paragraph.line_at(start), paragraph.line_at(start + piece.len() - 1));
+            let from = self.lines.map(|(from, _)| from).or(self.open_heading.take()).unwrap_or(first);
+            self.lines = Some((from, last));
+        }
+    }
+
+    fn finish(&mut self) {
+        let text = std::mem::take(&mut self.text);
+        self.characters = 0;
+        let lines = self.lines.take().or_else(|| self.open_heading.map(|line| (line, line)));
+        self.open_heading = None;
+        let Some((first, last)) = lines else { return };
+        let path = self.headings.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(BELOW);
+        let lines = if first == last { format!("line {first}") } else { format!("lines {first}-{last}") };
+        let place = if path.is_empty() { lines } else { format!("{path}, {lines}") };
+        let parts: Vec<String> = [path, text].into_iter().filter(|part| !part.is_empty()).collect();
+        self.passages.push(DocumentPassage { place, text: parts.join("\n\n") });
+    }
+}
+
+/// A paragraph in pieces that fit into a passage, each with the byte where it begins.
+fn pieces(text: &str) -> Vec<(usize, &str)> {
+    let start = text.len() - text.trim_start().len();
+    let mut pieces = Vec::new();
+    let (mut at, mut rest) = (start, text.trim());
+    while !rest.is_empty() {
+        let end = fitting(rest);
+        pieces.push((at, rest[..end].trim_end()));
+        let next = rest[end..].trim_start();
+        at += rest.len() - next.len();
+        rest = next;
+    }
+    pieces
+}
+
+/// Where the first piece of a text ends.
+fn fitting(text: &str) -> usize {
+    let Some((most, _)) = text.char_indices().nth(PASSAGE_CHARACTERS) else { return text.len() };
+    // A sentence is looked for in what may be a piece, and a little beyond, so that a long paragraph costs its length.
+    let reach = text[most..].char_indices().nth(PASSAGE_CHARACTERS).map_or(text.len(), |(at, _)| most + at);
+    let window = &text[..reach];
+    let last = |ends: &mut dyn Iterator<Item = usize>| ends.take_while(|end| *end <= most).last();
+    let whole = |(at, part): (usize, &str)| at + part.trim_end().len();
+    let sentences = last(&mut window.split_sentence_bound_indices().map(whole)).filter(|end| *end >= most / 2);
+    let words = || {
+        let gaps = window.char_indices().filter(|(_, c)| c.is_whitespace()).map(|(at, _)| at);
+        last(&mut gaps.filter(|at| *at > 0)).filter(|end| *end >= most / 2)
+    };
+    let graphemes = || last(&mut window.grapheme_indices(true).map(|(at, part)| at + part.len()));
+    // A single character of more code points than a passage has is kept whole.
+    let first = || text.graphemes(true).next().map_or(text.len(), str::len);
+    sentences.or_else(words).or_else(graphemes).unwrap_or_else(first)
+}

@@ -1,0 +1,151 @@
+use proptest::prelude::*;
+use unicode_segmentation::UnicodeSegmentation;
+
+use super::*;
+
+fn passages(text: &str, format: DocumentFormat) -> Vec<(String, String)> {
+    let split = split_document(text, format);
+    split.passages.into_iter().map(|passage| (passage.place, passage.text)).collect()
+}
+
+fn of(passages: &[(&str, &str)]) -> Vec<(String, String)> {
+    passages.iter().map(|(place, text)| ((*place).to_owned(), (*text).to_owned())).collect()
+}
+
+#[test]
+fn a_text_is_its_paragraphs() {
+    let text = "\u{feff}One line\nand another.\n\n  \nThe end.";
+    assert_eq!(passages(text, DocumentFormat::Text), of(&[("lines 1-5", "One line\nand another.\n\nThe end.")]));
+    assert_eq!(passages(" \n\n", DocumentFormat::Text), of(&[]));
+}
+
+#[test]
+fn a_passage_stands_under_its_headings() {
+    let text = "Before.\n\n# Guide\n\n## Opening *hours*\n\nOn weekdays\nfrom 9.\n\n### Sundays\n\nClosed.\n\n\
+                ## Prices\n\n- adults **5 €**\n- children\n  nothing\n\n# Empty\n# End\nBye `now`.\n";
+    let expected = of(&[
+        ("line 1", "Before."),
+        ("Guide > Opening hours, lines 3-8", "Guide > Opening hours\n\nOn weekdays\nfrom 9."),
+        ("Guide > Opening hours > Sundays, lines 10-12", "Guide > Opening hours > Sundays\n\nClosed."),
+        ("Guide > Prices, lines 14-18", "Guide > Prices\n\n- adults 5 €\n- children\nnothing"),
+        ("Empty, line 20", "Empty"),
+        ("End, lines 21-22", "End\n\nBye now."),
+    ]);
+    assert_eq!(passages(text, DocumentFormat::Markdown), expected);
+    assert_eq!(split_document(text, DocumentFormat::Markdown).title.as_deref(), Some("Guide"));
+}
+
+#[test]
+fn a_table_keeps_its_rows_together() {
+    let text = "| Day | Hours |\n|---|---|\n| Mon | 9-17 |\n| Sun | closed |\n\nAfter.\n";
+    let expected = of(&[("lines 1-6", "Day | Hours\nMon | 9-17\nSun | closed\n\nAfter.")]);
+    assert_eq!(passages(text, DocumentFormat::Markdown), expected);
+}
+
+#[test]
+fn a_page_is_what_a_browser_shows_of_it() {
+    let text = "<!doctype html><html><head><title>The\n library</title><style>p { color: red }</style></head>\n<body>\n\
+                <nav><a href=x>Home</a></nav><h1>Opening &amp; closing</h1>\n<p>From <b>9</b>\n to 5&nbsp;pm.\n<p>Bring \
+                 your card<br>please.<script>alert('</p>')</script>\n<h2>Sundays</h2><ul><li>closed<li>really</ul>\n\
+                <table><tr><td>a<td>b</td></tr></table><pre>one\n  two</pre>";
+    let expected = of(&[
+        ("Opening & closing, lines 4-7", "Opening & closing\n\nFrom 9 to 5 pm.\n\nBring your card\nplease."),
+        (
+            "Opening & closing > Sundays, lines 8-10",
+            "Opening & closing > Sundays\n\n- closed\n- really\n\na | b\n\none\n  two",
+        ),
+    ]);
+    let split = split_document(text, DocumentFormat::Html);
+    assert_eq!(split.title.as_deref(), Some("The library"));
+    assert_eq!(passages(text, DocumentFormat::Html), expected);
+}
+
+#[test]
+fn a_long_paragraph_is_parted_at_sentences() {
+    let sentence = "The library opens at nine in the morning on every day of the week but Sunday. ";
+    let text = format!("# Hours\n\n{}", sentence.repeat(40));
+    let passages = passages(&text, DocumentFormat::Markdown);
+    assert_eq!(passages.len(), 3);
+    for (place, text) in &passages {
+        assert!(text.ends_with("Sunday."), "{text}");
+        assert!(text.starts_with("Hours\n\nThe library"), "{text}");
+        assert!(place.starts_with("Hours, line"), "{place}");
+    }
+}
+
+#[test]
+fn a_word_without_end_is_parted_between_characters() {
+    let family = "👩‍👩‍👧";
+    let passages = passages(&family.repeat(1_000), DocumentFormat::Text);
+    assert!(passages.len() > 3);
+    for (_, text) in &passages {
+        assert!(text.chars().count() <= PASSAGE_CHARACTERS);
+        assert!(text.graphemes(true).all(|character| character == family), "{text}");
+    }
+    let one = format!("e{}", "\u{301}".repeat(5_000));
+    assert_eq!(self::passages(&one, DocumentFormat::Text).len(), 1);
+}
+
+#[test]
+fn hostile_nesting_is_read_in_bounded_time() {
+    let deep = "<div><b>".repeat(50_000) + "words";
+    assert_eq!(passages(&deep, DocumentFormat::Html).len(), 1);
+    let quotes = "> ".repeat(20_000) + "words";
+    assert!(!passages(&quotes, DocumentFormat::Markdown).is_empty());
+}
+
+#[test]
+fn a_file_is_bounded_and_text() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("a.txt");
+    for (bytes, expected) in [
+        (vec![b'a'; DOCUMENT_BYTES as usize + 1], "has more than 16777216 bytes"),
+        (vec![0xff, 0xfe, b'a'], "is no text in UTF-8"),
+        (b"PK\0".to_vec(), "is no text in UTF-8"),
+    ] {
+        std::fs::write(&path, bytes).unwrap();
+        let error = read_document(&path).unwrap_err().to_string();
+        assert!(error.ends_with(expected), "{error}");
+    }
+    std::fs::write(&path, "words").unwrap();
+    assert_eq!(read_document(&path).unwrap(), "words");
+    assert!(read_document(&folder.path().join("none.txt")).unwrap_err().to_string().ends_with("cannot be read"));
+}
+
+#[test]
+fn the_end_of_a_name_tells_the_format() {
+    for (name, format) in [
+        ("a.TXT", Some(DocumentFormat::Text)),
+        ("a.md", Some(DocumentFormat::Markdown)),
+        ("b/a.htm", Some(DocumentFormat::Html)),
+        ("a.pdf", None),
+        ("README", None),
+    ] {
+        assert_eq!(DocumentFormat::of_path(Path::new(name)), format, "{name}");
+    }
+}
+
+proptest! {
+    /// Every word is in some passage, in order, and no passage is longer than it may be.
+    #[test]
+    fn no_word_is_lost(words in proptest::collection::vec("[a-zé]{1,12}|x{900}|\\PC{1,3}|\n\n", 0..60)) {
+        let text = words.join(" ");
+        let passages = split_document(&text, DocumentFormat::Text).passages;
+        let kept: String = passages.iter().map(|passage| passage.text.as_str()).collect();
+        let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
+        prop_assert_eq!(letters(&kept), letters(text.strip_prefix('\u{feff}').unwrap_or(&text)));
+        for passage in &passages {
+            prop_assert!(passage.text.chars().count() <= PASSAGE_CHARACTERS);
+        }
+    }
+
+    /// Whatever a file says, it is read.
+    #[test]
+    fn any_text_is_read(text in "(\\PC|<[a-z/]{1,6}>|[#*>|\n -]){0,200}") {
+        for format in [DocumentFormat::Text, DocumentFormat::Markdown, DocumentFormat::Html] {
+            for passage in split_document(&text, format).passages {
+                prop_assert!(!passage.text.is_empty() && !passage.place.is_empty());
+            }
+        }
+    }
+}

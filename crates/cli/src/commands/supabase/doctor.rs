@@ -42,7 +42,9 @@ struct Examined<'a> {
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let environment = Environment::read(&arguments.env_file);
     let Some(url) = &arguments.url else {
-        print_lines(app, &environment.findings())?;
+        if !app.output.is_json() {
+            print_lines(app, &environment.findings())?;
+        }
         let failure = Failure::usage("a database URL is needed beside Supabase's keys, which open its HTTP API only");
         return Err(failure.hint(environment.database_hint()).into());
     };
@@ -77,7 +79,7 @@ fn print(app: &App, findings: &[Finding], sql: &str) -> Result<()> {
 fn print_lines(app: &App, findings: &[Finding]) -> Result<()> {
     let mut lines = app.output.lines();
     for finding in findings {
-        let mark = if finding.is_there { "ok     " } else { "missing" };
+        let mark = if finding.is_there { "ok    " } else { "not ok" };
         lines.line(format_args!("{mark}  {finding}"))?;
     }
     lines.finish()

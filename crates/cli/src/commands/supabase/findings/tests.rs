@@ -11,6 +11,8 @@ fn policy(name: &str, command: &str, using: Option<&str>, check: Option<&str>) -
     }
 }
 
+type Change = Box<dyn FnOnce(&mut Table)>;
+
 /// A table as it shall be.
 fn sound(wanted: &Wanted) -> Table {
     let columns = wanted.columns.iter();
@@ -74,7 +76,7 @@ fn an_empty_database_lacks_everything_in_an_order_that_works() {
 
 #[test]
 fn what_is_wrong_is_named() {
-    let cases: Vec<(Box<dyn FnOnce(&mut Table)>, &str)> = vec![
+    let cases: Vec<(Change, &str)> = vec![
         (Box::new(|table| table.is_table = false), "table conversations: it is a view"),
         (Box::new(|table| drop(table.columns.remove(3))), "column conversations.model: there is none, of type text"),
         (

@@ -111,10 +111,13 @@ impl SearchIndex for PostgresStore {
     }
 
     async fn upsert(&self, _scope: &Scope, collection: &Collection, _entries: Vec<IndexEntry>) -> Result<()> {
-        match collection {
-            Collection::Messages => Err(StoreError::invalid("collection", "messages are indexed from the log")),
-            Collection::Named(_) => Err(StoreError::Unsupported("named collections")),
-        }
+        collection.name()?;
+        Err(StoreError::Unsupported("named collections"))
+    }
+
+    async fn remove(&self, _scope: &Scope, collection: &Collection, _ids: &[String]) -> Result<u64> {
+        collection.name()?;
+        Err(StoreError::Unsupported("named collections"))
     }
 
     async fn catch_up(&self, limit: usize) -> Result<CatchUp> {

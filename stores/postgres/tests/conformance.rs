@@ -46,7 +46,7 @@ impl Factory for OnServer {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { durable: true, vectors: false, named_collections: false, compaction: false }
+        Abilities { durable: true, named_collections: false, compaction: false }
     }
 }
 

@@ -66,6 +66,11 @@ impl TestServer {
         Self { memory, address, stop: Some(stop), running, folder: None }
     }
 
+    /// The file of the store.
+    pub(crate) fn file(&self) -> std::path::PathBuf {
+        self.folder.as_ref().unwrap().path().join("store.db")
+    }
+
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }

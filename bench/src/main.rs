@@ -13,6 +13,7 @@ mod beam;
 mod engine;
 mod floors;
 mod kill;
+mod latency;
 mod locomo;
 mod longmemeval;
 mod measure;
@@ -22,6 +23,7 @@ mod recall;
 mod run;
 mod serve;
 mod session;
+mod summaries;
 mod texts;
 
 use anyhow::Result;
@@ -56,6 +58,12 @@ enum Command {
     Beam(recall::RecallArgs),
     /// Ask the questions of LongMemEval histories likewise
     Longmemeval(recall::RecallArgs),
+    /// Time contexts with recall from a long thread in a large store
+    Latency(latency::Args),
+    /// Look for the facts of recorded operations conversations in what a summary keeps of them
+    K8s(summaries::Args),
+    /// Look for what dialogues settled in contexts with and without a summary
+    Sgd(summaries::Args),
     #[command(hide = true)]
     KillChild(kill::child::Args),
 }
@@ -77,6 +85,9 @@ fn main() -> Result<()> {
         Command::Locomo(args) => runtime.block_on(locomo::run(&args)),
         Command::Beam(args) => runtime.block_on(beam::run(&args)),
         Command::Longmemeval(args) => runtime.block_on(longmemeval::run(&args)),
+        Command::Latency(args) => runtime.block_on(latency::run(&args)),
+        Command::K8s(args) => runtime.block_on(summaries::k8s::run(&args)),
+        Command::Sgd(args) => runtime.block_on(summaries::sgd::run(&args)),
         Command::KillChild(args) => runtime.block_on(kill::child::run(&args)),
     }
 }

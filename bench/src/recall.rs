@@ -3,6 +3,7 @@
 //! Per question, the share of its evidence that stands among the first k recalled turns of its thread; over all
 //! questions, their mean. One data set per file: `locomo`, `beam`, `longmemeval`.
 
+mod inside;
 mod plain;
 
 use std::collections::BTreeSet;
@@ -22,6 +23,9 @@ use crate::measure::median;
 
 /// After how many turns the share is taken.
 const CUTS: [usize; 5] = [1, 5, 10, 25, 50];
+
+/// How many tokens (of cl100k) a context has in which the evidence is looked for as well.
+const CONTEXT_TOKENS: u64 = 4_000;
 
 /// What is asked of a data set.
 #[derive(Args, Clone, Debug)]
@@ -154,6 +158,9 @@ pub(crate) async fn report(library: &Library, asked: &[Asked], args: &RecallArgs
         line.insert(format!("r{cut}"), json!(rounded(mean, 4)));
     }
     line.insert("p50_ms".to_owned(), json!(rounded(median(&ours.seconds)? * 1000.0, 3)));
+    let inside = inside::ask_all(library, asked, CONTEXT_TOKENS).await?;
+    line.insert(format!("context_{CONTEXT_TOKENS}"), json!(rounded(inside.share, 4)));
+    line.insert("context_p50_ms".to_owned(), json!(rounded(median(&inside.seconds)? * 1000.0, 3)));
     println!("{}", serde_json::Value::Object(line));
     Ok(())
 }

@@ -54,7 +54,7 @@ pub(crate) struct Summary {
 
 /// Runs the steps up to the first that fails; an error only where the tests could not even start.
 pub(crate) fn run_tests(workspace: &Workspace, args: &Args) -> Result<Summary> {
-    let lacking = needs::install()?;
+    let lacking = needs::install(workspace)?;
     let mut tests = Tests { left_out: needs::names(&lacking), summary: Summary::default() };
     tests.summary.left_out.extend(lacking.iter().map(needs::Lacking::to_string));
     if !args.data {

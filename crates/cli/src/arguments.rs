@@ -8,7 +8,7 @@ use threadkeep::{Scope, StoreError, TenantId, UserId};
 
 use crate::commands::Command;
 
-/// Keeps an AI assistant's conversations: imports, shows, searches, exports and looks after them.
+/// Keeps an AI assistant's conversations: imports, shows, searches and exports them, and says what a model sees of them.
 #[derive(Debug, Parser)]
 #[command(
     name = "threadkeep",
@@ -19,6 +19,8 @@ use crate::commands::Command;
   threadkeep import conversations.json          take in an export of ChatGPT or Claude
   threadkeep threads                            list what is there
   threadkeep search camping stove               find what was said
+  threadkeep recall 'Who has the keys?'         find what answers a question
+  threadkeep context notes --recall --explain   show what a model sees of a thread, and why
   threadkeep export -o backup.jsonl.gz          write everything out
 
 Exit codes:

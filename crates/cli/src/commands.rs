@@ -4,12 +4,15 @@ mod append;
 mod backup;
 mod check;
 mod completions;
+mod context;
 mod demo;
 mod erase;
 mod export;
 mod import;
 mod keys;
 mod man;
+mod models;
+mod recall;
 mod restore;
 mod search;
 mod serve;
@@ -38,6 +41,8 @@ pub(crate) enum Command {
     Show(show::Arguments),
     Append(append::Arguments),
     Search(search::Arguments),
+    Recall(recall::Arguments),
+    Context(context::Arguments),
     Export(export::Arguments),
     Erase(erase::Arguments),
     Stats(stats::Arguments),
@@ -48,6 +53,7 @@ pub(crate) enum Command {
     Serve(serve::Arguments),
     Keys(keys::Arguments),
     Demo(demo::Arguments),
+    Models(models::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -82,6 +88,8 @@ impl App {
             Command::Show(arguments) => show::run(self, arguments).await,
             Command::Append(arguments) => append::run(self, arguments).await,
             Command::Search(arguments) => search::run(self, arguments).await,
+            Command::Recall(arguments) => recall::run(self, arguments).await,
+            Command::Context(arguments) => context::run(self, arguments).await,
             Command::Export(arguments) => export::run(self, arguments).await,
             Command::Erase(arguments) => erase::run(self, arguments).await,
             Command::Stats(arguments) => stats::run(self, arguments).await,
@@ -92,6 +100,7 @@ impl App {
             Command::Serve(arguments) => serve::run(self, arguments).await,
             Command::Keys(arguments) => keys::run(self, arguments).await,
             Command::Demo(arguments) => demo::run(self, arguments).await,
+            Command::Models(arguments) => models::run(self, arguments).await,
             Command::Completions(arguments) => completions::run(self, &arguments),
             Command::Man(arguments) => man::run(self, &arguments),
         }

@@ -5,6 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use serde::Serialize;
+use threadkeep::context::ContextError;
 use threadkeep::core::Reason;
 use threadkeep::{Conflict, MemoryError, OpenError, StoreError};
 use threadkeep_formats::FormatError;
@@ -129,6 +130,9 @@ fn verdict(error: &anyhow::Error) -> Verdict {
         if let Some(MemoryError::Store(error)) = cause.downcast_ref() {
             return of_store(error);
         }
+        if let Some(MemoryError::Context(error)) = cause.downcast_ref() {
+            return of_context(error);
+        }
         if let Some(MemoryError::Contended { .. }) = cause.downcast_ref() {
             return Verdict::new(OTHER_SIDE, "others are changing it: run the same command again");
         }
@@ -172,6 +176,15 @@ fn of_store(error: &StoreError) -> Verdict {
             OTHER_SIDE,
             "name a store of Threadkeep with --store; one of a later version needs that version's threadkeep",
         ),
+        _ => Verdict::bare(YOURS),
+    }
+}
+
+fn of_context(error: &ContextError) -> Verdict {
+    match error {
+        ContextError::BudgetTooSmall { needed, .. } => {
+            Verdict::new(YOURS, format!("give --budget {needed} or more; below that not even the question fits"))
+        }
         _ => Verdict::bare(YOURS),
     }
 }

@@ -1,6 +1,7 @@
 //! The JSON that `--json` prints, where no type of the engine has the shape already. docs/cli.md names the members.
 
 use serde::Serialize;
+use threadkeep::core::CorruptRow;
 use threadkeep::{Map, Owner, Thread, ThreadId, ThreadKey, Timestamp};
 
 /// A thread.
@@ -39,5 +40,18 @@ impl From<Thread> for ThreadJson {
             updated_at: thread.updated_at,
             expires_at: thread.expires_at,
         }
+    }
+}
+
+/// A message that does not decode.
+#[derive(Debug, Serialize)]
+pub(crate) struct Unreadable {
+    seq: u64,
+    reason: String,
+}
+
+impl From<CorruptRow> for Unreadable {
+    fn from(row: CorruptRow) -> Self {
+        Self { seq: row.seq, reason: row.detail }
     }
 }

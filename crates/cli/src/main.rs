@@ -5,6 +5,7 @@
 //! `failure` (what went wrong, what to do, and the exit code). No other crate prints or reads the environment.
 
 mod arguments;
+mod bar;
 mod commands;
 mod failure;
 mod instants;

@@ -46,6 +46,12 @@ impl Output {
         }
     }
 
+    /// A terminal of a width, without colour.
+    #[cfg(test)]
+    pub(crate) fn of_columns(columns: usize) -> Self {
+        Self { json: false, out_colour: false, err_colour: false, columns: Some(columns) }
+    }
+
     /// Whether JSON is asked for.
     pub(crate) fn is_json(&self) -> bool {
         self.json
@@ -158,6 +164,11 @@ pub(crate) const BOLD: Style = Style::new().bold();
 pub(crate) const DIM: Style = Style::new().dimmed();
 pub(crate) const MATCH: Style = Style::new().bold().fg_color(Some(Color::Ansi(AnsiColor::Yellow)));
 
+/// A style of one colour.
+pub(crate) const fn colour(colour: AnsiColor) -> Style {
+    Style::new().fg_color(Some(Color::Ansi(colour)))
+}
+
 /// The style of a speaker's name.
 pub(crate) fn speaker(role: Role) -> Style {
     let colour = match role {
@@ -166,7 +177,7 @@ pub(crate) fn speaker(role: Role) -> Style {
         Role::System => AnsiColor::Yellow,
         Role::Tool => AnsiColor::Magenta,
     };
-    Style::new().bold().fg_color(Some(Color::Ansi(colour)))
+    self::colour(colour).bold()
 }
 
 /// Makes control characters visible, so that a stored text cannot move the cursor or change the terminal.

@@ -1,7 +1,14 @@
 //! Tables for people: no frame, columns apart by two spaces.
 
-use comfy_table::{Cell, CellAlignment, ColumnConstraint, ContentArrangement, LineStyle, Table, TableStyle, Width};
+use anstyle::Style;
 use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+
+use crate::output::Output;
+
+/// Columns between two of a table's.
+pub(crate) const GAP: usize = 2;
+/// Columns of the names in [`pairs`] at least.
+const NAMES: usize = 11;
 
 /// A column's place.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -10,41 +17,104 @@ pub(crate) enum Side {
     Right,
 }
 
-/// Makes a table with headers, as wide as its content.
-pub(crate) fn new(headers: &[(&str, Side)]) -> Table {
-    let mut table = Table::new();
-    let line = LineStyle::none().fill('─').junction('─');
-    let style = TableStyle::new().header_separator(line);
-    table.load_style(style).set_content_arrangement(ContentArrangement::Disabled);
-    table.set_header(headers.iter().map(|(name, _)| *name));
-    for (column, (_, side)) in table.column_iter_mut().zip(headers) {
-        column.set_padding((0, 1));
-        if *side == Side::Right {
-            column.set_cell_alignment(CellAlignment::Right);
+/// What stands in one place of a table, and how wide it is: a style has no width.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Cell {
+    text: String,
+    width: usize,
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Self {
+        Self { width: text.width(), text }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Self {
+        text.to_owned().into()
+    }
+}
+
+impl Cell {
+    /// A text in a style.
+    pub(crate) fn painted(output: &Output, style: Style, text: &str) -> Self {
+        Self::default().then(output, style, text)
+    }
+
+    /// The cell with more text behind it, in a style of its own.
+    pub(crate) fn then(mut self, output: &Output, style: Style, text: &str) -> Self {
+        if !text.is_empty() {
+            self.text.push_str(&output.paint(style, text).to_string());
+            self.width += text.width();
+        }
+        self
+    }
+
+    fn padded(&self, width: usize, side: Side) -> String {
+        let room = " ".repeat(width.saturating_sub(self.width));
+        match side {
+            Side::Left => format!("{}{room}", self.text),
+            Side::Right => format!("{room}{}", self.text),
         }
     }
-    table
 }
 
-/// Makes a table of names and values without headers.
-pub(crate) fn pairs<'a>(rows: impl IntoIterator<Item = (&'a str, String)>) -> Table {
-    let mut table = Table::new();
-    table.load_style(TableStyle::new()).set_content_arrangement(ContentArrangement::Disabled);
-    for (name, value) in rows {
-        table.add_row([Cell::new(name), Cell::new(value)]);
-    }
-    for column in table.column_iter_mut() {
-        column.set_padding((0, 1));
-    }
-    if let Some(names) = table.column_mut(0) {
-        names.set_constraint(ColumnConstraint::LowerBoundary(Width::Fixed(13)));
-    }
-    table
+/// Rows under headers, each column as wide as its widest cell.
+#[derive(Clone, Debug)]
+pub(crate) struct Table {
+    headers: Vec<(Cell, Side)>,
+    rows: Vec<Vec<Cell>>,
 }
 
-/// A table's lines without the spaces at their ends.
-pub(crate) fn text(table: &Table) -> String {
-    table.lines().map(|line| line.trim_end().to_owned()).collect::<Vec<_>>().join("\n")
+impl Table {
+    pub(crate) fn new<T: Into<Cell>>(headers: impl IntoIterator<Item = (T, Side)>) -> Self {
+        let headers = headers.into_iter().map(|(name, side)| (name.into(), side)).collect();
+        Self { headers, rows: Vec::new() }
+    }
+
+    pub(crate) fn add_row<T: Into<Cell>>(&mut self, row: impl IntoIterator<Item = T>) {
+        self.rows.push(row.into_iter().map(Into::into).collect());
+    }
+
+    /// How many columns of a terminal it takes.
+    pub(crate) fn columns(&self) -> usize {
+        let widths = (0..self.headers.len()).map(|column| self.width(column));
+        widths.sum::<usize>() + GAP * self.headers.len().saturating_sub(1)
+    }
+
+    /// The table's lines without the spaces at their ends.
+    pub(crate) fn text(&self) -> String {
+        let header: Vec<Cell> = self.headers.iter().map(|(name, _)| name.clone()).collect();
+        let widths: Vec<usize> = (0..header.len()).map(|column| self.width(column)).collect();
+        let rule = "─".repeat(self.columns());
+        let mut lines = vec![self.line(&header, &widths), rule];
+        lines.extend(self.rows.iter().map(|row| self.line(row, &widths)));
+        lines.join("\n")
+    }
+
+    fn width(&self, column: usize) -> usize {
+        let cells = self.rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.width);
+        cells.chain([self.headers[column].0.width]).max().unwrap_or(0)
+    }
+
+    fn line(&self, row: &[Cell], widths: &[usize]) -> String {
+        let cells = row.iter().zip(widths).zip(&self.headers);
+        let cells: Vec<String> = cells.map(|((cell, width), (_, side))| cell.padded(*width, *side)).collect();
+        cells.join(&" ".repeat(GAP)).trim_end().to_owned()
+    }
+}
+
+/// Names and values, a pair a line.
+pub(crate) fn pairs<'a>(rows: impl IntoIterator<Item = (&'a str, String)>) -> String {
+    let lines = rows.into_iter().map(|(name, value)| format!("{name:NAMES$}  {value}"));
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// A part of a whole in percent, for people: `12 %`.
+pub(crate) fn percent(part: u64, whole: u64) -> String {
+    let rounded = (u128::from(part) * 200 + u128::from(whole)) / (u128::from(whole.max(1)) * 2);
+    format!("{rounded} %")
 }
 
 /// Cuts a text to a number of columns, with a mark where it is cut.
@@ -91,10 +161,21 @@ mod tests {
     }
 
     #[test]
+    fn columns_are_as_wide_as_what_stands_in_them() {
+        let mut table = Table::new([("name", Side::Left), ("count", Side::Right), ("note", Side::Left)]);
+        table.add_row(["東京", "7", "wide"]);
+        table.add_row(["x", "1,234", ""]);
+        assert_eq!(table.text(), "name  count  note\n─────────────────\n東京      7  wide\nx     1,234");
+        assert_eq!(pairs([("threads", "2".to_owned())]), "threads      2");
+    }
+
+    #[test]
     fn numbers_are_read_easily() {
         assert_eq!(
             (number(1_234_567), counted(1, "thread"), counted(0, "thread")),
             ("1,234,567".to_owned(), "1 thread".to_owned(), "0 threads".to_owned())
         );
+        let percents = [(0, 7), (1, 200), (2, 3), (5, 4), (0, 0)].map(|(part, whole)| percent(part, whole));
+        assert_eq!(percents, ["0 %", "1 %", "67 %", "125 %", "0 %"]);
     }
 }

@@ -9,6 +9,8 @@ use crate::failure::Failure;
 use crate::output::printable_line;
 use crate::table::cut;
 
+/// Characters of an id that tell it from any other in practice: its milliseconds and the first random ones.
+pub(crate) const SHORT_ID: usize = 18;
 /// Fewer characters would be a guess.
 const PREFIX_CHARS: usize = 4;
 /// Threads that are named where a beginning fits several.
@@ -82,6 +84,11 @@ fn ambiguous(name: &str, found: &[Thread]) -> Failure {
 pub(crate) fn title(thread: &Thread) -> String {
     let key = thread.key.as_ref().map(ThreadKey::as_str);
     printable_line(thread.title.as_deref().or(key).unwrap_or("(no title)"))
+}
+
+/// The beginning of an id that stands for it where there is little room.
+pub(crate) fn short(thread: ThreadId) -> String {
+    thread.to_string().chars().take(SHORT_ID).collect()
 }
 
 /// The error that a thread is not there, for commands that look for more than a thread.

@@ -2,7 +2,7 @@
 
 use anyhow::Result;
 use textwrap::{Options, WordSeparator};
-use threadkeep::{ImageReference, Message, Part, ToolResult};
+use threadkeep::{ChatMessage, ImageReference, Message, Part, Role, ToolResult};
 
 use crate::instants;
 use crate::output::{self, BOLD, DIM, Lines, Output, printable, printable_line};
@@ -32,31 +32,36 @@ impl<'a> Transcript<'a> {
             self.day = Some(day);
         }
         let role = message.content.role;
-        let name = message.content.author.as_deref().map_or_else(|| role.to_string(), printable_line);
+        let name = speaker(message.content.author.as_deref(), role);
         let beside = message.content.author.as_ref().map_or_else(String::new, |_| format!(" ({role})"));
         let agent =
             message.content.agent.as_deref().map_or_else(String::new, |agent| format!(" · {}", printable_line(agent)));
         let edited = if message.revision > 0 { " · edited" } else { "" };
         let rest = format!("{beside} · {} · #{}{agent}{edited}", instants::time(message.created_at), message.seq);
         lines.line(format_args!("{}{}", output.paint(output::speaker(role), name), output.paint(DIM, rest)))?;
-        for part in &message.content.parts {
-            self.part(lines, part)?;
-        }
-        lines.line("")
+        self.parts(lines, &message.content.parts)
     }
 
-    fn part(&self, lines: &mut Lines<'_>, part: &Part) -> Result<()> {
-        match part {
-            Part::Text(text) => self.text(lines, text),
-            Part::Reasoning(text) => self.aside(lines, &format!("(thinking) {text}")),
-            Part::ToolCall(call) => self.aside(lines, &format!("→ {}({})", call.name, call.arguments)),
-            Part::ToolResult(ToolResult { output, is_error, .. }) => {
-                let mark = if *is_error { "← failed: " } else { "← " };
-                self.aside(lines, &format!("{mark}{output}"))
+    /// Writes one message as a model sees it.
+    pub(crate) fn chat_message(&self, lines: &mut Lines<'_>, message: &ChatMessage) -> Result<()> {
+        let output = self.output;
+        let name = speaker(message.author.as_deref(), message.role);
+        let beside = message.author.as_ref().map_or_else(String::new, |_| format!(" ({})", message.role));
+        let place = message.seq.map_or_else(String::new, |seq| format!(" · #{seq}"));
+        let rest = format!("{beside}{place}");
+        lines.line(format_args!("{}{}", output.paint(output::speaker(message.role), name), output.paint(DIM, rest)))?;
+        self.parts(lines, &message.parts)
+    }
+
+    /// Writes what is said, and a line to keep it apart.
+    fn parts(&self, lines: &mut Lines<'_>, parts: &[Part]) -> Result<()> {
+        for part in parts {
+            match part {
+                Part::Text(text) => self.text(lines, text)?,
+                part => self.aside(lines, &aside(part))?,
             }
-            Part::Image(image) => self.aside(lines, &image_text(image)),
-            Part::Raw { format, .. } => self.aside(lines, &format!("[an item of {format}]")),
         }
+        lines.line("")
     }
 
     fn text(&self, lines: &mut Lines<'_>, text: &str) -> Result<()> {
@@ -72,6 +77,33 @@ impl<'a> Transcript<'a> {
             lines.line(self.output.paint(DIM, line))?;
         }
         Ok(())
+    }
+}
+
+/// Who speaks.
+pub(crate) fn speaker(author: Option<&str>, role: Role) -> String {
+    author.map_or_else(|| role.to_string(), printable_line)
+}
+
+/// What a message says, on one line.
+pub(crate) fn one_line(message: &Message) -> String {
+    let parts = message.content.parts.iter().map(|part| match part {
+        Part::Text(text) => printable_line(text),
+        part => printable_line(&aside(part)),
+    });
+    parts.collect::<Vec<_>>().join(" ")
+}
+
+/// What is not said in words.
+fn aside(part: &Part) -> String {
+    match part {
+        Part::Text(text) => text.clone(),
+        Part::Reasoning(text) => format!("(thinking) {text}"),
+        Part::ToolCall(call) => format!("→ {}({})", call.name, call.arguments),
+        Part::ToolResult(ToolResult { output, is_error: false, .. }) => format!("← {output}"),
+        Part::ToolResult(ToolResult { output, is_error: true, .. }) => format!("← failed: {output}"),
+        Part::Image(image) => image_text(image),
+        Part::Raw { format, .. } => format!("[an item of {format}]"),
     }
 }
 

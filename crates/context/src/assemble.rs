@@ -38,8 +38,8 @@ impl Context {
 /// Assembles a context: the same inputs give the same bytes.
 ///
 /// In this order what there is room for is taken: system prompt and newest message (cut with a mark if it must be),
-/// enrichment, preferences, the summary and recalled messages up to their shares, the history from its newest message
-/// on, then recalled messages again. Tool calls and their results are taken whole or not at all; a call without a
+/// enrichment, preferences, the summary up to its share, the history from its newest message on as far as it leaves the
+/// recalled messages their share, those, then more of the history, then more recalled messages. Tool calls and their results are taken whole or not at all; a call without a
 /// result is shown as waiting.
 ///
 /// # Errors

@@ -1,6 +1,8 @@
 //! Taking as much as the budget has room for, measured on the final rendering.
 
-use threadkeep_core::{Message, TokenCount, TokenCounter};
+use std::collections::BTreeSet;
+
+use threadkeep_core::{Message, ThreadId, TokenCount, TokenCounter};
 
 use crate::assemble::{Plan, show};
 use crate::chat::shown;
@@ -144,36 +146,29 @@ impl<'a> Fitting<'a> {
         }
     }
 
+    /// Takes the history as far as it leaves the recalled messages their share; those that it does not show, up to that
+    /// share; more of the history with what is left; and more recalled messages with the rest.
     fn take_greedily(&mut self, plan: &Plan<'a>, budget: &Budget<'_>, left: TokenCount) {
-        let mut left = left;
-        let mut lines = Vec::new();
-        let is_candidate = |seq| plan.members(&plan.candidates.order).any(|index| plan.input.history[index].seq == seq);
-        let mut recall_left = share(left, plan.policy.recall.share_percent);
-        let before = recall_left;
-        take_recalled(plan, budget, &mut recall_left, &mut lines, is_candidate);
-        left = left.saturating_sub(before.saturating_sub(recall_left));
-
         let keep_percent = match plan.policy.trimming {
             Trimming::Steps { keep_percent } if plan.is_shortened => keep_percent,
             _ => 100,
         };
-        let withheld = left.saturating_sub(share(left, keep_percent));
-        left = left.saturating_sub(withheld);
-        let units = self.greedy_units(plan, budget, &mut left);
-        self.take(plan, units);
+        let promised = share(left, plan.policy.recall.share_percent);
+        let shown = self.greedy_units(plan, budget, share(left.saturating_sub(promised), keep_percent));
+        let found = recalled_lines(plan, budget, promised, Vec::new(), &shown.units);
+        let spent = found.iter().map(|line| line.cost).sum();
 
-        left += withheld;
-        let taken = self.taken.clone();
-        let is_shown = |seq| taken.iter().any(|&index| plan.input.history[index].seq == seq);
-        take_recalled(plan, budget, &mut left, &mut lines, is_shown);
-        lines.sort_by_key(|line: &RecalledLine| line.rank);
-        self.chosen.recalled = lines;
+        let kept = share(left.saturating_sub(spent), keep_percent);
+        let shown = self.greedy_units(plan, budget, kept);
+        let rest = left.saturating_sub(shown.cost);
+        self.chosen.recalled = recalled_lines(plan, budget, rest, found, &shown.units);
+        self.take(plan, shown.units);
     }
 
     /// The newest unit, then those that fit, in order.
-    fn greedy_units(&self, plan: &Plan<'a>, budget: &Budget<'_>, left: &mut TokenCount) -> Vec<usize> {
+    fn greedy_units(&self, plan: &Plan<'a>, budget: &Budget<'_>, room: TokenCount) -> Taken {
         let newest = plan.newest_unit();
-        let mut units: Vec<usize> = newest.into_iter().collect();
+        let mut taken = Taken { units: newest.into_iter().collect(), cost: TokenCount::ZERO };
         let mut frame = match plan.policy.rendering {
             Rendering::Transcript => budget.counter.count(&transcript::frame()),
             Rendering::Chat => TokenCount::ZERO,
@@ -181,17 +176,17 @@ impl<'a> Fitting<'a> {
         for &unit in plan.candidates.order.iter().filter(|unit| Some(**unit) != newest) {
             let members = plan.units[unit].members.iter();
             let cost: TokenCount = members.map(|&index| message_cost(plan, index, budget)).sum();
-            if budget.limit.is_some() && cost + frame > *left {
+            if budget.limit.is_some() && taken.cost + cost + frame > room {
                 if plan.candidates.is_contiguous {
                     break;
                 }
                 continue;
             }
-            *left = left.saturating_sub(cost + frame);
+            taken.cost += cost + frame;
             frame = TokenCount::ZERO;
-            units.push(unit);
+            taken.units.push(unit);
         }
-        units
+        taken
     }
 
     fn take(&mut self, plan: &Plan<'a>, units: Vec<usize>) {
@@ -269,30 +264,44 @@ fn message_cost(plan: &Plan<'_>, index: usize, budget: &Budget<'_>) -> TokenCoun
     crate::report::message_tokens(&message, plan.policy.rendering, budget.counter) + SEAM
 }
 
-/// Takes recalled messages that fit, best first, leaving out those of this thread that are shown otherwise.
-fn take_recalled(
+/// Units in the order they were taken, and what they take.
+struct Taken {
+    units: Vec<usize>,
+    cost: TokenCount,
+}
+
+/// Recalled messages that fit, best first, those already `found` before others; without those of this thread that are
+/// shown in the history, and each once.
+fn recalled_lines(
     plan: &Plan<'_>,
     budget: &Budget<'_>,
-    left: &mut TokenCount,
-    lines: &mut Vec<RecalledLine>,
-    is_shown: impl Fn(u64) -> bool,
-) {
+    room: TokenCount,
+    found: Vec<RecalledLine>,
+    shown: &[usize],
+) -> Vec<RecalledLine> {
     let policy = plan.policy.recall;
+    let mut seen: BTreeSet<(Option<ThreadId>, u64)> =
+        plan.members(shown).map(|index| (None, plan.input.history[index].seq)).collect();
+    let place = |rank: usize| (plan.input.recalled[rank].thread, plan.input.recalled[rank].message.seq);
+    let mut lines: Vec<RecalledLine> = found.into_iter().filter(|line| seen.insert(place(line.rank))).collect();
+    let mut left = room.saturating_sub(lines.iter().map(|line| line.cost).sum());
     for (rank, recalled) in plan.input.recalled.iter().enumerate() {
         if lines.len() >= policy.messages {
             break;
         }
-        let is_here = recalled.thread.is_none();
-        if (is_here && is_shown(recalled.message.seq)) || lines.iter().any(|line| line.rank == rank) {
+        if seen.contains(&place(rank)) {
             continue;
         }
         let text = recalled_line(recalled, policy.message_characters);
         let cost = budget.counter.count(&text) + SEAM;
-        if budget.limit.is_none() || cost <= *left {
-            *left = left.saturating_sub(cost);
-            lines.push(RecalledLine { rank, text });
+        if budget.limit.is_none() || cost <= left {
+            left = left.saturating_sub(cost);
+            seen.insert(place(rank));
+            lines.push(RecalledLine { rank, text, cost });
         }
     }
+    lines.sort_by_key(|line| line.rank);
+    lines
 }
 
 fn preferences_text(lines: &[PreferenceLine]) -> Option<String> {

@@ -1,6 +1,6 @@
 //! The final rendering of what was chosen.
 
-use threadkeep_core::{Part, Role};
+use threadkeep_core::{Part, Role, TokenCount};
 
 use crate::ChatMessage;
 use crate::chat::{Shown, chat_messages};
@@ -28,6 +28,8 @@ pub(crate) struct RecalledLine {
     /// Its place among those that were found.
     pub(crate) rank: usize,
     pub(crate) text: String,
+    /// What it takes, roughly.
+    pub(crate) cost: TokenCount,
 }
 
 const RECALLED: &str = "Earlier messages that may bear on the question:";

@@ -32,7 +32,7 @@ pub use chat::WAITING;
 pub use cut::{MARK, cut};
 pub use error::ContextError;
 pub use input::{ContextInput, PreferenceLine, Recalled, ThreadRange};
-pub use policy::{ContextPolicy, Pruning, RecallPolicy, Rendering, SummaryPolicy, Trimming};
+pub use policy::{ContextPolicy, Pruning, RecallFrom, RecallPolicy, Rendering, SummaryPolicy, Trimming};
 pub use report::{Fate, FateSpan, RecalledFate, Report, TokensByPart, Why};
 pub use summary::{Summary, SummaryItem};
 pub use threadkeep_core::{ChatMessage, count_tokens};

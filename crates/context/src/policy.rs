@@ -1,5 +1,5 @@
 use serde::{Deserialize, Serialize};
-use threadkeep_core::TokenCount;
+use threadkeep_core::{TokenCount, limits};
 
 use crate::ContextError;
 
@@ -65,9 +65,7 @@ impl ContextPolicy {
         if self.window == Some(0) {
             return Err(ContextError::invalid("window", "0; show at least 1 message"));
         }
-        if self.recall.share_percent > 100 {
-            return Err(ContextError::invalid("recall.share_percent", "more than 100"));
-        }
+        self.recall.check()?;
         if self.summary.is_some_and(|summary| summary.share_percent > 100) {
             return Err(ContextError::invalid("summary.share_percent", "more than 100"));
         }
@@ -102,10 +100,13 @@ impl Default for SummaryPolicy {
     }
 }
 
-/// The room of recalled messages.
+/// Which messages are recalled, and the room that they get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecallPolicy {
+    /// Where whoever loads the context looks for messages that bear on the question. Messages that were found otherwise
+    /// and are given to the assembly have the same room. Default: nowhere.
+    pub from: RecallFrom,
     /// Messages at most. Default: 50.
     pub messages: usize,
     /// The share of the budget that they may take before the history; what the history leaves is theirs too. Default: 50.
@@ -116,8 +117,38 @@ pub struct RecallPolicy {
 
 impl Default for RecallPolicy {
     fn default() -> Self {
-        Self { messages: 50, share_percent: 50, message_characters: 1_000 }
+        Self { from: RecallFrom::Nowhere, messages: 50, share_percent: 50, message_characters: 1_000 }
     }
+}
+
+impl RecallPolicy {
+    fn check(&self) -> Result<(), ContextError> {
+        if self.share_percent > 100 {
+            return Err(ContextError::invalid("recall.share_percent", "more than 100"));
+        }
+        if self.from != RecallFrom::Nowhere && self.messages == 0 {
+            return Err(ContextError::invalid("recall.messages", "0; recall at least 1, or from nowhere"));
+        }
+        if self.from != RecallFrom::Nowhere && self.messages > limits::PAGE {
+            return Err(ContextError::invalid("recall.messages", "more than a search gives"));
+        }
+        Ok(())
+    }
+}
+
+/// Where messages that bear on the question are looked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum RecallFrom {
+    /// Nothing is looked for; a context costs no search.
+    #[default]
+    Nowhere,
+    /// In the thread itself. Each context costs a search, and reading some hundred messages at most, however long the
+    /// thread is.
+    Thread,
+    /// In all threads of the user whom the thread belongs to; in itself alone where it belongs to no user, so that what
+    /// is private stays so. Costs as a search of the thread does, and looking its owner up.
+    User,
 }
 
 /// Choosing by relevance.

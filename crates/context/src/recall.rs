@@ -22,7 +22,7 @@ mod question;
 mod rank;
 
 pub use bm25::{Statistics, bm25, weights};
-pub use fusion::{by_rank, by_score, similarity};
+pub use fusion::{by_rank, by_score};
 pub use period::{Period, periods};
 pub use question::{Question, WORDS};
 pub use rank::{Parts, REACH, Ranked, Turn, Weights, lexical, rank};

@@ -33,6 +33,19 @@ pub struct Batch {
     pub delete: Vec<DocumentName>,
     /// A change of what the thread says about itself.
     pub patch: ThreadPatch,
+    /// When it must be on the disk.
+    pub urgency: Urgency,
+}
+
+/// When a commit must be on the disk of a store that has one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Urgency {
+    /// Before it is acknowledged.
+    #[default]
+    Now,
+    /// With the next commit that must, at the latest. It survives the end of this process, but a power cut may take it, and
+    /// what is deferred after it, as if it had not been made. A store may treat it as [`Urgency::Now`].
+    Deferred,
 }
 
 impl Batch {
@@ -51,6 +64,7 @@ impl Batch {
             put: Vec::new(),
             delete: Vec::new(),
             patch: ThreadPatch::default(),
+            urgency: Urgency::Now,
         }
     }
 

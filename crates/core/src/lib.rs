@@ -27,10 +27,11 @@ pub mod text;
 mod thread;
 mod time;
 mod tokens;
+mod tool;
 
 pub use batch::{
     Batch, CommitOutcome, DocumentCondition, DocumentName, DocumentState, EncodedBatch, Expected, Fingerprint,
-    IdempotencyKey, PutDocument, Replacement,
+    IdempotencyKey, PutDocument, Replacement, Urgency,
 };
 pub use change::{Change, ChangePage, Effect, UserCursor, WakeUp, WakeUps};
 pub use document::{Document, DocumentOwner, DocumentQuery, DocumentWrite, Namespace, Written};
@@ -51,7 +52,8 @@ pub use model::{
 };
 pub use scope::{Access, Owner, Scope};
 pub use search::{
-    Behind, CatchUp, Collection, Embedding, IndexEntry, SearchAnswer, SearchHit, SearchIndex, SearchQuery,
+    Behind, CatchUp, Collection, Embedding, EntryHit, IndexEntry, SearchAnswer, SearchHit, SearchIndex, SearchQuery,
+    similarity,
 };
 pub use store::{
     Backend, Bound, ChangedThread, ChangedThreads, MessageName, MessagePage, MessageQuery, OnCorrupt, OpenThread,
@@ -60,6 +62,7 @@ pub use store::{
 pub use thread::{Positions, Thread, ThreadKey, ThreadPatch};
 pub use time::{Clock, Timestamp};
 pub use tokens::{ApproximateCounter, TokenCount, TokenCounter};
+pub use tool::{Tool, ToolContext, ToolEffect, ToolError, ToolOutput, ToolSpec};
 
 /// What every port is on this platform: `Send + Sync` where there are threads, nothing on `wasm32`.
 #[cfg(not(target_arch = "wasm32"))]

@@ -31,6 +31,8 @@ pub const MAP_BYTES: usize = 256 * 1024;
 pub const PARTS: usize = 1_000;
 /// Sources of one message.
 pub const SOURCES: usize = 1_000;
+/// Numbers of an embedding.
+pub const DIMENSIONS: usize = 8_192;
 /// Levels of arrays and objects in a JSON value.
 pub const JSON_DEPTH: usize = 64;
 /// Entries of one page of any list.

@@ -5,7 +5,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{JsonText, Part, Portable, Role, TokenCount, TokenCounter, Usage};
+use crate::{JsonText, Part, Portable, Role, TokenCount, TokenCounter, ToolCall, ToolResult, Usage};
 
 /// Tokens that a message takes beside its words, by the rule that OpenAI documents for its chat models.
 const MESSAGE_TOKENS: TokenCount = TokenCount(4);
@@ -34,6 +34,22 @@ impl ChatMessage {
         Self { role, author: None, parts: vec![Part::Text(text.into())], seq: None }
     }
 
+    /// The words: its text parts and image descriptions, a line feed between two of them.
+    #[must_use]
+    pub fn plain_text(&self) -> String {
+        self.parts.iter().filter_map(Part::text).collect::<Vec<_>>().join("\n")
+    }
+
+    /// The tools that it calls, in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        calls_among(&self.parts)
+    }
+
+    /// The results that it brings, in order.
+    pub fn tool_results(&self) -> impl Iterator<Item = &ToolResult> {
+        self.parts.iter().filter_map(|part| if let Part::ToolResult(result) = part { Some(result) } else { None })
+    }
+
     /// Counts what it takes: the words of all its parts, ids and names of calls, the author, and 4 for its frame.
     #[must_use]
     pub fn count_tokens(&self, counter: &dyn TokenCounter) -> TokenCount {
@@ -46,6 +62,10 @@ impl ChatMessage {
 #[must_use]
 pub fn count_tokens(messages: &[ChatMessage], counter: &dyn TokenCounter) -> TokenCount {
     ANSWER_TOKENS + messages.iter().map(|message| message.count_tokens(counter)).sum()
+}
+
+fn calls_among(parts: &[Part]) -> impl Iterator<Item = &ToolCall> {
+    parts.iter().filter_map(|part| if let Part::ToolCall(call) = part { Some(call) } else { None })
 }
 
 fn count_part(part: &Part, counter: &dyn TokenCounter) -> TokenCount {
@@ -154,6 +174,17 @@ impl ChatAnswer {
     #[must_use]
     pub fn text(&self) -> String {
         self.parts.iter().filter_map(Part::text).collect::<Vec<_>>().join("")
+    }
+
+    /// The tools that it calls, in order.
+    pub fn tool_calls(&self) -> impl Iterator<Item = &ToolCall> {
+        calls_among(&self.parts)
+    }
+
+    /// The message that the answer is, for the next request of the same turn.
+    #[must_use]
+    pub fn message(&self) -> ChatMessage {
+        ChatMessage { role: Role::Assistant, author: None, parts: self.parts.clone(), seq: None }
     }
 }
 
@@ -266,6 +297,29 @@ impl ModelError {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn an_answer_becomes_the_message_that_the_results_follow() {
+        let call = ToolCall {
+            id: "call_1".to_owned(),
+            name: "arrivals".to_owned(),
+            arguments: JsonText::new("{}").expect("this is JSON"),
+        };
+        let parts = vec![
+            Part::Reasoning("hm".to_owned()),
+            Part::Text("Let me ".to_owned()),
+            Part::Text("look.".to_owned()),
+            Part::ToolCall(call.clone()),
+        ];
+        let answer = ChatAnswer { parts: parts.clone(), finish: Finish::ToolCalls, model: "m".to_owned(), usage: None };
+        assert_eq!(answer.text(), "Let me look.");
+        assert_eq!(answer.tool_calls().collect::<Vec<_>>(), [&call]);
+        let message = answer.message();
+        assert_eq!((message.role, &message.parts), (Role::Assistant, &parts));
+        assert_eq!(message.plain_text(), "Let me \nlook.");
+        assert_eq!(message.tool_calls().collect::<Vec<_>>(), [&call]);
+        assert_eq!(message.tool_results().count(), 0);
+    }
 
     #[test]
     fn only_what_passes_is_worth_another_try() {

@@ -178,6 +178,8 @@ pub struct OpenThread {
     pub metadata: Map,
     /// A new thread's state.
     pub state: Map,
+    /// When a new thread counts as made, where that was elsewhere and before; `None` for now. It has no part in any order.
+    pub created_at: Option<Timestamp>,
     /// A new thread's instant of expiry.
     pub expires_at: Option<Timestamp>,
 }
@@ -193,6 +195,7 @@ impl OpenThread {
             title: None,
             metadata: Map::new(),
             state: Map::new(),
+            created_at: None,
             expires_at: None,
         }
     }
@@ -259,7 +262,7 @@ impl ThreadQuery {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadOrder {
-    /// Oldest first, stable.
+    /// Those that this store took in first come first, stable.
     Created,
     /// Last changed first.
     Recent,

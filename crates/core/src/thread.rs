@@ -21,7 +21,7 @@ pub struct Thread {
     pub positions: Positions,
     /// How many messages it holds, erased and trimmed ones left out.
     pub message_count: u64,
-    /// When it was opened first.
+    /// When it was made: opened first, here or where it was imported from.
     pub created_at: Timestamp,
     /// When it last changed, by the store's clock of commits (`now`).
     pub updated_at: Timestamp,

@@ -2,7 +2,7 @@
 
 use threadkeep_core::{
     Batch, DocumentCondition, DocumentName, DocumentState, Expected, IdempotencyKey, MessageId, PutDocument,
-    Replacement, Result as StoreResult, Scope, ThreadId, ThreadPatch, Timestamp,
+    Replacement, Result as StoreResult, Scope, ThreadId, ThreadPatch, Timestamp, Urgency,
 };
 
 use crate::fingerprint::{MINTED, Request};
@@ -110,6 +110,13 @@ impl BatchBuilder {
     #[must_use]
     pub fn patch(mut self, patch: ThreadPatch) -> Self {
         self.batch.patch = patch;
+        self
+    }
+
+    /// Lets it reach the disk with the next commit that must ([`Urgency::Deferred`]).
+    #[must_use]
+    pub fn deferred(mut self) -> Self {
+        self.batch.urgency = Urgency::Deferred;
         self
     }
 

@@ -1,6 +1,8 @@
 //! What a model sees of a thread: loaded here, chosen and written by `threadkeep_context`.
 
 mod carried;
+mod counts;
+mod recalling;
 mod report;
 
 use std::sync::Arc;
@@ -11,12 +13,15 @@ use threadkeep_context::{
     assemble,
 };
 use threadkeep_core::{
-    ApproximateCounter, CorruptRow, Message, MessageQuery, OnCorrupt, Positions, Scope, ThreadId, Timestamp,
-    TokenCounter, limits,
+    ApproximateCounter, Bound, CorruptRow, Embedder, Message, MessageQuery, OnCorrupt, Positions, Scope, ThreadId,
+    Timestamp, TokenCounter, limits,
 };
 
 use crate::{Memory, Result};
 use carried::Carried;
+use counts::{Counts, KnownCounter};
+
+pub use recalling::RecallOutcome;
 
 pub(crate) use carried::is_about_summary;
 
@@ -28,12 +33,17 @@ const CATCH_UP: u64 = 500;
 /// How a context is loaded.
 #[derive(Clone, Debug)]
 pub struct ContextOptions {
-    /// Counts its tokens. Default: [`ApproximateCounter`].
+    /// Counts its tokens. Default: [`ApproximateCounter`]. What a message counts by any other is kept with the thread, so
+    /// that in chats a message is counted once; a transcript is one text, and counted as a whole.
     pub counter: Arc<dyn TokenCounter>,
-    /// Messages found for the question, best first.
+    /// Messages found for the question by the caller, best first. They come before those that the policy has recalled.
     pub recalled: Vec<Recalled>,
+    /// Joins the ranking of what the policy has recalled ([`Memory::recall_by_meaning`]). Default: none.
+    pub embedder: Option<Arc<dyn Embedder>>,
     /// What the conversation is about, as an application sees it.
     pub enrichment: Option<Enrichment>,
+    /// Looks at the thread as if this position were its last. Default: all of it.
+    pub through_seq: Option<u64>,
     /// Keeps the report under this name (1 to 400 bytes), to be read with [`Memory::context_report`] for 30 days. Not being
     /// allowed or able to keep it is no error: the context says whether it is kept.
     pub turn: Option<String>,
@@ -41,7 +51,14 @@ pub struct ContextOptions {
 
 impl Default for ContextOptions {
     fn default() -> Self {
-        Self { counter: Arc::new(ApproximateCounter), recalled: Vec::new(), enrichment: None, turn: None }
+        Self {
+            counter: Arc::new(ApproximateCounter),
+            recalled: Vec::new(),
+            embedder: None,
+            enrichment: None,
+            through_seq: None,
+            turn: None,
+        }
     }
 }
 
@@ -54,6 +71,8 @@ pub struct AssembledContext {
     pub positions: Positions,
     /// Messages that do not decode, among those that were read. The others are there all the same.
     pub unreadable: Vec<CorruptRow>,
+    /// What became of the search for messages that bear on the question.
+    pub recall: RecallOutcome,
     /// Whether the report is kept for its turn.
     pub is_report_kept: bool,
 }
@@ -62,9 +81,12 @@ impl Memory {
     /// Assembles what a model sees of a thread when it is asked `question`, or when it is to answer the newest message.
     ///
     /// Read it before the question is stored, or after: it is shown once either way. Preferences of the scope's user, the
-    /// summary of what fell out and the anchor of a stable prefix are loaded with it. Summary and anchor are derived: they
-    /// are stored as they change, by a commit of their own, and it is no error when that fails or others were first.
-    /// The cost does not depend on the length of the thread; a summary that is far behind catches up over several calls.
+    /// summary of what fell out, the anchor of a stable prefix and what messages count are loaded with it. These are derived:
+    /// they are stored as they change, by a commit of their own, and it is no error when that fails or others were first.
+    /// Where the policy recalls ([`threadkeep_context::RecallPolicy::from`]), what bears on the question is looked for
+    /// too: on the newest user message where there is no question. Should that fail, the context is assembled without,
+    /// and says so. The cost does not depend on the length of the thread; a summary that is far behind catches up over
+    /// several calls.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread, `Context` for a policy that makes no sense or a budget that is too small,
@@ -92,17 +114,20 @@ impl Memory {
         options: &ContextOptions,
     ) -> Result<AssembledContext> {
         policy.check()?;
-        let loaded = self.load_history(scope, thread, policy).await?;
-        let has_memory = policy.summary.is_some() || matches!(policy.trimming, Trimming::Steps { .. });
+        let loaded = self.load_history(scope, thread, policy, options.through_seq).await?;
+        let keeps_counts = Counts::are_kept_of(&*options.counter);
+        let has_memory = policy.summary.is_some() || matches!(policy.trimming, Trimming::Steps { .. }) || keeps_counts;
         let stored = if has_memory { self.find_carried(scope, thread).await? } else { Carried::default() };
         let summary = match policy.summary {
             Some(summary_policy) => self.catch_up_summary(scope, thread, &loaded, &stored, summary_policy).await?,
             None => None,
         };
         let preferences = self.preference_lines(scope, policy).await?;
+        let (found, recall) = self.recall_for(scope, thread, question, &loaded, policy, options).await;
         let elsewhere = |found: &Recalled| found.thread.filter(|other| *other != thread);
-        let recalled = options.recalled.iter().map(|found| Recalled { thread: elsewhere(found), ..found.clone() });
-        let recalled: Vec<Recalled> = recalled.collect();
+        let recalled = options.recalled.iter().chain(&found);
+        let recalled: Vec<Recalled> =
+            recalled.map(|found| Recalled { thread: elsewhere(found), ..found.clone() }).collect();
         let input = ContextInput {
             thread: loaded.range,
             history: &loaded.messages,
@@ -114,9 +139,11 @@ impl Memory {
             enrichment: options.enrichment.as_ref(),
             anchor: stored.anchor,
         };
-        let context = assemble(&input, policy, &*options.counter)?;
+        let counter = KnownCounter::new(Arc::clone(&options.counter), &stored.counts, &loaded.messages);
+        let context = assemble(&input, policy, &counter)?;
         if has_memory {
-            let renewed = stored.renewed(policy, &context);
+            let counts = keeps_counts.then(|| counter.counts(&loaded.messages));
+            let renewed = stored.renewed(policy, &context, counts);
             if renewed != stored {
                 self.store_carried(scope, thread, &renewed, loaded.positions).await;
             }
@@ -125,13 +152,27 @@ impl Memory {
             Some(turn) => self.store_report(scope, thread, turn, &context.report).await.is_ok(),
             None => false,
         };
-        Ok(AssembledContext { context, positions: loaded.positions, unreadable: loaded.unreadable, is_report_kept })
+        Ok(AssembledContext {
+            context,
+            positions: loaded.positions,
+            unreadable: loaded.unreadable,
+            recall,
+            is_report_kept,
+        })
     }
 
     /// Reads the newest messages, as many as the policy looks at.
-    async fn load_history(&self, scope: &Scope, thread: ThreadId, policy: &ContextPolicy) -> Result<Loaded> {
-        let query = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(reach(policy)) };
+    async fn load_history(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        policy: &ContextPolicy,
+        through_seq: Option<u64>,
+    ) -> Result<Loaded> {
+        let before = through_seq.map(|seq| Bound::Seq(seq + 1));
+        let query = MessageQuery { before, on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(reach(policy)) };
         let page = self.messages_as_stored(scope, thread, &query).await?;
+        let last_seq = page.positions.seq.min(through_seq.unwrap_or(u64::MAX));
         let mut messages = page.messages;
         let cutoff = self.options().retention.and_then(|retention| retention.cutoff(self.now()));
         // What is too old is as if it were trimmed already.
@@ -141,7 +182,7 @@ impl Memory {
         messages.retain(|message| message.seq >= first_seq);
         let mut unreadable = page.corrupt;
         unreadable.retain(|row| row.seq >= first_seq);
-        let range = ThreadRange { first_seq, last_seq: page.positions.seq };
+        let range = ThreadRange { first_seq, last_seq };
         Ok(Loaded { messages, unreadable, range, positions: page.positions, cutoff })
     }
 

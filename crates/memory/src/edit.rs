@@ -66,7 +66,7 @@ impl Memory {
                 self.renew_title(scope, thread, &edited, &mut batch).await?;
             }
             let seqs: Vec<u64> = edited.iter().map(|message| message.seq).collect();
-            self.scrub_summary(scope, thread, &mut batch, |item| seqs.contains(&item.seq)).await?;
+            self.scrub_summary(scope, thread, &mut batch, |seq| seqs.contains(&seq)).await?;
             match self.commit_repeatedly(scope, thread, &batch, now).await {
                 Err(MemoryError::Store(StoreError::Conflict(Conflict::Change { .. })))
                     if batch.expected != expected => {}

@@ -1,4 +1,4 @@
-use threadkeep_core::{Conflict, Kind, StoreError};
+use threadkeep_core::{Conflict, EmbedderError, Kind, StoreError};
 
 /// The result of a call on [`crate::Memory`].
 pub type Result<T, E = MemoryError> = std::result::Result<T, E>;
@@ -21,6 +21,9 @@ pub enum MemoryError {
     /// No context can be assembled so: the policy makes no sense, or its budget is too small.
     #[error(transparent)]
     Context(#[from] threadkeep_context::ContextError),
+    /// The embedder failed, and what was asked for cannot be done without it.
+    #[error(transparent)]
+    Embedder(#[from] EmbedderError),
     /// Others kept changing the same thing while this call tried to. Repeat it later.
     #[error("{what} was changed by others {attempts} times in a row")]
     Contended {
@@ -37,6 +40,7 @@ impl MemoryError {
     pub fn is_retryable(&self) -> bool {
         match self {
             Self::Store(error) => error.is_retryable(),
+            Self::Embedder(error) => error.is_retryable(),
             Self::Contended { .. } => true,
             Self::Invalid { .. } | Self::Context(_) => false,
         }

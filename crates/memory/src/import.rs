@@ -45,7 +45,7 @@ impl Memory {
     ///
     /// What is there already is left as it is: importing again changes nothing. A record that cannot be kept is reported
     /// and the rest goes on. Instants, titles, metadata and state are kept; a message without an instant gets that of the
-    /// one before it, a thread without a title one from its first user message. A thread counts as created now. Documents
+    /// one before it, a thread without a title one from its first user message, a thread without an instant now. Documents
     /// are written only where there are none, and never into a namespace of Threadkeep's own.
     ///
     /// `on_progress` is called after every commit's worth of messages with what has been done so far.

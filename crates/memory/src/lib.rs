@@ -16,6 +16,7 @@ mod candidates;
 mod clock;
 mod config;
 mod context;
+mod documents;
 mod draft;
 mod edit;
 mod erase;
@@ -23,6 +24,7 @@ mod error;
 mod export;
 mod fingerprint;
 mod import;
+mod library;
 mod memory;
 mod messages;
 mod preferences;
@@ -41,15 +43,19 @@ pub use append::{AppendOptions, Appended, Placed};
 pub use batch::BatchBuilder;
 pub use clock::SystemClock;
 pub use config::ThreadConfig;
-pub use context::{AssembledContext, ContextOptions};
+pub use context::{AssembledContext, ContextOptions, RecallOutcome};
 pub use draft::Draft;
 pub use erase::{EraseOptions, EraseReport, SharedMessages};
 pub use error::{MemoryError, Result};
 pub use export::ExportLines;
 pub use import::{ImportOptions, ImportReport, Problem};
+pub use library::{
+    DOCUMENT_ID_BYTES, DOCUMENT_PASSAGES, FoundPassage, FoundPassages, LibraryDocument, NewLibraryDocument, Passage,
+    PassageOptions,
+};
 pub use memory::{Memory, MemoryOptions, Titles};
 pub use preferences::Preference;
-pub use recall::{Meaning, RecallOptions, RecallResults, Recalled};
+pub use recall::{Meaning, RecallOptions, RecallResults, Recalled, ThreadTail};
 pub use retention::Retention;
 pub use search::{Hit, SearchOptions, SearchResults};
 pub use snippet::Snippet;

@@ -20,11 +20,10 @@ const SEEDS: (usize, usize) = (40, 200);
 /// How to recall.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecallOptions {
-    /// Only from this thread; otherwise from all that the scope has in full.
+    /// Only from this thread, which the scope may read; otherwise from all that it has in full.
     pub thread: Option<ThreadId>,
-    /// Only messages before this position of their thread, such as the first that a prompt holds anyhow. Those after it
-    /// still count as neighbours.
-    pub before: Option<u64>,
+    /// None of these, such as those that a prompt shows anyhow. They still count as neighbours.
+    pub except: Option<ThreadTail>,
     /// At most so many messages (1 to [`limits::PAGE`]). Default: 10.
     pub limit: usize,
     /// How much each part of the ranking counts.
@@ -33,7 +32,22 @@ pub struct RecallOptions {
 
 impl Default for RecallOptions {
     fn default() -> Self {
-        Self { thread: None, before: None, limit: 10, weights: Weights::default() }
+        Self { thread: None, except: None, limit: 10, weights: Weights::default() }
+    }
+}
+
+/// The newest messages of a thread, from a position on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThreadTail {
+    /// The thread.
+    pub thread: ThreadId,
+    /// The first position of them.
+    pub from_seq: u64,
+}
+
+impl ThreadTail {
+    fn holds(self, thread: ThreadId, seq: u64) -> bool {
+        self.thread == thread && seq >= self.from_seq
     }
 }
 
@@ -127,7 +141,7 @@ fn best(found: Vec<Counted>, question: &Question, statistics: &Statistics, optio
     let ranked: Vec<(ThreadId, u64, Parts)> = rank(question, &turns(&found), statistics, &options.weights)
         .into_iter()
         .map(|Ranked { turn, parts }| (turn.thread, turn.message.seq, parts))
-        .filter(|(_, seq, _)| options.before.is_none_or(|before| *seq < before))
+        .filter(|(thread, seq, _)| options.except.is_none_or(|except| !except.holds(*thread, *seq)))
         .take(options.limit)
         .collect();
     let mut messages: BTreeMap<(ThreadId, u64), Message> =

@@ -1,13 +1,14 @@
 //! Token counters behind the port of core: those of OpenAI's models, and the one to use for a model by its name.
 //!
 //! Start with [`counter_for_model`]. A table takes some megabytes of memory and is read with the first text that is
-//! counted, not before; [`RememberingCounter`] counts each text once. This crate deliberately does not fetch tables: a model whose table is not here is counted by
-//! [`ApproximateCounter`], which says so in its name.
+//! counted, not before ([`Cl100k::is_loaded`]); [`RememberingCounter`] counts each text once. This crate deliberately does
+//! not fetch tables: a model whose table is not here is counted by [`ApproximateCounter`], which says so in its name.
 #![warn(missing_docs)]
 
 mod remembering;
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use threadkeep_core::{TokenCount, TokenCounter};
 
@@ -22,12 +23,32 @@ pub struct Cl100k;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct O200k;
 
+/// Whether a text was counted by each table, which reads it.
+static IS_LOADED: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
+
+impl Cl100k {
+    /// Whether the table is in memory: it is read with the first text that anyone counts.
+    #[must_use]
+    pub fn is_loaded() -> bool {
+        IS_LOADED[0].load(Ordering::Relaxed)
+    }
+}
+
+impl O200k {
+    /// Whether the table is in memory: it is read with the first text that anyone counts.
+    #[must_use]
+    pub fn is_loaded() -> bool {
+        IS_LOADED[1].load(Ordering::Relaxed)
+    }
+}
+
 impl TokenCounter for Cl100k {
     fn name(&self) -> &'static str {
         "cl100k"
     }
 
     fn count(&self, text: &str) -> TokenCount {
+        IS_LOADED[0].store(true, Ordering::Relaxed);
         TokenCount(bpe_openai::cl100k_base().count(text) as u64)
     }
 }
@@ -38,6 +59,7 @@ impl TokenCounter for O200k {
     }
 
     fn count(&self, text: &str) -> TokenCount {
+        IS_LOADED[1].store(true, Ordering::Relaxed);
         TokenCount(bpe_openai::o200k_base().count(text) as u64)
     }
 }

@@ -2,6 +2,7 @@
 
 mod atomicity;
 mod changes;
+mod collections;
 mod concurrency;
 mod content;
 mod corrupt;
@@ -180,6 +181,15 @@ pub(crate) const CASES: &[Case] = cases! {
         searches_and_commits_go_on_together,
         only_so_many_terms_are_looked_up,
     }
+    collections {
+        entries_are_found_by_their_words,
+        an_entry_is_put_over_its_former_self,
+        collections_belong_to_their_scope,
+        the_nearest_are_found,
+        entries_have_limits,
+        entries_outlive_a_repair,
+        removed_text_is_gone,
+    }
     content {
         content_comes_back_whole,
         raw_items_keep_every_byte,
@@ -201,8 +211,8 @@ pub(crate) const CASES: &[Case] = cases! {
         nothing_is_named_twice_in_a_commit,
     }
     unsupported {
-        vectors_are_searched_or_unsupported,
-        named_collections_are_kept_or_unsupported,
+        vectors_are_not_for_messages,
+        messages_come_from_the_log_alone,
         space_is_given_back_or_unsupported,
     }
     concurrency {

@@ -186,6 +186,10 @@ impl Client {
         patiently(|| self.backend.search.upsert(scope, collection, entries.to_vec())).await
     }
 
+    pub(crate) async fn remove(&self, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64> {
+        patiently(|| self.backend.search.remove(scope, collection, ids)).await
+    }
+
     pub(crate) async fn catch_up(&self, limit: usize) -> Result<CatchUp> {
         patiently(|| self.backend.search.catch_up(limit)).await
     }

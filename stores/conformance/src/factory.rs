@@ -32,9 +32,7 @@ pub trait Instance: Send + Sync {
 pub struct Abilities {
     /// Its data outlives the process.
     pub durable: bool,
-    /// `search` takes vectors.
-    pub vectors: bool,
-    /// `upsert` takes collections other than messages.
+    /// `upsert` takes collections other than messages, and `search` finds in them by words and by vectors.
     pub named_collections: bool,
     /// `compact` has space to give back.
     pub compaction: bool,

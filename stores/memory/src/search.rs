@@ -2,8 +2,8 @@ use std::collections::BTreeSet;
 
 use async_trait::async_trait;
 use threadkeep_core::{
-    CatchUp, Collection, IndexEntry, Result, Scope, SearchAnswer, SearchHit, SearchIndex, SearchQuery, StoreError,
-    ThreadOrder, ThreadQuery, Timestamp, text,
+    CatchUp, Collection, Embedding, IndexEntry, Result, Scope, SearchAnswer, SearchHit, SearchIndex, SearchQuery,
+    StoreError, ThreadOrder, ThreadQuery, Timestamp, limits, text,
 };
 
 use crate::MemoryStore;
@@ -18,20 +18,23 @@ const TERMS: usize = 32;
 impl SearchIndex for MemoryStore {
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer> {
         ThreadQuery::new(ThreadOrder::Created, query.limit).check()?;
-        if matches!(query.collection, Collection::Named(_)) {
-            return Err(StoreError::Unsupported("named collections"));
+        query.vector.as_ref().map_or(Ok(()), Embedding::check)?;
+        if query.collection != Collection::Messages {
+            return Ok(self.state().search_entries(scope, query.collection.name()?, query));
         }
         if query.vector.is_some() {
-            return Err(StoreError::Unsupported("vector search"));
+            return Err(StoreError::Unsupported("vector search over messages"));
         }
         Ok(find(&self.state(), scope, query, now))
     }
 
-    async fn upsert(&self, _scope: &Scope, collection: &Collection, _entries: Vec<IndexEntry>) -> Result<()> {
-        match collection {
-            Collection::Messages => Err(StoreError::invalid("collection", "the store fills messages from its own log")),
-            Collection::Named(_) => Err(StoreError::Unsupported("named collections")),
-        }
+    async fn upsert(&self, scope: &Scope, collection: &Collection, entries: Vec<IndexEntry>) -> Result<()> {
+        self.state().upsert_entries(scope, collection.name()?, entries)
+    }
+
+    async fn remove(&self, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64> {
+        limits::check_bytes("ids of one call", ids.len(), limits::COMMIT_MESSAGES)?;
+        Ok(self.state().remove_entries(scope, collection.name()?, ids))
     }
 
     async fn catch_up(&self, _limit: usize) -> Result<CatchUp> {
@@ -48,8 +51,7 @@ struct Match {
 fn find(state: &State, scope: &Scope, query: &SearchQuery, now: Timestamp) -> SearchAnswer {
     let mut answer = SearchAnswer { frequencies: vec![0; query.terms.len()], ..SearchAnswer::default() };
     let mut matches = Vec::new();
-    let threads = state.full_threads(scope, now).filter(|(id, _)| query.thread.is_none_or(|thread| thread == *id));
-    for (thread, kept) in threads {
+    for (thread, kept) in state.searched_threads(scope, query.thread, now) {
         for message in kept.entries.values().filter_map(decode).flatten() {
             answer.documents += 1;
             let terms = matched_terms(&message.plain_text(), query);
@@ -61,14 +63,19 @@ fn find(state: &State, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Se
             }
         }
     }
-    let rarest = |found: &Match| found.terms.iter().map(|term| answer.frequencies[*term]).min();
-    matches.sort_by_key(rarest);
+    matches.sort_by_key(|found| by_rarity(&found.terms, &answer.frequencies));
     answer.hits = matches.into_iter().take(query.limit).map(|found| found.hit).collect();
     answer
 }
 
-fn matched_terms(plain_text: &str, query: &SearchQuery) -> Vec<usize> {
+/// The places of the query's terms that a text holds.
+pub(crate) fn matched_terms(plain_text: &str, query: &SearchQuery) -> Vec<usize> {
     let held: BTreeSet<String> = text::indexed_terms(plain_text).into_iter().collect();
     let asked = query.terms.iter().take(TERMS).enumerate();
     asked.filter(|(_, term)| held.contains(*term)).map(|(place, _)| place).collect()
+}
+
+/// Orders what holds the rarer terms first.
+pub(crate) fn by_rarity(terms: &[usize], frequencies: &[u64]) -> Option<u64> {
+    terms.iter().map(|term| frequencies[*term]).min()
 }

@@ -1,5 +1,6 @@
 //! What the store keeps.
 
+pub(crate) mod collections;
 mod commit;
 mod documents;
 pub(crate) mod read;
@@ -13,8 +14,8 @@ use std::collections::BTreeMap;
 
 use threadkeep_core::{
     Access, Document, DocumentName, DocumentOwner, DumpEntry, DumpedCommit, DumpedThread, IDEMPOTENCY_WINDOW_MS,
-    IdempotencyKey, Kind, MessageId, Namespace, Owner, Result, Scope, StoreError, TenantId, Thread, ThreadId,
-    Timestamp, codec,
+    IdempotencyKey, IndexEntry, Kind, MessageId, Namespace, Owner, Result, Scope, StoreError, TenantId, Thread,
+    ThreadId, Timestamp, codec,
 };
 use uuid::Uuid;
 
@@ -37,6 +38,8 @@ struct Tenant {
     threads: BTreeMap<ThreadId, KeptThread>,
     graves: BTreeMap<ThreadId, Grave>,
     documents: BTreeMap<(DocumentOwner, Namespace, String), Document>,
+    /// Entries by their owner, their collection's name and their id.
+    entries: BTreeMap<(Owner, String, String), IndexEntry>,
     /// Threads whose last chunk has not come yet.
     unfinished: BTreeMap<ThreadId, KeptThread>,
 }
@@ -49,6 +52,8 @@ pub(crate) struct KeptThread {
     commits: BTreeMap<u64, DumpedCommit>,
     /// By position.
     pub(crate) entries: BTreeMap<u64, DumpEntry>,
+    /// The stamp of its coming into this store; orders [`State::list_threads`].
+    first_stamp: u64,
     /// The stamp of the last thing that happened to it.
     stamp: u64,
     /// Derived from `commits`: the newest one of each key.
@@ -93,10 +98,30 @@ impl State {
         scope: &'a Scope,
         now: Timestamp,
     ) -> impl Iterator<Item = (ThreadId, &'a KeptThread)> {
+        self.live_threads(scope, Access::Full, now)
+    }
+
+    fn live_threads<'a>(
+        &'a self,
+        scope: &'a Scope,
+        least: Access,
+        now: Timestamp,
+    ) -> impl Iterator<Item = (ThreadId, &'a KeptThread)> {
         let threads = self.tenants.get(scope.tenant_id()).into_iter().flat_map(|tenant| &tenant.threads);
         threads
-            .filter(move |(_, kept)| kept.is_live(now) && scope.access(&kept.row.owner) == Access::Full)
+            .filter(move |(_, kept)| kept.is_live(now) && scope.access(&kept.row.owner) >= least)
             .map(|(id, kept)| (*id, kept))
+    }
+
+    /// The threads that a search looks through: those that the scope has in full, or one that it may read.
+    pub(crate) fn searched_threads<'a>(
+        &'a self,
+        scope: &'a Scope,
+        only: Option<ThreadId>,
+        now: Timestamp,
+    ) -> impl Iterator<Item = (ThreadId, &'a KeptThread)> {
+        let least = if only.is_some() { Access::Append } else { Access::Full };
+        self.live_threads(scope, least, now).filter(move |(id, _)| only.is_none_or(|only| only == *id))
     }
 
     fn next_stamp(&mut self) -> u64 {
@@ -112,6 +137,7 @@ impl KeptThread {
             documents: BTreeMap::new(),
             commits: BTreeMap::new(),
             entries: BTreeMap::new(),
+            first_stamp: stamp,
             stamp,
             commit_of_key: BTreeMap::new(),
             seq_of_id: BTreeMap::new(),

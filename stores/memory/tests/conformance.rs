@@ -16,7 +16,7 @@ impl Factory for InMemory {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { durable: false, vectors: false, named_collections: false, compaction: false }
+        Abilities { durable: false, named_collections: true, compaction: false }
     }
 }
 

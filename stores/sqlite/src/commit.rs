@@ -32,7 +32,8 @@ pub(crate) async fn commit(
         })?);
     }
     let (inside, caller) = (Arc::clone(shared), scope.clone());
-    let (outcome, owner_no) = writer::write(shared, move |connection| {
+    let urgency = batch.urgency;
+    let (outcome, owner_no) = writer::write_by(shared, urgency, move |connection| {
         let (row, access) = threads::get_row(&inside, connection, &caller, thread, now)?;
         let outcome = Commit { connection, row, batch: &batch, encoded: &encoded, now }.run(access)?;
         Ok((outcome, row.owner_no))

@@ -125,15 +125,21 @@ fn connect(path: &Path, options: &SqliteOptions) -> Result<Connection> {
 
 fn prepare(writer: &mut Connection, options: &SqliteOptions) -> Result<()> {
     switch_to_wal(writer, options.busy_timeout)?;
-    let synchronous = match options.durability {
-        Durability::Full => "FULL",
-        Durability::Process => "NORMAL",
-    };
-    writer.pragma_update(None, "synchronous", synchronous)?;
+    set_durability(writer, options.durability)?;
     // Erased text is overwritten, not only unlinked.
     writer.pragma_update(None, "secure_delete", true)?;
     schema::migrate(writer)?;
     index::check_analysis(writer)
+}
+
+/// Says when commits of the connection are synced, outside a transaction.
+pub(crate) fn set_durability(writer: &Connection, durability: Durability) -> Result<()> {
+    let synchronous = match durability {
+        Durability::Full => "FULL",
+        Durability::Process => "NORMAL",
+    };
+    // Not a statement that is kept: SQLite acts on this one while it compiles it.
+    Ok(writer.pragma_update(None, "synchronous", synchronous)?)
 }
 
 /// Several processes that open a new file at once meet here, and SQLite does not wait by itself at this step.

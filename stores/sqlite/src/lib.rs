@@ -8,6 +8,7 @@
 #![warn(missing_docs)]
 
 mod changes;
+mod collections;
 mod commit;
 mod connection;
 mod documents;

@@ -3,12 +3,12 @@ use futures_core::stream::BoxStream;
 use threadkeep_core::{
     Batch, CatchUp, ChangePage, ChangedThreads, Collection, CommitOutcome, Document, DocumentOwner, DocumentQuery,
     DocumentWrite, IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Result,
-    Scope, SearchAnswer, SearchIndex, SearchQuery, Store, StoreError, Thread, ThreadId, ThreadName, ThreadPage,
-    ThreadQuery, Timestamp, UserCursor, WakeUp, WakeUps, Written,
+    Scope, SearchAnswer, SearchIndex, SearchQuery, Store, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery,
+    Timestamp, UserCursor, WakeUp, WakeUps, Written,
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
-use crate::{SqliteStore, changes, commit, documents, index, maintenance, messages, threads};
+use crate::{SqliteStore, changes, collections, commit, documents, index, maintenance, messages, threads};
 
 #[async_trait]
 impl Store for SqliteStore {
@@ -100,6 +100,9 @@ impl Store for SqliteStore {
 #[async_trait]
 impl SearchIndex for SqliteStore {
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer> {
+        if query.collection != Collection::Messages {
+            return Ok(collections::search(&self.shared, scope, query)?);
+        }
         let found = index::search(&self.shared, scope, query, now)?;
         if !found.is_far_behind || self.shared.options.read_only {
             return Ok(found.answer);
@@ -108,11 +111,12 @@ impl SearchIndex for SqliteStore {
         Ok(index::search(&self.shared, scope, query, now)?.answer)
     }
 
-    async fn upsert(&self, _scope: &Scope, collection: &Collection, _entries: Vec<IndexEntry>) -> Result<()> {
-        match collection {
-            Collection::Messages => Err(StoreError::invalid("collection", "messages are indexed from the log")),
-            Collection::Named(_) => Err(StoreError::Unsupported("named collections")),
-        }
+    async fn upsert(&self, scope: &Scope, collection: &Collection, entries: Vec<IndexEntry>) -> Result<()> {
+        collections::upsert(&self.shared, scope, collection, entries).await
+    }
+
+    async fn remove(&self, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64> {
+        collections::remove(&self.shared, scope, collection, ids).await
     }
 
     async fn catch_up(&self, limit: usize) -> Result<CatchUp> {

@@ -187,12 +187,13 @@ fn insert(
     let words = codec::ThreadWords::new(open.title.clone(), open.metadata.clone(), open.state.clone());
     let sql = "INSERT INTO threads (tenant_no, owner_no, id, seq, change, first_seq, log_from, message_count, stamp, \
                restoring, created_at, updated_at, expires_at, key, body) \
-               VALUES (?1, ?2, ?3, 0, 0, 1, 0, 0, ?4, 0, ?5, ?5, ?6, ?7, ?8)";
+               VALUES (?1, ?2, ?3, 0, 0, 1, 0, 0, ?4, 0, ?5, ?6, ?7, ?8, ?9)";
     connection.prepare_cached(sql)?.execute(params![
         tenant_no,
         owner_no,
         open.id.0.as_bytes(),
         next_stamp(connection)?,
+        open.created_at.unwrap_or(now).as_micros(),
         now.as_micros(),
         open.expires_at.map(Timestamp::as_micros),
         open.key.as_ref().map(threadkeep_core::ThreadKey::as_str),

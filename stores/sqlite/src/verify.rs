@@ -6,7 +6,7 @@ use threadkeep_core::{Finding, JsonText, Severity, ThreadId, VerifyReport, codec
 use crate::connection::{Shared, lock};
 use crate::error::{Result, SqliteError};
 use crate::row::{self, ThreadRow, thread_columns};
-use crate::{index, threads};
+use crate::{collections, index, threads};
 
 /// Findings after which verification stops telling single ones.
 const FINDINGS: usize = 1_000;
@@ -136,8 +136,9 @@ fn check_documents(connection: &Connection, report: &mut VerifyReport) -> Result
 }
 
 fn check_index(shared: &Shared, report: &mut VerifyReport) {
-    let sql = "INSERT INTO message_terms (message_terms) VALUES ('integrity-check')";
-    let checked = lock(&shared.writer).execute(sql, []).map_err(SqliteError::from);
+    let sql = "INSERT INTO message_terms (message_terms) VALUES ('integrity-check'); \
+               INSERT INTO entry_terms (entry_terms) VALUES ('integrity-check')";
+    let checked = lock(&shared.writer).execute_batch(sql).map_err(SqliteError::from);
     if let Err(error) = checked
         && !error.is_busy()
     {
@@ -160,6 +161,7 @@ pub(crate) fn repair(connection: &Connection) -> Result<()> {
                AND m.position BETWEEN (threads.no << 32) + threads.first_seq AND (threads.no << 32) + 4294967295)";
     connection.execute(sql, [])?;
     index::reset(connection)?;
+    collections::rebuild_index(connection)?;
     // A deletion's stamp may be the highest; the next commit must still be above it.
     let stamp = threads::next_stamp(connection)? - 1;
     let sql = "INSERT INTO marks (name, value) VALUES ('stamp', ?1) ON CONFLICT DO UPDATE SET value = max(value, ?1)";

@@ -7,10 +7,11 @@ use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
 use rusqlite::Connection;
-use threadkeep_core::{Reason, StoreError};
+use threadkeep_core::{Reason, StoreError, Urgency};
 use tokio::sync::oneshot;
 
-use crate::connection::{Shared, lock};
+use crate::Durability;
+use crate::connection::{self, Shared, lock};
 use crate::error::{GroupFailure, Result, SqliteError};
 
 /// The most writes that share a transaction: bounds what a crash undoes and how long the first one waits.
@@ -79,13 +80,24 @@ pub(crate) async fn write<T: Send + 'static>(
     shared: &Arc<Shared>,
     work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
 ) -> Result<T, StoreError> {
+    write_by(shared, Urgency::Now, work).await
+}
+
+/// As [`write`]. What is deferred gets no sync of its own; in a group it shares that of the others.
+pub(crate) async fn write_by<T: Send + 'static>(
+    shared: &Arc<Shared>,
+    urgency: Urgency,
+    work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
+) -> Result<T, StoreError> {
     shared.check_writable()?;
     shared.activity.fetch_add(1, Ordering::Relaxed);
     let is_alone = !shared.queue.is_shared.load(Ordering::Relaxed);
     if is_alone && shared.queue.length.load(Ordering::Acquire) == 0 {
         match shared.writer.try_lock() {
-            Ok(connection) => return write_now(&connection, work),
-            Err(TryLockError::Poisoned(poisoned)) => return write_now(&poisoned.into_inner(), work),
+            Ok(connection) => return write_alone(shared, &connection, urgency, work),
+            Err(TryLockError::Poisoned(poisoned)) => {
+                return write_alone(shared, &poisoned.into_inner(), urgency, work);
+            }
             Err(TryLockError::WouldBlock) => {}
         }
     }
@@ -119,6 +131,26 @@ pub(crate) async fn write<T: Send + 'static>(
 pub(crate) fn write_blocking<T>(shared: &Shared, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T, StoreError> {
     shared.check_writable()?;
     write_now(&lock(&shared.writer), work)
+}
+
+/// Runs a write in a transaction of its own, with the sync that its urgency asks for.
+fn write_alone<T>(
+    shared: &Shared,
+    connection: &Connection,
+    urgency: Urgency,
+    work: impl FnOnce(&Connection) -> Result<T>,
+) -> Result<T, StoreError> {
+    if urgency == Urgency::Now || shared.options.durability == Durability::Process {
+        return write_now(connection, work);
+    }
+    // The log is synced whole, so the next commit that syncs takes this one with it.
+    connection::set_durability(connection, Durability::Process).map_err(StoreError::from)?;
+    let written = write_now(connection, work);
+    let restored = connection::set_durability(connection, Durability::Full);
+    let value = written?;
+    // What was written stays written, so this is no failure before the commit.
+    restored.map_err(|error| GroupFailure::at_commit(&error).into_error())?;
+    Ok(value)
 }
 
 /// Runs a write in a transaction of its own.
@@ -235,5 +267,30 @@ fn roll_back(connection: &Connection) {
     // Some failures roll back by themselves; then there is nothing left to undo.
     if !connection.is_autocommit() {
         drop(connection.execute_batch("ROLLBACK"));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SqliteOptions, SqliteStore};
+
+    /// What SQLite does at a commit: 1 leaves the log unsynced, 2 syncs it.
+    fn synchronous(connection: &Connection) -> Result<i64> {
+        Ok(connection.query_row("PRAGMA synchronous", [], |row| row.get(0))?)
+    }
+
+    #[tokio::test]
+    async fn a_deferred_write_is_not_synced_and_the_next_one_is() {
+        let folder = tempfile::tempdir().unwrap();
+        for (durability, expected) in [(Durability::Full, [2, 1, 2]), (Durability::Process, [1, 1, 1])] {
+            let options = SqliteOptions { durability, ..SqliteOptions::default() };
+            let store = SqliteStore::open(folder.path().join(format!("{durability:?}.db")), options).unwrap();
+            let mut seen = Vec::new();
+            for urgency in [Urgency::Now, Urgency::Deferred, Urgency::Now] {
+                seen.push(write_by(&store.shared, urgency, synchronous).await.unwrap());
+            }
+            assert_eq!(seen, expected);
+        }
     }
 }

@@ -24,7 +24,7 @@ impl Factory for InFile {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { durable: true, vectors: false, named_collections: false, compaction: true }
+        Abilities { durable: true, named_collections: true, compaction: true }
     }
 }
 

@@ -1,23 +1,23 @@
-//! A file that the first released schema wrote is read for ever.
+//! A file that any released schema wrote is read for ever.
 //!
-//! `golden/v1.db` was written by this test with `THREADKEEP_WRITE_GOLDEN` set. A later schema adds a file of its own; this
-//! one is never written again.
+//! Each file of `golden` was written by this test with `THREADKEEP_WRITE_GOLDEN` set, when its schema was the newest. A later
+//! schema adds a file of its own; those before it are never written again.
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
 
 use std::path::{Path, PathBuf};
 
 use threadkeep_core::{
-    Batch, Collection, Content, DocumentName, DocumentOwner, Fingerprint, IdempotencyKey, JsonText, Map, MessageId,
-    MessageQuery, Namespace, NewMessage, OpenThread, Part, PutDocument, Replacement, Role, Scope, SearchQuery,
-    ThreadId, ThreadKey, ThreadName, Timestamp, text,
+    Backend, Batch, Collection, Content, DocumentName, DocumentOwner, Embedding, EntryHit, Fingerprint, IdempotencyKey,
+    IndexEntry, JsonText, Map, MessageId, MessageQuery, Namespace, NewMessage, OpenThread, Part, PutDocument,
+    Replacement, Role, Scope, SearchQuery, ThreadId, ThreadKey, ThreadName, Timestamp, text,
 };
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
 const TEXTS: [&str; 4] = ["¿Dónde está la estación?", "At the corner 🚇", "erased words", "said differently"];
 
-fn golden() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("golden/v1.db")
+fn golden(version: u32) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("golden/v{version}.db"))
 }
 
 fn now() -> Timestamp {
@@ -72,6 +72,20 @@ async fn write(path: &Path) {
     let name = DocumentName { namespace, key: key.to_owned() };
     second.put.push(PutDocument { name, value: JsonText::new(r#"{"odd" :  [1.50]}"#).unwrap(), expires_at: None });
     backend.store.commit(&scope(), thread(), second, now()).await.unwrap();
+    backend.search.upsert(&scope(), &statutes(), vec![entry()]).await.unwrap();
+}
+
+fn statutes() -> Collection {
+    Collection::Named("statutes".to_owned())
+}
+
+fn entry() -> IndexEntry {
+    IndexEntry {
+        id: "art. 107".to_owned(),
+        text: "Las sentencias de amparo".to_owned(),
+        fields: serde_json::from_str(r#"{"z":1,"a":[0.5]}"#).unwrap(),
+        embedding: Some(Embedding { model: "a model".to_owned(), vector: vec![0.5, -0.25] }),
+    }
 }
 
 fn raw() -> Content {
@@ -84,14 +98,45 @@ fn raw() -> Content {
 
 #[tokio::test]
 async fn the_first_schema_is_read_for_ever() {
+    let folder = tempfile::tempdir().unwrap();
+    let backend = open_copy(1, folder.path()).await;
+    assert_reads_what_is_older(&backend).await;
+    // What came with a later schema can be used.
+    backend.search.upsert(&scope(), &statutes(), vec![entry()]).await.unwrap();
+    assert_reads_its_collection(&backend).await;
+}
+
+#[tokio::test]
+async fn the_second_schema_is_read_for_ever() {
     if std::env::var_os("THREADKEEP_WRITE_GOLDEN").is_some() {
-        write(&golden()).await;
+        write(&golden(2)).await;
     }
     let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("copy.db");
-    std::fs::copy(golden(), &path).unwrap();
-    let store = SqliteStore::open(&path, SqliteOptions::default()).unwrap();
-    let backend = store.backend();
+    let backend = open_copy(2, folder.path()).await;
+    assert_reads_what_is_older(&backend).await;
+    assert_reads_its_collection(&backend).await;
+}
+
+async fn open_copy(version: u32, folder: &Path) -> Backend {
+    let path = folder.join("copy.db");
+    std::fs::copy(golden(version), &path).unwrap();
+    SqliteStore::open(&path, SqliteOptions::default()).unwrap().backend()
+}
+
+async fn assert_reads_its_collection(backend: &Backend) {
+    let query = SearchQuery {
+        collection: statutes(),
+        terms: text::distinct_terms("amparo"),
+        vector: entry().embedding,
+        thread: None,
+        limit: 9,
+    };
+    let IndexEntry { id, text, fields, .. } = entry();
+    let found = EntryHit { owner: scope().default_owner(), id, text, fields, similarity: Some(1.0) };
+    assert_eq!(backend.search.search(&scope(), &query, now()).await.unwrap().entries, [found]);
+}
+
+async fn assert_reads_what_is_older(backend: &Backend) {
     assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
 
     let name = ThreadName::Key(scope().default_owner(), ThreadKey::new("slack:T1:C1").unwrap());

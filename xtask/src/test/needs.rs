@@ -1,5 +1,7 @@
 //! Programs that some tests need beyond Rust, and how to come by them.
 
+mod python;
+
 use std::env;
 use std::fmt;
 use std::path::Path;
@@ -7,7 +9,7 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, ensure};
 
-use crate::cargo;
+use crate::cargo::{self, Workspace};
 
 struct Need {
     /// Under which name a test finds it in `THREADKEEP_LEFT_OUT`.
@@ -50,8 +52,9 @@ impl fmt::Display for Lacking {
 
 /// Installs what is not there. In continuous integration (`CI=true`) everything has to be there afterwards; elsewhere
 /// what is still lacking is returned.
-pub(super) fn install() -> Result<Vec<Lacking>> {
-    let lacking: Vec<_> = NEEDS.iter().filter(|need| !is_fit(need)).filter_map(install_one).collect();
+pub(super) fn install(workspace: &Workspace) -> Result<Vec<Lacking>> {
+    let mut lacking: Vec<_> = NEEDS.iter().filter(|need| !is_fit(need)).filter_map(install_one).collect();
+    lacking.extend(python::install(workspace)?);
     for one in &lacking {
         println!("{one}");
     }

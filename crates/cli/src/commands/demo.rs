@@ -1,7 +1,11 @@
 use anyhow::{Context, Result};
 use serde::Serialize;
-use threadkeep::{Memory, MessageQuery, Scope, SearchOptions, Thread, ThreadOrder, ThreadQuery};
+use threadkeep::{
+    ContextPolicy, Memory, MessageQuery, RecallFrom, RecallPolicy, Scope, SearchOptions, Thread, ThreadOrder,
+    ThreadQuery, TokenCount,
+};
 
+use super::context::{Explanation, asked};
 use super::import::{self, Import};
 use super::{App, Status, search};
 use crate::arguments::{called, quoted};
@@ -13,12 +17,17 @@ use crate::transcript::Transcript;
 
 /// The conversation, in the export format.
 const CONVERSATION: &str = include_str!("demo/conversation.jsonl");
-const SHOWN: usize = 8;
-const QUESTION: &str = "who brings the stove";
+const SHOWN: usize = 4;
+const SEARCH: &str = "who brings the stove";
+/// What is asked at the end; the answer was given long before the messages that the window shows.
+const QUESTION: &str = "Is anyone allergic to something?";
+const WINDOW: usize = 6;
+const BUDGET: TokenCount = TokenCount(500);
 
 /// Try everything on a small conversation
 ///
-/// Imports it into a store of its own, shows it, searches it, and says what to type next.
+/// Imports it into a store of its own, shows it, searches it, explains what a model sees of it when it is asked
+/// something that was said long ago, and says what to type next.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep demo
@@ -49,10 +58,13 @@ pub(crate) async fn run(app: &App, _: Arguments) -> Result<Status> {
     app.output.line("")?;
     heading(app, &format!("Its newest {SHOWN} messages"))?;
     show(app, &memory, &scope, &thread).await?;
-    heading(app, &format!("A search for: {QUESTION}"))?;
-    let options = SearchOptions { limit: 3, ..SearchOptions::default() };
-    let found = memory.search(&scope, QUESTION, &options).await?;
+    heading(app, &format!("A search for: {SEARCH}"))?;
+    let options = SearchOptions { limit: 2, ..SearchOptions::default() };
+    let found = memory.search(&scope, SEARCH, &options).await?;
     search::print(app, &memory, &scope, &found.hits).await?;
+    heading(app, &format!("What a model sees within {BUDGET} tokens, asked about something said long ago"))?;
+    explain(app, &memory, &scope, &thread).await?;
+    app.output.line("")?;
     heading(app, "What to type next")?;
     next_steps(app, &name, &thread)?;
     Ok(report.status())
@@ -86,6 +98,14 @@ async fn show(app: &App, memory: &Memory, scope: &Scope, thread: &Thread) -> Res
     lines.finish()
 }
 
+async fn explain(app: &App, memory: &Memory, scope: &Scope, thread: &Thread) -> Result<()> {
+    let recall = RecallPolicy { from: RecallFrom::Thread, ..RecallPolicy::default() };
+    let policy = ContextPolicy { window: Some(WINDOW), budget: Some(BUDGET), recall, ..ContextPolicy::default() };
+    let assembled = memory.context(scope, thread.id, Some(QUESTION), &policy).await?;
+    let explanation = Explanation::read(memory, scope, thread, &assembled.context.report).await?;
+    explanation.print(&app.output, &asked(Some(QUESTION)))
+}
+
 fn next_steps(app: &App, store: &str, thread: &Thread) -> Result<()> {
     let (called, program) = (called(), app.global.program());
     let there =
@@ -94,6 +114,11 @@ fn next_steps(app: &App, store: &str, thread: &Thread) -> Result<()> {
     let mut lines = app.output.lines();
     for (command, what) in [
         (format!("{there} show {key}"), "the whole conversation"),
+        (
+            format!("{there} context {key} '{QUESTION}' --recall --window {WINDOW} --budget {BUDGET}"),
+            "the context that was explained above",
+        ),
+        (format!("{there} recall 'When does Sam leave?'"), "what answers a question, and why"),
         (format!("{there} append {key} 'I have the keys.'"), "say something"),
         (format!("{called} import conversations.json"), "your own, from ChatGPT or Claude"),
         (format!("{called} --help"), "everything else"),

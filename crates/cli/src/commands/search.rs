@@ -6,16 +6,17 @@ use std::fmt::Write;
 use anyhow::Result;
 use serde::Serialize;
 use threadkeep::exchange::ExportedMessage;
-use threadkeep::{Hit, Memory, Role, Scope, SearchOptions, Snippet, ThreadId};
+use threadkeep::{Hit, Memory, Message, Role, Scope, SearchOptions, Snippet, ThreadId};
 use unicode_width::UnicodeWidthStr;
 
 use super::{App, Status};
 use crate::failure::Failure;
 use crate::instants;
-use crate::output::{self, DIM, MATCH, Output, printable_line};
+use crate::output::{self, DIM, MATCH, Output};
 use crate::store::Purpose;
 use crate::table::cut;
 use crate::thread_name;
+use crate::transcript::speaker;
 
 /// Columns below which a title is left out.
 const SHORTEST_TITLE: usize = 12;
@@ -98,22 +99,10 @@ impl From<Hit> for HitJson {
 /// Prints hits, each with who said it where and when.
 pub(super) async fn print(app: &App, memory: &Memory, scope: &Scope, hits: &[Hit]) -> Result<()> {
     let output = &app.output;
-    let titles = titles(memory, scope, hits).await?;
+    let titles = titles(memory, scope, hits.iter().map(|hit| hit.thread)).await?;
     let mut lines = output.lines();
     for hit in hits {
-        let message = &hit.message;
-        let role = message.content.role;
-        let name = message.content.author.as_deref().map_or_else(|| role.to_string(), printable_line);
-        let at = instants::minute(message.created_at);
-        let title = titles.get(&hit.thread).map_or("", String::as_str);
-        let short: String = hit.thread.to_string().chars().take(18).collect();
-        let mut place = format!(" · {at} · #{} of {short}", message.seq);
-        let room =
-            output.columns().map_or(usize::MAX, |columns| columns.saturating_sub(name.width() + place.width() + 3));
-        if room >= SHORTEST_TITLE {
-            place = format!("{place} · {}", cut(title, room.min(60)));
-        }
-        lines.line(format_args!("{}{}", output.paint(output::speaker(role), name), output.paint(DIM, place)))?;
+        lines.line(heading(output, titles.get(&hit.thread), hit.thread, &hit.message))?;
         for line in wrapped(output, &hit.snippet) {
             lines.line(line)?;
         }
@@ -122,11 +111,29 @@ pub(super) async fn print(app: &App, memory: &Memory, scope: &Scope, hits: &[Hit
     lines.finish()
 }
 
-async fn titles(memory: &Memory, scope: &Scope, hits: &[Hit]) -> Result<BTreeMap<ThreadId, String>> {
+/// Who said a message, when and where.
+pub(super) fn heading(output: &Output, title: Option<&String>, thread: ThreadId, message: &Message) -> String {
+    let role = message.content.role;
+    let name = speaker(message.content.author.as_deref(), role);
+    let at = instants::minute(message.created_at);
+    let mut place = format!(" · {at} · #{} of {}", message.seq, thread_name::short(thread));
+    let room = output.columns().map_or(usize::MAX, |columns| columns.saturating_sub(name.width() + place.width() + 3));
+    if room >= SHORTEST_TITLE {
+        place = format!("{place} · {}", cut(title.map_or("", String::as_str), room.min(60)));
+    }
+    format!("{}{}", output.paint(output::speaker(role), name), output.paint(DIM, place))
+}
+
+/// What people call threads.
+pub(super) async fn titles(
+    memory: &Memory,
+    scope: &Scope,
+    threads: impl Iterator<Item = ThreadId>,
+) -> Result<BTreeMap<ThreadId, String>> {
     let mut titles = BTreeMap::new();
-    for hit in hits {
-        if let Entry::Vacant(place) = titles.entry(hit.thread) {
-            let thread = memory.find_thread(scope, hit.thread).await?;
+    for id in threads {
+        if let Entry::Vacant(place) = titles.entry(id) {
+            let thread = memory.find_thread(scope, id).await?;
             place.insert(thread.as_ref().map(thread_name::title).unwrap_or_default());
         }
     }

@@ -7,7 +7,7 @@ use threadkeep::{Bound, Memory, MessagePage, MessageQuery, OnCorrupt, Role, Scop
 use super::{App, Status};
 use crate::arguments::quoted;
 use crate::instants;
-use crate::json::ThreadJson;
+use crate::json::{ThreadJson, Unreadable};
 use crate::output::{BOLD, DIM, printable_line};
 use crate::place;
 use crate::store::Purpose;
@@ -56,12 +56,6 @@ struct Shown {
     more: bool,
 }
 
-#[derive(Serialize)]
-struct Unreadable {
-    seq: u64,
-    reason: String,
-}
-
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let (memory, scope) = (app.open(Purpose::Read).await?.memory, app.scope()?);
     let thread = thread_name::get(&memory, &scope, &arguments.thread).await?;
@@ -106,8 +100,7 @@ async fn show_json(
         next = if all { following(&query, &page) } else { None };
         shown.more = page.more;
         shown.messages.extend(page.messages.into_iter().map(ExportedMessage::from));
-        let broken = page.corrupt.into_iter().map(|row| Unreadable { seq: row.seq, reason: row.detail });
-        shown.unreadable.extend(broken);
+        shown.unreadable.extend(page.corrupt.into_iter().map(Unreadable::from));
     }
     app.output.json(&shown)?;
     Ok(status(shown.unreadable.len()))

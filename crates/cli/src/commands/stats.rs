@@ -91,5 +91,5 @@ fn table(stats: &Stats) -> String {
     if let Some(bytes) = store_bytes {
         rows.push(("store", indicatif::HumanBytes(*bytes).to_string()));
     }
-    table::text(&table::pairs(rows))
+    table::pairs(rows)
 }

@@ -7,11 +7,9 @@ use crate::arguments::quoted;
 use crate::instants;
 use crate::json::ThreadJson;
 use crate::store::Purpose;
-use crate::table::{self, Side, counted, cut, number};
-use crate::thread_name;
+use crate::table::{Side, Table, counted, cut, number};
+use crate::thread_name::{self, SHORT_ID};
 
-/// Characters of an id that tell it from any other in practice: its milliseconds and the first random ones.
-const SHORT_ID: usize = 18;
 const WHOLE_ID: usize = 36;
 /// A terminal that has room for whole ids.
 const WIDE: usize = 120;
@@ -81,7 +79,7 @@ fn table(app: &App, threads: &[Thread]) -> String {
     }
     let others = id_width + "messages".len() + "2026-05-04 18:12".len() + 8 + if has_owners { 12 } else { 0 };
     let title_width = columns.map_or(usize::MAX, |columns| columns.saturating_sub(others).max(12));
-    let mut table = table::new(&headers);
+    let mut table = Table::new(headers);
     for thread in threads {
         let id: String = thread.id.to_string().chars().take(id_width).collect();
         let title = cut(&thread_name::title(thread), title_width);
@@ -91,7 +89,7 @@ fn table(app: &App, threads: &[Thread]) -> String {
         }
         table.add_row(row);
     }
-    table::text(&table)
+    table.text()
 }
 
 fn owner(owner: &Owner) -> String {

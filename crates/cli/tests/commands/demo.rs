@@ -15,6 +15,19 @@ fn the_demo_shows_everything_in_a_store_of_its_own() {
 }
 
 #[test]
+fn the_picture_in_the_readme_is_what_the_demo_shows() {
+    let cli = Cli::new();
+    let out = cli.out(&["demo", "--store", "demo.db"]);
+    let sees = out.split("\n▸ ").find(|section| section.starts_with("What a model sees")).unwrap();
+    let (_, explained) = sees.split_once("\n\n").unwrap();
+    let readme = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../README.md")).unwrap();
+    assert!(
+        readme.contains(&format!("```text\n{}\n```", explained.trim_end())),
+        "README.md shows another picture than\n{explained}"
+    );
+}
+
+#[test]
 fn without_a_store_the_demo_makes_one_that_stays() {
     let cli = Cli::new();
     let mut command = cli.command(&["demo", "--json"]);

@@ -9,6 +9,9 @@ fn a_store_that_is_not_there_is_not_made_by_looking() {
     for arguments in [
         &["show", "x"][..],
         &["search", "x"],
+        &["recall", "x"],
+        &["context", "x"],
+        &["context", "--turn", "x"],
         &["stats"],
         &["export"],
         &["erase", "x", "--yes"],
@@ -46,7 +49,9 @@ fn damaged_pages_are_told_and_not_read_as_something_else() {
     let mut bytes = std::fs::read(cli.store()).unwrap();
     bytes[4096..].fill(0xa5);
     std::fs::write(cli.store(), bytes).unwrap();
-    for arguments in [&["threads"][..], &["show", "web:garden"], &["search", "carrots"], &["export"]] {
+    for arguments in
+        [&["threads"][..], &["show", "web:garden"], &["search", "carrots"], &["export"], &["context", "web:garden"]]
+    {
         let ran = cli.run(arguments);
         assert_eq!((ran.code, ran.out.lines().count() <= 1), (Some(3), true), "{arguments:?}: {ran}");
         assert!(ran.err.contains("corrupt") && ran.err.contains("hint: `threadkeep check`"), "{ran}");

@@ -2,12 +2,14 @@
 
 use super::{Cli, assert_looks};
 
-const COMMANDS: [&str; 15] = [
+const COMMANDS: [&str; 18] = [
     "import",
     "threads",
     "show",
     "append",
     "search",
+    "recall",
+    "context",
     "export",
     "erase",
     "stats",
@@ -15,7 +17,10 @@ const COMMANDS: [&str; 15] = [
     "backup",
     "restore",
     "vacuum",
+    "serve",
+    "keys",
     "demo",
+    "models",
     "completions",
     "man",
 ];
@@ -39,6 +44,10 @@ fn colour_is_for_terminals_unless_asked_for() {
     for arguments in [&["show", "web:garden"][..], &["search", "carrots"], &["threads"]] {
         assert!(!cli.out(arguments).contains('\u{1b}'), "{arguments:?}");
     }
+    for arguments in [&["context", "web:garden"][..], &["context", "web:garden", "--explain"], &["recall", "carrots"]] {
+        assert!(!cli.out(arguments).contains('\u{1b}'), "{arguments:?}");
+        assert!(cli.out(&[arguments, &["--color", "always"]].concat()).contains('\u{1b}'), "{arguments:?}");
+    }
     let search = cli.out(&["search", "tomatoes", "--color", "always"]);
     assert!(search.contains("\u{1b}[1m\u{1b}[33mtomatoes\u{1b}[0m"), "{search:?}");
     assert!(!cli.out(&["search", "tomatoes", "--color", "never"]).contains('\u{1b}'));
@@ -53,6 +62,22 @@ fn a_stored_text_cannot_steer_the_terminal() {
         let out = cli.out(arguments);
         assert!(out.contains("before") && out.contains("after"), "{out}");
         assert!(!out.contains(['\u{1b}', '\u{7}', '\u{202e}']), "{out:?}");
+    }
+    let question = "who is owned \u{1b}[31m\u{7}?";
+    for arguments in [
+        &["context", "evil\u{202e}", question, "--recall"][..],
+        &["context", "evil\u{202e}", question, "--transcript"],
+        &["context", "evil\u{202e}", question, "--recall", "--explain", "--keep", "turn\u{202e}"],
+        &["context", "--turn", "turn\u{202e}"],
+        &["recall", question],
+    ] {
+        let ran = cli.run(arguments);
+        assert!(ran.code == Some(0) && ran.out.contains("before"), "{ran}");
+        assert!(!format!("{ran}").contains(['\u{1b}', '\u{7}', '\u{202e}', '\u{9b}']), "{ran:?}");
+    }
+    for name in ["other\u{202e}", "\u{1b}[3J"] {
+        let ran = cli.run(&["context", "--turn", name]);
+        assert!(ran.code != Some(0) && !ran.err.contains(['\u{1b}', '\u{202e}']), "{ran:?}");
     }
     assert_eq!(
         cli.json(&["show", "evil\u{202e}"])["messages"][0]["parts"][0]["text"].as_str().unwrap().as_bytes(),

@@ -3,15 +3,20 @@
 
 mod append;
 mod backup;
+mod context;
 mod demo;
 mod erase;
 mod export;
 mod failures;
 mod import;
 mod interruptions;
+mod keys;
 mod looks;
 mod maintenance;
+mod models;
 mod reading;
+mod recall;
+mod serve;
 
 use std::fmt;
 use std::io::Write;
@@ -174,7 +179,7 @@ macro_rules! assert_looks {
                 (r"20(2[6-9]|[3-9][0-9])-[0-9]{2}-[0-9]{2} [0-9]{2}:[0-9]{2}", "[minute]"),
                 (r#""(store_bytes|before_bytes|after_bytes|bytes)":[0-9]+"#, r#""$1":[bytes]"#),
                 (r"[0-9.]+ (KiB|MiB)", "[size]"),
-                (r#""score":[0-9.]+"#, r#""score":[score]"#),
+                (r#""(score|words|passage|neighbours|speaker|time)":[0-9.]+"#, r#""$1":[score]"#),
             ],
         }, { insta::assert_snapshot!($name, text) });
     }};

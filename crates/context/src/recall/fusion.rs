@@ -46,21 +46,6 @@ pub fn by_score<T: Ord + Clone>(rankings: &[(f64, Vec<(T, f64)>)]) -> Vec<(T, f6
     best_first(scores)
 }
 
-/// How near two meanings are: the cosine of their angle, from -1 to 1; `None` where it has none (other lengths, a
-/// vector of zeros, numbers that are none).
-#[must_use]
-pub fn similarity(one: &[f32], other: &[f32]) -> Option<f64> {
-    if one.len() != other.len() {
-        return None;
-    }
-    let dot = |one: &[f32], other: &[f32]| -> f64 {
-        one.iter().zip(other).map(|(one, other)| f64::from(*one) * f64::from(*other)).sum()
-    };
-    let length = (dot(one, one) * dot(other, other)).sqrt();
-    let similarity = dot(one, other) / length;
-    similarity.is_finite().then(|| similarity.clamp(-1.0, 1.0))
-}
-
 fn best_first<T: Ord>(scores: BTreeMap<T, f64>) -> Vec<(T, f64)> {
     let mut scores: Vec<_> = scores.into_iter().collect();
     // Stable, so that equals stay in the order of the map.
@@ -89,16 +74,5 @@ mod tests {
         assert_eq!(scores[..2], [1.0, 1.0]);
         let odd = by_score(&[(0.5, vec![("a", f64::NAN), ("b", 2.0)]), (1.0, Vec::new())]);
         assert_eq!(odd, [("b", 0.5), ("a", 0.0)]);
-    }
-
-    #[test]
-    fn nearness_is_a_cosine_or_nothing() {
-        assert_eq!(similarity(&[3.0, 0.0], &[1.0, 0.0]), Some(1.0));
-        assert_eq!(similarity(&[1.0, 0.0], &[0.0, 2.0]), Some(0.0));
-        for (one, other) in
-            [(vec![1.0], vec![1.0, 2.0]), (vec![0.0], vec![1.0]), (vec![f32::NAN], vec![1.0]), (vec![], vec![])]
-        {
-            assert_eq!(similarity(&one, &other), None);
-        }
     }
 }

@@ -118,7 +118,12 @@ fn policy() -> impl Strategy<Value = ContextPolicy> {
                 budget: budget.map(TokenCount),
                 message_characters,
                 summary: summary.map(|(characters, share_percent)| SummaryPolicy { characters, share_percent }),
-                recall: RecallPolicy { messages: recall.0, share_percent: recall.1, message_characters: recall.2 },
+                recall: RecallPolicy {
+                    messages: recall.0,
+                    share_percent: recall.1,
+                    message_characters: recall.2,
+                    ..RecallPolicy::default()
+                },
                 trimming: trimming.0,
                 pruning: trimming.1,
                 rendering: if is_chat { Rendering::Chat } else { Rendering::Transcript },

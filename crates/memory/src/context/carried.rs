@@ -3,12 +3,13 @@
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
-use threadkeep_context::{Context, ContextPolicy, Summary, SummaryItem, Trimming};
+use threadkeep_context::{Context, ContextPolicy, Summary, Trimming};
 use threadkeep_core::{
     Batch, Conflict, DocumentCondition, DocumentName, DocumentOwner, DocumentState, Expected, JsonText, Namespace,
-    Positions, PutDocument, Scope, StoreError, ThreadId, limits,
+    Positions, PutDocument, Scope, StoreError, ThreadId, Urgency, limits,
 };
 
+use super::counts::Counts;
 use crate::retry::repeat_simply;
 use crate::{Memory, MemoryError, Result};
 
@@ -19,11 +20,13 @@ pub(super) struct Carried {
     pub(super) summary: Option<Summary>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) anchor: Option<u64>,
+    #[serde(default, skip_serializing_if = "Counts::is_empty")]
+    pub(super) counts: Counts,
 }
 
 impl Carried {
     /// With what a context changed. What its policy does not use stays for the next one that does.
-    pub(super) fn renewed(&self, policy: &ContextPolicy, context: &Context) -> Self {
+    pub(super) fn renewed(&self, policy: &ContextPolicy, context: &Context, counts: Option<Counts>) -> Self {
         let mut renewed = self.clone();
         if policy.summary.is_some() {
             renewed.summary.clone_from(&context.summary);
@@ -31,7 +34,18 @@ impl Carried {
         if matches!(policy.trimming, Trimming::Steps { .. }) {
             renewed.anchor = context.anchor;
         }
+        if let Some(counts) = counts {
+            renewed.counts = counts;
+        }
         renewed
+    }
+}
+
+impl Carried {
+    /// Without what was taken from messages that are gone.
+    fn without(&self, is_gone: impl Fn(u64) -> bool) -> Self {
+        let summary = self.summary.as_ref().map(|summary| summary.without(|item| is_gone(item.seq)));
+        Self { summary, counts: self.counts.without(is_gone), ..self.clone() }
     }
 }
 
@@ -50,10 +64,12 @@ impl Memory {
         let mut batch = self.minted_batch(now);
         batch.expected = Some(Expected::Change(read_at.change));
         batch.put.push(PutDocument { name: name(), value, expires_at: None });
+        // What is derived can be derived again.
+        batch.urgency = Urgency::Deferred;
         drop(self.commit_repeatedly(scope, thread, &batch, now).await);
     }
 
-    /// Adds to a batch that takes words away what takes them out of the summary too.
+    /// Adds to a batch that takes messages away what takes them out of the summary and the counts too.
     ///
     /// The batch then demands that the summary is the one that was looked at: [`is_about_summary`] tells when it is not.
     pub(crate) async fn scrub_summary(
@@ -61,7 +77,7 @@ impl Memory {
         scope: &Scope,
         thread: ThreadId,
         batch: &mut Batch,
-        is_gone: impl Fn(&SummaryItem) -> bool,
+        is_gone: impl Fn(u64) -> bool,
     ) -> Result<()> {
         batch.put.retain(|put| put.name != name());
         batch.delete.retain(|deleted| *deleted != name());
@@ -74,9 +90,9 @@ impl Memory {
             batch.delete.push(name());
             return Ok(());
         };
-        if let Some(summary) = carried.summary.filter(|summary| summary.items.iter().any(&is_gone)) {
-            let carried = Carried { summary: Some(summary.without(is_gone)), ..carried };
-            batch.put.push(PutDocument { name: name(), value: JsonText::of(&carried)?, expires_at: None });
+        let scrubbed = carried.without(is_gone);
+        if scrubbed != carried {
+            batch.put.push(PutDocument { name: name(), value: JsonText::of(&scrubbed)?, expires_at: None });
         }
         Ok(())
     }
@@ -100,7 +116,7 @@ impl Memory {
                 Err(error) => return Err(error),
             }
         }
-        self.scrub_summary(scope, thread, batch, |item| item.seq < below || seqs.contains(&item.seq)).await
+        self.scrub_summary(scope, thread, batch, |seq| seq < below || seqs.contains(&seq)).await
     }
 
     async fn find_carried_document(

@@ -20,6 +20,15 @@ impl Memory {
         Ok(found.map(|document| document.value.read()).transpose()?)
     }
 
+    /// The document that [`Memory::context_report`] reads, for a caller that writes it with a commit of its own.
+    ///
+    /// # Errors
+    /// `Invalid` for a report with numbers that JSON cannot hold.
+    pub fn report_document(&self, turn: &str, report: &Report) -> Result<PutDocument> {
+        let expires_at = Some(self.now().plus_ms(KEPT_MS));
+        Ok(PutDocument { name: name(turn), value: JsonText::of(report)?, expires_at })
+    }
+
     pub(super) async fn store_report(
         &self,
         scope: &Scope,
@@ -29,8 +38,7 @@ impl Memory {
     ) -> Result<()> {
         let now = self.now();
         let mut batch = self.minted_batch(now);
-        let expires_at = Some(now.plus_ms(KEPT_MS));
-        batch.put.push(PutDocument { name: name(turn), value: JsonText::of(report)?, expires_at });
+        batch.put.push(self.report_document(turn, report)?);
         self.commit_repeatedly(scope, thread, &batch, now).await?;
         Ok(())
     }

@@ -110,6 +110,7 @@ impl Conversation {
             title: self.thread.title.clone(),
             metadata: self.thread.metadata.clone(),
             state: self.thread.state.clone(),
+            created_at: self.thread.created_at,
             expires_at: self.thread.expires_at,
         };
         match memory.open_thread(scope, open).await {

@@ -52,7 +52,7 @@ impl ImportReport {
                 self.problem(item, name, error);
                 Ok(())
             }
-            MemoryError::Store(_) => Err(error),
+            MemoryError::Store(_) | MemoryError::Embedder(_) => Err(error),
         }
     }
 

@@ -1,7 +1,7 @@
 //! Letting an embedder join the ranking.
 
-use threadkeep_context::recall::{by_rank, similarity};
-use threadkeep_core::{Embedder, EmbedderError, Scope, limits};
+use threadkeep_context::recall::by_rank;
+use threadkeep_core::{Embedder, EmbedderError, Scope, limits, similarity};
 
 use super::{RecallOptions, RecallResults, Recalled};
 use crate::{Memory, Result};

@@ -8,11 +8,15 @@ mod append;
 #[cfg(test)]
 mod context;
 #[cfg(test)]
+mod counts;
+#[cfg(test)]
 mod edit;
 #[cfg(test)]
 mod erase;
 #[cfg(test)]
 mod exchange;
+#[cfg(test)]
+mod library;
 #[cfg(test)]
 mod meaning;
 #[cfg(test)]
@@ -23,6 +27,8 @@ mod preferences;
 mod probe;
 #[cfg(test)]
 mod recall;
+#[cfg(test)]
+mod recalled_context;
 #[cfg(test)]
 mod retention;
 #[cfg(test)]

@@ -6,7 +6,7 @@ use super::world::{World, ana, everywhere};
 
 /// Knows that cats are felines, and nothing else.
 #[derive(Clone, Copy, Debug)]
-enum Fake {
+pub(crate) enum Fake {
     Works,
     IsDown,
     GivesTooLittle,

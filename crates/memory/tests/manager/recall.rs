@@ -1,5 +1,5 @@
 use threadkeep_core::{Content, Role, Scope, ThreadId, Timestamp};
-use threadkeep_memory::{AppendOptions, Draft, Memory, RecallOptions};
+use threadkeep_memory::{AppendOptions, Draft, Memory, RecallOptions, ThreadTail};
 
 use super::probe::Probe;
 use super::world::{World, acme, ana, ben, everywhere};
@@ -89,7 +89,7 @@ async fn an_answer_is_recalled_with_its_question_and_the_parts_add_up() {
             let sum = parts.words + parts.passage + parts.neighbours + parts.speaker + parts.time;
             assert!((turn.score - sum).abs() < 1e-9 && turn.thread == thread);
         }
-        let before = RecallOptions { before: Some(2), ..RecallOptions::default() };
+        let before = RecallOptions { except: Some(ThreadTail { thread, from_seq: 2 }), ..RecallOptions::default() };
         let results = memory.recall(&ana(), "Which painting was it?", &before).await.unwrap();
         assert_eq!(results.turns.iter().map(|turn| turn.message.seq).collect::<Vec<_>>(), [1]);
     })

@@ -120,7 +120,11 @@ fn cases(owned: &Owned) -> Vec<Case> {
         case("GET", "/v1/threads/{id}/messages/{message}", both(&format!("/messages/{message}"))),
         case("PUT", "/v1/threads/{id}/messages/{message}", both_with(&format!("/messages/{message}"), text)),
         case("DELETE", "/v1/threads/{id}/messages/{message}", both(&format!("/messages/{message}"))),
-        case("POST", "/v1/threads/{id}/context", both_with("/context", json!({ "question": "paraffin", "recall": 5 }))),
+        case(
+            "POST",
+            "/v1/threads/{id}/context",
+            both_with("/context", json!({ "question": "paraffin", "policy": { "recall_from": "user" } })),
+        ),
         case("GET", "/v1/threads/{id}/context/{turn}", both("/context/t-1")),
         case(
             "POST",

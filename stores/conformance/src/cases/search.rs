@@ -156,11 +156,17 @@ pub(super) async fn one_thread_can_be_searched(stage: &Stage<'_>) {
     let client = &subject.client;
     let first = saying(client, &ana(), 1, &["a walrus", "a zebra", "a walrus"]).await;
     saying(client, &ana(), 2, &["a walrus"]).await;
+    let shared = saying(client, &acme(), 3, &["a walrus"]).await;
     for _ in 0..2 {
         let query = SearchQuery { thread: Some(first.id), ..query_for("walrus") };
         assert_eq!(found(client, &ana(), &query, at(2)).await, BTreeSet::from([(first.id, 1), (first.id, 3)]));
-        let query = SearchQuery { thread: Some(thread_id(9)), ..query };
-        assert_eq!(found(client, &ana(), &query, at(2)).await, BTreeSet::new());
+        // A shared thread is searched by whoever may read it, when it is named.
+        let query = SearchQuery { thread: Some(shared.id), ..query };
+        assert_eq!(found(client, &ana(), &query, at(2)).await, BTreeSet::from([(shared.id, 1)]));
+        for (scope, thread) in [(ben(), first.id), (user("globex", "ana"), shared.id), (ana(), thread_id(9))] {
+            let query = SearchQuery { thread: Some(thread), ..query.clone() };
+            assert_eq!(found(client, &scope, &query, at(2)).await, BTreeSet::new(), "{scope:?}");
+        }
         client.catch_up_fully().await;
     }
 }

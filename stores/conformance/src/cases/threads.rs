@@ -21,6 +21,7 @@ pub(super) async fn opening_keeps_what_it_is_given(stage: &Stage<'_>) {
         title: Some("Títle 🚇".to_owned()),
         metadata: map(r#"{"z": 1, "a": {"b": [1150.5, null]}}"#),
         state: map(r#"{"step": "two"}"#),
+        created_at: Some(at(2)),
         expires_at: Some(at(1000)),
         ..OpenThread::new(&ana(), thread_id(1))
     };
@@ -28,11 +29,12 @@ pub(super) async fn opening_keeps_what_it_is_given(stage: &Stage<'_>) {
     let thread = conversation.thread(at(6)).await;
     assert_eq!((thread.id, &thread.owner, &thread.key), (open.id, &open.owner, &open.key));
     assert_eq!((&thread.title, &thread.metadata, &thread.state), (&open.title, &open.metadata, &open.state));
-    assert_eq!((thread.created_at, thread.updated_at, thread.expires_at), (at(5), at(5), open.expires_at));
+    assert_eq!((thread.created_at, thread.updated_at, thread.expires_at), (at(2), at(5), open.expires_at));
     assert_eq!(thread.metadata.keys().collect::<Vec<_>>(), ["z", "a"], "members keep their order");
 
     // Opening again changes nothing, whatever it would have given.
-    let other = OpenThread { title: None, metadata: map(r#"{"x": 1}"#), expires_at: None, ..open };
+    let other =
+        OpenThread { title: None, metadata: map(r#"{"x": 1}"#), created_at: Some(at(1)), expires_at: None, ..open };
     let opened = subject.client.open_thread(&ana(), &other, at(7)).await.expect("the thread opens");
     assert_eq!((opened.created, opened.thread), (false, thread));
 }
@@ -164,9 +166,11 @@ pub(super) async fn a_deleted_id_comes_back_after_the_window_only(stage: &Stage<
 
 pub(super) async fn threads_are_listed_in_the_order_of_creation(stage: &Stage<'_>) {
     let subject = stage.open().await;
-    // The numbers of the ids fall while the instants rise.
+    // The numbers of the ids and the instants that they are said to be from fall while they are opened.
     for (second, number) in (1..).zip((1..=7).rev()) {
-        Conversation::open(&subject.client, &ana(), number, at(second)).await;
+        let created_at = (number < 4).then(|| at(i64::try_from(number).expect("a small number") - 100));
+        let open = OpenThread { created_at, ..OpenThread::new(&ana(), thread_id(number)) };
+        Conversation::open_as(&subject.client, &ana(), &open, at(second)).await;
     }
     let expected: Vec<ThreadId> = (1..=7).rev().map(thread_id).collect();
     for limit in [1, 2, 3, 7, 8, 1000] {

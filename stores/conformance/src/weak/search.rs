@@ -20,6 +20,11 @@ impl SearchIndex for Weak {
         self.inner.search.upsert(scope, collection, entries).await
     }
 
+    async fn remove(&self, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64> {
+        self.may_refuse()?;
+        self.inner.search.remove(scope, collection, ids).await
+    }
+
     async fn catch_up(&self, limit: usize) -> Result<CatchUp> {
         self.may_refuse()?;
         self.inner.search.catch_up(limit).await

@@ -73,7 +73,7 @@ impl State {
             return Ok(None);
         }
         let Some(mut kept) = tenant.unfinished.remove(&id) else { return Ok(None) };
-        kept.stamp = stamp;
+        (kept.first_stamp, kept.stamp) = (stamp, stamp);
         let owner = kept.row.owner.clone();
         tenant.threads.insert(id, kept);
         tenant.graves.remove(&id);

@@ -135,32 +135,32 @@ fn new_row(open: OpenThread, now: Timestamp) -> DumpedThread {
         key: open.key,
         body: codec::encode_thread(&words),
         positions: Positions { seq: 0, change: 0, first_seq: 1 },
-        created_at: now,
+        created_at: open.created_at.unwrap_or(now),
         updated_at: now,
         expires_at: open.expires_at,
     }
 }
 
-/// Where a thread stands in a list. Text form: `MICROSECONDS.ID`.
+/// Where a thread stands in a list. Text form: `NUMBER.ID`.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 struct Place {
-    at: Timestamp,
+    /// When it came into this store, as a stamp; or when it changed last, in microseconds.
+    number: i128,
     id: ThreadId,
 }
 
 impl Place {
     fn of(id: ThreadId, kept: &KeptThread, order: ThreadOrder) -> Self {
-        let at = match order {
-            ThreadOrder::Created => kept.row.created_at,
-            ThreadOrder::Recent => kept.row.updated_at,
+        let number = match order {
+            ThreadOrder::Created => kept.first_stamp.into(),
+            ThreadOrder::Recent => kept.row.updated_at.as_micros().into(),
         };
-        Self { at, id }
+        Self { number, id }
     }
 
     fn parse(text: &str) -> Result<Self> {
-        let place = text.split_once('.').and_then(|(at, id)| {
-            let at = Timestamp::from_micros(at.parse().ok()?).ok()?;
-            Some(Self { at, id: ThreadId(Uuid::parse_str(id).ok()?) })
+        let place = text.split_once('.').and_then(|(number, id)| {
+            Some(Self { number: number.parse().ok()?, id: ThreadId(Uuid::parse_str(id).ok()?) })
         });
         place.ok_or_else(|| StoreError::invalid("after", "not a place that a page ended at"))
     }
@@ -168,6 +168,6 @@ impl Place {
 
 impl std::fmt::Display for Place {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "{}.{}", self.at.as_micros(), self.id)
+        write!(f, "{}.{}", self.number, self.id)
     }
 }

@@ -1,0 +1,75 @@
+//! Explanations that were kept, one for each turn.
+
+use anyhow::Result;
+use serde::Serialize;
+use threadkeep::{Memory, Report, Scope, Thread, ThreadId, ThreadOrder, ThreadQuery};
+
+use super::{App, Explanation, QUESTION, Status};
+use crate::failure::Failure;
+use crate::output::printable_line;
+use crate::table::cut;
+
+/// Bytes of a name at most.
+const NAME_BYTES: usize = 400;
+
+#[derive(Serialize)]
+struct TurnJson<'a> {
+    thread: ThreadId,
+    turn: &'a str,
+    report: &'a Report,
+}
+
+/// Checks the name of a turn, which is to be typed again.
+pub(super) fn check(name: &str) -> Result<()> {
+    if (1..=NAME_BYTES).contains(&name.len()) && !name.chars().any(char::is_control) {
+        return Ok(());
+    }
+    let hint = format!("a name has 1 to {NAME_BYTES} bytes and no control characters, such as turn-7");
+    Err(Failure::usage("the ID cannot be the name of an explanation").hint(hint).into())
+}
+
+/// Shows an explanation that was kept.
+pub(super) async fn show(
+    app: &App,
+    memory: &Memory,
+    scope: &Scope,
+    turn: &str,
+    thread: Option<Thread>,
+) -> Result<Status> {
+    let found = match thread {
+        Some(thread) => {
+            let report = memory.context_report(scope, thread.id, turn).await?;
+            report.map(|report| (thread, report))
+        }
+        None => find(memory, scope, turn).await?,
+    };
+    let Some((thread, report)) = found else {
+        let failure = Failure::yours(format!("there is no explanation `{}`", cut(&printable_line(turn), QUESTION)));
+        let hint = "`threadkeep context THREAD --keep ID` keeps one, for 30 days";
+        return Err(failure.hint(hint).into());
+    };
+    if app.output.is_json() {
+        app.output.json(&TurnJson { thread: thread.id, turn, report: &report })?;
+    } else {
+        let explanation = Explanation::read(memory, scope, &thread, &report).await?;
+        explanation.print(&app.output, &format!("kept as {}", printable_line(turn)))?;
+    }
+    Ok(Status::Done)
+}
+
+/// Looks for an explanation in all threads, those that changed last first.
+async fn find(memory: &Memory, scope: &Scope, turn: &str) -> Result<Option<(Thread, Report)>> {
+    let mut query = ThreadQuery::new(ThreadOrder::Recent, threadkeep::core::limits::PAGE);
+    loop {
+        let page = memory.list_threads(scope, &query).await?;
+        for thread in page.threads {
+            if let Some(report) = memory.context_report(scope, thread.id, turn).await? {
+                return Ok(Some((thread, report)));
+            }
+        }
+        match page.next {
+            Some(next) => query.after = Some(next),
+            None => return Ok(None),
+        }
+    }
+}

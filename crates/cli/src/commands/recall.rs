@@ -1,0 +1,158 @@
+use std::borrow::Cow;
+
+use anstyle::{AnsiColor, Style};
+use anyhow::Result;
+use serde::Serialize;
+use threadkeep::context::recall::Parts;
+use threadkeep::exchange::ExportedMessage;
+use threadkeep::{Memory, RecallOptions, Recalled, Scope, ThreadId};
+use unicode_width::UnicodeWidthStr;
+
+use super::search::{heading, titles};
+use super::{App, Status};
+use crate::bar::{SHADES, Scale};
+use crate::failure::Failure;
+use crate::output::{DIM, Output, colour};
+use crate::store::Purpose;
+use crate::table::cut;
+use crate::thread_name;
+use crate::transcript::one_line;
+
+/// Columns of a message that are shown at most.
+const WORDS: usize = 400;
+const BAR: usize = 20;
+
+/// Find the turns that answer a question
+///
+/// A turn is found for its words, for what was said around it, for who said it and when. It need not hold a word of the
+/// question itself. Each says what its score is made of.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  threadkeep recall 'Who has the keys?'
+  threadkeep recall 'What did Sam buy in May?' --thread notes
+  threadkeep recall 'Who has the keys?' --json | jq '.turns[] | {score, parts}'")]
+pub(crate) struct Arguments {
+    /// The question
+    #[arg(required = true)]
+    question: Vec<String>,
+    /// Only from one thread: its id, the beginning of it, or its key
+    #[arg(long, value_name = "THREAD")]
+    thread: Option<String>,
+    /// How many turns to show
+    #[arg(long, short = 'n', value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    limit: u16,
+}
+
+#[derive(Serialize)]
+struct Answer {
+    turns: Vec<TurnJson>,
+    incomplete: bool,
+}
+
+#[derive(Serialize)]
+struct TurnJson {
+    thread: ThreadId,
+    score: f64,
+    parts: PartsJson,
+    message: ExportedMessage,
+}
+
+#[derive(Serialize)]
+struct PartsJson {
+    words: f64,
+    passage: f64,
+    neighbours: f64,
+    speaker: f64,
+    time: f64,
+}
+
+pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
+    let (memory, scope) = (app.open(Purpose::Read).await?.memory, app.scope()?);
+    let question = arguments.question.join(" ");
+    if threadkeep::core::text::terms(&question).is_empty() {
+        let hint = "ask with at least one word of letters or digits";
+        return Err(Failure::yours("there is no word to look for").hint(hint).into());
+    }
+    let thread = match &arguments.thread {
+        Some(name) => Some(thread_name::get(&memory, &scope, name).await?.id),
+        None => None,
+    };
+    let options = RecallOptions { thread, limit: arguments.limit.into(), ..RecallOptions::default() };
+    let found = memory.recall(&scope, &question, &options).await?;
+    let incomplete = !found.unsearched.is_empty();
+    if app.output.is_json() {
+        let turns = found.turns.into_iter().map(TurnJson::from).collect();
+        app.output.json(&Answer { turns, incomplete })?;
+        return Ok(Status::Done);
+    }
+    print(app, &memory, &scope, &found.turns).await?;
+    if found.turns.is_empty() {
+        app.output.note("nothing found\nhint: ask with words that were said, or names and days; `threadkeep threads` lists what is there");
+    }
+    if incomplete {
+        app.output.note("the newest messages are not indexed yet: ask again in a moment");
+    }
+    Ok(Status::Done)
+}
+
+impl From<Recalled> for TurnJson {
+    fn from(turn: Recalled) -> Self {
+        let Recalled { thread, message, score, parts, .. } = turn;
+        let Parts { words, passage, neighbours, speaker, time } = parts;
+        let parts = PartsJson { words, passage, neighbours, speaker, time };
+        Self { thread, score, parts, message: message.into() }
+    }
+}
+
+async fn print(app: &App, memory: &Memory, scope: &Scope, turns: &[Recalled]) -> Result<()> {
+    let output = &app.output;
+    let titles = titles(memory, scope, turns.iter().map(|turn| turn.thread)).await?;
+    let best = turns.iter().map(|turn| turn.score).fold(0.0, f64::max);
+    let mut lines = output.lines();
+    for turn in turns {
+        lines.line(heading(output, titles.get(&turn.thread), turn.thread, &turn.message))?;
+        for line in wrapped(output, &cut(&one_line(&turn.message), WORDS)) {
+            lines.line(line)?;
+        }
+        for line in why(output, turn, best) {
+            lines.line(line)?;
+        }
+        lines.line("")?;
+    }
+    lines.finish()
+}
+
+fn wrapped(output: &Output, text: &str) -> Vec<String> {
+    let Some(columns) = output.text_columns() else { return vec![format!("  {text}")] };
+    let options = textwrap::Options::new(columns.max(20)).initial_indent("  ").subsequent_indent("  ");
+    textwrap::wrap(text, options).into_iter().map(Cow::into_owned).collect()
+}
+
+/// The score as a bar of what it is made of; the parts on a line of their own where one is too short.
+fn why(output: &Output, turn: &Recalled, best: f64) -> Vec<String> {
+    let parts = parts(&turn.parts);
+    let blocks = Scale { columns: BAR, whole: best }.shades(parts.map(|(_, value, _)| value));
+    let blocks = blocks.iter().zip(&parts).map(|(blocks, (_, _, style))| output.paint(*style, blocks).to_string());
+    let bar = format!("  {:>6.2}  {}", turn.score, blocks.collect::<String>());
+    let told = parts.iter().zip(SHADES).filter(|((_, value, _), _)| *value >= 0.005);
+    let told: Vec<_> =
+        told.map(|((name, value, style), shade)| (format!("{name} {value:.2}"), output.paint(*style, shade))).collect();
+    let width = told.iter().map(|(text, _)| text.width() + 4).sum::<usize>() + BAR + 10;
+    let told: Vec<_> = told.iter().map(|(text, shade)| format!("{shade} {}", output.paint(DIM, text))).collect();
+    let told = told.join("  ");
+    if output.columns().is_some_and(|columns| columns < width) {
+        vec![bar, format!("          {told}")]
+    } else {
+        vec![format!("{bar}  {told}")]
+    }
+}
+
+fn parts(parts: &Parts) -> [(&'static str, f64, Style); SHADES.len()] {
+    [
+        ("words", parts.words, colour(AnsiColor::Green)),
+        ("passage", parts.passage, colour(AnsiColor::Cyan)),
+        ("neighbours", parts.neighbours, colour(AnsiColor::Blue)),
+        ("speaker", parts.speaker, colour(AnsiColor::Magenta)),
+        ("time", parts.time, colour(AnsiColor::Yellow)),
+    ]
+}

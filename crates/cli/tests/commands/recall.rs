@@ -1,0 +1,45 @@
+use serde_json::json;
+
+use super::{Cli, assert_looks};
+
+#[test]
+fn turns_that_answer_say_why() {
+    let cli = Cli::with_garden();
+    assert_looks!(cli, "recall", cli.run(&["recall", "How", "deep", "must", "a", "bed", "be?", "-n", "3"]));
+    assert_looks!(cli, "recall_json", cli.run(&["recall", "How deep must a bed be?", "-n", "1", "--json"]));
+}
+
+#[test]
+fn a_score_is_the_sum_of_its_parts() {
+    let cli = Cli::with_garden();
+    let found = cli.json(&["recall", "When did Lea ask about carrots in April 2026?", "--limit", "50"]);
+    let turns = found["turns"].as_array().unwrap();
+    assert!(turns.len() > 2, "{found}");
+    for turn in turns {
+        let sum: f64 = turn["parts"].as_object().unwrap().values().map(|part| part.as_f64().unwrap()).sum();
+        assert!((sum - turn["score"].as_f64().unwrap()).abs() < 1e-9, "{turn}");
+    }
+    let is_met = |part: &str| turns.iter().any(|turn| turn["parts"][part].as_f64() > Some(0.0));
+    assert!(["words", "passage", "neighbours", "speaker", "time"].into_iter().all(is_met), "{found}");
+}
+
+#[test]
+fn only_what_is_asked_for_is_looked_at() {
+    let cli = Cli::with_garden();
+    let seqs = |arguments: &[&str]| {
+        let found = cli.json(&[&["recall", "carrots"], arguments].concat());
+        found["turns"].as_array().unwrap().iter().map(|turn| turn["message"]["seq"].clone()).collect::<Vec<_>>()
+    };
+    assert!(seqs(&["--thread", "web:garden"]).contains(&json!(5)));
+    assert_eq!(seqs(&["--thread", "web:garden", "-n", "1"]).len(), 1);
+    assert_eq!(seqs(&["--user", "bea"]), [json!(null); 0]);
+    assert!(seqs(&["--as-tenant"]).contains(&json!(5)));
+    assert_eq!(cli.run(&["recall", "carrots", "--thread", "nobody"]).code, Some(1));
+    assert_eq!(cli.run(&["recall", "carrots", "--limit", "0"]).code, Some(2));
+    assert_eq!(cli.run(&["recall"]).code, Some(2));
+    let wordless = cli.run(&["recall", "?!"]);
+    assert!(wordless.code == Some(1) && wordless.err.contains("hint: "), "{wordless}");
+    let nothing = cli.run(&["recall", "submarine"]);
+    assert_eq!((nothing.code, nothing.out.as_str()), (Some(0), ""));
+    assert!(nothing.err.starts_with("nothing found\nhint: "), "{nothing}");
+}

@@ -1,0 +1,80 @@
+//! Graphs and runs whose state nobody else needs to know.
+
+use threadkeep_core::{ChatMessage, Portable};
+
+use crate::{Effect, Event, Graph, Input, Journal, Output, Result, Run, State};
+
+/// A graph over any state, as a driver holds it.
+pub trait AnyGraph: Portable + std::fmt::Debug {
+    /// The graph's name.
+    fn name(&self) -> &'static str;
+    /// The graph's version.
+    fn version(&self) -> u32;
+    /// Begins a run, as [`Graph::start`].
+    ///
+    /// # Errors
+    /// As [`Graph::start`].
+    fn start_any(&self, input: &Input) -> Result<Box<dyn AnyRun>>;
+    /// Rebuilds a run, as [`Graph::replay`].
+    ///
+    /// # Errors
+    /// As [`Graph::replay`].
+    fn replay_any(&self, input: &Input, journal: &Journal) -> Result<Box<dyn AnyRun>>;
+    /// Draws the graph, as [`Graph::mermaid`].
+    fn mermaid(&self) -> String;
+}
+
+/// A run over any state, as a driver holds it.
+pub trait AnyRun: Send + Sync {
+    /// As [`Run::handle_event`].
+    ///
+    /// # Errors
+    /// As [`Run::handle_event`].
+    fn handle_event(&mut self, event: Event) -> Result<()>;
+    /// As [`Run::take_effects`].
+    fn take_effects(&mut self) -> Vec<Effect>;
+    /// As [`Run::said`].
+    fn said(&self) -> &[ChatMessage];
+    /// As [`Run::output`].
+    fn output(&self) -> Option<&Output>;
+}
+
+impl<S: State> AnyGraph for Graph<S> {
+    fn name(&self) -> &'static str {
+        Self::name(self)
+    }
+
+    fn version(&self) -> u32 {
+        Self::version(self)
+    }
+
+    fn start_any(&self, input: &Input) -> Result<Box<dyn AnyRun>> {
+        Ok(Box::new(self.start(input)?))
+    }
+
+    fn replay_any(&self, input: &Input, journal: &Journal) -> Result<Box<dyn AnyRun>> {
+        Ok(Box::new(self.replay(input, journal)?))
+    }
+
+    fn mermaid(&self) -> String {
+        Self::mermaid(self)
+    }
+}
+
+impl<S: State> AnyRun for Run<S> {
+    fn handle_event(&mut self, event: Event) -> Result<()> {
+        Self::handle_event(self, event)
+    }
+
+    fn take_effects(&mut self) -> Vec<Effect> {
+        Self::take_effects(self)
+    }
+
+    fn said(&self) -> &[ChatMessage] {
+        Self::said(self)
+    }
+
+    fn output(&self) -> Option<&Output> {
+        Self::output(self)
+    }
+}

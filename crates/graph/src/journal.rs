@@ -1,0 +1,33 @@
+use serde::{Deserialize, Serialize};
+
+use crate::{Event, GraphError, Result};
+
+/// The checkpoint of a run: what happened to it, in order. State is never stored; it is rebuilt from this.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Journal {
+    /// The graph.
+    pub graph: String,
+    /// The graph's version.
+    pub version: u32,
+    /// What happened, in order.
+    pub events: Vec<Event>,
+}
+
+impl Journal {
+    /// Makes an empty journal.
+    #[must_use]
+    pub fn new(graph: impl Into<String>, version: u32) -> Self {
+        Self { graph: graph.into(), version, events: Vec::new() }
+    }
+
+    pub(crate) fn check(&self, graph: &str, version: u32) -> Result<()> {
+        if self.graph != graph {
+            return Err(GraphError::OtherGraph { graph: graph.to_owned(), journal: self.graph.clone() });
+        }
+        if self.version != version {
+            let (graph, journal) = (graph.to_owned(), self.version);
+            return Err(GraphError::UnknownVersion { graph, journal, known: version });
+        }
+        Ok(())
+    }
+}

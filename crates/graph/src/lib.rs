@@ -1,0 +1,69 @@
+//! The state graph of an assistant as a machine: events in, effects out.
+//!
+//! Start with [`Graph`], which is written as it would be drawn: nodes, edges, branches, an end. [`Graph::start`] gives a
+//! [`Run`], which says what is to be done ([`Run::take_effects`]) and is told what came of it ([`Run::handle_event`]). A
+//! run's checkpoint is the [`Journal`] of its events: [`Graph::replay`] rebuilds the state and asks for what is
+//! outstanding, and for nothing that was answered.
+//!
+//! ```
+//! use threadkeep_core::{JsonText, StoreError};
+//! use threadkeep_graph::{END, Effect, Event, Graph, Input, Node, Outcome, Output, START, state};
+//!
+//! state! {
+//!     /// What the assistant knows in a turn.
+//!     pub struct Weather (update WeatherUpdate) {
+//!         /// Where.
+//!         replace town: String,
+//!         /// What was found.
+//!         append readings: JsonText,
+//!     }
+//! }
+//!
+//! fn ask(state: &Weather) -> Result<JsonText, StoreError> {
+//!     JsonText::of(&state.town)
+//! }
+//! fn note(_: &Weather, reading: JsonText) -> WeatherUpdate {
+//!     WeatherUpdate { readings: vec![reading], ..WeatherUpdate::default() }
+//! }
+//!
+//! let graph = Graph::<Weather>::draw("weather", 1, |input| Weather { town: input.question.clone(), ..Weather::default() })
+//!     .node("look", Node::activity("thermometer", ask, note))
+//!     .edge(START, "look")
+//!     .branch("look", ["look", END], |state| if state.readings.len() < 2 { "look" } else { END })
+//!     .finish(|state| Output::reply(format!("{} says {:?}", state.town, state.readings)))?;
+//!
+//! let mut run = graph.start(&Input::question("Oslo"))?;
+//! for degrees in ["3", "4"] {
+//!     let effects = run.take_effects();
+//!     let Effect::RunActivity { request, .. } = &effects[0] else { panic!("{effects:?}") };
+//!     run.handle_event(Event::Finished { request: *request, outcome: Outcome::Activity(JsonText::new(degrees)?) })?;
+//! }
+//! assert_eq!(run.output().map(|output| output.reply.as_str()), Some("Oslo says [3, 4]"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! This crate deliberately does nothing itself: it calls no model, reads no clock, no randomness and no environment, so a
+//! run is the same every time its events are.
+#![warn(missing_docs)]
+
+mod any;
+mod effect;
+mod error;
+mod event;
+mod graph;
+mod journal;
+mod mermaid;
+mod node;
+mod run;
+mod state;
+
+pub use any::{AnyGraph, AnyRun};
+pub use effect::{Effect, History, ModelAsk, Output, RequestId, ToolUse};
+pub use error::{GraphError, Result};
+pub use event::{Decision, Event, Failure, Outcome, OutcomeKind, ToolOutcome};
+pub use graph::{END, Graph, GraphBuilder, Input, START};
+pub use journal::Journal;
+pub use node::Node;
+pub use run::Run;
+pub use state::{State, reduce};
+pub use threadkeep_core::Map;

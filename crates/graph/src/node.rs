@@ -1,0 +1,153 @@
+//! What a node asks for, and what it makes of the answer.
+
+use std::sync::Arc;
+
+use threadkeep_core::{ChatAnswer, JsonText, StoreError, ToolCall};
+
+use crate::{Decision, Failure, ModelAsk, Outcome, OutcomeKind, State, ToolOutcome};
+
+type Ask<S> = Arc<dyn Fn(&S) -> Result<Vec<Request>, Failure> + Send + Sync>;
+type Take<S> = Arc<dyn Fn(&S, Vec<Outcome>) -> <S as State>::Update + Send + Sync>;
+type Recover<S> = Arc<dyn Fn(&S, &Failure) -> <S as State>::Update + Send + Sync>;
+
+/// One thing that a node asks for.
+#[derive(Clone, Debug)]
+pub(crate) enum Request {
+    Model(Box<ModelAsk>),
+    Tool(ToolCall),
+    Activity { name: &'static str, input: JsonText },
+    Person { question: String, input: JsonText },
+}
+
+impl Request {
+    pub(crate) const fn kind(&self) -> OutcomeKind {
+        match self {
+            Self::Model(_) => OutcomeKind::Answer,
+            Self::Tool(_) => OutcomeKind::Tool,
+            Self::Activity { .. } => OutcomeKind::Activity,
+            Self::Person { .. } => OutcomeKind::Decision,
+        }
+    }
+}
+
+/// A node: what it asks for by the state, and how the answers change the state. Both are pure.
+///
+/// A failure ends the run, unless [`Node::or_else`] says what to make of it.
+pub struct Node<S: State> {
+    pub(crate) shape: Shape,
+    pub(crate) ask: Ask<S>,
+    pub(crate) take: Take<S>,
+    pub(crate) recover: Option<Recover<S>>,
+}
+
+/// How a node is drawn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    Pure,
+    Model,
+    Tools,
+    Activity,
+    Person,
+}
+
+impl<S: State> Node<S> {
+    /// A node that computes.
+    pub fn pure(compute: impl Fn(&S) -> S::Update + Send + Sync + 'static) -> Self {
+        Self::make(Shape::Pure, |_| Ok(Vec::new()), move |state, _| compute(state))
+    }
+
+    /// A node that asks a model.
+    pub fn model(
+        ask: impl Fn(&S) -> ModelAsk + Send + Sync + 'static,
+        take: impl Fn(&S, ChatAnswer) -> S::Update + Send + Sync + 'static,
+    ) -> Self {
+        Self::models(
+            move |state| vec![ask(state)],
+            move |state, answers| answers.into_iter().next().map(|answer| take(state, answer)).unwrap_or_default(),
+        )
+    }
+
+    /// A node that asks models several things at once. Answers come in the order of asking.
+    pub fn models(
+        ask: impl Fn(&S) -> Vec<ModelAsk> + Send + Sync + 'static,
+        take: impl Fn(&S, Vec<ChatAnswer>) -> S::Update + Send + Sync + 'static,
+    ) -> Self {
+        let ask = move |state: &S| Ok(ask(state).into_iter().map(|ask| Request::Model(Box::new(ask))).collect());
+        let answer = |outcome| if let Outcome::Answer(answer) = outcome { Some(answer) } else { None };
+        Self::make(Shape::Model, ask, move |state, outcomes| {
+            take(state, outcomes.into_iter().filter_map(answer).collect())
+        })
+    }
+
+    /// A node that calls tools, all at once. Results come in the order of the calls.
+    pub fn tools(
+        ask: impl Fn(&S) -> Vec<ToolCall> + Send + Sync + 'static,
+        take: impl Fn(&S, Vec<ToolOutcome>) -> S::Update + Send + Sync + 'static,
+    ) -> Self {
+        let ask = move |state: &S| Ok(ask(state).into_iter().map(Request::Tool).collect());
+        let result = |outcome| if let Outcome::Tool(result) = outcome { Some(result) } else { None };
+        Self::make(Shape::Tools, ask, move |state, outcomes| {
+            take(state, outcomes.into_iter().filter_map(result).collect())
+        })
+    }
+
+    /// A node that has some other work done: the activity of that name, given `input`.
+    pub fn activity(
+        name: &'static str,
+        input: impl Fn(&S) -> Result<JsonText, StoreError> + Send + Sync + 'static,
+        take: impl Fn(&S, JsonText) -> S::Update + Send + Sync + 'static,
+    ) -> Self {
+        let ask = move |state: &S| Ok(vec![Request::Activity { name, input: input(state)? }]);
+        Self::make(Shape::Activity, ask, move |state, outcomes| match outcomes.into_iter().next() {
+            Some(Outcome::Activity(output)) => take(state, output),
+            _ => S::Update::default(),
+        })
+    }
+
+    /// A node that asks a person, and waits as long as it takes.
+    pub fn person(
+        question: impl Fn(&S) -> String + Send + Sync + 'static,
+        input: impl Fn(&S) -> Result<JsonText, StoreError> + Send + Sync + 'static,
+        take: impl Fn(&S, Decision) -> S::Update + Send + Sync + 'static,
+    ) -> Self {
+        let ask = move |state: &S| Ok(vec![Request::Person { question: question(state), input: input(state)? }]);
+        Self::make(Shape::Person, ask, move |state, outcomes| match outcomes.into_iter().next() {
+            Some(Outcome::Decision(decision)) => take(state, decision),
+            _ => S::Update::default(),
+        })
+    }
+
+    /// Goes on with this update where something that the node asked for failed.
+    #[must_use]
+    pub fn or_else(mut self, recover: impl Fn(&S, &Failure) -> S::Update + Send + Sync + 'static) -> Self {
+        self.recover = Some(Arc::new(recover));
+        self
+    }
+
+    fn make(
+        shape: Shape,
+        ask: impl Fn(&S) -> Result<Vec<Request>, Failure> + Send + Sync + 'static,
+        take: impl Fn(&S, Vec<Outcome>) -> S::Update + Send + Sync + 'static,
+    ) -> Self {
+        Self { shape, ask: Arc::new(ask), take: Arc::new(take), recover: None }
+    }
+
+    /// What the node makes of its outcomes; the first failure where it makes nothing of that.
+    pub(crate) fn settle(&self, state: &S, outcomes: Vec<Outcome>) -> Result<S::Update, Failure> {
+        let failure = outcomes.iter().find_map(|outcome| match outcome {
+            Outcome::Failed(failure) => Some(failure),
+            _ => None,
+        });
+        match (failure, &self.recover) {
+            (None, _) => Ok((self.take)(state, outcomes)),
+            (Some(failure), Some(recover)) => Ok(recover(state, failure)),
+            (Some(failure), None) => Err(failure.clone()),
+        }
+    }
+}
+
+impl<S: State> std::fmt::Debug for Node<S> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Node").field("shape", &self.shape).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,238 @@
+//! Runs of graphs that are drawn by hand.
+
+use threadkeep_core::{ChatAnswer, ChatMessage, Finish, JsonText, Part, Role, ToolCall};
+use threadkeep_graph::{
+    Decision, END, Effect, Event, Failure, Graph, GraphError, Input, Journal, ModelAsk, Node, Outcome, OutcomeKind,
+    Output, RequestId, START, ToolOutcome, state,
+};
+
+state! {
+    /// What a turn knows.
+    struct Chat (update ChatUpdate) {
+        append messages: ChatMessage,
+        replace notes: String,
+    }
+}
+
+fn said(parts: Vec<Part>, role: Role) -> ChatUpdate {
+    ChatUpdate { messages: vec![ChatMessage { role, author: None, parts, seq: None }], ..ChatUpdate::default() }
+}
+
+fn calls(state: &Chat) -> Vec<ToolCall> {
+    let parts = state.messages.last().into_iter().flat_map(|message| &message.parts);
+    parts.filter_map(|part| if let Part::ToolCall(call) = part { Some(call.clone()) } else { None }).collect()
+}
+
+fn results(_: &Chat, results: Vec<ToolOutcome>) -> ChatUpdate {
+    let message = |result: ToolOutcome| {
+        let ToolOutcome { call_id, output, is_error, .. } = result;
+        let result = threadkeep_core::ToolResult { call_id, output, is_error };
+        ChatMessage { role: Role::Tool, author: None, parts: vec![Part::ToolResult(result)], seq: None }
+    };
+    ChatUpdate { messages: results.into_iter().map(message).collect(), ..ChatUpdate::default() }
+}
+
+/// A model that calls tools until it answers (S2.07).
+fn agent_and_tools() -> Graph<Chat> {
+    Graph::<Chat>::draw("react", 3, |_| Chat::default())
+        .node(
+            "agent",
+            Node::model(
+                |state: &Chat| ModelAsk::reply(&state.messages),
+                |_, answer| said(answer.parts, Role::Assistant),
+            ),
+        )
+        .node("tools", Node::tools(calls, results))
+        .edge(START, "agent")
+        .branch("agent", ["tools", END], |state| if calls(state).is_empty() { END } else { "tools" })
+        .edge("tools", "agent")
+        .said(|state| &state.messages)
+        .max_steps(5)
+        .finish(|state| Output::reply(format!("{} messages", state.messages.len())))
+        .expect("it is drawn to its end")
+}
+
+fn answer(parts: Vec<Part>) -> ChatAnswer {
+    ChatAnswer { parts, finish: Finish::Stop, model: "scripted".to_owned(), usage: None }
+}
+
+fn call(id: &str) -> Part {
+    Part::ToolCall(ToolCall {
+        id: id.to_owned(),
+        name: "look".to_owned(),
+        arguments: JsonText::new("{}").expect("JSON"),
+    })
+}
+
+fn outcome(id: &str) -> ToolOutcome {
+    let (call_id, output) = (id.to_owned(), format!("{id} seen"));
+    ToolOutcome { call_id, output, is_error: false, value: None, sources: Vec::new() }
+}
+
+fn text(text: &str) -> Part {
+    Part::Text(text.to_owned())
+}
+
+// S2.06, S2.07
+#[test]
+fn a_model_calls_tools_until_it_answers() {
+    let graph = agent_and_tools();
+    let mut run = graph.start(&Input::question("what is there?")).unwrap();
+    let asked = run.take_effects();
+    assert!(matches!(&asked[..], [Effect::CallModel { request: RequestId(0), node: "agent", .. }]), "{asked:?}");
+    assert!(run.take_effects().is_empty());
+    run.handle_answer(RequestId(0), answer(vec![call("one"), call("two")])).unwrap();
+    let asked = run.take_effects();
+    let called: Vec<_> = asked.iter().map(|effect| (effect.request(), effect)).collect();
+    assert!(matches!(&called[..], [(Some(RequestId(1)), _), (Some(RequestId(2)), _)]), "{called:?}");
+    run.handle_tool(RequestId(2), outcome("two")).unwrap();
+    assert!(run.take_effects().is_empty());
+    run.handle_tool(RequestId(1), outcome("one")).unwrap();
+    let asked = run.take_effects();
+    let Effect::CallModel { ask, .. } = &asked[0] else { panic!("{asked:?}") };
+    let ids: Vec<_> = ask.messages.iter().flat_map(|message| &message.parts).collect();
+    let result =
+        |id| Part::ToolResult(threadkeep_core::ToolResult { call_id: id, output: String::new(), is_error: false });
+    let shape = |part: &Part| match part {
+        Part::ToolResult(result_of) => result(result_of.call_id.clone()),
+        other => other.clone(),
+    };
+    let shapes: Vec<Part> = ids.into_iter().map(shape).collect();
+    assert_eq!(shapes, [call("one"), call("two"), result("one".to_owned()), result("two".to_owned())]);
+    run.handle_answer(RequestId(3), answer(vec![text("two things")])).unwrap();
+    let end = run.take_effects();
+    assert_eq!(end, [Effect::Finish(Ok(Output::reply("4 messages")))]);
+    assert!(run.take_effects().is_empty());
+    assert_eq!(run.said().len(), 4);
+}
+
+#[test]
+fn a_run_that_never_ends_is_ended() {
+    let graph = agent_and_tools();
+    let mut run = graph.start(&Input::default()).unwrap();
+    for _ in 0..5 {
+        match run.take_effects().pop() {
+            Some(Effect::CallModel { request, .. }) => run.handle_answer(request, answer(vec![call("again")])).unwrap(),
+            Some(Effect::CallTool { request, .. }) => run.handle_tool(request, outcome("again")).unwrap(),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert_eq!(run.failure().map(|failure| failure.code.as_str()), Some("too_many_steps"));
+    assert_eq!(run.said().len(), 5);
+}
+
+#[test]
+fn what_was_not_asked_changes_nothing() {
+    let mut run = agent_and_tools().start(&Input::default()).unwrap();
+    let strange = RequestId(7);
+    assert_eq!(run.handle_tool(strange, outcome("x")), Err(GraphError::NotOutstanding { request: strange }));
+    let wrong =
+        GraphError::WrongOutcome { request: RequestId(0), asked: OutcomeKind::Answer, given: OutcomeKind::Tool };
+    assert_eq!(run.handle_tool(RequestId(0), outcome("x")), Err(wrong));
+    run.handle_answer(RequestId(0), answer(vec![text("done")])).unwrap();
+    let twice = run.handle_answer(RequestId(0), answer(vec![text("again")]));
+    assert_eq!(twice, Err(GraphError::NotOutstanding { request: RequestId(0) }));
+    assert_eq!(run.take_effects(), [Effect::Finish(Ok(Output::reply("1 messages")))]);
+}
+
+#[test]
+fn a_failure_ends_the_run_unless_the_node_recovers() {
+    let broken = || Failure::new("model_unavailable", "gone");
+    let mut run = agent_and_tools().start(&Input::default()).unwrap();
+    run.handle_failure(RequestId(0), broken()).unwrap();
+    assert_eq!(run.take_effects(), [Effect::Finish(Err(broken()))]);
+    let recovering = Graph::<Chat>::draw("careful", 1, |_| Chat::default())
+        .node(
+            "agent",
+            Node::model(|_| ModelAsk::default(), |_, _| ChatUpdate::default())
+                .or_else(|_, failure| ChatUpdate { notes: Some(failure.code.clone()), ..ChatUpdate::default() }),
+        )
+        .edge(START, "agent")
+        .edge("agent", END)
+        .finish(|state: &Chat| Output::reply(state.notes.clone()))
+        .unwrap();
+    let mut run = recovering.start(&Input::default()).unwrap();
+    run.handle_failure(RequestId(0), broken()).unwrap();
+    assert_eq!(run.take_effects(), [Effect::Finish(Ok(Output::reply("model_unavailable")))]);
+}
+
+#[test]
+fn a_stop_ends_it_whatever_is_outstanding() {
+    let mut run = agent_and_tools().start(&Input::default()).unwrap();
+    run.handle_event(Event::Stopped { failure: Failure::new("stopped", "by the user") }).unwrap();
+    assert_eq!(run.outstanding().count(), 0);
+    assert!(matches!(&run.take_effects()[..], [Effect::Finish(Err(failure))] if failure.code == "stopped"));
+    run.handle_stop(Failure::new("stopped", "twice"));
+    assert!(run.take_effects().is_empty());
+}
+
+#[test]
+fn a_person_is_asked_and_the_journal_waits() {
+    let graph = Graph::<Chat>::draw("ask", 1, |_| Chat::default())
+        .node(
+            "confirm",
+            Node::person(
+                |_| "shall I?".to_owned(),
+                |_| JsonText::of("plan"),
+                |_, decision| ChatUpdate { notes: Some(format!("{:?}", decision.reason)), ..ChatUpdate::default() },
+            ),
+        )
+        .edge(START, "confirm")
+        .edge("confirm", END)
+        .finish(|state: &Chat| Output::reply(state.notes.clone()))
+        .unwrap();
+    let mut run = graph.start(&Input::default()).unwrap();
+    assert!(matches!(&run.take_effects()[..], [Effect::AskPerson { question, .. }] if question == "shall I?"));
+    let mut again = graph.replay(&Input::default(), &Journal::new("ask", 1)).unwrap();
+    let decision = Decision { approved: false, by: None, reason: Some("no".to_owned()), changed: None };
+    again.handle_decision(RequestId(0), decision).unwrap();
+    assert_eq!(again.output().map(|output| output.reply.as_str()), Some("Some(\"no\")"));
+}
+
+#[test]
+fn a_journal_of_another_graph_or_version_is_refused() {
+    let graph = agent_and_tools();
+    let replay = |journal: Journal| graph.replay(&Input::default(), &journal).map(|_| ());
+    let other = GraphError::OtherGraph { graph: "react".to_owned(), journal: "pes".to_owned() };
+    assert_eq!(replay(Journal::new("pes", 3)), Err(other));
+    let later = GraphError::UnknownVersion { graph: "react".to_owned(), journal: 4, known: 3 };
+    assert_eq!(replay(Journal::new("react", 4)), Err(later));
+    let event = Event::Finished { request: RequestId(1), outcome: Outcome::Tool(outcome("x")) };
+    let diverged = Journal { events: vec![event], ..Journal::new("react", 3) };
+    assert_eq!(replay(diverged), Err(GraphError::NotOutstanding { request: RequestId(1) }));
+}
+
+#[test]
+fn a_drawing_with_loose_ends_is_refused() {
+    let node = || Node::pure(|_: &Chat| ChatUpdate::default());
+    let begin = || Graph::<Chat>::draw("loose", 1, |_| Chat::default());
+    let cases = [
+        (begin().edge(START, END).node("a", node()).edge("a", END), "no path from START leads to a"),
+        (begin().node("a", node()).edge(START, "a"), "no edge leaves a"),
+        (begin().node("a", node()).edge("a", END), "no edge leaves START"),
+        (begin().node("a", node()).edge(START, "b"), "an edge leads to b, which is no node"),
+        (begin().node("a", node()).edge(START, "a").edge("b", END), "an edge leaves b, which is no node"),
+        (begin().node("a", node()).node("a", node()), "node a is named twice"),
+        (begin().node("END", node()), "node END is named twice"),
+        (begin().node("a", node()).edge(START, "a").edge("a", END).max_steps(0), "it may take no step"),
+    ];
+    for (builder, expected) in cases {
+        let error = builder.finish(|_| Output::default()).unwrap_err();
+        assert_eq!(error.to_string(), format!("graph loose: {expected}"));
+    }
+}
+
+#[test]
+fn a_graph_is_drawn() {
+    insta::assert_snapshot!(agent_and_tools().mermaid(), @r"
+    flowchart TD
+        START([START])
+        agent{{agent}}
+        tools[[tools]]
+        END([END])
+        START --> agent
+        agent -.-> tools
+        agent -.-> END
+        tools --> agent
+    ");
+}

@@ -1,0 +1,242 @@
+//! Documents that an assistant's answers can stand on: kept in passages, found by words and by meaning.
+//!
+//! A library is a collection of the search index together with a catalogue. It belongs to the scope that fills it; a user
+//! also finds what its tenant put in. The catalogue is written before the passages and after them, so a document whose
+//! adding was cut off is listed as incomplete rather than being found without being listed.
+
+mod find;
+
+use serde::{Deserialize, Serialize};
+use threadkeep_core::{
+    Collection, Document, DocumentOwner, DocumentQuery, DocumentWrite, Embedder, Embedding, IndexEntry, JsonText, Map,
+    Namespace, Scope, Timestamp, Value, limits,
+};
+
+use crate::retry::repeat_simply;
+use crate::{Memory, MemoryError, Result};
+pub use find::{FoundPassage, FoundPassages, PassageOptions};
+
+/// Passages written by one call, and texts that an embedder is given at once.
+const STEP: usize = 64;
+/// Passages of one document.
+pub const DOCUMENT_PASSAGES: usize = 20_000;
+/// Bytes of a document's id, so that its passages' ids are short enough.
+pub const DOCUMENT_ID_BYTES: usize = 400;
+
+/// A piece of a document, as long as one wants to quote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Passage {
+    /// Where in the document it stands, in words for a reader: `Opening hours, lines 12-20`.
+    pub place: String,
+    /// What it says.
+    pub text: String,
+}
+
+/// A document on its way into a library.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NewLibraryDocument {
+    /// Its id in the library, such as its path; at most [`DOCUMENT_ID_BYTES`]. Adding one that is there replaces it.
+    pub id: String,
+    /// What a reader calls it.
+    pub title: String,
+    /// Tells whether it has changed since; any text, such as a hash.
+    pub revision: String,
+    /// What it says, in order; at most [`DOCUMENT_PASSAGES`].
+    pub passages: Vec<Passage>,
+}
+
+/// A document of a library.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LibraryDocument {
+    /// Its id in the library.
+    pub id: String,
+    /// What a reader calls it.
+    pub title: String,
+    /// Tells whether it has changed since.
+    pub revision: String,
+    /// How many passages it has.
+    pub passages: usize,
+    /// The model by which its passages are found by meaning, where an embedder joined in.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub embedded_by: Option<String>,
+    /// Whether all passages are in. Not so while it is added, or when that was cut off: add it again.
+    pub is_complete: bool,
+    /// When it was added.
+    pub added_at: Timestamp,
+}
+
+impl Memory {
+    /// Puts a document into a library, over the one with the same id, and tells what is there then.
+    ///
+    /// With an embedder its passages can be found by meaning too; one that fails makes the call fail, and the document
+    /// stays incomplete until it is added again.
+    ///
+    /// # Errors
+    /// `Invalid` or `LimitExceeded` for names and sizes, `Embedder` for an embedder that fails.
+    pub async fn put_library_document(
+        &self,
+        scope: &Scope,
+        library: &str,
+        document: NewLibraryDocument,
+        embedder: Option<&dyn Embedder>,
+    ) -> Result<LibraryDocument> {
+        check(&document)?;
+        let former = self.find_library_document(scope, library, &document.id).await?;
+        let former_passages = former.map_or(0, |former| former.passages);
+        let NewLibraryDocument { id, title, revision, passages } = document;
+        let complete = LibraryDocument {
+            passages: passages.len(),
+            embedded_by: embedder.map(|embedder| embedder.model().to_owned()),
+            is_complete: true,
+            added_at: self.now(),
+            id,
+            title,
+            revision,
+        };
+        // Until all is done the catalogue names every passage that may be there, old and new.
+        let most = former_passages.max(passages.len());
+        let begun = LibraryDocument { is_complete: false, passages: most, ..complete.clone() };
+        self.write_catalogue(scope, library, &begun.id, Some(&begun)).await?;
+        for (step, passages) in passages.chunks(STEP).enumerate() {
+            let entries = entries(&complete, step * STEP, passages, embedder).await?;
+            let collection = collection(library);
+            repeat_simply(|| self.search_index().upsert(scope, &collection, entries.clone())).await?;
+        }
+        self.remove_passages(scope, library, &complete.id, passages.len()..former_passages).await?;
+        self.write_catalogue(scope, library, &complete.id, Some(&complete)).await?;
+        Ok(complete)
+    }
+
+    /// Removes a document and its passages from a library, and says whether it was there.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn remove_library_document(&self, scope: &Scope, library: &str, id: &str) -> Result<bool> {
+        let Some(document) = self.find_library_document(scope, library, id).await? else { return Ok(false) };
+        self.remove_passages(scope, library, id, 0..document.passages).await?;
+        self.write_catalogue(scope, library, id, None).await?;
+        Ok(true)
+    }
+
+    /// Lists the documents that the scope itself put into a library, by id.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn list_library(&self, scope: &Scope, library: &str) -> Result<Vec<LibraryDocument>> {
+        let query = DocumentQuery { namespace: Some(catalogue(library)?), ..DocumentQuery::of(owner(scope)) };
+        let documents = self.all_documents(scope, query).await?;
+        documents.iter().map(read).collect()
+    }
+
+    /// Finds a document that the scope itself put into a library.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn find_library_document(
+        &self,
+        scope: &Scope,
+        library: &str,
+        id: &str,
+    ) -> Result<Option<LibraryDocument>> {
+        let (owner, namespace, now) = (owner(scope), catalogue(library)?, self.now());
+        let found = repeat_simply(|| self.store().find_document(scope, &owner, &namespace, id, now)).await?;
+        found.as_ref().map(read).transpose()
+    }
+
+    async fn remove_passages(
+        &self,
+        scope: &Scope,
+        library: &str,
+        id: &str,
+        numbers: std::ops::Range<usize>,
+    ) -> Result<()> {
+        let ids: Vec<String> = numbers.map(|number| passage_id(id, number)).collect();
+        for ids in ids.chunks(limits::COMMIT_MESSAGES) {
+            let collection = collection(library);
+            repeat_simply(|| self.search_index().remove(scope, &collection, ids)).await?;
+        }
+        Ok(())
+    }
+
+    async fn write_catalogue(
+        &self,
+        scope: &Scope,
+        library: &str,
+        id: &str,
+        document: Option<&LibraryDocument>,
+    ) -> Result<()> {
+        let write = DocumentWrite {
+            owner: owner(scope),
+            namespace: catalogue(library)?,
+            key: id.to_owned(),
+            expected: None,
+            value: document.map(JsonText::of).transpose()?,
+            expires_at: None,
+        };
+        let now = self.now();
+        repeat_simply(|| self.store().write_document(scope, write.clone(), now)).await?;
+        Ok(())
+    }
+}
+
+fn check(document: &NewLibraryDocument) -> Result<()> {
+    limits::check_bytes("document id", document.id.len(), DOCUMENT_ID_BYTES)?;
+    limits::check_bytes("document title", document.title.len(), limits::TITLE_BYTES)?;
+    limits::check_bytes("passages of a document", document.passages.len(), DOCUMENT_PASSAGES)?;
+    match document.id.is_empty() {
+        true => Err(MemoryError::invalid("document id", "empty")),
+        false => Ok(()),
+    }
+}
+
+async fn entries(
+    document: &LibraryDocument,
+    first: usize,
+    passages: &[Passage],
+    embedder: Option<&dyn Embedder>,
+) -> Result<Vec<IndexEntry>> {
+    let texts: Vec<String> = passages.iter().map(|passage| passage.text.clone()).collect();
+    let embeddings: Vec<Option<Embedding>> = match embedder {
+        Some(embedder) => embedder.embed(&texts).await?.into_iter().map(Some).collect(),
+        None => vec![None; texts.len()],
+    };
+    if embeddings.len() != texts.len() {
+        let error = threadkeep_core::EmbedderError::InvalidAnswer("not one point per text".to_owned());
+        return Err(error.into());
+    }
+    let entries = passages.iter().zip(embeddings).enumerate().map(|(place, (passage, embedding))| IndexEntry {
+        id: passage_id(&document.id, first + place),
+        text: passage.text.clone(),
+        fields: fields(document, passage),
+        embedding,
+    });
+    Ok(entries.collect())
+}
+
+fn fields(document: &LibraryDocument, passage: &Passage) -> Map {
+    let fields = [("document", &document.id), ("title", &document.title), ("place", &passage.place)];
+    fields.into_iter().map(|(name, value)| (name.to_owned(), Value::from(value.as_str()))).collect()
+}
+
+fn read(document: &Document) -> Result<LibraryDocument> {
+    Ok(document.value.read()?)
+}
+
+fn passage_id(document: &str, number: usize) -> String {
+    format!("{document}#{number}")
+}
+
+fn collection(library: &str) -> Collection {
+    Collection::Named(format!("library:{library}"))
+}
+
+fn catalogue(library: &str) -> Result<Namespace> {
+    Ok(Namespace::app(format!("library:{library}"))?)
+}
+
+fn owner(scope: &Scope) -> DocumentOwner {
+    match scope {
+        Scope::Tenant(_) => DocumentOwner::Tenant,
+        Scope::User(_, user) => DocumentOwner::User(user.clone()),
+    }
+}

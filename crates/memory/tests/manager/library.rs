@@ -1,0 +1,124 @@
+use threadkeep_core::Scope;
+use threadkeep_memory::{FoundPassages, Meaning, Memory, NewLibraryDocument, Passage, PassageOptions};
+
+use super::meaning::Fake;
+use super::world::{World, acme, ana, ben, everywhere};
+
+fn document(id: &str, texts: &[&str]) -> NewLibraryDocument {
+    let passages = texts
+        .iter()
+        .enumerate()
+        .map(|(place, text)| Passage { place: format!("paragraph {}", place + 1), text: (*text).to_owned() });
+    NewLibraryDocument {
+        id: id.to_owned(),
+        title: format!("About {id}"),
+        revision: "1".to_owned(),
+        passages: passages.collect(),
+    }
+}
+
+async fn ask(memory: &Memory, scope: &Scope, question: &str) -> FoundPassages {
+    memory.find_passages(scope, "handbook", question, &PassageOptions::default()).await.unwrap()
+}
+
+async fn ids(memory: &Memory, scope: &Scope, question: &str) -> Vec<String> {
+    ask(memory, scope, question).await.passages.into_iter().map(|found| found.id).collect()
+}
+
+async fn put(memory: &Memory, scope: &Scope, document: NewLibraryDocument) {
+    memory.put_library_document(scope, "handbook", document, None).await.unwrap();
+}
+
+// S1.35
+#[tokio::test(start_paused = true)]
+async fn passages_are_found_with_their_place() {
+    everywhere(async |world: World| {
+        let memory = &world.memory;
+        let texts =
+            ["Parental leave lasts eighteen weeks.", "After five years it is twenty weeks.", "Lunch is at noon."];
+        put(memory, &ana(), document("leave.md", &texts)).await;
+        let found = ask(memory, &ana(), "How long is parental leave?").await;
+        let best = &found.passages[0];
+        assert_eq!(
+            (best.title.as_str(), best.place.as_str(), best.text.as_str()),
+            ("About leave.md", "paragraph 1", texts[0])
+        );
+        assert_eq!(found.meaning, Meaning::Absent);
+        let source = best.source();
+        assert_eq!((source.kind.as_str(), source.id.as_str()), ("document", "leave.md#0"));
+        assert_eq!(source.title.as_deref(), Some("About leave.md, paragraph 1"));
+        assert_eq!(ids(memory, &ana(), "What does a unicorn eat?").await, Vec::<String>::new());
+        assert_eq!(ids(memory, &ana(), "").await, Vec::<String>::new());
+        let none = PassageOptions { limit: 0, ..PassageOptions::default() };
+        assert!(memory.find_passages(&ana(), "handbook", "leave", &none).await.is_err());
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_replaces_its_former_self() {
+    everywhere(async |world: World| {
+        let memory = &world.memory;
+        let many: Vec<String> = (0..150).map(|number| format!("A walrus, number {number}.")).collect();
+        let many: Vec<&str> = many.iter().map(String::as_str).collect();
+        put(memory, &ana(), document("animals", &many)).await;
+        assert_eq!(ids(memory, &ana(), "number 149").await[0], "animals#149");
+        put(memory, &ana(), document("animals", &["A narwhal."])).await;
+        put(memory, &ana(), document("other", &["A walrus at last."])).await;
+        assert_eq!(ids(memory, &ana(), "walrus").await, ["other#0"]);
+        let listed = memory.list_library(&ana(), "handbook").await.unwrap();
+        let listed: Vec<_> = listed.iter().map(|one| (one.id.as_str(), one.passages, one.is_complete)).collect();
+        assert_eq!(listed, [("animals", 1, true), ("other", 1, true)]);
+        assert!(memory.remove_library_document(&ana(), "handbook", "animals").await.unwrap());
+        assert!(!memory.remove_library_document(&ana(), "handbook", "animals").await.unwrap());
+        assert_eq!(ids(memory, &ana(), "narwhal").await, Vec::<String>::new());
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_library_belongs_to_who_fills_it() {
+    everywhere(async |world: World| {
+        let memory = &world.memory;
+        put(memory, &acme(), document("shared", &["The office opens at eight."])).await;
+        put(memory, &ana(), document("own", &["My office key is in the drawer."])).await;
+        let foreign = Scope::user("other", "ana").unwrap();
+        let mut both = ids(memory, &ana(), "office").await;
+        both.sort();
+        assert_eq!(both, ["own#0", "shared#0"]);
+        assert_eq!(ids(memory, &ben(), "office").await, ["shared#0"]);
+        assert_eq!(ids(memory, &foreign, "office").await, Vec::<String>::new());
+        assert!(!memory.remove_library_document(&ben(), "handbook", "own").await.unwrap());
+        assert_eq!(
+            memory.find_passages(&ana(), "another", "office", &PassageOptions::default()).await.unwrap().passages,
+            []
+        );
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn meaning_joins_in_and_its_failure_leaves_the_words() {
+    everywhere(async |world: World| {
+        let memory = &world.memory;
+        let texts = ["The feline sleeps.", "The photo shows a wall."];
+        let added = memory.put_library_document(&ana(), "handbook", document("pets", &texts), Some(&Fake::Works)).await;
+        assert_eq!(added.unwrap().embedded_by.as_deref(), Some("fake"));
+        let asking = |embedder| PassageOptions { embedder: Some(embedder), ..PassageOptions::default() };
+        let found = memory.find_passages(&ana(), "handbook", "cat", &asking(&Fake::Works)).await.unwrap();
+        assert_eq!((found.passages[0].text.as_str(), found.meaning), (texts[0], Meaning::Used));
+        let found = memory.find_passages(&ana(), "handbook", "wall", &asking(&Fake::IsDown)).await.unwrap();
+        assert_eq!(found.passages.len(), 1);
+        assert!(matches!(found.meaning, Meaning::Failed(_)));
+        for broken in [Fake::IsDown, Fake::GivesTooLittle] {
+            let document = document("broken", &texts);
+            assert!(memory.put_library_document(&ana(), "handbook", document, Some(&broken)).await.is_err());
+            // What was cut off is listed as such, and adding it again completes it.
+            let listed = memory.find_library_document(&ana(), "handbook", "broken").await.unwrap().unwrap();
+            assert!(!listed.is_complete);
+        }
+        put(memory, &ana(), document("broken", &texts)).await;
+        assert!(memory.find_library_document(&ana(), "handbook", "broken").await.unwrap().unwrap().is_complete);
+    })
+    .await;
+}

@@ -1,0 +1,178 @@
+use std::collections::HashMap;
+use std::ops::Range;
+
+use threadkeep_core::{Portable, Value};
+
+use super::utterance::{Utterance, folded_words};
+
+/// Finds things of one kind in what someone said: stations, lines, directions.
+///
+/// A closure over [`Utterance`] is one too.
+pub trait Extractor: Portable {
+    /// Finds them, in order. Those of one kind must not overlap. It sees the whole utterance, so what stands beside a
+    /// name may decide which one is meant.
+    fn find(&self, said: &Utterance) -> Vec<Mention>;
+}
+
+impl<F: Portable + Fn(&Utterance) -> Vec<Mention>> Extractor for F {
+    fn find(&self, said: &Utterance) -> Vec<Mention> {
+        self(said)
+    }
+}
+
+/// A thing that was mentioned.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Mention {
+    /// The words that mention it.
+    pub words: Range<usize>,
+    /// What they may mean, the likeliest first. More than one has to be asked about.
+    pub choices: Vec<Choice>,
+}
+
+/// A thing that words may mean.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Choice {
+    /// What a tool takes for it.
+    pub value: Value,
+    /// What a person calls it, distinct from the others that the same words may mean.
+    pub label: String,
+    /// Words beside those of the label by which a person may pick it: lines, a borough.
+    pub hints: Vec<String>,
+}
+
+impl Choice {
+    /// Makes one without hints.
+    #[must_use]
+    pub fn new(value: impl Into<Value>, label: impl Into<String>) -> Self {
+        Self { value: value.into(), label: label.into(), hints: Vec::new() }
+    }
+
+    /// Adds words by which a person may pick it.
+    #[must_use]
+    pub fn hinted<T: Into<String>>(mut self, hints: impl IntoIterator<Item = T>) -> Self {
+        self.hints.extend(hints.into_iter().map(Into::into));
+        self
+    }
+}
+
+/// Finds names from a list, the longest first. A name that several things share gives them all as choices.
+#[derive(Clone, Debug, Default)]
+pub struct Names {
+    choices: Vec<Choice>,
+    /// By the first word: the words of a name, and which choices it may mean.
+    by_first_word: HashMap<String, Vec<Name>>,
+}
+
+#[derive(Clone, Debug)]
+struct Name {
+    words: Vec<String>,
+    choices: Vec<usize>,
+}
+
+impl Names {
+    /// Makes an empty list.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Makes a list of words that mean themselves.
+    #[must_use]
+    pub fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
+        words.into_iter().fold(Self::new(), |names, word| names.with(Choice::new(word, word), &[]))
+    }
+
+    /// Adds a thing under its label and under aliases.
+    #[must_use]
+    pub fn with(mut self, choice: Choice, aliases: &[&str]) -> Self {
+        let at = self.choices.len();
+        let label = choice.label.clone();
+        self.choices.push(choice);
+        for name in std::iter::once(label.as_str()).chain(aliases.iter().copied()) {
+            self.add(name, at);
+        }
+        self
+    }
+
+    fn add(&mut self, name: &str, choice: usize) {
+        let words = folded_words(name);
+        let Some(first) = words.first() else { return };
+        let names = self.by_first_word.entry(first.clone()).or_default();
+        match names.iter_mut().find(|known| known.words == words) {
+            Some(known) if known.choices.contains(&choice) => {}
+            Some(known) => known.choices.push(choice),
+            None => names.push(Name { words, choices: vec![choice] }),
+        }
+    }
+}
+
+impl Extractor for Names {
+    fn find(&self, said: &Utterance) -> Vec<Mention> {
+        let mut mentions = Vec::new();
+        let mut at = 0;
+        while at < said.words().len() {
+            let names = self.by_first_word.get(said.word(at)).map_or(&[][..], Vec::as_slice);
+            let stands_here = |name: &&Name| name.words.iter().enumerate().all(|(i, word)| said.word(at + i) == word);
+            match names.iter().filter(stands_here).max_by_key(|name| name.words.len()) {
+                Some(name) => {
+                    let choices = name.choices.iter().map(|choice| self.choices[*choice].clone()).collect();
+                    mentions.push(Mention { words: at..at + name.words.len(), choices });
+                    at += name.words.len();
+                }
+                None => at += 1,
+            }
+        }
+        mentions
+    }
+}
+
+/// Finds whole numbers, in digits or in English words up to twelve.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Numbers;
+
+const NUMBER_WORDS: [&str; 13] =
+    ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
+
+impl Extractor for Numbers {
+    fn find(&self, said: &Utterance) -> Vec<Mention> {
+        let number = |word: &str| {
+            let named = NUMBER_WORDS.iter().position(|name| *name == word).map(|at| at as u64);
+            named.or_else(|| word.parse().ok())
+        };
+        let mention = |at: usize, number: u64| Mention {
+            words: at..at + 1,
+            choices: vec![Choice::new(number, number.to_string())],
+        };
+        let words = said.words().iter().enumerate();
+        words.filter_map(|(at, word)| number(&word.folded).map(|number| mention(at, number))).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_longest_name_is_found_and_a_shared_one_gives_all_that_it_means() {
+        let names = Names::new()
+            .with(Choice::new("u", "Union Square"), &["14th st"])
+            .with(Choice::new("w", "14 St on the West Side"), &["14th st"])
+            .with(Choice::new("n", "Union"), &[]);
+        let said = Utterance::new("from union square to 14th St, then Union");
+        let found: Vec<_> = names
+            .find(&said)
+            .into_iter()
+            .map(|mention| (mention.words, mention.choices.into_iter().map(|choice| choice.value).collect::<Vec<_>>()))
+            .collect();
+        let value = |text: &str| Value::String(text.to_owned());
+        let expected = [(1..3, vec![value("u")]), (4..6, vec![value("u"), value("w")]), (7..8, vec![value("n")])];
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn numbers_are_found_in_digits_and_words() {
+        let found = Numbers.find(&Utterance::new("two trains in 15 minutes, not 99999999999999999999999"));
+        let values: Vec<&Value> = found.iter().map(|mention| &mention.choices[0].value).collect();
+        assert_eq!(values, [&Value::from(2), &Value::from(15)]);
+    }
+}

@@ -1,0 +1,147 @@
+/// What the offline model says by itself. `{…}` are filled in.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Phrases {
+    /// Where nothing was understood. `{about}`, `{examples}`.
+    pub not_understood: String,
+    /// What it is, when asked. `{about}`, `{examples}`.
+    pub self_description: String,
+    /// Where a required slot is missing that has no question of its own. `{slot}`.
+    pub missing: String,
+    /// Where a name means several things. `{name}`, `{choices}`.
+    pub ambiguous: String,
+    /// Between the last two choices.
+    pub or: String,
+    /// Where a tool failed. `{tool}`, `{output}`.
+    pub failed: String,
+    /// Where a tool is not among those of the request. `{tool}`.
+    pub disabled: String,
+    /// Where tools gave nothing to say.
+    pub done: String,
+    /// Before what a user said earlier, where the day is known. `{day}`.
+    pub you_said_on: String,
+    /// Before what a user said earlier.
+    pub you_said: String,
+    /// Before what the assistant said earlier. `{day}`.
+    pub i_said_on: String,
+    /// Where a question is answered by nothing that was said.
+    pub nothing_said: String,
+    /// Where a user tells something.
+    pub noted: String,
+    /// What asks for a description of the model, beside English words. Whole messages, without regard to case, accents
+    /// and punctuation.
+    pub who_are_you: Vec<String>,
+    /// What a message begins with that continues the one before.
+    pub continuations: Vec<String>,
+    /// Words between two questions of one message.
+    pub conjunctions: Vec<String>,
+    /// Words that pick the first, second, … of several choices.
+    pub ordinals: Vec<String>,
+}
+
+impl Phrases {
+    /// The English ones.
+    #[must_use]
+    pub fn english() -> Self {
+        Self {
+            not_understood: "I did not understand that. {about}{examples}".to_owned(),
+            self_description: "I am the offline model: no language model is behind me, only patterns and tools. \
+                               {about}{examples}"
+                .to_owned(),
+            missing: "Which {slot} do you mean?".to_owned(),
+            ambiguous: "Which {name} do you mean: {choices}?".to_owned(),
+            or: " or ".to_owned(),
+            failed: "That did not work: {tool} says: {output}".to_owned(),
+            disabled: "That needs the tool {tool}, which is not enabled here.".to_owned(),
+            done: "Done.".to_owned(),
+            you_said_on: "You said on {day}:".to_owned(),
+            you_said: "You said:".to_owned(),
+            i_said_on: "I said on {day}:".to_owned(),
+            nothing_said: "I find nothing about that in what you told me.".to_owned(),
+            noted: "I keep that in mind.".to_owned(),
+            who_are_you: owned(&[
+                "who are you",
+                "what are you",
+                "are you a bot",
+                "are you an ai",
+                "are you a language model",
+                "which model are you",
+                "what model are you",
+                "what can you do",
+                "help",
+            ]),
+            continuations: owned(&["and", "what about", "how about", "and what about", "or", "but", "same", "then"]),
+            conjunctions: owned(&["and", "also", "then"]),
+            ordinals: owned(&["first", "second", "third", "fourth", "fifth", "sixth"]),
+        }
+    }
+
+    /// The Spanish ones.
+    #[must_use]
+    pub fn spanish() -> Self {
+        Self {
+            not_understood: "No entendí eso. {about}{examples}".to_owned(),
+            self_description: "Soy el modelo sin conexión: detrás de mí no hay un modelo de lenguaje, sólo patrones y \
+                               herramientas. {about}{examples}"
+                .to_owned(),
+            missing: "¿Cuál es el dato que falta ({slot})?".to_owned(),
+            ambiguous: "¿Cuál «{name}»: {choices}?".to_owned(),
+            or: " o ".to_owned(),
+            failed: "No funcionó: {tool} dice: {output}".to_owned(),
+            disabled: "Para eso hace falta la herramienta {tool}, que no está habilitada aquí.".to_owned(),
+            done: "Hecho.".to_owned(),
+            you_said_on: "El {day} dijiste:".to_owned(),
+            you_said: "Dijiste:".to_owned(),
+            i_said_on: "El {day} dije:".to_owned(),
+            nothing_said: "No encuentro nada de eso en lo que me contaste.".to_owned(),
+            noted: "Lo tengo en cuenta.".to_owned(),
+            who_are_you: owned(&[
+                "quién eres",
+                "qué eres",
+                "eres un bot",
+                "eres una ia",
+                "qué modelo eres",
+                "qué puedes hacer",
+                "ayuda",
+            ]),
+            continuations: owned(&["y", "qué tal", "y qué tal", "o", "pero", "entonces"]),
+            conjunctions: owned(&["y", "también", "luego"]),
+            ordinals: owned(&["primera", "segunda", "tercera", "cuarta", "quinta", "sexta"]),
+        }
+    }
+}
+
+impl Default for Phrases {
+    fn default() -> Self {
+        Self::english()
+    }
+}
+
+fn owned(phrases: &[&str]) -> Vec<String> {
+    phrases.iter().map(|phrase| (*phrase).to_owned()).collect()
+}
+
+/// Fills a phrase's blanks, each once: what stands in a value is never taken for a blank.
+pub(super) fn fill(phrase: &str, values: &[(&str, &str)]) -> String {
+    let mut filled = String::with_capacity(phrase.len());
+    let mut rest = phrase;
+    while let Some(open) = rest.find('{') {
+        filled.push_str(&rest[..open]);
+        rest = &rest[open..];
+        let value = values.iter().find_map(|(name, value)| {
+            let after = rest[1..].strip_prefix(name)?.strip_prefix('}')?;
+            Some((after, value))
+        });
+        match value {
+            Some((after, value)) => {
+                filled.push_str(value);
+                rest = after;
+            }
+            None => {
+                filled.push('{');
+                rest = &rest[1..];
+            }
+        }
+    }
+    filled.push_str(rest);
+    filled
+}

@@ -1,0 +1,170 @@
+//! What tokens cost.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// The table that ships.
+const BUILT_IN: &str = include_str!("prices.json");
+
+/// Prices by provider and model, in US dollars per million tokens.
+///
+/// In JSON it is an object of providers, each an object of models: `{"openai": {"gpt-4o-mini": {"input": 0.15, "output":
+/// 0.6}}}`. A model that is not in the table is looked for under the longest name that its own begins with, followed by
+/// a dash (`gpt-4o-mini-2024-07-18` costs what `gpt-4o-mini` does) only where what follows is a date.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct PriceTable {
+    providers: BTreeMap<String, BTreeMap<String, Price>>,
+}
+
+/// What a million tokens cost, in US dollars.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Price {
+    /// Those that are read.
+    pub input: f64,
+    /// Those that are written.
+    pub output: f64,
+    /// Those that are read from the provider's cache; without it, they cost what others do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cached_input: Option<f64>,
+    /// Those that are written to the provider's cache; without it, they cost what others do.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cache_write: Option<f64>,
+}
+
+/// Tokens of a call, as a provider counts them.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Tokens {
+    /// All that were read.
+    pub input: u64,
+    /// Of these, those from the provider's cache.
+    pub cached_input: u64,
+    /// Of these, those that were written to it.
+    pub cache_write: u64,
+    /// All that were written.
+    pub output: u64,
+}
+
+impl PriceTable {
+    /// The table that ships. Prices change; [`PriceTable::merge`] puts others over it.
+    ///
+    /// # Panics
+    /// Never: the table is part of the crate, and a test reads it.
+    #[must_use]
+    pub fn built_in() -> Self {
+        serde_json::from_str(BUILT_IN).expect("the built-in table is valid, a test reads it")
+    }
+
+    /// Reads a table.
+    ///
+    /// # Errors
+    /// Says where the text is no table of prices, or a price is negative.
+    pub fn from_json(text: &str) -> Result<Self, PriceTableError> {
+        let table: Self = serde_json::from_str(text).map_err(|error| PriceTableError::Syntax(error.to_string()))?;
+        for (provider, models) in &table.providers {
+            for (model, price) in models {
+                let rates = [Some(price.input), Some(price.output), price.cached_input, price.cache_write];
+                if rates.into_iter().flatten().any(|rate| !(rate >= 0.0 && rate.is_finite())) {
+                    return Err(PriceTableError::Negative(format!("{provider}/{model}")));
+                }
+            }
+        }
+        Ok(table)
+    }
+
+    /// Puts another table's prices in the place of these, model by model.
+    pub fn merge(&mut self, other: Self) {
+        for (provider, models) in other.providers {
+            self.providers.entry(provider).or_default().extend(models);
+        }
+    }
+
+    /// The price of a model; `None` where none is known.
+    #[must_use]
+    pub fn find(&self, provider: &str, model: &str) -> Option<&Price> {
+        let models = self.providers.get(provider)?;
+        let is_dated = |name: &str| {
+            let rest = model.strip_prefix(name).and_then(|rest| rest.strip_prefix('-'));
+            rest.is_some_and(|rest| {
+                rest.len() >= 8 && rest.chars().all(|character| character.is_ascii_digit() || character == '-')
+            })
+        };
+        models.get(model).or_else(|| {
+            let dated = models.iter().filter(|(name, _)| is_dated(name));
+            dated.max_by_key(|(name, _)| name.len()).map(|(_, price)| price)
+        })
+    }
+
+    /// What a call costs in US dollars; `None` where no price is known.
+    #[must_use]
+    pub fn cost_usd(&self, provider: &str, model: &str, tokens: Tokens) -> Option<f64> {
+        let price = self.find(provider, model)?;
+        let plain = tokens.input.saturating_sub(tokens.cached_input).saturating_sub(tokens.cache_write);
+        let cost = plain as f64 * price.input
+            + tokens.cached_input as f64 * price.cached_input.unwrap_or(price.input)
+            + tokens.cache_write as f64 * price.cache_write.unwrap_or(price.input)
+            + tokens.output as f64 * price.output;
+        Some(cost / 1_000_000.0)
+    }
+}
+
+/// Why a text is no table of prices.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum PriceTableError {
+    /// It cannot be read.
+    #[error("no table of prices: {0}")]
+    Syntax(String),
+    /// A price is negative or no number.
+    #[error("the price of {0} is no amount")]
+    Negative(String),
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tokens(input: u64, output: u64) -> Tokens {
+        Tokens { input, output, ..Tokens::default() }
+    }
+
+    #[test]
+    fn a_known_model_has_its_cost_and_an_unknown_one_none() {
+        let table = PriceTable::built_in();
+        // S3.35 gives these prices: $0.00015 in and $0.0006 out per thousand tokens.
+        let cost = table.cost_usd("openai", "gpt-4o-mini", tokens(1_000, 1_000)).unwrap();
+        assert!((cost - 0.00075).abs() < 1e-12, "{cost}");
+        assert_eq!(table.cost_usd("openai", "gpt-4o-mini-2024-07-18", tokens(1_000, 1_000)), Some(cost));
+        assert_eq!(table.cost_usd("openai", "gpt-4o-mini-audio", tokens(1, 1)), None);
+        assert_eq!(table.cost_usd("compatible", "gpt-4o-mini", tokens(1, 1)), None);
+        assert_eq!(table.cost_usd("ollama", "llama3.2", tokens(1, 1)), None);
+    }
+
+    #[test]
+    fn cached_tokens_cost_their_own_price() {
+        let table = PriceTable::from_json(
+            r#"{"a": {"m": {"input": 10, "output": 0, "cached_input": 1, "cache_write": 20}, "n": {"input": 10, "output": 0}}}"#,
+        )
+        .unwrap();
+        let tokens = Tokens { input: 1_000_000, cached_input: 500_000, cache_write: 100_000, output: 5 };
+        assert_eq!(table.cost_usd("a", "m", tokens), Some(4.0 + 0.5 + 2.0));
+        assert_eq!(table.cost_usd("a", "n", tokens), Some(10.0));
+    }
+
+    #[test]
+    fn a_table_can_be_edited() {
+        let mut table = PriceTable::built_in();
+        let edit =
+            r#"{"openai": {"gpt-4o-mini": {"input": 1, "output": 2}}, "mine": {"m": {"input": 0, "output": 0}}}"#;
+        table.merge(PriceTable::from_json(edit).unwrap());
+        assert_eq!(table.cost_usd("openai", "gpt-4o-mini", tokens(1_000_000, 1_000_000)), Some(3.0));
+        assert_eq!(table.cost_usd("mine", "m", tokens(5, 5)), Some(0.0));
+        assert!(table.find("openai", "gpt-4o").is_some(), "other prices stay");
+        assert_eq!(PriceTable::from_json(&serde_json::to_string(&table).unwrap()).unwrap(), table);
+        assert!(matches!(PriceTable::from_json("[]"), Err(PriceTableError::Syntax(_))));
+        let negative = PriceTable::from_json(r#"{"a": {"m": {"input": -1, "output": 2}}}"#);
+        assert_eq!(negative, Err(PriceTableError::Negative("a/m".to_owned())));
+    }
+}

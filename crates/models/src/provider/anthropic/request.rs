@@ -1,0 +1,133 @@
+//! What Anthropic's messages are asked with.
+
+use serde_json::{Map, Value, json};
+use threadkeep_core::{ChatMessage, ChatRequest, Part, Role, ToolChoice};
+
+use crate::provider::ProviderConfig;
+use crate::provider::anthropic::BLOCK;
+use crate::provider::openai::is_address;
+
+/// What a model may write where the request says nothing: the wire demands a number.
+/// It is what all its models can write, and leaves room to think.
+const MAX_TOKENS: u64 = 16_384;
+
+/// What stands first where a conversation begins with the assistant: the wire demands a user.
+const CONTINUED: &str = "(The conversation goes on.)";
+
+pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) -> Value {
+    let mut body = Map::new();
+    body.insert("model".to_owned(), json!(config.model));
+    body.insert("max_tokens".to_owned(), json!(request.max_tokens.unwrap_or(MAX_TOKENS)));
+    let leading = request.messages.iter().take_while(|message| message.role == Role::System);
+    let system: Vec<String> = leading.map(ChatMessage::plain_text).filter(|text| !text.is_empty()).collect();
+    if !system.is_empty() {
+        body.insert("system".to_owned(), json!(system.join("\n\n")));
+    }
+    let rest = request.messages.iter().skip_while(|message| message.role == Role::System);
+    body.insert("messages".to_owned(), messages(rest));
+    if !request.tools.is_empty() {
+        let tools = request.tools.iter().map(|tool| {
+            let schema: Value = tool.parameters.read().unwrap_or(Value::Null);
+            json!({"name": tool.name, "description": tool.description, "input_schema": schema})
+        });
+        body.insert("tools".to_owned(), tools.collect());
+        if let Some(choice) = tool_choice(&request.tool_choice) {
+            body.insert("tool_choice".to_owned(), choice);
+        }
+    }
+    if config.streams {
+        body.insert("stream".to_owned(), json!(true));
+    }
+    Value::Object(body)
+}
+
+fn tool_choice(choice: &ToolChoice) -> Option<Value> {
+    match choice {
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(json!({"type": "none"})),
+        ToolChoice::Required => Some(json!({"type": "any"})),
+        ToolChoice::Named(name) => Some(json!({"type": "tool", "name": name})),
+    }
+}
+
+/// The messages in turns: users and assistants take turns on this wire, results are a user's, and what a system says
+/// in the middle stands before the user's words.
+fn messages<'a>(messages: impl Iterator<Item = &'a ChatMessage>) -> Value {
+    let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
+    for message in messages {
+        let role = if message.role == Role::Assistant { "assistant" } else { "user" };
+        let mut blocks: Vec<Value> = message.parts.iter().filter_map(|part| block(message, part)).collect();
+        if blocks.is_empty() {
+            continue;
+        }
+        if turns.is_empty() && role == "assistant" {
+            turns.push(("user", vec![text_block(CONTINUED)]));
+        }
+        match turns.last_mut() {
+            Some((last, known)) if *last == role => known.append(&mut blocks),
+            _ => turns.push((role, blocks)),
+        }
+    }
+    for (_, blocks) in &mut turns {
+        // Results have to stand first.
+        blocks.sort_by_key(|block| block["type"] != "tool_result");
+    }
+    turns.into_iter().map(|(role, blocks)| json!({"role": role, "content": content(blocks)})).collect()
+}
+
+/// One text stands for itself.
+fn content(blocks: Vec<Value>) -> Value {
+    match &blocks[..] {
+        [block] if block["type"] == "text" => block["text"].clone(),
+        _ => Value::Array(blocks),
+    }
+}
+
+fn block(message: &ChatMessage, part: &Part) -> Option<Value> {
+    match part {
+        Part::ToolCall(call) => {
+            let input: Value = call.arguments.read().unwrap_or_else(|_| json!({}));
+            Some(json!({"type": "tool_use", "id": fit_id(&call.id), "name": call.name, "input": input}))
+        }
+        Part::ToolResult(result) => {
+            let mut block =
+                json!({"type": "tool_result", "tool_use_id": fit_id(&result.call_id), "content": result.output});
+            if result.is_error {
+                block["is_error"] = json!(true);
+            }
+            Some(block)
+        }
+        // Thoughts go back as they came: they are signed.
+        Part::Raw { format, json } if format == BLOCK && message.role == Role::Assistant => json.read().ok(),
+        Part::Image(image) if message.role == Role::User && is_address(&image.url) => Some(image_block(&image.url)),
+        _ => {
+            let text = part.text().filter(|text| !text.trim().is_empty())?;
+            Some(text_block(&match (message.role, &message.author) {
+                (Role::System, _) => format!("<system>\n{text}\n</system>"),
+                // The wire has no names.
+                (Role::User, Some(author)) => format!("{author}: {text}"),
+                _ => text.to_owned(),
+            }))
+        }
+    }
+}
+
+fn text_block(text: &str) -> Value {
+    json!({"type": "text", "text": text})
+}
+
+fn image_block(url: &str) -> Value {
+    let inline = url.strip_prefix("data:").and_then(|rest| rest.split_once(";base64,"));
+    let source = match inline {
+        Some((media_type, data)) => json!({"type": "base64", "media_type": media_type, "data": data}),
+        None => json!({"type": "url", "url": url}),
+    };
+    json!({"type": "image", "source": source})
+}
+
+/// Ids of other providers may hold what this one does not take.
+fn fit_id(id: &str) -> String {
+    id.chars()
+        .map(|character| if character.is_ascii_alphanumeric() || character == '-' { character } else { '_' })
+        .collect()
+}

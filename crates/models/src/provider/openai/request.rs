@@ -1,0 +1,112 @@
+//! What chat completions are asked with.
+
+use serde_json::{Map, Value, json};
+use threadkeep_core::{ChatMessage, ChatRequest, JsonText, Part, Role, ToolCall, ToolChoice};
+
+use crate::provider::{Provider, ProviderConfig};
+
+/// Characters of a speaker's name that OpenAI takes.
+const NAME_CHARACTERS: usize = 64;
+
+pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest, temperature: Option<f64>) -> Value {
+    let mut body = Map::new();
+    body.insert("model".to_owned(), json!(config.model));
+    body.insert("messages".to_owned(), request.messages.iter().flat_map(messages).collect());
+    if !request.tools.is_empty() {
+        body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
+        if let Some(choice) = tool_choice(&request.tool_choice) {
+            body.insert("tool_choice".to_owned(), choice);
+        }
+    }
+    if let Some(temperature) = temperature {
+        body.insert("temperature".to_owned(), json!(temperature));
+    }
+    if let Some(max_tokens) = request.max_tokens {
+        // OpenAI's newer models refuse the old name, other servers do not know the new one.
+        let name = if config.provider == Provider::OpenAi { "max_completion_tokens" } else { "max_tokens" };
+        body.insert(name.to_owned(), json!(max_tokens));
+    }
+    if config.streams {
+        body.insert("stream".to_owned(), json!(true));
+        body.insert("stream_options".to_owned(), json!({"include_usage": true}));
+    }
+    Value::Object(body)
+}
+
+fn tool(tool: &threadkeep_core::ToolDescription) -> Value {
+    json!({
+        "type": "function",
+        "function": {
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": json_of(&tool.parameters),
+        },
+    })
+}
+
+fn json_of(text: &JsonText) -> Value {
+    text.read().unwrap_or(Value::Null)
+}
+
+fn tool_choice(choice: &ToolChoice) -> Option<Value> {
+    match choice {
+        // It is what providers do by themselves.
+        ToolChoice::Auto => None,
+        ToolChoice::None => Some(json!("none")),
+        ToolChoice::Required => Some(json!("required")),
+        ToolChoice::Named(name) => Some(json!({"type": "function", "function": {"name": name}})),
+    }
+}
+
+/// The messages that one of ours becomes: each result is a message of its own, and one that says nothing is none.
+fn messages(message: &ChatMessage) -> Vec<Value> {
+    let mut messages = Vec::new();
+    let content = content(message);
+    let calls: Vec<Value> = message.tool_calls().map(call).collect();
+    if message.role == Role::Assistant && !calls.is_empty() {
+        messages.push(with_name(message, json!({"role": "assistant", "content": content, "tool_calls": calls})));
+    } else if message.role != Role::Tool && !content.is_null() {
+        messages.push(with_name(message, json!({"role": message.role.as_str(), "content": content})));
+    }
+    messages.extend(message.tool_results().map(|result| {
+        // The wire has no mark for errors.
+        let output = if result.is_error { format!("Error: {}", result.output) } else { result.output.clone() };
+        json!({"role": "tool", "tool_call_id": result.call_id, "content": output})
+    }));
+    messages
+}
+
+fn call(call: &ToolCall) -> Value {
+    let function = json!({"name": call.name, "arguments": call.arguments.as_str()});
+    json!({"id": call.id, "type": "function", "function": function})
+}
+
+/// A text, a list of parts where there are pictures, null where nothing is said.
+fn content(message: &ChatMessage) -> Value {
+    let is_shown = |part: &Part| matches!(part, Part::Image(image) if is_address(&image.url));
+    if message.role == Role::User && message.parts.iter().any(is_shown) {
+        let parts = message.parts.iter().filter_map(|part| match part {
+            Part::Image(image) if is_address(&image.url) => {
+                Some(json!({"type": "image_url", "image_url": {"url": image.url}}))
+            }
+            _ => part.text().filter(|text| !text.is_empty()).map(|text| json!({"type": "text", "text": text})),
+        });
+        return parts.collect();
+    }
+    let text = message.plain_text();
+    if text.is_empty() { Value::Null } else { json!(text) }
+}
+
+/// Whether a picture's address is one that a provider can follow.
+pub(in crate::provider) fn is_address(url: &str) -> bool {
+    ["https://", "http://", "data:image/"].iter().any(|scheme| url.starts_with(scheme))
+}
+
+fn with_name(message: &ChatMessage, mut json: Value) -> Value {
+    let fit = |character: char| if character.is_ascii_alphanumeric() || character == '-' { character } else { '_' };
+    let name: String = message.author.iter().flat_map(|author| author.chars()).take(NAME_CHARACTERS).map(fit).collect();
+    if let Some(object) = json.as_object_mut().filter(|_| !name.is_empty()) {
+        object.insert("name".to_owned(), json!(name));
+    }
+    json
+}

@@ -1,0 +1,265 @@
+//! Calls that a model wrote as text.
+
+use threadkeep_core::{ChatRequest, Map, Value};
+
+use super::{is_quoted, known_name};
+
+/// What stands in a text.
+#[derive(Debug, PartialEq)]
+pub(super) enum Written {
+    /// No call.
+    Nothing,
+    /// Calls, from this byte on. What stands behind a call is not the model's to say: it has not seen the result.
+    Calls { begins_at: usize, calls: Vec<(String, Map)> },
+    /// Something that was to be a call.
+    Unreadable { begins_at: usize, text: String },
+}
+
+/// What a call begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Marker {
+    /// `<function=NAME …`
+    Function,
+    /// A JSON object that names the tool.
+    Json,
+}
+
+/// What a call begins with, in the order of looking. The gate holds text back from these on.
+pub(super) const MARKERS: [&str; 9] = [
+    "<function=",
+    "<function_calls>",
+    "<tool_call>",
+    "<tool_calls>",
+    "<tool-use>",
+    "<tool_use>",
+    "<|python_tag|>",
+    "[TOOL_CALLS]",
+    "\\u003cfunction=",
+];
+
+const CLOSING: &str = "</function>";
+
+/// Calls in one text that are taken.
+const CALLS: usize = 32;
+
+/// Looks for calls.
+pub(super) fn read(text: &str, request: &ChatRequest) -> Written {
+    if request.tools.is_empty() {
+        return Written::Nothing;
+    }
+    let mut from = 0;
+    while let Some((begins_at, marker, length)) = find_marker(&text[from..]) {
+        let begins_at = from + begins_at;
+        let rest = &text[begins_at..];
+        let escaped = rest.starts_with('\\');
+        if is_in_code(text, begins_at) {
+            from = begins_at + length;
+            continue;
+        }
+        let unescaped = escaped.then(|| unescaped(rest));
+        let body = unescaped.as_deref().map_or(&rest[length..], |rest| &rest["<function=".len()..]);
+        let read = match marker {
+            Marker::Function => read_functions(body, request),
+            Marker::Json => read_json(body, request),
+        };
+        let end = read.as_ref().map_or(rest.len(), |(_, left)| rest.len().saturating_sub(left.len()));
+        let quoted_end = if escaped { rest.len() } else { end };
+        if is_quoted(rest[..quoted_end].trim(), request) {
+            from = begins_at + length;
+            continue;
+        }
+        return match read {
+            Some((calls, _)) => Written::Calls { begins_at, calls },
+            None => Written::Unreadable { begins_at, text: rest.to_owned() },
+        };
+    }
+    read_whole(text, request)
+}
+
+/// The object that a text stands for: itself, or what it holds as text, in a fence, or alone in a list. What stands
+/// behind it may only be brackets that a model closed once too often.
+pub(super) fn object(text: &str) -> Option<Map> {
+    let text = without_fence(text.trim());
+    if text.is_empty() {
+        return Some(Map::new());
+    }
+    let (value, rest) = first_value(text)?;
+    let is_closed = rest.chars().all(|character| character.is_whitespace() || matches!(character, '}' | ']'));
+    if is_closed { as_object(value, 3) } else { None }
+}
+
+fn as_object(value: Value, depth: usize) -> Option<Map> {
+    match value {
+        Value::Object(object) => Some(object),
+        Value::Null => Some(Map::new()),
+        Value::String(text) if depth > 0 => match text.trim() {
+            "" => Some(Map::new()),
+            text => as_object(serde_json::from_str(text).ok()?, depth - 1),
+        },
+        Value::Array(values) if values.len() == 1 => as_object(values.into_iter().next()?, depth.checked_sub(1)?),
+        _ => None,
+    }
+}
+
+fn find_marker(text: &str) -> Option<(usize, Marker, usize)> {
+    let found = MARKERS.iter().filter_map(|marker| Some((text.find(marker)?, *marker)));
+    let (at, marker) = found.min_by_key(|(at, _)| *at)?;
+    let kind = if marker.ends_with("function=") { Marker::Function } else { Marker::Json };
+    Some((at, kind, marker.len()))
+}
+
+/// Calls of the form `NAME {json}></function>`, each but the first with its marker again.
+fn read_functions<'a>(text: &'a str, request: &ChatRequest) -> Option<(Vec<(String, Map)>, &'a str)> {
+    let mut calls = Vec::new();
+    let mut rest = text;
+    loop {
+        let (call, left) = read_function(rest, request)?;
+        calls.push(call);
+        match left.trim_start().strip_prefix("<function=") {
+            Some(next) if calls.len() < CALLS => rest = next,
+            _ => return Some((calls, left)),
+        }
+    }
+}
+
+/// One call: a name, arguments or none, and a closing tag or what is left of one.
+fn read_function<'a>(text: &'a str, request: &ChatRequest) -> Option<((String, Map), &'a str)> {
+    let text = text.trim_start();
+    let end = text.find(|character: char| !is_name(character)).unwrap_or(text.len());
+    let name = known_name(&text[..end], request)?.to_owned();
+    let rest =
+        text[end..].trim_start_matches(|character: char| character.is_whitespace() || "=>(,:".contains(character));
+    let (arguments, rest) = if rest.starts_with(['{', '[', '"']) {
+        let (value, rest) = first_value(rest)?;
+        (as_object(value, 3)?, rest)
+    } else {
+        (Map::new(), rest)
+    };
+    let rest = rest.trim_start_matches(|character: char| character.is_whitespace() || ")}]>/".contains(character));
+    let left =
+        rest.strip_prefix(CLOSING).or_else(|| rest.strip_prefix("</function")).or_else(|| rest.strip_prefix("</"));
+    // Without any closing, only the end of the text closes it: `<function=arrivals at noon` is no call.
+    let left = left.or_else(|| rest.is_empty().then_some(rest)).or_else(|| rest.starts_with('<').then_some(rest))?;
+    Some(((name, arguments), left.strip_prefix('>').unwrap_or(left)))
+}
+
+/// Calls of the form `{"name": …, "arguments": {…}}`, one or a list, in tags or not.
+fn read_json<'a>(text: &'a str, request: &ChatRequest) -> Option<(Vec<(String, Map)>, &'a str)> {
+    let mut calls = Vec::new();
+    let mut rest = text;
+    loop {
+        let start = rest.trim_start_matches(|character: char| character.is_whitespace() || "`;,".contains(character));
+        let start = start.strip_prefix("json").unwrap_or(start).trim_start();
+        let (value, left) = first_value(start)?;
+        calls.extend(calls_of(&value, request)?);
+        let left = without_closing_tag(left.trim_start());
+        let more = MARKERS.iter().find_map(|marker| left.trim_start().strip_prefix(marker));
+        match more {
+            Some(next) if calls.len() < CALLS => rest = next,
+            _ => return Some((calls, left)),
+        }
+    }
+}
+
+fn without_closing_tag(text: &str) -> &str {
+    let closed =
+        text.strip_prefix("</").and_then(|rest| rest.split_once('>')).filter(|(tag, _)| tag.chars().all(is_name));
+    closed.map_or(text, |(_, rest)| rest)
+}
+
+/// The calls that a JSON value stands for; `None` where it is something else, or names a tool that nobody knows.
+fn calls_of(value: &Value, request: &ChatRequest) -> Option<Vec<(String, Map)>> {
+    match value {
+        Value::Array(values) if !values.is_empty() && values.len() <= CALLS => {
+            values.iter().map(|value| call_of(value, request)).collect()
+        }
+        Value::Object(object) => match object.get("tool_calls") {
+            Some(calls @ Value::Array(_)) => calls_of(calls, request),
+            _ => call_of(value, request).map(|call| vec![call]),
+        },
+        _ => None,
+    }
+}
+
+fn call_of(value: &Value, request: &ChatRequest) -> Option<(String, Map)> {
+    let function = value.get("function").filter(|function| function.is_object()).unwrap_or(value);
+    let name = ["name", "tool", "function"].iter().find_map(|member| function.get(member)?.as_str())?;
+    let name = known_name(name, request)?.to_owned();
+    let members = ["arguments", "parameters", "input", "args"];
+    let given = [function, value].into_iter().find_map(|holder| members.iter().find_map(|member| holder.get(member)));
+    let arguments = as_object(given.cloned().unwrap_or(Value::Null), 3)?;
+    Some((name, arguments))
+}
+
+/// Calls without a marker, where the text holds nothing else: `NAME{json}</function>`, and JSON that names a tool and
+/// its arguments.
+fn read_whole(text: &str, request: &ChatRequest) -> Written {
+    let trimmed = without_fence(text.trim());
+    if trimmed.is_empty() || is_quoted(trimmed, request) {
+        return Written::Nothing;
+    }
+    let begins_at = 0;
+    let unreadable = || Written::Unreadable { begins_at, text: text.to_owned() };
+    if let Some(fenced) = trimmed.strip_prefix(MARKERS[0]) {
+        let read = read_functions(fenced, request);
+        return read.map_or_else(unreadable, |(calls, _)| Written::Calls { begins_at, calls });
+    }
+    let head = trimmed.split(['{', '<']).next().unwrap_or(trimmed).trim();
+    if trimmed.ends_with(CLOSING) && !head.is_empty() && head.chars().all(is_name) {
+        let read = read_function(trimmed, request);
+        let read = read.filter(|(_, left)| left.trim().is_empty());
+        return read.map_or_else(unreadable, |(call, _)| Written::Calls { begins_at, calls: vec![call] });
+    }
+    let json: Option<Value> = trimmed.starts_with(['{', '[']).then(|| serde_json::from_str(trimmed).ok()).flatten();
+    let is_meant = |value: &Value| {
+        let members = ["tool_calls", "arguments", "parameters", "input", "args"];
+        members.iter().any(|member| value.get(member).is_some())
+    };
+    let json = json.filter(|value| value.as_array().map_or(is_meant(value), |values| values.iter().all(is_meant)));
+    match json.and_then(|value| calls_of(&value, request)) {
+        Some(calls) => Written::Calls { begins_at, calls },
+        None => Written::Nothing,
+    }
+}
+
+/// The first JSON value of a text, and what stands behind it.
+fn first_value(text: &str) -> Option<(Value, &str)> {
+    let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
+    let value = values.next()?.ok()?;
+    let end = values.byte_offset();
+    Some((value, &text[end..]))
+}
+
+fn without_fence(text: &str) -> &str {
+    let inner = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
+    let Some(inner) = inner.filter(|inner| !inner.contains("```")) else { return text };
+    // The first line names a language, or nothing.
+    match inner.split_once('\n') {
+        Some((first, rest)) if first.trim().chars().all(char::is_alphanumeric) => rest.trim(),
+        _ => inner.trim(),
+    }
+}
+
+/// Whether a place stands in a code span or fence that does not hold the whole text: there a model shows a call.
+fn is_in_code(text: &str, at: usize) -> bool {
+    if without_fence(text.trim()).len() < text.trim().len() {
+        return true;
+    }
+    let before = &text[..at];
+    if before.matches("```").count() % 2 == 1 {
+        return true;
+    }
+    let line = before.rsplit('\n').next().unwrap_or(before);
+    let closes = text[at..].lines().next().is_some_and(|rest| rest.contains('`'));
+    line.matches('`').count() % 2 == 1 && closes
+}
+
+fn is_name(character: char) -> bool {
+    character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.')
+}
+
+/// Undoes the escapes of JSON within text that was escaped once too often.
+fn unescaped(text: &str) -> String {
+    let text = text.replace("\\u003c", "<").replace("\\u003e", ">");
+    if text.contains("\\\"") { text.replace("\\\"", "\"") } else { text }
+}

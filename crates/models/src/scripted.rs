@@ -1,0 +1,229 @@
+//! A model for tests, which plays a script.
+
+mod reply;
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::future::pending;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use async_trait::async_trait;
+use threadkeep_core::{ChatAnswer, ChatDelta, ChatModel, ChatRequest, DeltaSink, ModelError, Portable};
+
+pub use reply::{Failure, Reply};
+
+use reply::Ending;
+
+/// What a scripted model is called.
+const NAME: &str = "scripted";
+
+/// A model for tests. Each step asserts the request that it got, and says what the model answers to it.
+///
+/// A step that does not hold, and a call that the script does not have, are an `InvalidAnswer` that names the step; every
+/// call after it fails with the same words. As an agent makes a turn of a failing model too, a test ends with
+/// [`ScriptedModel::verify`].
+///
+/// ```
+/// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
+/// use threadkeep_core::{ChatMessage, ChatModel, ChatRequest, Role};
+/// use threadkeep_models::{Reply, ScriptedModel, Turn};
+/// # use serde_json::json;
+///
+/// let model = ScriptedModel::new()
+///     .step("looks the station up", |request| {
+///         let turn = Turn::of(request);
+///         if !turn.question().contains("Times Sq") {
+///             return Err(format!("asked {:?}", turn.question()));
+///         }
+///         Ok(Reply::call("find_station", json!({"name": "Times Sq"})))
+///     })
+///     .step("asks for arrivals with the id it was given", |request| {
+///         let found = Turn::of(request).result("find_station")?;
+///         Ok(Reply::call("get_arrivals", json!({"stop": found["id"]})))
+///     });
+///
+/// let request = ChatRequest {
+///     messages: vec![ChatMessage::text(Role::User, "Next train at Times Sq?")],
+///     ..ChatRequest::default()
+/// };
+/// let answer = model.answer(&request, &mut |_| {}).await?;
+/// assert_eq!(answer.tool_calls().next().map(|call| call.name.as_str()), Some("find_station"));
+/// assert_eq!(model.verify().unwrap_err(), "1 of 2 steps were not played; next: asks for arrivals with the id it was given");
+/// # Ok::<(), threadkeep_core::ModelError>(())
+/// # })?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct ScriptedModel {
+    name: String,
+    /// Answers where the steps are over.
+    always: Option<Box<dyn Answer>>,
+    state: Mutex<State>,
+}
+
+/// What decides about an answer.
+trait Answer: Portable + Fn(&ChatRequest) -> Result<Reply, String> {}
+impl<F: Portable + Fn(&ChatRequest) -> Result<Reply, String>> Answer for F {}
+
+struct Step {
+    what: String,
+    answer: Box<dyn Answer>,
+}
+
+#[derive(Default)]
+struct State {
+    steps: VecDeque<Step>,
+    requests: Vec<ChatRequest>,
+    played: usize,
+    broken: Option<String>,
+    abandoned: usize,
+}
+
+impl ScriptedModel {
+    /// Makes a script without steps.
+    #[must_use]
+    pub fn new() -> Self {
+        Self { name: NAME.to_owned(), always: None, state: Mutex::default() }
+    }
+
+    /// Makes a model that decides by the request alone, however often it is asked. It suits a test that restarts in the
+    /// middle of a turn, where a script would have to know how far it had come.
+    #[must_use]
+    pub fn always(answer: impl Fn(&ChatRequest) -> Result<Reply, String> + Portable) -> Self {
+        Self { always: Some(Box::new(answer)), ..Self::new() }
+    }
+
+    /// Gives it another name, for tests with several models.
+    #[must_use]
+    pub fn named(self, name: impl Into<String>) -> Self {
+        Self { name: name.into(), ..self }
+    }
+
+    /// Adds a step. `what` names it where it fails.
+    #[must_use]
+    pub fn step(
+        self,
+        what: impl Into<String>,
+        answer: impl Fn(&ChatRequest) -> Result<Reply, String> + Portable,
+    ) -> Self {
+        self.state().steps.push_back(Step { what: what.into(), answer: Box::new(answer) });
+        self
+    }
+
+    /// Adds a step that takes any request and says this.
+    #[must_use]
+    pub fn says(self, text: impl Into<String>) -> Self {
+        let reply = Reply::text(text);
+        self.step("says", move |_| Ok(reply.clone()))
+    }
+
+    /// Adds a step that takes any request and fails.
+    #[must_use]
+    pub fn fails(self, failure: Failure) -> Self {
+        self.step("fails", move |_| Ok(Reply::failing(failure.clone())))
+    }
+
+    /// The requests that it got so far, in order.
+    pub fn requests(&self) -> Vec<ChatRequest> {
+        self.state().requests.clone()
+    }
+
+    /// How many calls were dropped before they had an answer.
+    pub fn abandoned(&self) -> usize {
+        self.state().abandoned
+    }
+
+    /// Checks that every step was played and held.
+    ///
+    /// # Errors
+    /// Says which step did not hold, or which comes next.
+    pub fn verify(&self) -> Result<(), String> {
+        let state = self.state();
+        if let Some(broken) = &state.broken {
+            return Err(broken.clone());
+        }
+        let Some(next) = state.steps.front() else { return Ok(()) };
+        let (left, all) = (state.steps.len(), state.steps.len() + state.played);
+        Err(format!("{left} of {all} steps were not played; next: {}", next.what))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // A step that panics has changed nothing but what a test will read of it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn reply(&self, request: &ChatRequest) -> Result<Reply, String> {
+        let mut state = self.state();
+        state.requests.push(request.clone());
+        if let Some(broken) = &state.broken {
+            return Err(broken.clone());
+        }
+        let number = state.played + 1;
+        let (what, reply) = match (state.steps.pop_front(), &self.always) {
+            (Some(step), _) => {
+                // The next call counts on, even where this step panics.
+                state.played = number;
+                (step.what, (step.answer)(request))
+            }
+            (None, Some(always)) => ("always".to_owned(), always(request)),
+            (None, None) => ("none".to_owned(), Err(format!("the script has {} steps", state.played))),
+        };
+        let reply = reply.map_err(|reason| format!("step {number} ({what}): {reason}"));
+        if let Err(broken) = &reply {
+            state.broken = Some(broken.clone());
+        }
+        reply
+    }
+}
+
+impl Default for ScriptedModel {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl fmt::Debug for ScriptedModel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let state = self.state();
+        f.debug_struct("ScriptedModel")
+            .field("name", &self.name)
+            .field("played", &state.played)
+            .field("left", &state.steps.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// Counts a call that is dropped while it waits.
+struct Watch<'a> {
+    model: &'a ScriptedModel,
+    is_over: bool,
+}
+
+impl Drop for Watch<'_> {
+    fn drop(&mut self) {
+        if !self.is_over {
+            self.model.state().abandoned += 1;
+        }
+    }
+}
+
+#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
+#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+impl ChatModel for ScriptedModel {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    async fn answer(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<ChatAnswer, ModelError> {
+        let reply =
+            self.reply(request).map_err(|detail| ModelError::InvalidAnswer { model: self.name.clone(), detail })?;
+        let mut watch = Watch { model: self, is_over: false };
+        for piece in &reply.pieces {
+            deltas(ChatDelta::Text(piece.clone()));
+        }
+        if reply.ending == Ending::Hang {
+            pending::<()>().await;
+        }
+        watch.is_over = true;
+        reply.finish(&self.name, request)
+    }
+}

@@ -1,0 +1,143 @@
+use std::time::Duration;
+
+use threadkeep_core::{ChatAnswer, ChatRequest, Finish, ModelError, Part, Usage, Value};
+
+use crate::calls::{call_part, mint_ids};
+
+/// What a scripted model answers.
+#[derive(Clone, Debug)]
+pub struct Reply {
+    /// Text, as it is streamed.
+    pub(super) pieces: Vec<String>,
+    calls: Vec<(String, Value)>,
+    usage: Option<Usage>,
+    pub(super) ending: Ending,
+}
+
+#[derive(Clone, Debug, PartialEq)]
+pub(super) enum Ending {
+    Finish(Option<Finish>),
+    Fail(Failure),
+    Hang,
+}
+
+/// How a scripted model fails.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Failure {
+    /// As a provider that cannot be reached or has too much to do, with what it says of when to come again.
+    Unavailable {
+        /// How long it asks to wait.
+        retry_after: Option<Duration>,
+    },
+    /// As one that takes too long.
+    TimedOut,
+    /// As one that does not take the key.
+    Unauthorized,
+    /// As one that refuses the request.
+    Refused,
+    /// As one that cannot read so much.
+    ContextTooLong,
+    /// As one that wrote a call that cannot be read, with what it wrote.
+    MalformedCall(String),
+    /// As one whose answer makes no sense.
+    InvalidAnswer,
+}
+
+impl Reply {
+    /// Says this.
+    #[must_use]
+    pub fn text(text: impl Into<String>) -> Self {
+        Self::streamed([text.into()])
+    }
+
+    /// Says this, piece by piece.
+    #[must_use]
+    pub fn streamed<T: Into<String>>(pieces: impl IntoIterator<Item = T>) -> Self {
+        let pieces = pieces.into_iter().map(Into::into).collect();
+        Self { pieces, calls: Vec::new(), usage: None, ending: Ending::Finish(None) }
+    }
+
+    /// Calls a tool.
+    #[must_use]
+    pub fn call(tool: impl Into<String>, arguments: Value) -> Self {
+        Self::streamed::<String>([]).and_call(tool, arguments)
+    }
+
+    /// Fails.
+    #[must_use]
+    pub fn failing(failure: Failure) -> Self {
+        Self::streamed::<String>([]).then_fails(failure)
+    }
+
+    /// Never ends: the caller has to drop the call.
+    #[must_use]
+    pub fn hanging() -> Self {
+        Self::streamed::<String>([]).then_hangs()
+    }
+
+    /// Calls a tool as well.
+    #[must_use]
+    pub fn and_call(mut self, tool: impl Into<String>, arguments: Value) -> Self {
+        self.calls.push((tool.into(), arguments));
+        self
+    }
+
+    /// Took so many tokens, and dollars where a price is known.
+    #[must_use]
+    pub fn taking(mut self, input_tokens: u64, output_tokens: u64, cost_usd: Option<f64>) -> Self {
+        self.usage = Some(Usage { input_tokens, output_tokens, cost_usd, ..Usage::default() });
+        self
+    }
+
+    /// Stops for this reason; without it, for its calls, or because everything is said.
+    #[must_use]
+    pub fn then_stops(mut self, finish: Finish) -> Self {
+        self.ending = Ending::Finish(Some(finish));
+        self
+    }
+
+    /// Fails after what it has said.
+    #[must_use]
+    pub fn then_fails(mut self, failure: Failure) -> Self {
+        self.ending = Ending::Fail(failure);
+        self
+    }
+
+    /// Never ends after what it has said.
+    #[must_use]
+    pub fn then_hangs(mut self) -> Self {
+        self.ending = Ending::Hang;
+        self
+    }
+
+    pub(super) fn finish(self, model: &str, request: &ChatRequest) -> Result<ChatAnswer, ModelError> {
+        let finish = match self.ending {
+            Ending::Fail(failure) => return Err(failure.of(model)),
+            Ending::Finish(Some(finish)) => finish,
+            Ending::Finish(None) | Ending::Hang if self.calls.is_empty() => Finish::Stop,
+            Ending::Finish(None) | Ending::Hang => Finish::ToolCalls,
+        };
+        let text = self.pieces.concat();
+        let mut parts: Vec<Part> = (!text.is_empty()).then_some(Part::Text(text)).into_iter().collect();
+        let mut mint_id = mint_ids(request);
+        parts.extend(self.calls.iter().map(|(tool, arguments)| call_part(mint_id(), tool, arguments)));
+        let usage = self.usage.map(|usage| Usage { model: Some(model.to_owned()), ..usage });
+        Ok(ChatAnswer { parts, finish, model: model.to_owned(), usage })
+    }
+}
+
+impl Failure {
+    fn of(self, model: &str) -> ModelError {
+        let model = model.to_owned();
+        let detail = "the script says so".to_owned();
+        match self {
+            Self::Unavailable { retry_after } => ModelError::Unavailable { model, detail, retry_after },
+            Self::TimedOut => ModelError::TimedOut { model, after: Duration::from_secs(60) },
+            Self::Unauthorized => ModelError::Unauthorized { model, detail },
+            Self::Refused => ModelError::Refused { model, status: 400, detail },
+            Self::ContextTooLong => ModelError::ContextTooLong { model },
+            Self::MalformedCall(text) => ModelError::MalformedCall { model, text },
+            Self::InvalidAnswer => ModelError::InvalidAnswer { model, detail },
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! The official Python clients of OpenAI and Anthropic beside ours: the same conversations to the same server. Requests
+//! have to be equal, and replies, which are built with the clients' own types, have to be understood alike.
+//!
+//! `cargo xtask test` installs the clients into the folder `python` of the target folder.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use threadkeep_core::{
+    ChatAnswer, ChatMessage, ChatRequest, Embedder, ImageReference, JsonText, Part, Role, ToolCall, ToolChoice,
+    ToolResult,
+};
+use threadkeep_models::{EmbedderConfig, EmbeddingModel, Provider, ProviderConfig, Secret};
+
+use crate::server::{Asked, KEY, Noted, Reply, Server, ask, config, model, tool};
+
+/// Runs the script, and reads what it prints.
+fn python(mode: &str, input: &Value) -> Value {
+    let test = std::env::current_exe().expect("a test has a path");
+    let target = test.ancestors().nth(3).expect("it lies in target/PROFILE/deps");
+    let python = target.join("python/bin/python");
+    assert!(python.exists(), "`cargo xtask test` installs the official clients into {}", python.display());
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/provider/clients.py");
+    let mut command = Command::new(python);
+    command.args([script, mode]).stdin(Stdio::piped()).stdout(Stdio::piped());
+    // A proxy of this machine is not meant for this machine.
+    command.env("NO_PROXY", "*");
+    let mut child = command.spawn().expect("Python starts");
+    let mut pipe = child.stdin.take().expect("the input is piped");
+    pipe.write_all(input.to_string().as_bytes()).expect("the script reads its input");
+    drop(pipe);
+    let output = child.wait_with_output().expect("the script ends");
+    assert!(output.status.success(), "the script failed");
+    serde_json::from_slice(&output.stdout).expect("the script prints JSON")
+}
+
+fn conversation(provider: Provider) -> ChatRequest {
+    let said = |role, parts| ChatMessage { role, author: None, parts, seq: None };
+    let call = ToolCall {
+        id: "call_1".to_owned(),
+        name: "arrivals".to_owned(),
+        arguments: JsonText::new(r#"{"station": "Times Sq"}"#).expect("this is JSON"),
+    };
+    let result = ToolResult { call_id: "call_1".to_owned(), output: "in 3 minutes".to_owned(), is_error: false };
+    let image = ImageReference { url: "https://example.com/map.png".to_owned(), description: None };
+    let thought = Part::Raw {
+        format: "anthropic.block".to_owned(),
+        json: JsonText::new(r#"{"type":"thinking","thinking":"Trains.","signature":"c2lnbmVk"}"#)
+            .expect("this is JSON"),
+    };
+    // Anthropic's wire has no names.
+    let author = (provider != Provider::Anthropic).then(|| "ana".to_owned());
+    ChatRequest {
+        messages: vec![
+            ChatMessage::text(Role::System, "Be brief."),
+            ChatMessage { author, ..ChatMessage::text(Role::User, "Next train?") },
+            said(Role::Assistant, vec![thought, Part::Text("Let me look.".to_owned()), Part::ToolCall(call)]),
+            said(Role::Tool, vec![Part::ToolResult(result)]),
+            ChatMessage::text(Role::Assistant, "In 3 minutes."),
+            said(Role::User, vec![Part::Text("And here?".to_owned()), Part::Image(image)]),
+        ],
+        tools: vec![tool("arrivals")],
+        ..ChatRequest::default()
+    }
+}
+
+/// The request of a case, and whether it is streamed.
+fn request(case: &str) -> (Provider, ChatRequest, bool) {
+    let bounded = |provider| ChatRequest {
+        tool_choice: ToolChoice::Required,
+        // Anthropic took this out of its wire.
+        temperature: (provider != Provider::Anthropic).then_some(0.25),
+        max_tokens: Some(500),
+        ..conversation(provider)
+    };
+    let named =
+        |provider| ChatRequest { tool_choice: ToolChoice::Named("arrivals".to_owned()), ..conversation(provider) };
+    match case {
+        "openai_whole" => (Provider::OpenAi, bounded(Provider::OpenAi), false),
+        "openai_stream" => (Provider::OpenAi, named(Provider::OpenAi), true),
+        "anthropic_whole" => (Provider::Anthropic, bounded(Provider::Anthropic), false),
+        "anthropic_stream" => (Provider::Anthropic, named(Provider::Anthropic), true),
+        "groq_stream" => {
+            let messages = vec![ChatMessage::text(Role::User, "Hi")];
+            (Provider::Groq, ChatRequest { messages, max_tokens: Some(500), ..ChatRequest::default() }, true)
+        }
+        other => panic!("{other} is no case"),
+    }
+}
+
+const CASES: [&str; 5] = ["openai_whole", "openai_stream", "groq_stream", "anthropic_whole", "anthropic_stream"];
+
+/// What both sides understood, in the script's form.
+fn understood(answer: &ChatAnswer, case: &str) -> Value {
+    let calls: Vec<Value> =
+        answer.tool_calls().map(|call| json!([call.id, call.name, call.arguments.as_str()])).collect();
+    let usage = answer.usage.as_ref().expect("every reply tells its usage");
+    let mut understood = json!({
+        "text": answer.text(),
+        "calls": if case == "groq_stream" { Value::Null } else { json!(calls) },
+        "tokens": [usage.input_tokens, usage.output_tokens],
+        "model": answer.model,
+    });
+    if case.starts_with("anthropic") {
+        let thoughts = answer.parts.iter().filter_map(|part| match part {
+            Part::Raw { json, .. } => Some(json.read::<Value>().expect("a block is JSON")),
+            _ => None,
+        });
+        understood["thoughts"] = thoughts.collect();
+    }
+    understood
+}
+
+/// Calls of Anthropic are objects, whose spaces say nothing.
+fn without_spaces(mut understood: Value) -> Value {
+    for call in understood["calls"].as_array_mut().into_iter().flatten() {
+        let arguments = call[2].as_str().unwrap_or_default();
+        call[2] = serde_json::from_str(arguments).expect("arguments are JSON");
+    }
+    understood
+}
+
+fn assert_equal_requests(case: &str, ours: &Asked, theirs: &Asked) {
+    assert_eq!(ours.line, theirs.line, "{case}");
+    assert_eq!(ours.body, theirs.body, "{case}");
+    for header in ["authorization", "x-api-key", "anthropic-version", "content-type"] {
+        assert_eq!(ours.headers.get(header), theirs.headers.get(header), "{case}: {header}");
+    }
+}
+
+#[tokio::test]
+async fn we_ask_and_understand_as_the_official_clients_do() {
+    if std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == "python")) {
+        return;
+    }
+    let replies = python("replies", &Value::Null);
+    let reply = |case: &str| {
+        let text = replies[case].as_str().expect("there is a reply for each case");
+        if text.starts_with('{') { Reply::new(200, "application/json", [text]) } else { Reply::stream([text]) }
+    };
+    let mut servers = BTreeMap::new();
+    let mut ours = BTreeMap::new();
+    for case in CASES {
+        let server = Server::start([reply(case), reply(case)]).await;
+        let (provider, request, streams) = request(case);
+        let name = if provider == Provider::Anthropic { "claude-sonnet-5-5" } else { "gpt-4o-mini" };
+        let config = ProviderConfig { streams, ..config(provider, &server, name) };
+        let answer = ask(&model(config).0, &request).await.0.expect("the reply is a good one");
+        ours.insert(case, understood(&answer, case));
+        servers.insert(case, server);
+    }
+    let server = Server::start([reply("embeddings"), reply("embeddings")]).await;
+    let config = EmbedderConfig {
+        base_url: format!("{}/v1", server.url),
+        dimensions: Some(2),
+        ..EmbedderConfig::new(Provider::OpenAi, "text-embedding-3-small", Secret::new(KEY))
+    };
+    let embedder = EmbeddingModel::with_pacing(config, Arc::new(Noted::default())).expect("the address is one");
+    let points = embedder.embed(&["one".to_owned(), "two".to_owned()]).await.expect("the reply is a good one");
+    let points: Vec<Value> = points.iter().map(|point| json!(point.vector)).collect();
+    ours.insert("embeddings", json!({"points": points}));
+    servers.insert("embeddings", server);
+
+    let urls: BTreeMap<&str, &str> = servers.iter().map(|(case, server)| (*case, server.url.as_str())).collect();
+    let urls = json!(urls);
+    let theirs = tokio::task::spawn_blocking(move || python("send", &urls)).await.expect("the script does not panic");
+    for (case, server) in &servers {
+        let asked = server.asked();
+        assert_equal_requests(case, &asked[0], &asked[1]);
+        assert_eq!(without_spaces(ours[case].clone()), without_spaces(theirs[*case].clone()), "{case}");
+    }
+}

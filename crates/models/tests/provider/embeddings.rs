@@ -1,0 +1,119 @@
+//! Embeddings over a real socket.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use threadkeep_core::{Embedder, EmbedderError};
+use threadkeep_models::{EmbedderConfig, EmbeddingModel, Provider, Secret};
+
+use crate::server::{KEY, Noted, Reply, Server};
+
+fn embedder(server: &Server, dimensions: Option<usize>) -> EmbeddingModel {
+    let config = EmbedderConfig {
+        base_url: format!("{}/v1", server.url),
+        dimensions,
+        ..EmbedderConfig::new(Provider::OpenAi, "text-embedding-3-small", Secret::new(KEY))
+    };
+    EmbeddingModel::with_pacing(config, Arc::new(Noted::default())).expect("the address is one")
+}
+
+fn points(points: &[(u64, &[f64])]) -> Value {
+    let data: Vec<Value> = points
+        .iter()
+        .map(|(index, point)| json!({"object": "embedding", "index": index, "embedding": point}))
+        .collect();
+    json!({"object": "list", "model": "text-embedding-3-small", "data": data, "usage": {"prompt_tokens": 3, "total_tokens": 3}})
+}
+
+fn texts(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(|&text| text.to_owned()).collect()
+}
+
+#[tokio::test]
+async fn each_text_gets_its_point_whatever_their_order() {
+    let reply = Reply::json(200, &points(&[(1, &[0.0, 1.0]), (0, &[1.0, 0.5])]));
+    let server = Server::start([reply]).await;
+    let embedder = embedder(&server, Some(2));
+    let found = embedder.embed(&texts(&["a", "b"])).await.unwrap();
+    assert_eq!(found.iter().map(|point| point.vector.clone()).collect::<Vec<_>>(), [[1.0, 0.5], [0.0, 1.0]]);
+    assert_eq!(embedder.model(), "text-embedding-3-small/2");
+    assert!(found.iter().all(|point| point.model == embedder.model()));
+    let asked = &server.asked()[0];
+    assert_eq!(asked.line, "POST /v1/embeddings HTTP/1.1");
+    assert_eq!(asked.headers["authorization"], format!("Bearer {KEY}"));
+    let expected =
+        json!({"input": ["a", "b"], "model": "text-embedding-3-small", "encoding_format": "float", "dimensions": 2});
+    assert_eq!(asked.body, expected);
+}
+
+#[tokio::test]
+async fn many_texts_go_in_batches_and_a_batch_is_tried_again() {
+    let full: Vec<(u64, &[f64])> = (0..128).map(|index| (index, &[1.0][..])).collect();
+    let busy = Reply::json(429, &json!({"error": {"message": "slow down"}}));
+    let replies = [busy, Reply::json(200, &points(&full)), Reply::json(200, &points(&[(0, &[2.0])]))];
+    let server = Server::start(replies).await;
+    let many: Vec<String> = (0..129).map(|number| number.to_string()).collect();
+    let found = embedder(&server, None).embed(&many).await.unwrap();
+    assert_eq!((found.len(), found[128].vector.as_slice()), (129, &[2.0_f32][..]));
+    let sizes: Vec<usize> = server.asked().iter().map(|asked| asked.body["input"].as_array().unwrap().len()).collect();
+    assert_eq!(sizes, [128, 128, 1]);
+    assert!(embedder(&server, None).embed(&[]).await.unwrap().is_empty());
+    assert_eq!(server.asked().len(), 3, "no text, no request");
+}
+
+#[tokio::test]
+async fn failures_say_what_can_be_done() {
+    for (replies, is_retryable, text) in [
+        (
+            vec![Reply::json(400, &json!({"error": {"message": "input is too long"}}))],
+            false,
+            "embedder refused the request: input is too long",
+        ),
+        (
+            vec![Reply::json(401, &json!({"error": {"message": format!("bad {KEY}")}}))],
+            false,
+            "embedder refused the request: bad [key]",
+        ),
+        (
+            vec![Reply::json(503, &json!({})), Reply::json(503, &json!({})), Reply::json(503, &json!({}))],
+            true,
+            "embedder unavailable",
+        ),
+        (
+            vec![Reply::json(200, &points(&[(0, &[1.0])]))],
+            false,
+            "embedder gave an invalid answer: it has 1 points for 2 texts",
+        ),
+        (
+            vec![Reply::json(200, &points(&[(0, &[1.0]), (0, &[1.0])]))],
+            false,
+            "embedder gave an invalid answer: a text has no point",
+        ),
+        (
+            vec![Reply::json(200, &points(&[(0, &[1.0]), (7, &[1.0])]))],
+            false,
+            "embedder gave an invalid answer: a point belongs to no text",
+        ),
+        (
+            vec![Reply::json(200, &points(&[(0, &[1.0]), (1, &[1.0, 2.0])]))],
+            false,
+            "embedder gave an invalid answer: points have different lengths",
+        ),
+        (
+            vec![Reply::json(200, &points(&[(0, &[1e300]), (1, &[1.0])]))],
+            false,
+            "embedder gave an invalid answer: a point is no list of numbers",
+        ),
+        (
+            vec![Reply::json(200, &json!({"data": [{"embedding": "AAAA"}, {"embedding": []}]}))],
+            false,
+            "embedder gave an invalid answer: a point is no list of numbers",
+        ),
+        (vec![Reply::json(200, &json!([]))], false, "embedder gave an invalid answer: it has no data"),
+    ] {
+        let server = Server::start(replies).await;
+        let error: EmbedderError = embedder(&server, None).embed(&texts(&["a", "b"])).await.unwrap_err();
+        assert_eq!((error.is_retryable(), error.to_string().as_str()), (is_retryable, text));
+        assert!(server.has_answered_all());
+    }
+}

@@ -1,0 +1,315 @@
+//! What a provider that fails comes to: waits, attempts, errors, and a connection that is closed.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use threadkeep_core::ModelError;
+use threadkeep_models::{ConnectError, HttpOptions, Ping, Provider, ProviderConfig, ProviderModel, Secret};
+
+use crate::server::{KEY, Noted, Reply, Server, ask, asking, config, event, model, named, short};
+
+fn error(kind: &str, code: Option<&str>, message: &str) -> Value {
+    json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
+}
+
+fn said(text: &str) -> Reply {
+    Reply::stream([event(&json!({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]}))])
+}
+
+fn waits(noted: &Noted) -> Vec<u64> {
+    let waits = noted.0.lock().expect("nobody panics holding it");
+    waits.iter().map(|wait| u64::try_from(wait.as_millis()).expect("no wait is that long")).collect()
+}
+
+/// The error that comes of replies, and the waits before it.
+async fn failing(provider: Provider, replies: Vec<Reply>) -> (ModelError, Vec<u64>) {
+    let server = Server::start(replies).await;
+    let (model, noted) = model(config(provider, &server, "m"));
+    let error = ask(&model, &asking("Hi")).await.0.expect_err("every reply is a failure");
+    assert!(server.has_answered_all(), "{error}");
+    assert!(!format!("{error:?}").contains(KEY));
+    (error, waits(&noted))
+}
+
+#[tokio::test]
+async fn what_may_pass_is_tried_again_after_the_wait_that_was_asked_for() {
+    let limited = error("tokens", Some("rate_limit_exceeded"), "Rate limit reached");
+    for (first, expected) in [
+        (Reply::json(429, &limited).header("retry-after", "7"), 7_000),
+        (Reply::json(429, &limited).header("retry-after-ms", "20"), 20),
+        (Reply::json(429, &limited), 500),
+        (Reply::json(500, &error("server_error", None, "boom")), 500),
+        (Reply::new(503, "text/html", ["<html>down</html>"]), 500),
+        (
+            Reply::json(529, &json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})),
+            500,
+        ),
+        (Reply::json(400, &error("x", None, "try again")).header("x-should-retry", "true"), 500),
+        (Reply::stream(["data: {\"choices\":[]}\n\n"]), 500),
+        (Reply::new(200, "application/json", [""; 0]).header("content-length", "10"), 500),
+    ] {
+        let server = Server::start([first.clone(), said("Hello.")]).await;
+        let (model, noted) = model(config(Provider::Compatible, &server, "m"));
+        let answer = ask(&model, &asking("Hi")).await.0;
+        assert_eq!(short(&answer.unwrap()), ["Hello."], "{first:?}");
+        assert_eq!(waits(&noted), [expected], "{first:?}");
+        let asked = server.asked();
+        assert_eq!(asked[0].body, asked[1].body, "the same again");
+    }
+}
+
+#[tokio::test]
+async fn attempts_come_to_an_end() {
+    let down = || Reply::json(503, &error("server_error", None, "down"));
+    let (error, waits) = failing(Provider::OpenAi, vec![down(), down(), down()]).await;
+    assert_eq!(waits, [500, 1_000]);
+    assert_eq!(error.to_string(), "model m unavailable: down");
+    let patient = Reply::json(429, &Value::Null).header("retry-after", "3600");
+    let (error, waits) = failing(Provider::OpenAi, vec![patient]).await;
+    assert!(waits.is_empty());
+    match error {
+        ModelError::Unavailable { retry_after, .. } => assert_eq!(retry_after, Some(Duration::from_secs(3600))),
+        other => panic!("{other}"),
+    }
+    let never = down().header("x-should-retry", "false");
+    assert_eq!(failing(Provider::OpenAi, vec![never]).await.1, [0; 0]);
+}
+
+#[tokio::test]
+async fn what_will_not_pass_is_told_as_it_is() {
+    let too_long =
+        "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.";
+    for (status, body, code, detail) in [
+        (400, error("invalid_request_error", None, "bad temperature"), "model_refused", "bad temperature"),
+        (
+            401,
+            error("invalid_request_error", Some("invalid_api_key"), "Incorrect API key provided: sk-test-0123456789."),
+            "model_unauthorized",
+            "Incorrect API key provided: [key].",
+        ),
+        (403, json!({"error": "no access"}), "model_unauthorized", "no access"),
+        (
+            404,
+            error("invalid_request_error", Some("model_not_found"), "no such model"),
+            "model_refused",
+            "no such model",
+        ),
+        (
+            429,
+            error("insufficient_quota", Some("insufficient_quota"), "You exceeded your quota"),
+            "model_refused",
+            "exceeded your quota",
+        ),
+        (
+            400,
+            error("invalid_request_error", Some("context_length_exceeded"), too_long),
+            "context_too_long",
+            "too long",
+        ),
+        (
+            400,
+            json!({"type": "error", "error": {"type": "invalid_request_error", "message": "prompt is too long: 210000 tokens > 200000 maximum"}}),
+            "context_too_long",
+            "too long",
+        ),
+        (
+            400,
+            json!({"error": {"code": 400, "message": "the request exceeds the available context size", "type": "exceed_context_size_error", "n_ctx": 4096}}),
+            "context_too_long",
+            "too long",
+        ),
+        (
+            413,
+            json!({"type": "error", "error": {"type": "request_too_large", "message": "Request exceeds the maximum size"}}),
+            "context_too_long",
+            "too long",
+        ),
+        (400, Value::String("plain words".to_owned()), "model_refused", "plain words"),
+        (422, json!({"detail": "missing field"}), "model_refused", "missing field"),
+        (302, json!({}), "model_refused", "{}"),
+    ] {
+        let (error, waits) =
+            failing(Provider::OpenAi, vec![Reply::json(status, &body).header("location", "http://elsewhere.test/")])
+                .await;
+        assert_eq!(error.code(), code, "{body}");
+        assert!(error.to_string().contains(detail), "{error}");
+        assert!(waits.is_empty() && !error.is_retryable(), "{error}");
+    }
+}
+
+#[tokio::test]
+async fn a_model_without_temperature_is_asked_without() {
+    let refusal = json!({"error": {
+        "message": "Unsupported value: 'temperature' does not support 0.1 with this model. Only the default (1) value is supported.",
+        "type": "invalid_request_error", "param": "temperature", "code": "unsupported_value",
+    }});
+    let server = Server::start([Reply::json(400, &refusal), said("Hello."), said("Again.")]).await;
+    let (model, noted) = model(config(Provider::OpenAi, &server, "m"));
+    let request = threadkeep_core::ChatRequest { temperature: Some(0.1), ..asking("Hi") };
+    assert_eq!(short(&ask(&model, &request).await.0.unwrap()), ["Hello."]);
+    assert_eq!(short(&ask(&model, &request).await.0.unwrap()), ["Again."]);
+    let temperatures: Vec<Value> = server.asked().iter().map(|asked| asked.body["temperature"].clone()).collect();
+    assert_eq!(temperatures, [json!(0.1), Value::Null, Value::Null], "it is remembered");
+    assert!(waits(&noted).is_empty());
+}
+
+#[tokio::test]
+async fn an_error_within_a_stream_is_an_error() {
+    let openai = |error: Value| Reply::stream([event(&json!({"error": error}))]);
+    let (error, waits) = failing(
+        Provider::Groq,
+        vec![openai(json!({"message": "no", "type": "invalid_request_error", "status_code": 400}))],
+    )
+    .await;
+    assert_eq!((error.to_string().as_str(), waits.len()), ("model m refused the request (400): no", 0));
+    let overloaded = || {
+        Reply::stream([
+            named(&json!({"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "Hel"}})),
+            named(&json!({"type": "error", "error": {"type": "overloaded_error", "message": "Overloaded"}})),
+        ])
+    };
+    let (error, waits) = failing(Provider::Anthropic, vec![overloaded(), overloaded(), overloaded()]).await;
+    assert_eq!((error.to_string().as_str(), waits.len()), ("model m unavailable: Overloaded", 2));
+}
+
+#[tokio::test]
+async fn what_was_said_before_a_break_is_void() {
+    let cut = Reply::stream([event(
+        &json!({"choices": [{"index": 0, "delta": {"content": "It is n"}, "finish_reason": null}]}),
+    )]);
+    let server = Server::start([cut, said("It is noon.")]).await;
+    let (model, noted) = model(config(Provider::Compatible, &server, "m"));
+    let (answer, shown) = ask(&model, &asking("What time?")).await;
+    assert_eq!(short(&answer.unwrap()), ["It is noon."]);
+    assert_eq!(shown, ["It is n", "RESTARTED", "It is noon."]);
+    assert_eq!(waits(&noted), [500]);
+}
+
+#[tokio::test]
+async fn answers_that_are_none_are_told() {
+    for (reply, detail) in [
+        (Reply::new(200, "application/json", ["<html>"]), "it is no JSON"),
+        (Reply::json(200, &json!({})), "it has no choices"),
+        (Reply::json(200, &json!({"choices": [{}]})), "it has no message"),
+        (Reply::stream(["data: {\n\n"]), "an event is no JSON"),
+    ] {
+        let (error, _) = failing(Provider::Compatible, vec![reply]).await;
+        assert!(error.to_string().starts_with("model m gave an invalid answer"), "{error}");
+        assert!(error.to_string().contains(detail), "{error}");
+    }
+    let (error, _) = failing(Provider::Anthropic, vec![Reply::json(200, &json!({"content": "x"}))]).await;
+    assert!(error.to_string().contains("it has no content"), "{error}");
+}
+
+#[tokio::test]
+async fn an_endless_answer_is_cut() {
+    let word = event(&json!({"choices": [{"index": 0, "delta": {"content": "word "}}]}));
+    let endless = [
+        Reply::stream([word.repeat(2_000)]).then_hangs(),
+        Reply::stream(["data: ".to_owned() + &"x".repeat(200_000)]).then_hangs(),
+        Reply::new(200, "application/json", ["x".repeat(200_000)]).then_hangs(),
+    ];
+    for reply in endless {
+        let mut server = Server::start([reply]).await;
+        let mut config = config(Provider::Compatible, &server, "m");
+        config.http.answer_bytes = 100_000;
+        let (model, _) = model(config);
+        let error = ask(&model, &asking("Hi")).await.0.unwrap_err();
+        assert_eq!(error.to_string(), "model m gave an invalid answer: it is longer than what is taken");
+        server.closed.recv().await.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn silence_and_slowness_have_a_bound() {
+    let silent = || Reply::stream([event(&json!({"choices": []}))]).then_hangs();
+    let server = Server::start([silent(), silent(), silent()]).await;
+    let mut silence = config(Provider::Compatible, &server, "m");
+    silence.http.silence_timeout = Duration::from_millis(40);
+    let error = ask(&model(silence).0, &asking("Hi")).await.0.unwrap_err();
+    assert_eq!(error.to_string(), "model m gave no answer within 40 ms");
+    assert!(server.has_answered_all(), "silence may pass, so it was tried again");
+    let mut server = Server::start([silent()]).await;
+    let mut total = config(Provider::Compatible, &server, "m");
+    total.http.total_timeout = Duration::from_millis(40);
+    let error = ask(&model(total).0, &asking("Hi")).await.0.unwrap_err();
+    assert_eq!(error.to_string(), "model m gave no answer within 40 ms");
+    server.closed.recv().await.unwrap();
+}
+
+#[tokio::test]
+async fn dropping_the_call_closes_the_connection() {
+    let word = event(&json!({"choices": [{"index": 0, "delta": {"content": "Well"}}]}));
+    let mut server = Server::start([Reply::stream([word]).then_hangs()]).await;
+    let (model, _) = model(config(Provider::OpenAi, &server, "m"));
+    let request = asking("Hi");
+    let (tell, mut heard) = tokio::sync::mpsc::unbounded_channel();
+    let mut sink = move |_| tell.send(()).unwrap();
+    {
+        use threadkeep_core::ChatModel;
+        let call = model.answer(&request, &mut sink);
+        tokio::select! {
+            answer = call => panic!("{answer:?}"),
+            first = heard.recv() => first.unwrap(),
+        }
+    }
+    server.closed.recv().await.unwrap();
+    assert_eq!(server.asked().len(), 1, "nothing was tried again");
+}
+
+#[tokio::test]
+async fn nobody_there_is_unavailable() {
+    let server = Server::start([]).await;
+    let mut config = config(Provider::Ollama, &server, "m");
+    // Nothing listens on the port of a listener that is gone.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    config.base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+    drop(listener);
+    let (model, noted) = model(config);
+    let error = ask(&model, &asking("Hi")).await.0.unwrap_err();
+    assert!(error.is_retryable() && error.to_string().contains("refused"), "{error}");
+    assert_eq!(waits(&noted), [500, 1_000]);
+    assert!(matches!(model.ping().await, Ping::Unreachable(detail) if detail.contains("refused")));
+}
+
+#[tokio::test]
+async fn a_ping_says_what_is_there() {
+    let models = json!({"object": "list", "data": [{"id": "llama3.2:latest", "object": "model"}, {"id": "m"}]});
+    for (model_name, reply, expected) in [
+        ("m", Reply::json(200, &models), Ping::Ready),
+        ("llama3.2", Reply::json(200, &models), Ping::Ready),
+        (
+            "other",
+            Reply::json(200, &models),
+            Ping::UnknownModel { known: vec!["llama3.2:latest".to_owned(), "m".to_owned()] },
+        ),
+        ("m", Reply::json(404, &Value::Null), Ping::Answers),
+        ("m", Reply::json(200, &Value::Null), Ping::Answers),
+        (
+            "m",
+            Reply::json(401, &error("x", None, "bad key sk-test-0123456789")),
+            Ping::Unauthorized("bad key [key]".to_owned()),
+        ),
+        ("m", Reply::json(500, &error("x", None, "boom")), Ping::Unreachable("boom".to_owned())),
+    ] {
+        let server = Server::start([reply]).await;
+        assert_eq!(model(config(Provider::Groq, &server, model_name)).0.ping().await, expected);
+        let asked = &server.asked()[0];
+        assert_eq!(asked.line, "GET /v1/models HTTP/1.1");
+        assert_eq!(asked.headers["authorization"], format!("Bearer {KEY}"));
+    }
+}
+
+#[test]
+fn an_address_or_proxy_that_is_none_is_refused_at_once() {
+    let config = |base_url: &str| ProviderConfig {
+        base_url: base_url.to_owned(),
+        ..ProviderConfig::new(Provider::Compatible, "m", Secret::new(KEY))
+    };
+    assert_eq!(ProviderModel::new(config("")).unwrap_err(), ConnectError::Address(String::new()));
+    let http = HttpOptions { proxy: Some("::".to_owned()), ..HttpOptions::default() };
+    let proxied = ProviderConfig { http, ..config("https://example.com/v1") };
+    assert!(matches!(ProviderModel::new(proxied).unwrap_err(), ConnectError::Proxy(_)));
+    let model = ProviderModel::new(config("https://example.com/v1")).unwrap();
+    assert!(!format!("{model:?} {:?}", config("x")).contains(KEY));
+}

@@ -1,0 +1,72 @@
+use threadkeep_core::{EntryHit, IndexEntry, Owner, Result, Scope, SearchAnswer, SearchQuery};
+
+use super::{State, Tenant};
+use crate::search::{by_rarity, matched_terms};
+
+impl State {
+    pub(crate) fn upsert_entries(&mut self, scope: &Scope, collection: &str, entries: Vec<IndexEntry>) -> Result<()> {
+        IndexEntry::check_all(&entries)?;
+        let tenant = self.tenants.entry(scope.tenant_id().clone()).or_default();
+        for entry in entries {
+            tenant.entries.insert((scope.default_owner(), collection.to_owned(), entry.id.clone()), entry);
+        }
+        Ok(())
+    }
+
+    pub(crate) fn remove_entries(&mut self, scope: &Scope, collection: &str, ids: &[String]) -> u64 {
+        let Some(tenant) = self.tenants.get_mut(scope.tenant_id()) else { return 0 };
+        let name = |id: &String| (scope.default_owner(), collection.to_owned(), id.clone());
+        ids.iter().filter_map(|id| tenant.entries.remove(&name(id))).count() as u64
+    }
+
+    pub(crate) fn search_entries(&self, scope: &Scope, collection: &str, query: &SearchQuery) -> SearchAnswer {
+        let mut answer = SearchAnswer { frequencies: vec![0; query.terms.len()], ..SearchAnswer::default() };
+        let Some(tenant) = self.tenants.get(scope.tenant_id()) else { return answer };
+        let mut held = Vec::new();
+        for (owner, entry) in tenant.searched_entries(scope, collection) {
+            answer.documents += 1;
+            let terms = matched_terms(&entry.text, query);
+            terms.iter().for_each(|term| answer.frequencies[*term] += 1);
+            let near = query.vector.as_ref().zip(entry.embedding.as_ref());
+            let similarity = near.and_then(|(asked, said)| asked.similarity(said));
+            held.push(Held { owner, entry, terms, similarity });
+        }
+        held.sort_by_key(|held| by_rarity(&held.terms, &answer.frequencies));
+        let (found, mut others): (Vec<_>, Vec<_>) = held.into_iter().partition(|held| !held.terms.is_empty());
+        others.extend(found.iter().skip(query.limit).cloned());
+        others.retain(|held| held.similarity.is_some());
+        others.sort_by(|one, other| other.similarity.unwrap_or(-1.0).total_cmp(&one.similarity.unwrap_or(-1.0)));
+        let hits = found.iter().take(query.limit).chain(others.iter().take(query.limit));
+        answer.entries = hits.map(Held::hit).collect();
+        answer
+    }
+}
+
+impl Tenant {
+    /// What the scope searches of a collection: its own part, and a user its tenant's as well.
+    fn searched_entries<'a>(
+        &'a self,
+        scope: &'a Scope,
+        collection: &'a str,
+    ) -> impl Iterator<Item = (&'a Owner, &'a IndexEntry)> {
+        let is_searched = move |owner: &Owner| *owner == Owner::Tenant || *owner == scope.default_owner();
+        let entries = self.entries.iter().filter(move |((owner, name, _), _)| name == collection && is_searched(owner));
+        entries.map(|((owner, ..), entry)| (owner, entry))
+    }
+}
+
+/// An entry held against a query.
+#[derive(Clone)]
+struct Held<'a> {
+    owner: &'a Owner,
+    entry: &'a IndexEntry,
+    terms: Vec<usize>,
+    similarity: Option<f64>,
+}
+
+impl Held<'_> {
+    fn hit(&self) -> EntryHit {
+        let IndexEntry { id, text, fields, .. } = self.entry.clone();
+        EntryHit { owner: self.owner.clone(), id, text, fields, similarity: self.similarity }
+    }
+}

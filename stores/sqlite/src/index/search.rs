@@ -1,0 +1,237 @@
+//! Searching the index: which positions hold the words of a question, and which the index does not hold yet.
+
+use std::cell::RefCell;
+use std::collections::HashMap;
+
+use rusqlite::{Connection, params};
+use threadkeep_core::{Behind, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId, Timestamp, limits};
+
+use super::{OWNER_MARK, TENANT_MARK, watermark};
+use crate::connection::{Shared, lock};
+use crate::error::Result;
+use crate::owners::{self, ScopeNumbers};
+use crate::row::{self, ThreadRow};
+use crate::threads;
+
+/// How many positions are looked at per term: bounds the cost of a common word.
+pub(crate) const PER_TERM: i64 = 4_000;
+/// Up to how many positions a term's own are looked through before the scope's are asked for as well: for a rare word
+/// following the scope's long list costs more than looking at what is found.
+const RARE: i64 = 256;
+/// Terms of a question that are looked up.
+pub(crate) const TERMS: usize = 32;
+/// Scopes whose count is kept.
+const COUNTS: usize = 10_000;
+/// Messages that a question leaves to its caller to read from the log; more are indexed first.
+const BEHIND: u64 = 1_000;
+
+pub(crate) fn search(shared: &Shared, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<Found> {
+    if query.vector.is_some() {
+        return Err(StoreError::Unsupported("vector search over messages").into());
+    }
+    limits::check_page(query.limit)?;
+    shared.read(|connection| {
+        let transaction = connection.unchecked_transaction()?;
+        let found = match Search::new(shared, connection, scope, query, now)? {
+            Some(search) => search.run()?,
+            None => Found {
+                answer: SearchAnswer { frequencies: vec![0; query.terms.len()], ..SearchAnswer::default() },
+                is_far_behind: false,
+            },
+        };
+        transaction.commit()?;
+        Ok(found)
+    })
+}
+
+/// An answer, and whether so much is behind that a caller should not be asked to read it.
+pub(crate) struct Found {
+    pub(crate) answer: SearchAnswer,
+    pub(crate) is_far_behind: bool,
+}
+
+struct Search<'a> {
+    shared: &'a Shared,
+    connection: &'a Connection,
+    numbers: ScopeNumbers,
+    thread: Option<ThreadRow>,
+    query: &'a SearchQuery,
+    now: Timestamp,
+    /// Threads that were looked up: most hits share a few.
+    known: RefCell<HashMap<i64, Option<(ThreadId, u64)>>>,
+}
+
+impl<'a> Search<'a> {
+    /// `None` where the scope reaches nothing to search.
+    fn new(
+        shared: &'a Shared,
+        connection: &'a Connection,
+        scope: &Scope,
+        query: &'a SearchQuery,
+        now: Timestamp,
+    ) -> Result<Option<Self>> {
+        let numbers = owners::of_scope(shared, connection, scope)?;
+        let thread = match query.thread {
+            None => None,
+            Some(thread) => match threads::find_row(shared, connection, scope, thread, now)? {
+                None => return Ok(None),
+                Some((row, _)) => Some(row),
+            },
+        };
+        Ok(Some(Self { connection, shared, numbers, thread, query, now, known: RefCell::default() }))
+    }
+
+    fn run(&self) -> Result<Found> {
+        let documents = self.count_documents()?;
+        let mut frequencies = Vec::with_capacity(self.query.terms.len());
+        let mut scores: HashMap<i64, f64> = HashMap::new();
+        for term in self.query.terms.iter().take(TERMS) {
+            let keys = self.keys_of(term)?;
+            let rarity = rarity(documents, keys.len());
+            frequencies.push(keys.len() as u64);
+            for key in keys {
+                *scores.entry(key).or_default() += rarity;
+            }
+        }
+        frequencies.resize(self.query.terms.len(), 0);
+        let mut ranked: Vec<(i64, f64)> = scores.into_iter().collect();
+        ranked.sort_unstable_by(|(key, score), (other_key, other)| {
+            other.total_cmp(score).then_with(|| other_key.cmp(key))
+        });
+        let hits = self.alive(ranked.into_iter().map(|(key, _)| key))?;
+        let (behind, missing) = self.behind()?;
+        let answer = SearchAnswer { hits, documents, frequencies, behind, ..SearchAnswer::default() };
+        Ok(Found { answer, is_far_behind: missing > BEHIND })
+    }
+
+    /// How many messages are searched, about: a scope's count is kept until a tenth as many commits have come since.
+    fn count_documents(&self) -> Result<u64> {
+        if let Some(thread) = self.thread {
+            return Ok(thread.message_count);
+        }
+        let (sql, no) = match self.numbers.user_no {
+            Some(no) => ("SELECT coalesce(sum(message_count), 0) FROM threads WHERE owner_no = ?1", no),
+            // A tenant's threads are counted up to a bound.
+            None => (
+                "SELECT coalesce(sum(message_count), 0) FROM \
+                 (SELECT message_count FROM threads WHERE tenant_no = ?1 LIMIT 20000)",
+                self.numbers.tenant_no,
+            ),
+        };
+        let key = (self.numbers.user_no.is_some(), no);
+        let stamp = threads::next_stamp(self.connection)?.unsigned_abs();
+        if let Some((count, counted_at)) = lock(&self.shared.counts).get(&key)
+            && stamp.saturating_sub(*counted_at) <= count / 10
+        {
+            return Ok(*count);
+        }
+        let count = self.connection.prepare_cached(sql)?.query_row([no], |row| row.get::<_, i64>(0))?.unsigned_abs();
+        let mut counts = lock(&self.shared.counts);
+        if counts.len() >= COUNTS {
+            counts.clear();
+        }
+        counts.insert(key, (count, stamp));
+        Ok(count)
+    }
+
+    /// The newest positions in the scope that hold a term.
+    fn keys_of(&self, term: &str) -> Result<Vec<i64>> {
+        // Terms as analysis makes them; anything else was never indexed, and must mean nothing to FTS5 either.
+        if term.is_empty() || !term.chars().all(char::is_alphanumeric) {
+            return Ok(Vec::new());
+        }
+        let term = format!("\"{term}\"");
+        if let Some(thread) = self.thread {
+            let first = row::key(thread.no, thread.positions.first_seq);
+            return self.matching(&term, first, row::last_key(thread.no), PER_TERM);
+        }
+        let anywhere = self.matching(&term, 0, i64::MAX, RARE)?;
+        if (anywhere.len() as i64) < RARE {
+            let mut own = Vec::with_capacity(anywhere.len());
+            for key in anywhere {
+                if self.searched_thread(row::thread_no(key))?.is_some() {
+                    own.push(key);
+                }
+            }
+            return Ok(own);
+        }
+        let scope = match self.numbers.user_no {
+            Some(no) => format!("{OWNER_MARK}{no}"),
+            None => format!("{TENANT_MARK}{}", self.numbers.tenant_no),
+        };
+        self.matching(&format!("\"{scope}\" AND {term}"), 0, i64::MAX, PER_TERM)
+    }
+
+    /// The newest positions that match, at most `limit`.
+    fn matching(&self, pattern: &str, first: i64, last: i64, limit: i64) -> Result<Vec<i64>> {
+        let sql = "SELECT rowid FROM message_terms WHERE message_terms MATCH ?1 AND rowid BETWEEN ?2 AND ?3 \
+                   ORDER BY rowid DESC LIMIT ?4";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let keys = statement.query_map(params![pattern, first, last, limit], |row| row.get(0))?;
+        Ok(keys.collect::<Result<_, _>>()?)
+    }
+
+    /// The first `limit` of the keys that still name a message that the scope reads.
+    fn alive(&self, keys: impl Iterator<Item = i64>) -> Result<Vec<SearchHit>> {
+        let mut hits = Vec::new();
+        for key in keys {
+            let seq = row::position(key);
+            let thread = self.searched_thread(row::thread_no(key))?;
+            if let Some((thread, _)) = thread.filter(|(_, first_seq)| seq >= *first_seq) {
+                hits.push(SearchHit { thread, seq });
+                if hits.len() == self.query.limit {
+                    break;
+                }
+            }
+        }
+        Ok(hits)
+    }
+
+    /// The thread with a number, and its first position, if it is alive and the scope searches it.
+    fn searched_thread(&self, thread_no: i64) -> Result<Option<(ThreadId, u64)>> {
+        if let Some(known) = self.known.borrow().get(&thread_no) {
+            return Ok(*known);
+        }
+        let sql = "SELECT id, first_seq FROM threads WHERE no = ?1 AND tenant_no = ?2 AND restoring = 0 \
+                   AND (?4 IS NULL OR owner_no = ?4) AND (expires_at IS NULL OR expires_at > ?3)";
+        let mut statement = self.connection.prepare_cached(sql)?;
+        // A shared thread is searched when it is named, although the user owns no part of it.
+        let owner_no = if self.thread.is_some() { None } else { self.numbers.user_no };
+        let arguments = params![thread_no, self.numbers.tenant_no, self.now.as_micros(), owner_no];
+        let mut rows = statement.query(arguments)?;
+        let found = match rows.next()? {
+            Some(row) => Some((ThreadId(row::uuid(row, 0)?), row::unsigned(row, 1)?)),
+            None => None,
+        };
+        self.known.borrow_mut().insert(thread_no, found);
+        Ok(found)
+    }
+
+    /// The threads whose newest messages are not indexed, and how many messages these are.
+    fn behind(&self) -> Result<(Vec<Behind>, u64)> {
+        let sql = "SELECT t.id, coalesce(i.seq, 0), t.seq FROM threads t LEFT JOIN indexed i ON i.thread_no = t.no \
+                   WHERE t.stamp > ?1 AND t.seq > coalesce(i.seq, 0) AND t.seq >= t.first_seq AND t.tenant_no = ?2 \
+                   AND (?3 IS NULL OR t.owner_no = ?3) AND (?4 IS NULL OR t.no = ?4) AND t.restoring = 0 \
+                   AND (t.expires_at IS NULL OR t.expires_at > ?5)";
+        let done = watermark(self.connection)?;
+        // A shared thread is searched when it is named, although the user owns no part of it.
+        let owner_no = if self.thread.is_some() { None } else { self.numbers.user_no };
+        let thread_no = self.thread.map(|thread| thread.no);
+        let mut statement = self.connection.prepare_cached(sql)?;
+        let mut rows =
+            statement.query(params![done, self.numbers.tenant_no, owner_no, thread_no, self.now.as_micros()])?;
+        let (mut behind, mut missing) = (Vec::new(), 0);
+        while let Some(row) = rows.next()? {
+            let indexed_seq = row::unsigned(row, 1)?;
+            missing += row::unsigned(row, 2)?.saturating_sub(indexed_seq);
+            behind.push(Behind { thread: ThreadId(row::uuid(row, 0)?), indexed_seq });
+        }
+        Ok((behind, missing))
+    }
+}
+
+/// What a term is worth that so many of the documents hold: more, the fewer they are.
+pub(crate) fn rarity(documents: u64, frequency: usize) -> f64 {
+    let frequency = frequency as f64;
+    (1.0 + (documents as f64 - frequency + 0.5).max(0.0) / (frequency + 0.5)).ln()
+}

@@ -1,0 +1,20 @@
+//! Commits that need no sync of their own.
+
+use threadkeep_core::{Batch, Urgency};
+
+use super::{append, batch, begin, now, open, scope, texts, thread};
+
+#[tokio::test]
+async fn a_deferred_commit_is_there_for_every_process_at_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("store.db");
+    let store = open(&path).unwrap();
+    begin(&store).await;
+    append(&store, "now").await.unwrap();
+    let deferred = Batch { urgency: Urgency::Deferred, ..batch("later", "later") };
+    store.backend().store.commit(&scope(), thread(), deferred, now()).await.unwrap();
+    append(&store, "now again").await.unwrap();
+    let other = open(&path).unwrap();
+    let texts: Vec<String> = texts(&other).await.unwrap().into_iter().map(|(_, text)| text).collect();
+    assert_eq!(texts, ["now", "later", "now again"]);
+}

@@ -14,7 +14,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::security::authenticate::authenticate;
 use crate::security::keys::KeyRole;
-use crate::{edge, error, limits, live, openai, operations, rest};
+use crate::{compat, edge, error, limits, live, openai, operations, rest};
 
 /// Who may call a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -125,6 +125,8 @@ fn table() -> Vec<Entry> {
         openai(READ, routes!(openai::models::list)),
         openai(READ, routes!(openai::models::retrieve)),
         openai_model(READ, routes!(openai::embeddings::embeddings)),
+        bounded(READ, routes!(compat::history::history)),
+        bounded(WRITE, routes!(compat::delete::delete)),
     ]
 }
 

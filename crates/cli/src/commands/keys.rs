@@ -6,7 +6,7 @@ use threadkeep_server::{KeyRecord, KeyRole, KeySecret, Keys, NewKey, RateLimit};
 
 use super::{App, Status};
 use crate::store::Purpose;
-use crate::table::{self, Side};
+use crate::table::{Side, Table};
 
 /// Make, list, revoke and rotate the keys of clients of `threadkeep serve`
 ///
@@ -121,7 +121,7 @@ fn list(app: &App, records: &[KeyRecord]) -> Result<()> {
     if records.is_empty() {
         return app.output.line("there is no key");
     }
-    let mut table = table::new(&HEADERS);
+    let mut table = Table::new(HEADERS);
     for record in records {
         let user = record.user.as_ref().map_or("the tenant", UserId::as_str);
         let roles: Vec<_> = record.roles.iter().map(|role| role.as_str()).collect();
@@ -132,7 +132,7 @@ fn list(app: &App, records: &[KeyRecord]) -> Result<()> {
         };
         table.add_row([record.id.clone(), record.name.clone(), user.to_owned(), roles.join(", "), state]);
     }
-    app.output.line(table::text(&table))
+    app.output.line(table.text())
 }
 
 fn shown<'a>(record: &'a KeyRecord, secret: Option<&'a KeySecret>) -> KeyJson<'a> {

@@ -147,7 +147,7 @@ fn prices(file: Option<&std::path::Path>) -> Result<PriceTable> {
     Ok(prices)
 }
 
-fn unselected(error: SelectionError) -> Failure {
+pub(super) fn unselected(error: SelectionError) -> Failure {
     Failure::yours(error.to_string()).hint("docs/models.md lists the variables and names")
 }
 

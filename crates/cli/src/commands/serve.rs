@@ -1,10 +1,13 @@
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 use anyhow::{Context, Result};
+use threadkeep_models::{EmbeddingModel, PriceTable, ProviderModel, Selected, select, select_embedder};
 use threadkeep_server::{Keys, RateLimit, Server, ServerOptions};
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
+use super::models::unselected;
 use super::{App, Status};
 use crate::failure::Failure;
 use crate::store::Purpose;
@@ -32,6 +35,9 @@ pub(crate) struct Arguments {
     /// Requests that a key without a limit of its own may make in a minute [default: no bound]
     #[arg(long, value_name = "COUNT")]
     rate: Option<RateLimit>,
+    /// The model that answers on the OpenAI wire, as `threadkeep models` names it [default: the first that is found]
+    #[arg(long, value_name = "NAME", env = "THREADKEEP_MODEL", hide_env_values = true)]
+    model: Option<String>,
     /// Write the log as JSON, one object a line
     #[arg(long)]
     log_json: bool,
@@ -50,11 +56,24 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         return Err(failure.hint("make one with `threadkeep keys create NAME`").into());
     }
     let options = ServerOptions { local_scope: app.scope()?, rate_limit: arguments.rate, ..ServerOptions::default() };
+    let server = with_models(Server::new(memory, options), arguments.model.as_deref())?;
     let listener = TcpListener::bind(arguments.listen).await;
     let listener = listener.with_context(|| format!("cannot listen on {}", arguments.listen))?;
     app.output.note(format_args!("listening on http://{}", listener.local_addr()?));
-    Server::new(memory, options).serve(listener, asked_to_stop()).await?;
+    server.serve(listener, asked_to_stop()).await?;
     Ok(Status::Done)
+}
+
+/// The server with the model and the embedder that the environment names.
+fn with_models(mut server: Server, model: Option<&str>) -> Result<Server> {
+    let environment = |name: &str| std::env::var(name).ok();
+    if let Selected::Provider(found) = select(model, &environment).map_err(unselected)? {
+        server = server.with_model(Arc::new(ProviderModel::new(found.config(PriceTable::default()))?));
+    }
+    if let Some(config) = select_embedder(None, &environment).map_err(unselected)? {
+        server = server.with_embedder(Arc::new(EmbeddingModel::new(config)?));
+    }
+    Ok(server)
 }
 
 /// The log goes to standard error. RUST_LOG says how much of it; without it what an operator needs.

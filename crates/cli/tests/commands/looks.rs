@@ -17,6 +17,8 @@ const COMMANDS: [&str; 18] = [
     "backup",
     "restore",
     "vacuum",
+    "serve",
+    "keys",
     "demo",
     "models",
     "completions",

@@ -10,13 +10,18 @@ mod export;
 mod failures;
 mod import;
 mod interruptions;
+mod keys;
 mod looks;
 mod maintenance;
 mod migrate;
 mod models;
 mod reading;
 mod recall;
+<<<<<<< HEAD
 mod supabase;
+=======
+mod serve;
+>>>>>>> server
 
 use std::fmt;
 use std::io::Write;

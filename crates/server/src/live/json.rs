@@ -57,7 +57,10 @@ pub(crate) enum EventJson {
         unreadable: Vec<UnreadableJson>,
     },
     /// A message says something else.
-    Replaced { message: MessageJson },
+    Replaced {
+        #[schema(value_type = MessageJson)]
+        message: Box<MessageJson>,
+    },
     /// A message is gone.
     Erased {
         seq: u64,
@@ -124,7 +127,7 @@ impl EventJson {
                 messages: messages.into_iter().map(Into::into).collect(),
                 unreadable: corrupt.into_iter().map(Into::into).collect(),
             },
-            ThreadEvent::Replaced { message } => Self::Replaced { message: (*message).into() },
+            ThreadEvent::Replaced { message } => Self::Replaced { message: Box::new((*message).into()) },
             ThreadEvent::Erased { seq, id } => Self::Erased { seq, id },
             ThreadEvent::Trimmed { first_seq } => Self::Trimmed { first_seq },
             ThreadEvent::Document { name: DocumentName { namespace: Namespace::App(namespace), key }, version } => {

@@ -1,11 +1,11 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use threadkeep::ThreadId;
-use threadkeep::memory::{Meaning, RecallOptions};
+use threadkeep::memory::{Meaning, RecallOptions, ThreadTail};
 use utoipa::ToSchema;
 
 use crate::app::App;
-use crate::error::{ErrorEnvelope, Result};
+use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::JsonBody;
 use crate::output::json;
 use crate::rest::json::message::MessageJson;
@@ -20,7 +20,7 @@ pub(crate) struct RecallJson {
     #[serde(default)]
     #[schema(value_type = Option<String>, format = Uuid)]
     thread: Option<ThreadId>,
-    /// Only messages before this position of their thread.
+    /// Only messages before this position of that thread.
     #[serde(default)]
     before: Option<u64>,
     /// Messages at most: 1 to 1,000. Default: 10.
@@ -71,7 +71,12 @@ pub(crate) async fn recall(
         memory.get_thread(scope, thread).await?;
     }
     let default = RecallOptions::default();
-    let options = RecallOptions { thread, before, limit: limit.unwrap_or(default.limit), ..default };
+    let except = match (thread, before) {
+        (Some(thread), Some(from_seq)) => Some(ThreadTail { thread, from_seq }),
+        (None, Some(_)) => return Err(ApiError::invalid("before", "`before` is a position: name its `thread`")),
+        (_, None) => None,
+    };
+    let options = RecallOptions { thread, except, limit: limit.unwrap_or(default.limit), ..default };
     let results = match app.embedder() {
         Some(embedder) => memory.recall_by_meaning(scope, &question, &options, embedder.as_ref()).await?,
         None => memory.recall(scope, &question, &options).await?,

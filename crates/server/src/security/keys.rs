@@ -228,7 +228,7 @@ impl Keys {
             }
         }
         records.retain(|record| tenant.is_none_or(|tenant| record.tenant == *tenant));
-        records.sort_by(|one, other| one.created_at.cmp(&other.created_at));
+        records.sort_by_key(|record| record.created_at);
         Ok(records)
     }
 

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod clients;
+mod conversations;
 mod edge;
 mod limits;
 mod operations;

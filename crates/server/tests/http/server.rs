@@ -66,13 +66,22 @@ impl TestServer {
         Self { memory, address, stop: Some(stop), running, folder: None }
     }
 
+    /// The file of the store.
+    pub(crate) fn file(&self) -> std::path::PathBuf {
+        self.folder.as_ref().unwrap().path().join("store.db")
+    }
+
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.address)
     }
 
     /// A client without a key.
     pub(crate) fn client(&self) -> Client {
+<<<<<<< HEAD
         // A client wants a library for TLS even where it speaks none.
+=======
+        // The client cannot be made without one, whether it speaks TLS or not.
+>>>>>>> server
         drop(rustls::crypto::ring::default_provider().install_default());
         Client { http: reqwest::Client::new(), base: self.url(""), key: None, user: None }
     }

@@ -88,6 +88,7 @@ fn cases(owned: &Owned) -> Vec<Case> {
         headers: vec![("threadkeep-thread", thread.to_owned())],
         ..with("/v1/chat/completions", json!({ "messages": [{ "role": "user", "content": "x" }] }))
     };
+    let compat = || vec![(at(format!("/conversations/{thread}")), at(format!("/conversations/{NOBODY}")))];
     let case = |method, path, probes| Case { route: (method, path), probes };
     vec![
         // The ids of another tenant's threads are free: both make a thread of the caller's own.
@@ -108,6 +109,8 @@ fn cases(owned: &Owned) -> Vec<Case> {
                 ),
             ],
         ),
+        case("GET", "/conversations/{threadId}", compat()),
+        case("DELETE", "/conversations/{threadId}", compat()),
         case("GET", "/v1/threads/{id}", both("")),
         case("PATCH", "/v1/threads/{id}", both_with("", json!({ "title": "mine" }))),
         case("DELETE", "/v1/threads/{id}", both("")),
@@ -117,7 +120,11 @@ fn cases(owned: &Owned) -> Vec<Case> {
         case("GET", "/v1/threads/{id}/messages/{message}", both(&format!("/messages/{message}"))),
         case("PUT", "/v1/threads/{id}/messages/{message}", both_with(&format!("/messages/{message}"), text)),
         case("DELETE", "/v1/threads/{id}/messages/{message}", both(&format!("/messages/{message}"))),
-        case("POST", "/v1/threads/{id}/context", both_with("/context", json!({ "question": "paraffin", "recall": 5 }))),
+        case(
+            "POST",
+            "/v1/threads/{id}/context",
+            both_with("/context", json!({ "question": "paraffin", "policy": { "recall_from": "user" } })),
+        ),
         case("GET", "/v1/threads/{id}/context/{turn}", both("/context/t-1")),
         case(
             "POST",
@@ -276,8 +283,8 @@ async fn ask(client: &Client, method: &str, probe: &Probe) -> Answer {
 /// What a caller can tell from an answer, without what differs between any two.
 fn told(answer: &Answer) -> (u16, String) {
     let Ok(mut body) = serde_json::from_str::<Value>(&answer.text) else { return (answer.status, answer.text.clone()) };
-    if let Some(error) = body.get_mut("error") {
-        error.as_object_mut().unwrap().remove("request_id");
+    if let Some(error) = body.get_mut("error").and_then(Value::as_object_mut) {
+        error.remove("request_id");
     }
     for minted in ["id", "created_at", "updated_at", "version"] {
         if let Some(members) = body.as_object_mut() {
@@ -302,6 +309,7 @@ fn names(owned: &Owned) -> Vec<String> {
     let mut names = owned.responses.clone();
     names.push(NO_RESPONSE.to_owned());
     names.extend([simple(&owned.thread), simple(&owned.message), simple(NOBODY)]);
+    names.extend([owned.thread.clone(), NOBODY.to_owned()]);
     names
 }
 

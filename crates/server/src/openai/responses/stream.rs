@@ -91,15 +91,13 @@ impl Teller {
     }
 
     fn finish(&mut self, answered: &Answered) {
-        let mut index = 0;
         // Where words were told as they came, they are the first item.
         let words = answered.output.iter().position(|item| kind(&item.json) == "message");
         let first = words.filter(|_| self.open.is_some());
         let order = first.into_iter().chain((0..answered.output.len()).filter(|place| Some(*place) != first));
-        for place in order {
+        for (index, place) in order.enumerate() {
             let item = &answered.output[place];
             self.item(&item.id, &item.json, index, Some(place) == first);
-            index += 1;
         }
         let kind = format!("response.{}", answered.status);
         self.tell(&kind, &format!("\"response\":{}", answered.response));

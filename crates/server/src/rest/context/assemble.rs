@@ -1,9 +1,9 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use threadkeep::context::{ContextPolicy, Recalled};
+use threadkeep::ContextPolicy;
+use threadkeep::Value;
 use threadkeep::core::{ApproximateCounter, ChatMessage};
-use threadkeep::memory::{ContextOptions, RecallOptions};
-use threadkeep::{Scope, ThreadId, Value};
+use threadkeep::memory::ContextOptions;
 use utoipa::ToSchema;
 
 use super::policy::PolicyJson;
@@ -22,8 +22,6 @@ pub(crate) struct AssembleJson {
     /// The question, where it is not the thread's newest message already.
     question: Option<String>,
     policy: PolicyJson,
-    /// How many messages of all the caller's threads are looked for that bear on the question. Default: none.
-    recall: usize,
     /// The model whose tokens are counted; about right where it is left out.
     model: Option<String>,
     /// Keeps the report under this name for 30 days.
@@ -80,15 +78,16 @@ pub(crate) async fn assemble(
     names: Names,
     JsonBody { value: body, .. }: JsonBody<AssembleJson>,
 ) -> Result {
-    let (scope, thread) = (&caller.scope, names.thread()?);
+    let thread = names.thread()?;
     let policy = ContextPolicy::from(body.policy);
     let counter = match &body.model {
         Some(model) => threadkeep::tokens::counter_for_model(model),
         None => std::sync::Arc::new(ApproximateCounter),
     };
-    let recalled = recalled(&app, scope, thread, body.question.as_deref(), body.recall).await?;
-    let options = ContextOptions { counter, recalled, turn: body.turn, ..ContextOptions::default() };
-    let assembled = app.memory().context_with(scope, thread, body.question.as_deref(), &policy, &options).await?;
+    let embedder = app.embedder().cloned();
+    let options = ContextOptions { counter, embedder, turn: body.turn, ..ContextOptions::default() };
+    let assembled =
+        app.memory().context_with(&caller.scope, thread, body.question.as_deref(), &policy, &options).await?;
     let report = serde_json::to_value(&assembled.context.report);
     let body = ContextJson {
         messages: assembled.context.messages.into_iter().map(Into::into).collect(),
@@ -98,24 +97,4 @@ pub(crate) async fn assemble(
         unreadable: assembled.unreadable.into_iter().map(Into::into).collect(),
     };
     Ok(with_etag(json(&body), assembled.positions.change))
-}
-
-async fn recalled(
-    app: &App,
-    scope: &Scope,
-    thread: ThreadId,
-    question: Option<&str>,
-    limit: usize,
-) -> Result<Vec<Recalled>> {
-    let (Some(question), 1..) = (question, limit) else { return Ok(Vec::new()) };
-    let (memory, options) = (app.memory(), RecallOptions { limit, ..RecallOptions::default() });
-    // The thread is looked at first: an unknown one is an error, whatever is recalled elsewhere.
-    memory.get_thread(scope, thread).await?;
-    let results = match app.embedder() {
-        Some(embedder) => memory.recall_by_meaning(scope, question, &options, embedder.as_ref()).await?,
-        None => memory.recall(scope, question, &options).await?,
-    };
-    let turns = results.turns.into_iter();
-    let turns = turns.map(|turn| Recalled { thread: Some(turn.thread), message: turn.message, score: turn.score });
-    Ok(turns.collect())
 }

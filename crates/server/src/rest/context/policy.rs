@@ -1,5 +1,5 @@
 use serde::{Deserialize, Serialize};
-use threadkeep::context::{ContextPolicy, Pruning, RecallPolicy, Rendering, SummaryPolicy, Trimming};
+use threadkeep::context::{ContextPolicy, Pruning, RecallFrom, RecallPolicy, Rendering, SummaryPolicy, Trimming};
 use threadkeep::core::TokenCount;
 use utoipa::ToSchema;
 
@@ -19,6 +19,8 @@ pub(crate) struct PolicyJson {
     summary: Option<bool>,
     /// Characters of the summary at most. Default: 4,000.
     summary_characters: Option<usize>,
+    /// Where messages that bear on the question are looked for. Default: nowhere.
+    recall_from: RecallFromJson,
     /// Recalled messages at most. Default: 50.
     recall_messages: Option<usize>,
     /// Chooses the window by relevance: the newest so many messages always stay.
@@ -42,6 +44,18 @@ pub(crate) enum RenderingJson {
     Transcript,
 }
 
+/// Where messages are recalled from.
+#[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum RecallFromJson {
+    #[default]
+    Nowhere,
+    /// In the thread itself.
+    Thread,
+    /// In all threads of the user whom the thread belongs to.
+    User,
+}
+
 impl From<PolicyJson> for ContextPolicy {
     fn from(json: PolicyJson) -> Self {
         let default = Self::default();
@@ -49,6 +63,11 @@ impl From<PolicyJson> for ContextPolicy {
         summary.characters = json.summary_characters.unwrap_or(summary.characters);
         let mut recall = RecallPolicy::default();
         recall.messages = json.recall_messages.unwrap_or(recall.messages);
+        recall.from = match json.recall_from {
+            RecallFromJson::Nowhere => RecallFrom::Nowhere,
+            RecallFromJson::Thread => RecallFrom::Thread,
+            RecallFromJson::User => RecallFrom::User,
+        };
         Self {
             system_prompt: json.system_prompt,
             window: json.window.or(default.window),

@@ -67,6 +67,7 @@ pub(crate) async fn open(
         title: body.title,
         metadata: body.metadata,
         state: body.state,
+        created_at: None,
         expires_at: body.expires_at,
     };
     let opened = app.memory().open_thread(scope, open).await?;

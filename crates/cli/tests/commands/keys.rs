@@ -1,0 +1,25 @@
+//! Keys of clients of the server.
+
+use super::Cli;
+
+#[test]
+fn keys_are_made_listed_rotated_and_revoked() {
+    let cli = Cli::new();
+    let made = cli.json(&["keys", "create", "phone", "--for-user", "ana", "--role", "read", "--role", "write"]);
+    assert_eq!((made["user"].as_str(), made["tenant"].as_str()), (Some("ana"), Some("local")));
+    assert_eq!(made["roles"], serde_json::json!(["read", "write"]));
+    let (id, key) = (made["id"].as_str().unwrap(), made["key"].as_str().unwrap());
+    assert!(key.starts_with(&format!("tk_{id}_")));
+    assert!(!cli.holds(key[20..].as_bytes()), "the secret is kept nowhere");
+    let listed = cli.out(&["keys", "list"]);
+    assert!(listed.contains(id) && listed.contains("ana") && !listed.contains(key), "{listed}");
+    let rotated = cli.json(&["keys", "rotate", id]);
+    assert_ne!(rotated["key"], made["key"]);
+    assert_eq!(cli.run(&["--tenant", "other", "keys", "revoke", id]).code, Some(1));
+    assert!(cli.out(&["keys", "revoke", id]).starts_with("revoked "));
+    assert!(cli.json(&["keys", "list"])["keys"][0]["revoked_at"].is_string());
+    assert_eq!(cli.run(&["keys", "rotate", id]).code, Some(2));
+    assert_eq!(cli.out(&["--tenant", "other", "keys", "list"]), "there is no key\n");
+    assert_eq!(cli.run(&["--tenant", "threadkeep", "keys", "create", "x"]).code, Some(2));
+    assert_eq!(cli.run(&["keys", "create", "x", "--role", "king"]).code, Some(2));
+}

@@ -1,0 +1,52 @@
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Serialize;
+use threadkeep::core::Kind;
+use threadkeep::{MemoryError, StoreError};
+use utoipa::ToSchema;
+
+use super::{FailureJson, failure, thread};
+use crate::app::App;
+use crate::input::Names;
+use crate::output::json;
+use crate::security::Caller;
+
+/// A thread that is gone.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct DeletedJson {
+    success: bool,
+    message: &'static str,
+    thread_id: String,
+}
+
+/// Deletes a thread with its messages
+#[utoipa::path(
+    delete,
+    path = "/conversations/{threadId}",
+    tag = "compat",
+    params(("threadId" = String, Path)),
+    responses(
+        (status = 200, body = DeletedJson),
+        (status = 404, body = FailureJson),
+        (status = 500, body = FailureJson)
+    ),
+    security(("key" = []))
+)]
+pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names) -> Response {
+    let thread_id = names.text("threadId").to_owned();
+    let unknown = || failure(StatusCode::NOT_FOUND, "Thread not found");
+    let Some(thread) = thread(&thread_id) else { return unknown() };
+    match app.memory().delete_thread(&caller.scope, thread).await {
+        Ok(()) => {
+            tracing::info!("🗑️ Deleted TFL thread: {thread}");
+            json(&DeletedJson { success: true, message: "Thread deleted successfully", thread_id })
+        }
+        Err(MemoryError::Store(StoreError::NotFound(Kind::Thread))) => unknown(),
+        Err(error) => {
+            tracing::error!("❌ Error deleting thread: {error}");
+            failure(StatusCode::INTERNAL_SERVER_ERROR, "Failed to delete thread")
+        }
+    }
+}

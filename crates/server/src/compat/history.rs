@@ -1,0 +1,89 @@
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use serde::Serialize;
+use threadkeep::core::limits;
+use threadkeep::{Bound, JsonText, Message, MessageId, MessageQuery, Role, Scope, ThreadId, Timestamp};
+use utoipa::ToSchema;
+
+use super::{FailureJson, failure, thread};
+use crate::app::App;
+use crate::error::Result;
+use crate::input::Names;
+use crate::output::json;
+use crate::security::Caller;
+
+/// A thread's whole history.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct HistoryJson {
+    success: bool,
+    thread_id: String,
+    /// Oldest first.
+    messages: Vec<SaidJson>,
+}
+
+/// What a person or the assistant said.
+#[derive(Debug, Serialize, ToSchema)]
+#[serde(rename_all = "camelCase")]
+pub(crate) struct SaidJson {
+    #[schema(value_type = String, format = Uuid)]
+    id: MessageId,
+    content: String,
+    /// `user` or `assistant`.
+    sender: &'static str,
+    agent: Option<String>,
+    #[schema(value_type = Option<Value>)]
+    tfl_data: Option<JsonText>,
+    #[schema(value_type = String, format = DateTime)]
+    timestamp: Timestamp,
+}
+
+/// Tells a thread's whole history; that of an unknown thread is empty
+#[utoipa::path(
+    get,
+    path = "/conversations/{threadId}",
+    tag = "compat",
+    params(("threadId" = String, Path)),
+    responses((status = 200, body = HistoryJson), (status = 500, body = FailureJson)),
+    security(("key" = []))
+)]
+pub(crate) async fn history(State(app): State<App>, caller: Caller, names: Names) -> Response {
+    let thread_id = names.text("threadId").to_owned();
+    match read(&app, &caller.scope, thread(&thread_id)).await {
+        Ok(messages) => json(&HistoryJson { success: true, thread_id, messages }),
+        Err(error) => {
+            tracing::error!("❌ Error getting conversation history: {}", error.message);
+            failure(StatusCode::INTERNAL_SERVER_ERROR, "Failed to get conversation history")
+        }
+    }
+}
+
+async fn read(app: &App, scope: &Scope, thread: Option<ThreadId>) -> Result<Vec<SaidJson>> {
+    let Some(thread) = thread else { return Ok(Vec::new()) };
+    if app.memory().find_thread(scope, thread).await?.is_none() {
+        return Ok(Vec::new());
+    }
+    let mut query =
+        MessageQuery { roles: vec![Role::User, Role::Assistant], ..MessageQuery::following(0, limits::PAGE) };
+    let mut said = Vec::new();
+    loop {
+        let page = app.memory().messages(scope, thread, &query).await?;
+        query.after = page.messages.last().map(|last| Bound::Seq(last.seq));
+        said.extend(page.messages.into_iter().map(shown));
+        if !page.more || query.after.is_none() {
+            return Ok(said);
+        }
+    }
+}
+
+fn shown(message: Message) -> SaidJson {
+    SaidJson {
+        id: message.id,
+        content: message.plain_text().into_owned(),
+        sender: if message.content.role == Role::User { "user" } else { "assistant" },
+        agent: message.content.agent,
+        tfl_data: message.content.data,
+        timestamp: message.created_at,
+    }
+}

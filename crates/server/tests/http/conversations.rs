@@ -1,0 +1,82 @@
+//! The endpoints of the documents.
+
+use serde_json::{Value, json};
+use threadkeep_server::KeyRole;
+
+use crate::TestServer;
+
+// S0.29
+#[tokio::test]
+async fn a_history_is_told_whole_and_oldest_first() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    let messages = json!({ "messages": [
+        { "role": "user", "text": "Any delays?", "created_at": "2026-05-04T18:12:00.25Z" },
+        { "role": "tool", "parts": [{ "tool_result": { "call_id": "c", "output": "o" } }] },
+        { "role": "assistant", "text": "None.", "agent": "CIRCLE", "data": { "status": "Good Service" } },
+    ] });
+    client.post(&format!("/v1/threads/{thread}/messages"), messages).await.expect(201);
+    let history = client.get(&format!("/conversations/{thread}")).await.expect(200);
+    assert_eq!((&history["success"], &history["threadId"]), (&json!(true), &json!(thread)));
+    let told = history["messages"].as_array().unwrap();
+    assert_eq!(told.len(), 2);
+    assert!(told[0]["id"].is_string());
+    assert_eq!(told[0]["timestamp"], "2026-05-04T18:12:00.25Z");
+    let about = |said: &Value| json!([said["content"], said["sender"], said["agent"], said["tflData"]]);
+    assert_eq!(about(&told[0]), json!(["Any delays?", "user", null, null]));
+    assert_eq!(about(&told[1]), json!(["None.", "assistant", "CIRCLE", { "status": "Good Service" }]));
+    let many: Vec<Value> = (0..600).map(|count| json!({ "role": "user", "text": count.to_string() })).collect();
+    for _ in 0..2 {
+        client.post(&format!("/v1/threads/{thread}/messages"), json!({ "messages": many })).await.expect(201);
+    }
+    let history = client.get(&format!("/conversations/{thread}")).await.expect(200);
+    assert_eq!(history["messages"].as_array().unwrap().len(), 1_202, "the whole of it");
+    for unknown in ["0190b4e2-0000-7000-8000-000000000000", "thread_1"] {
+        let empty = client.get(&format!("/conversations/{unknown}")).await.expect(200);
+        assert_eq!(empty, json!({ "success": true, "threadId": unknown, "messages": [] }));
+    }
+}
+
+// S0.31 S0.32
+#[tokio::test]
+async fn a_thread_is_deleted_with_its_messages() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    client.say(&thread, "hello").await;
+    let path = format!("/conversations/{thread}");
+    let gone = client.delete(&path).await.expect(200);
+    assert_eq!(gone, json!({ "success": true, "message": "Thread deleted successfully", "threadId": thread }));
+    assert_eq!(client.get(&path).await.expect(200)["messages"], json!([]));
+    for unknown in [path.as_str(), "/conversations/thread_1"] {
+        let answer = client.delete(unknown).await.expect(404);
+        assert_eq!(answer, json!({ "success": false, "error": "Thread not found" }));
+    }
+}
+
+// S0.30 S0.33
+#[tokio::test]
+async fn what_fails_says_so_and_no_more() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    client.say(&thread, "hello").await;
+    let broken = rusqlite::Connection::open(server.file()).unwrap();
+    broken.execute_batch("ALTER TABLE messages RENAME TO gone; ALTER TABLE threads RENAME TO gone_too").unwrap();
+    let path = format!("/conversations/{thread}");
+    let answer = client.get(&path).await.expect(500);
+    assert_eq!(answer, json!({ "success": false, "error": "Failed to get conversation history" }));
+    let answer = client.delete(&path).await.expect(500);
+    assert_eq!(answer, json!({ "success": false, "error": "Failed to delete thread" }));
+}
+
+#[tokio::test]
+async fn it_takes_the_same_keys_as_every_other_door() {
+    let server = TestServer::start().await;
+    let reader = server.keyed("acme", Some("ana"), &[KeyRole::Read]).await;
+    let path = "/conversations/0190b4e2-0000-7000-8000-000000000000";
+    reader.get(path).await.expect(200);
+    assert_eq!(reader.delete(path).await.code(403), "role_missing");
+    assert_eq!(server.client().get(path).await.code(401), "invalid_key");
+}

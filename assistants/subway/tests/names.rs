@@ -1,4 +1,5 @@
 //! Two hundred ways to say a station, of which every third was held out while the engine was tuned.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use threadkeep_subway::{names, network};
 use threadkeep_transit::{Place, Resolution};
@@ -39,10 +40,9 @@ fn judged(is_chosen: impl Fn(usize) -> bool) -> Vec<(&'static str, &'static str,
 fn check(judged: &[(&str, &str, Verdict)]) {
     let wrong: Vec<_> =
         judged.iter().filter(|(.., verdict)| matches!(verdict, Verdict::Missed | Verdict::SilentlyWrong)).collect();
-    println!("{} of {} right or rightly asked back", judged.len() - wrong.len(), judged.len());
     let shown: Vec<_> = wrong.iter().map(|(text, expected, _)| (text, expected, names().resolve(text))).collect();
     assert!(!judged.iter().any(|(.., verdict)| *verdict == Verdict::SilentlyWrong), "{shown:#?}");
-    assert!(wrong.len() * 100 <= judged.len() * 3, "{shown:#?}");
+    assert!(wrong.len() * 100 <= judged.len() * 3, "{} of {} are wrong: {shown:#?}", wrong.len(), judged.len());
 }
 
 #[test]

@@ -46,6 +46,25 @@ fn check(judged: &[(&str, &str, Verdict)]) {
 }
 
 #[test]
+fn qualifiers_decide_and_aliases_give_way_to_them() {
+    let stations = |text: &str| match names().resolve(text) {
+        Resolution::Certain(place) | Resolution::Assumed { taken: place, .. } => place.stations,
+        other => panic!("{text}: {other:?}"),
+    };
+    // S2.24, S2.25
+    assert_eq!(stations("14th st")[0], "635");
+    assert_eq!(stations("14th St on the 1"), ["132"]);
+    assert_eq!(stations("96th st lexington"), ["625"]);
+    assert_eq!(stations("Avenue J"), ["D33"]);
+    assert_eq!(stations("avenue u on the N"), ["N09"]);
+    assert_eq!(stations("127")[0], "127", "an id is a name as well");
+    assert!(matches!(names().resolve("14th st"), Resolution::Assumed { others, .. } if others.len() == 2));
+    assert!(matches!(names().resolve("96 St on the 4"), Resolution::NotOnLine { lines, .. } if lines == ["4"]));
+    assert_eq!(names().resolve("the moon"), Resolution::Unknown);
+    assert_eq!(names().resolve(""), Resolution::Unknown);
+}
+
+#[test]
 fn stations_are_found_by_what_people_say() {
     check(&judged(|number| number % 3 != 2));
 }

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap};
 use std::error::Error;
 
-use threadkeep_transit::{Network, Station, Timetable, Trip};
+use threadkeep_transit::{LineFacts, Network, Station, Timetable, Trip};
 
 /// A way that fewer trips a day take is an exception, unless it alone calls at a station.
 const FEWEST_TRIPS: usize = 4;
@@ -86,7 +86,7 @@ fn sign_of(route: &str) -> &str {
     }
 }
 
-fn lines_of(timetable: &Timetable, stations: &[Station]) -> Vec<(String, String, Vec<(String, Vec<String>)>)> {
+fn lines_of(timetable: &Timetable, stations: &[Station]) -> Vec<LineFacts> {
     let called_at: HashMap<&str, &Station> = stations.iter().map(|station| (station.id.as_str(), station)).collect();
     let mut lines: BTreeMap<&str, Ways> = BTreeMap::new();
     for trip in timetable.trips().filter(runs_by_day) {
@@ -105,8 +105,12 @@ fn lines_of(timetable: &Timetable, stations: &[Station]) -> Vec<(String, String,
             *lines.entry(trip.route()).or_default().entry((way, calls)).or_default() += 1;
         }
     }
-    let named = lines.into_iter().map(|(route, ways)| (route.to_owned(), sign_of(route).to_owned(), usual(ways)));
-    named.collect()
+    let facts = |(route, ways): (&str, Ways)| LineFacts {
+        id: route.to_owned(),
+        name: sign_of(route).to_owned(),
+        ways: usual(ways),
+    };
+    lines.into_iter().map(facts).collect()
 }
 
 fn reopen(line: &str, way: &str, calls: &mut Vec<String>) {

@@ -303,9 +303,10 @@ impl Subway {
     /// How an express line gets from the transfer to the destination, or to the last stop before it that both lines make.
     fn express_ride(&self, corridor: &Corridor, line: &'static str, now: Timestamp) -> Option<ExpressRide> {
         let local = network().ride(corridor.local, &corridor.from, &corridor.to)?;
-        let reachable = local.stations.iter().rev().find_map(|station| {
+        let transfer = local.stations.iter().position(|station| station.id == corridor.transfer)?;
+        let reachable = local.stations[transfer + 1..].iter().rev().find_map(|station| {
             let ride = self.travel_time(&corridor.transfer, &station.id, line, now)?;
-            Some((station.id.clone(), ride))
+            (ride.way == corridor.way).then(|| (station.id.clone(), ride))
         });
         let (leave_at, ride) = reachable?;
         let rest = self.travel_time(&leave_at, &corridor.to, corridor.local, now);
@@ -355,5 +356,8 @@ fn corridor_of(comparison: &Comparison<'_>) -> Result<(Corridor, [Found; 3]), Tr
     let no_route = || Trouble::NoRoute { from: name_of(&from), to: name_of(&to) };
     let (local, ride) = ride.ok_or_else(no_route)?;
     let way = ride.way.to_owned();
+    if !ride.stations.iter().any(|station| station.id == transfer) {
+        return Err(Trouble::NotOnTheWay { transfer: name_of(&transfer), from: name_of(&from), to: name_of(&to) });
+    }
     Ok((Corridor { from, to, transfer, local, local_sign, express, express_signs, way }, found))
 }

@@ -80,8 +80,18 @@ struct Feed {
     name: &'static str,
     lines: &'static [&'static str],
     /// Held while a request is on its way, so that a second question waits for its answer.
-    kept: Mutex<Option<(Timestamp, Arc<LiveFeed>)>>,
+    kept: Mutex<Option<Kept>>,
 }
+
+/// The last answer of a feed.
+#[derive(Debug)]
+struct Kept {
+    at: Timestamp,
+    answer: Result<Arc<LiveFeed>, Arc<FetchError>>,
+}
+
+/// A failure is kept shortly, so that those who wait for a feed that is down do not wait one after the other.
+const KEEP_FAILURE: Duration = Duration::from_secs(5);
 
 /// What the feeds of some lines say.
 #[derive(Debug, Clone, Default)]
@@ -90,6 +100,8 @@ pub struct LivePicture {
     pub feeds: Vec<Arc<LiveFeed>>,
     /// Lines of which nothing is known: no feed that carries them answered, or only with old news.
     pub unavailable: BTreeSet<String>,
+    /// The feeds that could not be had, and why; for whoever runs the assistant.
+    pub failures: Vec<(&'static str, Arc<FetchError>)>,
 }
 
 impl LiveTrains {
@@ -114,9 +126,13 @@ impl LiveTrains {
         let mut picture = LivePicture::default();
         let mut known: BTreeSet<&str> = BTreeSet::new();
         for (feed, answer) in asked.iter().zip(answers) {
-            if let Some(message) = answer.ok().filter(|message| !message.is_stale(now)) {
-                known.extend(feed.lines);
-                picture.feeds.push(message);
+            match answer {
+                Ok(message) if !message.is_stale(now) => {
+                    known.extend(feed.lines);
+                    picture.feeds.push(message);
+                }
+                Ok(_) => {}
+                Err(error) => picture.failures.push((feed.name, error)),
             }
         }
         let unknown = lines.iter().filter(|line| !known.contains(**line));
@@ -124,19 +140,20 @@ impl LiveTrains {
         picture
     }
 
-    async fn ask(&self, feed: &Feed, now: Timestamp) -> Result<Arc<LiveFeed>, FetchError> {
+    async fn ask(&self, feed: &Feed, now: Timestamp) -> Result<Arc<LiveFeed>, Arc<FetchError>> {
         let mut kept = feed.kept.lock().await;
-        if let Some((at, message)) = &*kept
-            && (0..=self.options.keep.as_secs()).contains(&now.duration_since(*at).as_secs().unsigned_abs())
-        {
-            return Ok(Arc::clone(message));
+        if let Some(Kept { at, answer }) = &*kept {
+            let keep = if answer.is_ok() { self.options.keep } else { KEEP_FAILURE };
+            if now.duration_since(*at).unsigned_abs() <= keep {
+                return answer.clone();
+            }
         }
-        let message = Arc::new(LiveFeed::decode(&self.fetch(feed.name).await?)?);
-        *kept = Some((now, Arc::clone(&message)));
-        Ok(message)
+        let answer = self.fetch(feed.name).await.map(Arc::new).map_err(Arc::new);
+        *kept = Some(Kept { at: now, answer: answer.clone() });
+        answer
     }
 
-    async fn fetch(&self, name: &str) -> Result<Vec<u8>, FetchError> {
+    async fn fetch(&self, name: &str) -> Result<LiveFeed, FetchError> {
         let mut request = self.client.get(format!("{}{name}", self.options.base));
         if let Some(key) = &self.options.key {
             request = request.header("x-api-key", key);
@@ -153,6 +170,6 @@ impl LiveTrains {
                 return Err(FetchError::TooLarge);
             }
         }
-        Ok(bytes)
+        Ok(LiveFeed::decode(&bytes)?)
     }
 }

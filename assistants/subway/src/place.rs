@@ -70,6 +70,16 @@ pub enum Trouble {
         /// The place.
         station: Box<StationView>,
     },
+    /// A change that is no stop between the two.
+    #[error("{transfer} is not on the way from {from} to {to}")]
+    NotOnTheWay {
+        /// Where to change.
+        transfer: String,
+        /// The origin's name.
+        from: String,
+        /// The destination's name.
+        to: String,
+    },
     /// No way leads there.
     #[error("there is no way from {from} to {to} by subway")]
     NoRoute {

@@ -1,4 +1,5 @@
 //! The built-in network against what is known of the subway, and the tools that need nothing but it.
+#![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use threadkeep::Scope;
 use threadkeep_subway::{

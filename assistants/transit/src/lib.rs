@@ -19,7 +19,7 @@ mod walks;
 pub use feed::{FeedError, Problem};
 pub use names::{Names, Place, Resolution, Vocabulary};
 pub use network::{
-    Line, LineRide, LineSequence, Network, NetworkError, NetworkLeg, NetworkPath, SECONDS_A_STOP, Station,
+    Line, LineFacts, LineRide, LineSequence, Network, NetworkError, NetworkLeg, NetworkPath, SECONDS_A_STOP, Station,
 };
 pub use realtime::{Arrival, Call, Changes, Direction, LiveError, LiveFeed, LiveTrip, Replacement};
 pub use routing::{Journey, Leg, Query, Ride, Walk};

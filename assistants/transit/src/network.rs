@@ -7,7 +7,7 @@ mod path;
 mod table;
 
 pub use path::{NetworkLeg, NetworkPath};
-pub use table::NetworkError;
+pub use table::{LineFacts, NetworkError};
 
 /// What a stop counts for where no timetable says more.
 pub const SECONDS_A_STOP: u32 = 120;

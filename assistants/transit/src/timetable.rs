@@ -65,7 +65,7 @@ pub(crate) struct Pattern {
     pub(crate) stops: Vec<PatternStop>,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub(crate) struct PatternStop {
     pub(crate) platform: u32,
     pub(crate) may_board: bool,

@@ -127,4 +127,7 @@ async fn a_local_that_does_not_go_there_is_trouble() {
     let wrong = Comparison { to_station: "Coney Island", ..SOUTH_FERRY_TO_PENN };
     let trouble = subway.compare_local_vs_express(&wrong, now()).await.unwrap_err();
     assert!(matches!(trouble, Trouble::NotOnLine { .. }), "{trouble}");
+    let behind = Comparison { from_station: "Chambers St", transfer_station: "South Ferry", ..SOUTH_FERRY_TO_PENN };
+    let trouble = subway.compare_local_vs_express(&behind, now()).await.unwrap_err();
+    assert_eq!(trouble.to_string(), "South Ferry is not on the way from Chambers St to 34 St-Penn Station");
 }

@@ -57,14 +57,28 @@ async fn the_feeds_of_the_seven_and_of_staten_island_are_asked() {
 async fn feeds_that_are_down_damaged_or_stale_give_no_times() {
     let mta = Mta::start().await;
     let subway = mta.subway();
-    let asked = async || subway.get_train_arrivals("South Ferry", Some("1"), now()).await.unwrap();
-    let down = asked().await;
+    let asked = async |seconds: i64| {
+        let at = now() + seconds.seconds();
+        subway.get_train_arrivals("South Ferry", Some("1"), at).await.unwrap()
+    };
+    let down = asked(0).await;
     assert_eq!((down.live, down.arrivals.len()), (LiveStatus::Unavailable, 0));
     mta.put(NUMBERED, b"<html>busy</html>".to_vec());
-    assert_eq!(asked().await.live, LiveStatus::Unavailable);
+    assert_eq!(asked(6).await.live, LiveStatus::Unavailable);
     mta.show(NUMBERED, 301, &[train("1", &[("142N", 60), ("139N", 120)])]);
-    let stale = asked().await;
+    let stale = asked(12).await;
     assert_eq!((stale.live, stale.arrivals.len()), (LiveStatus::Unavailable, 0));
+}
+
+#[tokio::test]
+async fn those_who_wait_for_a_feed_that_is_down_do_not_wait_in_turn() {
+    let mta = Mta::start().await;
+    let live = mta.live(None);
+    let (one, other) = futures::join!(live.picture(&["G"], now()), live.picture(&["G"], now()));
+    assert_eq!((one.failures.len(), other.failures.len(), mta.request_count()), (1, 1, 1));
+    assert_eq!(one.failures[0].1.to_string(), "the feed answered with status 503");
+    mta.show("nyct%2Fgtfs-g", 0, &[]);
+    assert_eq!(live.picture(&["G"], now() + 6.seconds()).await.feeds.len(), 1);
 }
 
 #[tokio::test]

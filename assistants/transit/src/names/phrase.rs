@@ -58,12 +58,9 @@ fn stands_for_a_line(raw: &[String], at: usize, is_line: impl Fn(&str) -> bool, 
     if is_train(raw.get(run_end).map(String::as_str)) || is_introduced && !is_street {
         return true;
     }
-    // At the end, behind something that can be a name by itself: "canal st a c e".
-    let is_last = run_end == raw.len();
-    let follows_an_article = before.is_some_and(|before| {
-        matches!(before, "avenue" | "ave" | "av") && raw[at].chars().all(|c| c.is_ascii_alphabetic()) && at == 1
-    });
-    is_last && run_start.is_some() && !follows_an_article
+    // At the end, behind something that can be a name by itself: "canal st a c e", but not "avenue j".
+    let is_lettered_avenue = at == 1 && before.is_some_and(|before| matches!(before, "avenue" | "ave" | "av"));
+    run_end == raw.len() && run_start.is_some() && !is_lettered_avenue
 }
 
 /// The words of a text as they are compared.

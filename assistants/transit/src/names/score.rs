@@ -85,11 +85,12 @@ impl Name {
         }
         let covers = |words: &[Word]| words.iter().all(|known| known.is_weak || phrase.words.contains(&known.text));
         let is_whole = covers(&self.words);
-        let is_part = self.parts.iter().any(|part| {
-            !part.is_empty()
-                && covers(&self.words[part.clone()])
-                && self.words[part.clone()].iter().any(|word| !word.is_weak)
-        });
+        let covered: Vec<&Word> =
+            self.parts.iter().map(|part| &self.words[part.clone()]).filter(|part| covers(part)).flatten().collect();
+        let in_covered = |word: &str| covered.iter().any(|known| known.text == word);
+        // "Bedford Av" is no part of "Bedford-Nostrand Avs".
+        let is_part = covered.iter().any(|known| !known.is_weak)
+            && phrase.words.iter().all(|word| !is_weak_here(word) || in_covered(word));
         match unexplained {
             0 if self.is_alias => is_whole.then_some(Tier::Alias),
             0 if is_whole => Some(Tier::Whole),

@@ -23,6 +23,17 @@ pub struct NetworkError {
     pub problem: &'static str,
 }
 
+/// A line as it is put into a [`Network`].
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct LineFacts {
+    /// `route_id`.
+    pub id: String,
+    /// What the signs call it.
+    pub name: String,
+    /// Its ways, the most frequent first: the suffix of the platforms, and the stations by id.
+    pub ways: Vec<(String, Vec<String>)>,
+}
+
 impl Network {
     /// Reads the table.
     ///
@@ -73,12 +84,9 @@ impl Network {
     ///
     /// # Errors
     /// The id of a station that a way names and that does not exist.
-    pub fn new(
-        stations: Vec<Station>,
-        lines: Vec<(String, String, Vec<(String, Vec<String>)>)>,
-    ) -> Result<Self, String> {
+    pub fn new(stations: Vec<Station>, lines: Vec<LineFacts>) -> Result<Self, String> {
         let mut network = Self { stations, lines: Vec::new() };
-        for (id, name, ways) in lines {
+        for LineFacts { id, name, ways } in lines {
             let mut sequences = Vec::new();
             for (way, ids) in ways {
                 let indexes: Result<Vec<usize>, String> =

@@ -12,9 +12,11 @@ pub(super) struct Assembly<'a> {
     timetable: &'a Timetable,
     /// By pattern of the timetable.
     scheduled: Vec<Vec<ScheduledRun>>,
-    live: BTreeMap<Vec<(u32, bool, bool)>, Vec<(Run, Vec<StopTime>)>>,
+    live: BTreeMap<Vec<PatternStop>, Vec<TimedRun>>,
     live_runs: Vec<LiveRun>,
 }
+
+type TimedRun = (Run, Vec<StopTime>);
 
 struct ScheduledRun {
     trip: u32,
@@ -35,9 +37,8 @@ impl<'a> Assembly<'a> {
     }
 
     pub(super) fn add_live(&mut self, run: LiveRun, stops: Vec<PatternStop>, times: Vec<StopTime>) {
-        let key = stops.iter().map(|stop| (stop.platform, stop.may_board, stop.may_alight)).collect();
         let run_number = Run { source: RunSource::Live { index: to_u32(self.live_runs.len()) } };
-        self.live.entry(key).or_default().push((run_number, times));
+        self.live.entry(stops).or_default().push((run_number, times));
         self.live_runs.push(run);
     }
 
@@ -49,13 +50,8 @@ impl<'a> Assembly<'a> {
             let runs = scheduled.iter().map(|run| times_of(self.timetable, run)).collect();
             push_sequences(&mut layout, &stops, runs);
         }
-        for (key, runs) in self.live {
-            let pattern_stops = key.into_iter().map(|(platform, may_board, may_alight)| PatternStop {
-                platform,
-                may_board,
-                may_alight,
-            });
-            let stops: Vec<Stop> = pattern_stops.map(|stop| stop_at(stop, station_of)).collect();
+        for (stops, runs) in self.live {
+            let stops: Vec<Stop> = stops.into_iter().map(|stop| stop_at(stop, station_of)).collect();
             push_sequences(&mut layout, &stops, runs);
         }
         layout
@@ -67,7 +63,7 @@ fn stop_at(stop: PatternStop, station_of: impl Fn(u32) -> u32) -> Stop {
     Stop { station: station_of(platform), platform, may_board, may_alight }
 }
 
-fn times_of(timetable: &Timetable, run: &ScheduledRun) -> (Run, Vec<StopTime>) {
+fn times_of(timetable: &Timetable, run: &ScheduledRun) -> TimedRun {
     let trip = &timetable.trips[run.trip as usize];
     let times = timetable
         .profile_of(trip)
@@ -78,13 +74,12 @@ fn times_of(timetable: &Timetable, run: &ScheduledRun) -> (Run, Vec<StopTime>) {
 }
 
 /// Deals runs of equal stops out to sequences in which none overtakes another.
-fn push_sequences(layout: &mut Layout, stops: &[Stop], mut runs: Vec<(Run, Vec<StopTime>)>) {
+fn push_sequences(layout: &mut Layout, stops: &[Stop], mut runs: Vec<TimedRun>) {
     runs.sort_by_key(|(_, times)| times.first().map(|time| (time.departure, time.arrival)));
-    let mut sequences: Vec<Vec<(Run, Vec<StopTime>)>> = Vec::new();
+    let mut sequences: Vec<Vec<TimedRun>> = Vec::new();
     for run in runs {
-        let follows = |sequence: &&mut Vec<(Run, Vec<StopTime>)>| {
-            sequence.last().is_none_or(|(_, ahead)| stays_behind(ahead, &run.1))
-        };
+        let follows =
+            |sequence: &&mut Vec<TimedRun>| sequence.last().is_none_or(|(_, ahead)| stays_behind(ahead, &run.1));
         match sequences.iter_mut().find(follows) {
             Some(sequence) => sequence.push(run),
             None => sequences.push(vec![run]),

@@ -45,3 +45,25 @@ async fn a_file_keeps_a_conversation_across_sessions() {
     assert_eq!(memory.newest(&scope, thread, 16).await.unwrap().len(), 2);
     assert!(matches!(threadkeep::open("sqlite:").await, Err(OpenError::Url(_))));
 }
+
+#[cfg(feature = "postgres")]
+#[tokio::test]
+async fn a_database_keeps_a_conversation_across_sessions() {
+    use threadkeep::{Draft, Scope};
+    let Some(server) = threadkeep_postgres_server::Server::shared() else { return };
+    let database = server.create_database().await;
+    let scope = Scope::user("acme", "ana").unwrap();
+    let said = {
+        let memory = threadkeep::open(&database.url()).await.unwrap();
+        let thread = memory.open_by_key(&scope, "web:42").await.unwrap().thread.id;
+        memory.append(&scope, thread, Draft::user("What is amparo?")).await.unwrap();
+        memory.newest(&scope, thread, 16).await.unwrap()
+    };
+    let url = database.url().replace("postgres://", "postgresql://");
+    let memory = threadkeep::open(&url).await.unwrap();
+    let found = memory.open_by_key(&scope, "web:42").await.unwrap();
+    assert!(!found.created);
+    assert_eq!(memory.newest(&scope, found.thread.id, 16).await.unwrap(), said);
+    let nowhere = threadkeep::open("postgres://ana:secret@127.0.0.1:1/app").await.unwrap_err();
+    assert!(matches!(nowhere, OpenError::Store(_)) && !format!("{nowhere:?}").contains("secret"));
+}

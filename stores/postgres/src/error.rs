@@ -8,6 +8,8 @@ pub(crate) enum PostgresError {
     Store(StoreError),
     /// The server's answer, or the loss of it.
     Server(tokio_postgres::Error),
+    /// The same, before the statement itself was sent.
+    Early(tokio_postgres::Error),
     /// There was no connection to ask on.
     Pool(PoolError),
     /// No answer came in time.
@@ -31,7 +33,7 @@ impl From<tokio_postgres::Error> for PostgresError {
 impl From<PoolError> for PostgresError {
     fn from(error: PoolError) -> Self {
         match error {
-            PoolError::Backend(error) => Self::Server(error),
+            PoolError::Backend(error) => Self::Early(error),
             other => Self::Pool(other),
         }
     }
@@ -52,7 +54,7 @@ impl From<PostgresError> for StoreError {
                 };
                 Self::Unavailable { reason, maybe_applied: false, source: Some(Box::new(error)) }
             }
-            PostgresError::Server(error) => translate(error),
+            PostgresError::Server(error) | PostgresError::Early(error) => translate(error),
         }
     }
 }
@@ -64,7 +66,7 @@ impl PostgresError {
         let is_open = match &self {
             Self::Silence => true,
             Self::Server(error) => error.as_db_error().is_none_or(ends_the_session),
-            Self::Store(_) | Self::Pool(_) => false,
+            Self::Store(_) | Self::Pool(_) | Self::Early(_) => false,
         };
         match StoreError::from(self) {
             StoreError::Unavailable { reason, source, .. } if is_open => {
@@ -78,7 +80,7 @@ impl PostgresError {
     pub(crate) fn spoils_the_connection(&self) -> bool {
         match self {
             Self::Silence => true,
-            Self::Server(error) => {
+            Self::Server(error) | Self::Early(error) => {
                 // After a change of the schema, what was prepared before it no longer fits.
                 error
                     .as_db_error()
@@ -90,7 +92,7 @@ impl PostgresError {
 
     pub(crate) fn code(&self) -> Option<&SqlState> {
         match self {
-            Self::Server(error) => error.code(),
+            Self::Server(error) | Self::Early(error) => error.code(),
             _ => None,
         }
     }

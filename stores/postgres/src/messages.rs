@@ -86,9 +86,9 @@ pub(crate) async fn find(
 ) -> Result<Vec<Message>> {
     limits::check_bytes("message names", names.len(), limits::PAGE)?;
     let caller = Caller::of(scope);
-    let seqs: Vec<i64> = names.iter().filter_map(|name| seq(name)).collect();
-    let ids: Vec<Uuid> = names.iter().filter_map(|name| id(name)).collect();
-    let external_ids: Vec<&str> = names.iter().filter_map(|name| external_id(name)).collect();
+    let seqs: Vec<i64> = names.iter().filter_map(seq).collect();
+    let ids: Vec<Uuid> = names.iter().filter_map(id).collect();
+    let external_ids: Vec<&str> = names.iter().filter_map(external_id).collect();
     let thread_sql = "SELECT t.no FROM threadkeep.threads t WHERE t.tenant = $1 AND t.id = $2 AND NOT t.restoring \
                       AND (t.expires_at IS NULL OR t.expires_at > $3)";
     let sql = concat!(

@@ -120,7 +120,7 @@ mod tests {
     fn wake_up(number: u128) -> WakeUp {
         WakeUp::Thread {
             tenant: TenantId::new("acme").unwrap(),
-            owner: if number % 2 == 0 { Owner::Tenant } else { row::owner("zoë").unwrap() },
+            owner: if number.is_multiple_of(2) { Owner::Tenant } else { row::owner("zoë").unwrap() },
             thread: ThreadId(Uuid::from_u128(number)),
         }
     }

@@ -121,7 +121,7 @@ impl Shared {
             }
             let types: Vec<Type> = parameters.iter().map(|(_, kind)| kind.clone()).collect();
             let values: Vec<_> = parameters.iter().map(|(value, _)| *value).collect();
-            let statement = client.prepare_typed_cached(sql, &types).await?;
+            let statement = client.prepare_typed_cached(sql, &types).await.map_err(PostgresError::Early)?;
             Ok(client.query(&statement, &values).await?)
         })
         .await
@@ -161,7 +161,7 @@ impl Shared {
         work: impl AsyncFnOnce(&Transaction<'_>) -> Result<T>,
     ) -> Result<T> {
         let mut client = self.pool.get().await?;
-        let transaction = client.transaction().await?;
+        let transaction = client.transaction().await.map_err(PostgresError::Early)?;
         transaction.query_typed(ENTER, &entering(&caller)).await?;
         let answer = work(&transaction).await?;
         transaction.commit().await?;

@@ -69,7 +69,7 @@ impl Instance for Open {
         Box::new(Open { store, url, database })
     }
 
-    /// The server's files hold what its own housekeeping has not overwritten yet; tests/erasure.rs looks at the tables.
+    /// The server's files hold what its own housekeeping has not overwritten yet; tests/servers/erasure.rs looks at the tables.
     fn files(&self) -> Vec<PathBuf> {
         Vec::new()
     }

@@ -3,44 +3,17 @@
 
 use std::time::Duration;
 
-use threadkeep_core::{
-    Backend, Batch, Content, DumpEntry, Fingerprint, IdempotencyKey, MessageId, NewMessage, OpenThread, Reason, Role,
-    Scope, StoreError, ThreadId, Timestamp,
-};
+use threadkeep_core::{Backend, Batch, DumpEntry, Reason, StoreError, ThreadId, ThreadName, ThreadOrder, ThreadQuery};
 use threadkeep_postgres_server::{Cut, Database, Pooler, Proxy, Server, is_left_out};
 use threadkeep_store_postgres::PostgresStore;
-use tokio_postgres::NoTls;
-use uuid::Uuid;
+
+use super::given::{ana, batch, client, now, open_thread, said, thread_id};
 
 /// Longer than any single fault may keep a caller waiting.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-fn now() -> Timestamp {
-    Timestamp::from_millis(1_767_225_600_000).unwrap()
-}
-
-fn ana() -> Scope {
-    Scope::user("acme", "ana").unwrap()
-}
-
-fn thread_id(number: u128) -> ThreadId {
-    ThreadId(Uuid::from_u128(number))
-}
-
 fn says(number: u128) -> Batch {
-    let mut batch = Batch::new(IdempotencyKey::Minted(Uuid::from_u128(number)), Fingerprint([0; 8]));
-    let said = |id| NewMessage {
-        id: MessageId(Uuid::from_u128(id)),
-        external_id: None,
-        content: Content::text(Role::User, "hello"),
-        created_at: now(),
-    };
-    batch.append = vec![said(2 * number), said(2 * number + 1)];
-    batch
-}
-
-async fn open_thread(backend: &Backend, number: u128) {
-    backend.store.open_thread(&ana(), OpenThread::new(&ana(), thread_id(number)), now()).await.unwrap();
+    Batch { append: vec![said(2 * number, "hello"), said(2 * number + 1, "hello")], ..batch(number) }
 }
 
 /// Commits as `memory` does: until the outcome is known, with the same key.
@@ -83,7 +56,7 @@ async fn a_killed_server_loses_nothing_that_was_acknowledged() {
     let url = format!("{}?statement_timeout=5&connect_timeout=2", database.url());
     let backend = PostgresStore::open(&url).await.unwrap().backend();
     for writer in 0..16 {
-        open_thread(&backend, writer).await;
+        open_thread(&backend, &ana(), writer).await;
     }
     let writers = (0..16_u128).map(|writer| {
         let backend = backend.clone();
@@ -120,7 +93,7 @@ async fn a_killed_server_loses_nothing_that_was_acknowledged() {
 }
 
 async fn committed(backend: &Backend) -> u64 {
-    let query = threadkeep_core::ThreadQuery::new(threadkeep_core::ThreadOrder::Created, 100);
+    let query = ThreadQuery::new(ThreadOrder::Created, 100);
     loop {
         if let Ok(page) = backend.store.list_threads(&ana(), &query, now()).await {
             return page.threads.iter().map(|thread| thread.positions.change).sum();
@@ -140,12 +113,14 @@ async fn on_shared_server(parameters: &str) -> Option<(&'static Server, Database
 #[tokio::test(flavor = "multi_thread")]
 async fn a_cut_connection_leaves_a_commit_done_once() {
     let Some((server, database, direct)) = on_shared_server("").await else { return };
-    open_thread(&direct, 1).await;
+    open_thread(&direct, &ana(), 1).await;
     let proxy = Proxy::before(server).await;
     let url = format!("{}?background=off&listen=off&pool_size=1&sslmode=disable", proxy.url(database.name()));
     let backend = PostgresStore::open(&url).await.unwrap().backend();
     commit(&backend, thread_id(1), 0).await;
     for (number, cut) in (1..).zip([Cut::BeforeRequest, Cut::InRequest, Cut::BeforeReply].repeat(3)) {
+        // On a connection that is there already, with its statement prepared: what is cut is the commit itself.
+        commit(&backend, thread_id(1), number - 1).await;
         proxy.cut(cut);
         let cut_off = backend.store.commit(&ana(), thread_id(1), says(number), now()).await.unwrap_err();
         assert!(proxy.has_cut());
@@ -156,7 +131,7 @@ async fn a_cut_connection_leaves_a_commit_done_once() {
         let outcome = backend.store.commit(&ana(), thread_id(1), says(number), now()).await.unwrap();
         assert_eq!((outcome.replayed, outcome.change), (was_applied, number as u64 + 1));
         proxy.cut(cut);
-        let reading = backend.store.find_thread(&ana(), &threadkeep_core::ThreadName::Id(thread_id(1)), now()).await;
+        let reading = backend.store.find_thread(&ana(), &ThreadName::Id(thread_id(1)), now()).await;
         assert!(reading.is_err_and(|error| error.is_retryable() && !error.maybe_applied()), "a reader changes nothing");
     }
     assert_eq!(ids_in(&direct, thread_id(1)).await, (0..20).collect::<Vec<_>>());
@@ -165,10 +140,9 @@ async fn a_cut_connection_leaves_a_commit_done_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_statement_that_takes_too_long_is_ended() {
     let Some((_server, database, backend)) = on_shared_server("&statement_timeout=1").await else { return };
-    open_thread(&backend, 1).await;
-    open_thread(&backend, 2).await;
-    let (client, connection) = tokio_postgres::connect(&database.url(), NoTls).await.unwrap();
-    tokio::spawn(connection);
+    open_thread(&backend, &ana(), 1).await;
+    open_thread(&backend, &ana(), 2).await;
+    let client = client(&database).await;
     client
         .batch_execute(
             "BEGIN; SELECT 1 FROM threadkeep.threads WHERE id = '00000000-0000-0000-0000-000000000001' FOR UPDATE",
@@ -194,7 +168,7 @@ async fn a_restarted_pooler_is_met_again() {
     let Some(pooler) = Pooler::start(server).await else { return };
     let url = format!("{}?prepare=off&listen=off&background=off", pooler.url(database.name()));
     let backend = PostgresStore::open(&url).await.unwrap().backend();
-    open_thread(&backend, 1).await;
+    open_thread(&backend, &ana(), 1).await;
     for number in 0..3 {
         commit(&backend, thread_id(1), number).await;
         pooler.restart().await;
@@ -206,7 +180,7 @@ async fn a_restarted_pooler_is_met_again() {
 #[tokio::test(flavor = "multi_thread")]
 async fn too_few_connections_are_waited_for() {
     let Some((_server, _database, backend)) = on_shared_server("&pool_size=1").await else { return };
-    open_thread(&backend, 1).await;
+    open_thread(&backend, &ana(), 1).await;
     let commits = (0..40).map(|number| {
         let backend = backend.clone();
         tokio::spawn(async move { commit(&backend, thread_id(1), number).await })

@@ -1,25 +1,16 @@
 //! How the schema comes to be, and who may open it.
 
-use threadkeep_core::{OpenThread, Scope, StoreError, ThreadId, Timestamp};
+use threadkeep_core::StoreError;
 use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
-use tokio_postgres::{Client, NoTls};
-use uuid::Uuid;
+use tokio_postgres::Client;
+
+use super::given::{ana, client, connect, open_thread};
 
 async fn empty_database() -> Option<(Database, Client)> {
     let database = Server::shared()?.create_database().await;
-    let (client, connection) = tokio_postgres::connect(&database.url(), NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let client = client(&database).await;
     Some((database, client))
-}
-
-fn ana() -> Scope {
-    Scope::user("acme", "ana").unwrap()
-}
-
-async fn open_thread(store: &PostgresStore, number: u128) -> Result<bool, StoreError> {
-    let open = OpenThread::new(&ana(), ThreadId(Uuid::from_u128(number)));
-    Ok(store.backend().store.open_thread(&ana(), open, Timestamp::MIN).await?.created)
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -31,7 +22,7 @@ async fn many_instances_open_a_new_database_at_once() {
     });
     for store in futures::future::join_all(openers).await {
         let store = store.unwrap().unwrap();
-        open_thread(&store, 1).await.unwrap();
+        open_thread(&store.backend(), &ana(), 1).await;
     }
     let versions: i64 = client.query_one("SELECT count(*) FROM threadkeep.migrations", &[]).await.unwrap().get(0);
     assert_eq!(versions, 1);
@@ -74,8 +65,8 @@ async fn a_member_of_the_servers_role_is_all_that_an_instance_needs_to_be() {
     assert!(matches!(&foreign, StoreError::Incompatible(reason) if reason.contains("threadkeep_server")), "{foreign}");
     client.batch_execute(&format!("GRANT threadkeep_server TO {role}")).await.unwrap();
     let store = PostgresStore::open(&url).await.unwrap();
-    assert!(open_thread(&store, 1).await.unwrap());
-    assert!(!open_thread(&store, 1).await.unwrap());
+    assert!(open_thread(&store.backend(), &ana(), 1).await);
+    assert!(!open_thread(&store.backend(), &ana(), 1).await);
     drop(store);
     drop(database);
 }
@@ -88,12 +79,11 @@ async fn the_owner_of_the_tables_needs_to_be_no_superuser() {
     let (role, url) = make_role(&client, &database, "NOSUPERUSER CREATEROLE").await;
     client.batch_execute(&format!("GRANT CREATE ON DATABASE {} TO {role}", database.name())).await.unwrap();
     let store = PostgresStore::open(&url).await.unwrap();
-    assert!(open_thread(&store, 1).await.unwrap());
+    assert!(open_thread(&store.backend(), &ana(), 1).await);
     let sql = "SELECT tableowner FROM pg_tables WHERE schemaname = 'threadkeep' AND tablename = 'messages'";
     assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, String>(0), role);
     // Row security holds for it as for anyone.
-    let (owner, connection) = tokio_postgres::connect(&url, NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let owner = connect(&url).await;
     let seen: i64 = owner.query_one("SELECT count(*) FROM threadkeep.stamps", &[]).await.unwrap().get(0);
     assert_eq!(seen, 0);
     let found = store.backend().search.catch_up(10).await.unwrap();

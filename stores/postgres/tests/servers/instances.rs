@@ -3,43 +3,17 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use threadkeep_core::{
-    Backend, Batch, Content, Fingerprint, IdempotencyKey, MessageId, NewMessage, OpenThread, Role, Scope, ThreadId,
-    Timestamp, WakeUp, WakeUps,
-};
+use threadkeep_core::{Batch, ThreadOrder, ThreadQuery, UserCursor, WakeUp, WakeUps};
 use threadkeep_postgres_server::{Database, Pooler, Server};
 use threadkeep_store_postgres::PostgresStore;
-use tokio_postgres::NoTls;
-use uuid::Uuid;
+
+use super::given::{ana, batch, client, now, open_thread, said, thread_id};
 
 /// As long as a hint may take.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-fn now() -> Timestamp {
-    Timestamp::from_millis(1_767_225_600_000).unwrap()
-}
-
-fn ana() -> Scope {
-    Scope::user("acme", "ana").unwrap()
-}
-
-fn thread_id(number: u128) -> ThreadId {
-    ThreadId(Uuid::from_u128(number))
-}
-
-async fn open_thread(backend: &Backend, number: u128) {
-    backend.store.open_thread(&ana(), OpenThread::new(&ana(), thread_id(number)), now()).await.unwrap();
-}
-
 fn says(number: u128) -> Batch {
-    let mut batch = Batch::new(IdempotencyKey::Minted(Uuid::from_u128(number)), Fingerprint([0; 8]));
-    batch.append = vec![NewMessage {
-        id: MessageId(Uuid::from_u128(number)),
-        external_id: None,
-        content: Content::text(Role::User, "hello"),
-        created_at: now(),
-    }];
-    batch
+    Batch { append: vec![said(number, "hello")], ..batch(number) }
 }
 
 async fn hears(wake_ups: &mut WakeUps, expected: impl Fn(&WakeUp) -> bool) {
@@ -65,7 +39,7 @@ async fn two_instances(parameters: &str) -> Option<(Database, PostgresStore, Pos
 async fn a_commit_here_is_heard_of_there() {
     let Some((_database, here, there)) = two_instances("background=off").await else { return };
     let mut wake_ups = there.backend().store.wake_ups().await.unwrap();
-    open_thread(&here.backend(), 1).await;
+    open_thread(&here.backend(), &ana(), 1).await;
     for number in 1..=3 {
         here.backend().store.commit(&ana(), thread_id(1), says(number), now()).await.unwrap();
         hears(&mut wake_ups, |wake_up| matches!(wake_up, WakeUp::Thread { thread, .. } if *thread == thread_id(1)))
@@ -81,7 +55,7 @@ async fn where_nobody_can_listen_there_is_polling() {
         format!("{}?prepare=off&listen=poll&poll_interval=20&background=off&migrate=off", pooler.url(database.name()));
     let pooled = PostgresStore::open(&url).await.unwrap();
     let mut wake_ups = pooled.backend().store.wake_ups().await.unwrap();
-    open_thread(&here.backend(), 1).await;
+    open_thread(&here.backend(), &ana(), 1).await;
     hears(&mut wake_ups, |wake_up| *wake_up == WakeUp::Anything).await;
     here.backend().store.delete_thread(&ana(), thread_id(1), now()).await.unwrap();
     hears(&mut wake_ups, |wake_up| *wake_up == WakeUp::Anything).await;
@@ -91,13 +65,12 @@ async fn where_nobody_can_listen_there_is_polling() {
 async fn a_listener_that_was_cut_off_is_told_of_anything() {
     let Some((database, here, there)) = two_instances("background=off").await else { return };
     let mut wake_ups = there.backend().store.wake_ups().await.unwrap();
-    let (client, connection) = tokio_postgres::connect(&database.url(), NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let client = client(&database).await;
     let sql = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE datname = current_database() \
                AND query LIKE 'LISTEN%'";
     assert_eq!(client.query(sql, &[]).await.unwrap().len(), 1);
     hears(&mut wake_ups, |wake_up| *wake_up == WakeUp::Anything).await;
-    open_thread(&here.backend(), 1).await;
+    open_thread(&here.backend(), &ana(), 1).await;
     hears(&mut wake_ups, |wake_up| matches!(wake_up, WakeUp::Thread { thread, .. } if *thread == thread_id(1))).await;
 }
 
@@ -107,14 +80,13 @@ async fn what_took_long_is_not_passed_over() {
     let Some((database, here, _)) = two_instances("background=off").await else { return };
     let backend = here.backend();
     for number in 1..=3 {
-        open_thread(&backend, number).await;
+        open_thread(&backend, &ana(), number).await;
     }
-    let (client, connection) = tokio_postgres::connect(&database.url(), NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let client = client(&database).await;
     let slow = "BEGIN; SELECT threadkeep.enter('acme', 'user/ana'); \
                 UPDATE threadkeep.stamps SET stamp = threadkeep.stamp() WHERE thread_no = \
                 (SELECT no FROM threadkeep.threads WHERE id = '00000000-0000-0000-0000-000000000001')";
-    let changed = async |cursor: Option<&threadkeep_core::UserCursor>, limit| {
+    let changed = async |cursor: Option<&UserCursor>, limit| {
         let changed = backend.store.list_changed_threads(&ana(), cursor, limit, now()).await.unwrap();
         assert!(!changed.reset);
         (changed.threads.iter().map(|thread| thread.id.0.as_u128()).collect::<Vec<_>>(), changed.cursor, changed.more)
@@ -142,12 +114,11 @@ async fn what_took_long_is_not_passed_over() {
 async fn data_that_moved_goes_on_in_order() {
     let Some((database, here, there)) = two_instances("background=off").await else { return };
     for number in 1..=2 {
-        open_thread(&here.backend(), number).await;
+        open_thread(&here.backend(), &ana(), number).await;
     }
     let old = here.backend().store.list_changed_threads(&ana(), None, 10, now()).await.unwrap().cursor;
     drop((here, there));
-    let (client, connection) = tokio_postgres::connect(&database.url(), NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let client = client(&database).await;
     client
         .batch_execute(
             "UPDATE threadkeep.stamps SET stamp = stamp + 1000000000; UPDATE threadkeep.marks SET value = 7 WHERE name = 'server'",
@@ -159,9 +130,9 @@ async fn data_that_moved_goes_on_in_order() {
     backend.store.commit(&ana(), thread_id(1), says(1), now()).await.unwrap();
     let changed = backend.store.list_changed_threads(&ana(), Some(&cursor), 10, now()).await.unwrap();
     assert_eq!(changed.threads.iter().map(|thread| thread.id).collect::<Vec<_>>(), [thread_id(1)]);
-    let foreign = threadkeep_core::UserCursor(format!("elsewhere.{}", old.0.split_once('.').unwrap().1));
+    let foreign = UserCursor(format!("elsewhere.{}", old.0.split_once('.').unwrap().1));
     assert!(backend.store.list_changed_threads(&ana(), Some(&foreign), 10, now()).await.unwrap().reset);
-    let query = threadkeep_core::ThreadQuery::new(threadkeep_core::ThreadOrder::Recent, 10);
+    let query = ThreadQuery::new(ThreadOrder::Recent, 10);
     let page = backend.store.list_threads(&ana(), &query, now()).await.unwrap();
     assert_eq!(page.threads.iter().map(|thread| thread.id).collect::<Vec<_>>(), [thread_id(1), thread_id(2)]);
 }

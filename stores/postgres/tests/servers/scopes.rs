@@ -1,13 +1,11 @@
 //! As the server's role, with any SQL, nothing outside the scope of the transaction is read or written.
 
-use threadkeep_core::{
-    Batch, Content, DocumentOwner, DocumentWrite, Fingerprint, IdempotencyKey, JsonText, MessageId, Namespace,
-    NewMessage, OpenThread, PutDocument, Role, Scope, ThreadId, Timestamp,
-};
+use threadkeep_core::{Batch, DocumentName, DocumentOwner, DocumentWrite, JsonText, Namespace, PutDocument, Scope};
 use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
-use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
-use uuid::Uuid;
+use tokio_postgres::{Client, SimpleQueryMessage};
+
+use super::given::{batch, client, now, open_thread, said, thread_id};
 
 const TABLES: [&str; 11] = [
     "owners",
@@ -23,10 +21,6 @@ const TABLES: [&str; 11] = [
     "message_terms",
 ];
 
-fn now() -> Timestamp {
-    Timestamp::from_millis(1_767_225_600_000).unwrap()
-}
-
 /// Fills every table for a user and for the tenant's own, shared things.
 async fn fill(store: &PostgresStore, tenant: &str, user: &str, first: u128) {
     let scopes = [Scope::user(tenant, user).unwrap(), Scope::tenant(tenant).unwrap()];
@@ -34,26 +28,21 @@ async fn fill(store: &PostgresStore, tenant: &str, user: &str, first: u128) {
     for (scope, number) in scopes.iter().zip(first..) {
         let json = |text: &str| JsonText::new(text).unwrap();
         let namespace = Namespace::app("notes").unwrap();
-        for id in [number, number + 50] {
-            let id = ThreadId(Uuid::from_u128(id));
-            backend.store.open_thread(scope, OpenThread::new(scope, id), now()).await.unwrap();
-            let said = |seq: u128| NewMessage {
-                id: MessageId(Uuid::from_u128(seq)),
-                external_id: None,
-                content: Content::text(Role::User, format!("secret of {tenant}")),
-                created_at: now(),
+        for number in [number, number + 50] {
+            open_thread(&backend, scope, number).await;
+            let name = DocumentName { namespace: namespace.clone(), key: "k".to_owned() };
+            let secret = format!("secret of {tenant}");
+            let filling = Batch {
+                append: vec![said(1, &secret), said(2, &secret)],
+                put: vec![PutDocument { name, value: json("1"), expires_at: None }],
+                ..batch(1)
             };
-            let name = threadkeep_core::DocumentName { namespace: namespace.clone(), key: "k".to_owned() };
-            let mut batch = Batch::new(IdempotencyKey::Given("1".to_owned()), Fingerprint([1; 8]));
-            batch.append = vec![said(1), said(2)];
-            batch.put = vec![PutDocument { name, value: json("1"), expires_at: None }];
-            backend.store.commit(scope, id, batch, now()).await.unwrap();
-            let mut trim = Batch::new(IdempotencyKey::Given("2".to_owned()), Fingerprint([2; 8]));
-            trim.trim_below = Some(2);
-            backend.store.commit(scope, id, trim, now()).await.unwrap();
+            for batch in [filling, Batch { trim_below: Some(2), ..batch(2) }] {
+                backend.store.commit(scope, thread_id(number), batch, now()).await.unwrap();
+            }
         }
         backend.search.catch_up(1_000).await.unwrap();
-        backend.store.delete_thread(scope, ThreadId(Uuid::from_u128(number + 50)), now()).await.unwrap();
+        backend.store.delete_thread(scope, thread_id(number + 50), now()).await.unwrap();
         let owner = match scope {
             Scope::User(_, user) => DocumentOwner::User(user.clone()),
             Scope::Tenant(_) => DocumentOwner::Tenant,
@@ -70,8 +59,7 @@ async fn filled() -> Option<(Database, Client)> {
     fill(&store, "acme", "ana", 1).await;
     fill(&store, "acme", "ben", 11).await;
     fill(&store, "globex", "ana", 21).await;
-    let (client, connection) = tokio_postgres::connect(&database.url(), NoTls).await.unwrap();
-    tokio::spawn(connection);
+    let client = client(&database).await;
     Some((database, client))
 }
 

@@ -1,0 +1,65 @@
+//! Erased text is in no table after a sweep, and in no file of theirs after the operator's `VACUUM FULL`.
+
+use threadkeep_core::{Batch, Content, Replacement, Role, text};
+use threadkeep_postgres_server::Server;
+use threadkeep_store_postgres::PostgresStore;
+use tokio_postgres::Client;
+
+use super::given::{ana, batch, client, message_id, now, open_thread, said, thread_id};
+
+/// Words that an index keeps in another form.
+const MARKERS: [&str; 4] = ["Quixotryzzlings", "Zanzibaroonings", "Flummoxidating", "Bamboozleations"];
+
+/// In how many rows of all tables a word stands.
+async fn rows_with(client: &Client, word: &str) -> i64 {
+    let tables = "SELECT relname::text FROM pg_class WHERE relnamespace = 'threadkeep'::regnamespace AND relkind = 'r'";
+    let mut rows = 0;
+    for table in client.query(tables, &[]).await.unwrap() {
+        let sql = format!("SELECT count(*) FROM threadkeep.{} t WHERE t::text ILIKE $1", table.get::<_, String>(0));
+        rows += client.query_one(&sql, &[&format!("%{word}%")]).await.unwrap().get::<_, i64>(0);
+    }
+    rows
+}
+
+/// In how many files of tables, indexes and large values a word stands.
+async fn files_with(client: &Client, word: &str) -> i64 {
+    client.batch_execute("CHECKPOINT").await.unwrap();
+    let sql = "SELECT count(*) FROM pg_class c LEFT JOIN pg_index i ON i.indexrelid = c.oid \
+               WHERE (c.relnamespace = 'threadkeep'::regnamespace OR c.relkind = 't') AND c.relkind IN ('r', 'i', 't') \
+               AND position(convert_to($1, 'UTF8') IN pg_read_binary_file(pg_relation_filepath(c.oid))) > 0";
+    client.query_one(sql, &[&word]).await.unwrap().get(0)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_erased_is_in_no_table() {
+    let Some(server) = Server::shared() else { return };
+    let database = server.create_database().await;
+    let backend = PostgresStore::open(&format!("{}?background=off", database.url())).await.unwrap().backend();
+    let client = client(&database).await;
+    let (kept, deleted) = (thread_id(1), thread_id(2));
+    for (number, markers) in [(1, &MARKERS[..3]), (2, &MARKERS[3..])] {
+        open_thread(&backend, &ana(), number).await;
+        let append = (1..).zip(markers).map(|(place, marker)| said(place, &format!("The {marker} are here")));
+        let marked = Batch { append: append.collect(), ..batch(1) };
+        backend.store.commit(&ana(), thread_id(number), marked, now()).await.unwrap();
+    }
+    while !backend.search.catch_up(1_000).await.unwrap().done {}
+    let stems = MARKERS.map(|marker| text::terms(marker).remove(0));
+    for stem in &stems {
+        assert!(rows_with(&client, stem).await >= 2, "{stem} is in the log and in the index");
+        assert!(files_with(&client, stem).await >= 2, "{stem} can be read in the files");
+    }
+
+    let replace = vec![Replacement { id: message_id(2), content: Content::text(Role::User, "nothing") }];
+    backend.store.commit(&ana(), kept, Batch { replace, erase: vec![message_id(3)], ..batch(2) }, now()).await.unwrap();
+    backend.store.commit(&ana(), kept, Batch { trim_below: Some(2), ..batch(3) }, now()).await.unwrap();
+    backend.store.delete_thread(&ana(), deleted, now()).await.unwrap();
+    backend.maintenance.sweep(now()).await.unwrap();
+    for stem in &stems {
+        assert_eq!(rows_with(&client, stem).await, 0, "{stem} is left in a table");
+    }
+    client.batch_execute("VACUUM FULL").await.unwrap();
+    for stem in &stems {
+        assert_eq!(files_with(&client, stem).await, 0, "{stem} is left in a file");
+    }
+}

@@ -1,0 +1,15 @@
+//! What only a store on a server must show: who sees which rows, how the schema comes to be, that several instances are
+//! one, and what becomes of commits when servers die and connections are cut.
+
+#[cfg(test)]
+mod erasure;
+#[cfg(test)]
+mod faults;
+#[cfg(test)]
+mod given;
+#[cfg(test)]
+mod instances;
+#[cfg(test)]
+mod schema;
+#[cfg(test)]
+mod scopes;

@@ -17,11 +17,8 @@ mod migrate;
 mod models;
 mod reading;
 mod recall;
-<<<<<<< HEAD
-mod supabase;
-=======
 mod serve;
->>>>>>> server
+mod supabase;
 
 use std::fmt;
 use std::io::Write;

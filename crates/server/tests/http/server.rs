@@ -77,11 +77,7 @@ impl TestServer {
 
     /// A client without a key.
     pub(crate) fn client(&self) -> Client {
-<<<<<<< HEAD
-        // A client wants a library for TLS even where it speaks none.
-=======
         // The client cannot be made without one, whether it speaks TLS or not.
->>>>>>> server
         drop(rustls::crypto::ring::default_provider().install_default());
         Client { http: reqwest::Client::new(), base: self.url(""), key: None, user: None }
     }

@@ -69,7 +69,6 @@ pub(crate) async fn open(
         state: body.state,
         created_at: None,
         expires_at: body.expires_at,
-        created_at: None,
     };
     let opened = app.memory().open_thread(scope, open).await?;
     if !is_named {

@@ -43,7 +43,7 @@ fn a_call_in_the_text_is_a_call_in_every_form() {
     let json = r#"{"station": "Times {Sq}", "deep": {"a": {"b": [1]}}}"#;
     let escaped = json.replace('"', "\\\"");
     for text in [
-        // S2.42, S2.45
+        // S2.42 as far as the model goes, S2.45
         format!("<function=arrivals {json}></function>"),
         format!("<function=arrivals{json}></function>"),
         format!("<function=arrivals{json}</function>"),
@@ -203,7 +203,7 @@ fn calls_of_the_providers_own_are_mended() {
 
 #[test]
 fn the_generation_that_failed_is_found_in_every_error() {
-    // S2.44
+    // S2.44 as far as the model goes.
     let expected = [r#"call_7_1 arrivals {"station":"Dyre Av","it's":"on \"5\""}"#];
     let generation = r#"<function=arrivals{"station": "Dyre Av", "it's": "on \"5\""}</function>"#;
     let inner =

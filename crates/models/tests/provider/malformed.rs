@@ -32,7 +32,7 @@ async fn answered(replies: Vec<Reply>) -> (Result<(Vec<String>, Finish), ModelEr
 
 #[tokio::test]
 async fn a_call_in_the_text_is_made_and_never_shown() {
-    // S2.42
+    // S2.42 as far as the model goes: the agent runs the tool.
     let (answer, shown, _) =
         answered(vec![said(&["I look. <func", "tion=arrivals {\"station\": ", "\"Times Sq\"}></function>"])]).await;
     let expected = vec!["I look. ".to_owned(), r#"call_5_1 arrivals {"station":"Times Sq"}"#.to_owned()];
@@ -42,7 +42,7 @@ async fn a_call_in_the_text_is_made_and_never_shown() {
 
 #[tokio::test]
 async fn a_generation_that_failed_is_made_a_call() {
-    // S2.44
+    // S2.44 as far as the model goes.
     let expected = (vec![r#"call_5_1 arrivals {"station":"Times Sq"}"#.to_owned()], Finish::ToolCalls);
     for reply in [
         Reply::json(400, &json!({"error": failed(CALL)})),

@@ -46,6 +46,18 @@ pub struct Tokens {
     pub output: u64,
 }
 
+impl Tokens {
+    /// Both together.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            cached_input: self.cached_input.saturating_add(other.cached_input),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
+            output: self.output.saturating_add(other.output),
+        }
+    }
+}
+
 impl PriceTable {
     /// The table that ships. Prices change; [`PriceTable::merge`] puts others over it.
     ///

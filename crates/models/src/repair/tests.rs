@@ -157,8 +157,19 @@ fn what_a_user_or_a_tool_said_is_only_quoted() {
         let parts = parts(&draft(&text, &[]), &request).unwrap();
         assert_eq!(short(&parts), [format!("says {text}")]);
     }
+    let unknown = "<function=launch {}></function>";
+    request.messages.push(ChatMessage::text(Role::User, format!("what is {unknown}?")));
+    let text = format!("You wrote {unknown} and I do not know it.");
+    assert_eq!(short(&parts(&draft(&text, &[]), &request).unwrap()), [format!("says {text}")]);
+    request.messages.pop();
     let own = parts(&draft("<function=save_note {\"note\": \"mine\"}></function>", &[]), &request).unwrap();
     assert_eq!(short(&own), [r#"call_7_1 save_note {"note":"mine"}"#]);
+}
+
+#[test]
+fn a_text_full_of_beginnings_takes_bounded_time() {
+    let text = "`<function=` ".repeat(100_000);
+    assert_eq!(of_text(&text), Ok(vec![format!("says {text}")]));
 }
 
 #[test]

@@ -80,6 +80,20 @@ async fn a_model_whose_call_cannot_be_read_is_asked_once_more() {
 }
 
 #[tokio::test]
+async fn what_the_first_attempt_took_is_counted() {
+    let taking = |text: &str, input: u64, output: u64| {
+        let choice = json!({"index": 0, "delta": {"content": text}, "finish_reason": "stop"});
+        let usage = json!({"prompt_tokens": input, "completion_tokens": output});
+        Reply::stream([event(&json!({"choices": [choice], "usage": usage}))])
+    };
+    let server =
+        Server::start([taking("<function=launch {}></function>", 100, 10), taking("In 3 minutes.", 120, 5)]).await;
+    let (model, _) = model(config(Provider::Groq, &server, "m"));
+    let usage = ask(&model, &asking("When?")).await.0.unwrap().usage.unwrap();
+    assert_eq!((usage.input_tokens, usage.output_tokens), (220, 15));
+}
+
+#[tokio::test]
 async fn a_call_that_was_cut_off_is_not_asked_for_again() {
     let cut = event(&json!({"choices": [{"index": 0, "finish_reason": "length", "delta": {"tool_calls": [
         {"index": 0, "id": "a", "function": {"name": "arrivals", "arguments": "{\"station\": \"Ti"}},

@@ -155,3 +155,21 @@ async fn a_long_thread_costs_no_more_calls_than_a_short_one() {
     assert_eq!(costs[0], [("find_messages", 6)]);
     assert_eq!(costs[1], costs[0]);
 }
+
+#[tokio::test(start_paused = true)]
+async fn common_words_neither_hide_a_rare_one_nor_leave_their_own_question_open() {
+    for world in [World::plain(), World::sqlite()] {
+        let (memory, thread) = (&world.memory, world.thread().await);
+        memory.append(&ana(), thread, Draft::user("A walrus took the train to the station.")).await.unwrap();
+        for _ in 0..3 {
+            let talk = (0..500).map(|_| Draft::user("The train left the station.")).collect();
+            memory.append_all(&ana(), thread, talk, &AppendOptions::default()).await.unwrap();
+        }
+        while !world.backend.search.catch_up(10_000).await.unwrap().done {}
+        let options = RecallOptions { thread: Some(thread), ..RecallOptions::default() };
+        let rare = memory.recall(&ana(), "Which walrus took a train from the station?", &options).await.unwrap();
+        assert_eq!(rare.turns[0].message.seq, 1);
+        let common = memory.recall(&ana(), "train station", &options).await.unwrap();
+        assert_eq!(common.turns.len(), 10);
+    }
+}

@@ -5,8 +5,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use threadkeep_context::{ContextPolicy, Fate, RecallFrom, RecallPolicy, Recalled, Rendering};
 use threadkeep_core::{
-    Backend, CatchUp, Collection, Embedder, EmbedderError, Embedding, IndexEntry, MessageName, OpenThread, Owner, Part,
-    Reason, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, StoreError, ThreadId, Timestamp, TokenCount,
+    Backend, CatchUp, Collection, DumpEntry, Embedder, EmbedderError, Embedding, IndexEntry, MessageName, OpenThread,
+    Owner, Part, Reason, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, StoreError, ThreadId, Timestamp,
+    TokenCount,
 };
 use threadkeep_memory::{
     AppendOptions, AssembledContext, ContextOptions, Draft, Meaning, Memory, MemoryOptions, RecallOutcome, Retention,
@@ -258,4 +259,21 @@ async fn a_policy_that_recalls_nothing_is_refused_by_name() {
         assert!(error.starts_with("invalid recall.messages"), "{error}");
     }
     assert_eq!(serde_json::to_string(&RecallFrom::User).unwrap(), r#""user""#);
+}
+
+// S0.28
+#[tokio::test(start_paused = true)]
+async fn a_broken_row_beside_a_hit_does_not_blank_what_is_recalled() {
+    let (from, to) = (World::plain(), World::plain());
+    let thread = from.thread().await;
+    tell(&from.memory, &ana(), thread, 10).await;
+    let tenant = ana().tenant_id().clone();
+    let mut dump = from.backend.maintenance.dump_thread(&tenant, thread, None, 100).await.unwrap();
+    let DumpEntry::Message { body, .. } = &mut dump.entries[1] else { panic!("a message") };
+    *body = "1u{".to_owned();
+    to.backend.maintenance.restore_thread(&tenant, thread, dump).await.unwrap();
+    let policy = recalling(RecallFrom::Thread, 2);
+    let assembled = to.memory.context(&ana(), thread, Some("the walrus?"), &policy).await.unwrap();
+    assert_eq!(assembled.recall, searched());
+    assert!(text(&assembled).contains("Humphrey"));
 }

@@ -5,8 +5,8 @@ use std::time::Duration;
 use threadkeep_graph::Failure;
 use tokio::time::Instant;
 
-use super::{Agent, driver};
-use crate::drivers::{is_driven_here, wait_a_moment};
+use super::Agent;
+use crate::drivers::{is_driving, wait_a_moment};
 use crate::event::Events;
 use crate::place::{Place, Runs, Versioned};
 use crate::record::{self, RunRecord};
@@ -44,10 +44,7 @@ impl Agent {
 
     /// Whether somebody drives a run.
     pub(super) fn is_alive(&self, record: &RunRecord) -> bool {
-        if record.driver == driver(self.memory()) {
-            return is_driven_here(&record.turn);
-        }
-        self.memory().now() < record.lease_until
+        is_driving(&record.driver).unwrap_or_else(|| self.memory().now() < record.lease_until)
     }
 
     /// Goes on with the run of a driver that is gone: to its end where it is one of this assistant's, else it is closed.

@@ -101,7 +101,7 @@ impl Agent {
         let begun = match self.begin(&place, &ask).await? {
             begin::Begun::Now(begun) => begun,
             begin::Begun::Before(turn) => {
-                events.send(TurnEvent::Completed(turn.clone()));
+                events.send(TurnEvent::ended(&turn));
                 return Ok(*turn);
             }
         };

@@ -29,6 +29,8 @@ pub(crate) struct Ledger {
     pub(crate) changed: Vec<String>,
     /// Calls of models that were begun, answered or not.
     pub(crate) model_calls: u64,
+    /// Calls of tools that were begun, done or not.
+    pub(crate) tools_begun: u64,
     /// The messages of this turn that are in the thread.
     pub(crate) stored: Vec<StoredMessage>,
 }
@@ -36,6 +38,7 @@ pub(crate) struct Ledger {
 impl Ledger {
     pub(crate) fn new(run: Box<dyn AnyRun>, record: Versioned<RunRecord>, recorded: Vec<Recorded>) -> Self {
         let model_calls = answers(&recorded).count() as u64;
+        let tools_begun = recorded.iter().filter(|recorded| recorded.call.is_some()).count() as u64;
         Self {
             run,
             record: record.value,
@@ -46,6 +49,7 @@ impl Ledger {
             approvals: Vec::new(),
             changed: Vec::new(),
             model_calls,
+            tools_begun,
             stored: Vec::new(),
         }
     }

@@ -22,9 +22,7 @@ pub(crate) async fn finish(workshop: &Workshop<'_>, ledger: &mut Ledger, end: Re
     };
     match commit_end(workshop, ledger, &end, drafts).await {
         // What no store keeps must not leave the conversation without an end.
-        Err(AgentError::Memory(MemoryError::Store(
-            error @ (threadkeep_core::StoreError::Invalid { .. } | threadkeep_core::StoreError::LimitExceeded { .. }),
-        ))) => {
+        Err(error) if error.is_not_storable() => {
             let end = Err(Failure::new("not_storable", error.to_string()));
             let drafts = messages::only_failure(workshop, ledger, &end);
             commit_end(workshop, ledger, &end, drafts).await
@@ -55,7 +53,7 @@ pub(crate) async fn put_away(workshop: &Workshop<'_>, ledger: &mut Ledger) -> Re
         workshop.tell(TurnEvent::ApprovalRequested(approval));
     }
     let turn = turn(workshop, ledger, TurnStatus::WaitingForApproval, reply, None, &Output::default());
-    workshop.tell(TurnEvent::Completed(Box::new(turn.clone())));
+    workshop.tell(TurnEvent::ended(&turn));
     Ok(turn)
 }
 
@@ -64,7 +62,7 @@ pub(crate) fn unstored(workshop: &Workshop<'_>, ledger: &Ledger, failure: &Failu
     let reply = workshop.assistant.failure_reply(failure);
     let error = Some(failure.clone());
     let turn = turn(workshop, ledger, TurnStatus::Failed, reply, error, &Output::default());
-    workshop.tell(TurnEvent::Failed(Box::new(turn.clone())));
+    workshop.tell(TurnEvent::ended(&turn));
     turn
 }
 
@@ -119,11 +117,7 @@ async fn commit_end(
     }
     committed?;
     turn.stored.clone_from(&ledger.stored);
-    let boxed = Box::new(turn.clone());
-    workshop.tell(match status {
-        TurnStatus::Failed => TurnEvent::Failed(boxed),
-        _ => TurnEvent::Completed(boxed),
-    });
+    workshop.tell(TurnEvent::ended(&turn));
     Ok(turn)
 }
 

@@ -121,7 +121,11 @@ impl Agent {
         let Going { mut run, seq, question, stop, claimed } = going;
         let memory = self.memory();
         let config = memory.thread_config(&place.writer, place.thread).await;
-        let prepared = self.prepare(place, &mut run.value, seq, &question).await;
+        let prepared = tokio::select! {
+            biased;
+            () = stop.wait() => Err(Failure::new("stopped", "it was stopped")),
+            prepared = self.prepare(place, &mut run.value, seq, &question) => prepared,
+        };
         let (config, trouble) = match config {
             Ok(config) => (config, None),
             Err(error) => (ThreadConfig::default(), Some(Failure::new("settings_failed", error.to_string()))),

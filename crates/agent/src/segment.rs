@@ -4,12 +4,12 @@ mod messages;
 
 use threadkeep_core::{JsonText, PutDocument};
 use threadkeep_graph::{Failure, Output};
-use threadkeep_memory::{BatchBuilder, Draft, MemoryError};
+use threadkeep_memory::{BatchBuilder, Draft};
 
 use crate::ledger::{Ledger, lease_until};
 use crate::record::{self, KEPT_MS, Stub};
 use crate::workshop::Workshop;
-use crate::{AgentError, ApprovalState, EarlierRequests, Result, StoredMessage, Turn, TurnEvent, TurnStatus, closing};
+use crate::{ApprovalState, EarlierRequests, Result, StoredMessage, Turn, TurnEvent, TurnStatus, closing};
 
 pub(crate) use messages::{decision_draft, note_draft, result_draft};
 

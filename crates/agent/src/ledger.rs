@@ -23,8 +23,11 @@ pub(crate) struct Ledger {
     written: usize,
     /// Where in `recorded` the journal's last document begins.
     last_entry: usize,
-    /// Approvals of this turn; version 0 is not written yet.
+    /// Approvals of this turn that somebody may have seen.
     pub(crate) approvals: Vec<Versioned<Approval>>,
+    /// Approvals that are to be asked for when the run is put away. Until then nobody sees them, and a driver that goes on
+    /// with the run asks anew.
+    pub(crate) requested: Vec<Approval>,
     /// Approvals that changed since they were written.
     pub(crate) changed: Vec<String>,
     /// Calls of models that were begun, answered or not.
@@ -47,6 +50,7 @@ impl Ledger {
             last_entry: recorded.len(),
             recorded,
             approvals: Vec::new(),
+            requested: Vec::new(),
             changed: Vec::new(),
             model_calls,
             tools_begun,
@@ -84,10 +88,13 @@ impl Ledger {
         }
     }
 
-    /// Puts a new approval beside the others.
-    pub(crate) fn request_approval(&mut self, approval: Approval) {
-        self.changed.push(approval.id.clone());
-        self.approvals.push(Versioned { value: approval, version: 0 });
+    /// Puts what is to be asked for among what is written. Tells whether there was anything.
+    pub(crate) fn ask_for_approvals(&mut self) -> bool {
+        let requested = std::mem::take(&mut self.requested);
+        self.changed.extend(requested.iter().map(|approval| approval.id.clone()));
+        let is_any = !requested.is_empty();
+        self.approvals.extend(requested.into_iter().map(|value| Versioned { value, version: 0 }));
+        is_any
     }
 
     pub(crate) fn has_unwritten(&self) -> bool {

@@ -108,12 +108,12 @@ fn plan_tool(
     if approval.is_none()
         && let ToolEffect::ChangesWorld { preview } = tool.effect(&arguments)
     {
-        if ledger.approvals.len() >= APPROVALS {
+        if ledger.approvals.len() + ledger.requested.len() >= APPROVALS {
             return refuse(call, &format!("not done: the turn asked for {APPROVALS} approvals already"));
         }
         let tool = call.name.clone();
         let new = new_approval(workshop, request, call.id.clone(), tool, call.arguments.clone(), preview);
-        ledger.request_approval(new);
+        ledger.requested.push(new);
         return Plan::Waits;
     }
     let Some(approval) = approval.take() else {
@@ -178,7 +178,7 @@ fn plan_question(
 ) -> Plan {
     let Some(approval) = ledger.approval(request).cloned() else {
         let new = new_approval(workshop, request, node.to_owned(), node.to_owned(), input, question);
-        ledger.request_approval(Approval { is_question: true, ..new });
+        ledger.requested.push(Approval { is_question: true, ..new });
         return Plan::Waits;
     };
     let approved = match approval.state {

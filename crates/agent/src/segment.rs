@@ -9,7 +9,7 @@ use threadkeep_memory::{BatchBuilder, Draft};
 use crate::ledger::{Ledger, lease_until};
 use crate::record::{self, KEPT_MS, Stub};
 use crate::workshop::Workshop;
-use crate::{ApprovalState, EarlierRequests, Result, StoredMessage, Turn, TurnEvent, TurnStatus, closing};
+use crate::{Approval, ApprovalState, EarlierRequests, Result, StoredMessage, Turn, TurnEvent, TurnStatus, closing};
 
 pub(crate) use messages::{decision_draft, note_draft, result_draft};
 
@@ -33,9 +33,8 @@ pub(crate) async fn finish(workshop: &Workshop<'_>, ledger: &mut Ledger, end: Re
 
 /// Puts a run away that waits for a person. The thread is free then.
 pub(crate) async fn put_away(workshop: &Workshop<'_>, ledger: &mut Ledger) -> Result<Turn> {
-    let requested: Vec<_> = ledger.approvals.iter().filter(|approval| approval.version == 0).collect();
-    let requested: Vec<_> = requested.into_iter().map(|approval| approval.value.trace()).collect();
-    if !requested.is_empty() && workshop.definition().approvals.earlier == EarlierRequests::Replace {
+    let requested: Vec<_> = ledger.requested.iter().map(Approval::trace).collect();
+    if ledger.ask_for_approvals() && workshop.definition().approvals.earlier == EarlierRequests::Replace {
         closing::replace_earlier(workshop, &ledger.record.turn).await?;
     }
     let (drafts, reply) = messages::waiting(workshop, ledger);
@@ -77,7 +76,8 @@ fn void_what_is_open(ledger: &mut Ledger) {
             _ => {}
         }
     }
-    // What was never shown to anybody needs no ending either.
+    // What nobody has seen needs no ending either.
+    ledger.requested.clear();
     ledger.approvals.retain(|approval| approval.version > 0);
 }
 

@@ -54,13 +54,12 @@ impl Agent {
             None => memory.mint_message_id().to_string(),
         };
         for attempt in 1.. {
-            let runs = self.admit(place, &ask.stop).await?;
+            self.admit(place, &ask.stop).await?;
             if ask.idempotency_key.is_some()
                 && let Some(before) = self.find_turn(&place.scope, place.thread, &turn).await?
             {
                 return Ok(Begun::Before(Box::new(before)));
             }
-            drop(runs);
             let driving = Driving::begin(memory);
             let record = RunRecord { given: ask.given.clone(), ..self.new_record(&turn, &driving) };
             let mut content = Content::text(Role::User, &ask.text);

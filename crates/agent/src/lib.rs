@@ -72,6 +72,7 @@ mod function_tool;
 mod ledger;
 mod place;
 mod plan;
+mod plan_execute;
 mod record;
 mod segment;
 mod stop;
@@ -86,6 +87,7 @@ pub use assistant::{ApprovalPolicy, Asked, Assistant, Bounds, BusyPolicy, Defini
 pub use error::{AgentError, Result};
 pub use event::{EventSink, TurnEvent};
 pub use function_tool::FnTool;
+pub use plan_execute::{PlanExecute, PlanExecuteUpdate, Step, StepState, plan_execute_synthesise};
 pub use schemars;
 pub use stop::Stop;
 pub use threadkeep_graph::Failure;

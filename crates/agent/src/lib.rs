@@ -64,6 +64,7 @@ mod approval;
 mod assistant;
 mod bounded;
 mod closing;
+mod context_provider;
 mod drive;
 mod drivers;
 mod error;
@@ -83,6 +84,10 @@ pub use activity::{Activity, ActivityContext, FnActivity, Repetition};
 pub use agent::{Agent, Ask};
 pub use approval::{Approval, ApprovalState, Verdict};
 pub use assistant::{ApprovalPolicy, Asked, Assistant, Bounds, BusyPolicy, Definition, EarlierRequests, Prepared};
+pub use context_provider::{
+    ContextProvider, ContextSource, ConversationSource, DocumentSource, DynamicContext, Excerpt, FIND_CONTEXT, Inquiry,
+    formulate,
+};
 pub use error::{AgentError, Result};
 pub use event::{EventSink, TurnEvent};
 pub use function_tool::FnTool;

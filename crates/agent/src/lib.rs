@@ -70,6 +70,7 @@ mod drivers;
 mod error;
 mod event;
 mod function_tool;
+mod instructions;
 mod ledger;
 mod place;
 mod plan;
@@ -91,6 +92,7 @@ pub use context_provider::{
 pub use error::{AgentError, Result};
 pub use event::{EventSink, TurnEvent};
 pub use function_tool::FnTool;
+pub use instructions::MEMORY_INSTRUCTIONS;
 pub use schemars;
 pub use stop::Stop;
 pub use threadkeep_graph::Failure;

@@ -32,7 +32,7 @@ impl DynamicContext {
     /// Reads the excerpts back out of a text that holds [`DynamicContext::instructions`]: number, heading and words.
     #[must_use]
     pub fn read(text: &str) -> Vec<(usize, String, String)> {
-        let Some((_, found)) = text.rsplit_once(FOUND) else { return Vec::new() };
+        let Some((_, found)) = text.split_once(FOUND) else { return Vec::new() };
         let mut excerpts: Vec<(usize, String, String)> = Vec::new();
         for line in found.lines() {
             if let Some(words) = line.strip_prefix(MARK) {

@@ -4,8 +4,8 @@ use serde::Deserialize;
 use serde_saphyr::Spanned;
 use threadkeep::{ContextPolicy, Retention, Value};
 
-use crate::assistant::TOOLS;
 use crate::GeneralOptions;
+use crate::assistant::TOOLS;
 
 /// Bytes of a manifest.
 const BYTES: usize = 256 * 1024;

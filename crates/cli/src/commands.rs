@@ -1,13 +1,19 @@
 //! The commands, one file each.
 
 mod append;
+mod approvals;
+mod ask;
 mod backup;
+mod chat;
 mod check;
 mod completions;
+mod config;
 mod context;
 mod demo;
+mod docs;
 mod erase;
 mod export;
+mod graph;
 mod import;
 mod man;
 mod recall;
@@ -16,6 +22,7 @@ mod search;
 mod show;
 mod stats;
 mod threads;
+mod trace;
 mod vacuum;
 
 use std::io::IsTerminal;
@@ -25,9 +32,11 @@ use clap::Subcommand;
 use threadkeep::Scope;
 
 use crate::arguments::Global;
+use crate::clock::clock;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::settings::Settings;
 use crate::store::{Location, OpenStore, Purpose};
 
 /// What to do.
@@ -48,6 +57,13 @@ pub(crate) enum Command {
     Restore(restore::Arguments),
     Vacuum(vacuum::Arguments),
     Demo(demo::Arguments),
+    Chat(chat::Arguments),
+    Ask(ask::Arguments),
+    Docs(docs::Arguments),
+    Approvals(approvals::Arguments),
+    Trace(trace::Arguments),
+    Graph(graph::Arguments),
+    Config(config::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -71,6 +87,7 @@ pub(crate) struct App {
     pub(crate) global: Global,
     pub(crate) output: Output,
     pub(crate) interrupt: Interrupt,
+    pub(crate) settings: Settings,
 }
 
 impl App {
@@ -92,6 +109,13 @@ impl App {
             Command::Restore(arguments) => restore::run(self, arguments).await,
             Command::Vacuum(arguments) => vacuum::run(self, arguments).await,
             Command::Demo(arguments) => demo::run(self, arguments).await,
+            Command::Chat(arguments) => chat::run(self, arguments).await,
+            Command::Ask(arguments) => ask::run(self, arguments).await,
+            Command::Docs(arguments) => docs::run(self, arguments).await,
+            Command::Approvals(arguments) => approvals::run(self, arguments).await,
+            Command::Trace(arguments) => trace::run(self, arguments).await,
+            Command::Graph(arguments) => graph::run(self, arguments).await,
+            Command::Config(arguments) => config::run(self, arguments).await,
             Command::Completions(arguments) => completions::run(self, &arguments),
             Command::Man(arguments) => man::run(self, &arguments),
         }
@@ -106,7 +130,12 @@ impl App {
     pub(crate) async fn open(&self, purpose: Purpose) -> Result<OpenStore> {
         // Before the store is made: a name that is none must not leave an empty one behind.
         self.scope()?;
-        self.location()?.open(purpose).await
+        self.open_at(&self.location()?, purpose).await
+    }
+
+    /// Opens a store that is another than the command's.
+    pub(crate) async fn open_at(&self, location: &Location, purpose: Purpose) -> Result<OpenStore> {
+        location.open(purpose, clock(self.global.now)).await
     }
 
     /// On whose behalf everything is done.

@@ -55,6 +55,7 @@ const TABLE: &[(&str, MayUse)] = &[
             "threadkeep-store-indexeddb",
         ]),
     ),
+    ("threadkeep-general", Only(&["threadkeep"])),
     ("threadkeep-transit", Only(&[])),
     ("threadkeep-subway", FACADE_AND_TRANSIT),
     ("threadkeep-underground", FACADE_AND_TRANSIT),

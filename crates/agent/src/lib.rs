@@ -64,11 +64,13 @@ mod approval;
 mod assistant;
 mod bounded;
 mod closing;
+mod context_provider;
 mod drive;
 mod drivers;
 mod error;
 mod event;
 mod function_tool;
+mod instructions;
 mod ledger;
 mod place;
 mod plan;
@@ -84,9 +86,14 @@ pub use activity::{Activity, ActivityContext, FnActivity, Repetition};
 pub use agent::{Agent, Ask};
 pub use approval::{Approval, ApprovalState, Verdict};
 pub use assistant::{ApprovalPolicy, Asked, Assistant, Bounds, BusyPolicy, Definition, EarlierRequests, Prepared};
+pub use context_provider::{
+    ContextProvider, ContextSource, ConversationSource, DocumentSource, DynamicContext, Excerpt, FIND_CONTEXT, Inquiry,
+    formulate,
+};
 pub use error::{AgentError, Result};
 pub use event::{EventSink, TurnEvent};
 pub use function_tool::FnTool;
+pub use instructions::MEMORY_INSTRUCTIONS;
 pub use plan_execute::{PlanExecute, PlanExecuteUpdate, Step, StepState, plan_execute_synthesise};
 pub use schemars;
 pub use stop::Stop;

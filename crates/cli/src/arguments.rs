@@ -2,11 +2,14 @@
 
 use std::path::PathBuf;
 
+use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
-use threadkeep::{Scope, StoreError, TenantId, UserId};
+use threadkeep::{Scope, StoreError, TenantId, Timestamp, UserId};
 
 use crate::commands::Command;
+use crate::instants;
+use crate::settings::{From, Settings};
 
 /// Keeps an AI assistant's conversations: imports, shows, searches and exports them, and says what a model sees of them.
 #[derive(Debug, Parser)]
@@ -16,6 +19,8 @@ use crate::commands::Command;
     arg_required_else_help = true,
     after_help = "Examples:
   threadkeep demo                               see it work on a small conversation
+  threadkeep chat                               talk with an assistant that remembers
+  threadkeep docs add notes/                    give it documents to answer from
   threadkeep import conversations.json          take in an export of ChatGPT or Claude
   threadkeep threads                            list what is there
   threadkeep search camping stove               find what was said
@@ -67,6 +72,16 @@ pub(crate) struct Global {
     /// Act for the whole tenant: all users' threads, and those that users share
     #[arg(long, global = true)]
     pub(crate) as_tenant: bool,
+    /// What counts as now, to look at a situation again: an RFC 3339 instant
+    #[arg(
+        long,
+        global = true,
+        env = "THREADKEEP_NOW",
+        hide_env_values = true,
+        value_name = "INSTANT",
+        value_parser = instants::parse
+    )]
+    pub(crate) now: Option<Timestamp>,
     /// Print JSON for programs (docs/cli.md names its members)
     #[arg(long, global = true)]
     pub(crate) json: bool,
@@ -87,14 +102,18 @@ pub(crate) enum When {
 }
 
 /// Options that say which store, and on whose behalf.
-const NAMES: [&str; 4] = ["store", "tenant", "user", "as_tenant"];
+const NAMES: [&str; 5] = ["store", "tenant", "user", "as_tenant", "now"];
 
 impl Arguments {
     /// Reads the command line; prints help, or what is wrong with it, and ends the program where there is nothing to do.
-    pub(crate) fn from_command_line() -> Self {
+    /// What neither the command line nor the environment says comes from the configuration file.
+    pub(crate) fn from_command_line(settings: Option<&Settings>) -> Self {
         let matches = Self::command().get_matches();
         let mut arguments = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         arguments.global.typed = NAMES.into_iter().filter(|name| is_typed(&matches, name)).collect();
+        if let Some(settings) = settings {
+            arguments.global.complete(settings).unwrap_or_else(|error| error.exit());
+        }
         arguments
     }
 }
@@ -105,6 +124,40 @@ fn is_typed(matches: &ArgMatches, name: &str) -> bool {
 }
 
 impl Global {
+    /// Takes from the configuration file what is said nowhere else.
+    fn complete(&mut self, settings: &Settings) -> Result<(), clap::Error> {
+        let from_file =
+            |name: &str| settings.find(name).filter(|(_, from)| *from == From::File).map(|(value, _)| value);
+        if let Some(store) = from_file("THREADKEEP_STORE").filter(|_| self.store.is_none()) {
+            self.store = Some(store);
+        }
+        for (option, name, value) in
+            [("tenant", "THREADKEEP_TENANT", &mut self.tenant), ("user", "THREADKEEP_USER", &mut self.user)]
+        {
+            if let Some(set) = from_file(name).filter(|_| !self.typed.contains(&option)) {
+                *value = set;
+            }
+        }
+        if let Some(now) = from_file("THREADKEEP_NOW").filter(|_| self.now.is_none()) {
+            let read = instants::parse(&now);
+            let wrong = |error| Arguments::command().error(ErrorKind::InvalidValue, format!("THREADKEEP_NOW: {error}"));
+            self.now = Some(read.map_err(wrong)?);
+        }
+        Ok(())
+    }
+
+    /// The value of a setting that was typed as an option.
+    pub(crate) fn typed_value(&self, setting: &str) -> Option<String> {
+        let (option, value) = match setting {
+            "THREADKEEP_STORE" => ("store", self.store.clone()?),
+            "THREADKEEP_TENANT" => ("tenant", self.tenant.clone()),
+            "THREADKEEP_USER" => ("user", self.user.clone()),
+            "THREADKEEP_NOW" => ("now", self.now?.to_string()),
+            _ => return None,
+        };
+        self.typed.contains(&option).then_some(value)
+    }
+
     /// Whether --store was typed, and not taken from the environment.
     pub(crate) fn is_store_typed(&self) -> bool {
         self.typed.contains(&"store")
@@ -118,6 +171,8 @@ impl Global {
                 "store" => words.extend(["--store".to_owned(), quoted(self.store.as_deref().unwrap_or_default())]),
                 "tenant" => words.extend(["--tenant".to_owned(), quoted(&self.tenant)]),
                 "user" => words.extend(["--user".to_owned(), quoted(&self.user)]),
+                // A command that is suggested is for later.
+                "now" => {}
                 _ => words.push("--as-tenant".to_owned()),
             }
         }

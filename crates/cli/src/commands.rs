@@ -1,13 +1,19 @@
 //! The commands, one file each.
 
 mod append;
+mod approvals;
+mod ask;
 mod backup;
+mod chat;
 mod check;
 mod completions;
+mod config;
 mod context;
 mod demo;
+mod docs;
 mod erase;
 mod export;
+mod graph;
 mod import;
 mod keys;
 mod man;
@@ -21,6 +27,7 @@ mod show;
 mod stats;
 mod supabase;
 mod threads;
+mod trace;
 mod vacuum;
 
 use std::io::IsTerminal;
@@ -30,9 +37,11 @@ use clap::Subcommand;
 use threadkeep::Scope;
 
 use crate::arguments::Global;
+use crate::clock::clock;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::settings::Settings;
 use crate::store::{Location, OpenStore, Purpose};
 
 /// What to do.
@@ -58,6 +67,13 @@ pub(crate) enum Command {
     Keys(keys::Arguments),
     Demo(demo::Arguments),
     Models(models::Arguments),
+    Chat(chat::Arguments),
+    Ask(ask::Arguments),
+    Docs(docs::Arguments),
+    Approvals(approvals::Arguments),
+    Trace(trace::Arguments),
+    Graph(graph::Arguments),
+    Config(config::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -81,6 +97,7 @@ pub(crate) struct App {
     pub(crate) global: Global,
     pub(crate) output: Output,
     pub(crate) interrupt: Interrupt,
+    pub(crate) settings: Settings,
 }
 
 impl App {
@@ -107,6 +124,13 @@ impl App {
             Command::Keys(arguments) => keys::run(self, arguments).await,
             Command::Demo(arguments) => demo::run(self, arguments).await,
             Command::Models(arguments) => models::run(self, arguments).await,
+            Command::Chat(arguments) => chat::run(self, arguments).await,
+            Command::Ask(arguments) => ask::run(self, arguments).await,
+            Command::Docs(arguments) => docs::run(self, arguments).await,
+            Command::Approvals(arguments) => approvals::run(self, arguments).await,
+            Command::Trace(arguments) => trace::run(self, arguments).await,
+            Command::Graph(arguments) => graph::run(self, arguments).await,
+            Command::Config(arguments) => config::run(self, arguments).await,
             Command::Completions(arguments) => completions::run(self, &arguments),
             Command::Man(arguments) => man::run(self, &arguments),
         }
@@ -121,7 +145,12 @@ impl App {
     pub(crate) async fn open(&self, purpose: Purpose) -> Result<OpenStore> {
         // Before the store is made: a name that is none must not leave an empty one behind.
         self.scope()?;
-        self.location()?.open(purpose).await
+        self.open_at(&self.location()?, purpose).await
+    }
+
+    /// Opens a store that is another than the command's.
+    pub(crate) async fn open_at(&self, location: &Location, purpose: Purpose) -> Result<OpenStore> {
+        location.open(purpose, clock(self.global.now)).await
     }
 
     /// On whose behalf everything is done.

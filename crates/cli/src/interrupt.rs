@@ -4,6 +4,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use threadkeep::agent::Stop;
+
 use crate::failure::INTERRUPTED;
 use crate::output::Output;
 
@@ -18,6 +20,7 @@ struct State {
     stops_by_itself: AtomicBool,
     is_asked_to_stop: AtomicBool,
     unfinished_files: Mutex<Vec<PathBuf>>,
+    turn: Mutex<Option<Stop>>,
 }
 
 impl Interrupt {
@@ -27,6 +30,10 @@ impl Interrupt {
         let state = Arc::clone(&this.state);
         tokio::spawn(async move {
             while tokio::signal::ctrl_c().await.is_ok() {
+                if let Some(turn) = state.turn().take() {
+                    turn.stop();
+                    continue;
+                }
                 let is_second = state.is_asked_to_stop.swap(true, Ordering::SeqCst);
                 if is_second || !state.stops_by_itself.load(Ordering::SeqCst) {
                     state.end();
@@ -47,6 +54,11 @@ impl Interrupt {
         self.state.is_asked_to_stop.load(Ordering::SeqCst)
     }
 
+    /// Has the next Ctrl-C stop a turn and nothing else; `None` when the turn is over.
+    pub(crate) fn stops(&self, turn: Option<Stop>) {
+        *self.state.turn() = turn;
+    }
+
     /// Has a file or folder removed if the program is interrupted.
     pub(crate) fn remove_if_interrupted(&self, file: &Path) {
         self.state.files().push(file.to_owned());
@@ -54,6 +66,10 @@ impl Interrupt {
 }
 
 impl State {
+    fn turn(&self) -> std::sync::MutexGuard<'_, Option<Stop>> {
+        self.turn.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
     fn files(&self) -> std::sync::MutexGuard<'_, Vec<PathBuf>> {
         self.unfinished_files.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -5,15 +5,20 @@
 //! `failure` (what went wrong, what to do, and the exit code). No other crate prints or reads the environment.
 
 mod arguments;
+mod assistants;
 mod bar;
+mod clock;
 mod commands;
 mod failure;
 mod instants;
 mod interrupt;
 mod json;
+mod models;
 mod output;
 mod place;
 mod progress;
+mod session;
+mod settings;
 mod store;
 mod table;
 mod thread_name;
@@ -25,15 +30,22 @@ use crate::arguments::Arguments;
 use crate::commands::{App, Status};
 use crate::interrupt::Interrupt;
 use crate::output::Output;
+use crate::settings::Settings;
 
 fn main() -> ExitCode {
-    let arguments = Arguments::from_command_line();
+    let settings = Settings::load();
+    let arguments = Arguments::from_command_line(settings.as_ref().ok());
     let output = Output::new(&arguments.global);
+    let settings = match settings {
+        Ok(settings) => settings,
+        Err(error) => return failure::report(&error, &output),
+    };
+    log(&settings);
     let result = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => {
             let result = runtime.block_on(async {
                 let interrupt = Interrupt::listen(&output);
-                let app = App { global: arguments.global, output: output.clone(), interrupt };
+                let app = App { global: arguments.global, output: output.clone(), interrupt, settings };
                 Box::pin(app.run(arguments.command)).await
             });
             // What still runs in the background holds nothing that an exit could harm.
@@ -48,5 +60,13 @@ fn main() -> ExitCode {
         Ok(Status::Incomplete) => ExitCode::from(failure::OTHER_SIDE),
         Ok(Status::Interrupted) => ExitCode::from(failure::INTERRUPTED),
         Err(error) => failure::report(&error, &output),
+    }
+}
+
+/// Logs what RUST_LOG asks for, to standard error. A filter that makes no sense logs nothing.
+fn log(settings: &Settings) {
+    let filter = settings.get("RUST_LOG").and_then(|filter| filter.parse::<tracing_subscriber::EnvFilter>().ok());
+    if let Some(filter) = filter {
+        tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).without_time().init();
     }
 }

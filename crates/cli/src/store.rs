@@ -2,11 +2,12 @@
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use threadkeep::core::Reason;
-use threadkeep::{Memory, StoreError};
+use threadkeep::{Clock, Memory, StoreError};
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
 use crate::failure::Failure;
@@ -83,13 +84,16 @@ impl Location {
     }
 
     /// Opens the store.
-    pub(crate) async fn open(&self, purpose: Purpose) -> Result<OpenStore> {
+    pub(crate) async fn open(&self, purpose: Purpose, clock: Arc<dyn Clock>) -> Result<OpenStore> {
         match self {
             Self::Sqlite(path) => {
                 let store = open_file(path, purpose)?;
-                Ok(OpenStore { memory: Memory::new(store.backend()), sqlite: Some(store) })
+                Ok(OpenStore { memory: Memory::with_clock(store.backend(), clock), sqlite: Some(store) })
             }
-            Self::Other(url) => Ok(OpenStore { memory: threadkeep::open(url).await?, sqlite: None }),
+            Self::Other(url) => {
+                let backend = threadkeep::open_backend(url).await?;
+                Ok(OpenStore { memory: Memory::with_clock(backend, clock), sqlite: None })
+            }
         }
     }
 }

@@ -1,0 +1,65 @@
+use super::*;
+
+fn spec(memory: &str) -> Result<MemorySpec, String> {
+    let text = format!("spec:\n  memory: {memory}\n");
+    Manifest::from_yaml(&text, "x").map(|manifest| manifest.memory).map_err(|error| error.to_string())
+}
+
+// S4.38, S4.39
+#[test]
+fn memory_has_its_defaults() {
+    let defaults = MemorySpec { enabled: true, backend: None, max_messages: 20, context_window: 10, ttl_minutes: 60 };
+    assert_eq!(Manifest::from_yaml("spec: {}", "x").unwrap().memory, defaults);
+    assert_eq!(spec("{}").unwrap(), defaults);
+    assert_eq!(
+        spec("{max_messages: 4}").unwrap(),
+        MemorySpec { max_messages: 4, context_window: 4, ..defaults.clone() }
+    );
+    let all = "{enabled: false, backend: redis, max_messages: 7, context_window: 7, ttl_minutes: 1}";
+    let expected = MemorySpec {
+        enabled: false,
+        backend: Some(MemoryBackend::Redis),
+        max_messages: 7,
+        context_window: 7,
+        ttl_minutes: 1,
+    };
+    assert_eq!(spec(all).unwrap(), expected);
+}
+
+// S4.38
+#[test]
+fn what_is_wrong_is_named_with_its_key_and_line() {
+    for (memory, expected) in [
+        ("{max_messages: 0}", "spec.memory.max_messages: 0 is no whole number from 1 to 1000000"),
+        ("{max_messages: lots}", "spec.memory.max_messages: \"lots\" is no whole number from 1 to 1000000"),
+        ("{max_messages: 2.5}", "spec.memory.max_messages: 2.5 is no whole number from 1 to 1000000"),
+        ("{context_window: -1}", "spec.memory.context_window: -1 is no whole number from 1 to 1000"),
+        ("{context_window: 21}", "spec.memory.context_window: 21 is more than max_messages, which is 20"),
+        ("{ttl_minutes: 0}", "spec.memory.ttl_minutes: 0 is no whole number from 1 to 4294967295"),
+        ("{backend: dynamo}", "spec.memory.backend: `dynamo` is unknown; there are inmemory, sqlite, postgres, redis"),
+        ("{enabled: maybe}", "spec.memory.enabled: \"maybe\" is neither true nor false"),
+    ] {
+        assert_eq!(spec(memory).unwrap_err(), format!("line 2: {expected}"), "{memory}");
+    }
+    let error = spec("{max_mesages: 3}").unwrap_err();
+    assert!(error.starts_with("line 2: ") && error.contains("max_mesages"), "{error}");
+    let error = Manifest::from_yaml("spec:\n  tools:\n    - recall\n    - rm\n", "x").unwrap_err();
+    assert_eq!((error.line, error.key.as_str()), (4, "spec.tools"));
+    let error = Manifest::from_yaml("metadata: {name: x}\n", "x").unwrap_err().to_string();
+    assert!(error.contains("spec"), "{error}");
+    let error = Manifest::from_yaml("kind: Fleet\nspec: {}\n", "x").unwrap_err();
+    assert_eq!((error.line, error.key.as_str()), (1, "kind"));
+    assert!(Manifest::from_yaml("spec: [", "x").is_err());
+    assert!(Manifest::from_yaml(&"a".repeat(300_000), "x").is_err());
+}
+
+#[test]
+fn hostile_yaml_is_an_error() {
+    let mut bomb = "a0: &a0 [x, x]\n".to_owned();
+    for level in 1..30 {
+        let below = level - 1;
+        bomb.push_str(&format!("a{level}: &a{level} [*a{below}, *a{below}]\n"));
+    }
+    assert!(Manifest::from_yaml(&bomb, "x").is_err());
+    assert!(Manifest::from_yaml(&format!("spec: {}", "[".repeat(100_000)), "x").is_err());
+}

@@ -1,0 +1,205 @@
+//! What the general assistant says without a language model: what was said or written, quoted.
+
+mod quoting;
+
+use serde_json::json;
+use threadkeep::models::{Intent, OfflineModel, Outcome, Turn};
+use threadkeep::{Role, Value};
+
+const ABOUT: &str = "I quote what you told me and what your documents say, and keep your preferences. I cannot write, \
+                     compute, or look anything up elsewhere. A language model can take my place: docs/models.md says how.";
+
+/// What people greet and thank with, as whole messages.
+const COURTESIES: [&str; 14] = [
+    "hello",
+    "hi",
+    "hey",
+    "good morning",
+    "good evening",
+    "thanks",
+    "thank you",
+    "ok",
+    "okay",
+    "hola",
+    "gracias",
+    "buenos dias",
+    "bye",
+    "great",
+];
+/// What a message begins with that asks for something to be done.
+const COMMANDS: [&str; 34] = [
+    "write",
+    "translate",
+    "summarise",
+    "summarize",
+    "book",
+    "send",
+    "buy",
+    "call",
+    "draw",
+    "calculate",
+    "compute",
+    "explain",
+    "compose",
+    "make",
+    "generate",
+    "code",
+    "play",
+    "open",
+    "order",
+    "create",
+    "convert",
+    "run",
+    "execute",
+    "delete",
+    "restart",
+    "deploy",
+    "pay",
+    "ignore",
+    "pretend",
+    "imagine",
+    "escribe",
+    "traduce",
+    "resume",
+    "haz",
+];
+
+/// The model that speaks for the general assistant where there is no language model.
+#[must_use]
+pub fn offline_model() -> OfflineModel {
+    OfflineModel::builder(ABOUT)
+        .intent(set_preference())
+        .intent(list_preferences())
+        .intent(forget_preference())
+        .intent(list_documents())
+        .otherwise(|turn| Some(answer(turn)))
+        .build()
+        .expect("no intent needs a kind, and each has a name of its own")
+}
+
+fn set_preference() -> Intent {
+    Intent::new("set_preference")
+        .example("Remember that my seat is the window.")
+        .patterns(["remember [that] my {setting...}", "set my {setting...}", "set preference {setting...}"])
+        .unless("do|did|does|can|could|what|where|who|when|which|how|why|i|we remember|set")
+        .then_calls("set_preference", |outcome| {
+            let (name, value) = parse_setting(outcome.slots().label("setting"))?;
+            Some(json!({"name": name, "value": value}))
+        })
+        .says(|outcome| match outcome.result("set_preference") {
+            Value::Null => "I keep that in mind.".to_owned(),
+            set => format!("I remember: your {} is {}.", text(&set["name"]), text(&set["value"])),
+        })
+}
+
+fn list_preferences() -> Intent {
+    Intent::new("list_preferences")
+        .example("What are my preferences?")
+        .patterns(["what are my preferences", "list|show my preferences", "what do you know about me"])
+        .calls_with("list_preferences", |_| json!({}))
+        .says(|outcome| {
+            let found = outcome.result("list_preferences");
+            let lines = found["preferences"].as_object().into_iter().flatten();
+            let lines: Vec<String> = lines.map(|(name, value)| format!("- {name}: {}", text(value))).collect();
+            match lines.is_empty() {
+                true => "You have told me no preferences.".to_owned(),
+                false => format!("You prefer:\n{}", lines.join("\n")),
+            }
+        })
+}
+
+fn forget_preference() -> Intent {
+    Intent::new("forget_preference")
+        .example("Forget my seat.")
+        .patterns(["forget my {name...}", "forget preference {name...}"])
+        .unless("do|did|i|we|not|never|don't forget")
+        .calls_with("forget_preference", |slots| json!({"name": slots.label("name")}))
+        .says(|outcome| format!("I have forgotten your {}.", text(&outcome.result("forget_preference")["forgotten"])))
+        .says_of_failure(|outcome| match outcome.failure("forget_preference") {
+            Some(why) if why.starts_with("not found") => {
+                "I keep no such preference. What you said stays in the conversation; `threadkeep erase` takes it out."
+                    .to_owned()
+            }
+            why => format!("That did not work: {}", why.unwrap_or_default()),
+        })
+}
+
+fn list_documents() -> Intent {
+    Intent::new("list_documents")
+        .example("Which documents do you have?")
+        .patterns(["what|which documents do you have|know", "list|show documents", "list|show my|the|all documents"])
+        .calls_with("list_documents", |_| json!({}))
+        .says(|outcome| documents(outcome))
+}
+
+fn documents(outcome: &Outcome<'_>) -> String {
+    let found = outcome.result("list_documents");
+    let titles = found["documents"].as_array().into_iter().flatten();
+    let mut lines: Vec<String> = titles.map(|document| format!("- {}", text(&document["title"]))).collect();
+    if lines.is_empty() {
+        return "I have no documents. `threadkeep docs add FILE` gives me one.".to_owned();
+    }
+    if let Some(more) = found["more"].as_u64().filter(|more| *more > 0) {
+        lines.push(format!("- and {more} more"));
+    }
+    format!("I have:\n{}", lines.join("\n"))
+}
+
+/// Takes `seat is the window`, `language = Spanish` or `language to Spanish` apart.
+fn parse_setting(setting: &str) -> Option<(&str, &str)> {
+    let borders = [" is ", " are ", " = ", "=", ": ", " to "];
+    let found = borders.iter().filter_map(|border| Some((setting.find(border)?, border.len())));
+    let (at, length) = found.min()?;
+    let (name, value) = (setting[..at].trim(), setting[at + length..].trim());
+    (!name.is_empty() && !value.is_empty() && name.split_whitespace().count() <= 6).then_some((name, value))
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+/// What is said where no intent explains the message.
+fn answer(turn: &Turn<'_>) -> String {
+    let question = turn.question();
+    let words = quoting::folded_words(&question);
+    let whole = words.join(" ");
+    if COURTESIES.contains(&whole.as_str()) {
+        return "Hello. Tell me something to remember, or ask about what you told me.".to_owned();
+    }
+    if !quoting::is_question(&question) {
+        let asks_for_something =
+            words.iter().find(|word| *word != "please").is_some_and(|first| COMMANDS.contains(&first.as_str()));
+        return match asks_for_something {
+            true => format!("I cannot do that: no language model is behind me. {ABOUT}"),
+            false => "I keep that in mind.".to_owned(),
+        };
+    }
+    let told: Vec<String> = turn
+        .earlier()
+        .iter()
+        .filter(|message| message.role == Role::System)
+        .map(threadkeep::ChatMessage::plain_text)
+        .collect();
+    quoting::quote(&question, &told.join("\n\n")).unwrap_or_else(|| {
+        "I find nothing about that in what you told me or in your documents, and I know nothing else.".to_owned()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_setting_has_a_name_and_a_value() {
+        for (setting, expected) in [
+            ("seat is the window", Some(("seat", "the window"))),
+            ("language to Spanish", Some(("language", "Spanish"))),
+            ("language=Spanish", Some(("language", "Spanish"))),
+            ("favourite colours are red: and blue", Some(("favourite colours", "red: and blue"))),
+            ("seat", None),
+            ("is ", None),
+        ] {
+            assert_eq!(parse_setting(setting), expected, "{setting}");
+        }
+    }
+}

@@ -1,0 +1,41 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use threadkeep_core::Embedder;
+use threadkeep_graph::Failure;
+use threadkeep_memory::PassageOptions;
+
+use super::{ContextSource, Excerpt, Inquiry};
+
+/// Passages of a library's documents: those of the scope, and of its tenant.
+#[derive(Clone, Debug)]
+pub struct DocumentSource {
+    library: String,
+    embedder: Option<Arc<dyn Embedder>>,
+}
+
+impl DocumentSource {
+    /// Looks in a library, by words, and with an embedder by meaning too.
+    #[must_use]
+    pub fn new(library: impl Into<String>, embedder: Option<Arc<dyn Embedder>>) -> Self {
+        Self { library: library.into(), embedder }
+    }
+}
+
+#[async_trait]
+impl ContextSource for DocumentSource {
+    fn name(&self) -> &str {
+        &self.library
+    }
+
+    async fn find(&self, inquiry: &Inquiry<'_>) -> Result<Vec<Excerpt>, Failure> {
+        let options = PassageOptions { limit: inquiry.limit, embedder: self.embedder.as_deref() };
+        let found = inquiry.memory.find_passages(inquiry.scope, &self.library, inquiry.query, &options).await;
+        let found = found.map_err(|error| Failure::new("documents_failed", error.to_string()))?;
+        let excerpt = |passage: threadkeep_memory::FoundPassage| {
+            let source = passage.source();
+            Excerpt { heading: source.title.clone().unwrap_or_default(), text: passage.text, source }
+        };
+        Ok(found.passages.into_iter().map(excerpt).collect())
+    }
+}

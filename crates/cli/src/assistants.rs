@@ -1,0 +1,141 @@
+//! The assistants that there are, by name: the one place that knows them.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use anyhow::{Context, Result};
+use threadkeep::{Assistant, ChatModel, Embedder, Memory};
+use threadkeep_general::{General, GeneralOptions, Manifest, MemoryBackend};
+
+use crate::failure::Failure;
+use crate::settings::Settings;
+
+/// What an assistant is made from.
+#[derive(Clone, Debug)]
+pub(crate) struct Parts {
+    pub(crate) memory: Memory,
+    /// The model that speaks; `None` for the assistant's own offline model.
+    pub(crate) model: Option<Arc<dyn ChatModel>>,
+    pub(crate) embedder: Option<Arc<dyn Embedder>>,
+}
+
+type Make = fn(Parts) -> Result<Arc<dyn Assistant>>;
+
+/// An assistant's name, what it is for, and how it is made.
+const ASSISTANTS: &[(&str, &str, Make)] = &[("general", "answers from your conversations and documents", general)];
+
+/// What the assistant is called that speaks where none is named.
+pub(crate) const DEFAULT: &str = "general";
+
+/// Bytes of a file that an assistant is written in.
+const MANIFEST_BYTES: u64 = 256 * 1024;
+
+/// An assistant that was found by its name.
+#[derive(Clone, Debug)]
+pub(crate) enum Found {
+    BuiltIn(Make),
+    Written { manifest: Box<Manifest>, path: PathBuf },
+}
+
+impl Found {
+    /// Finds an assistant: one that is built in, a YAML file by its path, or `NAME.yaml` in the folder of assistants.
+    pub(crate) fn find(name: &str, settings: &Settings) -> Result<Self> {
+        if let Some((_, _, make)) = ASSISTANTS.iter().find(|(known, _, _)| *known == name) {
+            return Ok(Self::BuiltIn(*make));
+        }
+        let is_path = name.ends_with(".yaml") || name.ends_with(".yml");
+        if is_path {
+            return read(Path::new(name));
+        }
+        let is_name = !name.is_empty() && !name.starts_with('.') && !name.contains(['/', '\\']);
+        let folder = settings.assistants();
+        let files = folder.iter().flat_map(|folder| ["yaml", "yml"].map(|end| folder.join(format!("{name}.{end}"))));
+        match files.into_iter().find(|file| is_name && file.is_file()) {
+            Some(file) => read(&file),
+            None => {
+                let known: Vec<&str> = ASSISTANTS.iter().map(|(name, _, _)| *name).collect();
+                let folder = folder.map_or_else(String::new, |folder| format!(", and those in {}", folder.display()));
+                let failure = Failure::yours(format!("there is no assistant `{name}`"));
+                Err(failure
+                    .hint(format!("there are {}{folder}; a YAML file is named by its path", known.join(", ")))
+                    .into())
+            }
+        }
+    }
+
+    /// The model that it asks for.
+    pub(crate) fn model(&self) -> Option<&str> {
+        match self {
+            Self::BuiltIn(_) => None,
+            Self::Written { manifest, .. } => manifest.model.as_deref(),
+        }
+    }
+
+    /// What it is written in, where it is.
+    pub(crate) fn manifest(&self) -> Option<&Manifest> {
+        match self {
+            Self::BuiltIn(_) => None,
+            Self::Written { manifest, .. } => Some(manifest),
+        }
+    }
+
+    /// The store that it asks for, where that is another than the command's.
+    pub(crate) fn store(&self, given: Option<&str>) -> Result<Option<String>> {
+        let Self::Written { manifest, path } = self else { return Ok(None) };
+        let scheme = given.and_then(|given| given.split_once(':')).map_or("sqlite", |(scheme, _)| scheme);
+        let wants = |schemes: &[&str], name: &str| match schemes.contains(&scheme) {
+            true => Ok(None),
+            false => {
+                let failure = Failure::usage(format!("{}: spec.memory.backend: {name} needs its URL", path.display()));
+                Err(failure.hint(format!("give --store or THREADKEEP_STORE a URL of {name}")).into())
+            }
+        };
+        match (manifest.memory.enabled, manifest.memory.backend) {
+            (false, _) | (_, Some(MemoryBackend::InMemory)) => Ok(Some("memory:".to_owned())),
+            (_, Some(MemoryBackend::Postgres)) => wants(&["postgres", "postgresql"], "postgres"),
+            (_, Some(MemoryBackend::Redis)) => wants(&["redis", "rediss"], "redis"),
+            (_, Some(MemoryBackend::Sqlite))
+                if !matches!(scheme, "postgres" | "postgresql" | "redis" | "rediss" | "memory") =>
+            {
+                Ok(None)
+            }
+            (_, Some(MemoryBackend::Sqlite)) => wants(&[], "sqlite"),
+            (true, None) => Ok(None),
+        }
+    }
+
+    /// Makes it.
+    pub(crate) fn make(&self, parts: Parts) -> Result<Arc<dyn Assistant>> {
+        match self {
+            Self::BuiltIn(make) => make(parts),
+            Self::Written { manifest, .. } => {
+                let options = GeneralOptions { model: parts.model, embedder: parts.embedder, ..manifest.options() };
+                Ok(Arc::new(General::new(&parts.memory, options)?))
+            }
+        }
+    }
+}
+
+/// The names and purposes of those that are built in.
+pub(crate) fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
+    ASSISTANTS.iter().map(|(name, about, _)| (*name, *about))
+}
+
+fn general(parts: Parts) -> Result<Arc<dyn Assistant>> {
+    let options = GeneralOptions { model: parts.model, embedder: parts.embedder, ..GeneralOptions::default() };
+    Ok(Arc::new(General::new(&parts.memory, options)?))
+}
+
+fn read(path: &Path) -> Result<Found> {
+    let unread = || format!("the assistant {} cannot be read", path.display());
+    if std::fs::metadata(path).with_context(unread)?.len() > MANIFEST_BYTES {
+        return Err(Failure::yours(format!("{} has more than {MANIFEST_BYTES} bytes", path.display())).into());
+    }
+    let text = std::fs::read_to_string(path).with_context(unread)?;
+    let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
+    let manifest = Manifest::from_yaml(&text, &name).map_err(|error| {
+        let failure = Failure::yours(format!("{}: {error}", path.display()));
+        failure.hint("docs/assistants.md says what may stand in it")
+    })?;
+    Ok(Found::Written { manifest: Box::new(manifest), path: path.to_owned() })
+}

@@ -1,0 +1,61 @@
+use anyhow::Result;
+use threadkeep::{Turn, TurnStatus};
+
+use super::{App, Status, trace};
+use crate::assistants::DEFAULT;
+use crate::failure::Failure;
+use crate::output::printable;
+use crate::session::{Session, was_stopped};
+use crate::store::Purpose;
+
+/// Ask an assistant one question
+///
+/// Without a key of a language model in the environment the offline model answers. The conversation is kept: --thread goes
+/// on with it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  threadkeep ask 'What did I say about the tent?'
+  threadkeep ask 'And the stove?' --thread camping     in the thread with the key `camping`, made if needed
+  threadkeep ask general 'Who has the keys?' --json    the whole turn, as docs/cli.md describes it")]
+pub(crate) struct Arguments {
+    /// The assistant (general where none is named), then the question
+    #[arg(required = true, num_args = 1..=2, value_names = ["NAME", "TEXT"])]
+    words: Vec<String>,
+    /// The thread: its id, the beginning of it, or its key; one with that key is made where there is none
+    #[arg(long, value_name = "THREAD")]
+    thread: Option<String>,
+    /// The model that speaks: offline, PROVIDER, PROVIDER:MODEL
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+}
+
+pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
+    let (name, text) = match &arguments.words[..] {
+        [name, text] => (name.as_str(), text.as_str()),
+        [text] => (DEFAULT, text.as_str()),
+        _ => return Err(Failure::usage("put the question in quotes").into()),
+    };
+    if text.trim().is_empty() {
+        return Err(Failure::usage("the question is empty").into());
+    }
+    let session = Session::open(app, name, arguments.model.as_deref(), Purpose::Fill).await?;
+    let thread = session.thread(arguments.thread.as_deref()).await?;
+    let turn = session.ask(&app.interrupt, thread, text, &mut |_| {}).await?;
+    if app.output.is_json() {
+        app.output.json(&turn)?;
+    } else {
+        app.output.line(printable(&turn.reply))?;
+        trace::print_sources(&app.output, &turn)?;
+        trace::tell_approvals(app, &turn);
+    }
+    Ok(status(&turn))
+}
+
+/// How a command ends whose turn ended so.
+pub(super) fn status(turn: &Turn) -> Status {
+    match turn.status {
+        TurnStatus::Failed if was_stopped(turn) => Status::Interrupted,
+        TurnStatus::Failed => Status::Incomplete,
+        TurnStatus::Completed | TurnStatus::WaitingForApproval => Status::Done,
+    }
+}

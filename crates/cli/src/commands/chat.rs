@@ -1,0 +1,220 @@
+mod lines;
+mod says;
+mod slash;
+
+use std::io::{BufRead, IsTerminal};
+
+use anyhow::Result;
+use threadkeep::agent::ApprovalState;
+use threadkeep::{ThreadId, Turn, TurnStatus, Verdict};
+
+use super::{App, Status, ask, trace};
+use crate::assistants::DEFAULT;
+use crate::output::{DIM, printable_line};
+use crate::session::{Session, told};
+use crate::store::Purpose;
+use lines::{Line, Reader};
+use says::Says;
+
+/// Bytes of a line that is asked.
+const LINE_BYTES: usize = 1024 * 1024;
+
+/// Talk with an assistant
+///
+/// Without a key of a language model in the environment the offline model answers: it keeps what you tell it, and quotes
+/// that and your documents. Ctrl-C stops an answer and keeps the conversation. With --json each line of standard input is a
+/// question, and each line of the output the turn that answers it.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  threadkeep chat                              a new conversation with the general assistant
+  threadkeep chat --thread camping             goes on in the thread with that key, made if needed
+  threadkeep chat ./gardener.yaml              an assistant of your own (docs/assistants.md)
+  threadkeep chat general --json < questions   a turn a line
+
+In a chat: /context, /trace, /threads, /clear, /approve, /deny, /help, /quit")]
+pub(crate) struct Arguments {
+    /// The assistant: general, a name in the folder of assistants, or a YAML file
+    #[arg(default_value = DEFAULT, value_name = "NAME")]
+    assistant: String,
+    /// The thread: its id, the beginning of it, or its key; one with that key is made where there is none
+    #[arg(long, value_name = "THREAD")]
+    thread: Option<String>,
+    /// The model that speaks: offline, PROVIDER, PROVIDER:MODEL
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
+}
+
+pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
+    let session = Session::open(app, &arguments.assistant, arguments.model.as_deref(), Purpose::Fill).await?;
+    if app.output.is_json() {
+        return answer_lines(app, &session, arguments.thread.as_deref()).await;
+    }
+    let thread = match &arguments.thread {
+        Some(name) => Some(session.thread(Some(name)).await?),
+        None => None,
+    };
+    Chat { app, session, thread, last: None }.run().await
+}
+
+/// Answers each line of standard input by a turn on a line.
+async fn answer_lines(app: &App, session: &Session, thread: Option<&str>) -> Result<Status> {
+    let mut opened = None;
+    let mut status = Status::Done;
+    loop {
+        let mut line = String::new();
+        let read = tokio::task::block_in_place(|| {
+            std::io::Read::take(std::io::stdin().lock(), LINE_BYTES as u64).read_line(&mut line)
+        });
+        if read? == 0 {
+            return Ok(status);
+        }
+        if line.trim().is_empty() {
+            continue;
+        }
+        let thread = match opened {
+            Some(thread) => thread,
+            None => *opened.insert(session.thread(thread).await?),
+        };
+        let turn = session.ask(&app.interrupt, thread, line.trim(), &mut |_| {}).await?;
+        app.output.json(&turn)?;
+        match ask::status(&turn) {
+            Status::Interrupted => return Ok(Status::Interrupted),
+            Status::Incomplete => status = Status::Incomplete,
+            _ => {}
+        }
+    }
+}
+
+/// A conversation at a terminal.
+struct Chat<'a> {
+    app: &'a App,
+    session: Session,
+    /// Made with the first message, so that looking in leaves nothing behind.
+    thread: Option<ThreadId>,
+    last: Option<Turn>,
+}
+
+/// Whether the conversation goes on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Go,
+    Quit,
+}
+
+impl Chat<'_> {
+    async fn run(mut self) -> Result<Status> {
+        let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
+        let mut reader = Reader::new(is_terminal)?;
+        self.greet().await?;
+        loop {
+            let line = match tokio::task::block_in_place(|| reader.read())? {
+                Line::Said(line) => line,
+                Line::Interrupted => {
+                    self.app.output.note("/quit or Ctrl-D ends the conversation");
+                    continue;
+                }
+                Line::End => break,
+            };
+            let line = line.trim();
+            if line.is_empty() {
+                continue;
+            }
+            let next = match line.strip_prefix('/') {
+                Some(command) => self.command(command).await,
+                None => self.say(line).await.map(|()| Next::Go),
+            };
+            match next {
+                Ok(Next::Go) => {}
+                Ok(Next::Quit) => break,
+                // What went wrong with one message is no reason to end the conversation.
+                Err(error) if is_terminal => drop(crate::failure::report(&error, &self.app.output)),
+                Err(error) => return Err(error),
+            }
+        }
+        self.part();
+        Ok(Status::Done)
+    }
+
+    async fn greet(&self) -> Result<()> {
+        let definition = self.session.assistant().definition();
+        let model = match definition.model.name() {
+            "offline" => "the offline model".to_owned(),
+            model => printable_line(model),
+        };
+        let which = match self.thread {
+            Some(thread) => {
+                let found = self.session.memory.get_thread(&self.session.scope, thread).await?;
+                match found.message_count {
+                    0 => "a new conversation".to_owned(),
+                    count => format!(
+                        "{}, so far {}",
+                        crate::thread_name::title(&found),
+                        crate::table::counted(count, "message")
+                    ),
+                }
+            }
+            None => "a new conversation".to_owned(),
+        };
+        let kept = if self.session.is_forgetful { " that is not kept" } else { "" };
+        self.app.output.note(format_args!("{} · {model} · {which}{kept} · /help", printable_line(&definition.name)));
+        Ok(())
+    }
+
+    async fn thread(&mut self) -> Result<ThreadId> {
+        match self.thread {
+            Some(thread) => Ok(thread),
+            None => Ok(*self.thread.insert(self.session.thread(None).await?)),
+        }
+    }
+
+    async fn say(&mut self, text: &str) -> Result<()> {
+        let thread = self.thread().await?;
+        let mut says = Says::new(&self.app.output);
+        let turn = self.session.ask(&self.app.interrupt, thread, text, &mut |event| says.hear(&event)).await?;
+        self.heard(says, turn)
+    }
+
+    fn heard(&mut self, says: Says<'_>, turn: Turn) -> Result<()> {
+        says.finish(&turn)?;
+        trace::print_sources(&self.app.output, &turn)?;
+        let waits = turn.approvals.iter().any(|approval| approval.state == ApprovalState::Pending);
+        if turn.status == TurnStatus::WaitingForApproval && waits {
+            self.app.output.note("/approve or /deny [REASON] decides");
+        }
+        self.app.output.line("")?;
+        self.last = Some(turn);
+        Ok(())
+    }
+
+    /// Decides about the oldest approval that is open.
+    async fn decide(&mut self, verdict: Verdict) -> Result<()> {
+        let open = match self.thread {
+            Some(thread) => {
+                let open = self.session.agent.open_approvals(&self.session.scope, thread).await.map_err(told)?;
+                open.into_iter().next().map(|approval| (thread, approval))
+            }
+            None => None,
+        };
+        let Some((thread, approval)) = open else {
+            self.app.output.note("nothing waits for an approval here");
+            return Ok(());
+        };
+        let by = self.app.global.user_id()?;
+        let mut says = Says::new(&self.app.output);
+        let (agent, scope) = (&self.session.agent, &self.session.scope);
+        let sink = &mut |event| says.hear(&event);
+        let turn = agent.decide(scope, thread, &approval.id, verdict, by.as_str(), sink).await.map_err(told)?;
+        self.heard(says, turn)
+    }
+
+    /// Says how to come back.
+    fn part(&self) {
+        if let Some(thread) = self.thread.filter(|_| !self.session.is_forgetful) {
+            let program = self.app.global.program();
+            let name = &self.session.assistant().definition().name;
+            let name = if name == DEFAULT { String::new() } else { format!(" {}", crate::arguments::quoted(name)) };
+            let back = format!("{program} chat{name} --thread {thread}");
+            self.app.output.note(self.app.output.paint(DIM, format!("to go on: {back}")));
+        }
+    }
+}

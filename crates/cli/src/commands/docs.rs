@@ -1,0 +1,289 @@
+mod files;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use anyhow::Result;
+use serde::Serialize;
+use sha2::{Digest, Sha256};
+use threadkeep::memory::{FoundPassage, LibraryDocument, NewLibraryDocument, Passage, PassageOptions};
+use threadkeep::{Embedder, Memory, Scope};
+use threadkeep_formats::{DocumentFormat, DocumentPassage, read_document, split_document};
+
+use super::{App, Status};
+use crate::failure::{Failure, sentence};
+use crate::instants;
+use crate::models;
+use crate::output::{DIM, printable, printable_line};
+use crate::progress;
+use crate::store::Purpose;
+use crate::table::{Side, Table, counted, cut, number};
+use files::File;
+
+/// Says how documents are parted: documents that were parted otherwise are added anew.
+const PARTING: &str = "1";
+const TITLE: usize = 60;
+
+/// Keep documents that answers can stand on
+///
+/// Text, Markdown and HTML files are parted into passages, which assistants find by their words, and with an embedding
+/// model by their meaning. With --as-tenant they are there for all users of the tenant.
+#[derive(Debug, clap::Args)]
+#[command(after_help = "Examples:
+  threadkeep docs add notes/ handbook.html     all .txt, .md and .html files; unchanged ones are skipped
+  threadkeep docs list
+  threadkeep docs search 'When do you open on Sundays?'
+  threadkeep docs remove notes/garden.md")]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    action: Action,
+    /// The library that holds them
+    #[arg(long, global = true, value_name = "NAME", default_value = "documents", value_parser = library)]
+    library: String,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Add files and folders, or what changed in them
+    Add {
+        /// Files and folders
+        #[arg(required = true, value_name = "PATH")]
+        paths: Vec<PathBuf>,
+    },
+    /// List the documents
+    List,
+    /// Remove a document
+    Remove {
+        /// Its id, or the path of its file
+        id: String,
+    },
+    /// Find passages that answer a question
+    Search {
+        /// The question
+        #[arg(required = true)]
+        question: Vec<String>,
+        /// How many passages to show
+        #[arg(long, short = 'n', value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u8).range(1..=100))]
+        limit: u8,
+    },
+}
+
+pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
+    let library = arguments.library;
+    match arguments.action {
+        Action::Add { paths } => add(app, &library, &paths).await,
+        Action::List => list(app, &library).await,
+        Action::Remove { id } => remove(app, &library, &id).await,
+        Action::Search { question, limit } => search(app, &library, &question.join(" "), limit).await,
+    }
+}
+
+fn library(name: &str) -> Result<String, &'static str> {
+    let is_plain = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match (1..=100).contains(&name.len()) && name.chars().all(is_plain) {
+        true => Ok(name.to_owned()),
+        false => Err("a name has 1 to 100 letters, digits, and - _ ."),
+    }
+}
+
+#[derive(Default, Serialize)]
+struct Report {
+    added: Vec<Added>,
+    unchanged: usize,
+    problems: Vec<Problem>,
+    interrupted: bool,
+}
+
+#[derive(Serialize)]
+struct Added {
+    id: String,
+    title: String,
+    passages: usize,
+}
+
+#[derive(Serialize)]
+struct Problem {
+    path: String,
+    reason: String,
+}
+
+async fn add(app: &App, library: &str, paths: &[PathBuf]) -> Result<Status> {
+    let files = files::find(paths)?;
+    let embedder = models::embedder(&app.settings)?;
+    let (memory, scope) = (app.open(Purpose::Fill).await?.memory, app.scope()?);
+    app.interrupt.stop_by_itself();
+    let bar = progress::count(files.len() as u64, "files");
+    let mut report = Report::default();
+    for file in &files {
+        if app.interrupt.is_asked_to_stop() {
+            report.interrupted = true;
+            break;
+        }
+        bar.set_message(file.title.clone());
+        match add_file(&memory, &scope, library, file, embedder.as_ref()).await {
+            Ok(Some(document)) => {
+                let LibraryDocument { id, title, passages, .. } = document;
+                report.added.push(Added { id, title, passages });
+            }
+            Ok(None) => report.unchanged += 1,
+            Err(error) => {
+                let problem = Problem { path: file.path.display().to_string(), reason: sentence(&error) };
+                bar.suspend(|| app.output.note(format_args!("{}: {}", problem.path, problem.reason)));
+                report.problems.push(problem);
+            }
+        }
+        bar.inc(1);
+    }
+    bar.finish_and_clear();
+    if app.output.is_json() {
+        app.output.json(&report)?;
+    } else {
+        let passages = report.added.iter().map(|added| added.passages as u64).sum();
+        let added = counted(report.added.len() as u64, "document");
+        let unchanged = match report.unchanged {
+            0 => String::new(),
+            unchanged => format!("; {} unchanged", number(unchanged as u64)),
+        };
+        app.output.line(format_args!("added {added}, {}{unchanged}", counted(passages, "passage")))?;
+    }
+    Ok(match (report.interrupted, report.problems.is_empty()) {
+        (true, _) => Status::Interrupted,
+        (_, false) => Status::Findings,
+        _ => Status::Done,
+    })
+}
+
+/// Adds a file unless it is there as it is.
+async fn add_file(
+    memory: &Memory,
+    scope: &Scope,
+    library: &str,
+    file: &File,
+    embedder: Option<&Arc<dyn Embedder>>,
+) -> Result<Option<LibraryDocument>> {
+    let text = read_document(&file.path)?;
+    let revision = revision(&text);
+    let known = memory.find_library_document(scope, library, &file.id).await?;
+    let embedded_by = embedder.map(|embedder| embedder.model().to_owned());
+    let is_known = |known: &LibraryDocument| {
+        known.is_complete && known.revision == revision && known.title == file.title && known.embedded_by == embedded_by
+    };
+    if known.as_ref().is_some_and(is_known) {
+        return Ok(None);
+    }
+    let split = split_document(&text, DocumentFormat::of_path(&file.path).unwrap_or(DocumentFormat::Text));
+    if split.passages.is_empty() {
+        anyhow::bail!("it holds no words");
+    }
+    let passages = split.passages.into_iter().map(|DocumentPassage { place, text }| Passage { place, text }).collect();
+    let document = NewLibraryDocument { id: file.id.clone(), title: file.title.clone(), revision, passages };
+    let added = memory.put_library_document(scope, library, document, embedder.map(|embedder| &**embedder)).await?;
+    Ok(Some(added))
+}
+
+fn revision(text: &str) -> String {
+    let hash = Sha256::digest(text.as_bytes());
+    let hash: String = hash.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!("{PARTING}:{hash}")
+}
+
+#[derive(Serialize)]
+struct Listed {
+    documents: Vec<LibraryDocument>,
+}
+
+async fn list(app: &App, library: &str) -> Result<Status> {
+    let (memory, scope) = (app.open(Purpose::Read).await?.memory, app.scope()?);
+    let documents = memory.list_library(&scope, library).await?;
+    if app.output.is_json() {
+        app.output.json(&Listed { documents })?;
+        return Ok(Status::Done);
+    }
+    if documents.is_empty() {
+        app.output.note("no documents; `threadkeep docs add PATH` adds some");
+        return Ok(Status::Done);
+    }
+    let mut table = Table::new([
+        ("document", Side::Left),
+        ("passages", Side::Right),
+        ("added (UTC)", Side::Left),
+        ("id", Side::Left),
+    ]);
+    for document in &documents {
+        let mark = if document.is_complete { "" } else { " (incomplete)" };
+        table.add_row([
+            cut(&format!("{}{mark}", printable_line(&document.title)), TITLE),
+            number(document.passages as u64),
+            instants::minute(document.added_at),
+            printable_line(&document.id),
+        ]);
+    }
+    app.output.line(table.text())?;
+    Ok(Status::Done)
+}
+
+async fn remove(app: &App, library: &str, id: &str) -> Result<Status> {
+    let (memory, scope) = (app.open(Purpose::Change).await?.memory, app.scope()?);
+    let by_path = files::id(std::path::Path::new(id));
+    let mut removed = None;
+    for id in [id.to_owned()].into_iter().chain(by_path) {
+        if removed.is_none() && memory.remove_library_document(&scope, library, &id).await? {
+            removed = Some(id);
+        }
+    }
+    let Some(removed) = removed else {
+        let failure = Failure::yours(format!("there is no document `{}`", cut(&printable_line(id), TITLE)));
+        return Err(failure.hint("`threadkeep docs list` lists them with their ids").into());
+    };
+    if app.output.is_json() {
+        app.output.json(&serde_json::json!({"removed": removed}))?;
+    } else {
+        app.output.line(format_args!("removed {}", printable_line(&removed)))?;
+    }
+    Ok(Status::Done)
+}
+
+#[derive(Serialize)]
+struct PassageJson {
+    id: String,
+    document: String,
+    title: String,
+    place: String,
+    text: String,
+    score: f64,
+    similarity: Option<f64>,
+}
+
+impl std::convert::From<FoundPassage> for PassageJson {
+    fn from(found: FoundPassage) -> Self {
+        let FoundPassage { id, document, title, place, text, score, similarity } = found;
+        Self { id, document, title, place, text, score, similarity }
+    }
+}
+
+async fn search(app: &App, library: &str, question: &str, limit: u8) -> Result<Status> {
+    let embedder = models::embedder(&app.settings)?;
+    let (memory, scope) = (app.open(Purpose::Read).await?.memory, app.scope()?);
+    let options = PassageOptions { limit: limit.into(), embedder: embedder.as_deref() };
+    let found = memory.find_passages(&scope, library, question, &options).await?;
+    if app.output.is_json() {
+        let passages: Vec<PassageJson> = found.passages.into_iter().map(PassageJson::from).collect();
+        app.output.json(&serde_json::json!({"passages": passages}))?;
+        return Ok(Status::Done);
+    }
+    if found.passages.is_empty() {
+        app.output.note("nothing found; `threadkeep docs list` lists what is there");
+    }
+    let mut lines = app.output.lines();
+    for passage in &found.passages {
+        let place = format!(" · {} · {:.2}", printable_line(&passage.place), passage.score);
+        let title = app.output.paint(crate::output::BOLD, printable_line(&passage.title));
+        lines.line(format_args!("{title}{}", app.output.paint(DIM, place)))?;
+        for line in printable(&passage.text).lines() {
+            lines.line(format_args!("  {line}"))?;
+        }
+        lines.line("")?;
+    }
+    lines.finish()?;
+    Ok(Status::Done)
+}

@@ -1,0 +1,132 @@
+//! An assistant over the store, and the thread that it talks in.
+
+use std::sync::Arc;
+
+use anyhow::Result;
+use threadkeep::agent::{EventSink, Failure as TurnFailure};
+use threadkeep::{Agent, AgentError, Ask, Assistant, Memory, MemoryOptions, Scope, Thread, ThreadId, ThreadKey, Turn};
+use threadkeep::{ThreadOrder, ThreadQuery, core::limits};
+
+use crate::assistants::{Found, Parts};
+use crate::commands::App;
+use crate::failure::Failure;
+use crate::interrupt::Interrupt;
+use crate::models;
+use crate::store::{Location, Purpose};
+use crate::thread_name;
+
+/// Threads that are looked through for a turn or an approval.
+const THREADS: usize = 10_000;
+
+/// An assistant that can be talked with.
+#[derive(Clone, Debug)]
+pub(crate) struct Session {
+    pub(crate) agent: Agent,
+    pub(crate) memory: Memory,
+    pub(crate) scope: Scope,
+    /// Whether conversations end with the program.
+    pub(crate) is_forgetful: bool,
+}
+
+impl Session {
+    /// Opens the store, as the assistant asks for it, and makes the assistant. `model` names the model that speaks.
+    pub(crate) async fn open(app: &App, name: &str, model: Option<&str>, purpose: Purpose) -> Result<Self> {
+        let found = Found::find(name, &app.settings)?;
+        let speaker = models::speaker(model.or(found.model()), &app.settings)?;
+        let embedder = models::embedder(&app.settings)?;
+        let scope = app.scope()?;
+        let own = found.store(app.global.store.as_deref())?;
+        let location = match &own {
+            Some(own) => Location::find(Some(own))?,
+            None => app.location()?,
+        };
+        let is_forgetful = own.is_some();
+        let mut memory = app.open_at(&location, purpose).await?.memory;
+        if let Some(manifest) = found.manifest() {
+            let options = MemoryOptions { retention: Some(manifest.memory.retention()), ..memory.options().clone() };
+            memory = memory.with_options(options)?;
+        }
+        let assistant = found.make(Parts { memory: memory.clone(), model: speaker, embedder })?;
+        let agent = Agent::with_assistant(memory.clone(), assistant);
+        Ok(Self { agent, memory, scope, is_forgetful })
+    }
+
+    pub(crate) fn assistant(&self) -> &Arc<dyn Assistant> {
+        self.agent.assistant()
+    }
+
+    /// The thread of a name: one that is there, else a new one with that id or key. Without a name, a new one.
+    pub(crate) async fn thread(&self, name: Option<&str>) -> Result<ThreadId> {
+        let Some(name) = name else { return Ok(self.memory.open(&self.scope).await?.thread.id) };
+        if let Some(thread) = thread_name::find(&self.memory, &self.scope, name).await? {
+            return Ok(thread.id);
+        }
+        if let Ok(id) = name.parse() {
+            return Ok(self.memory.open_by_id(&self.scope, id).await?.thread.id);
+        }
+        ThreadKey::new(name).map_err(|error| Failure::usage(format!("no thread can be called so: {error}")))?;
+        Ok(self.memory.open_by_key(&self.scope, name).await?.thread.id)
+    }
+
+    /// Has a question answered; Ctrl-C stops the turn and keeps the conversation.
+    pub(crate) async fn ask(
+        &self,
+        interrupt: &Interrupt,
+        thread: ThreadId,
+        text: &str,
+        sink: EventSink<'_>,
+    ) -> Result<Turn> {
+        let ask = Ask::new(text);
+        interrupt.stops(Some(ask.stop.clone()));
+        let turn = self.agent.chat_with(&self.scope, thread, ask, sink).await;
+        interrupt.stops(None);
+        Ok(turn.map_err(told)?)
+    }
+
+    /// All threads that the scope lists, those that changed last first.
+    pub(crate) async fn threads(&self) -> Result<Vec<Thread>> {
+        let mut query = ThreadQuery::new(ThreadOrder::Recent, limits::PAGE);
+        let mut threads = Vec::new();
+        loop {
+            let page = self.memory.list_threads(&self.scope, &query).await?;
+            threads.extend(page.threads);
+            match page.next {
+                Some(next) if threads.len() < THREADS => query.after = Some(next),
+                _ => return Ok(threads),
+            }
+        }
+    }
+
+    /// Finds a turn by its id, in all threads.
+    pub(crate) async fn find_turn(&self, id: &str) -> Result<Option<Turn>> {
+        for thread in self.threads().await? {
+            match self.agent.find_turn(&self.scope, thread.id, id).await {
+                Ok(Some(turn)) => return Ok(Some(turn)),
+                Ok(None) => {}
+                // It was deleted or has expired meanwhile.
+                Err(error) if error.code() == "not_found" => {}
+                Err(error) => return Err(told(error)),
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// An error of an agent in the command line's words.
+pub(crate) fn told(error: AgentError) -> anyhow::Error {
+    match error {
+        AgentError::Memory(error) => error.into(),
+        AgentError::Busy => Failure::other_side("another turn is on its way in this thread")
+            .hint("wait until it is done, and ask again")
+            .into(),
+        AgentError::ApprovalNotFound { .. } | AgentError::ApprovalClosed { .. } => {
+            Failure::yours(error.to_string()).hint("`threadkeep approvals list` lists those that are open").into()
+        }
+        other => Failure::yours(other.to_string()).into(),
+    }
+}
+
+/// Whether a failed turn failed because it was stopped.
+pub(crate) fn was_stopped(turn: &Turn) -> bool {
+    turn.error.as_ref().is_some_and(|TurnFailure { code, .. }| code == "stopped")
+}

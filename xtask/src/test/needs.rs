@@ -32,6 +32,12 @@ const NEEDS: &[Need] = &[
         probe: &["unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "tmpfs", "/mnt"],
         tests: "tests that fill or write-protect a file system of their own",
     },
+    Need {
+        program: "python3",
+        debian_package: "python3-pip",
+        probe: &["python3", "-m", "pip", "--version"],
+        tests: "tests that decode realtime messages a second time, in Python",
+    },
 ];
 
 /// A program that is not there, so that its tests are left out.

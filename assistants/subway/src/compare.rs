@@ -136,7 +136,7 @@ struct ExpressRide {
 }
 
 impl Subway {
-    /// `plan_trip_with_transfers()`: the comparison of the document's example.
+    /// `plan_trip_with_transfers()`: the comparison from South Ferry to Penn Station, changing at Chambers St.
     ///
     /// # Errors
     /// [`Trouble`]; none with the built-in network.

@@ -50,9 +50,9 @@ impl Default for LiveOptions {
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// The client for HTTP cannot be made.
-    #[error("no client for HTTP")]
-    Client(#[source] reqwest::Error),
+    /// No client for HTTP could be made.
+    #[error("no client for HTTP; the system may lack certificates to trust")]
+    NoClient,
     /// No answer, or none in time.
     #[error("the feed cannot be reached")]
     Unreachable(#[source] reqwest::Error),
@@ -70,7 +70,8 @@ pub enum FetchError {
 /// The MTA's feeds, each asked at most once in a while however many questions come.
 #[derive(Debug)]
 pub struct LiveTrains {
-    client: Client,
+    /// `None` where the system has no certificates to trust: the assistant works without live times then.
+    client: Option<Client>,
     options: LiveOptions,
     feeds: Vec<Feed>,
 }
@@ -105,17 +106,14 @@ pub struct LivePicture {
 }
 
 impl LiveTrains {
-    /// Prepares a client. Nothing is fetched yet.
-    ///
-    /// # Errors
-    /// [`FetchError::Client`], where the system has no certificates to trust, for one.
-    pub fn new(options: LiveOptions) -> Result<Self, FetchError> {
+    /// Prepares a client. Nothing is fetched yet, and where no client can be made every feed is unavailable.
+    pub fn new(options: LiveOptions) -> Self {
         static PROVIDER: Once = Once::new();
         // It is already there where another part of the program chose it.
         PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
-        let client = Client::builder().timeout(options.timeout).build().map_err(FetchError::Client)?;
+        let client = Client::builder().timeout(options.timeout).build().ok();
         let feeds = FEEDS.iter().map(|(name, lines)| Feed { name, lines, kept: Mutex::new(None) });
-        Ok(Self { client, options, feeds: feeds.collect() })
+        Self { client, options, feeds: feeds.collect() }
     }
 
     /// Asks the feeds that carry any of the lines, all at once.
@@ -154,7 +152,8 @@ impl LiveTrains {
     }
 
     async fn fetch(&self, name: &str) -> Result<LiveFeed, FetchError> {
-        let mut request = self.client.get(format!("{}{name}", self.options.base));
+        let client = self.client.as_ref().ok_or(FetchError::NoClient)?;
+        let mut request = client.get(format!("{}{name}", self.options.base));
         if let Some(key) = &self.options.key {
             request = request.header("x-api-key", key);
         }

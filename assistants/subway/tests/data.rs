@@ -25,7 +25,7 @@ static TIMETABLE: LazyLock<Arc<Timetable>> = LazyLock::new(|| {
 /// Nothing listens there: what these tests ask needs no feed.
 fn subway() -> Subway {
     let options = LiveOptions { base: "http://127.0.0.1:9/".to_owned(), ..LiveOptions::default() };
-    Subway::new(LiveTrains::new(options).unwrap()).with_timetable(Arc::clone(&TIMETABLE))
+    Subway::new(LiveTrains::new(options)).with_timetable(Arc::clone(&TIMETABLE))
 }
 
 /// Median, shortest and longest ride, and how many a day. Rides by night on the local tracks are told apart by the

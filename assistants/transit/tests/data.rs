@@ -180,6 +180,10 @@ const CAPTURES: [&str; 11] = [
 /// Every capture, at 20 stations each, against the published bindings for Python.
 #[test]
 fn captures_agree_with_an_independent_decode() {
+    let left_out = std::env::var("THREADKEEP_LEFT_OUT").unwrap_or_default();
+    if left_out.split(',').any(|name| name == "python3") {
+        return;
+    }
     let paths: Vec<String> =
         CAPTURES.iter().map(|name| data(&format!("mta-gtfs-rt/{name}")).display().to_string()).collect();
     let decoded = decode_in_python(&paths);

@@ -51,6 +51,12 @@ const NEEDS: &[Need] = &[
         probe: &["sh", "-c", "command -v pgbouncer || ls /usr/sbin/pgbouncer"],
         tests: "tests through PgBouncer",
     },
+    Need {
+        program: "python3",
+        debian_package: "python3-pip",
+        probe: &["python3", "-m", "pip", "--version"],
+        tests: "tests that decode realtime messages a second time, in Python",
+    },
 ];
 
 /// A program that is not there, so that its tests are left out.

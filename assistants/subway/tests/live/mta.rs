@@ -141,7 +141,7 @@ impl Mta {
 
     pub(crate) fn live(&self, key: Option<&str>) -> LiveTrains {
         let key = key.map(str::to_owned);
-        LiveTrains::new(LiveOptions { base: self.base.clone(), key, ..LiveOptions::default() }).unwrap()
+        LiveTrains::new(LiveOptions { base: self.base.clone(), key, ..LiveOptions::default() })
     }
 
     pub(crate) fn subway(&self) -> Subway {

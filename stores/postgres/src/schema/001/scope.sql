@@ -8,6 +8,8 @@ BEGIN
           set_config('search_path', 'threadkeep, pg_catalog', true),
           -- A plan that was made while a table was small must not read it whole when it is large.
           set_config('enable_seqscan', 'off', true),
+          -- Where such a plan is all there is, its cost seems so high that PostgreSQL would compile it.
+          set_config('jit', 'off', true),
           set_config('lock_timeout', '10s', true);
 END $$;
 

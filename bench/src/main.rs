@@ -18,6 +18,7 @@ mod latency;
 mod locomo;
 mod longmemeval;
 mod measure;
+mod postgres;
 mod power_cut;
 mod random;
 mod recall;
@@ -50,6 +51,8 @@ enum Command {
     },
     /// Run the workloads and print their table
     Run(run::Args),
+    /// Run the workloads over PostgreSQL, beside the same flights by hand
+    Postgres(postgres::Args),
     /// Kill writers again and again, and look for what they had been told is stored
     Kill(kill::Args),
     /// Rebuild files as a power cut could leave them, and look for what had been acknowledged
@@ -86,6 +89,7 @@ fn main() -> Result<()> {
             Ok(())
         }
         Command::Run(args) => runtime.block_on(run::run(&args)),
+        Command::Postgres(args) => runtime.block_on(postgres::run(&args)),
         Command::Kill(args) => runtime.block_on(kill::run(&args)),
         Command::PowerCut(args) => runtime.block_on(power_cut::run(&args)),
         Command::Locomo(args) => runtime.block_on(locomo::run(&args)),

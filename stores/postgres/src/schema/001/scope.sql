@@ -8,6 +8,10 @@ BEGIN
           set_config('search_path', 'threadkeep, pg_catalog', true),
           -- A plan that was made while a table was small must not read it whole when it is large.
           set_config('enable_seqscan', 'off', true),
+          -- Our statements are written for one plan whatever the values; making plans anew costs more than running them.
+          set_config('plan_cache_mode', 'force_generic_plan', true),
+          -- Where a plan without one is not to be had, its cost seems so high that PostgreSQL would compile it.
+          set_config('jit', 'off', true),
           set_config('lock_timeout', '10s', true);
 END $$;
 

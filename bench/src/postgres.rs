@@ -1,0 +1,167 @@
+//! The workloads over PostgreSQL, beside a floor that makes the same flights by hand, row security included.
+//!
+//! Each trial runs the floor right before the engine, on the same server, and the ratio is taken trial by trial.
+
+mod events;
+mod floor;
+
+use std::time::{Duration, Instant};
+
+use anyhow::{Context, Result};
+use clap::Args as ClapArgs;
+use comfy_table::{Table, presets};
+use threadkeep_core::{Scope, SearchQuery, ThreadId};
+use threadkeep_memory::{AppendOptions, Draft, Memory};
+use threadkeep_store_postgres::PostgresStore;
+
+use crate::measure::{Spread, median};
+use crate::texts::Language;
+use floor::Floor;
+
+/// What is asked of PostgreSQL.
+#[derive(ClapArgs, Clone, Debug)]
+pub(crate) struct Args {
+    /// An empty database, by the URL of a role that may make schemas and roles in it
+    url: String,
+    /// Trials of each workload
+    #[arg(long, default_value_t = 5)]
+    trials: usize,
+    /// Seconds of each trial
+    #[arg(long, default_value_t = 2)]
+    seconds: u64,
+    /// Messages of the thread that is read from, and of all that are searched
+    #[arg(long, default_value_t = 100_000)]
+    messages: usize,
+}
+
+pub(crate) async fn run(args: &Args) -> Result<()> {
+    let store = PostgresStore::open(&format!("{}?pool_size=64&background=off", args.url)).await?;
+    let memory = Memory::new(store.backend());
+    let floor = Floor::open(&args.url).await?;
+    let texts = Language::new(1).pool(490);
+    let mut table = Table::new();
+    table.load_style(presets::UTF8_FULL_CONDENSED);
+    table.set_header(["workload", "floor", "engine", "ratio (median, from, to)"]);
+    for writers in [1, 64] {
+        let trials = trials(args, async || {
+            let by_floor = turns(args, writers, async |writer, until| floor.turns(writer, until, &texts).await).await?;
+            let by_engine = turns(args, writers, async |_, until| engine_turns(&memory, until, &texts).await).await?;
+            Ok((by_floor, by_engine))
+        });
+        add(&mut table, &format!("turns a second, {writers} writers"), &trials.await?)?;
+    }
+    let long = Long::seed(&memory, &floor, args.messages, &texts).await?;
+    let reads = trials(args, async || Ok((floor.newest(args.seconds).await?, long.newest(args.seconds).await?)));
+    add(&mut table, &format!("last 16 of {}: p50, µs", args.messages), &reads.await?)?;
+    let searches = trials(args, async || Ok((floor.search(args.seconds).await?, long.search(args.seconds).await?)));
+    add(&mut table, &format!("search of one among {}: p50, µs", args.messages), &searches.await?)?;
+    println!("{table}");
+    let (p50, p99) = events::measure(&args.url, args.seconds).await?;
+    println!("event from one instance to another: p50 {p50:.2} ms, p99 {p99:.2} ms");
+    Ok(())
+}
+
+async fn trials(args: &Args, trial: impl AsyncFn() -> Result<(f64, f64)>) -> Result<Vec<(f64, f64)>> {
+    let mut figures = Vec::with_capacity(args.trials);
+    for _ in 0..args.trials {
+        figures.push(trial().await?);
+    }
+    Ok(figures)
+}
+
+fn add(table: &mut Table, workload: &str, trials: &[(f64, f64)]) -> Result<()> {
+    let spread = |figure: fn(&(f64, f64)) -> f64| Spread::of(trials.iter().map(figure)).context("there was no trial");
+    let (floor, engine) = (spread(|trial| trial.0)?, spread(|trial| trial.1)?);
+    let ratio = spread(|trial| trial.1 / trial.0)?;
+    table.add_row([
+        workload.to_owned(),
+        format!("{:.0}", floor.median),
+        format!("{:.0}", engine.median),
+        format!("{:.2} ({:.2} to {:.2})", ratio.median, ratio.min, ratio.max),
+    ]);
+    Ok(())
+}
+
+/// Turns a second of some writers at once, each with a thread of its own.
+async fn turns(args: &Args, writers: usize, write: impl AsyncFn(usize, Instant) -> Result<usize>) -> Result<f64> {
+    let began = Instant::now();
+    let until = began + Duration::from_secs(args.seconds);
+    let done = futures::future::try_join_all((0..writers).map(|writer| write(writer, until))).await?;
+    Ok(done.into_iter().sum::<usize>() as f64 / began.elapsed().as_secs_f64())
+}
+
+async fn engine_turns(memory: &Memory, until: Instant, texts: &[String]) -> Result<usize> {
+    let scope = Scope::user("acme", "ana")?;
+    let thread = memory.open(&scope).await?.thread.id;
+    let mut done = 0;
+    while Instant::now() < until {
+        let turn = vec![Draft::user(&texts[done % texts.len()]), Draft::assistant(&texts[(done + 1) % texts.len()])];
+        memory.append_all(&scope, thread, turn, &AppendOptions::default()).await?;
+        done += 1;
+    }
+    Ok(done)
+}
+
+/// A long thread, in which few messages hold a rare word.
+struct Long<'a> {
+    memory: &'a Memory,
+    scope: Scope,
+    thread: ThreadId,
+}
+
+impl<'a> Long<'a> {
+    async fn seed(memory: &'a Memory, floor: &Floor, messages: usize, texts: &[String]) -> Result<Self> {
+        let scope = Scope::user("acme", "long")?;
+        let thread = memory.open(&scope).await?.thread.id;
+        for first in (0..messages).step_by(1_000) {
+            let texts = (first..messages.min(first + 1_000)).map(|number| {
+                let rare = if number % 1_000 == 7 { " walrus" } else { "" };
+                format!("{}{rare}", texts[number % texts.len()])
+            });
+            let texts: Vec<String> = texts.collect();
+            floor.seed(&texts).await?;
+            let drafts = texts.iter().map(Draft::user).collect();
+            memory.append_all(&scope, thread, drafts, &AppendOptions::default()).await?;
+        }
+        while !memory.backend().search.catch_up(10_000).await?.done {}
+        floor.analyse().await?;
+        Ok(Self { memory, scope, thread })
+    }
+
+    async fn newest(&self, seconds: u64) -> Result<f64> {
+        timed(seconds, async || {
+            anyhow::ensure!(self.memory.newest(&self.scope, self.thread, 16).await?.len() == 16, "a wrong answer");
+            Ok(())
+        })
+        .await
+    }
+
+    async fn search(&self, seconds: u64) -> Result<f64> {
+        let query = SearchQuery {
+            collection: threadkeep_core::Collection::Messages,
+            terms: vec!["walrus".to_owned()],
+            vector: None,
+            thread: None,
+            limit: 100,
+        };
+        let now = threadkeep_core::Timestamp::MAX;
+        timed(seconds, async || {
+            let answer = self.memory.backend().search.search(&self.scope, &query, now).await?;
+            anyhow::ensure!(!answer.hits.is_empty(), "a wrong answer");
+            Ok(())
+        })
+        .await
+    }
+}
+
+/// The middle latency in microseconds.
+async fn timed(seconds: u64, call: impl AsyncFn() -> Result<()>) -> Result<f64> {
+    let until = Instant::now() + Duration::from_secs(seconds);
+    let mut latencies = Vec::new();
+    while Instant::now() < until {
+        let began = Instant::now();
+        call().await?;
+        latencies.push(began.elapsed().as_secs_f64() * 1e6);
+    }
+    median(&latencies)
+}

@@ -1,0 +1,142 @@
+//! By hand: a thread's row, two messages and a log entry, guarded by the same kind of policies, each turn one pipelined
+//! flight of prepared statements.
+
+use std::time::Instant;
+
+use anyhow::{Result, ensure};
+use deadpool_postgres::{Manager, Object, Pool};
+use tokio_postgres::NoTls;
+use tokio_postgres::types::ToSql;
+use uuid::Uuid;
+
+use super::timed;
+
+const SCHEMA: &str = "
+DROP SCHEMA IF EXISTS floor CASCADE;
+CREATE SCHEMA floor;
+CREATE TABLE floor.threads (no bigint PRIMARY KEY, tenant text NOT NULL, owner text NOT NULL, seq bigint NOT NULL);
+CREATE TABLE floor.messages (thread_no bigint, seq bigint, tenant text NOT NULL, owner text NOT NULL, id uuid NOT NULL,
+  body text NOT NULL, PRIMARY KEY (thread_no, seq));
+CREATE UNIQUE INDEX ON floor.messages (thread_no, id);
+CREATE TABLE floor.log (thread_no bigint, change bigint, tenant text NOT NULL, owner text NOT NULL, key uuid NOT NULL,
+  PRIMARY KEY (thread_no, change));
+CREATE INDEX ON floor.log (thread_no, key);
+CREATE TABLE floor.terms (thread_no bigint, seq bigint, terms tsvector NOT NULL, PRIMARY KEY (thread_no, seq));
+CREATE INDEX ON floor.terms USING gin (terms);
+GRANT USAGE ON SCHEMA floor TO threadkeep_server;
+GRANT ALL ON ALL TABLES IN SCHEMA floor TO threadkeep_server;
+DO $$ DECLARE t text; BEGIN FOREACH t IN ARRAY ARRAY['threads', 'messages', 'log'] LOOP
+  EXECUTE format('ALTER TABLE floor.%I ENABLE ROW LEVEL SECURITY, FORCE ROW LEVEL SECURITY', t);
+  EXECUTE format('CREATE POLICY own ON floor.%I TO threadkeep_server USING (tenant = '
+    '(SELECT current_setting(''threadkeep.tenant'', true)) AND owner = '
+    '(SELECT current_setting(''threadkeep.caller'', true)))', t);
+END LOOP; END $$;";
+
+const SCOPE: &str = "SELECT set_config('role', 'threadkeep_server', true), set_config('threadkeep.tenant', 'acme', true), \
+                     set_config('threadkeep.caller', 'ana', true)";
+const LOCK: &str = "SELECT seq FROM floor.threads WHERE no = $1 AND tenant = 'acme' FOR NO KEY UPDATE";
+const LOOK_UP: &str = "SELECT change FROM floor.log WHERE thread_no = $1 AND key = $2";
+const INSERT: &str = "INSERT INTO floor.messages SELECT $1, t.seq + n.place, 'acme', 'ana', n.id, n.body \
+                      FROM floor.threads t, unnest($2::uuid[], $3::text[]) WITH ORDINALITY AS n (id, body, place) \
+                      WHERE t.no = $1";
+const LOG: &str = "INSERT INTO floor.log SELECT $1, seq, 'acme', 'ana', $2 FROM floor.threads WHERE no = $1";
+const MOVE: &str = "UPDATE floor.threads SET seq = seq + $2 WHERE no = $1";
+const NEWEST: &str = "SELECT t.seq, m.seq, m.id, m.body FROM floor.threads t JOIN floor.messages m ON m.thread_no = t.no \
+                      WHERE t.no = 0 AND m.thread_no = 0 ORDER BY m.seq DESC LIMIT 16";
+const SEARCH: &str = "SELECT thread_no, seq FROM floor.terms WHERE terms @@ 'walrus & owner1'::tsquery LIMIT 4000";
+
+pub(super) struct Floor {
+    pool: Pool,
+}
+
+impl Floor {
+    pub(super) async fn open(url: &str) -> Result<Self> {
+        let pool = Pool::builder(Manager::new(url.parse()?, NoTls)).max_size(64).build()?;
+        let floor = Self { pool };
+        let client = floor.pool.get().await?;
+        client.batch_execute(SCHEMA).await?;
+        client
+            .batch_execute("INSERT INTO floor.threads SELECT n, 'acme', 'ana', 0 FROM generate_series(0, 64) n")
+            .await?;
+        drop(client);
+        Ok(floor)
+    }
+
+    pub(super) async fn turns(&self, writer: usize, until: Instant, texts: &[String]) -> Result<usize> {
+        let thread_no = writer as i64 + 1;
+        let mut done = 0;
+        while Instant::now() < until {
+            let client = self.pool.get().await?;
+            let turn = [texts[done % texts.len()].clone(), texts[(done + 1) % texts.len()].clone()];
+            commit(&client, thread_no, &turn).await?;
+            done += 1;
+        }
+        Ok(done)
+    }
+
+    pub(super) async fn seed(&self, texts: &[String]) -> Result<()> {
+        let client = self.pool.get().await?;
+        commit(&client, 0, texts).await?;
+        let sql = "INSERT INTO floor.terms SELECT 0, coalesce((SELECT max(seq) FROM floor.terms), 0) + n.place, \
+                   to_tsvector('simple', n.body || ' owner1') FROM unnest($1::text[]) WITH ORDINALITY AS n (body, place)";
+        client.execute(sql, &[&texts]).await?;
+        Ok(())
+    }
+
+    pub(super) async fn analyse(&self) -> Result<()> {
+        Ok(self.pool.get().await?.batch_execute("VACUUM ANALYZE").await?)
+    }
+
+    pub(super) async fn newest(&self, seconds: u64) -> Result<f64> {
+        timed(seconds, async || {
+            let client = self.pool.get().await?;
+            let (scope, newest) = (client.prepare_cached(SCOPE).await?, client.prepare_cached(NEWEST).await?);
+            let (begun, entered, rows, ended) = futures::join!(
+                client.batch_execute("BEGIN READ ONLY"),
+                client.query(&scope, &[]),
+                client.query(&newest, &[]),
+                client.batch_execute("COMMIT"),
+            );
+            (begun?, entered?, ended?);
+            ensure!(rows?.len() == 16, "a wrong answer");
+            Ok(())
+        })
+        .await
+    }
+
+    pub(super) async fn search(&self, seconds: u64) -> Result<f64> {
+        timed(seconds, async || {
+            let client = self.pool.get().await?;
+            let search = client.prepare_cached(SEARCH).await?;
+            ensure!(!client.query(&search, &[]).await?.is_empty(), "a wrong answer");
+            Ok(())
+        })
+        .await
+    }
+}
+
+async fn commit(client: &Object, thread_no: i64, texts: &[String]) -> Result<()> {
+    let key = Uuid::new_v4();
+    let ids: Vec<Uuid> = texts.iter().map(|_| Uuid::new_v4()).collect();
+    let count = texts.len() as i64;
+    let scope = client.prepare_cached(SCOPE).await?;
+    let (lock, look_up) = (client.prepare_cached(LOCK).await?, client.prepare_cached(LOOK_UP).await?);
+    let (insert, log) = (client.prepare_cached(INSERT).await?, client.prepare_cached(LOG).await?);
+    let moving = client.prepare_cached(MOVE).await?;
+    let (of_thread, of_key): ([&(dyn ToSql + Sync); 1], [&(dyn ToSql + Sync); 2]) = ([&thread_no], [&thread_no, &key]);
+    let (said, step): ([&(dyn ToSql + Sync); 3], [&(dyn ToSql + Sync); 2]) =
+        ([&thread_no, &ids, &texts], [&thread_no, &count]);
+    let (begun, entered, locked, found, inserted, logged, moved, ended) = futures::join!(
+        client.batch_execute("BEGIN"),
+        client.query(&scope, &[]),
+        client.query(&lock, &of_thread),
+        client.query(&look_up, &of_key),
+        client.execute(&insert, &said),
+        client.execute(&log, &of_key),
+        client.execute(&moving, &step),
+        client.batch_execute("COMMIT"),
+    );
+    (begun?, entered?, locked?, found?, logged?, moved?, ended?);
+    ensure!(inserted? == count.unsigned_abs(), "a wrong answer");
+    Ok(())
+}

@@ -2,7 +2,7 @@
 
 use super::{Cli, assert_looks};
 
-const COMMANDS: [&str; 18] = [
+const COMMANDS: [&str; 20] = [
     "import",
     "threads",
     "show",

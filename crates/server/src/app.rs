@@ -5,6 +5,7 @@ use threadkeep::core::{ChatModel, Embedder};
 use threadkeep::{Memory, Scope};
 use tokio::sync::watch;
 
+use crate::security::jwt::TokenIssuer;
 use crate::security::keys::Keys;
 use crate::security::rate::{RateLimit, RateLimits};
 
@@ -29,6 +30,8 @@ pub struct ServerOptions {
     pub grace: Duration,
     /// Connections at a time; others wait to be accepted. Default: 10,000.
     pub connections: usize,
+    /// Whose tokens are taken beside keys. With any, nobody calls without credentials. Default: nobody's.
+    pub token_issuers: Vec<TokenIssuer>,
     /// Requests that a key without a limit of its own may make. Default: no bound.
     pub rate_limit: Option<RateLimit>,
     /// How often what is over is swept out of the store; `None` leaves that to others. Default: 10 minutes.
@@ -47,6 +50,7 @@ impl Default for ServerOptions {
             slow_reader: Duration::from_secs(10),
             grace: Duration::from_secs(30),
             connections: 10_000,
+            token_issuers: Vec::new(),
             rate_limit: None,
             sweep_every: Some(Duration::from_secs(600)),
         }

@@ -28,6 +28,7 @@ mod server;
 
 pub use app::ServerOptions;
 pub use routes::RouteInfo;
+pub use security::jwt::{IssuerError, TokenIssuer};
 pub use security::keys::{KeyError, KeyRecord, KeyRole, KeySecret, Keys, NewKey};
 pub use security::rate::RateLimit;
 pub use server::{ServeError, Server};

@@ -1,9 +1,11 @@
 //! Who calls, on whose behalf, and what the caller may do.
 //!
-//! A caller is known by a key (`keys`), which belongs to one tenant and says on whose behalf it may act. A request without
+//! A caller is known by a key (`keys`), which belongs to one tenant and says on whose behalf it may act, or by a token
+//! of an issuer that the server was told of (`jwt`). A request without
 //! credentials is taken only while no key was ever made, and only from this machine (`loopback`).
 
 pub(crate) mod authenticate;
+pub(crate) mod jwt;
 pub(crate) mod keys;
 mod loopback;
 pub(crate) mod rate;
@@ -25,11 +27,24 @@ pub(crate) struct Caller {
     pub(crate) roles: Vec<KeyRole>,
     /// The key that they showed.
     pub(crate) key_id: Option<String>,
+    /// Until when their token is good, in seconds since 1970.
+    pub(crate) until_seconds: Option<i64>,
 }
 
 impl Caller {
     pub(crate) fn has(&self, role: KeyRole) -> bool {
         self.roles.iter().any(|held| held.implies(role))
+    }
+
+    /// Whether a caller who was let in may go on, as one does who listens for long.
+    pub(crate) async fn is_still_good(&self, app: &App) -> bool {
+        let now_seconds = app.memory().now().as_millis().div_euclid(1000);
+        if self.until_seconds.is_some_and(|until| until <= now_seconds) {
+            return false;
+        }
+        let Some(key) = &self.key_id else { return true };
+        // A store that cannot be asked now is no reason to end.
+        app.keys().is_good(key).await.unwrap_or(true)
     }
 
     /// Demands a role that the route's own does not include.

@@ -1,9 +1,10 @@
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use threadkeep_models::{EmbeddingModel, PriceTable, ProviderModel, Selected, select, select_embedder};
-use threadkeep_server::{Keys, RateLimit, Server, ServerOptions};
+use threadkeep_server::{Keys, RateLimit, Server, ServerOptions, TokenIssuer};
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
@@ -35,6 +36,18 @@ pub(crate) struct Arguments {
     /// Requests that a key without a limit of its own may make in a minute [default: no bound]
     #[arg(long, value_name = "COUNT")]
     rate: Option<RateLimit>,
+    /// Take tokens (JWT, HS256) of this issuer, for users of the tenant that --tenant names; the secret is in the file
+    #[arg(long, value_name = "ISSUER", requires_all = ["token_audience", "token_secret_file"])]
+    token_issuer: Option<String>,
+    /// What such a token has to name as its audience
+    #[arg(long, value_name = "AUDIENCE")]
+    token_audience: Option<String>,
+    /// The file that holds the secret such tokens are signed with
+    #[arg(long, value_name = "FILE")]
+    token_secret_file: Option<PathBuf>,
+    /// Take such tokens of the role `service_role` for the whole tenant
+    #[arg(long, requires = "token_issuer")]
+    token_service_role: bool,
     /// The model that answers on the OpenAI wire, as `threadkeep models` names it [default: the first that is found]
     #[arg(long, value_name = "NAME", env = "THREADKEEP_MODEL", hide_env_values = true)]
     model: Option<String>,
@@ -48,14 +61,21 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     app.interrupt.stop_by_itself();
     let memory = app.open(Purpose::Serve).await?.memory;
     let keys = Keys::new(&memory);
-    if !arguments.listen.ip().is_loopback() && !keys.is_any_known().await? {
+    let token_issuers: Vec<TokenIssuer> = issuer(app, &arguments)?.into_iter().collect();
+    let is_guarded = !token_issuers.is_empty() || keys.is_any_known().await?;
+    if !arguments.listen.ip().is_loopback() && !is_guarded {
         let failure = Failure::usage(format!(
             "{} is no address of this machine alone, and there is no key yet",
             arguments.listen
         ));
         return Err(failure.hint("make one with `threadkeep keys create NAME`").into());
     }
-    let options = ServerOptions { local_scope: app.scope()?, rate_limit: arguments.rate, ..ServerOptions::default() };
+    let options = ServerOptions {
+        local_scope: app.scope()?,
+        token_issuers,
+        rate_limit: arguments.rate,
+        ..ServerOptions::default()
+    };
     let server = with_models(Server::new(memory, options), arguments.model.as_deref())?;
     let listener = TcpListener::bind(arguments.listen).await;
     let listener = listener.with_context(|| format!("cannot listen on {}", arguments.listen))?;
@@ -74,6 +94,19 @@ fn with_models(mut server: Server, model: Option<&str>) -> Result<Server> {
         server = server.with_embedder(Arc::new(EmbeddingModel::new(config)?));
     }
     Ok(server)
+}
+
+/// Whose tokens are taken.
+fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
+    let Arguments { token_issuer: Some(issuer), token_audience: Some(audience), .. } = arguments else {
+        return Ok(None);
+    };
+    let file = arguments.token_secret_file.clone().unwrap_or_default();
+    let secret = std::fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))?;
+    let issuer = TokenIssuer::hs256(secret.trim(), issuer, audience, app.global.tenant_id()?);
+    let mut issuer = issuer.map_err(|error| Failure::usage(error.to_string()))?;
+    issuer.takes_service_role = arguments.token_service_role;
+    Ok(Some(issuer))
 }
 
 /// The log goes to standard error. RUST_LOG says how much of it; without it what an operator needs.

@@ -72,7 +72,7 @@ impl Listener {
                     },
                 },
                 _ = beats.tick() => {
-                    if !self.may_still_listen().await {
+                    if !self.caller.is_still_good(&self.app).await {
                         return Some("key_revoked");
                     }
                     Signal::Heartbeat
@@ -87,11 +87,5 @@ impl Listener {
             }
             self.heard = change.or(self.heard);
         }
-    }
-
-    async fn may_still_listen(&self) -> bool {
-        let Some(key) = &self.caller.key_id else { return true };
-        // A store that cannot be asked now is no reason to end.
-        self.app.keys().is_good(key).await.unwrap_or(true)
     }
 }

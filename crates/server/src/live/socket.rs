@@ -200,7 +200,7 @@ impl Client {
                     }
                 },
                 _ = beats.tick() => {
-                    if !self.may_still_listen().await {
+                    if !self.caller.is_still_good(&app).await {
                         self.abandon();
                         return Some(closed(close_code::POLICY, "key_revoked"));
                     }
@@ -316,11 +316,6 @@ impl Client {
         let problem = ProblemJson { code: error.code, message: &error.message, param: error.param.as_deref() };
         // A client that is gone needs no answer.
         drop(self.outgoing.send(text(&Told::Error { r#type: "error", thread, error: problem })).await);
-    }
-
-    async fn may_still_listen(&self) -> bool {
-        let Some(key) = &self.caller.key_id else { return true };
-        self.app.keys().is_good(key).await.unwrap_or(true)
     }
 
     fn end_all(self) {

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse, Response};
 use threadkeep::{Scope, UserId};
 
 use super::keys::{KeyError, KeyRecord, KeyRole};
+use super::rate::RateLimit;
 use super::{Caller, loopback};
 use crate::app::App;
 use crate::edge;
@@ -39,13 +40,18 @@ pub(crate) async fn authenticate(State((app, role)): State<(App, KeyRole)>, requ
 
 async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
     let headers = &request.headers;
-    if let Some(text) = credentials(headers)?
-        && let Some(key) = app.keys().find(text).await?
-    {
-        count(app, &key)?;
-        return of_key(key, headers);
+    if let Some(text) = credentials(headers)? {
+        if let Some(key) = app.keys().find(text).await? {
+            count(app, &key)?;
+            return of_key(key, headers);
+        }
+        let now_seconds = app.memory().now().as_millis().div_euclid(1000);
+        let issuers = &app.options().token_issuers;
+        if let Some(caller) = issuers.iter().find_map(|issuer| issuer.caller(text, now_seconds)) {
+            return of_token(app, caller, headers);
+        }
     }
-    if app.keys().is_any_known().await? {
+    if !app.options().token_issuers.is_empty() || app.keys().is_any_known().await? {
         return Err(ApiError::new(StatusCode::UNAUTHORIZED, "invalid_key", "show a key that is good"));
     }
     // A client that cannot do without a key shows any.
@@ -57,24 +63,51 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
         Some(user) => Scope::User(local.tenant_id().clone(), user),
         None => local.clone(),
     };
-    Ok(Caller { scope, roles: vec![KeyRole::Admin], key_id: None })
+    Ok(Caller { scope, roles: vec![KeyRole::Admin], key_id: None, until_seconds: None })
 }
 
 fn of_key(key: KeyRecord, headers: &HeaderMap) -> Result<Caller, ApiError> {
     let KeyRecord { id, tenant, user, roles, .. } = key;
     let scope = match (user, named_user(headers)?) {
         (Some(own), Some(named)) if own != named => {
-            return Err(ApiError::forbidden("other_user", "this key acts for one user only, and not for that one"));
+            return Err(other_user());
         }
         (Some(user), _) | (None, Some(user)) => Scope::User(tenant, user),
         (None, None) => Scope::Tenant(tenant),
     };
-    Ok(Caller { scope, roles, key_id: Some(id) })
+    Ok(Caller { scope, roles, key_id: Some(id), until_seconds: None })
+}
+
+/// A token is one user's, whom a header may repeat; that of the application may name one.
+fn of_token(app: &App, caller: Caller, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let scope = match (caller.scope, named_user(headers)?) {
+        (Scope::User(_, own), Some(named)) if own != named => return Err(other_user()),
+        (Scope::Tenant(tenant), Some(user)) => Scope::User(tenant, user),
+        (scope, _) => scope,
+    };
+    if let Some(limit) = app.options().rate_limit {
+        let who = match &scope {
+            Scope::Tenant(tenant) => format!("token {tenant}"),
+            Scope::User(tenant, user) => format!("token {tenant}\n{user}"),
+        };
+        within(app, &who, limit)?;
+    }
+    Ok(Caller { scope, ..caller })
+}
+
+fn other_user() -> ApiError {
+    ApiError::forbidden("other_user", "this key acts for one user only, and not for that one")
 }
 
 fn count(app: &App, key: &KeyRecord) -> Result<(), ApiError> {
-    let Some(limit) = key.rate_limit.or(app.options().rate_limit) else { return Ok(()) };
-    app.rate_limits().count(&key.id, limit, Instant::now()).map_err(|wait| {
+    match key.rate_limit.or(app.options().rate_limit) {
+        Some(limit) => within(app, &key.id, limit),
+        None => Ok(()),
+    }
+}
+
+fn within(app: &App, who: &str, limit: RateLimit) -> Result<(), ApiError> {
+    app.rate_limits().count(who, limit, Instant::now()).map_err(|wait| {
         let seconds = wait.as_secs_f64().ceil().max(1.0);
         let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "this key makes too many requests");
         error.header(header::RETRY_AFTER, format!("{seconds:.0}"))

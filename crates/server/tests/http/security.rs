@@ -3,10 +3,10 @@ use std::time::Duration;
 use reqwest::header;
 use serde_json::json;
 use threadkeep::TenantId;
-use threadkeep_server::{KeyError, KeyRole, Keys, RateLimit};
+use threadkeep_server::{KeyError, KeyRole, Keys, RateLimit, ServerOptions, TokenIssuer};
 
 use crate::TestServer;
-use crate::server::{new_key, send};
+use crate::server::{Parts, new_key, send};
 
 #[tokio::test]
 async fn without_a_key_only_this_machine_may_call() {
@@ -129,4 +129,27 @@ async fn a_key_that_calls_too_often_is_told_when_to_come_again() {
     let wait: u64 = refused.header(header::RETRY_AFTER.as_str()).parse().unwrap();
     assert!((1..=20).contains(&wait), "{:?}", Duration::from_secs(wait));
     other.get("/v1/threads").await.expect(200);
+}
+
+/// Signed with SECRET by an independent program: user `ana`, good until 2100.
+const TOKEN: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJodHRwczovL2lzc3VlciIsImF1ZCI6ImF1dGhlbnRpY2F0ZWQiLCJleHAiOjQxMDI0NDQ4MDAsInN1YiI6ImFuYSIsInJvbGUiOiJhdXRoZW50aWNhdGVkIn0.T3TveMbm4Y_Nsm7AR-bvV-B_wK8QxPglbucARcNiSkY";
+/// The same, good until 2023.
+const OLD_TOKEN: &str = "eyJhbGciOiJIUzI1NiIsInR5cCI6IkpXVCJ9.eyJpc3MiOiJodHRwczovL2lzc3VlciIsImF1ZCI6ImF1dGhlbnRpY2F0ZWQiLCJleHAiOjE3MDAwMDAwMDAsInN1YiI6ImFuYSIsInJvbGUiOiJhdXRoZW50aWNhdGVkIn0.OBLO2eu96TBqsoK2wiZSKJIxQ-HaK7CipYgSYTK5hMA";
+const SECRET: &str = "a secret that has 32 bytes or more";
+
+#[tokio::test]
+async fn an_issuers_token_is_its_users() {
+    let tenant = TenantId::new("acme").unwrap();
+    let issuer = TokenIssuer::hs256(SECRET, "https://issuer", "authenticated", tenant).unwrap();
+    let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..ServerOptions::default() };
+    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let ana = server.client().with_key(TOKEN);
+    let thread = ana.new_thread().await;
+    assert_eq!(ana.get("/v1/threads").await.expect(200)["data"][0]["owner"], json!({ "user": "ana" }));
+    ana.as_user("ana").get(&format!("/v1/threads/{thread}")).await.expect(200);
+    assert_eq!(ana.as_user("bob").get("/v1/threads").await.code(403), "other_user");
+    assert_eq!(ana.post("/v1/import", json!({})).await.code(403), "role_missing");
+    for refused in [server.client(), server.client().with_key(OLD_TOKEN), server.client().with_key(&TOKEN[1..])] {
+        assert_eq!(refused.get("/v1/threads").await.code(401), "invalid_key");
+    }
 }

@@ -97,7 +97,10 @@ impl Floor {
                 client.query(&newest, &[]),
                 client.batch_execute("COMMIT"),
             );
-            (begun?, entered?, ended?);
+            for answer in [begun, ended] {
+                answer?;
+            }
+            entered?;
             ensure!(rows?.len() == 16, "a wrong answer");
             Ok(())
         })
@@ -136,7 +139,15 @@ async fn commit(client: &Object, thread_no: i64, texts: &[String]) -> Result<()>
         client.execute(&moving, &step),
         client.batch_execute("COMMIT"),
     );
-    (begun?, entered?, locked?, found?, logged?, moved?, ended?);
+    for answer in [begun, ended] {
+        answer?;
+    }
+    for answer in [entered, locked, found] {
+        answer?;
+    }
+    for answer in [logged, moved] {
+        answer?;
+    }
     ensure!(inserted? == count.unsigned_abs(), "a wrong answer");
     Ok(())
 }

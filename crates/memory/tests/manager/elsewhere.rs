@@ -146,6 +146,11 @@ impl SearchIndex for Elsewhere {
         over_there!(self.search.upsert(scope: &, collection: &, entries))
     }
 
+    async fn remove(&self, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64> {
+        let (inner, scope, collection, ids) = (self.0.search.clone(), scope.clone(), collection.clone(), ids.to_vec());
+        call(async move { inner.remove(&scope, &collection, &ids).await }).await
+    }
+
     async fn catch_up(&self, limit: usize) -> Result<CatchUp> {
         over_there!(self.search.catch_up(limit))
     }

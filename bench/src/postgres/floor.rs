@@ -97,7 +97,9 @@ impl Floor {
                 client.query(&newest, &[]),
                 client.batch_execute("COMMIT"),
             );
-            (begun?, entered?, ended?);
+            begun?;
+            entered?;
+            ended?;
             ensure!(rows?.len() == 16, "a wrong answer");
             Ok(())
         })
@@ -136,7 +138,15 @@ async fn commit(client: &Object, thread_no: i64, texts: &[String]) -> Result<()>
         client.execute(&moving, &step),
         client.batch_execute("COMMIT"),
     );
-    (begun?, entered?, locked?, found?, logged?, moved?, ended?);
+    begun?;
+    entered?;
+    for answer in [locked, found] {
+        answer?;
+    }
+    for answer in [logged, moved] {
+        answer?;
+    }
+    ended?;
     ensure!(inserted? == count.unsigned_abs(), "a wrong answer");
     Ok(())
 }

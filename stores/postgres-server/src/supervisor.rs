@@ -53,7 +53,13 @@ impl Supervisor {
     /// Runs a program, which a signal (`end`) ends at once.
     pub(crate) fn start(folder: PathBuf, end: &str, program: &Path, arguments: &[String]) -> Self {
         let mut command = as_unprivileged("sh");
-        command.args(["-c", SCRIPT, "sh"]).arg(program).args(arguments).env("FOLDER", &folder).env("END", end).current_dir("/");
+        command
+            .args(["-c", SCRIPT, "sh"])
+            .arg(program)
+            .args(arguments)
+            .env("FOLDER", &folder)
+            .env("END", end)
+            .current_dir("/");
         let mut child = command
             // A group of its own, or the terminal's interrupt would reach it before the tests have ended.
             .process_group(0)

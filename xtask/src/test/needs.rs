@@ -36,7 +36,11 @@ const NEEDS: &[Need] = &[
         program: "postgres",
         debian_package: "postgresql",
         // Debian keeps the server's programs beside each other by version, off the path.
-        probe: &["sh", "-c", "command -v initdb || ls /usr/lib/postgresql/*/bin/initdb || test -n \"$THREADKEEP_TEST_POSTGRES_URL\""],
+        probe: &[
+            "sh",
+            "-c",
+            "command -v initdb || ls /usr/lib/postgresql/*/bin/initdb || test -n \"$THREADKEEP_TEST_POSTGRES_URL\"",
+        ],
         tests: "tests over PostgreSQL (or name a server by THREADKEEP_TEST_POSTGRES_URL)",
     },
     Need {

@@ -47,6 +47,14 @@ impl Attempt {
         &self.digest
     }
 
+    /// Refuses a key that was used for another request.
+    pub(crate) fn check_same(&self, digest: &str) -> Result<(), ApiError> {
+        if digest == self.digest {
+            return Ok(());
+        }
+        Err(StoreError::from(Conflict::IdempotencyKey).into())
+    }
+
     /// Whether the client says that it repeats itself.
     pub(crate) fn is_retry(&self) -> bool {
         self.retries > 0

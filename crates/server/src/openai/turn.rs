@@ -29,6 +29,8 @@ const LAST: &str = "last";
 pub(super) struct Record {
     /// What the turn is called.
     pub(super) id: String,
+    /// Of the request that it answers.
+    pub(super) digest: String,
     pub(super) input: Vec<MessageId>,
     pub(super) output: Vec<MessageId>,
     /// The answer without what was said.
@@ -67,6 +69,7 @@ impl Turn {
         attempt: &Attempt,
     ) -> Result<Begun, ApiError> {
         if let Some(record) = find(app, scope, thread, id).await? {
+            attempt.check_same(&record.digest)?;
             return Ok(Begun::Before(record));
         }
         if attempt.is_retry()

@@ -62,13 +62,16 @@ pub(crate) async fn import(State(app): State<App>, caller: Caller, mut params: P
         let mut reader = threadkeep_formats::open_stream(Box::new(Cursor::new(bytes)), format)?;
         let mut bad = Vec::new();
         let format = reader.format().to_string();
-        let items = good(&mut reader, &mut bad).take(ITEMS);
+        let mut count = 0;
+        let items = good(&mut reader, &mut bad).take(ITEMS).inspect(|_| count += 1);
         let report = handle.block_on(app.memory().import(&caller.scope, items, ImportOptions::default(), |_| {}))?;
         let kept_out = report.problems.iter().map(|problem| match &problem.name {
             Some(name) => format!("{name}: {}", problem.error),
             None => format!("item {}: {}", problem.item, problem.error),
         });
-        let problems: Vec<String> = bad.iter().map(ToString::to_string).chain(kept_out).collect();
+        let cut = (count == ITEMS).then(|| format!("only the first {ITEMS} records were looked at"));
+        let problems: Vec<String> =
+            cut.into_iter().chain(bad.iter().map(ToString::to_string)).chain(kept_out).collect();
         Ok::<_, ApiError>(ImportedJson {
             format,
             threads: CountsJson { new: report.threads_created, known: report.threads_found },

@@ -5,6 +5,26 @@ use threadkeep_server::KeyRole;
 
 use crate::TestServer;
 
+/// What is logged while it is held.
+struct Log {
+    file: tempfile::NamedTempFile,
+    _guard: tracing::subscriber::DefaultGuard,
+}
+
+impl Log {
+    /// Hears what this thread logs, and with it a server that runs on it.
+    fn listen() -> Self {
+        let file = tempfile::NamedTempFile::new().unwrap();
+        let writer = std::sync::Mutex::new(file.reopen().unwrap());
+        let log = tracing_subscriber::fmt().with_ansi(false).with_writer(writer).finish();
+        Self { file, _guard: tracing::subscriber::set_default(log) }
+    }
+
+    fn holds(&self, text: &str) -> bool {
+        std::fs::read_to_string(self.file.path()).unwrap().contains(text)
+    }
+}
+
 // S0.29
 #[tokio::test]
 async fn a_history_is_told_whole_and_oldest_first() {
@@ -46,7 +66,9 @@ async fn a_thread_is_deleted_with_its_messages() {
     let thread = client.new_thread().await;
     client.say(&thread, "hello").await;
     let path = format!("/conversations/{thread}");
+    let log = Log::listen();
     let gone = client.delete(&path).await.expect(200);
+    assert!(log.holds(&format!("🗑️ Deleted TFL thread: {thread}")));
     assert_eq!(gone, json!({ "success": true, "message": "Thread deleted successfully", "threadId": thread }));
     assert_eq!(client.get(&path).await.expect(200)["messages"], json!([]));
     for unknown in [path.as_str(), "/conversations/thread_1"] {
@@ -65,10 +87,13 @@ async fn what_fails_says_so_and_no_more() {
     let broken = rusqlite::Connection::open(server.file()).unwrap();
     broken.execute_batch("ALTER TABLE messages RENAME TO gone; ALTER TABLE threads RENAME TO gone_too").unwrap();
     let path = format!("/conversations/{thread}");
+    let log = Log::listen();
     let answer = client.get(&path).await.expect(500);
     assert_eq!(answer, json!({ "success": false, "error": "Failed to get conversation history" }));
     let answer = client.delete(&path).await.expect(500);
     assert_eq!(answer, json!({ "success": false, "error": "Failed to delete thread" }));
+    assert!(log.holds("❌ Error getting conversation history: "));
+    assert!(log.holds("❌ Error deleting thread: "));
 }
 
 #[tokio::test]

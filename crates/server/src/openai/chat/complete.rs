@@ -202,7 +202,13 @@ impl Completing {
             let kept =
                 value!({ "created": shell.created, "model": shell.model, "finish": told.finish, "usage": told.usage });
             let (input_ids, output_ids) = (ids(&input), ids(&output));
-            let record = Record { id: shell.id, input: input_ids, output: output_ids, shell: JsonText::from(&kept) };
+            let record = Record {
+                id: shell.id,
+                digest: attempt.digest().to_owned(),
+                input: input_ids,
+                output: output_ids,
+                shell: JsonText::from(&kept),
+            };
             turn.finish(&app, &scope, &record, input.into_iter().chain(output).collect(), &attempt).await?;
         }
         Ok(told)

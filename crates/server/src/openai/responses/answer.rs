@@ -116,6 +116,7 @@ impl Answering {
         if thread.is_none()
             && let Some(kept) = kept::find(&app, &scope, &id).await?
         {
+            attempt.check_same(&kept.digest)?;
             let output = kept.output.iter().map(as_item).collect();
             let work = Work::Told { response: kept.response.as_str().to_owned(), output };
             return Ok(Self { words: app.memory().mint_message_id(), app, scope, attempt, id, shell, work });
@@ -193,7 +194,13 @@ async fn store(
     match turn {
         Some(turn) => {
             let shell = JsonText::of(&Value::Object(shell.clone()))?;
-            let record = Record { id: id.to_owned(), input: ids(&input), output: ids(&output), shell };
+            let record = Record {
+                id: id.to_owned(),
+                digest: attempt.digest().to_owned(),
+                input: ids(&input),
+                output: ids(&output),
+                shell,
+            };
             let drafts = input.into_iter().chain(output).collect();
             turn.finish(app, scope, &record, drafts, attempt).await
         }
@@ -201,7 +208,8 @@ async fn store(
             let items =
                 |drafts: &[Draft]| drafts.iter().flat_map(|draft| items_of(&unplaced(app, draft))).collect::<Vec<_>>();
             let (input, output) = (kept::texts(&items(&input))?, kept::texts(&items(&output))?);
-            let kept = Kept { response: JsonText::new(response)?, input, output, previous };
+            let digest = attempt.digest().to_owned();
+            let kept = Kept { digest, response: JsonText::new(response)?, input, output, previous };
             kept::write(app, scope, id, Some(&kept)).await
         }
         None => Ok(()),

@@ -17,6 +17,8 @@ const CHAIN: usize = 200;
 /// A response with what it answered.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct Kept {
+    /// Of the request that it answers.
+    pub(super) digest: String,
     /// The response as it was told.
     pub(super) response: JsonText,
     pub(super) input: Vec<JsonText>,

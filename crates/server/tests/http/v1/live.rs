@@ -68,7 +68,7 @@ fn texts(event: &Event) -> Vec<&str> {
     messages.iter().map(|message| message["text"].as_str().unwrap()).collect()
 }
 
-// S1.05 S1.06
+// S1.06
 #[tokio::test]
 async fn a_listener_hears_its_thread_in_order_and_no_other() {
     let server = TestServer::start().await;
@@ -124,6 +124,7 @@ async fn what_was_missed_is_replayed_erasures_included() {
     assert_eq!((history.name.as_str(), said), ("history", vec![&json!("three"), &json!("four")]));
 }
 
+// S1.06
 #[tokio::test]
 async fn roles_filter_what_is_heard() {
     let server = TestServer::start().await;

@@ -101,6 +101,8 @@ async fn nothing_is_stored_of_what_is_refused() {
     let path = format!("/v1/threads/{thread}/messages");
     let none = client.post(&path, json!({ "messages": [] })).await.expect(201);
     assert_eq!((&none["count"], &none["change"]), (&json!(0), &json!(0)));
+    assert_eq!(client.post(&path, json!({ "messages": null })).await.error(400)["param"], "messages");
+    client.post("/v1/threads//messages", json!({ "messages": [] })).await.error(404);
     let half = json!({ "messages": [{ "role": "user", "text": "fine" }, { "role": "user", "text": "nul \u{0}" }] });
     assert_eq!(client.post(&path, half).await.error(400)["param"], "text");
     let stale = json!({ "messages": [{ "role": "user", "text": "late" }], "expected_seq": 7 });

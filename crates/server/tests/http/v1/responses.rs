@@ -48,6 +48,13 @@ async fn a_response_goes_on_from_the_one_before() {
     let unkept = client.post("/v1/responses", json!({ "input": "x", "store": false })).await.expect(200);
     assert_eq!(client.get(&format!("/v1/responses/{}", unkept["id"].as_str().unwrap())).await.code(404), "not_found");
     assert_eq!(model.asked.lock().unwrap()[1].messages.len(), 3);
+    let keyed = |input: &str| {
+        let request = client.request("POST", "/v1/responses").header("idempotency-key", "k");
+        send(request.json(&json!({ "input": input })))
+    };
+    let once = keyed("one").await.expect(200);
+    assert_eq!(keyed("one").await.expect(200), once);
+    assert_eq!(keyed("two").await.code(400), "idempotency_key_reused");
 }
 
 #[tokio::test]

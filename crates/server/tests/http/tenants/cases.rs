@@ -1,0 +1,263 @@
+//! What is asked on every route.
+
+use serde_json::{Value, json};
+
+/// How a route is asked for somebody's thing and for nobody's.
+pub(super) struct Case {
+    pub(super) route: (&'static str, &'static str),
+    /// The request with somebody's names in it, and the same with names that nobody has.
+    pub(super) probes: Vec<(Probe, Probe)>,
+}
+
+#[derive(Clone, Debug, Default)]
+pub(super) struct Probe {
+    pub(super) path: String,
+    pub(super) body: Option<Value>,
+    pub(super) headers: Vec<(&'static str, String)>,
+}
+
+/// What the owner has.
+pub(super) struct Owned {
+    pub(super) thread: String,
+    pub(super) message: String,
+    pub(super) key: String,
+    pub(super) cursors: Vec<(&'static str, String)>,
+    /// One without a conversation, and one in one.
+    pub(super) responses: Vec<String>,
+    pub(super) user: &'static str,
+}
+
+pub(super) const NO_RESPONSE: &str = "resp_0190b4e2000070008000000000000000";
+pub(super) const NOBODY: &str = "0190b4e2-0000-7000-8000-000000000000";
+
+/// Routes on which nothing of anyone's can be named.
+pub(super) const NAMES_NOTHING: [(&str, &str); 10] = [
+    ("GET", "/health"),
+    ("GET", "/ready"),
+    ("GET", "/v1/openapi.json"),
+    ("GET", "/docs"),
+    ("GET", "/docs/"),
+    ("GET", "/docs/{file}"),
+    ("POST", "/v1/import"),
+    ("GET", "/v1/models"),
+    ("GET", "/v1/models/{model}"),
+    ("POST", "/v1/embeddings"),
+];
+
+pub(super) fn at(path: impl Into<String>) -> Probe {
+    Probe { path: path.into(), ..Probe::default() }
+}
+
+pub(super) fn with(path: impl Into<String>, body: Value) -> Probe {
+    Probe { path: path.into(), body: Some(body), ..Probe::default() }
+}
+
+/// A probe of every place in a path or body where an id of a thread or message stands.
+pub(super) fn cases(owned: &Owned) -> Vec<Case> {
+    let (thread, message) = (owned.thread.as_str(), owned.message.as_str());
+    let of = |rest: &str| format!("/v1/threads/{thread}{rest}");
+    let none = |rest: &str| format!("/v1/threads/{NOBODY}{rest}");
+    let both = |rest: &str| vec![(at(of(rest)), at(none(rest)))];
+    let both_with = |rest: &str, body: Value| vec![(with(of(rest), body.clone()), with(none(rest), body))];
+    let cursor = |list: &str| {
+        let found = owned.cursors.iter().find(|(name, _)| *name == list);
+        found.map(|(_, cursor)| cursor.clone()).expect("the owner has one of each")
+    };
+    let text = json!({ "role": "user", "text": "mine" });
+    let conversation = format!("conv_{}", thread.replace('-', ""));
+    let no_conversation = format!("conv_{}", NOBODY.replace('-', ""));
+    let item = format!("msg_{}", message.replace('-', ""));
+    let no_item = format!("msg_{}", NOBODY.replace('-', ""));
+    let probe = |path: String, body: &Option<Value>| Probe { path, body: body.clone(), headers: Vec::new() };
+    let conversations = |rest: &str, body: Option<Value>| {
+        let of = |id: &str| probe(format!("/v1/conversations/{id}{rest}"), &body);
+        vec![(of(&conversation), of(&no_conversation))]
+    };
+    let responses = |rest: &str, body: Option<Value>| {
+        let of = |id: &str| probe(format!("/v1/responses/{id}{rest}"), &body);
+        owned.responses.iter().map(|response| (of(response), of(NO_RESPONSE))).collect()
+    };
+    let chat = |thread: &str| Probe {
+        headers: vec![("threadkeep-thread", thread.to_owned())],
+        ..with("/v1/chat/completions", json!({ "messages": [{ "role": "user", "content": "x" }] }))
+    };
+    let compat = || vec![(at(format!("/conversations/{thread}")), at(format!("/conversations/{NOBODY}")))];
+    let case = |method, path, probes| Case { route: (method, path), probes };
+    vec![
+        // The ids of another tenant's threads are free: both make a thread of the caller's own.
+        case(
+            "POST",
+            "/v1/threads",
+            vec![(with("/v1/threads", json!({ "id": thread })), with("/v1/threads", json!({ "id": NOBODY })))],
+        ),
+        case(
+            "GET",
+            "/v1/threads",
+            vec![
+                (at(format!("/v1/threads?key={}", owned.key)), at("/v1/threads?key=nobodys")),
+                (at(format!("/v1/threads?user={}", owned.user)), at("/v1/threads?user=nobody")),
+                (
+                    at(format!("/v1/threads?order=created&after={}", cursor("threads"))),
+                    at("/v1/threads?order=created&after=bm9ib2R5"),
+                ),
+            ],
+        ),
+        case("GET", "/conversations/{threadId}", compat()),
+        case("DELETE", "/conversations/{threadId}", compat()),
+        case("GET", "/v1/threads/{id}", both("")),
+        case("PATCH", "/v1/threads/{id}", both_with("", json!({ "title": "mine" }))),
+        case("DELETE", "/v1/threads/{id}", both("")),
+        case("POST", "/v1/threads/{id}/fork", both_with("/fork", json!({}))),
+        case("POST", "/v1/threads/{id}/messages", both_with("/messages", json!({ "messages": [text] }))),
+        case("GET", "/v1/threads/{id}/messages", both("/messages")),
+        case("GET", "/v1/threads/{id}/messages/{message}", both(&format!("/messages/{message}"))),
+        case("PUT", "/v1/threads/{id}/messages/{message}", both_with(&format!("/messages/{message}"), text)),
+        case("DELETE", "/v1/threads/{id}/messages/{message}", both(&format!("/messages/{message}"))),
+        case(
+            "POST",
+            "/v1/threads/{id}/context",
+            both_with("/context", json!({ "question": "paraffin", "policy": { "recall_from": "user" } })),
+        ),
+        case("GET", "/v1/threads/{id}/context/{turn}", both("/context/t-1")),
+        case(
+            "POST",
+            "/v1/search",
+            vec![
+                (
+                    with("/v1/search", json!({ "query": "paraffin", "thread": thread })),
+                    with("/v1/search", json!({ "query": "paraffin", "thread": NOBODY })),
+                ),
+                (
+                    with("/v1/search", json!({ "query": "paraffin" })),
+                    with("/v1/search", json!({ "query": "xylophone" })),
+                ),
+            ],
+        ),
+        case(
+            "POST",
+            "/v1/recall",
+            vec![
+                (
+                    with("/v1/recall", json!({ "question": "paraffin", "thread": thread })),
+                    with("/v1/recall", json!({ "question": "paraffin", "thread": NOBODY })),
+                ),
+                (
+                    with("/v1/recall", json!({ "question": "paraffin" })),
+                    with("/v1/recall", json!({ "question": "xylophone" })),
+                ),
+            ],
+        ),
+        case("GET", "/v1/preferences", vec![(at("/v1/preferences"), at("/v1/preferences"))]),
+        case("GET", "/v1/preferences/{key}", vec![(at("/v1/preferences/home"), at("/v1/preferences/nothing"))]),
+        case(
+            "PUT",
+            "/v1/preferences/{key}",
+            vec![(
+                with("/v1/preferences/mine", json!({ "value": 1 })),
+                with("/v1/preferences/mine", json!({ "value": 1 })),
+            )],
+        ),
+        case("DELETE", "/v1/preferences/{key}", vec![(at("/v1/preferences/home"), at("/v1/preferences/nothing"))]),
+        case(
+            "GET",
+            "/v1/documents/{namespace}",
+            vec![
+                (at("/v1/documents/notes"), at("/v1/documents/nothing")),
+                (at("/v1/documents/notes?owner=tenant"), at("/v1/documents/nothing?owner=tenant")),
+                (
+                    at(format!("/v1/documents/notes?after={}", cursor("documents"))),
+                    at("/v1/documents/notes?after=bm9ib2R5"),
+                ),
+            ],
+        ),
+        case(
+            "GET",
+            "/v1/documents/{namespace}/{key}",
+            vec![(at("/v1/documents/notes/a"), at("/v1/documents/notes/z"))],
+        ),
+        case(
+            "PUT",
+            "/v1/documents/{namespace}/{key}",
+            vec![(
+                with("/v1/documents/mine/a", json!({ "value": 1 })),
+                with("/v1/documents/mine/a", json!({ "value": 1 })),
+            )],
+        ),
+        case(
+            "DELETE",
+            "/v1/documents/{namespace}/{key}",
+            vec![(at("/v1/documents/notes/a"), at("/v1/documents/notes/z"))],
+        ),
+        case("GET", "/v1/threads/{id}/documents/{namespace}", both("/documents/notes")),
+        case("GET", "/v1/threads/{id}/documents/{namespace}/{key}", both("/documents/notes/a")),
+        case(
+            "PUT",
+            "/v1/threads/{id}/documents/{namespace}/{key}",
+            both_with("/documents/notes/a", json!({ "value": 1 })),
+        ),
+        case("DELETE", "/v1/threads/{id}/documents/{namespace}/{key}", both("/documents/notes/a")),
+        case(
+            "GET",
+            "/v1/analytics",
+            vec![(at(format!("/v1/analytics?thread={thread}")), at(format!("/v1/analytics?thread={NOBODY}")))],
+        ),
+        case(
+            "GET",
+            "/v1/export",
+            vec![(at(format!("/v1/export?thread={thread}")), at(format!("/v1/export?thread={NOBODY}")))],
+        ),
+        case(
+            "POST",
+            "/v1/erase",
+            vec![(with("/v1/erase", json!({ "user": owned.user })), with("/v1/erase", json!({ "user": "nobody" })))],
+        ),
+        case("GET", "/v1/threads/{id}/events", both("/events?after=0")),
+        case("GET", "/v1/live", vec![(at("/v1/live"), at("/v1/live"))]),
+        case(
+            "POST",
+            "/v1/conversations",
+            vec![(
+                with("/v1/conversations", json!({ "items": [{ "role": "user", "content": "x", "id": item }] })),
+                with("/v1/conversations", json!({ "items": [{ "role": "user", "content": "x", "id": no_item }] })),
+            )],
+        ),
+        case("GET", "/v1/conversations/{id}", conversations("", None)),
+        case("POST", "/v1/conversations/{id}", conversations("", Some(json!({ "metadata": { "a": "b" } })))),
+        case("DELETE", "/v1/conversations/{id}", conversations("", None)),
+        case(
+            "POST",
+            "/v1/conversations/{id}/items",
+            conversations("/items", Some(json!({ "items": [{ "role": "user", "content": "x" }] }))),
+        ),
+        case(
+            "GET",
+            "/v1/conversations/{id}/items",
+            [conversations("/items", None), conversations(&format!("/items?after={item}"), None)].concat(),
+        ),
+        case("GET", "/v1/conversations/{id}/items/{item}", conversations(&format!("/items/{item}"), None)),
+        case("DELETE", "/v1/conversations/{id}/items/{item}", conversations(&format!("/items/{item}"), None)),
+        case(
+            "POST",
+            "/v1/responses",
+            vec![
+                (
+                    with("/v1/responses", json!({ "input": "x", "conversation": conversation })),
+                    with("/v1/responses", json!({ "input": "x", "conversation": no_conversation })),
+                ),
+                (
+                    with("/v1/responses", json!({ "input": "x", "previous_response_id": owned.responses[0] })),
+                    with("/v1/responses", json!({ "input": "x", "previous_response_id": NO_RESPONSE })),
+                ),
+            ],
+        ),
+        case("GET", "/v1/responses/{id}", responses("", None)),
+        case("DELETE", "/v1/responses/{id}", responses("", None)),
+        case("POST", "/v1/responses/{id}/cancel", responses("/cancel", Some(json!({})))),
+        case("GET", "/v1/responses/{id}/input_items", responses("/input_items", None)),
+        case(
+            "POST",
+            "/v1/chat/completions",
+            vec![(chat(thread), chat(NOBODY)), (chat(&conversation), chat(&no_conversation))],
+        ),
+    ]
+}

@@ -2,7 +2,7 @@
 
 use super::{Cli, assert_looks};
 
-const COMMANDS: [&str; 17] = [
+const COMMANDS: [&str; 24] = [
     "import",
     "threads",
     "show",
@@ -18,6 +18,13 @@ const COMMANDS: [&str; 17] = [
     "restore",
     "vacuum",
     "demo",
+    "chat",
+    "ask",
+    "docs",
+    "approvals",
+    "trace",
+    "graph",
+    "config",
     "completions",
     "man",
 ];

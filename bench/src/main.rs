@@ -59,14 +59,14 @@ enum Command {
     Beam(recall::RecallArgs),
     /// Ask the questions of LongMemEval histories likewise
     Longmemeval(recall::RecallArgs),
+    /// Measure turns of an assistant, and let their process die
+    Agent(agent::Args),
     /// Time contexts with recall from a long thread in a large store
     Latency(latency::Args),
     /// Look for the facts of recorded operations conversations in what a summary keeps of them
     K8s(summaries::Args),
     /// Look for what dialogues settled in contexts with and without a summary
     Sgd(summaries::Args),
-    /// Measure turns of an assistant, and let their process die
-    Agent(agent::Args),
     #[command(hide = true)]
     KillChild(kill::child::Args),
 }
@@ -88,10 +88,10 @@ fn main() -> Result<()> {
         Command::Locomo(args) => runtime.block_on(locomo::run(&args)),
         Command::Beam(args) => runtime.block_on(beam::run(&args)),
         Command::Longmemeval(args) => runtime.block_on(longmemeval::run(&args)),
+        Command::Agent(args) => runtime.block_on(agent::run(&args)),
         Command::Latency(args) => runtime.block_on(latency::run(&args)),
         Command::K8s(args) => runtime.block_on(summaries::k8s::run(&args)),
         Command::Sgd(args) => runtime.block_on(summaries::sgd::run(&args)),
-        Command::Agent(args) => runtime.block_on(agent::run(&args)),
         Command::KillChild(args) => runtime.block_on(kill::child::run(&args)),
     }
 }

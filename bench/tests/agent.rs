@@ -15,7 +15,7 @@ fn report(args: &[&str]) -> Value {
 fn a_run_that_dies_anywhere_ends_right() {
     let report = report(&["agent", "crash", "--json"]);
     let count = |name: &str| report[name].as_u64().expect("a number");
-    assert!(count("points") > 30, "{report}");
+    assert!(count("points") >= 30, "{report}");
     assert_eq!(count("same") + count("unknown"), count("points"), "{report}");
     // Otherwise the process never died where it matters.
     assert!(count("unknown") > 0 && count("repeated") > 0 && count("same") > count("unknown"), "{report}");

@@ -16,6 +16,7 @@ use threadkeep_models::{Reply, ScriptedModel, Turn};
 use threadkeep_store_memory::MemoryStore;
 
 use super::crash::backend;
+use crate::measure::cpu_seconds;
 
 /// Turns that are timed around a length of the thread.
 const AROUND: usize = 40;
@@ -44,15 +45,13 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("threadkeep-agent-").tempdir_in(&args.folder)?;
     overhead().await?;
     syncs(folder.path())?;
-    growth("memory", MemoryStore::open(), None, args.turns).await?;
-    let path = folder.path().join("growth.db");
-    growth("sqlite", backend(&path)?, Some(&path), args.turns).await
+    growth(&folder.path().join("growth.db"), args.turns).await
 }
 
 /// A turn without tools, whose model answers at once.
 async fn overhead() -> Result<()> {
     let (agent, scope) = (agent(MemoryStore::open(), false)?, scope()?);
-    let mut micros = Vec::new();
+    let (mut micros, cpu) = (Vec::new(), cpu_seconds()?);
     for _ in 0..40 {
         let thread = agent.memory().open(&scope).await?.thread.id;
         for _ in 0..50 {
@@ -61,44 +60,48 @@ async fn overhead() -> Result<()> {
     }
     micros.sort_unstable();
     let at = |percent: usize| micros[(micros.len() - 1) * percent / 100];
-    println!("a turn without model and tools, stores/memory: p50 {} µs, p95 {} µs, p99 {} µs", at(50), at(95), at(99));
+    let cpu = (cpu_seconds()? - cpu) * 1e6 / micros.len() as f64;
+    println!(
+        "a turn without model and tools, stores/memory: p50 {} µs, p95 {} µs, p99 {} µs; {cpu:.0} µs of a processor",
+        at(50),
+        at(95),
+        at(99)
+    );
     Ok(())
 }
 
-/// The next turn and what is stored, by the length of the thread.
-async fn growth(store: &str, backend: Backend, file: Option<&Path>, turns: usize) -> Result<()> {
-    let (agent, scope) = (agent(backend, true)?, scope()?);
+/// The next turn and what is stored, by the length of the thread, in a SQLite file.
+async fn growth(file: &Path, turns: usize) -> Result<()> {
+    let (agent, scope) = (agent(backend(file)?, true)?, scope()?);
     let thread = agent.memory().open(&scope).await?.thread.id;
-    let (mut done, mut bytes_before) = (0, file_bytes(file)?);
+    let mut done = 0;
+    println!("sqlite, a turn with one tool, by the turns before it (median of {AROUND}; bytes are those of a turn)");
     println!(
-        "{store}: turns  next turn (median of {AROUND})  stubs, bytes a turn  reports, bytes a turn  left of runs  file, bytes a turn"
+        "{:>8} {:>10} {:>10} {:>8} {:>8} {:>10} {:>10}",
+        "turns", "µs", "µs of CPU", "stub", "report", "run, left", "file"
     );
+    let mut bytes_before = file_bytes(file);
     for length in [10, 100, 1_000, 10_000].into_iter().filter(|length| *length <= turns) {
         let from = done;
         while done < length {
             timed(&agent, &scope, thread).await?;
             done += 1;
         }
-        let (stubs, reports) =
-            (bytes(&agent, &scope, thread, "turn").await?, bytes(&agent, &scope, thread, "context").await?);
+        let stubs = bytes(&agent, &scope, thread, "turn").await? / length;
+        let reports = bytes(&agent, &scope, thread, "context").await? / length;
         let left = bytes(&agent, &scope, thread, "run").await? + bytes(&agent, &scope, thread, "journal").await?;
-        let bytes_now = file_bytes(file)?;
-        let by_file =
-            bytes_now.zip(bytes_before).map(|(now, before)| now.saturating_sub(before) / (done - from) as u64);
+        let bytes_now = file_bytes(file);
+        let in_file = bytes_now.saturating_sub(bytes_before) / (done - from) as u64;
         bytes_before = bytes_now;
-        let mut micros = Vec::new();
+        let (mut micros, cpu) = (Vec::new(), cpu_seconds()?);
         for _ in 0..AROUND {
             micros.push(timed(&agent, &scope, thread).await?);
         }
+        let cpu = (cpu_seconds()? - cpu) * 1e6 / AROUND as f64;
         done += AROUND;
         micros.sort_unstable();
-        let by_file = by_file.map_or_else(|| "-".to_owned(), |bytes| bytes.to_string());
         let median = micros[micros.len() / 2];
-        println!(
-            "{length:>13} {median:>10} µs {:>10} {:>10} {left:>10} {by_file:>10}",
-            stubs / length,
-            reports / length
-        );
+        println!("{length:>8} {median:>10} {cpu:>10.0} {stubs:>8} {reports:>8} {left:>10} {in_file:>10}");
     }
     Ok(())
 }
@@ -110,11 +113,9 @@ async fn bytes(agent: &Agent, scope: &Scope, thread: ThreadId, namespace: &str) 
     Ok(documents.iter().map(|document| document.value.as_str().len()).sum())
 }
 
-fn file_bytes(file: Option<&Path>) -> Result<Option<u64>> {
-    let Some(file) = file else { return Ok(None) };
-    let log = file.with_extension("db-wal");
-    let of = |path: &Path| path.metadata().map(|data| data.len()).unwrap_or(0);
-    Ok(Some(of(file) + of(&log)))
+fn file_bytes(file: &Path) -> u64 {
+    let of = |path: &Path| path.metadata().map_or(0, |data| data.len());
+    of(file) + of(&file.with_extension("db-wal"))
 }
 
 /// Counts the syncs of a turn with one tool: those of eleven turns without those of one.

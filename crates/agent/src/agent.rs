@@ -7,7 +7,7 @@ mod look;
 mod resume;
 
 use std::fmt;
-use std::sync::{Arc, OnceLock};
+use std::sync::Arc;
 
 use threadkeep_core::{Map, Scope, ThreadId};
 use threadkeep_memory::Memory;
@@ -101,7 +101,7 @@ impl Agent {
         let begun = match self.begin(&place, &ask).await? {
             begin::Begun::Now(begun) => begun,
             begin::Begun::Before(turn) => {
-                events.send(TurnEvent::Completed(turn.clone()));
+                events.send(TurnEvent::ended(&turn));
                 return Ok(*turn);
             }
         };
@@ -113,10 +113,4 @@ impl fmt::Debug for Agent {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Agent").field("assistant", &self.inner.assistant).finish_non_exhaustive()
     }
-}
-
-/// The name of this process among those that drive runs.
-fn driver(memory: &Memory) -> &'static str {
-    static DRIVER: OnceLock<String> = OnceLock::new();
-    DRIVER.get_or_init(|| format!("{}-{}", std::process::id(), memory.mint_message_id()))
 }

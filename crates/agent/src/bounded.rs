@@ -71,7 +71,8 @@ pub(crate) fn storable_source(source: &Source) -> Source {
     Source { score: finite(source.score), distance: finite(source.distance), ..source.clone() }
 }
 
-fn bound_name(name: &str) -> String {
+/// A name as stores keep it: short, without control characters, not empty.
+pub(crate) fn bound_name(name: &str) -> String {
     let mut kept = String::new();
     for character in name.chars().filter(|character| !character.is_control()) {
         if kept.len() + character.len_utf8() > limits::NAME_BYTES {

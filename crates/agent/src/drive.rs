@@ -20,7 +20,15 @@ pub(crate) async fn drive(
     claimed: Option<&str>,
     stop: &Stop,
 ) -> Result<Turn> {
-    match drive_on(workshop, &mut ledger, claimed, stop).await {
+    let driven = match drive_on(workshop, &mut ledger, claimed, stop).await {
+        Err(error) if error.is_not_storable() => {
+            let failure = Failure::new("not_storable", error.to_string());
+            ledger.stop(failure.clone());
+            segment::finish(workshop, &mut ledger, Err(failure)).await
+        }
+        driven => driven,
+    };
+    match driven {
         Err(AgentError::Memory(error)) => {
             // The run stays as its journal has it, and goes on when somebody looks at the thread again.
             let failure = Failure::new("store_failed", error.to_string());

@@ -1,9 +1,11 @@
 //! Who drives runs in this process, so that a run whose driver was dropped is known to be free at once.
 
-use std::collections::HashMap;
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::collections::HashSet;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use threadkeep_memory::Memory;
 use tokio::sync::Notify;
 
 /// How long a driver is believed to be there without a sign of life.
@@ -11,47 +13,50 @@ pub(crate) const LEASE: Duration = Duration::from_secs(30);
 /// How often it gives one.
 pub(crate) const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 
-/// All runs of this process, whichever agent drives them: two agents may share a thread.
+/// All drivers of this process, whichever agent they belong to: two agents may share a thread.
 static DRIVERS: LazyLock<Drivers> = LazyLock::new(Drivers::default);
+/// The name of this process among those that drive runs.
+static PROCESS: OnceLock<String> = OnceLock::new();
 
 #[derive(Default)]
 struct Drivers {
-    /// How many here drive a turn or try to: one gets it, and the others go.
-    turns: Mutex<HashMap<String, usize>>,
+    names: Mutex<HashSet<String>>,
+    begun: AtomicU64,
     left: Notify,
 }
 
-/// A run that this process drives, for as long as this lives. It begins before the run is taken, or another one here would
-/// think that its driver is gone.
+/// A driver of one run, for as long as this lives. It begins before its run is taken, or another one here would think that
+/// the run's driver is gone.
 #[derive(Debug)]
 pub(crate) struct Driving {
-    turn: String,
+    name: String,
 }
 
 impl Driving {
-    pub(crate) fn begin(turn: &str) -> Self {
-        *turns().entry(turn.to_owned()).or_default() += 1;
-        Self { turn: turn.to_owned() }
+    pub(crate) fn begin(memory: &Memory) -> Self {
+        let process = PROCESS.get_or_init(|| format!("{}-{}", std::process::id(), memory.mint_message_id()));
+        let name = format!("{process}/{}", DRIVERS.begun.fetch_add(1, Ordering::Relaxed));
+        names().insert(name.clone());
+        Self { name }
+    }
+
+    /// The name under which it drives, like no other one's.
+    pub(crate) fn name(&self) -> &str {
+        &self.name
     }
 }
 
 impl Drop for Driving {
     fn drop(&mut self) {
-        let mut turns = turns();
-        if let Some(count) = turns.get_mut(&self.turn) {
-            *count -= 1;
-            if *count == 0 {
-                turns.remove(&self.turn);
-            }
-        }
-        drop(turns);
+        names().remove(&self.name);
         DRIVERS.left.notify_waiters();
     }
 }
 
-/// Whether this process drives a turn.
-pub(crate) fn is_driven_here(turn: &str) -> bool {
-    turns().contains_key(turn)
+/// Whether a driver of this process is still there; `None` for one of another process.
+pub(crate) fn is_driving(name: &str) -> Option<bool> {
+    let (process, _) = name.split_once('/')?;
+    (PROCESS.get().map(String::as_str) == Some(process)).then(|| names().contains(name))
 }
 
 /// Waits until some run of this process is over, or for a moment.
@@ -62,6 +67,6 @@ pub(crate) async fn wait_a_moment(moment: Duration) {
     }
 }
 
-fn turns() -> MutexGuard<'static, HashMap<String, usize>> {
-    DRIVERS.turns.lock().unwrap_or_else(PoisonError::into_inner)
+fn names() -> MutexGuard<'static, HashSet<String>> {
+    DRIVERS.names.lock().unwrap_or_else(PoisonError::into_inner)
 }

@@ -60,6 +60,12 @@ impl AgentError {
         }
     }
 
+    /// Whether a store will never keep what it was given.
+    pub(crate) fn is_not_storable(&self) -> bool {
+        use StoreError::{Invalid, LimitExceeded};
+        matches!(self, Self::Memory(MemoryError::Store(Invalid { .. } | LimitExceeded { .. })))
+    }
+
     /// The error's name for programs.
     #[must_use]
     pub fn code(&self) -> &'static str {

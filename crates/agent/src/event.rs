@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 use serde::Serialize;
 use threadkeep_core::{JsonText, ThreadId};
 
-use crate::{ApprovalTrace, ToolCallTrace, Turn};
+use crate::{ApprovalTrace, ToolCallTrace, Turn, TurnStatus};
 
 /// Something that happens in a turn. As JSON: `{"event": "token", "data": …}`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -68,6 +68,16 @@ impl TurnEvent {
             Self::ApprovalRequested(_) => "approval.requested",
             Self::Completed(_) => "turn.completed",
             Self::Failed(_) => "turn.failed",
+        }
+    }
+}
+
+impl TurnEvent {
+    /// The last event of a turn.
+    pub(crate) fn ended(turn: &Turn) -> Self {
+        match turn.status {
+            TurnStatus::Failed => Self::Failed(Box::new(turn.clone())),
+            TurnStatus::Completed | TurnStatus::WaitingForApproval => Self::Completed(Box::new(turn.clone())),
         }
     }
 }

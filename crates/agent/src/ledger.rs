@@ -23,12 +23,17 @@ pub(crate) struct Ledger {
     written: usize,
     /// Where in `recorded` the journal's last document begins.
     last_entry: usize,
-    /// Approvals of this turn; version 0 is not written yet.
+    /// Approvals of this turn that somebody may have seen.
     pub(crate) approvals: Vec<Versioned<Approval>>,
+    /// Approvals that are to be asked for when the run is put away. Until then nobody sees them, and a driver that goes on
+    /// with the run asks anew.
+    pub(crate) requested: Vec<Approval>,
     /// Approvals that changed since they were written.
     pub(crate) changed: Vec<String>,
     /// Calls of models that were begun, answered or not.
     pub(crate) model_calls: u64,
+    /// Calls of tools that were begun, done or not.
+    pub(crate) tools_begun: u64,
     /// The messages of this turn that are in the thread.
     pub(crate) stored: Vec<StoredMessage>,
 }
@@ -36,6 +41,7 @@ pub(crate) struct Ledger {
 impl Ledger {
     pub(crate) fn new(run: Box<dyn AnyRun>, record: Versioned<RunRecord>, recorded: Vec<Recorded>) -> Self {
         let model_calls = answers(&recorded).count() as u64;
+        let tools_begun = recorded.iter().filter(|recorded| recorded.call.is_some()).count() as u64;
         Self {
             run,
             record: record.value,
@@ -44,8 +50,10 @@ impl Ledger {
             last_entry: recorded.len(),
             recorded,
             approvals: Vec::new(),
+            requested: Vec::new(),
             changed: Vec::new(),
             model_calls,
+            tools_begun,
             stored: Vec::new(),
         }
     }
@@ -80,10 +88,13 @@ impl Ledger {
         }
     }
 
-    /// Puts a new approval beside the others.
-    pub(crate) fn request_approval(&mut self, approval: Approval) {
-        self.changed.push(approval.id.clone());
-        self.approvals.push(Versioned { value: approval, version: 0 });
+    /// Puts what is to be asked for among what is written. Tells whether there was anything.
+    pub(crate) fn ask_for_approvals(&mut self) -> bool {
+        let requested = std::mem::take(&mut self.requested);
+        self.changed.extend(requested.iter().map(|approval| approval.id.clone()));
+        let is_any = !requested.is_empty();
+        self.approvals.extend(requested.into_iter().map(|value| Versioned { value, version: 0 }));
+        is_any
     }
 
     pub(crate) fn has_unwritten(&self) -> bool {

@@ -10,6 +10,9 @@ use crate::record::Recorded;
 use crate::workshop::{Admitted, Workshop, arguments, refused};
 use crate::{Activity, Approval, ApprovalState, Repetition};
 
+/// Approvals that one turn asks for at most.
+const APPROVALS: usize = 16;
+
 /// What is to be done about an effect.
 pub(crate) enum Plan {
     Ask(RequestId, Box<ModelAsk>),
@@ -88,9 +91,10 @@ fn plan_tool(
         return refuse(call, &format!("there is no such tool here; there are: {}", names.join(", ")));
     };
     let bound = workshop.definition().bounds.tool_calls;
-    if ledger.tool_calls().len() as u64 >= bound {
+    if ledger.tools_begun >= bound {
         return refuse(call, &format!("not called: the turn called {bound} tools already; answer with what there is"));
     }
+    ledger.tools_begun += 1;
     let Some(mut arguments) = arguments(&**tool, &call.arguments) else {
         return refuse(call, "invalid arguments: not a JSON object");
     };
@@ -104,9 +108,12 @@ fn plan_tool(
     if approval.is_none()
         && let ToolEffect::ChangesWorld { preview } = tool.effect(&arguments)
     {
+        if ledger.approvals.len() + ledger.requested.len() >= APPROVALS {
+            return refuse(call, &format!("not done: the turn asked for {APPROVALS} approvals already"));
+        }
         let tool = call.name.clone();
         let new = new_approval(workshop, request, call.id.clone(), tool, call.arguments.clone(), preview);
-        ledger.request_approval(new);
+        ledger.requested.push(new);
         return Plan::Waits;
     }
     let Some(approval) = approval.take() else {
@@ -171,7 +178,7 @@ fn plan_question(
 ) -> Plan {
     let Some(approval) = ledger.approval(request).cloned() else {
         let new = new_approval(workshop, request, node.to_owned(), node.to_owned(), input, question);
-        ledger.request_approval(Approval { is_question: true, ..new });
+        ledger.requested.push(Approval { is_question: true, ..new });
         return Plan::Waits;
     };
     let approved = match approval.state {

@@ -4,12 +4,12 @@ mod messages;
 
 use threadkeep_core::{JsonText, PutDocument};
 use threadkeep_graph::{Failure, Output};
-use threadkeep_memory::{BatchBuilder, Draft, MemoryError};
+use threadkeep_memory::{BatchBuilder, Draft};
 
 use crate::ledger::{Ledger, lease_until};
 use crate::record::{self, KEPT_MS, Stub};
 use crate::workshop::Workshop;
-use crate::{AgentError, ApprovalState, EarlierRequests, Result, StoredMessage, Turn, TurnEvent, TurnStatus, closing};
+use crate::{Approval, ApprovalState, EarlierRequests, Result, StoredMessage, Turn, TurnEvent, TurnStatus, closing};
 
 pub(crate) use messages::{decision_draft, note_draft, result_draft};
 
@@ -22,9 +22,7 @@ pub(crate) async fn finish(workshop: &Workshop<'_>, ledger: &mut Ledger, end: Re
     };
     match commit_end(workshop, ledger, &end, drafts).await {
         // What no store keeps must not leave the conversation without an end.
-        Err(AgentError::Memory(MemoryError::Store(
-            error @ (threadkeep_core::StoreError::Invalid { .. } | threadkeep_core::StoreError::LimitExceeded { .. }),
-        ))) => {
+        Err(error) if error.is_not_storable() => {
             let end = Err(Failure::new("not_storable", error.to_string()));
             let drafts = messages::only_failure(workshop, ledger, &end);
             commit_end(workshop, ledger, &end, drafts).await
@@ -35,9 +33,8 @@ pub(crate) async fn finish(workshop: &Workshop<'_>, ledger: &mut Ledger, end: Re
 
 /// Puts a run away that waits for a person. The thread is free then.
 pub(crate) async fn put_away(workshop: &Workshop<'_>, ledger: &mut Ledger) -> Result<Turn> {
-    let requested: Vec<_> = ledger.approvals.iter().filter(|approval| approval.version == 0).collect();
-    let requested: Vec<_> = requested.into_iter().map(|approval| approval.value.trace()).collect();
-    if !requested.is_empty() && workshop.definition().approvals.earlier == EarlierRequests::Replace {
+    let requested: Vec<_> = ledger.requested.iter().map(Approval::trace).collect();
+    if ledger.ask_for_approvals() && workshop.definition().approvals.earlier == EarlierRequests::Replace {
         closing::replace_earlier(workshop, &ledger.record.turn).await?;
     }
     let (drafts, reply) = messages::waiting(workshop, ledger);
@@ -55,7 +52,7 @@ pub(crate) async fn put_away(workshop: &Workshop<'_>, ledger: &mut Ledger) -> Re
         workshop.tell(TurnEvent::ApprovalRequested(approval));
     }
     let turn = turn(workshop, ledger, TurnStatus::WaitingForApproval, reply, None, &Output::default());
-    workshop.tell(TurnEvent::Completed(Box::new(turn.clone())));
+    workshop.tell(TurnEvent::ended(&turn));
     Ok(turn)
 }
 
@@ -64,7 +61,7 @@ pub(crate) fn unstored(workshop: &Workshop<'_>, ledger: &Ledger, failure: &Failu
     let reply = workshop.assistant.failure_reply(failure);
     let error = Some(failure.clone());
     let turn = turn(workshop, ledger, TurnStatus::Failed, reply, error, &Output::default());
-    workshop.tell(TurnEvent::Failed(Box::new(turn.clone())));
+    workshop.tell(TurnEvent::ended(&turn));
     turn
 }
 
@@ -79,7 +76,8 @@ fn void_what_is_open(ledger: &mut Ledger) {
             _ => {}
         }
     }
-    // What was never shown to anybody needs no ending either.
+    // What nobody has seen needs no ending either.
+    ledger.requested.clear();
     ledger.approvals.retain(|approval| approval.version > 0);
 }
 
@@ -119,11 +117,7 @@ async fn commit_end(
     }
     committed?;
     turn.stored.clone_from(&ledger.stored);
-    let boxed = Box::new(turn.clone());
-    workshop.tell(match status {
-        TurnStatus::Failed => TurnEvent::Failed(boxed),
-        _ => TurnEvent::Completed(boxed),
-    });
+    workshop.tell(TurnEvent::ended(&turn));
     Ok(turn)
 }
 

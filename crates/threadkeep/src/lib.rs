@@ -2,9 +2,9 @@
 //!
 //! Start with [`open`], which gives a [`Memory`]: everything that an application calls. [`Memory::append`] keeps what is
 //! said, [`Memory::context`] hands back what the model needs for its next turn, [`Memory::recall`] finds what answers a
-//! question. An [`Agent`] answers what is said in a thread, by an assistant's [`Definition`]. The nouns (threads,
-//! messages, scopes) and the ports of the engine are those of [`core`]. This crate adds nothing to them but the choice
-//! of a backend by URL, one feature each.
+//! question. An [`Agent`] does all of it, and answers by an assistant's [`Definition`]. The nouns (threads, messages,
+//! scopes) and the ports of the engine are those of [`core`]. This crate adds nothing to them but the choice of a backend
+//! by URL, one feature each.
 //!
 #![cfg_attr(feature = "memory", doc = "```")]
 #![cfg_attr(not(feature = "memory"), doc = "```no_run")]
@@ -44,7 +44,8 @@ pub use threadkeep_core::{
     ImageReference, JsonText, Map, Message, MessageId, MessageName, MessagePage, MessageQuery, ModelError, Namespace,
     OnCorrupt, OpenThread, Opened, OrderBy, Owner, Part, Positions, Role, Scope, Source, StoreError, Take, TenantId,
     Thread, ThreadId, ThreadKey, ThreadOrder, ThreadPage, ThreadPatch, ThreadQuery, Timestamp, TokenCount,
-    TokenCounter, ToolCall, ToolChoice, ToolDescription, ToolResult, Usage, UserCursor, UserId, Value, exchange,
+    TokenCounter, Tool, ToolCall, ToolChoice, ToolContext, ToolDescription, ToolEffect, ToolError, ToolOutput,
+    ToolResult, ToolSpec, Usage, UserCursor, UserId, Value, exchange,
 };
 pub use threadkeep_graph as graph;
 pub use threadkeep_memory as memory;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use threadkeep_graph::Failure;
 use tokio::time::Instant;
 
-use super::{Agent, driver};
-use crate::drivers::{is_driven_here, wait_a_moment};
+use super::Agent;
+use crate::drivers::{is_driving, wait_a_moment};
 use crate::event::Events;
 use crate::place::{Place, Runs, Versioned};
 use crate::record::{self, RunRecord};
@@ -23,12 +23,19 @@ impl Agent {
             BusyPolicy::Refuse => Duration::ZERO,
         };
         let began = Instant::now();
+        let mut gone_on_with = None;
         loop {
             let runs = place.runs(self.memory()).await?;
             let Some(active) = &runs.active else {
                 return self.without_expired(place, runs).await;
             };
             if !self.is_alive(&active.value) {
+                // Whatever keeps it from ending must not keep the thread from going on.
+                if gone_on_with.as_ref() == Some(&active.value.turn) {
+                    self.close_interrupted(place, active).await?;
+                    continue;
+                }
+                gone_on_with = Some(active.value.turn.clone());
                 self.go_on_with(place, active.clone(), &Events::new(&mut |_| {})).await?;
                 continue;
             }
@@ -44,10 +51,7 @@ impl Agent {
 
     /// Whether somebody drives a run.
     pub(super) fn is_alive(&self, record: &RunRecord) -> bool {
-        if record.driver == driver(self.memory()) {
-            return is_driven_here(&record.turn);
-        }
-        self.memory().now() < record.lease_until
+        is_driving(&record.driver).unwrap_or_else(|| self.memory().now() < record.lease_until)
     }
 
     /// Goes on with the run of a driver that is gone: to its end where it is one of this assistant's, else it is closed.
@@ -58,9 +62,7 @@ impl Agent {
         events: &Events<'_>,
     ) -> Result<Option<crate::Turn>> {
         if active.value.assistant != self.assistant().definition().name {
-            let failure = Failure::new("interrupted", "the program ended before this was answered");
-            let name = record::active();
-            closing::close(self.memory(), place, &name, &active, ApprovalState::Replaced, Some(failure)).await?;
+            self.close_interrupted(place, &active).await?;
             return Ok(None);
         }
         match Box::pin(self.take_over(place, active, events)).await {
@@ -68,6 +70,11 @@ impl Agent {
             Err(AgentError::Superseded { .. }) => Ok(None),
             result => result.map(Some),
         }
+    }
+
+    async fn close_interrupted(&self, place: &Place, active: &Versioned<RunRecord>) -> Result<()> {
+        let failure = Failure::new("interrupted", "the program ended before this was answered");
+        closing::close(self.memory(), place, &record::active(), active, ApprovalState::Replaced, Some(failure)).await
     }
 
     /// Closes runs whose approvals nobody gave in time.

@@ -7,7 +7,7 @@ use threadkeep_graph::{AnyRun, Failure, Input};
 use threadkeep_memory::{Draft, ThreadConfig};
 use tokio::sync::Mutex;
 
-use super::{Agent, Ask, driver};
+use super::{Agent, Ask};
 use crate::drive::drive;
 use crate::drivers::Driving;
 use crate::event::Events;
@@ -56,15 +56,14 @@ impl Agent {
             None => memory.mint_message_id().to_string(),
         };
         for attempt in 1.. {
-            let runs = self.admit(place, &ask.stop).await?;
+            self.admit(place, &ask.stop).await?;
             if ask.idempotency_key.is_some()
                 && let Some(before) = self.find_turn(&place.scope, place.thread, &turn).await?
             {
                 return Ok(Begun::Before(Box::new(before)));
             }
-            drop(runs);
-            let record = RunRecord { given: ask.given.clone(), ..self.new_record(&turn) };
-            let driving = Driving::begin(&turn);
+            let driving = Driving::begin(memory);
+            let record = RunRecord { given: ask.given.clone(), ..self.new_record(&turn, &driving) };
             let mut content = Content::text(Role::User, &ask.text);
             content.author = ask.author.clone().or_else(|| place.author.clone());
             let id = record::message_id(&turn, record.started_at, 0);
@@ -85,14 +84,14 @@ impl Agent {
         Err(crate::AgentError::Busy)
     }
 
-    fn new_record(&self, turn: &str) -> RunRecord {
+    fn new_record(&self, turn: &str, driving: &Driving) -> RunRecord {
         let (memory, definition) = (self.memory(), self.assistant().definition());
         RunRecord {
             turn: turn.to_owned(),
             assistant: definition.name.clone(),
             graph: definition.graph.name().to_owned(),
             version: definition.graph.version(),
-            driver: driver(memory).to_owned(),
+            driver: driving.name().to_owned(),
             lease_until: lease_until(memory),
             given: threadkeep_core::Map::new(),
             is_prepared: false,
@@ -123,7 +122,11 @@ impl Agent {
         let Going { mut run, seq, question, stop, claimed } = going;
         let memory = self.memory();
         let config = memory.thread_config(&place.writer, place.thread).await;
-        let prepared = self.prepare(place, &mut run.value, seq, &question).await;
+        let prepared = tokio::select! {
+            biased;
+            () = stop.wait() => Err(Failure::new("stopped", "it was stopped")),
+            prepared = self.prepare(place, &mut run.value, seq, &question) => prepared,
+        };
         let (config, trouble) = match config {
             Ok(config) => (config, None),
             Err(error) => (ThreadConfig::default(), Some(Failure::new("settings_failed", error.to_string()))),

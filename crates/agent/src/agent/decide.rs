@@ -2,8 +2,8 @@
 
 use threadkeep_core::{DocumentState, JsonText, PutDocument, Scope, ThreadId, Value};
 
+use super::Agent;
 use super::begin::Going;
-use super::{Agent, driver};
 use crate::drivers::Driving;
 use crate::event::{EventSink, Events};
 use crate::ledger::{approval_document, lease_until};
@@ -45,9 +45,9 @@ impl Agent {
                 let state = self.find_approval(&place, approval).await?.value.state;
                 return Err(AgentError::ApprovalClosed { id: approval.to_owned(), state });
             };
-            let driving = Driving::begin(&waiting.value.turn);
+            let driving = Driving::begin(self.memory());
             let decided = decided(&found.value, &verdict, by, self.memory().now());
-            match self.claim_decision(&place, waiting, found.version, &decided).await {
+            match self.claim_decision(&place, waiting, (&decided, found.version), &driving).await {
                 Ok(run) => break (run, decided, driving),
                 Err(AgentError::Superseded { .. }) if attempts > 0 => attempts -= 1,
                 Err(error) => return Err(error),
@@ -129,12 +129,12 @@ impl Agent {
         &self,
         place: &Place,
         waiting: Versioned<RunRecord>,
-        approval_version: u64,
-        decided: &Approval,
+        (decided, approval_version): (&Approval, u64),
+        driving: &Driving,
     ) -> Result<Versioned<RunRecord>> {
         let memory = self.memory();
         let Versioned { value: mut record, version } = waiting;
-        record.driver = driver(memory).to_owned();
+        driving.name().clone_into(&mut record.driver);
         record.lease_until = lease_until(memory);
         let id = record::message_id(&record.turn, record.started_at, record.messages);
         record.messages += 1;

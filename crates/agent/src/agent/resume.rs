@@ -1,12 +1,12 @@
 //! Going on with what a crash, a restart or a dropped call left behind.
 
 use threadkeep_core::{
-    DocumentState, JsonText, Message, MessageId, MessageName, PutDocument, Scope, ThreadId, Timestamp,
+    DocumentName, DocumentState, JsonText, Message, MessageId, MessageName, PutDocument, Scope, ThreadId, Timestamp,
 };
 use threadkeep_graph::Failure;
 
+use super::Agent;
 use super::begin::Going;
-use super::{Agent, driver};
 use crate::drivers::Driving;
 use crate::event::{EventSink, Events};
 use crate::ledger::lease_until;
@@ -58,8 +58,8 @@ impl Agent {
         let Some((seq, question)) = self.question(place, &active.value).await? else {
             return self.give_up(place, &active).await;
         };
-        let _driving = Driving::begin(&active.value.turn);
-        let run = self.claim(place, active, false).await?;
+        let driving = Driving::begin(self.memory());
+        let run = self.claim(place, active, &record::active(), &driving).await?;
         let stop = Stop::new();
         let going = Going { run, seq, question, stop: &stop, claimed: None };
         Box::pin(self.go(place, going, events)).await
@@ -71,26 +71,28 @@ impl Agent {
         let Some((seq, question)) = self.question(place, &waiting.value).await? else {
             return Err(AgentError::Superseded { turn });
         };
-        let _driving = Driving::begin(&turn);
-        let run = self.claim(place, waiting, true).await?;
+        let driving = Driving::begin(self.memory());
+        let run = self.claim(place, waiting, &record::waiting(&turn), &driving).await?;
         let stop = Stop::new();
         let going = Going { run, seq, question, stop: &stop, claimed: None };
         Box::pin(self.go(place, going, events)).await
     }
 
-    /// Makes a run one's own. Of several who try, one gets it.
-    async fn claim(&self, place: &Place, run: Versioned<RunRecord>, is_waiting: bool) -> Result<Versioned<RunRecord>> {
+    /// Makes a run one's own that lies under `name`. Of several who try, one gets it.
+    async fn claim(
+        &self,
+        place: &Place,
+        run: Versioned<RunRecord>,
+        name: &DocumentName,
+        driving: &Driving,
+    ) -> Result<Versioned<RunRecord>> {
         let memory = self.memory();
         let Versioned { value: mut record, version } = run;
-        record.driver = driver(memory).to_owned();
+        driving.name().clone_into(&mut record.driver);
         record.lease_until = lease_until(memory);
-        let mut batch = memory.batch();
-        if is_waiting {
-            let waiting = record::waiting(&record.turn);
-            batch = batch.require(record::active(), DocumentState::Absent);
-            batch = batch.require(waiting.clone(), DocumentState::Version(version)).delete(waiting);
-        } else {
-            batch = batch.require(record::active(), DocumentState::Version(version));
+        let mut batch = memory.batch().require(name.clone(), DocumentState::Version(version));
+        if *name != record::active() {
+            batch = batch.require(record::active(), DocumentState::Absent).delete(name.clone());
         }
         let value = JsonText::of(&record)?;
         batch = batch.put(PutDocument { name: record::active(), value, expires_at: None });

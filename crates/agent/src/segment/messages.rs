@@ -4,7 +4,7 @@ use threadkeep_core::{ChatMessage, Content, JsonText, Map, Part, Role, ToolResul
 use threadkeep_graph::{Event, Failure, Outcome, Output};
 use threadkeep_memory::Draft;
 
-use crate::bounded::{bound_text, storable, storable_call, storable_source};
+use crate::bounded::{bound_name, bound_text, storable, storable_call, storable_source};
 use crate::ledger::{Ledger, answers};
 use crate::record::Recorded;
 use crate::workshop::Workshop;
@@ -65,7 +65,7 @@ pub(crate) fn decision_draft(approval: &Approval) -> Draft {
     let reason = approval.reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default();
     let text = format!("{verb}: {}{changed}{reason}", approval.preview);
     let mut draft = Draft::new(Content::text(Role::User, bound_text(&text)));
-    draft.content.author = approval.by.clone().filter(|by| !by.is_empty() && by.len() <= limits::NAME_BYTES);
+    draft.content.author = approval.by.as_deref().map(bound_name);
     draft.content.metadata = metadata(&approval.turn);
     draft.content.metadata.insert("approval".to_owned(), Value::String(approval.id.clone()));
     draft

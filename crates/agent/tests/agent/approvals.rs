@@ -288,3 +288,36 @@ async fn two_calls_of_one_answer_are_decided_one_by_one() {
     let states: Vec<_> = turn.approvals.iter().map(|approval| approval.state).collect();
     assert_eq!(states, [ApprovalState::Done, ApprovalState::Denied]);
 }
+
+#[tokio::test]
+async fn what_is_asked_for_beside_other_calls_is_asked_once_when_they_are_done() {
+    let (world, cluster) = (World::new().await, Cluster::default());
+    let slow = FnTool::with_schema(
+        "slow",
+        "Looks slowly",
+        JsonText::new(r#"{"type":"object"}"#).unwrap(),
+        |_: threadkeep_core::ToolContext, _: Map| async {
+            for _ in 0..10 {
+                tokio::task::yield_now().await;
+            }
+            Ok(ToolOutput::text("seen"))
+        },
+    );
+    let three = |_: &_| {
+        let delete = asks_to("delete pod nginx");
+        Ok(delete.and_call("kubectl", json!({"command": "get pods"})).and_call("slow", json!({})))
+    };
+    let model = ScriptedModel::new().step("calls three", three).says("All done.");
+    let agent = world.agent(kubeops(&cluster, model).with_tool(slow));
+    let mut names = Vec::new();
+    let mut sink = |event: threadkeep_agent::TurnEvent| names.push(event.name());
+    let ask = threadkeep_agent::Ask::new("Look twice and delete");
+    let turn = agent.chat_with(&world.scope, world.thread, ask, &mut sink).await.unwrap();
+    assert_eq!(names.iter().filter(|name| **name == "approval.requested").count(), 1, "{names:?}");
+    assert_eq!(names[names.len() - 2..], ["approval.requested", "turn.completed"]);
+    assert_eq!((turn.tool_calls.len(), turn.approvals.len()), (2, 1));
+    let turn = decide(&world, &agent, &turn, Verdict::Approve).await.unwrap();
+    let names: Vec<_> = turn.tool_calls.iter().map(|call| call.arguments.as_str().to_owned()).collect();
+    assert_eq!(names, [r#"{"command":"delete pod nginx"}"#, r#"{"command":"get pods"}"#, "{}"]);
+    assert_eq!((turn.reply.as_str(), cluster.count()), ("All done.", 1));
+}

@@ -172,3 +172,34 @@ async fn a_store_that_is_as_weak_as_it_may_be_changes_nothing() {
         assert_eq!(transcript, [one, one, one].concat(), "seed {seed}");
     }
 }
+
+// S0.26, S1.48
+#[tokio::test]
+async fn a_thread_that_goes_away_meanwhile_leaves_a_turn_that_says_so() {
+    let world = World::new().await;
+    let (memory, scope, thread) = (world.memory.clone(), world.scope.clone(), world.thread);
+    let parameters = JsonText::new(r#"{"type":"object"}"#).unwrap();
+    let delete = FnTool::with_schema("delete", "Deletes", parameters, move |_: ToolContext, _: Map| {
+        let (memory, scope) = (memory.clone(), scope.clone());
+        async move {
+            memory.delete_thread(&scope, thread).await.unwrap();
+            Ok(ToolOutput::text("gone"))
+        }
+    });
+    let model = ScriptedModel::new().step("calls", |_| Ok(Reply::call("delete", json!({})))).says("Gone.");
+    let turn = world.chat(&world.agent(assistant(model).with_tool(delete)), "Delete all of this").await;
+    assert_eq!(turn.status, TurnStatus::Failed);
+    assert_eq!(turn.error.unwrap(), Failure::new("store_failed", "thread not found"));
+}
+
+#[tokio::test]
+async fn an_answer_that_no_store_keeps_whole_does_not_stand_in_the_way() {
+    let world = World::new().await;
+    let model = ScriptedModel::new()
+        .step("says too much before a tool", |_| Ok(Reply::text("\u{1}".repeat(2 << 20)).and_call("works", json!({}))))
+        .says("Short.");
+    let agent = world.agent(assistant(model).with_tool(tool("works")));
+    let turn = world.chat(&agent, "Go").await;
+    assert_eq!(turn.error.map(|error| error.code).as_deref(), Some("not_storable"));
+    assert_eq!(world.chat(&agent, "Again").await.reply, "Short.");
+}

@@ -7,6 +7,7 @@ mod bounds;
 mod failures;
 mod graphs;
 mod hostile;
+mod plans;
 mod resume;
 mod together;
 mod turns;

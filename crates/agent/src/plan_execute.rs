@@ -1,0 +1,185 @@
+//! Plan, execute, synthesise: a graph for questions that take several steps.
+//!
+//! A model writes a to-do list whose steps name their tools; each step is carried out by tool calls, checked, and tried
+//! again a bounded number of times; then the results become an answer. A plan is part of the conversation's data, so a
+//! follow-up refines it.
+
+mod todo;
+
+use threadkeep_core::{ChatAnswer, ChatMessage, JsonText, Map, Part, Role, Source, ToolCall, ToolChoice, Value};
+use threadkeep_graph::{END, Graph, History, ModelAsk, Node, Output, START, ToolOutcome, ToolUse, state};
+
+pub use todo::{Step, StepState};
+
+use crate::result_message;
+use todo::{Plan, read_plan};
+
+/// How often a step is tried again after it failed.
+const RETRIES: u32 = 2;
+/// Steps that a plan may have.
+const STEPS: usize = 12;
+
+const PLANNING: &str = "Plan how to answer the user's last message with the tools that there are. Answer with JSON only: \
+    {\"intent\": \"what the user wants\", \"steps\": [{\"what\": \"what to find out\", \"tools\": [\"name of a tool\"]}]}. \
+    Use as few steps as possible, and none where the answer needs no tool. A plan from earlier in the conversation is \
+    refined rather than begun anew: leave out what is known.";
+const EXECUTING: &str = "Carry out this one step of the plan by calling its tools, and nothing else.";
+const SYNTHESISING: &str = "Answer the user's last message from the results of the plan's steps, briefly. Say what could \
+    not be found out. Invent nothing.";
+
+state! {
+    /// What a turn of [`plan_execute_synthesise`] knows.
+    pub struct PlanExecute (update PlanExecuteUpdate) {
+        /// What the user asked.
+        replace question: String,
+        /// The steps with where they stand.
+        replace steps: Vec<Step>,
+        /// What the user wants, in the planner's words.
+        replace intent: String,
+        /// What was called and given in this turn, and the answer.
+        append messages: ChatMessage,
+        /// What the results stand on.
+        append sources: Source,
+    }
+}
+
+/// Draws the graph: `START → plan → execute ⇄ tools`, and from there to `synthesise` once no step is open.
+///
+/// # Panics
+/// Never: the drawing is complete, which a test holds.
+#[must_use]
+pub fn plan_execute_synthesise() -> Graph<PlanExecute> {
+    let begin =
+        |input: &threadkeep_graph::Input| PlanExecute { question: input.question.clone(), ..PlanExecute::default() };
+    Graph::<PlanExecute>::draw("plan_execute_synthesise", 1, begin)
+        .node("plan", Node::model(ask_plan, take_plan))
+        .node("execute", Node::model(ask_step, take_step))
+        .node("tools", Node::tools(open_calls, take_results))
+        .node("synthesise", Node::model(ask_answer, take_answer))
+        .edge(START, "plan")
+        .branch("plan", ["execute", "synthesise"], next)
+        .branch("execute", ["tools", "execute", "synthesise"], |state| {
+            if open_calls(state).is_empty() { next(state) } else { "tools" }
+        })
+        .branch("tools", ["execute", "synthesise"], next)
+        .edge("synthesise", END)
+        .max_steps(2 + 2 * STEPS as u32 * (1 + RETRIES))
+        .said(|state| &state.messages)
+        .finish(finish)
+        .expect("the drawing is complete")
+}
+
+fn next(state: &PlanExecute) -> &'static str {
+    if state.steps.iter().any(|step| step.state == StepState::Open) { "execute" } else { "synthesise" }
+}
+
+fn ask_plan(_: &PlanExecute) -> ModelAsk {
+    ModelAsk { tool_choice: ToolChoice::None, ..ModelAsk::default() }.with_instructions(PLANNING)
+}
+
+/// A plan that cannot be read is a plan without steps: the answer then says what can be said without tools.
+fn take_plan(_: &PlanExecute, answer: ChatAnswer) -> PlanExecuteUpdate {
+    let Plan { intent, mut steps } = read_plan(&answer.text()).unwrap_or_default();
+    steps.truncate(STEPS);
+    PlanExecuteUpdate { intent: Some(intent), steps: Some(steps), ..PlanExecuteUpdate::default() }
+}
+
+fn ask_step(state: &PlanExecute) -> ModelAsk {
+    let Some(step) = state.steps.iter().find(|step| step.state == StepState::Open) else {
+        return ModelAsk::default();
+    };
+    let trouble = step.trouble.as_ref().map(|trouble| format!("\nIt failed before: {trouble}")).unwrap_or_default();
+    let task = format!("{EXECUTING}\nStep: {}\nTools: {}{trouble}", step.what, step.tools.join(", "));
+    ModelAsk { messages: state.messages.clone(), history: History::Conversation, ..ModelAsk::default() }
+        .with_instructions(task)
+        .with_tools(ToolUse::Only(step.tools.clone()))
+}
+
+/// The step's calls become part of the conversation; a step without a call has failed once more.
+fn take_step(state: &PlanExecute, answer: ChatAnswer) -> PlanExecuteUpdate {
+    let mut steps = state.steps.clone();
+    let Some(step) = steps.iter_mut().find(|step| step.state == StepState::Open) else {
+        return PlanExecuteUpdate::default();
+    };
+    let allowed: Vec<Part> = answer.parts.iter().filter(|part| is_call_of(part, &step.tools)).cloned().collect();
+    if allowed.is_empty() {
+        step.fail("none of its tools was called", RETRIES);
+        return PlanExecuteUpdate { steps: Some(steps), ..PlanExecuteUpdate::default() };
+    }
+    let message = ChatMessage { role: Role::Assistant, author: None, parts: allowed, seq: None };
+    PlanExecuteUpdate { messages: vec![message], ..PlanExecuteUpdate::default() }
+}
+
+fn is_call_of(part: &Part, tools: &[String]) -> bool {
+    matches!(part, Part::ToolCall(call) if tools.contains(&call.name))
+}
+
+/// The calls of the last message, unless they were made.
+fn open_calls(state: &PlanExecute) -> Vec<ToolCall> {
+    state.messages.last().into_iter().flat_map(ChatMessage::tool_calls).cloned().collect()
+}
+
+/// A step holds when one of its calls gave a result.
+fn take_results(state: &PlanExecute, results: Vec<ToolOutcome>) -> PlanExecuteUpdate {
+    let mut steps = state.steps.clone();
+    if let Some(step) = steps.iter_mut().find(|step| step.state == StepState::Open) {
+        let trouble = results.iter().find(|result| result.is_error).map(|result| result.output.clone());
+        match trouble.filter(|_| results.iter().all(|result| result.is_error)) {
+            Some(trouble) => step.fail(&trouble, RETRIES),
+            None => step.state = StepState::Done,
+        }
+    }
+    let sources = results.iter().flat_map(|result| result.sources.clone()).collect();
+    let messages = results.into_iter().map(result_message).collect();
+    PlanExecuteUpdate { steps: Some(steps), messages, sources, ..PlanExecuteUpdate::default() }
+}
+
+fn ask_answer(state: &PlanExecute) -> ModelAsk {
+    let failed = state.steps.iter().filter(|step| step.state == StepState::Failed);
+    let failed: Vec<String> = failed.map(|step| format!("- {}", step.what)).collect();
+    let failed = if failed.is_empty() { String::new() } else { format!("\nNot found out:\n{}", failed.join("\n")) };
+    ModelAsk { tool_choice: ToolChoice::None, ..ModelAsk::reply(&state.messages) }
+        .with_instructions(format!("{SYNTHESISING}{failed}"))
+        .with_tools(ToolUse::None)
+}
+
+fn take_answer(_: &PlanExecute, answer: ChatAnswer) -> PlanExecuteUpdate {
+    PlanExecuteUpdate { messages: vec![answer.message()], ..PlanExecuteUpdate::default() }
+}
+
+fn finish(state: &PlanExecute) -> Output {
+    let reply = state.messages.last().map(ChatMessage::plain_text).unwrap_or_default();
+    let steps = serde_json::to_value(&state.steps).unwrap_or_default();
+    let plan =
+        Map::from_iter([("intent".to_owned(), Value::String(state.intent.clone())), ("steps".to_owned(), steps)]);
+    let data = Map::from_iter([("plan".to_owned(), Value::Object(plan))]);
+    let data = Some(JsonText::from(&Value::Object(data)));
+    Output { sources: state.sources.clone(), data, ..Output::reply(reply) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_drawing_is_complete() {
+        insta::assert_snapshot!(plan_execute_synthesise().mermaid(), @"
+        flowchart TD
+            START([START])
+            plan{{plan}}
+            execute{{execute}}
+            tools[[tools]]
+            synthesise{{synthesise}}
+            END([END])
+            START --> plan
+            plan -.-> execute
+            plan -.-> synthesise
+            execute -.-> tools
+            execute -.-> execute
+            execute -.-> synthesise
+            tools -.-> execute
+            tools -.-> synthesise
+            synthesise --> END
+        ");
+    }
+}

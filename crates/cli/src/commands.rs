@@ -16,6 +16,7 @@ mod export;
 mod graph;
 mod import;
 mod man;
+mod models;
 mod recall;
 mod restore;
 mod search;
@@ -64,6 +65,7 @@ pub(crate) enum Command {
     Trace(trace::Arguments),
     Graph(graph::Arguments),
     Config(config::Arguments),
+    Models(models::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -116,6 +118,7 @@ impl App {
             Command::Trace(arguments) => trace::run(self, arguments).await,
             Command::Graph(arguments) => graph::run(self, arguments).await,
             Command::Config(arguments) => config::run(self, arguments).await,
+            Command::Models(arguments) => models::run(self, arguments).await,
             Command::Completions(arguments) => completions::run(self, &arguments),
             Command::Man(arguments) => man::run(self, &arguments),
         }

@@ -10,8 +10,7 @@ const BUILT_IN: &str = include_str!("prices.json");
 /// Prices by provider and model, in US dollars per million tokens.
 ///
 /// In JSON it is an object of providers, each an object of models: `{"openai": {"gpt-4o-mini": {"input": 0.15, "output":
-/// 0.6}}}`. A model that is not in the table is looked for under the longest name that its own begins with, followed by
-/// a dash (`gpt-4o-mini-2024-07-18` costs what `gpt-4o-mini` does) only where what follows is a date.
+/// 0.6}}}`. A model with a date behind its name (`gpt-4o-mini-2024-07-18`) costs what the model of that name does.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PriceTable {
@@ -45,6 +44,18 @@ pub struct Tokens {
     pub cache_write: u64,
     /// All that were written.
     pub output: u64,
+}
+
+impl Tokens {
+    /// Both together.
+    pub(crate) fn plus(self, other: Self) -> Self {
+        Self {
+            input: self.input.saturating_add(other.input),
+            cached_input: self.cached_input.saturating_add(other.cached_input),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
+            output: self.output.saturating_add(other.output),
+        }
+    }
 }
 
 impl PriceTable {
@@ -138,6 +149,7 @@ mod tests {
         assert!((cost - 0.00075).abs() < 1e-12, "{cost}");
         assert_eq!(table.cost_usd("openai", "gpt-4o-mini-2024-07-18", tokens(1_000, 1_000)), Some(cost));
         assert_eq!(table.cost_usd("openai", "gpt-4o-mini-audio", tokens(1, 1)), None);
+        assert_eq!(table.cost_usd("anthropic", "claude-opus-5-9", tokens(1, 1)), None, "a later model is no dated one");
         assert_eq!(table.cost_usd("compatible", "gpt-4o-mini", tokens(1, 1)), None);
         assert_eq!(table.cost_usd("ollama", "llama3.2", tokens(1, 1)), None);
     }

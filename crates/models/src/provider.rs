@@ -26,7 +26,8 @@ pub use http::{ConnectError, HttpOptions};
 pub use pacing::{Pacing, SystemPacing};
 pub use ping::Ping;
 
-use crate::repair::{self, Gate};
+use crate::price::Tokens;
+use crate::repair::{self, Gate, Unreadable};
 use crate::{PriceTable, Secret};
 use http::Http;
 use pacing::wait_before_next;
@@ -189,18 +190,22 @@ impl ProviderModel {
     ) -> Result<ChatAnswer, Trouble> {
         let started = Instant::now();
         let (mut attempt, mut malformed) = (0, 0);
+        let mut spent: Option<Tokens> = None;
         loop {
             let mut has_said = false;
             let mut note = |delta| {
                 has_said = true;
                 deltas(delta);
             };
-            let trouble = match self.attempt(request, started, &mut note).await {
-                Ok(answer) => return Ok(answer),
+            let trouble = match self.attempt(request, &mut note).await {
+                Ok(drafted) => return Ok(self.answer_of(drafted, spent, started)),
                 Err(trouble) => trouble,
             };
-            if matches!(trouble, Trouble::Malformed { is_worth_another: true, .. }) && malformed < MALFORMED_RETRIES {
+            if let Trouble::Malformed { is_worth_another: true, tokens, .. } = trouble
+                && malformed < MALFORMED_RETRIES
+            {
                 malformed += 1;
+                spent = tokens;
             } else if request.temperature.is_some() && trouble.is_about("temperature") && !self.refuses_temperature() {
                 self.refuses_temperature.store(true, Ordering::Relaxed);
             } else if trouble.is_retryable() && attempt < self.config.http.retries {
@@ -217,44 +222,36 @@ impl ProviderModel {
         }
     }
 
-    async fn attempt(
-        &self,
-        request: &ChatRequest,
-        started: Instant,
-        deltas: DeltaSink<'_>,
-    ) -> Result<ChatAnswer, Trouble> {
+    /// Asks once, and mends what came.
+    async fn attempt(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<Drafted, Trouble> {
         let mut gate = Gate::new(request);
-        let draft = match self.fetch(request, &mut gate, deltas).await {
-            Ok(draft) => draft,
+        let (parts, draft) = match self.fetch(request, &mut gate, deltas).await {
+            Ok(draft) => {
+                let parts = repair::parts(&draft, request);
+                (parts.map_err(|unreadable| malformed(unreadable, &draft))?, draft)
+            }
             Err(Trouble::Status { body, .. }) if repair::is_failed_call(&body) && !request.tools.is_empty() => {
+                let draft = Draft::default();
                 let parts = repair::parts_of_failure(&body, request);
-                let parts = parts.map_err(|unreadable| malformed(unreadable.text, None))?;
-                return Ok(self.finish(parts, Draft::default(), started, &gate, deltas));
+                (parts.map_err(|unreadable| malformed(unreadable, &draft))?, draft)
             }
             Err(trouble) => return Err(trouble),
         };
-        let parts = repair::parts(&draft, request);
-        let parts = parts.map_err(|unreadable| malformed(unreadable.text, draft.finish))?;
-        Ok(self.finish(parts, draft, started, &gate, deltas))
-    }
-
-    fn finish(
-        &self,
-        parts: Vec<Part>,
-        draft: Draft,
-        started: Instant,
-        gate: &Gate,
-        deltas: DeltaSink<'_>,
-    ) -> ChatAnswer {
         let text: String = parts.iter().filter_map(Part::text).collect();
         let rest = gate.rest(&text);
         if !rest.is_empty() {
             deltas(ChatDelta::Text(rest.to_owned()));
         }
+        Ok(Drafted { parts, draft })
+    }
+
+    fn answer_of(&self, drafted: Drafted, spent: Option<Tokens>, started: Instant) -> ChatAnswer {
+        let Drafted { parts, draft } = drafted;
         let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
         let finish = if calls { Finish::ToolCalls } else { draft.finish.unwrap_or(Finish::Stop) };
         let model = draft.model.filter(|model| !model.is_empty()).unwrap_or_else(|| self.config.model.clone());
-        let usage = draft.tokens.map(|tokens| {
+        let tokens = draft.tokens.map(|tokens| tokens.plus(spent.unwrap_or_default())).or(spent);
+        let usage = tokens.map(|tokens| {
             let provider = self.config.provider.as_str();
             let cost = |model: &str| self.config.prices.cost_usd(provider, model, tokens);
             Usage {
@@ -336,9 +333,16 @@ impl ChatModel for ProviderModel {
     }
 }
 
-fn malformed(text: String, finish: Option<Finish>) -> Trouble {
+/// An answer whose calls are mended, and what it was made of.
+struct Drafted {
+    parts: Vec<Part>,
+    draft: Draft,
+}
+
+fn malformed(unreadable: Unreadable, draft: &Draft) -> Trouble {
     // An answer that was cut off will be cut off again.
-    Trouble::Malformed { text, is_worth_another: finish != Some(Finish::Length) }
+    let is_worth_another = draft.finish != Some(Finish::Length);
+    Trouble::Malformed { text: unreadable.text, is_worth_another, tokens: draft.tokens }
 }
 
 /// An answer while it comes.

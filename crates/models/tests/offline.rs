@@ -14,7 +14,8 @@ fn harbour() -> OfflineModel {
         .with(Choice::new("p1", "North Quay").hinted(["red"]), &["the quay"])
         .with(Choice::new("p2", "South Quay").hinted(["blue"]), &["the quay"])
         .with(Choice::new("p3", "Mill Island"), &["the island", "mills"])
-        .with(Choice::new("p4", "Fort"), &["old fort"]);
+        .with(Choice::new("p4", "Fort"), &["old fort"])
+        .with(Choice::new("p5", "Red Rock"), &[]);
     OfflineModel::builder("I know the ferries of the harbour.")
         .kind("pier", pier)
         .kind("boat", Names::words(["fast boat", "slow boat"]))
@@ -205,6 +206,62 @@ async fn what_is_missing_comes_from_the_conversation_or_is_asked_for() {
     let mut talk = Talk::begin();
     assert_eq!(talk.words("When is the next boat?").await, "From which pier?");
     assert_eq!(talk.calls("How is the weather?").await, ["get_weather {}"], "nobody has to answer");
+}
+
+#[tokio::test]
+async fn only_what_is_meant_is_taken() {
+    let mut talk = Talk::begin();
+    talk.say("When is the next ferry at the Fort?").await;
+    let calls = talk.calls("Are there departures at South Quay?").await;
+    assert_eq!(calls, [r#"get_departures {"pier":"p2"}"#], "`there` stands for no place here");
+    let calls = talk.calls("Departures at Red Rock?").await;
+    assert_eq!(calls, [r#"get_departures {"pier":"p5"}"#], "`Red` is no line here");
+    talk.say("How do I get from the Fort to Mill Island?").await;
+    let calls = talk.calls("How do I get to North Quay?").await;
+    assert_eq!(calls, [r#"get_crossing {"from":"p4","to":"p1"}"#], "from where it was before, not from the last place");
+    talk.say("How do I get from the Fort to Mill Island?").await;
+    let calls = talk.calls("And how do I get to the Fort?").await;
+    assert_eq!(calls, [r#"get_crossing {"from":"p3","to":"p4"}"#], "nobody goes from a place to itself");
+}
+
+/// A model with an intent that a bare name is enough for, and one whose second call always follows the first.
+fn with_bare_names() -> OfflineModel {
+    OfflineModel::builder("x")
+        .kind("pier", Names::words(["Fort", "Mill Island"]))
+        .intent(Intent::new("about").pattern("{pier}").slot(Slot::required("pier", "pier")).calls("get_home"))
+        .intent(
+            Intent::new("departures")
+                .pattern("departures")
+                .slot(Slot::required("pier", "pier").fresh().asks("Where?"))
+                .calls("get_departures"),
+        )
+        .intent(
+            Intent::new("weather")
+                .pattern("weather")
+                .calls("get_weather")
+                .then_calls("get_warnings", |_| Some(json!({}))),
+        )
+        .build()
+        .expect("every kind is found")
+}
+
+#[tokio::test]
+async fn an_answer_or_a_follow_up_is_no_new_question() {
+    let mut talk = Talk { model: with_bare_names(), ..Talk::begin() };
+    assert_eq!(talk.calls("Fort").await, [r#"get_home {"pier":"Fort"}"#]);
+    assert_eq!(talk.words("Departures?").await, "Where?");
+    assert_eq!(talk.calls("at the Fort").await, [r#"get_departures {"pier":"Fort"}"#]);
+    assert_eq!(talk.calls("and Mill Island?").await, [r#"get_departures {"pier":"Mill Island"}"#]);
+    assert_eq!(talk.calls("Fort").await, [r#"get_home {"pier":"Fort"}"#]);
+}
+
+#[tokio::test]
+async fn nothing_is_called_after_a_failure() {
+    let model = with_bare_names();
+    let mut talk = Talk { model, ..Talk::with(|_, _| Err("no connection".to_owned())) };
+    assert_eq!(talk.calls("How is the weather?").await, ["get_weather {}"]);
+    let mut talk = Talk { model: with_bare_names(), ..Talk::begin() };
+    assert_eq!(talk.calls("How is the weather?").await, ["get_weather {}", "get_warnings {}"]);
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::{Cli, assert_looks};
 
-const COMMANDS: [&str; 24] = [
+const COMMANDS: [&str; 25] = [
     "import",
     "threads",
     "show",
@@ -25,6 +25,7 @@ const COMMANDS: [&str; 24] = [
     "trace",
     "graph",
     "config",
+    "models",
     "completions",
     "man",
 ];

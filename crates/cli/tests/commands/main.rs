@@ -16,6 +16,7 @@ mod import;
 mod interruptions;
 mod looks;
 mod maintenance;
+mod models;
 mod reading;
 mod readme;
 mod recall;

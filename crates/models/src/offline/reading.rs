@@ -78,3 +78,19 @@ impl Reading {
 fn is_within(inner: &Range<usize>, outer: &Range<usize>) -> bool {
     outer.start <= inner.start && inner.end <= outer.end && inner.len() < outer.len()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::offline::extract::{Names, Numbers};
+
+    #[test]
+    fn what_stands_within_a_longer_name_is_not_mentioned() {
+        let kinds: [(String, Box<dyn Extractor>); 2] =
+            [("line".to_owned(), Box::new(Numbers)), ("station".to_owned(), Box::new(Names::words(["7 Av", "42 St"])))];
+        let reading = Reading::of(Utterance::new("the 7 from 7 Av to 42 St"), &kinds);
+        let found: Vec<_> =
+            reading.mentions.iter().map(|found| (found.kind.as_str(), found.mention.words.clone())).collect();
+        assert_eq!(found, [("line", 1..2), ("station", 3..5), ("station", 6..8)]);
+    }
+}

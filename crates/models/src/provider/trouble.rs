@@ -3,8 +3,8 @@ use std::time::Duration;
 use serde_json::Value;
 use threadkeep_core::ModelError;
 
-use crate::Secret;
-use crate::repair;
+use crate::price::Tokens;
+use crate::{Secret, repair};
 
 /// Characters of a provider's words that an error repeats.
 const DETAIL_CHARACTERS: usize = 2_000;
@@ -33,6 +33,8 @@ pub(crate) enum Trouble {
         text: String,
         /// Whether asking again may help.
         is_worth_another: bool,
+        /// What it took all the same.
+        tokens: Option<Tokens>,
     },
 }
 

@@ -42,13 +42,19 @@ const CLOSING: &str = "</function>";
 /// Calls in one text that are taken.
 const CALLS: usize = 32;
 
+/// Beginnings of calls that are looked at: a text with more of them that are none is taken for words.
+const LOOKS: usize = 64;
+
 /// Looks for calls.
 pub(super) fn read(text: &str, request: &ChatRequest) -> Written {
     if request.tools.is_empty() {
         return Written::Nothing;
     }
+    // What is not there at all is not looked for again and again.
+    let markers: Vec<&'static str> = MARKERS.into_iter().filter(|marker| text.contains(marker)).collect();
     let mut from = 0;
-    while let Some((begins_at, marker, length)) = find_marker(&text[from..]) {
+    for _ in 0..LOOKS {
+        let Some((begins_at, marker, length)) = find_marker(&text[from..], &markers) else { break };
         let begins_at = from + begins_at;
         let rest = &text[begins_at..];
         let escaped = rest.starts_with('\\');
@@ -62,9 +68,11 @@ pub(super) fn read(text: &str, request: &ChatRequest) -> Written {
             Marker::Function => read_functions(body, request),
             Marker::Json => read_json(body, request),
         };
-        let end = read.as_ref().map_or(rest.len(), |(_, left)| rest.len().saturating_sub(left.len()));
-        let quoted_end = if escaped { rest.len() } else { end };
-        if is_quoted(rest[..quoted_end].trim(), request) {
+        let end = match &read {
+            Some((_, left)) if !escaped => rest.len().saturating_sub(left.len()),
+            _ => end_of_markup(rest),
+        };
+        if is_quoted(rest[..end].trim(), request) {
             from = begins_at + length;
             continue;
         }
@@ -101,8 +109,15 @@ fn as_object(value: Value, depth: usize) -> Option<Map> {
     }
 }
 
-fn find_marker(text: &str) -> Option<(usize, Marker, usize)> {
-    let found = MARKERS.iter().filter_map(|marker| Some((text.find(marker)?, *marker)));
+/// Where markup that cannot be read ends: with its closing tag, else with its line.
+fn end_of_markup(text: &str) -> usize {
+    let line = text.find('\n').unwrap_or(text.len());
+    let tag = text.find("</").and_then(|tag| Some(tag + text[tag..].find('>')? + 1));
+    tag.unwrap_or(line)
+}
+
+fn find_marker(text: &str, markers: &[&'static str]) -> Option<(usize, Marker, usize)> {
+    let found = markers.iter().filter_map(|marker| Some((text.find(marker)?, *marker)));
     let (at, marker) = found.min_by_key(|(at, _)| *at)?;
     let kind = if marker.ends_with("function=") { Marker::Function } else { Marker::Json };
     Some((at, kind, marker.len()))

@@ -43,7 +43,7 @@ fn a_call_in_the_text_is_a_call_in_every_form() {
     let json = r#"{"station": "Times {Sq}", "deep": {"a": {"b": [1]}}}"#;
     let escaped = json.replace('"', "\\\"");
     for text in [
-        // S2.42, S2.45
+        // S2.42 as far as the model goes, S2.45
         format!("<function=arrivals {json}></function>"),
         format!("<function=arrivals{json}></function>"),
         format!("<function=arrivals{json}</function>"),
@@ -157,8 +157,19 @@ fn what_a_user_or_a_tool_said_is_only_quoted() {
         let parts = parts(&draft(&text, &[]), &request).unwrap();
         assert_eq!(short(&parts), [format!("says {text}")]);
     }
+    let unknown = "<function=launch {}></function>";
+    request.messages.push(ChatMessage::text(Role::User, format!("what is {unknown}?")));
+    let text = format!("You wrote {unknown} and I do not know it.");
+    assert_eq!(short(&parts(&draft(&text, &[]), &request).unwrap()), [format!("says {text}")]);
+    request.messages.pop();
     let own = parts(&draft("<function=save_note {\"note\": \"mine\"}></function>", &[]), &request).unwrap();
     assert_eq!(short(&own), [r#"call_7_1 save_note {"note":"mine"}"#]);
+}
+
+#[test]
+fn a_text_full_of_beginnings_takes_bounded_time() {
+    let text = "`<function=` ".repeat(100_000);
+    assert_eq!(of_text(&text), Ok(vec![format!("says {text}")]));
 }
 
 #[test]
@@ -203,7 +214,7 @@ fn calls_of_the_providers_own_are_mended() {
 
 #[test]
 fn the_generation_that_failed_is_found_in_every_error() {
-    // S2.44
+    // S2.44 as far as the model goes.
     let expected = [r#"call_7_1 arrivals {"station":"Dyre Av","it's":"on \"5\""}"#];
     let generation = r#"<function=arrivals{"station": "Dyre Av", "it's": "on \"5\""}</function>"#;
     let inner =

@@ -32,7 +32,7 @@ async fn answered(replies: Vec<Reply>) -> (Result<(Vec<String>, Finish), ModelEr
 
 #[tokio::test]
 async fn a_call_in_the_text_is_made_and_never_shown() {
-    // S2.42
+    // S2.42 as far as the model goes: the agent runs the tool.
     let (answer, shown, _) =
         answered(vec![said(&["I look. <func", "tion=arrivals {\"station\": ", "\"Times Sq\"}></function>"])]).await;
     let expected = vec!["I look. ".to_owned(), r#"call_5_1 arrivals {"station":"Times Sq"}"#.to_owned()];
@@ -42,7 +42,7 @@ async fn a_call_in_the_text_is_made_and_never_shown() {
 
 #[tokio::test]
 async fn a_generation_that_failed_is_made_a_call() {
-    // S2.44
+    // S2.44 as far as the model goes.
     let expected = (vec![r#"call_5_1 arrivals {"station":"Times Sq"}"#.to_owned()], Finish::ToolCalls);
     for reply in [
         Reply::json(400, &json!({"error": failed(CALL)})),
@@ -77,6 +77,20 @@ async fn a_model_whose_call_cannot_be_read_is_asked_once_more() {
     }
     let (_, shown, _) = answered(vec![said(&["Hm. ", unknown]), said(&["In 3 minutes."])]).await;
     assert_eq!(shown, "Hm. RESTARTEDIn 3 minutes.");
+}
+
+#[tokio::test]
+async fn what_the_first_attempt_took_is_counted() {
+    let taking = |text: &str, input: u64, output: u64| {
+        let choice = json!({"index": 0, "delta": {"content": text}, "finish_reason": "stop"});
+        let usage = json!({"prompt_tokens": input, "completion_tokens": output});
+        Reply::stream([event(&json!({"choices": [choice], "usage": usage}))])
+    };
+    let server =
+        Server::start([taking("<function=launch {}></function>", 100, 10), taking("In 3 minutes.", 120, 5)]).await;
+    let (model, _) = model(config(Provider::Groq, &server, "m"));
+    let usage = ask(&model, &asking("When?")).await.0.unwrap().usage.unwrap();
+    assert_eq!((usage.input_tokens, usage.output_tokens), (220, 15));
 }
 
 #[tokio::test]

@@ -9,6 +9,10 @@ use threadkeep::{Role, Value};
 const ABOUT: &str = "I quote what you told me and what your documents say, and keep your preferences. I cannot write, \
                      compute, or look anything up elsewhere. A language model can take my place: docs/models.md says how.";
 
+const NOTED: &str = "I keep that in mind.";
+/// Words of a preference's name; more are something else that was said.
+const NAME_WORDS: usize = 6;
+
 /// What people greet and thank with, as whole messages.
 const COURTESIES: [&str; 14] = [
     "hello",
@@ -87,7 +91,7 @@ fn set_preference() -> Intent {
             Some(json!({"name": name, "value": value}))
         })
         .says(|outcome| match outcome.result("set_preference") {
-            Value::Null => "I keep that in mind.".to_owned(),
+            Value::Null => NOTED.to_owned(),
             set => format!("I remember: your {} is {}.", text(&set["name"]), text(&set["value"])),
         })
 }
@@ -113,8 +117,14 @@ fn forget_preference() -> Intent {
         .example("Forget my seat.")
         .patterns(["forget my {name...}", "forget preference {name...}"])
         .unless("do|did|i|we|not|never|don't forget")
-        .calls_with("forget_preference", |slots| json!({"name": slots.label("name")}))
-        .says(|outcome| format!("I have forgotten your {}.", text(&outcome.result("forget_preference")["forgotten"])))
+        .then_calls("forget_preference", |outcome| {
+            let name = outcome.slots().label("name");
+            (name.split_whitespace().count() <= NAME_WORDS).then(|| json!({"name": name}))
+        })
+        .says(|outcome| match outcome.result("forget_preference") {
+            Value::Null => NOTED.to_owned(),
+            done => format!("I have forgotten your {}.", text(&done["forgotten"])),
+        })
         .says_of_failure(|outcome| match outcome.failure("forget_preference") {
             Some(why) if why.starts_with("not found") => {
                 "I keep no such preference. What you said stays in the conversation; `threadkeep erase` takes it out."
@@ -151,7 +161,7 @@ fn parse_setting(setting: &str) -> Option<(&str, &str)> {
     let found = borders.iter().filter_map(|border| Some((setting.find(border)?, border.len())));
     let (at, length) = found.min()?;
     let (name, value) = (setting[..at].trim(), setting[at + length..].trim());
-    (!name.is_empty() && !value.is_empty() && name.split_whitespace().count() <= 6).then_some((name, value))
+    (!name.is_empty() && !value.is_empty() && name.split_whitespace().count() <= NAME_WORDS).then_some((name, value))
 }
 
 fn text(value: &Value) -> String {
@@ -171,7 +181,7 @@ fn answer(turn: &Turn<'_>) -> String {
             words.iter().find(|word| *word != "please").is_some_and(|first| COMMANDS.contains(&first.as_str()));
         return match asks_for_something {
             true => format!("I cannot do that: no language model is behind me. {ABOUT}"),
-            false => "I keep that in mind.".to_owned(),
+            false => NOTED.to_owned(),
         };
     }
     let told: Vec<String> = turn

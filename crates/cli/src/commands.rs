@@ -66,7 +66,6 @@ pub(crate) enum Command {
     Serve(serve::Arguments),
     Keys(keys::Arguments),
     Demo(demo::Arguments),
-    Models(models::Arguments),
     Chat(chat::Arguments),
     Ask(ask::Arguments),
     Docs(docs::Arguments),
@@ -74,6 +73,7 @@ pub(crate) enum Command {
     Trace(trace::Arguments),
     Graph(graph::Arguments),
     Config(config::Arguments),
+    Models(models::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
 }
@@ -123,7 +123,6 @@ impl App {
             Command::Serve(arguments) => serve::run(self, arguments).await,
             Command::Keys(arguments) => keys::run(self, arguments).await,
             Command::Demo(arguments) => demo::run(self, arguments).await,
-            Command::Models(arguments) => models::run(self, arguments).await,
             Command::Chat(arguments) => chat::run(self, arguments).await,
             Command::Ask(arguments) => ask::run(self, arguments).await,
             Command::Docs(arguments) => docs::run(self, arguments).await,
@@ -131,6 +130,7 @@ impl App {
             Command::Trace(arguments) => trace::run(self, arguments).await,
             Command::Graph(arguments) => graph::run(self, arguments).await,
             Command::Config(arguments) => config::run(self, arguments).await,
+            Command::Models(arguments) => models::run(self, arguments).await,
             Command::Completions(arguments) => completions::run(self, &arguments),
             Command::Man(arguments) => man::run(self, &arguments),
         }

@@ -1,5 +1,6 @@
 //! The models that speak and embed, as the settings name them.
 
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
@@ -15,7 +16,7 @@ pub(crate) fn speaker(name: Option<&str>, settings: &Settings) -> Result<Option<
     match selected {
         Selected::Offline => Ok(None),
         Selected::Provider(found) => {
-            let model = ProviderModel::new(found.config(prices(settings)?))
+            let model = ProviderModel::new(found.config(prices(None, settings)?))
                 .with_context(|| format!("the model {} cannot be asked", found.model))?;
             Ok(Some(Arc::new(model)))
         }
@@ -29,11 +30,13 @@ pub(crate) fn embedder(settings: &Settings) -> Result<Option<Arc<dyn Embedder>>>
     Ok(Some(Arc::new(model)))
 }
 
-fn prices(settings: &Settings) -> Result<PriceTable> {
+/// The built-in prices, with those of a file over them: the one that is given, else that of the settings.
+pub(crate) fn prices(file: Option<&Path>, settings: &Settings) -> Result<PriceTable> {
     let mut prices = PriceTable::built_in();
-    if let Some(file) = settings.get("THREADKEEP_PRICES") {
-        let text = std::fs::read_to_string(&file).with_context(|| format!("{file} cannot be read"))?;
-        prices.merge(PriceTable::from_json(&text).with_context(|| format!("in {file}"))?);
+    let file = file.map(Path::to_owned).or_else(|| settings.get("THREADKEEP_PRICES").map(PathBuf::from));
+    if let Some(file) = file {
+        let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
+        prices.merge(PriceTable::from_json(&text).with_context(|| format!("in {}", file.display()))?);
     }
     Ok(prices)
 }

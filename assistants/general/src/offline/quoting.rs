@@ -82,8 +82,7 @@ pub(super) fn quote(question: &str, told: &str) -> Option<String> {
         if is_said && is_question(&text) {
             continue;
         }
-        let text = if is_said { text.trim() } else { without_headings(&heading, text.trim()) };
-        passages.push(Passage { origin: format!("[{number}]{origin}"), text: text.to_owned() });
+        passages.push(Passage { origin: format!("[{number}]{origin}"), text: text.trim().to_owned() });
     }
     // Between equals the last wins: what was found first shall.
     passages.reverse();
@@ -100,7 +99,8 @@ fn told_of(question: &str, passage: &Passage) -> String {
     if origin.is_empty() {
         return passage.text.clone();
     }
-    format!("{origin} “{}”{number}", cut(&part(question, &passage.text)))
+    // The headings above a passage help to find it, and its place tells them.
+    format!("{origin} “{}”{number}", cut(&part(question, without_headings(origin, &passage.text))))
 }
 
 /// Where a quotation comes from, as the user is told; `None` for what the assistant said itself.
@@ -134,9 +134,9 @@ fn preferences(told: &str) -> Vec<Passage> {
 }
 
 /// A passage without the headings above it, which its place tells.
-fn without_headings<'a>(heading: &str, text: &'a str) -> &'a str {
+fn without_headings<'a>(place: &str, text: &'a str) -> &'a str {
     match text.split_once("\n\n") {
-        Some((first, rest)) if heading.contains(first.trim()) => rest.trim_start(),
+        Some((first, rest)) if place.contains(first.trim()) => rest.trim_start(),
         _ => text,
     }
 }

@@ -49,6 +49,8 @@ impl Agent {
     /// Stores the user's message and takes the thread.
     pub(super) async fn begin(&self, place: &Place, ask: &Ask) -> Result<Begun> {
         let memory = self.memory();
+        let name = &self.assistant().definition().name;
+        tracing::debug!("Processing natural language input for agent {name}: {}", ask.text);
         let turn = match &ask.idempotency_key {
             Some(key) => MessageId::from_name(format!("turn/{}/{key}", place.thread).as_bytes()).to_string(),
             None => memory.mint_message_id().to_string(),

@@ -19,6 +19,8 @@ impl Workshop<'_> {
             return Ok(Arc::clone(messages));
         }
         let (messages, report) = self.assemble(instructions).await?;
+        let length: usize = messages.iter().map(|message| message.plain_text().chars().count()).sum();
+        tracing::debug!("Conversation context length: {length} chars");
         if let Some(report) = report.filter(|_| contexts.report.is_none()) {
             contexts.numbers = numbers(&report);
             contexts.report = Some(report);

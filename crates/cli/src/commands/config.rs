@@ -74,7 +74,11 @@ fn built_in(app: &App, setting: &Setting) -> String {
         "THREADKEEP_ASSISTANTS" => app.settings.assistants().map(|folder| folder.display().to_string()),
         _ => None,
     };
-    path.unwrap_or_else(|| setting.built_in.to_owned())
+    match path {
+        Some(path) => path,
+        None if setting.is_secret => "(not set)".to_owned(),
+        None => setting.built_in.to_owned(),
+    }
 }
 
 /// An address without the password that it may hold.

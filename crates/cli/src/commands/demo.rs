@@ -43,7 +43,7 @@ struct Demonstrated {
 
 pub(crate) async fn run(app: &App, _: Arguments) -> Result<Status> {
     let (name, location) = place(app)?;
-    let memory = location.open(Purpose::Fill, crate::clock::clock(None)).await?.memory;
+    let memory = app.open_at(&location, Purpose::Fill).await?.memory;
     let report = Import::begin(app, memory.clone())?.run(&[import::built_in(CONVERSATION)], None).await?;
     let scope = app.scope()?;
     let page = memory.list_threads(&scope, &ThreadQuery::new(ThreadOrder::Created, 1)).await?;

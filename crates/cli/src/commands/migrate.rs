@@ -56,9 +56,9 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         let failure = Failure::usage("--from and --to name the same store");
         return Err(failure.hint("name another store to fill").into());
     }
-    let source = from.open(Purpose::Read, crate::clock::clock(None)).await.context("--from")?.memory;
+    let source = app.open_at(&from, Purpose::Read).await.context("--from")?.memory;
     let purpose = if arguments.verify_only { Purpose::Read } else { Purpose::Fill };
-    let target = to.open(purpose, crate::clock::clock(None)).await.context("--to")?.memory;
+    let target = app.open_at(&to, purpose).await.context("--to")?.memory;
     let moved = if arguments.verify_only {
         let migration = Migration::new(source.backend().clone(), target.backend().clone(), source.now());
         Moved { copied: None, verified: verify(&migration).await?, indexed: None }

@@ -1,13 +1,14 @@
 use std::path::PathBuf;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use serde::Serialize;
-use threadkeep_models::{
+use threadkeep::models::{
     FoundModel, Ping, Price, PriceTable, ProviderModel, Selected, SelectionError, find_models, select, select_embedder,
 };
 
 use super::{App, Status};
 use crate::failure::Failure;
+use crate::models;
 use crate::progress;
 use crate::table::{Side, Table};
 
@@ -80,8 +81,8 @@ impl Row {
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
-    let environment = |name: &str| std::env::var(name).ok();
-    let prices = prices(arguments.prices.as_deref())?;
+    let environment = |name: &str| app.settings.get(name);
+    let prices = models::prices(arguments.prices.as_deref(), &app.settings)?;
     let selected = match select(arguments.model.as_deref(), &environment) {
         // What stands in the environment is listed with what is wrong with it.
         Err(error) if arguments.model.is_none() => Err(error),
@@ -135,16 +136,6 @@ fn print(app: &App, rows: &[Row]) -> Result<()> {
         app.output.note("hint: docs/models.md lists the variables that let a language model speak");
     }
     Ok(())
-}
-
-/// The built-in prices, with those of a file over them.
-fn prices(file: Option<&std::path::Path>) -> Result<PriceTable> {
-    let mut prices = PriceTable::built_in();
-    if let Some(file) = file {
-        let text = std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?;
-        prices.merge(PriceTable::from_json(&text).with_context(|| format!("in {}", file.display()))?);
-    }
-    Ok(prices)
 }
 
 pub(super) fn unselected(error: SelectionError) -> Failure {

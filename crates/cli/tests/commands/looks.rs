@@ -2,7 +2,9 @@
 
 use super::{Cli, assert_looks};
 
-const COMMANDS: [&str; 20] = [
+const COMMANDS: [&str; 29] = [
+    "migrate",
+    "supabase",
     "import",
     "threads",
     "show",
@@ -20,6 +22,13 @@ const COMMANDS: [&str; 20] = [
     "serve",
     "keys",
     "demo",
+    "chat",
+    "ask",
+    "docs",
+    "approvals",
+    "trace",
+    "graph",
+    "config",
     "models",
     "completions",
     "man",

@@ -2,9 +2,13 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod append;
+mod assistants;
 mod backup;
+mod chat;
+mod config;
 mod context;
 mod demo;
+mod docs;
 mod erase;
 mod export;
 mod failures;
@@ -16,6 +20,7 @@ mod maintenance;
 mod migrate;
 mod models;
 mod reading;
+mod readme;
 mod recall;
 mod serve;
 mod supabase;
@@ -46,7 +51,9 @@ struct Ran {
 
 impl Cli {
     fn new() -> Self {
-        Self { folder: tempfile::tempdir().unwrap() }
+        let cli = Self { folder: tempfile::tempdir().unwrap() };
+        cli.file("config.yaml", "");
+        cli
     }
 
     /// A store with the two threads of the fixture.
@@ -83,9 +90,17 @@ impl Cli {
 
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_threadkeep"));
-        for name in ["THREADKEEP_STORE", "THREADKEEP_USER", "THREADKEEP_TENANT", "NO_COLOR"] {
-            command.env_remove(name);
+        for (name, _) in std::env::vars_os() {
+            let named = name.to_string_lossy();
+            let is_setting = |beginning: &&str| named.starts_with(beginning);
+            if ["THREADKEEP_", "GROQ_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "NO_COLOR", "RUST_LOG"]
+                .iter()
+                .any(is_setting)
+            {
+                command.env_remove(&name);
+            }
         }
+        command.env("THREADKEEP_CONFIG", self.path("config.yaml")).env("XDG_CONFIG_HOME", self.folder.path());
         command.env("THREADKEEP_STORE", self.store()).current_dir(self.folder.path()).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

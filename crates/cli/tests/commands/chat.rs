@@ -1,0 +1,215 @@
+//! Talking with assistants.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpListener;
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+
+use super::{Cli, Ran};
+
+const NOW: [&str; 2] = ["--now", "2026-05-03T09:00:00Z"];
+
+fn turns(out: &str) -> Vec<Value> {
+    out.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+#[test]
+fn a_question_is_answered_by_a_whole_turn() {
+    let cli = Cli::new();
+    cli.out(&[&["ask", "The tent is blue.", "--thread", "camping"], &NOW[..]].concat());
+    let turn = cli.json(&[
+        "ask",
+        "general",
+        "What colour is the tent?",
+        "--now",
+        "2026-06-01T10:00:00Z",
+        "--thread",
+        "camping",
+    ]);
+    let members: Vec<&str> = turn.as_object().unwrap().keys().map(String::as_str).collect();
+    assert_eq!(
+        members,
+        [
+            "thread",
+            "turn",
+            "agent",
+            "routed_agent",
+            "confidence",
+            "model",
+            "status",
+            "reply",
+            "error",
+            "tool_calls",
+            "approvals",
+            "sources",
+            "usage",
+            "context",
+            "data",
+            "stored",
+            "started_at",
+            "duration_ms"
+        ]
+    );
+    assert_eq!(turn["started_at"], "2026-06-01T10:00:00Z");
+    assert_eq!(turn["stored"], serde_json::json!([{"seq": 3, "role": "user"}, {"seq": 4, "role": "assistant"}]));
+    assert_eq!(
+        (&turn["agent"], &turn["model"], &turn["status"]),
+        (&"general".into(), &"offline".into(), &"completed".into())
+    );
+    assert_eq!(cli.json(&["show", "camping"])["messages"].as_array().unwrap().len(), 4);
+}
+
+#[test]
+fn what_was_said_is_quoted_for_a_person() {
+    let cli = Cli::new();
+    assert_eq!(cli.out(&[&["ask", "The tent is blue."], &NOW[..]].concat()), "I keep that in mind.\n");
+    let out = cli.out(&["ask", "Which tent is blue?"]);
+    let (answer, sources) = out.split_once("\n\n").unwrap();
+    assert_eq!(answer, "You said on 3 May 2026: “The tent is blue.” [1]");
+    assert!(sources.starts_with("[1] said by the user on 2026-05-03, #1 of "), "{sources}");
+}
+
+#[test]
+fn each_line_of_the_input_is_a_turn_of_one_conversation() {
+    let cli = Cli::new();
+    let input = b"The tent is blue.\n\nWhich tent is blue?\nThanks";
+    let ran = cli.run_with_input(&[&["chat", "general", "--json"], &NOW[..]].concat(), input);
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran}");
+    let turns = turns(&ran.out);
+    let replies: Vec<&str> = turns.iter().map(|turn| turn["reply"].as_str().unwrap()).collect();
+    assert_eq!(replies[..2], ["I keep that in mind.", "You said on 3 May 2026: “The tent is blue.” [1]"]);
+    assert_eq!(turns.len(), 3);
+    assert!(turns.iter().all(|turn| turn["thread"] == turns[0]["thread"]));
+}
+
+#[test]
+fn a_chat_that_is_left_at_once_leaves_nothing() {
+    let cli = Cli::new();
+    for input in ["", "/quit\n", "\n\n/trace\n/context\n/clear\n/threads\n/nonsense\n/help\n"] {
+        let ran = cli.run_with_input(&["chat"], input.as_bytes());
+        assert_eq!(ran.code, Some(0), "{ran}");
+        assert!(!ran.err.contains("to go on"), "{ran}");
+    }
+    assert_eq!(cli.json(&["threads"])["threads"], serde_json::json!([]));
+}
+
+#[test]
+fn a_chat_is_looked_into_from_within() {
+    let cli = Cli::new();
+    let input =
+        "Remember that my seat is the window.\n/trace\nWhere is my seat?\n/context\n/threads\n/clear\nA new one.\n";
+    let ran = cli.run_with_input(&["chat", "--thread", "trip"], input.as_bytes());
+    assert_eq!(ran.code, Some(0), "{ran}");
+    for expected in [
+        "I remember: your seat is the window.",
+        "tool set_preference{\"name\":\"seat\",\"value\":\"the window\"}",
+        "Your seat is the window.",
+        "history",
+        "* ",
+    ] {
+        assert!(ran.out.contains(expected), "{expected}: {ran}");
+    }
+    assert!(ran.err.contains("to go on: ") && ran.err.contains(" chat --thread "), "{ran}");
+    assert_eq!(cli.json(&["threads"])["threads"].as_array().unwrap().len(), 2);
+}
+
+#[test]
+fn a_turn_is_explained_later() {
+    let cli = Cli::new();
+    cli.out(&["ask", "The tent is blue.", "--thread", "camping"]);
+    let turn = cli.json(&["ask", "Which tent is blue?", "--thread", "camping"]);
+    let id = turn["turn"].as_str().unwrap();
+    let traced = cli.out(&["trace", id]);
+    assert!(traced.contains("assistant    general") && traced.contains("status       completed"), "{traced}");
+    assert_eq!(cli.json(&["trace", id])["reply"], turn["reply"]);
+    let explained = cli.out(&["context", "--turn", id, "--explain"]);
+    assert!(explained.contains("system prompt"), "{explained}");
+    let ran = cli.run(&["trace", "nothing"]);
+    assert_eq!((ran.code, ran.err.contains("there is no turn `nothing`")), (Some(1), true), "{ran}");
+}
+
+#[test]
+fn what_cannot_be_asked_is_told() {
+    let cli = Cli::new();
+    for (arguments, code, expected) in [
+        (&["ask", "nobody", "Hello?"][..], 1, "there is no assistant `nobody`"),
+        (&["ask", " "], 2, "the question is empty"),
+        (&["ask", "Hello?", "--model", "nonsense:x"], 2, "the model cannot be used"),
+        (&["chat", "../etc/passwd"], 1, "there is no assistant"),
+        (&["ask", "Hello?", "--now", "soon"], 2, "--now"),
+        (&["approvals", "approve", "x"], 1, "there is no store"),
+    ] {
+        let ran = cli.run(arguments);
+        assert_eq!((ran.code, ran.err.contains(expected)), (Some(code), true), "{arguments:?}: {ran}");
+        assert!(!cli.store().exists(), "{arguments:?}");
+    }
+    cli.out(&["ask", "Hello."]);
+    let ran = cli.run(&["approvals", "deny", "x"]);
+    assert_eq!((ran.code, ran.err.contains("there is no approval `x`")), (Some(1), true), "{ran}");
+    assert_eq!(cli.json(&["approvals", "list", "--all"]), serde_json::json!({"approvals": []}));
+}
+
+/// A model that takes a question and never answers.
+struct Silent(TcpListener);
+
+impl Silent {
+    fn new() -> Self {
+        Self(TcpListener::bind("127.0.0.1:0").unwrap())
+    }
+
+    fn speak_through(&self, command: &mut Command) {
+        let url = format!("http://{}/v1", self.0.local_addr().unwrap());
+        command.env("OPENAI_BASE_URL", url).env("OPENAI_MODEL", "silent").env("NO_PROXY", "127.0.0.1");
+    }
+
+    /// Waits until a question has come, and keeps the connection.
+    fn wait(&self) -> std::net::TcpStream {
+        let (mut stream, _) = self.0.accept().unwrap();
+        let mut lines = BufReader::new(stream.try_clone().unwrap()).lines();
+        assert!(lines.next().unwrap().unwrap().starts_with("POST "));
+        stream.flush().unwrap();
+        stream
+    }
+}
+
+#[cfg(unix)]
+fn interrupt(child: &std::process::Child) {
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+}
+
+#[cfg(unix)]
+#[test]
+fn control_c_stops_the_answer_and_keeps_the_question() {
+    let (cli, silent) = (Cli::new(), Silent::new());
+    let mut command = cli.command(&["ask", "Are you there?", "--thread", "calls", "--json"]);
+    silent.speak_through(&mut command);
+    let child = command.spawn().unwrap();
+    let _connection = silent.wait();
+    interrupt(&child);
+    let ran: Ran = child.wait_with_output().unwrap().into();
+    assert_eq!(ran.code, Some(130), "{ran}");
+    let turn: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&turn["status"], &turn["error"]["code"]), (&"failed".into(), &"stopped".into()));
+    let answer = cli.json(&["ask", "Is anybody there?", "--thread", "calls"]);
+    assert_eq!(answer["stored"][0]["seq"], 3, "{answer}");
+}
+
+#[cfg(unix)]
+#[test]
+fn control_c_in_a_chat_ends_the_turn_and_not_the_chat() {
+    let (cli, silent) = (Cli::new(), Silent::new());
+    let mut command = cli.command(&["chat"]);
+    silent.speak_through(&mut command);
+    let mut child = command.stdin(Stdio::piped()).spawn().unwrap();
+    let mut input = child.stdin.take().unwrap();
+    input.write_all(b"Are you there?\n").unwrap();
+    let _connection = silent.wait();
+    interrupt(&child);
+    input.write_all(b"/trace\n/quit\n").unwrap();
+    drop(input);
+    let mut out = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(0));
+    assert!(out.contains("(stopped)"), "{out}");
+}

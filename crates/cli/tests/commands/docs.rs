@@ -1,0 +1,92 @@
+//! Documents.
+
+use serde_json::json;
+
+use super::Cli;
+
+const GARDEN: &str = "# Allotment\n\n## Watering\n\nTomatoes want water every second day.\n\n## Gate\n\nThe gate is closed on Sundays.\n";
+
+fn with_notes() -> Cli {
+    let cli = Cli::new();
+    cli.file("notes/garden.md", GARDEN);
+    cli.file("notes/deep/rules.html", "<title>Rules</title><h1>Dogs</h1><p>Dogs are allowed on a lead.</p>");
+    cli.file("notes/photo.png", [0xff, 0xd8]);
+    cli.file("notes/.hidden.md", "hidden");
+    cli
+}
+
+#[test]
+fn folders_are_walked_and_what_is_unchanged_is_skipped() {
+    let cli = with_notes();
+    assert_eq!(cli.out(&["docs", "add", "notes"]), "added 2 documents, 3 passages\n");
+    assert_eq!(cli.out(&["docs", "add", "notes"]), "added 0 documents, 0 passages; 2 unchanged\n");
+    cli.file("notes/garden.md", format!("{GARDEN}\n## Shed\n\nThe shed has a new lock.\n"));
+    let report = cli.json(&["docs", "add", "notes"]);
+    assert_eq!((&report["added"][0]["title"], &report["added"][0]["passages"]), (&json!("notes/garden.md"), &json!(3)));
+    assert_eq!((&report["unchanged"], &report["problems"]), (&json!(1), &json!([])));
+    let titles: Vec<_> = cli.json(&["docs", "list"])["documents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|document| document["title"].as_str().unwrap().to_owned())
+        .collect();
+    assert_eq!(titles, ["notes/deep/rules.html", "notes/garden.md"]);
+}
+
+#[test]
+fn passages_are_found_with_their_places() {
+    let cli = with_notes();
+    cli.out(&["docs", "add", "notes"]);
+    let found = cli.json(&["docs", "search", "When is the gate closed?"]);
+    assert_eq!(found["passages"][0]["place"], "Allotment > Gate, lines 7-9");
+    assert_eq!(found["passages"][0]["text"], "Allotment > Gate\n\nThe gate is closed on Sundays.");
+    let out = cli.out(&["ask", "When is the gate closed?"]);
+    assert!(
+        out.starts_with("notes/garden.md, Allotment > Gate, lines 7-9: “The gate is closed on Sundays.” [1]"),
+        "{out}"
+    );
+    let nothing = cli.run(&["docs", "search", "submarine"]);
+    assert_eq!((nothing.code, nothing.out.as_str()), (Some(0), ""), "{nothing}");
+}
+
+#[test]
+fn a_removed_document_is_gone() {
+    let cli = with_notes();
+    cli.out(&["docs", "add", "notes"]);
+    assert!(cli.out(&["docs", "remove", "notes/garden.md"]).starts_with("removed "));
+    let ran = cli.run(&["docs", "remove", "notes/garden.md"]);
+    assert_eq!((ran.code, ran.err.contains("there is no document")), (Some(1), true), "{ran}");
+    assert_eq!(cli.json(&["docs", "search", "gate"])["passages"], json!([]));
+    assert_eq!(cli.json(&["docs", "list"])["documents"].as_array().unwrap().len(), 1);
+}
+
+#[test]
+fn libraries_and_users_are_apart() {
+    let cli = with_notes();
+    cli.out(&["docs", "add", "notes", "--library", "garden"]);
+    cli.out(&["docs", "add", "notes/deep", "--as-tenant"]);
+    let count = |arguments: &[&str]| cli.json(arguments)["passages"].as_array().unwrap().len();
+    assert_eq!(count(&["docs", "search", "gate", "--library", "garden"]), 1);
+    assert_eq!(count(&["docs", "search", "gate"]), 0);
+    assert_eq!(count(&["docs", "search", "gate", "--library", "garden", "--user", "ben"]), 0);
+    assert_eq!(count(&["docs", "search", "dogs", "--user", "ben"]), 1);
+    assert_eq!(count(&["docs", "search", "dogs", "--tenant", "other"]), 0);
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_named_and_the_rest_goes_on() {
+    let cli = Cli::new();
+    cli.file("notes/a.txt", [0xff, 0xfe, 0x00]);
+    cli.file("notes/b.txt", "Readable words.");
+    cli.file("notes/c.md", "\n\n");
+    let ran = cli.run(&["docs", "add", "notes"]);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(1), "added 1 document, 1 passage\n"), "{ran}");
+    assert!(
+        ran.err.contains("notes/a.txt is no text in UTF-8") && ran.err.contains("notes/c.md: it holds no words"),
+        "{ran}"
+    );
+    let ran = cli.run(&["docs", "add", "nowhere"]);
+    assert_eq!((ran.code, ran.err.contains("there is no file or folder nowhere")), (Some(1), true), "{ran}");
+    let ran = cli.run(&["docs", "list", "--library", "a b"]);
+    assert_eq!(ran.code, Some(2), "{ran}");
+}

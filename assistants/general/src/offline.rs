@@ -139,7 +139,7 @@ fn list_documents() -> Intent {
         .example("Which documents do you have?")
         .patterns(["what|which documents do you have|know", "list|show documents", "list|show my|the|all documents"])
         .calls_with("list_documents", |_| json!({}))
-        .says(|outcome| documents(outcome))
+        .says(documents)
 }
 
 fn documents(outcome: &Outcome<'_>) -> String {

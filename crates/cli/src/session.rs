@@ -80,7 +80,7 @@ impl Session {
         interrupt.stops(Some(ask.stop.clone()));
         let turn = self.agent.chat_with(&self.scope, thread, ask, sink).await;
         interrupt.stops(None);
-        Ok(turn.map_err(told)?)
+        turn.map_err(told)
     }
 
     /// All threads that the scope lists, those that changed last first.

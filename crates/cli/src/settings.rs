@@ -139,7 +139,7 @@ impl Settings {
 }
 
 fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
-    let values: BTreeMap<String, serde_json::Value> = match text.lines().all(|line| is_comment(line)) {
+    let values: BTreeMap<String, serde_json::Value> = match text.lines().all(is_comment) {
         true => BTreeMap::new(),
         false => serde_saphyr::from_str(text).map_err(|error| {
             let text = error.to_string();

@@ -180,7 +180,7 @@ fn answer(turn: &Turn<'_>) -> String {
         let asks_for_something =
             words.iter().find(|word| *word != "please").is_some_and(|first| COMMANDS.contains(&first.as_str()));
         return match asks_for_something {
-            true => format!("I cannot do that: no language model is behind me. {ABOUT}"),
+            true => format!("I cannot do that: no language model is behind me. What you wrote is kept. {ABOUT}"),
             false => NOTED.to_owned(),
         };
     }

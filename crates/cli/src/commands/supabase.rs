@@ -14,6 +14,8 @@ use super::{App, Status};
 
 /// Look after an application's tables in Supabase
 #[derive(Debug, clap::Args)]
+#[command(after_help = "Example:
+  threadkeep supabase doctor postgresql://postgres:PASSWORD@db.PROJECT.supabase.co:5432/postgres")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     action: Action,

@@ -103,7 +103,6 @@ fn record(folder: &Path, args: &Args) -> Result<Vec<Event>> {
 
 /// Goes through a run and cuts the power at every sync.
 async fn cut(folder: &Path, events: &[Event], random: &mut Random, report: &mut Report) -> Result<()> {
-    let image = folder.join("image");
     let mut disk = Disk::default();
     let ends = events.iter().enumerate().filter(|(_, event)| matches!(event, Event::SyncEnds { .. }));
     let ends: Vec<usize> = ends.map(|(index, _)| index).collect();
@@ -121,11 +120,14 @@ async fn cut(folder: &Path, events: &[Event], random: &mut Random, report: &mut 
         report.syncs += 1;
         for picture in 0..=IMAGES {
             let later_writes = if picture == 0 { Later::None } else { Later::Some(random) };
+            // Each in a folder of its own: a store that is being closed removes its log by name.
+            let image = folder.join(format!("image-{}-{picture}", number + 1));
             later.write_image(&image, later_writes)?;
             check(&image.join("cut.db"), &acknowledged, report)
                 .await
                 .with_context(|| format!("sync {} of {}, image {picture}", number + 1, ends.len()))?;
             report.images += 1;
+            std::fs::remove_dir_all(&image)?;
         }
     }
     report.acknowledged += acknowledged.len() as u64;

@@ -61,14 +61,15 @@ pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, 
     let words = codec::ThreadWords::new(open.title, open.metadata, open.state);
     let sql = "SELECT outcome, (shown).id, (shown).owner, (shown).key, (shown).body, (shown).seq, (shown).change, \
                (shown).first_seq, (shown).message_count, (shown).created_at, (shown).updated_at, (shown).expires_at \
-               FROM threadkeep.open_thread($1, $2, $3, $4, $5, $6, $7, $8, $9)";
-    let values: [Parameter<'_>; 9] = [
+               FROM threadkeep.open_thread($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+    let values: [Parameter<'_>; 10] = [
         (&caller.tenant, Type::TEXT),
         (&caller.name, Type::TEXT),
         (&owner_name(&open.owner), Type::TEXT),
         (&open.id.0, Type::UUID),
         (&open.key.as_ref().map(ThreadKey::as_str), Type::TEXT),
         (&codec::encode_thread(&words), Type::TEXT),
+        (&open.created_at.unwrap_or(now).as_micros(), Type::INT8),
         (&open.expires_at.map(Timestamp::as_micros), Type::INT8),
         (&now.as_micros(), Type::INT8),
         (&WINDOW, Type::INT8),

@@ -30,8 +30,8 @@ END $$;
 
 -- Finds the thread that is named, or makes it. `outcome` is 'found', 'created', 'thread' or 'conflict'.
 CREATE FUNCTION threadkeep.open_thread(
-  p_tenant text, p_caller text, p_owner text, p_id uuid, p_key text, p_body text, p_expires_at bigint, p_now bigint,
-  p_window bigint, OUT outcome text, OUT shown threadkeep.shown_thread
+  p_tenant text, p_caller text, p_owner text, p_id uuid, p_key text, p_body text, p_created_at bigint,
+  p_expires_at bigint, p_now bigint, p_window bigint, OUT outcome text, OUT shown threadkeep.shown_thread
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -69,7 +69,7 @@ BEGIN
     PERFORM threadkeep.enter(p_tenant, p_caller);
     PERFORM threadkeep.remember_owner(p_tenant, p_owner);
     INSERT INTO threads (tenant, owner, id, created_at, updated_at, expires_at, key, body)
-      VALUES (p_tenant, p_owner, p_id, p_now, p_now, p_expires_at, p_key, p_body)
+      VALUES (p_tenant, p_owner, p_id, p_created_at, p_now, p_expires_at, p_key, p_body)
       ON CONFLICT DO NOTHING RETURNING no INTO v_no;
     IF FOUND THEN
       INSERT INTO stamps (thread_no, tenant, owner, stamp) VALUES (v_no, p_tenant, p_owner, threadkeep.stamp());

@@ -180,7 +180,7 @@ async fn a_scope_changes_nothing_of_another() {
     let deleting = format!("SELECT outcome FROM threadkeep.delete_thread('acme', 'user/ana', '{of_ben}', 1)");
     assert_eq!(outcome(deleting).await, "thread");
     let opening = format!(
-        "SELECT outcome FROM threadkeep.open_thread('acme', 'user/ana', 'ana', '{of_ben}', NULL, '1{{}}', NULL, 1, 1)"
+        "SELECT outcome FROM threadkeep.open_thread('acme', 'user/ana', 'ana', '{of_ben}', NULL, '1{{}}', 1, NULL, 1, 1)"
     );
     assert_eq!(outcome(opening).await, "thread");
     client.batch_execute("ROLLBACK").await.unwrap();

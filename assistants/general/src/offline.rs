@@ -3,7 +3,7 @@
 mod quoting;
 
 use serde_json::json;
-use threadkeep::models::{Intent, OfflineModel, Outcome, Turn};
+use threadkeep::models::{Intent, OfflineModel, Outcome, Turn, is_question};
 use threadkeep::{Role, Value};
 
 const ABOUT: &str = "I quote what you told me and what your documents say, and keep your preferences. I cannot write, \
@@ -176,7 +176,7 @@ fn answer(turn: &Turn<'_>) -> String {
     if COURTESIES.contains(&whole.as_str()) {
         return "Hello. Tell me something to remember, or ask about what you told me.".to_owned();
     }
-    if !quoting::is_question(&question) {
+    if !is_question(&question) {
         let asks_for_something =
             words.iter().find(|word| *word != "please").is_some_and(|first| COMMANDS.contains(&first.as_str()));
         return match asks_for_something {

@@ -29,7 +29,7 @@ mod turn;
 
 pub use offline::{
     Choice, Extractor, Intent, Mention, Names, Numbers, OfflineModel, OfflineModelBuilder, OfflineModelError, Outcome,
-    Passage, Phrases, Slot, Slots, Utterance, Word,
+    Passage, Phrases, Slot, Slots, Utterance, Word, is_question,
 };
 #[cfg(not(target_arch = "wasm32"))]
 pub use price::{Price, PriceTable, PriceTableError, Tokens};

@@ -23,7 +23,7 @@ pub use extract::{Choice, Extractor, Mention, Names, Numbers};
 pub use intent::{Intent, Slot, Slots};
 pub use outcome::Outcome;
 pub use phrases::Phrases;
-pub use quote::Passage;
+pub use quote::{Passage, is_question};
 pub use utterance::{Utterance, Word};
 
 use crate::Turn;

@@ -2,7 +2,7 @@
 
 use threadkeep::agent::DynamicContext;
 use threadkeep::core::text::fold;
-use threadkeep::models::Passage;
+use threadkeep::models::{Passage, is_question};
 
 const SAID_BY_USER: &str = "said by the user on ";
 const SAID_BY: &str = "said by ";
@@ -23,54 +23,6 @@ const MONTHS: [&str; 12] = [
     "October",
     "November",
     "December",
-];
-const QUESTION_WORDS: [&str; 46] = [
-    "what",
-    "whats",
-    "when",
-    "whens",
-    "where",
-    "wheres",
-    "who",
-    "whos",
-    "whose",
-    "whom",
-    "which",
-    "why",
-    "how",
-    "do",
-    "did",
-    "does",
-    "is",
-    "are",
-    "was",
-    "were",
-    "am",
-    "can",
-    "could",
-    "have",
-    "has",
-    "had",
-    "will",
-    "would",
-    "should",
-    "tell",
-    "remind",
-    "and",
-    "que",
-    "cuando",
-    "donde",
-    "quien",
-    "cual",
-    "cuales",
-    "como",
-    "cuanto",
-    "cuantos",
-    "dime",
-    "recuerdame",
-    "sabes",
-    "find",
-    "search",
 ];
 
 /// Answers a question by what stands in the text that the model was told; `None` where nothing does.
@@ -160,13 +112,6 @@ fn cut(text: &str) -> String {
     }
 }
 
-/// Whether a message asks something.
-pub(super) fn is_question(text: &str) -> bool {
-    let words = folded_words(text);
-    let first = words.iter().find(|word| *word != "please").map_or("", String::as_str);
-    text.trim_end().ends_with('?') || QUESTION_WORDS.contains(&first)
-}
-
 /// Words without case and accents; apostrophes are left out.
 pub(super) fn folded_words(text: &str) -> Vec<String> {
     let text: String = text.chars().filter(|c| !matches!(c, '\'' | '’')).collect();
@@ -176,16 +121,6 @@ pub(super) fn folded_words(text: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_question_is_told_from_a_statement() {
-        for question in ["Who has the keys", "keys?", "Please tell me about the tent", "¿Dónde está?", "What's up"] {
-            assert!(is_question(question), "{question}");
-        }
-        for statement in ["I have the keys.", "The tent is blue", ""] {
-            assert!(!is_question(statement), "{statement}");
-        }
-    }
 
     #[test]
     fn a_day_is_spelled() {

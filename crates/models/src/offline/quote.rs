@@ -145,15 +145,18 @@ fn content_words(question: &str) -> Vec<Vec<String>> {
 const ASKING: [&str; 10] =
     ["tell", "remind", "say", "said", "know", "remember", "dime", "dije", "recuerdame", "recuerdas"];
 
-const QUESTION_WORDS: [&str; 36] = [
+/// Words that a question begins with, folded.
+const QUESTION_WORDS: [&str; 46] = [
     "what",
     "whats",
     "when",
+    "whens",
     "where",
     "wheres",
     "who",
     "whos",
     "whose",
+    "whom",
     "which",
     "why",
     "how",
@@ -164,12 +167,18 @@ const QUESTION_WORDS: [&str; 36] = [
     "are",
     "was",
     "were",
+    "am",
     "can",
     "could",
     "have",
     "has",
+    "had",
+    "will",
+    "would",
+    "should",
     "tell",
     "remind",
+    "and",
     "que",
     "cuando",
     "donde",
@@ -182,9 +191,29 @@ const QUESTION_WORDS: [&str; 36] = [
     "dime",
     "recuerdame",
     "sabes",
+    "find",
+    "search",
 ];
 
-fn is_question(text: &str) -> bool {
-    let first = folded_words(text).into_iter().next().unwrap_or_default();
-    text.trim_end().ends_with('?') || QUESTION_WORDS.contains(&first.as_str())
+/// Whether a message asks something, in English or Spanish: by its question mark, or by its first word after "please".
+#[must_use]
+pub fn is_question(text: &str) -> bool {
+    let words = folded_words(text);
+    let first = words.iter().find(|word| *word != "please").map_or("", String::as_str);
+    text.trim_end().ends_with('?') || QUESTION_WORDS.contains(&first)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_question_is_told_from_a_statement() {
+        for question in ["Who has the keys", "keys?", "Please tell me about the tent", "¿Dónde está?", "What's up"] {
+            assert!(is_question(question), "{question}");
+        }
+        for statement in ["I have the keys.", "The tent is blue", ""] {
+            assert!(!is_question(statement), "{statement}");
+        }
+    }
 }

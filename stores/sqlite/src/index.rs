@@ -67,31 +67,45 @@ fn remove(connection: &Connection, key: i64, line: &str) -> Result<()> {
     residue::note(connection, Residue::Index)
 }
 
-/// Pages merged under one lock.
-const MERGE_PAGES: i64 = 500;
+/// Statements that merge segments of an index: a number of pages, or, begun with its negative, all segments into one.
+const MERGES: [&str; 2] = [
+    "INSERT INTO message_terms (message_terms, rank) VALUES ('merge', ?1)",
+    "INSERT INTO entry_terms (entry_terms, rank) VALUES ('merge', ?1)",
+];
+/// Pages merged under one lock when words must go.
+const PURGE_PAGES: i64 = 500;
+/// Pages merged under one lock while nobody waits: whoever comes then waits some milliseconds at most.
+const TIDY_PAGES: i64 = 100;
 
 /// Rewrites the indexes without the words of what was removed: FTS5 only marks them, and merging all of its segments into
 /// one leaves marks and words out. In steps; others write in between.
 pub(crate) fn purge(shared: &Shared) -> Result<(), StoreError> {
-    purge_table(shared, "INSERT INTO message_terms (message_terms, rank) VALUES ('merge', ?1)")?;
-    purge_table(shared, "INSERT INTO entry_terms (entry_terms, rank) VALUES ('merge', ?1)")
+    for merge in MERGES {
+        let mut pages = -PURGE_PAGES;
+        while merge_pages(shared, merge, pages)? {
+            pages = PURGE_PAGES;
+        }
+    }
+    Ok(())
 }
 
-fn purge_table(shared: &Shared, merge: &'static str) -> Result<(), StoreError> {
-    // A negative number starts a merge of everything, positive ones go on with it.
-    let mut pages = -MERGE_PAGES;
-    loop {
-        let changes = writer::write_blocking(shared, |connection| {
-            let before = connection.total_changes();
-            connection.prepare_cached(merge)?.execute([pages])?;
-            Ok(connection.total_changes() - before)
-        })?;
-        // The command itself counts as one change: with nothing else changed there is nothing left to merge.
-        if changes < 2 {
-            return Ok(());
+/// Merges some of what writers left in many segments. Says whether there may be more to merge.
+pub(crate) fn tidy(shared: &Shared) -> Result<bool, StoreError> {
+    for merge in MERGES {
+        if merge_pages(shared, merge, TIDY_PAGES)? {
+            return Ok(true);
         }
-        pages = MERGE_PAGES;
     }
+    Ok(false)
+}
+
+fn merge_pages(shared: &Shared, merge: &'static str, pages: i64) -> Result<bool, StoreError> {
+    writer::write_blocking(shared, |connection| {
+        let before = connection.total_changes();
+        connection.prepare_cached(merge)?.execute([pages])?;
+        // The command itself counts as one change: with nothing else changed there is nothing left to merge.
+        Ok(connection.total_changes() - before > 1)
+    })
 }
 
 /// Brings the index along when a message changes (or, without a new body, goes).
@@ -284,4 +298,57 @@ fn is_still_true(connection: &Connection, portion: &Portion) -> Result<bool> {
     let stands: bool = connection.prepare_cached(sql)?.query_row(range, |row| row.get(0))?;
     let first = portion.lines.first().map(|(key, _)| row::position(*key));
     Ok(stands && first.is_none_or(|first| indexed_seq(connection, thread_no).is_ok_and(|seq| seq < first)))
+}
+
+#[cfg(test)]
+mod tests {
+    use threadkeep_core::{
+        Batch, Collection, Content, Fingerprint, IdempotencyKey, MessageId, NewMessage, OpenThread, Role, Scope,
+        SearchQuery, Store, ThreadId, Timestamp,
+    };
+
+    use super::*;
+    use crate::{SqliteOptions, SqliteStore};
+
+    fn segments(shared: &Shared) -> i64 {
+        let sql = "SELECT count(DISTINCT segid) FROM message_terms_idx";
+        shared.read(|connection| Ok(connection.query_row(sql, [], |row| row.get(0))?)).unwrap()
+    }
+
+    #[tokio::test]
+    async fn merging_leaves_few_segments_that_answer_the_same() {
+        const COMMITS: u64 = 100;
+        let folder = tempfile::tempdir().unwrap();
+        let options = SqliteOptions { background: false, ..SqliteOptions::default() };
+        let store = SqliteStore::open(folder.path().join("store.db"), options).unwrap();
+        let (scope, thread, now) =
+            (Scope::user("acme", "ana").unwrap(), ThreadId::from_name(b"long"), Timestamp::from_micros(0).unwrap());
+        store.open_thread(&scope, OpenThread::new(&scope, thread), now).await.unwrap();
+        for number in 0..COMMITS {
+            let name = number.to_string();
+            let mut batch = Batch::new(IdempotencyKey::Given(name.clone()), Fingerprint::of(name.as_bytes()));
+            batch.append.push(NewMessage {
+                id: MessageId::from_name(name.as_bytes()),
+                external_id: None,
+                created_at: now,
+                content: Content::text(Role::User, format!("ferry {number}")),
+            });
+            store.commit(&scope, thread, batch, now).await.unwrap();
+            catch_up(&store.shared, usize::MAX).unwrap();
+        }
+        let query = SearchQuery {
+            collection: Collection::Messages,
+            terms: vec!["ferri".to_owned()],
+            vector: None,
+            thread: Some(thread),
+            limit: 1_000,
+        };
+        let find = || search(&store.shared, &scope, &query, now).unwrap().answer.hits;
+        let (found, before) = (find(), segments(&store.shared));
+        assert_eq!(found.len() as u64, COMMITS);
+        while tidy(&store.shared).unwrap() {}
+        let after = segments(&store.shared);
+        assert!(after < before && after <= 3, "{before} segments became {after}");
+        assert_eq!(find(), found);
+    }
 }

@@ -1,4 +1,4 @@
-//! What goes on while nobody commits: the index catches up, leftovers go, and commits of other processes are noticed.
+//! What goes on while nobody commits: the index catches up and is put in order, leftovers go, and commits of other processes are noticed.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -30,6 +30,8 @@ pub(crate) fn start(shared: &Arc<Shared>) {
 
 fn keep(shared: &Weak<Shared>, mut version: Option<i64>) {
     let (mut activity, mut quiet) = (0, Duration::ZERO);
+    // Asking whether there is anything to merge takes the lock of writers: once is enough after each commit.
+    let mut is_merged = false;
     loop {
         let Some(shared) = shared.upgrade() else { return };
         let is_listened_to = shared.wake_ups.receiver_count() > 0;
@@ -37,9 +39,10 @@ fn keep(shared: &Weak<Shared>, mut version: Option<i64>) {
         notice_others(&shared, &mut version);
         let seen = shared.activity.load(Ordering::Relaxed);
         if seen != activity {
-            (activity, quiet) = (seen, Duration::ZERO);
+            (activity, quiet, is_merged) = (seen, Duration::ZERO, false);
         } else if quiet >= QUIET && shared.options.background {
             tidy(&shared, activity);
+            is_merged = is_merged || merge(&shared, activity);
         }
         drop(shared);
         let pause = if is_listened_to { LISTENING } else { QUIET };
@@ -69,4 +72,16 @@ fn tidy(shared: &Shared, activity: u64) {
     let is_quiet = || shared.activity.load(Ordering::Relaxed) == activity;
     while is_quiet() && index::catch_up(shared, STEP).is_ok_and(|step| !step.done && step.indexed > 0) {}
     while is_quiet() && sweep::remove_leftovers(shared, STEP / 5).is_ok_and(|step| step.more) {}
+}
+
+/// Merges segments of the index until somebody commits. Says whether there are none left to merge.
+fn merge(shared: &Shared, activity: u64) -> bool {
+    while shared.activity.load(Ordering::Relaxed) == activity {
+        match index::tidy(shared) {
+            Ok(true) => {}
+            Ok(false) => return true,
+            Err(_) => return false,
+        }
+    }
+    false
 }

@@ -107,14 +107,16 @@ async fn the_first_schema_is_read_for_ever() {
 }
 
 #[tokio::test]
-async fn the_second_schema_is_read_for_ever() {
+async fn later_schemas_are_read_for_ever() {
     if std::env::var_os("THREADKEEP_WRITE_GOLDEN").is_some() {
-        write(&golden(2)).await;
+        write(&golden(3)).await;
     }
-    let folder = tempfile::tempdir().unwrap();
-    let backend = open_copy(2, folder.path()).await;
-    assert_reads_what_is_older(&backend).await;
-    assert_reads_its_collection(&backend).await;
+    for version in [2, 3] {
+        let folder = tempfile::tempdir().unwrap();
+        let backend = open_copy(version, folder.path()).await;
+        assert_reads_what_is_older(&backend).await;
+        assert_reads_its_collection(&backend).await;
+    }
 }
 
 async fn open_copy(version: u32, folder: &Path) -> Backend {

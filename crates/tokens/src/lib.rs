@@ -5,6 +5,7 @@
 //! not fetch tables: a model whose table is not here is counted by [`ApproximateCounter`], which says so in its name.
 #![warn(missing_docs)]
 
+mod pieces;
 mod remembering;
 
 use std::sync::Arc;
@@ -12,6 +13,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use threadkeep_core::{TokenCount, TokenCounter};
 
+use pieces::Pieces;
 pub use remembering::RememberingCounter;
 pub use threadkeep_core::ApproximateCounter;
 
@@ -22,6 +24,11 @@ pub struct Cl100k;
 /// Counts as `o200k_base` does: GPT-4o, GPT-4.1, GPT-5, the o series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct O200k;
+
+thread_local! {
+    static CL100K_PIECES: Pieces = const { Pieces::new() };
+    static O200K_PIECES: Pieces = const { Pieces::new() };
+}
 
 /// Whether a text was counted by each table, which reads it.
 static IS_LOADED: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
@@ -49,7 +56,7 @@ impl TokenCounter for Cl100k {
 
     fn count(&self, text: &str) -> TokenCount {
         IS_LOADED[0].store(true, Ordering::Relaxed);
-        TokenCount(bpe_openai::cl100k_base().count(text) as u64)
+        TokenCount(CL100K_PIECES.with(|pieces| pieces.count(bpe_openai::cl100k_base(), text)) as u64)
     }
 }
 
@@ -60,7 +67,7 @@ impl TokenCounter for O200k {
 
     fn count(&self, text: &str) -> TokenCount {
         IS_LOADED[1].store(true, Ordering::Relaxed);
-        TokenCount(bpe_openai::o200k_base().count(text) as u64)
+        TokenCount(O200K_PIECES.with(|pieces| pieces.count(bpe_openai::o200k_base(), text)) as u64)
     }
 }
 

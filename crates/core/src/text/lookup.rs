@@ -1,5 +1,7 @@
 use std::collections::HashMap;
 
+use foldhash::fast::RandomState;
+
 use super::{Language, Stems, Tally, for_each_word, irregular};
 
 /// Looks for a question's words in many texts, without taking every word of them apart.
@@ -78,7 +80,7 @@ impl Lookup {
     /// Counts in many texts, and takes each word apart once.
     #[must_use]
     pub fn counting(&self) -> Counting<'_> {
-        Counting { lookup: self, places: HashMap::new(), known: Vec::new() }
+        Counting { lookup: self, places: HashMap::default(), known: Vec::new() }
     }
 
     fn may_hold(&self, word: &str) -> bool {
@@ -109,8 +111,8 @@ const KNOWN_WORDS: usize = 50_000;
 #[derive(Debug)]
 pub struct Counting<'a> {
     lookup: &'a Lookup,
-    /// Where in `known` each word is.
-    places: HashMap<String, usize>,
+    /// Where in `known` each word is. Looked up for every word of every text, so it is hashed fast.
+    places: HashMap<String, usize, RandomState>,
     known: Vec<Known>,
 }
 

@@ -16,7 +16,7 @@ use crate::threads;
 /// How many positions are looked at per term: bounds the cost of a common word.
 pub(crate) const PER_TERM: i64 = 4_000;
 /// How many positions of a named thread are looked at first; more only where its rarer terms find too little.
-const PER_TERM_FIRST: i64 = 500;
+const PER_TERM_FIRST: i64 = 256;
 /// Up to how many positions a term's own are looked through before the scope's are asked for as well: for a rare word
 /// following the scope's long list costs more than looking at what is found.
 const RARE: i64 = 256;

@@ -144,31 +144,43 @@ impl<'a> Search<'a> {
         let Some(thread) = &self.thread else {
             return terms.map(|term| Ok(TermList::counted(self.keys_of(term)?))).collect();
         };
-        let first = terms.clone().map(|term| self.list_in(thread, term, PER_TERM_FIRST));
+        let first = terms.clone().map(|term| self.list_in(thread, term));
         let mut lists = first.collect::<Result<Vec<_>>>()?;
-        let found: usize = lists.iter().filter(|list| !list.is_cut).map(|list| list.keys.len()).sum();
-        if found < self.query.limit {
-            for (list, term) in lists.iter_mut().zip(terms).filter(|(list, _)| list.is_cut) {
-                *list = self.list_in(thread, term, PER_TERM)?;
+        let mut found: usize = lists.iter().filter(|list| !list.is_cut).map(|list| list.keys.len()).sum();
+        let mut cut: Vec<(&mut TermList, &String)> =
+            lists.iter_mut().zip(terms).filter(|(list, _)| list.is_cut).collect();
+        // The rarest say most; more of the others would cost much and find little else.
+        cut.sort_by_key(|(list, _)| list.frequency);
+        for (list, term) in cut {
+            if found >= self.query.limit {
+                break;
             }
+            *list = self.newest_in(thread, term, PER_TERM)?;
+            found += list.keys.len();
         }
         Ok(lists)
     }
 
+    /// The positions of a thread that hold a term, the newest where there are many.
+    fn list_in(&self, thread: &ThreadRow, term: &str) -> Result<TermList> {
+        let Some(pattern) = pattern(term) else { return Ok(TermList::counted(Vec::new())) };
+        // FTS5 finds its way to the beginning of a range in half the time that it takes to the end; most terms are so rare
+        // that all of their positions are taken anyway.
+        let (first, last) = (row::key(thread.no, thread.positions.first_seq), row::last_key(thread.no));
+        let keys = self.matching(FROM_THE_OLDEST, &pattern, first, last, PER_TERM_FIRST)?;
+        match keys.len() as i64 == PER_TERM_FIRST {
+            true => self.newest_in(thread, term, PER_TERM_FIRST),
+            false => Ok(TermList::counted(keys)),
+        }
+    }
+
     /// The newest positions of a thread that hold a term. Of more than `most` it is estimated how many there are, as if the
     /// older ones lay as densely.
-    fn list_in(&self, thread: &ThreadRow, term: &str, most: i64) -> Result<TermList> {
+    fn newest_in(&self, thread: &ThreadRow, term: &str, most: i64) -> Result<TermList> {
         let Some(pattern) = pattern(term) else { return Ok(TermList::counted(Vec::new())) };
         let first_seq = thread.positions.first_seq;
         let (first, last) = (row::key(thread.no, first_seq), row::last_key(thread.no));
-        // FTS5 finds its way to the beginning of a range in half the time that it takes to the end; most terms are so rare
-        // that all of their positions are taken anyway.
-        let keys = self.matching(FROM_THE_OLDEST, &pattern, first, last, most)?;
-        let keys = match keys.len() as i64 == most {
-            true => self.matching(FROM_THE_NEWEST, &pattern, first, last, most)?,
-            false => keys,
-        };
-        let mut list = TermList::counted(keys);
+        let mut list = TermList::counted(self.matching(FROM_THE_NEWEST, &pattern, first, last, most)?);
         if let Some(oldest) = list.keys.last().filter(|_| list.keys.len() as i64 == most) {
             let end = thread.positions.seq + 1;
             let looked_at = end.saturating_sub(row::position(*oldest)).max(1);

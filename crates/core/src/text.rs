@@ -54,7 +54,7 @@ impl Language {
     /// auxiliary.
     #[must_use]
     pub fn is_function_word(self, folded: &str) -> bool {
-        function_words::of(self).contains(folded)
+        function_words::languages_of(folded)[self as usize]
     }
 
     fn stemmer(self) -> Stemmer {
@@ -192,16 +192,7 @@ struct Tally {
 
 impl Tally {
     fn take(&mut self, word: &str) {
-        self.add(Self::function_of(word));
-    }
-
-    /// Of which languages a word is a function word, in the order of [`Language::ALL`].
-    fn function_of(word: &str) -> [bool; Language::ALL.len()] {
-        // No function word is longer.
-        Language::ALL.map(|language| word.len() <= 10 && language.is_function_word(word))
-    }
-
-    fn add(&mut self, [is_english, is_spanish]: [bool; Language::ALL.len()]) {
+        let [is_english, is_spanish] = function_words::languages_of(word);
         self.english += usize::from(is_english);
         self.spanish += usize::from(is_spanish);
     }

@@ -1,19 +1,36 @@
 //! The words of a language that say nothing by themselves, folded.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::LazyLock;
+
+use foldhash::fast::RandomState;
 
 use super::Language;
 
-pub(super) fn of(language: Language) -> &'static HashSet<&'static str> {
-    match language {
-        Language::English => &ENGLISH,
-        Language::Spanish => &SPANISH,
-    }
+/// The longest one, in bytes.
+const LONGEST: usize = 10;
+
+/// Of which languages a word is a function word, in the order of [`Language::ALL`].
+pub(super) fn languages_of(word: &str) -> [bool; Language::ALL.len()] {
+    // Asked for every word of every text that is searched.
+    let known = if word.len() <= LONGEST { FUNCTION_WORDS.get(word) } else { None };
+    known.copied().unwrap_or_default()
 }
 
-static ENGLISH: LazyLock<HashSet<&'static str>> = LazyLock::new(|| ENGLISH_WORDS.split_whitespace().collect());
-static SPANISH: LazyLock<HashSet<&'static str>> = LazyLock::new(|| SPANISH_WORDS.split_whitespace().collect());
+static FUNCTION_WORDS: LazyLock<HashMap<&str, [bool; Language::ALL.len()], RandomState>> = LazyLock::new(|| {
+    let mut words: HashMap<_, [bool; Language::ALL.len()], _> = HashMap::default();
+    for language in Language::ALL {
+        let of_language = match language {
+            Language::English => ENGLISH_WORDS,
+            Language::Spanish => SPANISH_WORDS,
+        };
+        for word in of_language.split_whitespace() {
+            debug_assert!(word.len() <= LONGEST, "{word} is longer than the longest");
+            words.entry(word).or_default()[language as usize] = true;
+        }
+    }
+    words
+});
 
 // Pieces of short forms (`don`, `t`, `ll`) are here because a word is split at its apostrophe.
 const ENGLISH_WORDS: &str = "

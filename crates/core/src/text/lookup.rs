@@ -14,6 +14,8 @@ pub struct Lookup {
     beginnings: Vec<Beginning>,
     /// Irregular forms that begin otherwise than the word they belong to.
     odd_forms: Vec<&'static str>,
+    /// With which bytes a word may begin: tells most words apart at once.
+    first_bytes: Vec<bool>,
     words: usize,
 }
 
@@ -34,6 +36,12 @@ impl Beginning {
         let mut characters = word.chars();
         characters.next() == Some(self.first) && (self.second.is_none() || characters.next() == self.second)
     }
+}
+
+fn first_byte(character: char) -> u8 {
+    let mut bytes = [0; 4];
+    character.encode_utf8(&mut bytes);
+    bytes[0]
 }
 
 /// A text, reduced to what ranking looks at.
@@ -58,7 +66,7 @@ impl Lookup {
     /// for the first.
     #[must_use]
     pub fn new(words: &[Vec<String>]) -> Self {
-        let mut lookup = Self { words: words.len(), ..Self::default() };
+        let mut lookup = Self { first_bytes: vec![false; 256], words: words.len(), ..Self::default() };
         for (place, stems) in words.iter().enumerate() {
             for stem in stems {
                 lookup.places.entry(stem.clone()).or_insert(place);
@@ -68,6 +76,12 @@ impl Lookup {
         lookup.beginnings.sort_unstable();
         lookup.beginnings.dedup();
         lookup.odd_forms = irregular::odd_forms(&lookup.beginnings);
+        for beginning in &lookup.beginnings {
+            lookup.first_bytes[usize::from(first_byte(beginning.first))] = true;
+        }
+        for form in &lookup.odd_forms {
+            lookup.first_bytes[usize::from(form.as_bytes()[0])] = true;
+        }
         lookup
     }
 
@@ -84,7 +98,9 @@ impl Lookup {
     }
 
     fn may_hold(&self, word: &str) -> bool {
-        self.beginnings.iter().any(|beginning| beginning.begins(word)) || self.odd_forms.contains(&word)
+        let first = word.as_bytes().first().copied().unwrap_or_default();
+        self.first_bytes.get(usize::from(first)) == Some(&true)
+            && (self.beginnings.iter().any(|beginning| beginning.begins(word)) || self.odd_forms.contains(&word))
     }
 
     /// Which of the question's words a word is, by its stems: of two languages they may be those of one.
@@ -111,7 +127,7 @@ const KNOWN_WORDS: usize = 50_000;
 #[derive(Debug)]
 pub struct Counting<'a> {
     lookup: &'a Lookup,
-    /// Where in `known` each word is. Looked up for every word of every text, so it is hashed fast.
+    /// Where in `known` each word is that may be one of the question's.
     places: HashMap<String, usize, RandomState>,
     known: Vec<Known>,
 }
@@ -120,8 +136,6 @@ pub struct Counting<'a> {
 #[derive(Debug)]
 struct Known {
     word: String,
-    function_of: [bool; Language::ALL.len()],
-    may_hold: bool,
     /// Which of the question's words it is, by the language of the text: each one, and none.
     places: [Option<Places>; Language::ALL.len() + 1],
 }
@@ -137,10 +151,9 @@ impl Counting<'_> {
         let (mut tally, mut candidates) = (Tally::default(), Vec::new());
         for_each_word(text, |word| {
             found.length = found.length.saturating_add(1);
-            let at = self.find(word);
-            tally.add(self.known[at].function_of);
-            if self.known[at].may_hold {
-                candidates.push(at);
+            tally.take(word);
+            if self.lookup.may_hold(word) {
+                candidates.push(self.find(word));
             }
         });
         let language = tally.language();
@@ -157,12 +170,7 @@ impl Counting<'_> {
             return *at;
         }
         self.places.insert(word.to_owned(), self.known.len());
-        self.known.push(Known {
-            word: word.to_owned(),
-            function_of: Tally::function_of(word),
-            may_hold: self.lookup.may_hold(word),
-            places: Default::default(),
-        });
+        self.known.push(Known { word: word.to_owned(), places: Default::default() });
         self.known.len() - 1
     }
 

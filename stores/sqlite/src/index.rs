@@ -5,6 +5,8 @@
 //! to a bound; those counts are the scope's own statistics, and the candidates are ranked by how rare their terms are.
 
 mod search;
+#[cfg(test)]
+mod tests;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use threadkeep_core::{CatchUp, StoreError, codec, text};
@@ -298,57 +300,4 @@ fn is_still_true(connection: &Connection, portion: &Portion) -> Result<bool> {
     let stands: bool = connection.prepare_cached(sql)?.query_row(range, |row| row.get(0))?;
     let first = portion.lines.first().map(|(key, _)| row::position(*key));
     Ok(stands && first.is_none_or(|first| indexed_seq(connection, thread_no).is_ok_and(|seq| seq < first)))
-}
-
-#[cfg(test)]
-mod tests {
-    use threadkeep_core::{
-        Batch, Collection, Content, Fingerprint, IdempotencyKey, MessageId, NewMessage, OpenThread, Role, Scope,
-        SearchQuery, Store, ThreadId, Timestamp,
-    };
-
-    use super::*;
-    use crate::{SqliteOptions, SqliteStore};
-
-    fn segments(shared: &Shared) -> i64 {
-        let sql = "SELECT count(DISTINCT segid) FROM message_terms_idx";
-        shared.read(|connection| Ok(connection.query_row(sql, [], |row| row.get(0))?)).unwrap()
-    }
-
-    #[tokio::test]
-    async fn merging_leaves_few_segments_that_answer_the_same() {
-        const COMMITS: u64 = 100;
-        let folder = tempfile::tempdir().unwrap();
-        let options = SqliteOptions { background: false, ..SqliteOptions::default() };
-        let store = SqliteStore::open(folder.path().join("store.db"), options).unwrap();
-        let (scope, thread, now) =
-            (Scope::user("acme", "ana").unwrap(), ThreadId::from_name(b"long"), Timestamp::from_micros(0).unwrap());
-        store.open_thread(&scope, OpenThread::new(&scope, thread), now).await.unwrap();
-        for number in 0..COMMITS {
-            let name = number.to_string();
-            let mut batch = Batch::new(IdempotencyKey::Given(name.clone()), Fingerprint::of(name.as_bytes()));
-            batch.append.push(NewMessage {
-                id: MessageId::from_name(name.as_bytes()),
-                external_id: None,
-                created_at: now,
-                content: Content::text(Role::User, format!("ferry {number}")),
-            });
-            store.commit(&scope, thread, batch, now).await.unwrap();
-            catch_up(&store.shared, usize::MAX).unwrap();
-        }
-        let query = SearchQuery {
-            collection: Collection::Messages,
-            terms: vec!["ferri".to_owned()],
-            vector: None,
-            thread: Some(thread),
-            limit: 1_000,
-        };
-        let find = || search(&store.shared, &scope, &query, now).unwrap().answer.hits;
-        let (found, before) = (find(), segments(&store.shared));
-        assert_eq!(found.len() as u64, COMMITS);
-        while tidy(&store.shared).unwrap() {}
-        let after = segments(&store.shared);
-        assert!(after < before && after <= 3, "{before} segments became {after}");
-        assert_eq!(find(), found);
-    }
 }

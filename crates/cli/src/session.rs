@@ -3,8 +3,9 @@
 use std::sync::Arc;
 
 use anyhow::Result;
-use threadkeep::agent::{EventSink, Failure as TurnFailure};
+use threadkeep::agent::{Decision, EventSink, Failure as TurnFailure, Stop};
 use threadkeep::{Agent, AgentError, Ask, Assistant, Memory, MemoryOptions, Scope, Thread, ThreadId, ThreadKey, Turn};
+use threadkeep::{UserId, Verdict};
 use threadkeep::{ThreadOrder, ThreadQuery, core::limits};
 
 use crate::assistants::{Found, Parts};
@@ -21,6 +22,8 @@ const THREADS: usize = 10_000;
 /// An assistant that can be talked with.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
+    /// What the assistant was asked for by: a name, or the path of its file.
+    pub(crate) name: String,
     pub(crate) agent: Agent,
     pub(crate) memory: Memory,
     pub(crate) scope: Scope,
@@ -48,7 +51,7 @@ impl Session {
         }
         let assistant = found.make(Parts { memory: memory.clone(), model: speaker, embedder })?;
         let agent = Agent::with_assistant(memory.clone(), assistant);
-        Ok(Self { agent, memory, scope, is_forgetful })
+        Ok(Self { name: name.to_owned(), agent, memory, scope, is_forgetful })
     }
 
     pub(crate) fn assistant(&self) -> &Arc<dyn Assistant> {
@@ -81,6 +84,30 @@ impl Session {
         let turn = self.agent.chat_with(&self.scope, thread, ask, sink).await;
         interrupt.stops(None);
         turn.map_err(told)
+    }
+
+    /// Decides about an approval, and has its turn go on; Ctrl-C stops that.
+    pub(crate) async fn decide(
+        &self,
+        interrupt: &Interrupt,
+        thread: ThreadId,
+        (approval, verdict, by): (&str, Verdict, &UserId),
+        sink: EventSink<'_>,
+    ) -> Result<Turn> {
+        let stop = Stop::new();
+        interrupt.stops(Some(stop.clone()));
+        let decision = Decision { approval: approval.to_owned(), verdict, by: by.to_string(), stop };
+        let turn = self.agent.decide_with(&self.scope, thread, decision, sink).await;
+        interrupt.stops(None);
+        turn.map_err(told)
+    }
+
+    /// How the assistant is named to a command that is given elsewhere, where the turns' name for it does not do.
+    pub(crate) fn name_elsewhere(&self) -> Option<String> {
+        let is_path = self.name.ends_with(".yaml") || self.name.ends_with(".yml");
+        let path = || Some(std::path::absolute(&self.name).ok()?.to_str()?.to_owned());
+        let name = if is_path { path().unwrap_or_else(|| self.name.clone()) } else { self.name.clone() };
+        (self.name != self.assistant().definition().name).then_some(name)
     }
 
     /// All threads that the scope lists, those that changed last first.

@@ -54,6 +54,27 @@ fn what_is_wrong_is_named_with_its_key_and_line() {
 }
 
 #[test]
+fn a_tool_may_ask_before_it_is_called() {
+    let read = |tools: &str| Manifest::from_yaml(&format!("spec:\n  tools: {tools}\n"), "x");
+    let manifest = read("[recall, {name: set_preference, approval: ask}, {name: list_preferences, approval: never}]");
+    let manifest = manifest.unwrap();
+    assert_eq!(manifest.tools.unwrap(), ["recall", "set_preference", "list_preferences"]);
+    assert_eq!(manifest.ask_before, ["set_preference"]);
+    for (tools, expected) in [
+        ("[{name: rm, approval: ask}]", "there is no tool `rm`; there are "),
+        ("[{name: recall, approval: maybe}]", "approval of recall: `maybe` is unknown; there are ask, never"),
+        ("[{name: recall, approval: [ask]}]", "approval of recall: [\"ask\"] is no text; there are ask, never"),
+        ("[{name: recall, aproval: ask}]", "`aproval` is unknown; a tool has name and approval"),
+        ("[{approval: ask}]", "null is no name of a tool"),
+        ("[7]", "7 is no name of a tool"),
+    ] {
+        let error = read(tools).unwrap_err();
+        assert_eq!((error.line, error.key.as_str()), (2, "spec.tools"), "{tools}");
+        assert!(error.reason.starts_with(expected), "{tools}: {}", error.reason);
+    }
+}
+
+#[test]
 fn hostile_yaml_is_an_error() {
     let mut bomb = "a0: &a0 [x, x]\n".to_owned();
     for level in 1..30 {

@@ -9,6 +9,7 @@ mod graphs;
 mod hostile;
 mod plans;
 mod resume;
+mod thinking;
 mod together;
 mod turns;
 mod world;

@@ -1,7 +1,7 @@
 use anyhow::Result;
 use threadkeep::{Turn, TurnStatus};
 
-use super::{App, Status, trace};
+use super::{App, Status, approvals, trace};
 use crate::assistants::DEFAULT;
 use crate::failure::Failure;
 use crate::output::printable;
@@ -46,7 +46,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     } else {
         app.output.line(printable(&turn.reply))?;
         trace::print_sources(&app.output, &turn)?;
-        trace::tell_approvals(app, &turn);
+        approvals::tell_open(app, &session, &turn);
     }
     Ok(status(&turn))
 }

@@ -8,7 +8,7 @@ use anyhow::Result;
 use threadkeep::agent::ApprovalState;
 use threadkeep::{ThreadId, Turn, TurnStatus, Verdict};
 
-use super::{App, Status, ask, trace};
+use super::{App, Status, approvals, ask, trace};
 use crate::assistants::DEFAULT;
 use crate::output::{DIM, printable_line};
 use crate::session::{Session, told};
@@ -106,6 +106,7 @@ impl Chat<'_> {
         let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         let mut reader = Reader::new(is_terminal)?;
         self.greet().await?;
+        self.show_open().await?;
         loop {
             let line = match tokio::task::block_in_place(|| reader.read())? {
                 Line::Said(line) => line,
@@ -116,6 +117,7 @@ impl Chat<'_> {
                 Line::End => break,
             };
             let line = line.trim();
+            self.catch_up().await?;
             if line.is_empty() {
                 continue;
             }
@@ -180,6 +182,7 @@ impl Chat<'_> {
         let waits = turn.approvals.iter().any(|approval| approval.state == ApprovalState::Pending);
         if turn.status == TurnStatus::WaitingForApproval && waits {
             self.app.output.note("/approve or /deny [REASON] decides");
+            approvals::tell_open(self.app, &self.session, &turn);
         }
         self.app.output.line("")?;
         self.last = Some(turn);
@@ -201,17 +204,40 @@ impl Chat<'_> {
         };
         let by = self.app.global.user_id()?;
         let mut says = Says::new(&self.app.output);
-        let (agent, scope) = (&self.session.agent, &self.session.scope);
+        let decision = (approval.id.as_str(), verdict, &by);
         let sink = &mut |event| says.hear(&event);
-        let turn = agent.decide(scope, thread, &approval.id, verdict, by.as_str(), sink).await.map_err(told)?;
+        let turn = self.session.decide(&self.app.interrupt, thread, decision, sink).await?;
         self.heard(says, turn)
+    }
+
+    /// Tells what was decided elsewhere about what the last turn waited for.
+    async fn catch_up(&mut self) -> Result<()> {
+        let Some(last) = self.last.as_ref().filter(|last| last.status == TurnStatus::WaitingForApproval) else {
+            return Ok(());
+        };
+        let found = self.session.agent.find_turn(&self.session.scope, last.thread, &last.turn).await.map_err(told)?;
+        let Some(turn) = found.filter(|turn| turn.status != TurnStatus::WaitingForApproval) else { return Ok(()) };
+        self.app.output.note("decided elsewhere:");
+        self.heard(Says::new(&self.app.output), turn)
+    }
+
+    /// Shows what waits in the thread that the chat begins with.
+    async fn show_open(&self) -> Result<()> {
+        let Some(thread) = self.thread else { return Ok(()) };
+        let open = self.session.agent.open_approvals(&self.session.scope, thread).await.map_err(told)?;
+        for approval in &open {
+            self.app.output.line(format_args!("⚠️ waits for an approval: {}", printable_line(&approval.preview)))?;
+            self.app.output.note("/approve or /deny [REASON] decides");
+            approvals::tell_how(self.app, &self.session, &approval.id);
+        }
+        Ok(())
     }
 
     /// Says how to come back.
     fn part(&self) {
         if let Some(thread) = self.thread.filter(|_| !self.session.is_forgetful) {
             let program = self.app.global.program();
-            let name = &self.session.assistant().definition().name;
+            let name = &self.session.name;
             let name = if name == DEFAULT { String::new() } else { format!(" {}", crate::arguments::quoted(name)) };
             let back = format!("{program} chat{name} --thread {thread}");
             self.app.output.note(self.app.output.paint(DIM, format!("to go on: {back}")));

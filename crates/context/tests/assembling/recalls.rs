@@ -29,16 +29,11 @@ fn a_message_without_words_says_what_it_calls_or_nothing() {
 
 #[test]
 fn what_is_asked_is_not_recalled_for_itself() {
-    // The newest message is the assistant's, long enough to leave no room for the question before it.
-    let all =
-        history([user("Where is the tent?"), calls(&[("a", "look", "{}")]), assistant(&"in the shed ".repeat(30))]);
-    let found = [recalled(&all[0])];
-    let input = ContextInput { recalled: &found, ..whole(&all) };
-    for budget in (20..400).step_by(5) {
-        let policy = ContextPolicy { budget: Some(TokenCount(budget)), ..ContextPolicy::window(10) };
-        let fate = assembled(&input, &policy).report.recalled[0].fate;
-        assert!(fate != Fate::Recalled, "{budget}");
-    }
+    // The newest message is the assistant's, and the window ends before the question.
+    let all = history([user("Where is the tent?"), assistant("in the shed")]);
+    let input = ContextInput { recalled: &[recalled(&all[0])], ..whole(&all) };
+    let context = assembled(&input, &ContextPolicy::window(1));
+    assert_eq!((seqs(&context), context.report.recalled[0].fate), (vec![2], Fate::Dropped));
     // An earlier question is.
     let all = history([user("Where is the tent?"), user("And now?"), assistant("in the shed")]);
     let input = ContextInput { recalled: &[recalled(&all[0])], ..whole(&all) };

@@ -306,6 +306,10 @@ fn unreadable(error: &serde_saphyr::Error) -> ManifestError {
     // The library draws the file's lines below the first one, which tell what is wrong no better.
     let text = error.to_string();
     let reason = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it is no YAML").trim();
+    let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+    // The line is told once.
+    let place = reason.split_once(": ").filter(|(place, _)| place.starts_with("line "));
+    let reason = place.map_or(reason, |(_, reason)| reason);
     wrong(line, "", reason.to_owned())
 }
 

@@ -1,12 +1,14 @@
 //! An assistant over the store, and the thread that it talks in.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Result;
 use threadkeep::agent::{Decision, EventSink, Failure as TurnFailure, Stop};
 use threadkeep::{Agent, AgentError, Ask, Assistant, Memory, MemoryOptions, Scope, Thread, ThreadId, ThreadKey, Turn};
-use threadkeep::{UserId, Verdict};
 use threadkeep::{ThreadOrder, ThreadQuery, core::limits};
+use threadkeep::{UserId, Verdict};
 
 use crate::assistants::{Found, Parts};
 use crate::commands::App;
@@ -18,6 +20,9 @@ use crate::thread_name;
 
 /// Threads that are looked through for a turn or an approval.
 const THREADS: usize = 10_000;
+
+/// After how long without a sign of its turn a person is told why.
+const SILENCE: Duration = Duration::from_secs(2);
 
 /// An assistant that can be talked with.
 #[derive(Clone, Debug)]
@@ -72,17 +77,25 @@ impl Session {
     }
 
     /// Has a question answered; Ctrl-C stops the turn and keeps the conversation.
-    pub(crate) async fn ask(
-        &self,
-        interrupt: &Interrupt,
-        thread: ThreadId,
-        text: &str,
-        sink: EventSink<'_>,
-    ) -> Result<Turn> {
-        let ask = Ask::new(text);
-        interrupt.stops(Some(ask.stop.clone()));
-        let turn = self.agent.chat_with(&self.scope, thread, ask, sink).await;
-        interrupt.stops(None);
+    pub(crate) async fn ask(&self, app: &App, thread: ThreadId, text: &str, sink: EventSink<'_>) -> Result<Turn> {
+        let (ask, has_begun) = (Ask::new(text), AtomicBool::new(false));
+        app.interrupt.stops(Some(ask.stop.clone()));
+        let mut hear = |event| {
+            has_begun.store(true, Ordering::Relaxed);
+            sink(event);
+        };
+        let mut turn = Box::pin(self.agent.chat_with(&self.scope, thread, ask, &mut hear));
+        let turn = tokio::select! {
+            turn = &mut turn => turn,
+            () = tokio::time::sleep(SILENCE) => {
+                let waits = !has_begun.load(Ordering::Relaxed);
+                if waits && self.agent.is_busy(&self.scope, thread).await.unwrap_or(false) {
+                    app.output.note("another turn of this thread is on its way, or was cut off: waiting, a minute at most");
+                }
+                turn.await
+            }
+        };
+        app.interrupt.stops(None);
         turn.map_err(told)
     }
 

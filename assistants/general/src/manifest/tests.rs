@@ -50,6 +50,8 @@ fn what_is_wrong_is_named_with_its_key_and_line() {
     let error = Manifest::from_yaml("kind: Fleet\nspec: {}\n", "x").unwrap_err();
     assert_eq!((error.line, error.key.as_str()), (1, "kind"));
     assert!(Manifest::from_yaml("spec: [", "x").is_err());
+    let error = Manifest::from_yaml("spec:\n  tools: [recall\n  model: x\n", "x").unwrap_err();
+    assert_eq!((error.line, error.reason.contains("line")), (3, false), "{error}");
     assert!(Manifest::from_yaml(&"a".repeat(300_000), "x").is_err());
 }
 

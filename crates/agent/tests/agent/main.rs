@@ -12,4 +12,6 @@ mod resume;
 mod thinking;
 mod together;
 mod turns;
+mod wire;
 mod world;
+mod written_calls;

@@ -1,14 +1,11 @@
 //! Signed thoughts go back as they came: within their turn, after an approval and a crash, and to no other provider.
 
-use std::io::{BufRead, BufReader, Read, Write};
-use std::net::{TcpListener, TcpStream};
-use std::sync::mpsc::{Receiver, channel};
-
 use serde_json::{Value, json};
 use threadkeep_agent::{Agent, Definition, FnTool, TurnStatus, Verdict};
 use threadkeep_core::{JsonText, Map, ToolContext, ToolOutput};
-use threadkeep_models::{Provider, ProviderConfig, ProviderModel, Secret};
+use threadkeep_models::Provider;
 
+use crate::wire::{Wire, completion};
 use crate::world::{World, assistant};
 
 /// Blocks as the wire brings them, with a member that nobody has told us of.
@@ -16,75 +13,23 @@ const THOUGHT: &str =
     r#"{"type":"thinking","thinking":"The pod is “nginx”. Delete 1/2?","signature":"EqQBCkYICRgC+/a==","since":7}"#;
 const REDACTED: &str = r#"{"type":"redacted_thinking","data":"EmwKAhgBEgy3va3pzix/LafPsn4a"}"#;
 
-/// A provider that answers from a list; `None` keeps the question waiting.
-struct Wire {
-    url: String,
-    asked: Receiver<String>,
+fn message(content: Vec<Value>, reason: &str) -> Option<(u16, Value)> {
+    Some((
+        200,
+        json!({
+            "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-x", "content": content,
+            "stop_reason": reason, "usage": {"input_tokens": 10, "output_tokens": 3},
+        }),
+    ))
 }
 
-impl Wire {
-    fn start(answers: Vec<Option<Value>>) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-        let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let (tell, asked) = channel();
-        std::thread::spawn(move || {
-            let mut waiting = Vec::new();
-            for answer in answers {
-                let (mut stream, _) = listener.accept().unwrap();
-                tell.send(body(&mut stream)).unwrap();
-                match answer {
-                    Some(answer) => write!(stream, "{HEAD}content-length: {}\r\n\r\n{answer}", answer.to_string().len()).unwrap(),
-                    None => waiting.push(stream),
-                }
-            }
-        });
-        Self { url, asked }
-    }
-
-    fn model(&self, provider: Provider) -> ProviderModel {
-        let config = ProviderConfig::new(provider, "claude-x", Secret::new("k"));
-        ProviderModel::new(ProviderConfig { base_url: self.url.clone(), streams: false, ..config }).unwrap()
-    }
-
-    fn next(&self) -> String {
-        self.asked.recv_timeout(std::time::Duration::from_secs(60)).unwrap()
-    }
-}
-
-const HEAD: &str = "HTTP/1.1 200 OK\r\ncontent-type: application/json\r\nconnection: close\r\n";
-
-fn body(stream: &mut TcpStream) -> String {
-    let mut reader = BufReader::new(stream);
-    let mut length = 0;
-    loop {
-        let mut line = String::new();
-        reader.read_line(&mut line).unwrap();
-        if let Some(value) = line.to_ascii_lowercase().strip_prefix("content-length:") {
-            length = value.trim().parse().unwrap();
-        }
-        if line == "\r\n" {
-            break;
-        }
-    }
-    let mut body = vec![0; length];
-    reader.read_exact(&mut body).unwrap();
-    String::from_utf8(body).unwrap()
-}
-
-fn message(content: Vec<Value>, reason: &str) -> Option<Value> {
-    Some(json!({
-        "id": "msg_1", "type": "message", "role": "assistant", "model": "claude-x", "content": content,
-        "stop_reason": reason, "usage": {"input_tokens": 10, "output_tokens": 3},
-    }))
-}
-
-fn thinks_and_calls() -> Option<Value> {
+fn thinks_and_calls() -> Option<(u16, Value)> {
     let [thought, redacted] = [THOUGHT, REDACTED].map(|block| serde_json::from_str(block).unwrap());
     let call = json!({"type": "tool_use", "id": "toolu_1", "name": "delete_pod", "input": {"name": "nginx"}});
     message(vec![thought, redacted, call], "tool_use")
 }
 
-fn says(text: &str) -> Option<Value> {
+fn says(text: &str) -> Option<(u16, Value)> {
     message(vec![json!({"type": "text", "text": text})], "end_turn")
 }
 
@@ -141,9 +86,7 @@ async fn thoughts_go_back_after_an_approval_and_a_crash_and_to_nobody_else() {
     let again = wire.next();
     assert!(holds_thoughts(&again), "{again}");
 
-    let other = Wire::start(vec![Some(json!({
-        "model": "gpt-x", "choices": [{"index": 0, "finish_reason": "stop", "message": {"role": "assistant", "content": "Yes."}}],
-    }))]);
+    let other = Wire::start(vec![Some((200, completion(json!({"role": "assistant", "content": "Yes."}))))]);
     let agent: Agent = world.agent(assistant(other.model(Provider::Compatible)).with_tool(delete_pod()));
     assert_eq!(world.chat(&agent, "Did it work?").await.reply, "Yes.");
     let asked = other.next();

@@ -40,7 +40,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     }
     let session = Session::open(app, name, arguments.model.as_deref(), Purpose::Fill).await?;
     let thread = session.thread(arguments.thread.as_deref()).await?;
-    let turn = session.ask(&app.interrupt, thread, text, &mut |_| {}).await?;
+    let turn = session.ask(app, thread, text, &mut |_| {}).await?;
     if app.output.is_json() {
         app.output.json(&turn)?;
     } else {

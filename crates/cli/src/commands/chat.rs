@@ -2,7 +2,7 @@ mod lines;
 mod says;
 mod slash;
 
-use std::io::{BufRead, IsTerminal};
+use std::io::IsTerminal;
 
 use anyhow::Result;
 use threadkeep::agent::ApprovalState;
@@ -15,9 +15,6 @@ use crate::session::{Session, told};
 use crate::store::Purpose;
 use lines::{Line, Reader};
 use says::Says;
-
-/// Bytes of a line that is asked.
-const LINE_BYTES: usize = 1024 * 1024;
 
 /// Talk with an assistant
 ///
@@ -61,13 +58,9 @@ async fn answer_lines(app: &App, session: &Session, thread: Option<&str>) -> Res
     let mut opened = None;
     let mut status = Status::Done;
     loop {
-        let mut line = String::new();
-        let read = tokio::task::block_in_place(|| {
-            std::io::Read::take(std::io::stdin().lock(), LINE_BYTES as u64).read_line(&mut line)
-        });
-        if read? == 0 {
+        let Some(line) = tokio::task::block_in_place(|| lines::read_line(&mut std::io::stdin().lock()))? else {
             return Ok(status);
-        }
+        };
         if line.trim().is_empty() {
             continue;
         }
@@ -75,7 +68,7 @@ async fn answer_lines(app: &App, session: &Session, thread: Option<&str>) -> Res
             Some(thread) => thread,
             None => *opened.insert(session.thread(thread).await?),
         };
-        let turn = session.ask(&app.interrupt, thread, line.trim(), &mut |_| {}).await?;
+        let turn = session.ask(app, thread, line.trim(), &mut |_| {}).await?;
         app.output.json(&turn)?;
         match ask::status(&turn) {
             Status::Interrupted => return Ok(Status::Interrupted),
@@ -172,7 +165,7 @@ impl Chat<'_> {
     async fn say(&mut self, text: &str) -> Result<()> {
         let thread = self.thread().await?;
         let mut says = Says::new(&self.app.output);
-        let turn = self.session.ask(&self.app.interrupt, thread, text, &mut |event| says.hear(&event)).await?;
+        let turn = self.session.ask(self.app, thread, text, &mut |event| says.hear(&event)).await?;
         self.heard(says, turn)
     }
 

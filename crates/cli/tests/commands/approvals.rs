@@ -79,7 +79,10 @@ fn a_call_is_approved_from_another_terminal_while_the_chat_waits() {
     let approve = command(&chat.wait_for("to decide: "));
     assert_eq!(preferences(&cli, &path), json!({}), "nothing runs before it is allowed");
     let listed = cli.json(&["approvals", "list"]);
-    assert_eq!((&listed["approvals"][0]["preview"], &listed["approvals"][0]["state"]), (&CALL.into(), &"pending".into()));
+    assert_eq!(
+        (&listed["approvals"][0]["preview"], &listed["approvals"][0]["state"]),
+        (&CALL.into(), &"pending".into())
+    );
 
     let approve: Vec<&str> = approve.iter().map(String::as_str).collect();
     assert_eq!(cli.out(&approve), "I remember: your seat is the window.\n");

@@ -54,10 +54,10 @@ fn read_prices(file: &Path) -> Result<PriceTable> {
     let table = PriceTable::from_json(&std::fs::read_to_string(file)?)?;
     // Prices of a provider that nobody asks would be passed over in silence.
     let known: Vec<&str> = Provider::ALL.iter().map(|provider| provider.as_str()).collect();
-    match table.providers().find(|name| !known.contains(name)) {
-        Some(unknown) => bail!("`{}` is no provider; there are {}", printable_line(unknown), known.join(", ")),
-        None => Ok(table),
+    if let Some(unknown) = table.providers().find(|name| !known.contains(name)) {
+        bail!("`{}` is no provider; there are {}", printable_line(unknown), known.join(", "));
     }
+    Ok(table)
 }
 
 fn unusable(error: threadkeep::models::SelectionError) -> Failure {

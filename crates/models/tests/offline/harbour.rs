@@ -90,7 +90,7 @@ const TOOLS: [&str; 6] = ["get_departures", "get_crossing", "get_weather", "get_
 
 /// A conversation with the harbour, in which tools answer at once.
 pub(crate) struct Talk {
-    model: OfflineModel,
+    pub(crate) model: OfflineModel,
     pub(crate) request: ChatRequest,
     gives: fn(&str, &Value) -> Result<Value, String>,
 }

@@ -6,7 +6,7 @@ use threadkeep::{Map, ThreadId, Turn, Verdict};
 use super::{App, Status, ask, trace};
 use crate::arguments::quoted;
 use crate::assistants::{DEFAULT, Found};
-use crate::failure::Failure;
+use crate::failure::{Failure, sentence};
 use crate::instants;
 use crate::output::{printable, printable_line};
 use crate::session::{Session, told};
@@ -158,10 +158,10 @@ async fn decide(app: &App, id: &str, verdict: Verdict, asked: &Asked) -> Result<
 /// Opens the assistant that asks, by the name that it has in turns or the one that is given.
 async fn open(app: &App, asks: &str, asked: &Asked) -> Result<Session> {
     let name = asked.assistant.as_deref().unwrap_or(asks);
-    if asked.assistant.is_none() && Found::find(asks, &app.settings).is_err() {
-        let asks = printable_line(asks);
-        let failure = Failure::yours(format!("the assistant that asks, {asks}, is not found by its name"));
-        return Err(failure.hint(format!("name its file: --assistant {}", quoted(&format!("./{asks}.yaml")))).into());
+    if let (None, Err(error)) = (&asked.assistant, Found::find(asks, &app.settings)) {
+        let failure = Failure::yours(format!("the assistant that asks cannot be used: {}", sentence(&error)));
+        let file = quoted(&format!("./{}.yaml", printable_line(asks)));
+        return Err(failure.hint(format!("name its file: --assistant {file}")).into());
     }
     let session = Session::open(app, name, asked.model.as_deref(), Purpose::Change).await?;
     let given = &session.assistant().definition().name;

@@ -110,7 +110,10 @@ impl Chat<'_> {
                 Line::End => break,
             };
             let line = line.trim();
-            self.catch_up().await?;
+            if let Err(error) = self.catch_up().await {
+                self.last = None;
+                drop(crate::failure::report(&error, &self.app.output));
+            }
             if line.is_empty() {
                 continue;
             }

@@ -105,7 +105,10 @@ fn a_call_that_waits_outlives_its_chat() {
     let id = asked(&cli, &path);
     let ran = cli.run(&["approvals", "deny", &id, "--reason", "not by the window"]);
     assert_eq!(ran.code, Some(1), "its file has to be named: {ran}");
-    assert!(ran.err.contains("careful, is not found by its name") && ran.err.contains("--assistant ./careful.yaml"));
+    assert!(
+        ran.err.contains("cannot be used: there is no assistant `careful`")
+            && ran.err.contains("--assistant ./careful.yaml")
+    );
 
     let mut chat = Chat::begin(&cli, &[&path, "--thread", "trip"]);
     chat.wait_for("to decide: ");

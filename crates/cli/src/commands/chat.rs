@@ -112,7 +112,7 @@ impl Chat<'_> {
             let line = line.trim();
             if let Err(error) = self.catch_up().await {
                 self.last = None;
-                drop(crate::failure::report(&error, &self.app.output));
+                let _code = crate::failure::report(&error, &self.app.output);
             }
             if line.is_empty() {
                 continue;

@@ -92,7 +92,7 @@ const TOOLS: [&str; 6] = ["get_departures", "get_crossing", "get_weather", "get_
 pub(crate) struct Talk {
     pub(crate) model: OfflineModel,
     pub(crate) request: ChatRequest,
-    gives: fn(&str, &Value) -> Result<Value, String>,
+    pub(crate) gives: fn(&str, &Value) -> Result<Value, String>,
 }
 
 impl Talk {

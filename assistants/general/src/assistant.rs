@@ -7,7 +7,7 @@ use threadkeep::agent::{
     Asked, ContextProvider, ContextSource, ConversationSource, DocumentSource, Failure, MEMORY_INSTRUCTIONS, Prepared,
 };
 use threadkeep::core::Tool;
-use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, Embedder, Memory, RecallPolicy, Value};
+use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, Embedder, FnTool, Memory, RecallPolicy, Value};
 
 use crate::graph::{QUESTION_SEQ, general_graph};
 use crate::{offline_model, preference_tools, search_tools};
@@ -36,6 +36,8 @@ pub struct GeneralOptions {
     pub model: Option<Arc<dyn ChatModel>>,
     /// The tools that its model may call; `None` for all of [`TOOLS`].
     pub tools: Option<Vec<String>>,
+    /// The tools whose calls a person allows one by one, whatever they do. Default: none.
+    pub ask_before: Vec<String>,
     /// The libraries of documents that it looks in. Default: `documents`.
     pub libraries: Vec<String>,
     /// Finds passages by meaning, where documents were added with the same one.
@@ -52,6 +54,7 @@ impl Default for GeneralOptions {
             instructions: None,
             model: None,
             tools: None,
+            ask_before: Vec::new(),
             libraries: vec!["documents".to_owned()],
             embedder: None,
             context: ContextPolicy { recall: RecallPolicy::default(), ..ContextPolicy::default() },
@@ -83,14 +86,11 @@ impl General {
     /// # Errors
     /// The options name a tool that there is not.
     pub fn new(memory: &Memory, options: GeneralOptions) -> Result<Self, GeneralError> {
-        let mut tools = all_tools(memory, &options);
-        if let Some(names) = &options.tools {
-            let unknown = names.iter().find(|name| !TOOLS.contains(&name.as_str()));
-            if let Some(name) = unknown {
-                return Err(GeneralError::UnknownTool { name: name.clone() });
-            }
-            tools.retain(|tool| names.iter().any(|name| name == tool.spec().name()));
+        let named = options.tools.iter().flatten().chain(&options.ask_before);
+        if let Some(name) = named.into_iter().find(|name| !TOOLS.contains(&name.as_str())) {
+            return Err(GeneralError::UnknownTool { name: name.clone() });
         }
+        let tools = tools(memory, &options);
         let sources: Vec<Arc<dyn ContextSource>> = options
             .libraries
             .iter()
@@ -113,15 +113,32 @@ fn instructions(own: Option<String>) -> String {
     if own.contains(MEMORY_INSTRUCTIONS) { own } else { format!("{}\n\n{MEMORY_INSTRUCTIONS}", own.trim_end()) }
 }
 
-fn all_tools(memory: &Memory, options: &GeneralOptions) -> Vec<Arc<dyn Tool>> {
-    vec![
-        Arc::new(search_tools::recall(memory.clone())),
-        Arc::new(search_tools::search_documents(memory.clone(), options.libraries.clone(), options.embedder.clone())),
-        Arc::new(search_tools::list_documents(memory.clone(), options.libraries.clone())),
-        Arc::new(preference_tools::list(memory.clone())),
-        Arc::new(preference_tools::set(memory.clone())),
-        Arc::new(preference_tools::forget(memory.clone())),
-    ]
+fn tools(memory: &Memory, options: &GeneralOptions) -> Vec<Arc<dyn Tool>> {
+    let all = [
+        search_tools::recall(memory.clone()),
+        search_tools::search_documents(memory.clone(), options.libraries.clone(), options.embedder.clone()),
+        search_tools::list_documents(memory.clone(), options.libraries.clone()),
+        preference_tools::list(memory.clone()),
+        preference_tools::set(memory.clone()),
+        preference_tools::forget(memory.clone()),
+    ];
+    let is_named = |names: &[String], tool: &FnTool| names.iter().any(|name| name == tool.spec().name());
+    let given = all.into_iter().filter(|tool| options.tools.as_ref().is_none_or(|names| is_named(names, tool)));
+    given
+        .map(|tool| match is_named(&options.ask_before, &tool) {
+            true => Arc::new(asking(tool)) as Arc<dyn Tool>,
+            false => Arc::new(tool),
+        })
+        .collect()
+}
+
+/// The tool, every call of which is shown to a person as it would be made.
+fn asking(tool: FnTool) -> FnTool {
+    let name = tool.spec().name().to_owned();
+    tool.changing_the_world(move |arguments| {
+        let arguments: Vec<String> = arguments.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+        format!("{name}({})", arguments.join(", "))
+    })
 }
 
 #[async_trait]

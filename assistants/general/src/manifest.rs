@@ -1,11 +1,12 @@
 //! Assistants that are written in YAML.
 
+mod tools;
+
 use serde::Deserialize;
 use serde_saphyr::Spanned;
 use threadkeep::{ContextPolicy, Retention, Value};
 
 use crate::GeneralOptions;
-use crate::assistant::TOOLS;
 
 /// Bytes of a manifest.
 const BYTES: usize = 256 * 1024;
@@ -45,8 +46,10 @@ pub struct Manifest {
     pub description: Option<String>,
     /// `spec.instructions`.
     pub instructions: Option<String>,
-    /// `spec.tools`: those of [`TOOLS`] that it may call. Default: all.
+    /// `spec.tools`: those of [`TOOLS`](crate::TOOLS) that it may call. Default: all.
     pub tools: Option<Vec<String>>,
+    /// Those of `spec.tools` with `approval: ask`: a person allows or denies each call of them.
+    pub ask_before: Vec<String>,
     /// `spec.model`: a model's name, as `groq:NAME`. Default: the one that the environment gives.
     pub model: Option<String>,
     /// `spec.libraries`: libraries of documents. Default: `documents`.
@@ -170,16 +173,14 @@ impl Manifest {
             let line = file.kind.as_ref().map_or(0, line_of);
             return Err(wrong(line, "kind", format!("`{kind}` is no assistant; write Agent")));
         }
-        let tools = list(file.spec.tools.as_ref(), "spec.tools", |name| match TOOLS.contains(&name) {
-            true => Ok(()),
-            false => Err(format!("there is no tool `{name}`; there are {}", TOOLS.join(", "))),
-        })?;
+        let (tools, ask_before) = tools::tools(file.spec.tools.as_ref())?;
         let not_empty = |name: &str| if name.is_empty() { Err("a library without a name".to_owned()) } else { Ok(()) };
         Ok(Self {
             name: words(file.metadata.name.as_ref(), "metadata.name")?.unwrap_or_else(|| name.to_owned()),
             description: words(file.spec.description.as_ref(), "spec.description")?,
             instructions: words(file.spec.instructions.as_ref(), "spec.instructions")?,
             tools,
+            ask_before,
             model: words(file.spec.model.as_ref(), "spec.model")?,
             libraries: list(file.spec.libraries.as_ref(), "spec.libraries", not_empty)?,
             memory: memory(&file.spec.memory)?,
@@ -195,6 +196,7 @@ impl Manifest {
             description: self.description.clone().unwrap_or_default(),
             instructions: self.instructions.clone(),
             tools: self.tools.clone(),
+            ask_before: self.ask_before.clone(),
             libraries: self.libraries.clone().unwrap_or_else(|| options.libraries.clone()),
             context: ContextPolicy { summary: None, window: Some(self.memory.context_window), ..options.context },
             ..options
@@ -304,6 +306,10 @@ fn unreadable(error: &serde_saphyr::Error) -> ManifestError {
     // The library draws the file's lines below the first one, which tell what is wrong no better.
     let text = error.to_string();
     let reason = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it is no YAML").trim();
+    let reason = reason.strip_prefix("error: ").unwrap_or(reason);
+    // The line is told once.
+    let place = reason.split_once(": ").filter(|(place, _)| place.starts_with("line "));
+    let reason = place.map_or(reason, |(_, reason)| reason);
     wrong(line, "", reason.to_owned())
 }
 

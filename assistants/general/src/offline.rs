@@ -1,5 +1,6 @@
 //! What the general assistant says without a language model: what was said or written, quoted.
 
+mod outcome;
 mod quoting;
 
 use serde_json::json;
@@ -175,6 +176,9 @@ fn answer(turn: &Turn<'_>) -> String {
     let whole = words.join(" ");
     if COURTESIES.contains(&whole.as_str()) {
         return "Hello. Tell me something to remember, or ask about what you told me.".to_owned();
+    }
+    if let Some(told) = outcome::tell_outcome(&words, turn.earlier()) {
+        return told;
     }
     if !is_question(&question) {
         let asks_for_something =

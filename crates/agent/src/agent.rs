@@ -16,6 +16,8 @@ use crate::event::{EventSink, Events};
 use crate::place::Place;
 use crate::{Assistant, Result, Stop, Turn, TurnEvent};
 
+pub use decide::Decision;
+
 /// An assistant over a memory. Cheap to clone; all clones are the same one.
 ///
 /// It holds nothing between calls: another agent over the same store, in this process or another, goes on where this one

@@ -83,7 +83,7 @@ mod turn;
 mod workshop;
 
 pub use activity::{Activity, ActivityContext, FnActivity, Repetition};
-pub use agent::{Agent, Ask};
+pub use agent::{Agent, Ask, Decision};
 pub use approval::{Approval, ApprovalState, Verdict};
 pub use assistant::{ApprovalPolicy, Asked, Assistant, Bounds, BusyPolicy, Definition, EarlierRequests, Prepared};
 pub use context_provider::{

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use threadkeep::context::ContextError;
-use threadkeep::core::Reason;
+use threadkeep::core::{ModelError, Reason};
 use threadkeep::{Conflict, MemoryError, OpenError, StoreError};
 use threadkeep_formats::FormatError;
 use threadkeep_server::{KeyError, ServeError};
@@ -136,6 +136,13 @@ fn verdict(error: &anyhow::Error) -> Verdict {
         if let Some(MemoryError::Contended { .. }) = cause.downcast_ref() {
             return Verdict::new(OTHER_SIDE, "others are changing it: run the same command again");
         }
+        if let Some(MemoryError::Model(error)) = cause.downcast_ref() {
+            return of_model(error);
+        }
+        if let Some(MemoryError::Embedder(error)) = cause.downcast_ref() {
+            let code = if error.is_retryable() { OTHER_SIDE } else { YOURS };
+            return Verdict::new(code, "without THREADKEEP_EMBEDDER messages are found by their words alone");
+        }
         if let Some(error) = cause.downcast_ref::<StoreError>() {
             return of_store(error);
         }
@@ -180,6 +187,24 @@ fn of_store(error: &StoreError) -> Verdict {
     }
 }
 
+fn of_model(error: &ModelError) -> Verdict {
+    match error {
+        ModelError::Unavailable { .. } | ModelError::TimedOut { .. } => {
+            Verdict::new(OTHER_SIDE, "`threadkeep models` says whether it answers; run the same command again later")
+        }
+        ModelError::Unauthorized { .. } => {
+            Verdict::new(YOURS, "check its key: `threadkeep models` says which variable holds it")
+        }
+        ModelError::ContextTooLong { .. } => {
+            Verdict::new(YOURS, "take less into the context, or a model that reads more")
+        }
+        _ => Verdict::new(
+            OTHER_SIDE,
+            "name another model: docs/models.md says how, `threadkeep models` shows those found",
+        ),
+    }
+}
+
 fn of_context(error: &ContextError) -> Verdict {
     match error {
         ContextError::BudgetTooSmall { needed, .. } => {
@@ -216,6 +241,8 @@ fn of_format(error: &FormatError) -> Verdict {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
     #[test]
@@ -225,6 +252,15 @@ mod tests {
         assert_eq!(sentence(&error), "the import stopped: store unavailable: no space is left");
         let error = anyhow::Error::from(MemoryError::from(StoreError::NotFound(threadkeep::core::Kind::Thread)));
         assert_eq!((verdict(&error).code, sentence(&error).as_str()), (YOURS, "thread not found"));
+        for (error, code, hint) in [
+            (ModelError::TimedOut { model: "m".into(), after: Duration::from_secs(1) }, OTHER_SIDE, "again later"),
+            (ModelError::Unauthorized { model: "m".into(), detail: "no".into() }, YOURS, "check its key"),
+            (ModelError::ContextTooLong { model: "m".into() }, YOURS, "take less"),
+            (ModelError::Refused { model: "m".into(), status: 400, detail: "no".into() }, OTHER_SIDE, "another model"),
+        ] {
+            let verdict = verdict(&anyhow::Error::from(MemoryError::from(error)));
+            assert!(verdict.code == code && verdict.hint.as_deref().unwrap().contains(hint), "{:?}", verdict.hint);
+        }
         let error = anyhow::Error::from(Failure::usage("say more").hint("like this"));
         assert_eq!((verdict(&error).code, verdict(&error).hint.as_deref()), (USAGE, Some("like this")));
     }

@@ -3,12 +3,16 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use anyhow::{Context, Result};
-use threadkeep::models::{EmbeddingModel, PriceTable, ProviderModel, Selected, select, select_embedder};
+use anyhow::{Context, Result, bail};
+use threadkeep::models::{EmbeddingModel, PriceTable, Provider, ProviderModel, Selected, select, select_embedder};
 use threadkeep::{ChatModel, Embedder};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, sentence};
+use crate::output::printable_line;
 use crate::settings::Settings;
+
+/// Bytes of a file of prices.
+const PRICES_BYTES: u64 = 1024 * 1024;
 
 /// The model that speaks; `None` for the assistant's own offline model.
 pub(crate) fn speaker(name: Option<&str>, settings: &Settings) -> Result<Option<Arc<dyn ChatModel>>> {
@@ -35,10 +39,25 @@ pub(crate) fn prices(file: Option<&Path>, settings: &Settings) -> Result<PriceTa
     let mut prices = PriceTable::built_in();
     let file = file.map(Path::to_owned).or_else(|| settings.get("THREADKEEP_PRICES").map(PathBuf::from));
     if let Some(file) = file {
-        let text = std::fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
-        prices.merge(PriceTable::from_json(&text).with_context(|| format!("in {}", file.display()))?);
+        prices.merge(read_prices(&file).map_err(|error| {
+            let failure = Failure::yours(format!("the prices in {}: {}", file.display(), sentence(&error)));
+            failure.hint("docs/models.md shows what stands in such a file; THREADKEEP_PRICES and --prices name it")
+        })?);
     }
     Ok(prices)
+}
+
+fn read_prices(file: &Path) -> Result<PriceTable> {
+    if std::fs::metadata(file)?.len() > PRICES_BYTES {
+        bail!("more than {PRICES_BYTES} bytes");
+    }
+    let table = PriceTable::from_json(&std::fs::read_to_string(file)?)?;
+    // Prices of a provider that nobody asks would be passed over in silence.
+    let known: Vec<&str> = Provider::ALL.iter().map(|provider| provider.as_str()).collect();
+    if let Some(unknown) = table.providers().find(|name| !known.contains(name)) {
+        bail!("`{}` is no provider; there are {}", printable_line(unknown), known.join(", "));
+    }
+    Ok(table)
 }
 
 fn unusable(error: threadkeep::models::SelectionError) -> Failure {

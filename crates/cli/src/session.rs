@@ -1,11 +1,14 @@
 //! An assistant over the store, and the thread that it talks in.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::Result;
-use threadkeep::agent::{EventSink, Failure as TurnFailure};
+use threadkeep::agent::{Decision, EventSink, Failure as TurnFailure, Stop};
 use threadkeep::{Agent, AgentError, Ask, Assistant, Memory, MemoryOptions, Scope, Thread, ThreadId, ThreadKey, Turn};
 use threadkeep::{ThreadOrder, ThreadQuery, core::limits};
+use threadkeep::{UserId, Verdict};
 
 use crate::assistants::{Found, Parts};
 use crate::commands::App;
@@ -18,9 +21,14 @@ use crate::thread_name;
 /// Threads that are looked through for a turn or an approval.
 const THREADS: usize = 10_000;
 
+/// After how long without a sign of its turn a person is told why.
+const SILENCE: Duration = Duration::from_secs(2);
+
 /// An assistant that can be talked with.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
+    /// What the assistant was asked for by: a name, or the path of its file.
+    pub(crate) name: String,
     pub(crate) agent: Agent,
     pub(crate) memory: Memory,
     pub(crate) scope: Scope,
@@ -48,7 +56,7 @@ impl Session {
         }
         let assistant = found.make(Parts { memory: memory.clone(), model: speaker, embedder })?;
         let agent = Agent::with_assistant(memory.clone(), assistant);
-        Ok(Self { agent, memory, scope, is_forgetful })
+        Ok(Self { name: name.to_owned(), agent, memory, scope, is_forgetful })
     }
 
     pub(crate) fn assistant(&self) -> &Arc<dyn Assistant> {
@@ -69,18 +77,50 @@ impl Session {
     }
 
     /// Has a question answered; Ctrl-C stops the turn and keeps the conversation.
-    pub(crate) async fn ask(
+    pub(crate) async fn ask(&self, app: &App, thread: ThreadId, text: &str, sink: EventSink<'_>) -> Result<Turn> {
+        let (ask, has_begun) = (Ask::new(text), AtomicBool::new(false));
+        app.interrupt.stops(Some(ask.stop.clone()));
+        let mut hear = |event| {
+            has_begun.store(true, Ordering::Relaxed);
+            sink(event);
+        };
+        let mut turn = Box::pin(self.agent.chat_with(&self.scope, thread, ask, &mut hear));
+        let turn = tokio::select! {
+            turn = &mut turn => turn,
+            () = tokio::time::sleep(SILENCE) => {
+                let waits = !has_begun.load(Ordering::Relaxed);
+                if waits && self.agent.is_busy(&self.scope, thread).await.unwrap_or(false) {
+                    app.output.note("another turn of this thread is on its way, or was cut off: waiting, a minute at most");
+                }
+                turn.await
+            }
+        };
+        app.interrupt.stops(None);
+        turn.map_err(told)
+    }
+
+    /// Decides about an approval, and has its turn go on; Ctrl-C stops that.
+    pub(crate) async fn decide(
         &self,
         interrupt: &Interrupt,
         thread: ThreadId,
-        text: &str,
+        (approval, verdict, by): (&str, Verdict, &UserId),
         sink: EventSink<'_>,
     ) -> Result<Turn> {
-        let ask = Ask::new(text);
-        interrupt.stops(Some(ask.stop.clone()));
-        let turn = self.agent.chat_with(&self.scope, thread, ask, sink).await;
+        let stop = Stop::new();
+        interrupt.stops(Some(stop.clone()));
+        let decision = Decision { approval: approval.to_owned(), verdict, by: by.to_string(), stop };
+        let turn = self.agent.decide_with(&self.scope, thread, decision, sink).await;
         interrupt.stops(None);
         turn.map_err(told)
+    }
+
+    /// How the assistant is named to a command that is given elsewhere, where the turns' name for it does not do.
+    pub(crate) fn name_elsewhere(&self) -> Option<String> {
+        let is_path = self.name.ends_with(".yaml") || self.name.ends_with(".yml");
+        let path = || Some(std::path::absolute(&self.name).ok()?.to_str()?.to_owned());
+        let name = if is_path { path().unwrap_or_else(|| self.name.clone()) } else { self.name.clone() };
+        (self.name != self.assistant().definition().name).then_some(name)
     }
 
     /// All threads that the scope lists, those that changed last first.

@@ -104,6 +104,12 @@ impl<'a> Plan<'a> {
         (self.question.is_none() && self.units[first].members.contains(&newest)).then_some(first)
     }
 
+    /// The position of what is asked, where it is a message of the history: the newest that a user said.
+    pub(crate) fn asked_seq(&self) -> Option<u64> {
+        let mut said = self.input.history.iter().rev().filter(|message| message.content.role == Role::User);
+        said.next().filter(|_| self.question.is_none()).map(|message| message.seq)
+    }
+
     pub(crate) fn members<'p>(&'p self, units: &'p [usize]) -> impl Iterator<Item = usize> + 'p {
         units.iter().flat_map(|&unit| self.units[unit].members.iter().copied())
     }

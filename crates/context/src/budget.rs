@@ -155,11 +155,18 @@ impl<'a> Fitting<'a> {
         };
         let promised = share(left, plan.policy.recall.share_percent);
         let shown = self.greedy_units(plan, budget, share(left.saturating_sub(promised), keep_percent));
-        let found = recalled_lines(plan, budget, promised, Vec::new(), &shown.units);
-        let spent = found.iter().map(|line| line.cost).sum();
-
-        let kept = share(left.saturating_sub(spent), keep_percent);
-        let shown = self.greedy_units(plan, budget, kept);
+        let mut found = recalled_lines(plan, budget, promised, Vec::new(), &shown.units);
+        let shown = loop {
+            let spent = found.iter().map(|line| line.cost).sum();
+            let shown = self.greedy_units(plan, budget, share(left.saturating_sub(spent), keep_percent));
+            // What the longer history shows by itself leaves its room to more of it.
+            let count = found.len();
+            let mut seen = places_shown(plan, &shown.units);
+            found.retain(|line| seen.insert(place(plan, line.rank)));
+            if found.len() == count {
+                break shown;
+            }
+        };
         let rest = left.saturating_sub(shown.cost);
         self.chosen.recalled = recalled_lines(plan, budget, rest, found, &shown.units);
         self.take(plan, shown.units);
@@ -270,6 +277,20 @@ struct Taken {
     cost: TokenCount,
 }
 
+/// The thread of a message, where it is another one, and its position there.
+type Place = (Option<ThreadId>, u64);
+
+fn place(plan: &Plan<'_>, rank: usize) -> Place {
+    let recalled = &plan.input.recalled[rank];
+    (recalled.thread, recalled.message.seq)
+}
+
+/// The places of what units show; and that of the question, where it is a message: nothing is said by recalling it.
+fn places_shown(plan: &Plan<'_>, units: &[usize]) -> BTreeSet<Place> {
+    let shown = plan.members(units).map(|index| plan.input.history[index].seq);
+    shown.chain(plan.asked_seq()).map(|seq| (None, seq)).collect()
+}
+
 /// Recalled messages that fit, best first, those already `found` before others; without those of this thread that are
 /// shown in the history, and each once.
 fn recalled_lines(
@@ -280,23 +301,21 @@ fn recalled_lines(
     shown: &[usize],
 ) -> Vec<RecalledLine> {
     let policy = plan.policy.recall;
-    let mut seen: BTreeSet<(Option<ThreadId>, u64)> =
-        plan.members(shown).map(|index| (None, plan.input.history[index].seq)).collect();
-    let place = |rank: usize| (plan.input.recalled[rank].thread, plan.input.recalled[rank].message.seq);
-    let mut lines: Vec<RecalledLine> = found.into_iter().filter(|line| seen.insert(place(line.rank))).collect();
+    let mut seen = places_shown(plan, shown);
+    let mut lines: Vec<RecalledLine> = found.into_iter().filter(|line| seen.insert(place(plan, line.rank))).collect();
     let mut left = room.saturating_sub(lines.iter().map(|line| line.cost).sum());
     for (rank, recalled) in plan.input.recalled.iter().enumerate() {
         if lines.len() >= policy.messages {
             break;
         }
-        if seen.contains(&place(rank)) {
+        if seen.contains(&place(plan, rank)) {
             continue;
         }
-        let text = recalled_line(recalled, policy.message_characters);
+        let Some(text) = recalled_line(recalled, policy.message_characters) else { continue };
         let cost = budget.counter.count(&text) + SEAM;
         if budget.limit.is_none() || cost <= left {
             left = left.saturating_sub(cost);
-            seen.insert(place(rank));
+            seen.insert(place(plan, rank));
             lines.push(RecalledLine { rank, text, cost });
         }
     }

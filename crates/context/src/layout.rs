@@ -89,15 +89,21 @@ fn is_current(shown: &Shown<'_>) -> bool {
     shown.message.content.role == Role::User && shown.parts.iter().all(is_words)
 }
 
-/// Writes a recalled message as a line, its further lines indented so that they cannot pass for one.
-pub(crate) fn recalled_line(recalled: &Recalled, characters: usize) -> String {
+/// Writes a recalled message as a line, its further lines indented so that they cannot pass for one; `None` where it has
+/// nothing to say.
+pub(crate) fn recalled_line(recalled: &Recalled, characters: usize) -> Option<String> {
     let message = &recalled.message;
     let words = crate::relevance::words(message);
+    // A message that only calls tools says so.
+    let words = if words.trim().is_empty() { said(&message.content.parts, &[]) } else { words };
+    if words.trim().is_empty() {
+        return None;
+    }
     let words = crate::cut::cut_marked(&words, characters).unwrap_or(words);
     let role = message.content.role.as_str();
     let speaker = match &message.content.author {
         Some(author) => format!("{role}, {}", crate::quote::one_line(author)),
         None => role.to_owned(),
     };
-    format!("- {} ({speaker}): {}", message.created_at, crate::quote::indent(&words))
+    Some(format!("- {} ({speaker}): {}", message.created_at, crate::quote::indent(&words)))
 }

@@ -92,6 +92,11 @@ impl PriceTable {
         }
     }
 
+    /// The providers that it has prices of.
+    pub fn providers(&self) -> impl Iterator<Item = &str> {
+        self.providers.keys().map(String::as_str)
+    }
+
     /// The price of a model; `None` where none is known.
     #[must_use]
     pub fn find(&self, provider: &str, model: &str) -> Option<&Price> {

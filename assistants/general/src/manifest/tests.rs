@@ -50,7 +50,30 @@ fn what_is_wrong_is_named_with_its_key_and_line() {
     let error = Manifest::from_yaml("kind: Fleet\nspec: {}\n", "x").unwrap_err();
     assert_eq!((error.line, error.key.as_str()), (1, "kind"));
     assert!(Manifest::from_yaml("spec: [", "x").is_err());
+    let error = Manifest::from_yaml("spec:\n  tools: [recall\n  model: x\n", "x").unwrap_err();
+    assert_eq!((error.line, error.reason.contains("line")), (3, false), "{error}");
     assert!(Manifest::from_yaml(&"a".repeat(300_000), "x").is_err());
+}
+
+#[test]
+fn a_tool_may_ask_before_it_is_called() {
+    let read = |tools: &str| Manifest::from_yaml(&format!("spec:\n  tools: {tools}\n"), "x");
+    let manifest = read("[recall, {name: set_preference, approval: ask}, {name: list_preferences, approval: never}]");
+    let manifest = manifest.unwrap();
+    assert_eq!(manifest.tools.unwrap(), ["recall", "set_preference", "list_preferences"]);
+    assert_eq!(manifest.ask_before, ["set_preference"]);
+    for (tools, expected) in [
+        ("[{name: rm, approval: ask}]", "there is no tool `rm`; there are "),
+        ("[{name: recall, approval: maybe}]", "approval of recall: `maybe` is unknown; there are ask, never"),
+        ("[{name: recall, approval: [ask]}]", "approval of recall: [\"ask\"] is no text; there are ask, never"),
+        ("[{name: recall, aproval: ask}]", "`aproval` is unknown; a tool has name and approval"),
+        ("[{approval: ask}]", "null is no name of a tool"),
+        ("[7]", "7 is no name of a tool"),
+    ] {
+        let error = read(tools).unwrap_err();
+        assert_eq!((error.line, error.key.as_str()), (2, "spec.tools"), "{tools}");
+        assert!(error.reason.starts_with(expected), "{tools}: {}", error.reason);
+    }
 }
 
 #[test]

@@ -12,6 +12,19 @@ use crate::record::{self, RunRecord};
 use crate::segment::decision_draft;
 use crate::{AgentError, Approval, ApprovalState, Result, Stop, Turn, Verdict, closing};
 
+/// A decision about an approval.
+#[derive(Clone, Debug)]
+pub struct Decision {
+    /// The approval's id.
+    pub approval: String,
+    /// What is decided.
+    pub verdict: Verdict,
+    /// Who decides, as the door knows them.
+    pub by: String,
+    /// Stops the turn that goes on, from outside. What was decided stays decided.
+    pub stop: Stop,
+}
+
 /// How often a decision is tried that others get in the way of.
 const ATTEMPTS: usize = 64;
 
@@ -33,12 +46,29 @@ impl Agent {
         by: &str,
         sink: EventSink<'_>,
     ) -> Result<Turn> {
+        let decision = Decision { approval: approval.to_owned(), verdict, by: by.to_owned(), stop: Stop::new() };
+        self.decide_with(scope, thread, decision, sink).await
+    }
+
+    /// As [`Agent::decide`], with a way to stop the turn.
+    ///
+    /// # Errors
+    /// As [`Agent::decide`].
+    pub async fn decide_with(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        decision: Decision,
+        sink: EventSink<'_>,
+    ) -> Result<Turn> {
+        let Decision { approval, verdict, by, stop } = decision;
+        let (approval, by) = (approval.as_str(), by.as_str());
         self.check_decider(by)?;
         let place = Place::find(self.memory(), scope, thread).await?;
         let mut attempts = ATTEMPTS;
         let (run, found, _driving) = loop {
             let found = self.open_approval(&place, approval).await?;
-            let runs = self.admit(&place, &Stop::new()).await?;
+            let runs = self.admit(&place, &stop).await?;
             // Meanwhile its turn may have gone on, or been closed.
             let waiting = runs.waiting.into_iter().find(|run| run.value.turn == found.value.turn);
             let Some(waiting) = waiting else {
@@ -57,7 +87,6 @@ impl Agent {
         let Some((seq, question)) = self.question(&place, &run.value).await? else {
             return Err(AgentError::Superseded { turn: run.value.turn });
         };
-        let stop = Stop::new();
         let claimed = (found.state == ApprovalState::Claimed).then_some(approval);
         Box::pin(self.go(&place, Going { run, seq, question, stop: &stop, claimed }, &events)).await
     }

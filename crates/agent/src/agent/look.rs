@@ -46,6 +46,15 @@ impl Agent {
         }))
     }
 
+    /// Whether a turn is on its way in a thread: another driver has it, or had it until it was cut off.
+    ///
+    /// # Errors
+    /// `NotFound` where the scope does not reach the thread.
+    pub async fn is_busy(&self, scope: &Scope, thread: ThreadId) -> Result<bool> {
+        let place = Place::find(self.memory(), scope, thread).await?;
+        Ok(self.memory().find_thread_document(&place.writer, place.thread, &record::active()).await?.is_some())
+    }
+
     async fn find_stub(&self, place: &Place, turn: &str) -> Result<Option<Stub>> {
         if turn.is_empty() || turn.len() > 100 || turn.chars().any(char::is_control) {
             return Ok(None);

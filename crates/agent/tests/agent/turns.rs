@@ -80,7 +80,7 @@ async fn a_turn_with_a_tool_says_what_happened_and_stores_it() {
     assert_eq!(report.map(|report| report.tokens.total.0), Some(turn.context.tokens));
 }
 
-// S1.19, S1.21
+// S1.19, S1.21, S1.22
 #[tokio::test]
 async fn the_next_turn_sees_the_one_before() {
     let world = World::new().await;

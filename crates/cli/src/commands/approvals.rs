@@ -1,11 +1,12 @@
 use anyhow::Result;
 use serde::Serialize;
-use threadkeep::agent::Approval;
-use threadkeep::{Map, ThreadId, Verdict};
+use threadkeep::agent::{Approval, ApprovalState};
+use threadkeep::{Map, ThreadId, Turn, Verdict};
 
 use super::{App, Status, ask, trace};
-use crate::assistants::DEFAULT;
-use crate::failure::Failure;
+use crate::arguments::quoted;
+use crate::assistants::{DEFAULT, Found};
+use crate::failure::{Failure, sentence};
 use crate::instants;
 use crate::output::{printable, printable_line};
 use crate::session::{Session, told};
@@ -44,6 +45,8 @@ enum Action {
         /// Other arguments for the call, as a JSON object
         #[arg(long, value_name = "JSON")]
         arguments: Option<String>,
+        #[command(flatten)]
+        asked: Asked,
     },
     /// Refuse a call
     Deny {
@@ -52,7 +55,19 @@ enum Action {
         /// Why, in words that the assistant reads
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
+        #[command(flatten)]
+        asked: Asked,
     },
+}
+
+#[derive(Debug, clap::Args)]
+struct Asked {
+    /// The assistant that asks, where it is a YAML file outside the folder of assistants
+    #[arg(long, value_name = "NAME")]
+    assistant: Option<String>,
+    /// The model that goes on: offline, PROVIDER, PROVIDER:MODEL
+    #[arg(long, value_name = "NAME")]
+    model: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -65,13 +80,17 @@ struct Row {
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     match arguments.action {
         Action::List { all } => list(app, all).await,
-        Action::Approve { id, arguments: None } => decide(app, &id, Verdict::Approve).await,
-        Action::Approve { id, arguments: Some(json) } => {
-            let changed: Map = serde_json::from_str(&json)
-                .map_err(|error| Failure::usage(format!("--arguments is no JSON object: {error}")))?;
-            decide(app, &id, Verdict::ApproveChanged(changed)).await
+        Action::Approve { id, arguments, asked } => {
+            let verdict = match arguments.as_deref().map(serde_json::from_str::<Map>) {
+                None => Verdict::Approve,
+                Some(Ok(changed)) => Verdict::ApproveChanged(changed),
+                Some(Err(error)) => {
+                    return Err(Failure::usage(format!("--arguments is no JSON object: {error}")).into());
+                }
+            };
+            decide(app, &id, verdict, &asked).await
         }
-        Action::Deny { id, reason } => decide(app, &id, Verdict::Deny { reason }).await,
+        Action::Deny { id, reason, asked } => decide(app, &id, Verdict::Deny { reason }, &asked).await,
     }
 }
 
@@ -113,7 +132,7 @@ async fn list(app: &App, all: bool) -> Result<Status> {
     Ok(Status::Done)
 }
 
-async fn decide(app: &App, id: &str, verdict: Verdict) -> Result<Status> {
+async fn decide(app: &App, id: &str, verdict: Verdict, asked: &Asked) -> Result<Status> {
     let looking = Session::open(app, DEFAULT, Some("offline"), Purpose::Change).await?;
     let found = rows(&looking, true).await?.into_iter().find(|row| row.approval.id == id);
     let Some(Row { thread, approval }) = found else {
@@ -122,17 +141,50 @@ async fn decide(app: &App, id: &str, verdict: Verdict) -> Result<Status> {
     };
     // The turn goes on with the assistant that asked.
     let turn = looking.agent.find_turn(&looking.scope, thread, &approval.turn).await.map_err(told)?;
-    let name = turn.map_or_else(|| DEFAULT.to_owned(), |turn| turn.agent);
-    let session = Session::open(app, &name, None, Purpose::Change).await?;
+    let asks = turn.map_or_else(|| DEFAULT.to_owned(), |turn| turn.agent);
+    let session = open(app, &asks, asked).await?;
     let by = app.global.user_id()?;
-    let decided = session.agent.decide(&session.scope, thread, id, verdict, by.as_str(), &mut |_| {}).await;
-    let turn = decided.map_err(told)?;
+    let turn = session.decide(&app.interrupt, thread, (id, verdict, &by), &mut |_| {}).await?;
     if app.output.is_json() {
         app.output.json(&turn)?;
     } else {
         app.output.line(printable(&turn.reply))?;
         trace::print_sources(&app.output, &turn)?;
-        trace::tell_approvals(app, &turn);
+        tell_open(app, &session, &turn);
     }
     Ok(ask::status(&turn))
+}
+
+/// Opens the assistant that asks, by the name that it has in turns or the one that is given.
+async fn open(app: &App, asks: &str, asked: &Asked) -> Result<Session> {
+    let name = asked.assistant.as_deref().unwrap_or(asks);
+    if let (None, Err(error)) = (&asked.assistant, Found::find(asks, &app.settings)) {
+        let failure = Failure::yours(format!("the assistant that asks cannot be used: {}", sentence(&error)));
+        let file = quoted(&format!("./{}.yaml", printable_line(asks)));
+        return Err(failure.hint(format!("name its file: --assistant {file}")).into());
+    }
+    let session = Session::open(app, name, asked.model.as_deref(), Purpose::Change).await?;
+    let given = &session.assistant().definition().name;
+    if given != asks {
+        let (given, asks) = (printable_line(given), printable_line(asks));
+        return Err(Failure::usage(format!("{given} did not ask for this: {asks} did")).into());
+    }
+    Ok(session)
+}
+
+/// Says how to decide, in any terminal, about what a turn waits for.
+pub(super) fn tell_open(app: &App, session: &Session, turn: &Turn) {
+    let open = turn.approvals.iter().filter(|approval| approval.state == ApprovalState::Pending);
+    for approval in open.filter(|_| !session.is_forgetful) {
+        tell_how(app, session, &approval.id);
+    }
+}
+
+/// Says how to decide about an approval in any terminal.
+pub(super) fn tell_how(app: &App, session: &Session, id: &str) {
+    let program = app.global.program();
+    let assistant = session.name_elsewhere().map(|name| format!(" --assistant {}", quoted(&name))).unwrap_or_default();
+    app.output.note(format_args!(
+        "to decide: {program} approvals approve {id}{assistant}\n       or: {program} approvals deny {id}{assistant}"
+    ));
 }

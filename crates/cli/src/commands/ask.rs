@@ -1,7 +1,7 @@
 use anyhow::Result;
 use threadkeep::{Turn, TurnStatus};
 
-use super::{App, Status, trace};
+use super::{App, Status, approvals, trace};
 use crate::assistants::DEFAULT;
 use crate::failure::Failure;
 use crate::output::printable;
@@ -40,13 +40,13 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     }
     let session = Session::open(app, name, arguments.model.as_deref(), Purpose::Fill).await?;
     let thread = session.thread(arguments.thread.as_deref()).await?;
-    let turn = session.ask(&app.interrupt, thread, text, &mut |_| {}).await?;
+    let turn = session.ask(app, thread, text, &mut |_| {}).await?;
     if app.output.is_json() {
         app.output.json(&turn)?;
     } else {
         app.output.line(printable(&turn.reply))?;
         trace::print_sources(&app.output, &turn)?;
-        trace::tell_approvals(app, &turn);
+        approvals::tell_open(app, &session, &turn);
     }
     Ok(status(&turn))
 }

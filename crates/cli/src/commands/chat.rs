@@ -2,22 +2,19 @@ mod lines;
 mod says;
 mod slash;
 
-use std::io::{BufRead, IsTerminal};
+use std::io::IsTerminal;
 
 use anyhow::Result;
 use threadkeep::agent::ApprovalState;
 use threadkeep::{ThreadId, Turn, TurnStatus, Verdict};
 
-use super::{App, Status, ask, trace};
+use super::{App, Status, approvals, ask, trace};
 use crate::assistants::DEFAULT;
 use crate::output::{DIM, printable_line};
 use crate::session::{Session, told};
 use crate::store::Purpose;
 use lines::{Line, Reader};
 use says::Says;
-
-/// Bytes of a line that is asked.
-const LINE_BYTES: usize = 1024 * 1024;
 
 /// Talk with an assistant
 ///
@@ -61,13 +58,9 @@ async fn answer_lines(app: &App, session: &Session, thread: Option<&str>) -> Res
     let mut opened = None;
     let mut status = Status::Done;
     loop {
-        let mut line = String::new();
-        let read = tokio::task::block_in_place(|| {
-            std::io::Read::take(std::io::stdin().lock(), LINE_BYTES as u64).read_line(&mut line)
-        });
-        if read? == 0 {
+        let Some(line) = tokio::task::block_in_place(|| lines::read_line(&mut std::io::stdin().lock()))? else {
             return Ok(status);
-        }
+        };
         if line.trim().is_empty() {
             continue;
         }
@@ -75,7 +68,7 @@ async fn answer_lines(app: &App, session: &Session, thread: Option<&str>) -> Res
             Some(thread) => thread,
             None => *opened.insert(session.thread(thread).await?),
         };
-        let turn = session.ask(&app.interrupt, thread, line.trim(), &mut |_| {}).await?;
+        let turn = session.ask(app, thread, line.trim(), &mut |_| {}).await?;
         app.output.json(&turn)?;
         match ask::status(&turn) {
             Status::Interrupted => return Ok(Status::Interrupted),
@@ -106,6 +99,7 @@ impl Chat<'_> {
         let is_terminal = std::io::stdin().is_terminal() && std::io::stdout().is_terminal();
         let mut reader = Reader::new(is_terminal)?;
         self.greet().await?;
+        self.show_open().await?;
         loop {
             let line = match tokio::task::block_in_place(|| reader.read())? {
                 Line::Said(line) => line,
@@ -116,6 +110,10 @@ impl Chat<'_> {
                 Line::End => break,
             };
             let line = line.trim();
+            if let Err(error) = self.catch_up().await {
+                self.last = None;
+                let _code = crate::failure::report(&error, &self.app.output);
+            }
             if line.is_empty() {
                 continue;
             }
@@ -170,7 +168,7 @@ impl Chat<'_> {
     async fn say(&mut self, text: &str) -> Result<()> {
         let thread = self.thread().await?;
         let mut says = Says::new(&self.app.output);
-        let turn = self.session.ask(&self.app.interrupt, thread, text, &mut |event| says.hear(&event)).await?;
+        let turn = self.session.ask(self.app, thread, text, &mut |event| says.hear(&event)).await?;
         self.heard(says, turn)
     }
 
@@ -180,6 +178,7 @@ impl Chat<'_> {
         let waits = turn.approvals.iter().any(|approval| approval.state == ApprovalState::Pending);
         if turn.status == TurnStatus::WaitingForApproval && waits {
             self.app.output.note("/approve or /deny [REASON] decides");
+            approvals::tell_open(self.app, &self.session, &turn);
         }
         self.app.output.line("")?;
         self.last = Some(turn);
@@ -201,17 +200,40 @@ impl Chat<'_> {
         };
         let by = self.app.global.user_id()?;
         let mut says = Says::new(&self.app.output);
-        let (agent, scope) = (&self.session.agent, &self.session.scope);
+        let decision = (approval.id.as_str(), verdict, &by);
         let sink = &mut |event| says.hear(&event);
-        let turn = agent.decide(scope, thread, &approval.id, verdict, by.as_str(), sink).await.map_err(told)?;
+        let turn = self.session.decide(&self.app.interrupt, thread, decision, sink).await?;
         self.heard(says, turn)
+    }
+
+    /// Tells what was decided elsewhere about what the last turn waited for.
+    async fn catch_up(&mut self) -> Result<()> {
+        let Some(last) = self.last.as_ref().filter(|last| last.status == TurnStatus::WaitingForApproval) else {
+            return Ok(());
+        };
+        let found = self.session.agent.find_turn(&self.session.scope, last.thread, &last.turn).await.map_err(told)?;
+        let Some(turn) = found.filter(|turn| turn.status != TurnStatus::WaitingForApproval) else { return Ok(()) };
+        self.app.output.note("decided elsewhere:");
+        self.heard(Says::new(&self.app.output), turn)
+    }
+
+    /// Shows what waits in the thread that the chat begins with.
+    async fn show_open(&self) -> Result<()> {
+        let Some(thread) = self.thread else { return Ok(()) };
+        let open = self.session.agent.open_approvals(&self.session.scope, thread).await.map_err(told)?;
+        for approval in &open {
+            self.app.output.line(format_args!("⚠️ waits for an approval: {}", printable_line(&approval.preview)))?;
+            self.app.output.note("/approve or /deny [REASON] decides");
+            approvals::tell_how(self.app, &self.session, &approval.id);
+        }
+        Ok(())
     }
 
     /// Says how to come back.
     fn part(&self) {
         if let Some(thread) = self.thread.filter(|_| !self.session.is_forgetful) {
             let program = self.app.global.program();
-            let name = &self.session.assistant().definition().name;
+            let name = &self.session.name;
             let name = if name == DEFAULT { String::new() } else { format!(" {}", crate::arguments::quoted(name)) };
             let back = format!("{program} chat{name} --thread {thread}");
             self.app.output.note(self.app.output.paint(DIM, format!("to go on: {back}")));

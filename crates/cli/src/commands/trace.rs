@@ -125,15 +125,3 @@ fn source_line(source: &Source) -> String {
     };
     format!("{mark} {title}{place}")
 }
-
-/// Says how to decide about what waits.
-pub(super) fn tell_approvals(app: &App, turn: &Turn) {
-    for approval in turn.approvals.iter().filter(|approval| approval.state == threadkeep::agent::ApprovalState::Pending)
-    {
-        app.output.note(format_args!(
-            "to decide: {program} approvals approve {id}, or {program} approvals deny {id}",
-            program = app.global.program(),
-            id = approval.id
-        ));
-    }
-}

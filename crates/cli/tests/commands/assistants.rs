@@ -67,7 +67,7 @@ fn what_is_wrong_in_a_file_is_named_with_key_and_line() {
     assert_eq!((ran.code, ran.err.contains("spec.memory.backend: postgres needs its URL")), (Some(2), true), "{ran}");
 }
 
-// S4.45
+// S1.30, S4.45
 #[test]
 fn what_is_logged_is_asked_for() {
     let cli = Cli::new();
@@ -77,5 +77,6 @@ fn what_is_logged_is_asked_for() {
     let ran = super::Ran::from(command.env("RUST_LOG", "debug").output().unwrap());
     assert!(ran.err.contains("Processing natural language input for agent general: The hose leaks."), "{ran}");
     assert!(ran.err.contains("Conversation context length: "), "{ran}");
+    assert!(ran.err.contains("INFO") && ran.err.contains("context is looked up sources="), "{ran}");
     assert_eq!(ran.out, "I keep that in mind.\n");
 }

@@ -213,3 +213,44 @@ fn control_c_in_a_chat_ends_the_turn_and_not_the_chat() {
     assert_eq!(child.wait().unwrap().code(), Some(0));
     assert!(out.contains("(stopped)"), "{out}");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_turn_that_was_killed_is_waited_for_and_then_gone_on_with() {
+    let (cli, silent) = (Cli::new(), Silent::new());
+    let question = ["ask", "Are you there?", "--thread", "calls"];
+    let mut command = cli.command(&[&question[..], &NOW[..]].concat());
+    silent.speak_through(&mut command);
+    let mut killed = command.spawn().unwrap();
+    let _connection = silent.wait();
+    killed.kill().unwrap();
+    killed.wait().unwrap();
+
+    // Nobody can know yet that it is dead.
+    let mut waiting =
+        cli.command(&[&["ask", "The tent is blue.", "--thread", "calls"], &NOW[..]].concat()).spawn().unwrap();
+    let mut notes = BufReader::new(waiting.stderr.take().unwrap()).lines();
+    let note = notes.next().unwrap().unwrap();
+    assert!(note.starts_with("another turn of this thread is on its way, or was cut off"), "{note}");
+    interrupt(&waiting);
+    assert_ne!(waiting.wait().unwrap().code(), Some(0));
+
+    let later = ["ask", "Which tent is blue?", "--thread", "calls", "--now", "2026-05-03T09:05:00Z"];
+    let turn = cli.json(&later);
+    assert_eq!(turn["status"], "completed", "{turn}");
+    let shown = cli.json(&["show", "calls"]);
+    let said: Vec<&str> =
+        shown["messages"].as_array().unwrap().iter().map(|message| message["role"].as_str().unwrap()).collect();
+    assert_eq!(said, ["user", "assistant", "user", "assistant"]);
+}
+
+#[test]
+fn a_line_that_is_no_text_does_not_end_the_input() {
+    let cli = Cli::new();
+    let ran = cli.run_with_input(&["chat", "--json"], b"tw\xff\xfe\0o\nThanks\n");
+    assert_eq!((ran.code, turns(&ran.out).len()), (Some(0), 2), "{ran}");
+    let long = [b"The tent is blue.\n", &[b'a'; 1024 * 1024 + 1][..], b"\n"].concat();
+    let ran = cli.run_with_input(&["chat", "--json"], &long);
+    assert_eq!((ran.code, turns(&ran.out).len()), (Some(1), 1), "{ran}");
+    assert!(ran.err.contains("has more than 1048576 bytes"), "{ran}");
+}

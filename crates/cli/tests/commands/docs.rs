@@ -90,3 +90,24 @@ fn a_file_that_cannot_be_read_is_named_and_the_rest_goes_on() {
     let ran = cli.run(&["docs", "list", "--library", "a b"]);
     assert_eq!(ran.code, Some(2), "{ran}");
 }
+
+#[cfg(unix)]
+#[test]
+fn a_folder_leads_to_nothing_outside_it() {
+    let cli = Cli::new();
+    cli.file("folder/tent.md", "The tent is blue.");
+    let secret = cli.file("secret.txt", "The password is swordfish.");
+    let link = |target: &str, name: &str| std::os::unix::fs::symlink(target, cli.path(name)).unwrap();
+    link(&secret, "folder/secret.txt");
+    link(cli.path("folder").to_str().unwrap(), "folder/again");
+    link("tent.md", "folder/same.md");
+    cli.out(&["docs", "add", "folder"]);
+    let listed = cli.out(&["docs", "list"]);
+    assert!(listed.contains("tent.md") && !listed.contains("secret"), "{listed}");
+    assert!(cli.out(&["ask", "What is the password?"]).starts_with("I find nothing"));
+    // What is named itself is meant.
+    cli.out(&["docs", "add", "folder/secret.txt"]);
+    assert!(cli.out(&["ask", "What is the password?"]).contains("swordfish"));
+    let ran = cli.run(&["docs", "add", "/dev/null"]);
+    assert_eq!((ran.code, ran.err.contains("/dev/null is neither a file nor a folder")), (Some(1), true), "{ran}");
+}

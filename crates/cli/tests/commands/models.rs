@@ -115,10 +115,36 @@ fn what_cannot_be_used_is_told() {
         (ran.code, ran.err.as_str()),
         (Some(1), "error: groq needs GROQ_API_KEY\nhint: docs/models.md lists the variables and names\n")
     );
-    let file = cli.file("prices.json", "{\"openai\": 1}");
-    let ran = models(&cli, &["--prices", &file], &[]);
-    assert!(ran.code == Some(1) && ran.err.contains("prices.json: no table of prices"), "{ran}");
     let file = cli.file("prices.json", r#"{"groq": {"openai/gpt-oss-120b": {"input": 7, "output": 8}}}"#);
     let ran = models(&cli, &["--no-ping"], &[("GROQ_API_KEY", KEY), ("THREADKEEP_PRICES", &file)]);
     assert!(ran.out.contains("7, 8"), "{ran}");
+}
+
+#[test]
+fn a_file_of_prices_that_is_none_is_named_with_what_is_wrong_in_it() {
+    let cli = Cli::new();
+    for (prices, expected) in [
+        ("{\"openai\": 1}", "invalid type: integer `1`, expected a map at line 1 column 12"),
+        ("{\n\"openai\": {\"m\": {\"inptu\": 1}}}", "unknown field `inptu`, expected one of `input`"),
+        (r#"{"openai": {"m": {"input": 1}}}"#, "missing field `output` at line 1 column 29"),
+        (r#"{"openai": {"m": {"input": -1, "output": 1}}}"#, "the price of openai/m is no amount"),
+        (r#"{"opnai": {"m": {"input": 1, "output": 1}}}"#, "`opnai` is no provider; there are openai, groq, "),
+        ("", "EOF while parsing"),
+    ] {
+        let file = cli.file("prices.json", prices);
+        let from_option = models(&cli, &["--no-ping", "--prices", &file], &[]);
+        cli.file("config.yaml", format!("THREADKEEP_PRICES: {file}\nOPENAI_API_KEY: k\n"));
+        let asked = cli.run(&["ask", "Hello?"]);
+        cli.file("config.yaml", "");
+        for ran in [from_option, asked] {
+            let error = format!("error: the prices in {file}: ");
+            assert!(
+                ran.code == Some(1) && ran.err.starts_with(&error) && ran.err.contains(expected),
+                "{prices}: {ran}"
+            );
+            assert!(ran.err.contains("hint: docs/models.md"), "{ran}");
+        }
+    }
+    let ran = models(&cli, &["--no-ping", "--prices", "nowhere.json"], &[]);
+    assert!(ran.code == Some(1) && ran.err.contains("the prices in nowhere.json: No such file"), "{ran}");
 }

@@ -9,6 +9,8 @@ mod policies;
 #[cfg(test)]
 mod properties;
 #[cfg(test)]
+mod recalls;
+#[cfg(test)]
 mod snapshots;
 #[cfg(test)]
 mod tools;

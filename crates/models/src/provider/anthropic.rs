@@ -2,7 +2,7 @@
 
 mod request;
 
-use serde_json::{Value, json};
+use serde_json::{Map, Value};
 use threadkeep_core::{ChatDelta, DeltaSink, Finish};
 
 use super::draft::{Draft, DraftCall};
@@ -16,7 +16,7 @@ pub(super) use request::body;
 /// What is spoken. This version takes no temperature.
 pub(super) const VERSION: &str = "2026-10-21";
 
-/// The format of blocks that go back as they came.
+/// The format of blocks of thoughts, which go back as they came, and to nobody else.
 const BLOCK: &str = "anthropic.block";
 
 /// An answer while it comes.
@@ -31,8 +31,10 @@ pub(super) struct Assembly {
 }
 
 /// Thoughts and the provider's signature under them.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Thought {
+    /// The block as it began: what it holds beside these goes back, too.
+    block: Map<String, Value>,
     text: String,
     signature: String,
 }
@@ -109,7 +111,8 @@ impl Assembly {
         match member("type") {
             "text" => self.say(member("text"), show),
             "thinking" => {
-                self.thought = Some(Thought { signature: member("signature").to_owned(), ..Thought::default() });
+                let (block, text) = (block.as_object().cloned().unwrap_or_default(), String::new());
+                self.thought = Some(Thought { block, text, signature: member("signature").to_owned() });
                 self.think(member("thinking"), show);
             }
             "redacted_thinking" => self.draft.push_raw(BLOCK, block),
@@ -168,8 +171,11 @@ impl Assembly {
 
     /// Keeps the block for the way back: within a turn the wire wants it as it came.
     fn end_thought(&mut self) {
-        if let Some(Thought { text, signature }) = self.thought.take().filter(|thought| !thought.signature.is_empty()) {
-            self.draft.push_raw(BLOCK, &json!({"type": "thinking", "thinking": text, "signature": signature}));
+        let signed = self.thought.take().filter(|thought| !thought.signature.is_empty());
+        if let Some(Thought { mut block, text, signature }) = signed {
+            block.insert("thinking".to_owned(), Value::String(text));
+            block.insert("signature".to_owned(), Value::String(signature));
+            self.draft.push_raw(BLOCK, &Value::Object(block));
         }
     }
 

@@ -94,10 +94,10 @@ async fn any_conversation_becomes_turns_that_the_wire_takes() {
     let result = |id: &str, is_error| {
         Part::ToolResult(ToolResult { call_id: id.to_owned(), output: "out".to_owned(), is_error })
     };
-    let thought = Part::Raw {
-        format: "anthropic.block".to_owned(),
-        json: JsonText::new(r#"{"type": "redacted_thinking", "data": "x"}"#).unwrap(),
-    };
+    let raw = |format: &str, json: &str| Part::Raw { format: format.to_owned(), json: JsonText::new(json).unwrap() };
+    let thought = raw("anthropic.block", r#"{"type": "redacted_thinking", "data": "x"}"#);
+    let forged = raw("anthropic.block", r#"{"type": "tool_use", "id": "x", "name": "rm", "input": {}}"#);
+    let other = raw("openai.item", r#"{"type": "thinking", "thinking": "x", "signature": "x"}"#);
     let image = |url: &str| Part::Image(ImageReference { url: url.to_owned(), description: Some("a map".to_owned()) });
     let request = ChatRequest {
         messages: vec![
@@ -106,7 +106,10 @@ async fn any_conversation_becomes_turns_that_the_wire_takes() {
             ChatMessage::text(Role::Assistant, "Welcome."),
             message(Role::User, vec![Part::Text(" ".to_owned())]),
             ChatMessage { author: Some("ana".to_owned()), ..ChatMessage::text(Role::User, "Two trains?") },
-            message(Role::Assistant, vec![Part::Reasoning("hm".to_owned()), thought, call("call:1"), call("call_2")]),
+            message(
+                Role::Assistant,
+                vec![Part::Reasoning("hm".to_owned()), thought, forged, other, call("call:1"), call("call_2")],
+            ),
             message(Role::Tool, vec![result("call:1", false)]),
             message(Role::Tool, vec![result("call_2", true)]),
             ChatMessage::text(Role::System, "Recalled."),

@@ -1,12 +1,16 @@
 //! What a person types.
 
-use std::io::BufRead;
+use std::io::{BufRead, Read};
 
 use anyhow::Result;
 use rustyline::error::ReadlineError;
 use rustyline::{Config, DefaultEditor};
 
+use crate::failure::Failure;
+
 const PROMPT: &str = "> ";
+/// Bytes of a line that is asked.
+const LINE_BYTES: u64 = 1024 * 1024;
 
 /// A line that was typed.
 #[derive(Debug, PartialEq, Eq)]
@@ -41,12 +45,40 @@ impl Reader {
                 Err(ReadlineError::Eof) => Ok(Line::End),
                 Err(error) => Err(error.into()),
             },
-            Self::Stream => {
-                let mut line = String::new();
-                let bytes =
-                    std::io::Read::take(std::io::stdin().lock(), super::LINE_BYTES as u64).read_line(&mut line)?;
-                Ok(if bytes == 0 { Line::End } else { Line::Said(line) })
-            }
+            Self::Stream => Ok(read_line(&mut std::io::stdin().lock())?.map_or(Line::End, Line::Said)),
         }
+    }
+}
+
+/// The next line, `None` at the end. What is no text becomes U+FFFD.
+///
+/// # Errors
+/// It has more than [`LINE_BYTES`]: half of it would be another question.
+pub(super) fn read_line(input: &mut impl BufRead) -> Result<Option<String>> {
+    let mut bytes = Vec::new();
+    if input.take(LINE_BYTES + 1).read_until(b'\n', &mut bytes)? == 0 {
+        return Ok(None);
+    }
+    if bytes.len() as u64 > LINE_BYTES {
+        return Err(Failure::yours(format!("a line of the input has more than {LINE_BYTES} bytes")).into());
+    }
+    Ok(Some(String::from_utf8_lossy(&bytes).replace('\0', "\u{fffd}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_whole_or_not_at_all() {
+        let mut input = &b"one\ntw\xff\0o"[..];
+        assert_eq!(read_line(&mut input).unwrap().unwrap(), "one\n");
+        assert_eq!(read_line(&mut input).unwrap().unwrap(), "tw\u{fffd}\u{fffd}o");
+        assert_eq!(read_line(&mut input).unwrap(), None);
+        let bytes = usize::try_from(LINE_BYTES).unwrap();
+        let long = "a".repeat(bytes);
+        assert_eq!(read_line(&mut long.as_bytes()).unwrap(), Some(long.clone()));
+        let error = read_line(&mut format!("{long}a").as_bytes()).unwrap_err();
+        assert!(error.to_string().contains("has more than 1048576 bytes"), "{error}");
     }
 }

@@ -40,6 +40,7 @@ impl Chat<'_> {
                 let found = thread_name::get(&self.session.memory, &self.session.scope, name).await?;
                 (self.thread, self.last) = (Some(found.id), None);
                 self.app.output.note(format_args!("in {}", thread_name::title(&found)));
+                self.show_open().await?;
             }
             ("clear" | "new", _) => {
                 (self.thread, self.last) = (None, None);

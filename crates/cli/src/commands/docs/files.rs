@@ -37,9 +37,12 @@ pub(super) fn find(paths: &[PathBuf]) -> Result<Vec<File>> {
             _ => Failure::yours(format!("{} cannot be read: {error}", path.display())),
         })?;
         if found.is_dir() {
-            let name = path.canonicalize().ok().and_then(|path| Some(path.file_name()?.to_string_lossy().into_owned()));
             let unread = || format!("{} cannot be read", path.display());
-            walk(path, &name.unwrap_or_default(), DEPTH, &mut files).with_context(unread)?;
+            let root = path.canonicalize().with_context(unread)?;
+            let name = root.file_name().map(|name| name.to_string_lossy().into_owned());
+            walk((path, &root), &name.unwrap_or_default(), DEPTH, &mut files).with_context(unread)?;
+        } else if !found.is_file() {
+            return Err(Failure::yours(format!("{} is neither a file nor a folder", path.display())).into());
         } else {
             let name = path.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
             files.extend(file(path, name));
@@ -71,7 +74,7 @@ fn file(path: &Path, title: String) -> Option<File> {
     Some(File { path: path.to_owned(), id: id(path)?, title })
 }
 
-fn walk(folder: &Path, title: &str, depth: usize, files: &mut Vec<File>) -> io::Result<()> {
+fn walk((folder, root): (&Path, &Path), title: &str, depth: usize, files: &mut Vec<File>) -> io::Result<()> {
     let mut entries = std::fs::read_dir(folder)?.collect::<io::Result<Vec<_>>>()?;
     entries.sort_by_key(std::fs::DirEntry::file_name);
     for entry in entries {
@@ -80,12 +83,13 @@ fn walk(folder: &Path, title: &str, depth: usize, files: &mut Vec<File>) -> io::
             continue;
         }
         let title = if title.is_empty() { name } else { format!("{title}/{name}") };
-        // A link may lead back up: only files are followed.
+        // A link may lead back up, and whoever gave the folder has no say about files beside it.
+        let is_inside = || !path.is_symlink() || path.canonicalize().is_ok_and(|target| target.starts_with(root));
         if entry.file_type()?.is_dir() {
             if depth > 0 {
-                walk(&path, &title, depth - 1, files)?;
+                walk((&path, root), &title, depth - 1, files)?;
             }
-        } else if path.is_file() && DocumentFormat::of_path(&path).is_some() {
+        } else if path.is_file() && is_inside() && DocumentFormat::of_path(&path).is_some() {
             files.extend(file(&path, title));
         }
     }

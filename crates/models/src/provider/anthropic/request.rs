@@ -97,8 +97,11 @@ fn block(message: &ChatMessage, part: &Part) -> Option<Value> {
             }
             Some(block)
         }
-        // Thoughts go back as they came: they are signed.
-        Part::Raw { format, json } if format == BLOCK && message.role == Role::Assistant => json.read().ok(),
+        // Thoughts go back as they came: they are signed. Nothing else that claims to be a block does.
+        Part::Raw { format, json } if format == BLOCK && message.role == Role::Assistant => {
+            let block: Value = json.read().ok()?;
+            matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking")).then_some(block)
+        }
         Part::Image(image) if message.role == Role::User && is_address(&image.url) => Some(image_block(&image.url)),
         _ => {
             let text = part.text().filter(|text| !text.trim().is_empty())?;

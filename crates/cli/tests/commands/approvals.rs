@@ -1,0 +1,162 @@
+//! Calls that wait for a person: asked in one process, decided in another.
+
+use std::io::{BufRead, BufReader, Lines, Read, Write};
+use std::process::{Child, ChildStderr, ChildStdin, Stdio};
+
+use serde_json::{Value, json};
+
+use super::Cli;
+
+const CAREFUL: &str = "kind: Agent\nmetadata: {name: careful}\nspec:\n  \
+                       tools: [list_preferences, {name: set_preference, approval: ask}]\n";
+const CALL: &str = "set_preference(name: \"seat\", value: \"the window\")";
+const ASK: &str = "Remember that my seat is the window.";
+
+fn careful(cli: &Cli) -> String {
+    cli.file("careful.yaml", CAREFUL)
+}
+
+/// Asks for what needs an approval, and gives its id.
+fn asked(cli: &Cli, path: &str) -> String {
+    let turn = cli.json(&["ask", path, ASK, "--thread", "trip"]);
+    assert_eq!((&turn["status"], &turn["approvals"][0]["preview"]), (&"waiting_for_approval".into(), &CALL.into()));
+    turn["approvals"][0]["id"].as_str().unwrap().to_owned()
+}
+
+fn preferences(cli: &Cli, path: &str) -> Value {
+    let turn = cli.json(&["ask", path, "What are my preferences?"]);
+    turn["tool_calls"][0]["result"]["preferences"].clone()
+}
+
+/// A chat that is going on.
+struct Chat {
+    child: Child,
+    input: ChildStdin,
+    notes: Lines<BufReader<ChildStderr>>,
+}
+
+impl Chat {
+    fn begin(cli: &Cli, arguments: &[&str]) -> Self {
+        let mut child = cli.command(&[&["chat"], arguments].concat()).stdin(Stdio::piped()).spawn().unwrap();
+        let (input, notes) = (child.stdin.take().unwrap(), child.stderr.take().unwrap());
+        Self { child, input, notes: BufReader::new(notes).lines() }
+    }
+
+    fn type_line(&mut self, line: &str) {
+        writeln!(self.input, "{line}").unwrap();
+    }
+
+    /// Waits for a note that holds this.
+    fn wait_for(&mut self, expected: &str) -> String {
+        let found = self.notes.find(|line| line.as_ref().unwrap().contains(expected));
+        found.unwrap_or_else(|| panic!("no note says {expected}")).unwrap()
+    }
+
+    /// Ends it, and gives what it wrote.
+    fn end(mut self) -> String {
+        drop(self.input);
+        let mut out = String::new();
+        self.child.stdout.take().unwrap().read_to_string(&mut out).unwrap();
+        assert_eq!(self.child.wait().unwrap().code(), Some(0), "{out}");
+        out
+    }
+}
+
+/// The command that a note gives, without the program.
+fn command(note: &str) -> Vec<String> {
+    let (_, words) = note.split_once(" approvals ").unwrap();
+    ["approvals"].into_iter().chain(words.split(' ')).map(str::to_owned).collect()
+}
+
+// S1.45, S4.18, S4.46, S4.47, S4.50
+#[test]
+fn a_call_is_approved_from_another_terminal_while_the_chat_waits() {
+    let cli = Cli::new();
+    let path = careful(&cli);
+    let mut chat = Chat::begin(&cli, &[&path, "--thread", "trip"]);
+    chat.type_line(ASK);
+    chat.wait_for("/approve or /deny [REASON] decides");
+    let approve = command(&chat.wait_for("to decide: "));
+    assert_eq!(preferences(&cli, &path), json!({}), "nothing runs before it is allowed");
+    let listed = cli.json(&["approvals", "list"]);
+    assert_eq!(
+        (&listed["approvals"][0]["preview"], &listed["approvals"][0]["state"]),
+        (&CALL.into(), &"pending".into())
+    );
+
+    let approve: Vec<&str> = approve.iter().map(String::as_str).collect();
+    assert_eq!(cli.out(&approve), "I remember: your seat is the window.\n");
+    assert_eq!(preferences(&cli, &path), json!({"seat": "the window"}));
+    let again = cli.run(&approve);
+    assert_eq!((again.code, again.err.contains("is done already")), (Some(1), true), "{again}");
+
+    chat.type_line("Did it work?");
+    chat.wait_for("decided elsewhere:");
+    let out = chat.end();
+    assert!(out.contains(&format!("⚠️ This action requires approval\n`{CALL}`")), "{out}");
+    assert!(out.contains("I remember: your seat is the window.\n") && out.contains("Yes: set_preference "), "{out}");
+}
+
+// S1.45, S4.18, S4.50
+#[test]
+fn a_call_that_waits_outlives_its_chat() {
+    let cli = Cli::new();
+    let path = careful(&cli);
+    let id = asked(&cli, &path);
+    let ran = cli.run(&["approvals", "deny", &id, "--reason", "not by the window"]);
+    assert_eq!(ran.code, Some(1), "its file has to be named: {ran}");
+    assert!(
+        ran.err.contains("cannot be used: there is no assistant `careful`")
+            && ran.err.contains("--assistant ./careful.yaml")
+    );
+
+    let mut chat = Chat::begin(&cli, &[&path, "--thread", "trip"]);
+    chat.wait_for("to decide: ");
+    chat.type_line("Did it work?");
+    chat.type_line("/deny not by the window");
+    chat.type_line("Did it work?");
+    chat.type_line("/approve");
+    chat.wait_for("nothing waits for an approval here");
+    let out = chat.end();
+    assert!(out.contains(&format!("⚠️ waits for an approval: {CALL}")), "{out}");
+    assert!(out.contains("Not yet: set_preference ") && out.contains("No: set_preference "), "{out}");
+    assert!(out.contains("not by the window"), "{out}");
+    assert_eq!(preferences(&cli, &path), json!({}));
+    let all = cli.json(&["approvals", "list", "--all"]);
+    let approval = &all["approvals"][0];
+    assert_eq!((&approval["state"], &approval["reason"]), (&"denied".into(), &"not by the window".into()));
+}
+
+// S1.45
+#[test]
+fn a_call_is_allowed_with_other_arguments() {
+    let cli = Cli::new();
+    let path = careful(&cli);
+    let id = asked(&cli, &path);
+    let approve = |arguments| cli.run(&["approvals", "approve", &id, "--assistant", &path, "--arguments", arguments]);
+    let ran = approve("[]");
+    assert_eq!((ran.code, ran.err.contains("--arguments is no JSON object")), (Some(2), true), "{ran}");
+    let ran = cli.run(&["approvals", "approve", &id, "--assistant", "general"]);
+    assert_eq!((ran.code, ran.err.contains("general did not ask for this: careful did")), (Some(2), true), "{ran}");
+    let ran = approve(r#"{"name": "seat", "value": "the aisle"}"#);
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "I remember: your seat is the aisle.\n"), "{ran}");
+    assert_eq!(preferences(&cli, &path), json!({"seat": "the aisle"}));
+}
+
+// S4.50
+#[test]
+fn what_nobody_allows_in_time_or_what_is_asked_anew_is_void() {
+    let cli = Cli::new();
+    let path = careful(&cli);
+    let asked = || {
+        let turn = cli.json(&["ask", &path, ASK, "--thread", "trip", "--now", "2026-05-03T09:00:00Z"]);
+        turn["approvals"][0]["id"].as_str().unwrap().to_owned()
+    };
+    let (first, second) = (asked(), asked());
+    let approve = |id: &str, now: &str| cli.run(&["approvals", "approve", id, "--assistant", &path, "--now", now]);
+    let ran = approve(&first, "2026-05-03T09:01:00Z");
+    assert_eq!((ran.code, ran.err.contains("is replaced already")), (Some(1), true), "{ran}");
+    let ran = approve(&second, "2026-05-03T09:30:00Z");
+    assert_eq!((ran.code, ran.err.contains("is expired already")), (Some(1), true), "{ran}");
+    assert_eq!(preferences(&cli, &path), json!({}));
+}

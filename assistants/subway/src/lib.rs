@@ -14,9 +14,11 @@ mod preferences;
 mod route;
 mod subway;
 mod system;
+mod tools;
 mod transfer;
 mod travel;
 mod vocabulary;
+mod wording;
 
 pub use arrivals::{ArrivalsAnswer, LiveStatus, TrainArrival};
 pub use compare::{Comparison, ComparisonAnswer, Recommendation, Remark, TripOption};
@@ -27,5 +29,6 @@ pub use preferences::{CommonTrip, count_trip, get_common_trips, get_preference, 
 pub use route::{RideLeg, RouteAnswer, RouteLeg, RouteSource, RouteWish, RouteWithArrivals};
 pub use subway::Subway;
 pub use system::{names, network};
+pub use tools::{SubwayTools, TOOLS};
 pub use transfer::TransferTiming;
 pub use travel::{TimeSource, TravelTime, new_york, travel_time_on_line};

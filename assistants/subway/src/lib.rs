@@ -6,11 +6,15 @@
 #![warn(missing_docs)]
 
 mod arrivals;
+mod assistant;
 mod compare;
+mod graph;
 mod info;
 mod live;
+mod offline;
 mod place;
 mod preferences;
+mod prompt;
 mod route;
 mod subway;
 mod system;
@@ -21,11 +25,14 @@ mod vocabulary;
 mod wording;
 
 pub use arrivals::{ArrivalsAnswer, LiveStatus, TrainArrival};
+pub use assistant::SubwayAssistant;
 pub use compare::{Comparison, ComparisonAnswer, Recommendation, Remark, TripOption};
 pub use info::{Accessibility, LineStations, StationInfo, StationPart, find_stations_on_line, get_station_info};
 pub use live::{FetchError, LiveOptions, LivePicture, LiveTrains};
+pub use offline::offline_model;
 pub use place::{Assumption, StationView, Trouble};
 pub use preferences::{CommonTrip, count_trip, get_common_trips, get_preference, save_preference};
+pub use prompt::REFUSAL;
 pub use route::{RideLeg, RouteAnswer, RouteLeg, RouteSource, RouteWish, RouteWithArrivals};
 pub use subway::Subway;
 pub use system::{names, network};

@@ -24,7 +24,7 @@ state! {
 /// `START → agent ⇄ tools`, and from `agent` to the end once it calls no more tools.
 ///
 /// A call that a model wrote as text ends with its result as the answer: a model that cannot call tools properly may not be
-/// able to go on from a result either. The same holds where the model fails once a tool has answered.
+/// able to go on from a result either.
 pub(crate) fn subway_graph() -> Graph<Riding> {
     let begin = |input: &Input| Riding {
         user_id: input.given.get(USER_ID).and_then(Value::as_str).unwrap_or_default().to_owned(),

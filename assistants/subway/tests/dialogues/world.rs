@@ -77,6 +77,11 @@ impl World {
         let thread = self.agent.memory().open(&scope).await.unwrap().thread.id;
         Talk { world: self, scope, thread }
     }
+
+    /// A conversation that is there.
+    pub(crate) fn talk_again(&self, user: &str, thread: ThreadId) -> Talk<'_> {
+        Talk { world: self, scope: Scope::user("acme", user).unwrap(), thread }
+    }
 }
 
 impl Talk<'_> {

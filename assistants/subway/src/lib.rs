@@ -7,6 +7,7 @@
 
 mod arrivals;
 mod compare;
+mod gtfs;
 mod info;
 mod live;
 mod place;
@@ -22,12 +23,13 @@ mod wording;
 
 pub use arrivals::{ArrivalsAnswer, LiveStatus, TrainArrival};
 pub use compare::{Comparison, ComparisonAnswer, Recommendation, Remark, TripOption};
+pub use gtfs::{GTFS_ADDRESS, GtfsError, download_gtfs, load_timetable, read_gtfs, read_gtfs_at};
 pub use info::{Accessibility, LineStations, StationInfo, StationPart, find_stations_on_line, get_station_info};
-pub use live::{FetchError, LiveOptions, LivePicture, LiveTrains};
+pub use live::{FetchError, LIVE_ADDRESS, LiveOptions, LivePicture, LiveTrains};
 pub use place::{Assumption, StationView, Trouble};
 pub use preferences::{CommonTrip, count_trip, get_common_trips, get_preference, save_preference};
 pub use route::{RideLeg, RouteAnswer, RouteLeg, RouteSource, RouteWish, RouteWithArrivals};
-pub use subway::Subway;
+pub use subway::{Subway, SubwayOptions};
 pub use system::{names, network};
 pub use tools::{SubwayTools, TOOLS};
 pub use transfer::TransferTiming;

@@ -27,7 +27,7 @@ pub use gtfs::{GTFS_ADDRESS, GtfsError, download_gtfs, load_timetable, read_gtfs
 pub use info::{Accessibility, LineStations, StationInfo, StationPart, find_stations_on_line, get_station_info};
 pub use live::{FetchError, LIVE_ADDRESS, LiveOptions, LivePicture, LiveTrains};
 pub use place::{Assumption, StationView, Trouble};
-pub use preferences::{CommonTrip, count_trip, get_common_trips, get_preference, save_preference};
+pub use preferences::{CommonTrip, count_trip, get_common_trips, get_preference, list_preferences, save_preference};
 pub use route::{RideLeg, RouteAnswer, RouteLeg, RouteSource, RouteWish, RouteWithArrivals};
 pub use subway::{Subway, SubwayOptions};
 pub use system::{names, network};

@@ -46,6 +46,17 @@ pub async fn get_preference(memory: &Memory, scope: &Scope, key: &str) -> Result
     memory.preference(scope, &named(key)).await
 }
 
+/// The names of what was kept with [`save_preference`], at most 20 of them.
+///
+/// # Errors
+/// [`MemoryError`], as the store says.
+pub async fn list_preferences(memory: &Memory, scope: &Scope) -> Result<Vec<String>, MemoryError> {
+    const LISTED: usize = 20;
+    let all = memory.list_preferences(scope).await?;
+    let own = all.iter().filter_map(|preference| preference.key.strip_prefix(PREFIX));
+    Ok(own.map(|key| key.replace('-', " ")).take(LISTED).collect())
+}
+
 /// `get_common_trips()`: the trips of a person, most frequent first.
 ///
 /// # Errors
@@ -80,12 +91,12 @@ pub async fn count_trip(memory: &Memory, scope: &Scope, from: &str, to: &str, tu
     counted.await.map(drop)
 }
 
-/// "Home station" and "home_station" are one preference.
+/// "Home station", "my home station" and "home_station" are one preference.
 fn named(key: &str) -> String {
     let words: Vec<String> = key
         .to_lowercase()
         .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
+        .filter(|word| !word.is_empty() && !matches!(*word, "my" | "the"))
         .map(str::to_owned)
         .collect();
     format!("{PREFIX}{}", words.join("-"))

@@ -95,7 +95,7 @@ impl SubwayTools {
     /// counted, and an answer is worth more than its count.
     async fn count(&self, context: &ToolContext, from: &StationView, to: &StationView) {
         if matches!(context.scope, Scope::User(..)) {
-            let (from, to) = (wording::place(from), wording::place(to));
+            let (from, to) = (wording::whole_place(from), wording::whole_place(to));
             drop(count_trip(&self.memory, &context.scope, &from, &to, &context.turn).await);
         }
     }

@@ -11,7 +11,7 @@ mod trouble;
 pub(crate) use arrivals::arrivals;
 pub(crate) use comparison::comparison;
 pub(crate) use route::{route, route_with_arrivals, transfer_timing};
-pub(crate) use station::{common_trips, line_stations, place, station_info};
+pub(crate) use station::{common_trips, line_stations, place, station_info, whole_place};
 pub(crate) use trouble::trouble;
 
 use crate::arrivals::LiveStatus;
@@ -22,7 +22,7 @@ fn live(status: &LiveStatus) -> Option<String> {
     match status {
         LiveStatus::Available => None,
         LiveStatus::Partly { unavailable } => Some(format!("Live times unavailable for {}.", enumerated(unavailable))),
-        LiveStatus::Unavailable => Some("Live times unavailable: the MTA's feeds do not answer.".to_owned()),
+        LiveStatus::Unavailable => Some("Live times unavailable: the MTA's feeds give no current data.".to_owned()),
     }
 }
 
@@ -62,6 +62,17 @@ fn enumerated<T: AsRef<str>>(words: &[T]) -> String {
             format!("{} and {}", init.join(", "), last.as_ref())
         }
     }
+}
+
+/// Words without those that stand there already.
+fn distinct<'a>(words: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
+    let mut distinct: Vec<&str> = Vec::new();
+    for word in words {
+        if !distinct.contains(&word.as_str()) {
+            distinct.push(word);
+        }
+    }
+    distinct
 }
 
 fn lines_of(lines: impl IntoIterator<Item = Option<String>>) -> String {

@@ -14,6 +14,8 @@ use crate::{preferences, wording};
 const KEY_BYTES: usize = 200;
 /// Bytes of a preference.
 const VALUE_BYTES: usize = 2_000;
+/// Trips that are told; a person has few that are common.
+const TRIPS: usize = 10;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Preference {
@@ -60,14 +62,22 @@ async fn get(tools: SubwayTools, context: ToolContext, wanted: Key) -> Result<To
     let value = preferences::get_preference(&tools.memory, &context.scope, key).await.map_err(unavailable)?;
     let text = match &value {
         Some(value) => format!("Your {key}: {value}"),
-        None => format!("No {key} is saved."),
+        None => {
+            let known = preferences::list_preferences(&tools.memory, &context.scope).await.map_err(unavailable)?;
+            let known = match known.is_empty() {
+                true => String::new(),
+                false => format!(", only for {}", known.join(", ")),
+            };
+            format!("Nothing is saved for \"{key}\"{known}.")
+        }
     };
     Ok(output(text, &json!({"key": key, "value": value})))
 }
 
 async fn common_trips(tools: SubwayTools, context: ToolContext, _: Nothing) -> Result<ToolOutput, ToolError> {
     of_a_user(&context)?;
-    let trips = preferences::get_common_trips(&tools.memory, &context.scope).await.map_err(unavailable)?;
+    let mut trips = preferences::get_common_trips(&tools.memory, &context.scope).await.map_err(unavailable)?;
+    trips.truncate(TRIPS);
     Ok(output(wording::common_trips(&trips), &json!({"trips": trips})))
 }
 

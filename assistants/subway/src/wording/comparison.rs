@@ -10,7 +10,8 @@ pub(crate) fn comparison(answer: &ComparisonAnswer) -> String {
     let local = &answer.stay.line;
     let head = format!("{from} to {to}: local or express?");
     let next = answer.next_local_minutes.map(|minutes| format!("Next {local} at {from}: {}.", super::wait(minutes)));
-    let stay = format!("Option 1, stay on the {local}: {}.", total(&answer.stay));
+    let stay = if is_same { "take" } else { "stay on" };
+    let stay = format!("Option 1, {stay} the {local}: {}.", total(&answer.stay));
     let change = answer.change.as_ref().map(|option| {
         let how = if is_same {
             format!("take the {} from {from}", option.line)

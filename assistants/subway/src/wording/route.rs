@@ -36,7 +36,8 @@ pub(crate) fn transfer_timing(timing: &TransferTiming) -> String {
         let none = format!("No change is needed from {} to {}.", place(&route.from), place(&route.to));
         return super::lines_of([Some(none), Some(self::route(route))]);
     };
-    let head = format!("Change at {transfer} from the {} to the {}.", first.line, second.line);
+    let onwards = timing.connection.as_ref().map_or(&second.line, |train| &train.line);
+    let head = format!("Change at {transfer} from the {} to the {onwards}.", first.line);
     let first_train = timing.first_train.as_ref().map(|train| {
         let there = timing
             .arrives_in_minutes
@@ -66,11 +67,13 @@ fn steps(route: &RouteAnswer) -> String {
     let clocks = clocks.map_or_else(String::new, |(departs, arrives)| format!(", {departs} to {arrives}"));
     let (from, to) = (place(&route.from), place(&route.to));
     let head = format!("{from} to {to}: {about}{} min, {changes}{clocks}.", route.minutes);
-    let legs = (1..).zip(&route.legs).map(|(number, leg)| Some(format!("{number}. {}", step(leg))));
+    let before = [None].into_iter().chain(route.legs.iter().map(Some));
+    let legs = (1..).zip(route.legs.iter().zip(before));
+    let legs = legs.map(|(number, (leg, before))| Some(format!("{number}. {}", step(leg, before))));
     super::lines_of([Some(head)].into_iter().chain(legs))
 }
 
-fn step(leg: &RouteLeg) -> String {
+fn step(leg: &RouteLeg, before: Option<&RouteLeg>) -> String {
     match leg {
         RouteLeg::Walk { from, to, seconds } if from == to => {
             format!("Change platforms at {from} ({}).", super::minutes(i64::from(*seconds)))
@@ -83,13 +86,13 @@ fn step(leg: &RouteLeg) -> String {
             let clocks = ride.departs.as_ref().zip(ride.arrives.as_ref());
             let clocks = clocks.map_or_else(String::new, |(departs, arrives)| format!(", {departs} to {arrives}"));
             let minutes = super::minutes(i64::from(ride.seconds));
-            format!(
-                "Take the {}{} from {} to {}: {stops}, {minutes}{clocks}.",
-                ride.line,
-                sign(ride),
-                ride.from,
-                ride.to
-            )
+            let board = match before {
+                Some(RouteLeg::Ride(earlier)) if earlier.to != ride.from => {
+                    format!("Walk to {} in the same complex and take the {}{}", ride.from, ride.line, sign(ride))
+                }
+                _ => format!("Take the {}{} from {}", ride.line, sign(ride), ride.from),
+            };
+            format!("{board} to {}: {stops}, {minutes}{clocks}.", ride.to)
         }
     }
 }

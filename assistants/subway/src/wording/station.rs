@@ -1,19 +1,42 @@
-use crate::info::{Accessibility, LineStations, StationInfo, StationPart};
-use crate::place::StationView;
-use crate::preferences::CommonTrip;
-use crate::system::network;
+use threadkeep_transit::{Place, Resolution, Station};
 
-/// A station by its name, with its lines where others have the same name. It can be said back to any tool.
+use crate::info::{Accessibility, LineStations, StationInfo, StationPart};
+use crate::place::{StationView, view_of};
+use crate::preferences::CommonTrip;
+use crate::system::{names, network};
+
+/// A station by its name, and where the name alone does not tell which, with its lines, or the line of tracks. It can be
+/// said back to any tool.
 pub(crate) fn place(view: &StationView) -> String {
-    if is_name_shared(view) { with_lines(view) } else { view.name.clone() }
+    let complex = complex_of(view);
+    let leads_there = |told: &String| match names().resolve(told) {
+        Resolution::Certain(place) => Some(place.complex.as_str()) == complex,
+        _ => false,
+    };
+    let stations = view.stop_ids.iter().filter_map(|id| network().find_station(id));
+    // A complex may have stations of other names, whose lines lead elsewhere.
+    let named: Vec<&Station> = stations.filter(|station| station.name == view.name).collect();
+    let with = |qualifier: &str| format!("{} ({qualifier})", view.name);
+    let with_lines = || with(&super::distinct(named.iter().flat_map(|station| &station.lines)).join(" "));
+    let with_trunk = || with(named.first().map_or("", |station| station.trunk.as_str()));
+    let ways: [&dyn Fn() -> String; 3] = [&|| view.name.clone(), &with_lines, &with_trunk];
+    ways.into_iter().map(|way| way()).find(leads_there).unwrap_or_else(with_lines)
 }
 
 pub(super) fn with_lines(view: &StationView) -> String {
     format!("{} ({})", view.name, view.lines.join(" "))
 }
 
-fn is_name_shared(view: &StationView) -> bool {
-    network().stations().iter().any(|station| station.name == view.name && !view.stop_ids.contains(&station.id))
+fn complex_of(view: &StationView) -> Option<&'static str> {
+    let first = view.stop_ids.first().and_then(|id| network().find_station(id));
+    first.map(|station| station.complex.as_str())
+}
+
+/// All of the complex that a station is part of, by its name: one name, whichever of its platforms were meant.
+pub(crate) fn whole_place(view: &StationView) -> String {
+    let Some(complex) = complex_of(view) else { return place(view) };
+    let stations = network().stations_of(complex).map(|station| station.id.clone()).collect();
+    place(&view_of(&Place { complex: complex.to_owned(), stations }))
 }
 
 pub(crate) fn station_info(info: &StationInfo) -> String {
@@ -46,18 +69,27 @@ fn lines(lines: &[String]) -> String {
     format!("{} {}", if lines.len() == 1 { "line" } else { "lines" }, lines.join(" "))
 }
 
+/// The stations of a line in their order. Where the next one is not the next stop, as at the end of a branch, a new line
+/// begins.
 pub(crate) fn line_stations(line: &LineStations) -> String {
+    let is_next_stop = |one: &StationView, next: &StationView| {
+        let ids = one.stop_ids.iter().flat_map(|one| next.stop_ids.iter().map(move |next| (one, next)));
+        ids.into_iter().any(|(one, next)| {
+            let rides = network().lines_named(&line.line).flat_map(|line| {
+                [network().ride(&line.id, one, next), network().ride(&line.id, next, one)].into_iter().flatten()
+            });
+            rides.into_iter().any(|ride| ride.stops() == 1)
+        })
+    };
     let ways = line.ways.iter().map(|way| {
-        let names: Vec<&str> = way.iter().map(|view| view.name.as_str()).collect();
-        let (first, last) = (names.first().copied().unwrap_or_default(), names.last().copied().unwrap_or_default());
-        let count = super::counted(names.len(), "station", "stations");
-        Some(format!("The {} stops at {count} by day, from {first} to {last}:\n{}", line.line, names.join(" · ")))
+        let branches = way
+            .chunk_by(is_next_stop)
+            .map(|branch| branch.iter().map(|view| view.name.as_str()).collect::<Vec<_>>().join(" · "));
+        let count = super::counted(way.len(), "station", "stations");
+        Some(format!("The {} stops at {count} by day:\n{}", line.line, branches.collect::<Vec<_>>().join("\n")))
     });
     super::lines_of(ways)
 }
-
-/// Trips that are told; a person has few that are common.
-const TRIPS: usize = 10;
 
 pub(crate) fn common_trips(trips: &[CommonTrip]) -> String {
     if trips.is_empty() {
@@ -67,6 +99,34 @@ pub(crate) fn common_trips(trips: &[CommonTrip]) -> String {
         let often = if trip.count == 1 { "once".to_owned() } else { format!("{} times", trip.count) };
         format!("- {} to {}: {often}", trip.from, trip.to)
     };
-    let told: Vec<String> = trips.iter().take(TRIPS).map(trip).collect();
+    let told: Vec<String> = trips.iter().map(trip).collect();
     format!("Your most common trips:\n{}", told.join("\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::place::find;
+
+    /// All places whose name others have too, and some of the rest.
+    #[test]
+    fn the_name_of_a_place_leads_back_to_it() {
+        let mut complexes: Vec<&str> = network().stations().iter().map(|station| station.complex.as_str()).collect();
+        complexes.dedup();
+        let is_shared = |complex: &str| {
+            let names: Vec<&str> = network().stations_of(complex).map(|station| station.name.as_str()).collect();
+            network().stations().iter().any(|other| other.complex != complex && names.contains(&other.name.as_str()))
+        };
+        let (shared, rest): (Vec<&str>, Vec<&str>) = complexes.into_iter().partition(|complex| is_shared(complex));
+        assert!(shared.len() > 100, "{}", shared.len());
+        let mut lost = Vec::new();
+        for complex in shared.into_iter().chain(rest.into_iter().step_by(8)) {
+            let stations: Vec<String> = network().stations_of(complex).map(|station| station.id.clone()).collect();
+            let told = place(&view_of(&Place { complex: complex.to_owned(), stations }));
+            if find(&told, &[]).map(|found| found.place.complex).as_deref() != Ok(complex) {
+                lost.push(told);
+            }
+        }
+        assert_eq!(lost, Vec::<String>::new());
+    }
 }

@@ -32,7 +32,7 @@ async fn one_users_preferences_and_trips_are_not_anothers() {
     let (ana, ben) = (world.talk("ana").await, world.talk("ben").await);
     ana.say("my home station is jay st").await;
     ana.say("how do i get from astor pl to union square").await;
-    assert_eq!(ben.say("what's my home station").await, "No home station is saved.");
+    assert_eq!(ben.say("what's my home station").await, "Nothing is saved for \"home station\".");
     assert_eq!(ben.say("what are my usual trips").await, "You have asked for no trip yet.");
     let (one, other) = tokio::join!(ana.ask("and back?"), ben.ask("and back?"));
     assert_eq!(one.0.len(), 1);

@@ -8,7 +8,7 @@ use super::stations::saved_key;
 
 /// Looks up what the slots stand for, where that is a place that the user keeps.
 pub(super) fn with_saved(intent: Intent, slots: &[&'static str]) -> Intent {
-    slots.iter().fold(intent, |intent, slot| {
+    slots.iter().copied().fold(intent, |intent, slot| {
         intent.then_calls("get_preference", move |outcome| {
             let value = outcome.slots().value(slot);
             let key = saved_key(&value)?;

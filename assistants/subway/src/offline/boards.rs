@@ -52,7 +52,8 @@ fn arrivals() -> Intent {
         .unless("accessible|wheelchair|elevator|elevators|ada|stairs")
         .unless("vs|versus|faster|quicker|switch|change|stay|hop")
         .slot(at_station("station_name"))
-        .slot(Slot::optional("lines", "lines"));
+        .slot(Slot::optional("lines", "lines"))
+        .slot(Slot::optional("now", "now"));
     boards(with_saved(intent, &["station_name"]), |outcome| lines_of(&outcome.slots().value("lines")))
 }
 

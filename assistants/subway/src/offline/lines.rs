@@ -151,7 +151,7 @@ mod tests {
             ("1 vs 2/3 from south ferry", &[&["1", "2", "3"]]),
             ("6 to 96 st or change to the 4", &[&["6"], &["4"]]),
             ("next M in 20 min, 5 minutes from 1 av", &[&["M"]]),
-            ("any 4s? or the sir", &[&["4"], &["SIR"]]),
+            ("any 4s? when is the SIR", &[&["4"], &["SIR"]]),
             ("the staten island railway", &[&["SIR"]]),
             ("what's 2+2", &[]),
             ("W 4 St to E 149 St", &[]),

@@ -147,7 +147,7 @@ mod tests {
     fn a_setting_has_a_name_and_a_value() {
         for (setting, expected) in [
             ("home station is jay st", Some(("home station", "Jay St-MetroTech"))),
-            ("work station to union square", Some(("work station", "union square"))),
+            ("work station to union square", Some(("work station", "14 St-Union Sq"))),
             ("work is at wtc", Some(("work station", "wtc"))),
             ("favorite line is the Q", Some(("favorite line", "the Q"))),
             ("astor pl as my gym stop", Some(("gym stop", "Astor Pl"))),

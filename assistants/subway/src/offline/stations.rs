@@ -3,7 +3,9 @@
 //! What may be a name stands between words that are none: "how do i get from | penn | to | yankee stadium". Of such a run
 //! the part counts that the names of stations explain best.
 
+use std::collections::HashMap;
 use std::ops::Range;
+use std::sync::{LazyLock, Mutex, PoisonError};
 
 use serde_json::{Value, json};
 use threadkeep::models::{Choice, Mention, Utterance};
@@ -19,6 +21,11 @@ use crate::wording;
 const NAME_WORDS: usize = 8;
 /// Words of a name that nobody knows.
 const UNKNOWN_WORDS: usize = 4;
+/// Texts whose meaning is remembered.
+const REMEMBERED: usize = 4_096;
+
+/// What texts mean. A message is read again with each question after it, and what its words mean never changes.
+static MEANINGS: LazyLock<Mutex<HashMap<String, Resolution>>> = LazyLock::new(Mutex::default);
 
 /// Finds stations, what is called so and is none, and the places that a user keeps ("home").
 pub(super) fn find(said: &Utterance) -> Vec<Mention> {
@@ -28,12 +35,8 @@ pub(super) fn find(said: &Utterance) -> Vec<Mention> {
     for run in &runs {
         let mut at = run.start;
         while at < run.end {
-            let found = if mentions.last().is_some_and(|last| last.words.end > at) {
-                None
-            } else {
-                saved_place(said, at).or_else(|| station_at(said, at, run, &runs, &lines))
-            };
-            match found {
+            let is_taken = mentions.last().is_some_and(|last| last.words.end > at);
+            match (!is_taken).then(|| station_at(said, at, run, &runs, &lines)).flatten() {
                 Some(mention) => {
                     at = mention.words.end;
                     mentions.push(mention);
@@ -42,6 +45,7 @@ pub(super) fn find(said: &Utterance) -> Vec<Mention> {
             }
         }
     }
+    mentions.extend(find_saved(said));
     let is_about_travel = !mentions.is_empty()
         || !lines.is_empty()
         || said.words().iter().any(|word| TRAVEL.contains(&word.folded.as_str()));
@@ -51,14 +55,28 @@ pub(super) fn find(said: &Utterance) -> Vec<Mention> {
         };
         let unknown: Vec<Mention> = runs.iter().filter(is_free).filter_map(|run| unknown_place(said, run)).collect();
         mentions.extend(unknown);
-        mentions.sort_by_key(|mention| mention.words.start);
     }
+    mentions.sort_by_key(|mention| mention.words.start);
     mentions
 }
 
 /// Finds the places that a user keeps.
 pub(super) fn find_saved(said: &Utterance) -> Vec<Mention> {
     (0..said.words().len()).filter_map(|at| saved_place(said, at)).collect()
+}
+
+/// What a text means.
+fn resolve(text: &str) -> Resolution {
+    let mut meanings = MEANINGS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = meanings.get(text) {
+        return known.clone();
+    }
+    if meanings.len() >= REMEMBERED {
+        meanings.clear();
+    }
+    let meaning = names().resolve(text);
+    meanings.insert(text.to_owned(), meaning.clone());
+    meaning
 }
 
 /// The key of the preference that a value stands for.
@@ -69,16 +87,18 @@ pub(super) fn saved_key(value: &Value) -> Option<&str> {
 /// What a place is called so that a tool finds it and no other.
 pub(super) fn text_of(place: &Place) -> String {
     let text = wording::place(&view_of(place));
-    let is_clear =
-        |text: &str| matches!(names().resolve(text), Resolution::Certain(found) if found.complex == place.complex);
+    let is_clear = |text: &str| matches!(resolve(text), Resolution::Certain(found) if found.complex == place.complex);
     if is_clear(&text) { text } else { place.stations.first().cloned().unwrap_or_default() }
 }
 
 fn saved_place(said: &Utterance, at: usize) -> Option<Mention> {
     let (_, key) = SAVED_PLACES.iter().find(|(word, _)| *word == said.word(at))?;
     let is_its_name = matches!(said.word(at + 1), "station" | "stop" | "is");
+    let before = at.checked_sub(1).map_or("", |before| said.word(before));
+    // Everything may work, but only home is gone to without a word.
+    let is_a_place = said.word(at) == "home" || PLACE_CUES.contains(&before);
     let choice = || Choice::new(json!({"saved": key}), said.word(at));
-    (!is_its_name).then(|| Mention { words: at..at + 1, choices: vec![choice()] })
+    (is_a_place && !is_its_name).then(|| Mention { words: at..at + 1, choices: vec![choice()] })
 }
 
 /// Words in a row that may name something.
@@ -136,7 +156,7 @@ fn station_at(
     let last = run.end.min(at + NAME_WORDS);
     let mut best: Option<(Rank, usize)> = None;
     for end in at + 1..=last {
-        let rank = rank_of(&names().resolve(said.said(at..end))).filter(|rank| is_believed(said, at..end, run, *rank));
+        let rank = rank_of(&resolve(said.said(at..end))).filter(|rank| is_believed(said, at..end, run, *rank));
         if let Some(rank) = rank
             && best.is_none_or(|(known, _)| known <= rank)
         {
@@ -173,14 +193,14 @@ fn letters(text: &str) -> usize {
 
 /// The end of a name that goes on behind "and" or "in": "59th and lex", "86th st in bay ridge".
 fn joined(said: &Utterance, words: Range<usize>, rank: Rank, runs: &[Range<usize>]) -> Option<usize> {
-    let is_open = !matches!(names().resolve(said.said(words.clone())), Resolution::Certain(_));
+    let is_open = !matches!(resolve(said.said(words.clone())), Resolution::Certain(_));
     if !is_open || !JOINS.contains(&said.word(words.end)) {
         return None;
     }
     let next = runs.iter().find(|run| run.start == words.end + 1)?;
     let ends = (next.start + 1..=next.end.min(next.start + 3)).rev();
     let is_one = |end: &usize| {
-        let whole = names().resolve(said.said(words.start..*end));
+        let whole = resolve(said.said(words.start..*end));
         matches!(whole, Resolution::Certain(_)) && rank <= Rank::One
     };
     ends.into_iter().find(is_one)

@@ -16,7 +16,7 @@ async fn the_next_train_of_a_line_and_where_else_it_stops() {
     );
     let talk = world.talk("ana").await;
     let (calls, reply) = talk.ask("next uptown 6 at astor").await;
-    assert_eq!(calls, [r#"get_train_arrivals{"station_name":"astor","line":"6"}"#]);
+    assert_eq!(calls, [r#"get_train_arrivals{"station_name":"Astor Pl","line":"6"}"#]);
     assert!(reply.contains("Uptown") && reply.contains("in 2 min (10:02)"), "{reply}");
     let (calls, reply) = talk.ask("what about at bleecker?").await;
     assert_eq!(calls, [r#"get_train_arrivals{"station_name":"Bleecker St","line":"6"}"#]);

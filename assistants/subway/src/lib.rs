@@ -23,7 +23,7 @@ mod wording;
 
 pub use arrivals::{ArrivalsAnswer, LiveStatus, TrainArrival};
 pub use compare::{Comparison, ComparisonAnswer, Recommendation, Remark, TripOption};
-pub use gtfs::{GTFS_ADDRESS, GtfsError, download_gtfs, load_timetable, read_gtfs, read_gtfs_at};
+pub use gtfs::{GTFS_ADDRESS, GtfsError, download_gtfs, knows_today, load_timetable, read_gtfs, read_gtfs_at};
 pub use info::{Accessibility, LineStations, StationInfo, StationPart, find_stations_on_line, get_station_info};
 pub use live::{FetchError, LIVE_ADDRESS, LiveOptions, LivePicture, LiveTrains};
 pub use place::{Assumption, StationView, Trouble};
@@ -31,6 +31,7 @@ pub use preferences::{CommonTrip, count_trip, get_common_trips, get_preference, 
 pub use route::{RideLeg, RouteAnswer, RouteLeg, RouteSource, RouteWish, RouteWithArrivals};
 pub use subway::{Subway, SubwayOptions};
 pub use system::{names, network};
+pub use threadkeep_transit::Timetable;
 pub use tools::{SubwayTools, TOOLS};
 pub use transfer::TransferTiming;
 pub use travel::{TimeSource, TravelTime, new_york, travel_time_on_line};

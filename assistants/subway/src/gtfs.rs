@@ -9,6 +9,7 @@ use threadkeep_transit::{CacheError, FeedError, Timetable};
 
 use crate::live::install_provider;
 use crate::system::network;
+use crate::travel::{ServiceMoment, instant};
 
 /// Where the MTA publishes the subway's timetable as GTFS.
 pub const GTFS_ADDRESS: &str = "https://rrgtfsfeeds.s3.amazonaws.com/gtfs_subway.zip";
@@ -143,6 +144,12 @@ pub fn load_timetable(path: &Path) -> Result<Option<Timetable>, GtfsError> {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(GtfsError::File { path: path.to_owned(), source }),
     }
+}
+
+/// Whether a timetable knows the day in New York that an instant falls on. For another day, the times of a weekday stand for
+/// those of the same weekday.
+pub fn knows_today(timetable: &Timetable, now: threadkeep::Timestamp) -> bool {
+    ServiceMoment::new(timetable, instant(now)).is_some_and(|moment| moment.is_covered)
 }
 
 #[cfg(test)]

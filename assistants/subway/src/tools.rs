@@ -24,6 +24,7 @@ use threadkeep::{FnTool, JsonText, Memory, Scope};
 use crate::place::{StationView, Trouble};
 use crate::preferences::count_trip;
 use crate::subway::Subway;
+use crate::travel::instant;
 use crate::wording;
 
 /// The names of all tools.
@@ -113,8 +114,7 @@ fn told<T: Serialize>(answer: &Result<T, Trouble>, words: impl Fn(&T) -> String)
 
 /// When a tool is called, which counts as now.
 fn now_of(context: &ToolContext) -> Timestamp {
-    let now = Timestamp::from_microsecond(context.now.as_micros());
-    now.expect("both kinds of instants end with the year 9999, and the other begins earlier")
+    instant(context.now)
 }
 
 fn unavailable(error: threadkeep::MemoryError) -> ToolError {

@@ -2,6 +2,7 @@
 
 mod answers;
 mod memory;
+mod timetable;
 mod trouble;
 
 use std::collections::BTreeSet;

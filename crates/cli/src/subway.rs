@@ -8,7 +8,6 @@ use crate::settings::Settings;
 use crate::store::data_file;
 
 /// What a subway is made of.
-#[expect(dead_code, reason = "the assistant that is made of it comes with its own change")]
 pub(crate) fn options(settings: &Settings) -> SubwayOptions {
     let usual = LiveOptions::default();
     let live = LiveOptions {

@@ -70,6 +70,7 @@ pub fn offline_model() -> OfflineModel {
         .kind("now", now)
         .kind("elsewhere", elsewhere)
         .kind("topic", personal::topics)
+        .kind("key", personal::keys)
         .pronoun("there", "station")
         .pronoun("here", "station")
         .pronoun("that station", "station")
@@ -123,7 +124,9 @@ fn answer(turn: &Turn<'_>) -> Option<String> {
     }
     let is_about_the_subway = folded.iter().any(|word| words::SUBWAY.contains(word)) || !lines::find(&said).is_empty();
     let is_only_a_place = folded.len() <= 4 && !stations::find(&said).is_empty();
-    let is_cut_short = folded.len() <= 5 && folded.iter().any(|word| matches!(*word, "from" | "to" | "get"));
+    let is_cut_short = folded.len() <= 6
+        && folded.last().is_some_and(|word| matches!(*word, "from" | "to" | "at"))
+        && folded.iter().any(|word| words::TRAVEL.contains(word));
     (!is_about_the_subway && !is_only_a_place && !is_cut_short).then(|| REFUSAL.to_owned())
 }
 

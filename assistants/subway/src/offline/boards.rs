@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use threadkeep::Value;
-use threadkeep::models::{Choice, Intent, Outcome, Slot};
+use threadkeep::models::{Choice, Intent, Outcome, Slot, Slots};
 use threadkeep_transit::Resolution;
 
 use super::corridor::{expresses_at, places};
@@ -25,11 +25,14 @@ pub(super) fn lines_of(value: &Value) -> Vec<String> {
 
 fn at_station(name: &str) -> Slot {
     let cues = ["at", "from", "in", "near", "leave", "leaves", "leaving", "to", "on"];
-    Slot::required(name, "station").after(cues).asks("At which station?").narrowed_by(|choices, slots| {
-        let lines = lines_of(&slots.value("lines"));
-        let is_on = |choice: &&Choice| lines.iter().any(|line| choice.hints.contains(line));
-        choices.iter().filter(is_on).cloned().collect()
-    })
+    Slot::required(name, "station").after(cues).asks("At which station?").narrowed_by(on_lines)
+}
+
+/// Of several stations of a name, those at which a line stops that is mentioned.
+pub(super) fn on_lines(choices: &[Choice], slots: &Slots) -> Vec<Choice> {
+    let lines = lines_of(&slots.value("lines"));
+    let is_on = |choice: &&Choice| lines.iter().any(|line| choice.hints.contains(line));
+    choices.iter().filter(is_on).cloned().collect()
 }
 
 fn arrivals() -> Intent {
@@ -49,7 +52,6 @@ fn arrivals() -> Intent {
         ])
         .unless("{elsewhere}")
         .unless("next|when|which train|trains to {station}")
-        .unless("accessible|wheelchair|elevator|elevators|ada|stairs")
         .unless("vs|versus|faster|quicker|switch|change|stay|hop")
         .slot(at_station("station_name"))
         .slot(Slot::optional("lines", "lines"))
@@ -149,6 +151,8 @@ fn station_info() -> Intent {
     let intent = Intent::new("station_info")
         .example("Is Bleecker St accessible?")
         .patterns([
+            "trains|train|platform|platforms at {station} accessible|accessibility|ada|wheelchair",
+            "{station} accessible|accessibility|ada|wheelchair",
             "accessible|accessibility|ada|wheelchair|wheelchairs|elevator*|escalator*|stairs|ramp|ramps|disabled [at|to|in|for] [{station}]",
             "step|steps free [{station}]",
             "info|information|details|deal|facts [about|on|for|with|at] [{station}]",

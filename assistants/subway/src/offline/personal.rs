@@ -2,7 +2,7 @@
 
 use serde_json::json;
 use threadkeep::Value;
-use threadkeep::models::{Choice, Intent, Outcome, Slot, Utterance};
+use threadkeep::models::{Choice, Intent, Mention, Outcome, Slot, Utterance};
 
 use super::saved::last_words;
 use super::stations;
@@ -21,12 +21,17 @@ fn save() -> Intent {
             "remember [that] [my] {setting...}",
             "set [my|the] {setting...}",
             "save [my|the] {setting...}",
-            "my {setting...}",
+            "my {key} is|are {value...}",
         ])
-        .unless("what|whats|which|where|wheres|get|show|tell|how|does|do|did|when|whens|next|forget|ignore")
+        .unless("what|whats|which|where|wheres|show|tell|how|does|do|did|when|whens my")
         .unless("save|remember|set|keep it|that|this as")
+        .slot(Slot::optional("name", "key"))
         .then_calls("save_preference", |outcome| {
-            let (key, value) = parse(outcome.slots().label("setting"))?;
+            let slots = outcome.slots();
+            let (key, value) = match slots.value("name").as_str() {
+                Some(key) => (key.to_owned(), station_of(without_place_words(slots.label("value")))),
+                None => parse(slots.label("setting"))?,
+            };
             Some(json!({"key": key, "value": value}))
         })
         .says(|outcome| match outcome.exchanges().is_empty() {
@@ -106,6 +111,12 @@ fn parse(setting: &str) -> Option<(String, String)> {
     (!value.is_empty()).then(|| (key, station_of(&value)))
 }
 
+/// "at wtc" as "wtc".
+fn without_place_words(value: &str) -> &str {
+    let value = value.trim().trim_end_matches(['.', '!']);
+    ["at ", "near ", "in "].iter().find_map(|word| value.strip_prefix(word)).unwrap_or(value)
+}
+
 /// A station as the tools find it again; anything else as it was said.
 fn station_of(value: &str) -> String {
     let found = stations::find(&Utterance::new(format!("at {value}")));
@@ -128,14 +139,26 @@ fn key_of(name: &str) -> Option<String> {
     }
 }
 
+/// Names of preferences that are told without a word such as "remember": "my home station is …".
+pub(super) fn keys(said: &Utterance) -> Vec<Mention> {
+    const OWNED: [&str; 10] =
+        ["home", "work", "office", "gym", "school", "favorite", "favourite", "preferred", "usual", "default"];
+    const THINGS: [&str; 5] = ["station", "stop", "line", "train", "route"];
+    let begins = (0..said.words().len()).filter(|at| OWNED.contains(&said.word(*at)));
+    let found = begins.filter_map(|at| {
+        let end = if THINGS.contains(&said.word(at + 1)) { at + 2 } else { at + 1 };
+        let key = key_of(said.said(at..end))?;
+        Some(Mention { words: at..end, choices: vec![Choice::new(key.clone(), key)] })
+    });
+    found.collect()
+}
+
 /// Whether a text names a thing that one may have a favourite of.
-pub(super) fn topics(said: &Utterance) -> Vec<threadkeep::models::Mention> {
+pub(super) fn topics(said: &Utterance) -> Vec<Mention> {
     let words = said.words().iter().enumerate();
     let is_topic = |word: &str| matches!(word, "line" | "station" | "stop" | "train" | "route");
-    let mention = |at: usize, word: &str| threadkeep::models::Mention {
-        words: at..at + 1,
-        choices: vec![Choice::new(Value::from(word), word)],
-    };
+    let mention =
+        |at: usize, word: &str| Mention { words: at..at + 1, choices: vec![Choice::new(Value::from(word), word)] };
     words.filter(|(_, word)| is_topic(&word.folded)).map(|(at, word)| mention(at, &word.folded)).collect()
 }
 

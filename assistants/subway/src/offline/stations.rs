@@ -124,8 +124,8 @@ fn is_parted(said: &Utterance, at: usize) -> bool {
     between.contains([',', ';', ':', '?', '!', '\n']) || between.contains(". ") && said.word(at - 1).len() > 3
 }
 
-/// How well words are explained, the better the greater.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+/// How words are explained.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rank {
     /// With spelling mistakes, or with words that nothing explains.
     Loose,
@@ -157,14 +157,15 @@ fn station_at(
     let mut best: Option<(Rank, usize)> = None;
     for end in at + 1..=last {
         let rank = rank_of(&resolve(said.said(at..end))).filter(|rank| is_believed(said, at..end, run, *rank));
+        // One station is better than any other reading; between the others the longer name is.
         if let Some(rank) = rank
-            && best.is_none_or(|(known, _)| known <= rank)
+            && best.is_none_or(|(known, _)| known != Rank::One || rank == Rank::One)
         {
             best = Some((rank, end));
         }
     }
-    let (rank, mut end) = best?;
-    if let Some(longer) = joined(said, at..end, rank, runs) {
+    let (_, mut end) = best?;
+    if let Some(longer) = joined(said, at..end, runs) {
         end = longer;
     }
     let words = at..end;
@@ -192,7 +193,7 @@ fn letters(text: &str) -> usize {
 }
 
 /// The end of a name that goes on behind "and" or "in": "59th and lex", "86th st in bay ridge".
-fn joined(said: &Utterance, words: Range<usize>, rank: Rank, runs: &[Range<usize>]) -> Option<usize> {
+fn joined(said: &Utterance, words: Range<usize>, runs: &[Range<usize>]) -> Option<usize> {
     let is_open = !matches!(resolve(said.said(words.clone())), Resolution::Certain(_));
     if !is_open || !JOINS.contains(&said.word(words.end)) {
         return None;
@@ -201,7 +202,7 @@ fn joined(said: &Utterance, words: Range<usize>, rank: Rank, runs: &[Range<usize
     let ends = (next.start + 1..=next.end.min(next.start + 3)).rev();
     let is_one = |end: &usize| {
         let whole = resolve(said.said(words.start..*end));
-        matches!(whole, Resolution::Certain(_)) && rank <= Rank::One
+        matches!(whole, Resolution::Certain(_))
     };
     ends.into_iter().find(is_one)
 }

@@ -4,6 +4,7 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::models::{Intent, Outcome, Slot};
 
+use super::boards::on_lines;
 use super::saved::{last_words, missing, station, with_saved};
 
 const ENDS: [&str; 2] = ["from_station", "to_station"];
@@ -14,11 +15,12 @@ pub(super) fn intents() -> [Intent; 3] {
 
 fn from() -> Slot {
     let cues = ["from", "at", "in", "near", "leaving", "between", "im at"];
-    Slot::required("from_station", "station").after(cues).asks("From which station?")
+    Slot::required("from_station", "station").after(cues).asks("From which station?").narrowed_by(on_lines)
 }
 
 fn to() -> Slot {
-    Slot::required("to_station", "station").after(["to", "toward", "towards", "for"]).asks("To which station?")
+    let cues = ["to", "toward", "towards", "for"];
+    Slot::required("to_station", "station").after(cues).asks("To which station?").narrowed_by(on_lines)
 }
 
 fn route() -> Intent {
@@ -43,12 +45,16 @@ fn route() -> Intent {
         .unless("{rivals}")
         .unless("express|local|switch|switching|versus|transfer|connection|layover")
         .unless("stay on")
+        .unless("wait")
+        .unless("or change|switch|hop|transfer")
+        .unless("change|changing to|on|onto {lines}")
         .unless("worth change|changing")
         .unless("accessible|wheelchair|elevator|elevators|ada|stairs")
         .unless("when|whens|next|soon|minutes {lines}")
         .slot(from())
         .slot(to())
-        .slot(Slot::optional("now", "now"));
+        .slot(Slot::optional("now", "now"))
+        .slot(Slot::optional("lines", "lines"));
     routed(intent)
 }
 

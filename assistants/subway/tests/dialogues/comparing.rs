@@ -29,7 +29,9 @@ async fn what_about_the_express() {
     for fact in [
         "Next 1 at South Ferry: in 3 min.",
         "stay on the 1: 27 min in all from now",
-        "change to the 3 at Chambers St: 15 min in all from now; wait at Chambers St 1 min",
+        "change to the 3 at Chambers St",
+        "15 min in all from now; wait at Chambers St",
+        " 1 min, from the local's arrival to the express's departure",
         "Recommendation: change to the 3.",
     ] {
         assert!(reply.contains(fact), "{fact}: {reply}");

@@ -231,7 +231,11 @@ impl Mind {
             return None;
         }
         let whole = 0..reading.said.words().len();
-        let mut filling = Filling::new(&self.intents[last.intent], reading, last.slots.clone());
+        let intent = &self.intents[last.intent];
+        if intent.excluded.iter().any(|pattern| pattern.fit(reading, &whole).is_some()) {
+            return None;
+        }
+        let mut filling = Filling::new(intent, reading, last.slots.clone());
         filling.take_mentions(&whole, true);
         if !filling.has_taken() {
             return None;
@@ -315,6 +319,7 @@ impl Mind {
                     memory.mention(&found.kind, choice);
                 }
             }
+            self.remember(&frame, reading, &mut memory);
             if !frames.contains(&frame) {
                 memory.frames = vec![frame.clone()];
                 frames.push(frame);

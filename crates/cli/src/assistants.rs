@@ -135,7 +135,8 @@ fn general(parts: Parts) -> Result<Arc<dyn Assistant>> {
 fn subway(parts: Parts) -> Result<Arc<dyn Assistant>> {
     let subway = Subway::open(parts.subway).map_err(|error| {
         let causes = std::iter::successors(Some(&error as &(dyn std::error::Error + 'static)), |error| error.source());
-        Failure::yours(join(causes)).hint("`threadkeep subway fetch` brings the timetable anew; without the file it works too")
+        Failure::yours(join(causes))
+            .hint("`threadkeep subway fetch` brings the timetable anew; without the file it works too")
     })?;
     Ok(Arc::new(SubwayAssistant::new(&parts.memory, Arc::new(subway), parts.model)))
 }

@@ -10,6 +10,7 @@ mod mta;
 mod people;
 mod places;
 mod questions;
+mod readme;
 mod routes;
 mod scripted;
 mod world;

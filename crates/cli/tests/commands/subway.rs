@@ -211,3 +211,55 @@ fn the_addresses_are_listed() {
     assert_eq!(of("MTA_API_KEY"), "(set)");
     assert!(of("MTA_TIMETABLE").ends_with("subway.timetable"), "{}", of("MTA_TIMETABLE"));
 }
+
+/// A program whose live trains are asked for where nobody listens.
+fn without_network() -> Cli {
+    let cli = Cli::new();
+    cli.file("config.yaml", "MTA_FEEDS: http://127.0.0.1:9/\n");
+    cli
+}
+
+// S2.01, S2.49, S2.52
+#[test]
+fn the_subway_is_asked_without_key_and_network() {
+    let cli = without_network();
+    let turn = cli.json(&["ask", "subway", "next 6 at astor", "--thread", "ride"]);
+    assert_eq!(
+        (&turn["agent"], &turn["model"], &turn["status"]),
+        (&"subway".into(), &"offline".into(), &"completed".into())
+    );
+    assert_eq!(turn["tool_calls"][0]["name"], "get_train_arrivals");
+    assert_eq!(turn["tool_calls"][0]["arguments"], serde_json::json!({"station_name": "Astor Pl", "line": "6"}));
+    assert!(turn["reply"].as_str().unwrap().contains("Live times unavailable"), "{turn}");
+    let graph = cli.json(&["graph", "subway"]);
+    assert_eq!(graph["tools"].as_array().unwrap().len(), 11);
+    assert!(graph["mermaid"].as_str().unwrap().contains("tools"), "{graph}");
+}
+
+// S2.02, S2.48, S2.49
+#[test]
+fn a_ride_is_talked_about_and_forgotten_where_the_user_says() {
+    let cli = without_network();
+    let input = b"my home station is jay st\nhow do i get from penn to astor place\n/clear\nand back?\nwhat's my home station\n/quit\nunheard\n";
+    let ran = cli.run_with_input(&["chat", "subway"], input);
+    assert_eq!(ran.code, Some(0), "{ran}");
+    assert!(ran.err.starts_with("subway \u{b7} the offline model"), "{ran}");
+    for said in [
+        "Saved your home station: Jay St-MetroTech",
+        "Astor Pl: about ",
+        "I did not understand that.",
+        "Your home station: Jay St-MetroTech",
+    ] {
+        assert!(ran.out.contains(said), "{said}: {ran}");
+    }
+    assert!(!ran.out.contains("unheard") && ran.err.contains(" chat subway --thread "), "{ran}");
+}
+
+#[test]
+fn a_damaged_timetable_is_told_with_what_helps() {
+    let cli = without_network();
+    std::fs::write(cli.timetable(), "no timetable").unwrap();
+    let ran = cli.run(&["ask", "subway", "next 6 at astor"]);
+    assert_eq!(ran.code, Some(1), "{ran}");
+    assert!(ran.err.contains("subway.timetable") && ran.err.contains("subway fetch"), "{ran}");
+}

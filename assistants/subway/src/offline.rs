@@ -127,7 +127,9 @@ fn answer(turn: &Turn<'_>) -> Option<String> {
     let is_cut_short = folded.len() <= 6
         && folded.last().is_some_and(|word| matches!(*word, "from" | "to" | "at"))
         && folded.iter().any(|word| words::TRAVEL.contains(word));
-    (!is_about_the_subway && !is_only_a_place && !is_cut_short).then(|| REFUSAL.to_owned())
+    let is_a_follow_up =
+        folded.len() <= 4 && folded.first().is_some_and(|word| matches!(*word, "and" | "or" | "but" | "no"));
+    (!is_about_the_subway && !is_only_a_place && !is_cut_short && !is_a_follow_up).then(|| REFUSAL.to_owned())
 }
 
 fn asks_whether_live(words: &[&str]) -> bool {

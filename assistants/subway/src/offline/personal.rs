@@ -96,6 +96,7 @@ fn common_trips() -> Intent {
             "trips|routes|trip|where often|usually|most",
             "often|usually go|travel|ride",
         ])
+        .unless("remember|save|set that|my")
         .calls_with("get_common_trips", |_| json!({}))
 }
 

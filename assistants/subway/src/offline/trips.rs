@@ -62,8 +62,8 @@ fn back() -> Intent {
     let intent = Intent::new("back")
         .patterns(["back", "return", "other way [around]", "reverse"])
         .follows(["route", "back"])
-        .slot(Slot::required("from_station", "station").carried_from("to_station").asks("From which station?"))
-        .slot(Slot::required("to_station", "station").carried_from("from_station").asks("To which station?"))
+        .slot(from().carried_from("to_station"))
+        .slot(to().carried_from("from_station"))
         .slot(Slot::optional("now", "now"));
     routed(intent)
 }

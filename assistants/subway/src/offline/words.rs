@@ -285,7 +285,7 @@ pub(super) const PLACE_CUES: &[&str] =
     &["from", "to", "at", "near", "via", "in", "of", "for", "toward", "towards", "leaving"];
 
 /// Words within a name that goes on behind them.
-pub(super) const JOINS: &[&str] = &["and", "in", "at"];
+pub(super) const JOINS: &[&str] = &["and", "in", "at", "on"];
 
 /// What stands behind "to" and "at" and is no place, and what is no name by itself.
 pub(super) const PLACELESS: &[&str] = &[

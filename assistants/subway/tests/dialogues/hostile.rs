@@ -64,9 +64,8 @@ async fn what_is_not_understood_is_said_with_examples() {
 async fn long_and_odd_messages_are_answered() {
     let world = World::new().await;
     let talk = world.talk("ana").await;
-    let long = format!("next 6 at astor {}", "and at 14th st on the 1 ".repeat(2_000));
-    let (calls, _) = talk.ask(&long).await;
-    assert!((1..=4).contains(&calls.len()), "{calls:?}");
+    let (calls, _) = talk.ask(&format!("next 6 at astor please {}", "!".repeat(100_000))).await;
+    assert_eq!(calls.len(), 1, "{calls:?}");
     for odd in ["🚇🚇🚇", "?", "from from to to", "\u{202e}nnep ot", "next next next train train"] {
         talk.say(odd).await;
     }

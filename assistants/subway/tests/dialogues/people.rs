@@ -67,7 +67,7 @@ async fn a_restart_loses_nothing() {
     let talk = world.talk_again("ana", thread);
     let (calls, _) = talk.ask("and back?").await;
     assert_eq!(calls, [r#"get_route{"from_station":"Coney Island-Stillwell Av","to_station":"Jay St-MetroTech"}"#]);
-    assert_eq!(talk.say("what's my home station?").await, "Your home station: forest hills");
+    assert_eq!(talk.say("what's my home station?").await, "Your home station: Forest Hills-71 Av");
     assert!(talk.say("my usual trips").await.contains("- Jay St-MetroTech to Coney Island-Stillwell Av: once"));
 }
 

@@ -16,8 +16,10 @@ async fn a_route_is_planned_without_a_feed_and_followed_up() {
     assert!(reply.contains("I took \"penn\" for 34 St-Penn Station (1 2 3)"), "what was assumed is said: {reply}");
     let (calls, _) = talk.ask("and back?").await;
     assert_eq!(calls, [r#"get_route{"from_station":"161 St-Yankee Stadium","to_station":"penn"}"#]);
-    let (calls, _) = talk.ask("what about from there to Coney Island").await;
-    assert_eq!(calls, [r#"get_route{"from_station":"penn","to_station":"Coney Island-Stillwell Av"}"#]);
+    let (calls, _) = talk.ask("what about from astor place to Coney Island").await;
+    assert_eq!(calls, [r#"get_route{"from_station":"Astor Pl","to_station":"Coney Island-Stillwell Av"}"#]);
+    let (calls, _) = talk.ask("and from there to jay st?").await;
+    assert_eq!(calls, [r#"get_route{"from_station":"Coney Island-Stillwell Av","to_station":"Jay St-MetroTech"}"#]);
     assert_eq!(world.mta.request_count(), 0);
 }
 

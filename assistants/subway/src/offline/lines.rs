@@ -5,6 +5,7 @@ use std::ops::Range;
 use serde_json::json;
 use threadkeep::models::{Choice, Mention, Utterance};
 
+use super::words::AMOUNTS;
 use crate::system::network;
 
 /// Lines that stand together.
@@ -94,13 +95,9 @@ fn line_at(said: &Utterance, at: usize, follows_a_line: bool) -> Option<(String,
     is_meant.then(|| (sign.clone(), 1))
 }
 
-/// What follows a number that is a street's or a time's.
+/// Whether the number before a word is a street's or an amount.
 fn is_street(next: &str) -> bool {
-    const STREETS: [&str; 22] = [
-        "st", "street", "av", "ave", "avenue", "avs", "rd", "nd", "th", "min", "mins", "minute", "minutes", "hour",
-        "hours", "am", "pm", "stops", "changes", "people", "days", "blocks",
-    ];
-    STREETS.contains(&next)
+    matches!(next, "st" | "street" | "av" | "ave" | "avenue" | "avs" | "rd" | "nd" | "th") || AMOUNTS.contains(&next)
 }
 
 /// Whether a line's name means the line where it stands.

@@ -12,7 +12,7 @@ use threadkeep::models::{Choice, Mention, Utterance};
 use threadkeep_transit::{Place, Resolution};
 
 use super::lines;
-use super::words::{COMMON, JOINS, PLACE_CUES, PLACELESS, SAVED_PLACES, TRAVEL, UNNAMED};
+use super::words::{AMOUNTS, COMMON, JOINS, PLACE_CUES, PLACELESS, SAVED_PLACES, TRAVEL, UNNAMED};
 use crate::place::view_of;
 use crate::system::{names, network};
 use crate::wording;
@@ -106,7 +106,7 @@ fn runs_of(said: &Utterance, lines: &[lines::Run]) -> Vec<Range<usize>> {
     let is_line = |at: usize| lines.iter().any(|run| run.words.contains(&at));
     let mut runs: Vec<Range<usize>> = Vec::new();
     for at in 0..said.words().len() {
-        if is_line(at) || UNNAMED.contains(&said.word(at)) {
+        if is_line(at) || UNNAMED.contains(&said.word(at)) || is_amount(said, at) {
             continue;
         }
         match runs.last_mut().filter(|run| run.end == at && !is_parted(said, at)) {
@@ -115,6 +115,12 @@ fn runs_of(said: &Utterance, lines: &[lines::Run]) -> Vec<Range<usize>> {
         }
     }
     runs
+}
+
+/// Whether a word is the number in "20 min".
+fn is_amount(said: &Utterance, at: usize) -> bool {
+    let is_number = said.word(at).chars().all(|c| c.is_ascii_digit());
+    is_number && AMOUNTS.contains(&said.word(at + 1))
 }
 
 /// Whether a comma or the end of a sentence stands before a word.

@@ -45,7 +45,7 @@ fn route() -> Intent {
         .unless("{rivals}")
         .unless("express|local|switch|switching|versus|transfer|connection|layover")
         .unless("stay on")
-        .unless("wait")
+        .unless("wait|compare")
         .unless("or change|switch|hop|transfer")
         .unless("change|changing to|on|onto {lines}")
         .unless("worth change|changing")

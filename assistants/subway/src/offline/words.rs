@@ -284,6 +284,10 @@ pub(super) const UNNAMED: &[&str] = &[
 pub(super) const PLACE_CUES: &[&str] =
     &["from", "to", "at", "near", "via", "in", "of", "for", "toward", "towards", "leaving"];
 
+/// What is counted, and no street.
+pub(super) const AMOUNTS: &[&str] =
+    &["min", "mins", "minute", "minutes", "hour", "hours", "am", "pm", "stops", "changes", "people", "days", "blocks"];
+
 /// Words within a name that goes on behind them.
 pub(super) const JOINS: &[&str] = &["and", "in", "at", "on"];
 

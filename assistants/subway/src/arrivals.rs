@@ -12,6 +12,9 @@ use crate::subway::{Subway, lines_called, sign_of};
 use crate::system::network;
 use crate::travel::new_york;
 
+/// Trains that an answer has at most.
+const SHOWN: usize = 30;
+
 /// A train that is about to call.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TrainArrival {
@@ -82,14 +85,32 @@ impl Subway {
         line: Option<&str>,
         now: Timestamp,
     ) -> Result<ArrivalsAnswer, Trouble> {
-        const SHOWN: usize = 30;
         let line = line.map(str::trim).filter(|line| !line.is_empty());
         let sign = line.map(lines_called).transpose()?.map(|lines| lines[0].name.clone());
         let signs: Vec<&str> = sign.iter().map(String::as_str).collect();
-        let found = find(station_name, &signs)?;
+        let found = match find(station_name, &signs) {
+            Err(trouble) => return self.unusual_arrivals(trouble, now).await,
+            Ok(found) => found,
+        };
         let (mut arrivals, live) = self.get_arrivals(&found.ids(), &signs, now).await;
         arrivals.truncate(SHOWN);
         Ok(ArrivalsAnswer { station: found.view(), line: sign, arrivals, live, assumption: found.assumption })
+    }
+
+    /// The trains of a line at a station where it does not stop by day: late at night expresses run as locals. Where none
+    /// is announced, the trouble remains.
+    async fn unusual_arrivals(&self, trouble: Trouble, now: Timestamp) -> Result<ArrivalsAnswer, Trouble> {
+        let Trouble::NotOnLine { lines, choices, .. } = &trouble else { return Err(trouble) };
+        let [station] = choices.as_slice() else { return Err(trouble) };
+        let ids: Vec<&str> = station.stop_ids.iter().map(String::as_str).collect();
+        let signs: Vec<&str> = lines.iter().map(String::as_str).collect();
+        let (mut arrivals, live) = self.get_arrivals(&ids, &signs, now).await;
+        if arrivals.is_empty() {
+            return Err(trouble);
+        }
+        arrivals.truncate(SHOWN);
+        let line = Some(lines.join("/"));
+        Ok(ArrivalsAnswer { station: station.clone(), line, arrivals, live, assumption: None })
     }
 
     /// The trains of some lines, or of all, that call next at some stations, by id.

@@ -10,7 +10,8 @@ use reqwest::Client;
 use threadkeep_transit::{LiveError, LiveFeed};
 use tokio::sync::Mutex;
 
-const BASE: &str = "https://api-endpoint.mta.info/Dataservice/mtagtfsfeeds/";
+/// Where the MTA publishes its feeds.
+pub const LIVE_ADDRESS: &str = "https://api-endpoint.mta.info/Dataservice/mtagtfsfeeds/";
 /// A message is never larger; what comes beyond is not read.
 const LIMIT_BYTES: usize = 4 << 20;
 
@@ -30,7 +31,7 @@ const FEEDS: &[(&str, &[&str])] = &[
 /// Where live trains come from.
 #[derive(Debug, Clone)]
 pub struct LiveOptions {
-    /// What stands before the name of each feed.
+    /// What stands before the name of each feed. A slash at its end may be left out.
     pub base: String,
     /// Sent as the header `x-api-key`, if there is one. The feeds need none.
     pub key: Option<String>,
@@ -42,7 +43,12 @@ pub struct LiveOptions {
 
 impl Default for LiveOptions {
     fn default() -> Self {
-        Self { base: BASE.to_owned(), key: None, keep: Duration::from_secs(30), timeout: Duration::from_secs(5) }
+        Self {
+            base: LIVE_ADDRESS.to_owned(),
+            key: None,
+            keep: Duration::from_secs(30),
+            timeout: Duration::from_secs(5),
+        }
     }
 }
 
@@ -105,12 +111,16 @@ pub struct LivePicture {
     pub failures: Vec<(&'static str, Arc<FetchError>)>,
 }
 
+/// Has TLS work. It does already where another part of the program chose a provider.
+pub(crate) fn install_provider() {
+    static PROVIDER: Once = Once::new();
+    PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+}
+
 impl LiveTrains {
     /// Prepares a client. Nothing is fetched yet, and where no client can be made every feed is unavailable.
     pub fn new(options: LiveOptions) -> Self {
-        static PROVIDER: Once = Once::new();
-        // It is already there where another part of the program chose it.
-        PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
+        install_provider();
         let client = Client::builder().timeout(options.timeout).build().ok();
         let feeds = FEEDS.iter().map(|(name, lines)| Feed { name, lines, kept: Mutex::new(None) });
         Self { client, options, feeds: feeds.collect() }
@@ -153,7 +163,7 @@ impl LiveTrains {
 
     async fn fetch(&self, name: &str) -> Result<LiveFeed, FetchError> {
         let client = self.client.as_ref().ok_or(FetchError::NoClient)?;
-        let mut request = client.get(format!("{}{name}", self.options.base));
+        let mut request = client.get(format!("{}/{name}", self.options.base.trim_end_matches('/')));
         if let Some(key) = &self.options.key {
             request = request.header("x-api-key", key);
         }

@@ -21,6 +21,15 @@ pub struct CommonTrip {
     pub count: u32,
 }
 
+/// A trip as it is kept.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+struct CountedTrip {
+    #[serde(flatten)]
+    trip: CommonTrip,
+    /// The turn that it was last counted in. A turn that goes on after a crash calls its tools again.
+    last_turn: String,
+}
+
 /// `save_preference(key, value)`: keeps a value, in place of an older one.
 ///
 /// # Errors
@@ -37,40 +46,57 @@ pub async fn get_preference(memory: &Memory, scope: &Scope, key: &str) -> Result
     memory.preference(scope, &named(key)).await
 }
 
+/// The names of what was kept with [`save_preference`], at most 20 of them.
+///
+/// # Errors
+/// [`MemoryError`], as the store says.
+pub async fn list_preferences(memory: &Memory, scope: &Scope) -> Result<Vec<String>, MemoryError> {
+    const LISTED: usize = 20;
+    let all = memory.list_preferences(scope).await?;
+    let own = all.iter().filter_map(|preference| preference.key.strip_prefix(PREFIX));
+    Ok(own.map(|key| key.replace('-', " ")).take(LISTED).collect())
+}
+
 /// `get_common_trips()`: the trips of a person, most frequent first.
 ///
 /// # Errors
 /// [`MemoryError`], as the store says.
 pub async fn get_common_trips(memory: &Memory, scope: &Scope) -> Result<Vec<CommonTrip>, MemoryError> {
-    Ok(memory.preference(scope, TRIPS).await?.unwrap_or_default())
+    let trips: Vec<CountedTrip> = memory.preference(scope, TRIPS).await?.unwrap_or_default();
+    Ok(trips.into_iter().map(|counted| counted.trip).collect())
 }
 
-/// Counts a trip for which a route was answered.
+/// Counts a trip for which a route was answered in a turn; once, however many tools answered it in that turn.
 ///
 /// # Errors
 /// [`MemoryError`], as the store says.
-pub async fn count_trip(memory: &Memory, scope: &Scope, from: &str, to: &str) -> Result<(), MemoryError> {
-    let counted = memory.update_preference(scope, TRIPS, |trips: Option<Vec<CommonTrip>>| {
+pub async fn count_trip(memory: &Memory, scope: &Scope, from: &str, to: &str, turn: &str) -> Result<(), MemoryError> {
+    let counted = memory.update_preference(scope, TRIPS, |trips: Option<Vec<CountedTrip>>| {
         let mut trips = trips.unwrap_or_default();
-        match trips.iter_mut().find(|trip| trip.from == from && trip.to == to) {
-            Some(trip) => trip.count = trip.count.saturating_add(1),
+        match trips.iter_mut().find(|counted| counted.trip.from == from && counted.trip.to == to) {
+            Some(counted) if counted.last_turn == turn => {}
+            Some(counted) => {
+                counted.trip.count = counted.trip.count.saturating_add(1);
+                turn.clone_into(&mut counted.last_turn);
+            }
             None => {
                 trips.truncate(MOST_TRIPS - 1);
-                trips.push(CommonTrip { from: from.to_owned(), to: to.to_owned(), count: 1 });
+                let trip = CommonTrip { from: from.to_owned(), to: to.to_owned(), count: 1 };
+                trips.push(CountedTrip { trip, last_turn: turn.to_owned() });
             }
         }
-        trips.sort_by_key(|trip| std::cmp::Reverse(trip.count));
+        trips.sort_by_key(|counted| std::cmp::Reverse(counted.trip.count));
         Some(trips)
     });
     counted.await.map(drop)
 }
 
-/// "Home station" and "home_station" are one preference.
+/// "Home station", "my home station" and "home_station" are one preference.
 fn named(key: &str) -> String {
     let words: Vec<String> = key
         .to_lowercase()
         .split(|c: char| !c.is_alphanumeric())
-        .filter(|word| !word.is_empty())
+        .filter(|word| !word.is_empty() && !matches!(*word, "my" | "the"))
         .map(str::to_owned)
         .collect();
     format!("{PREFIX}{}", words.join("-"))

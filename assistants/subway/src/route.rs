@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use jiff::civil::DateTime;
 use serde::Serialize;
-use threadkeep_transit::{Journey, Leg, NetworkLeg, Query, Ride, SECONDS_A_STOP, Schedule};
+use threadkeep_transit::{Journey, Leg, Line, NetworkLeg, Query, Ride, SECONDS_A_STOP, Schedule};
 
 use crate::arrivals::{LiveStatus, TrainArrival, arrivals_in, clock, routes_at, status_of};
 use crate::place::{Assumption, Found, StationView, Trouble, direction_at, find, name_of};
@@ -311,15 +311,21 @@ pub(crate) fn rides(route: &RouteAnswer) -> impl Iterator<Item = &RideLeg> {
     })
 }
 
+/// The lines that make a ride, by their signs: its own, and those that run along with it.
+pub(crate) fn lines_making(ride: &RideLeg) -> Vec<&str> {
+    let makes_it = |line: &&Line| network().ride(&line.id, &ride.from_stop, &ride.to_stop).is_some();
+    let along = network().lines().iter().filter(makes_it).map(|line| line.name.as_str());
+    let mut lines: Vec<&str> = along.chain([ride.line.as_str()]).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    lines
+}
+
 /// The next trains of every line that makes the first ride, in its direction.
 fn next_trains(route: &RouteAnswer, arrivals: impl Fn(&str, &[&str]) -> Vec<TrainArrival>) -> Vec<TrainArrival> {
     const SHOWN: usize = 4;
     let Some(first) = rides(route).next() else { return Vec::new() };
-    let makes_it = |line: &str| network().ride(line, &first.from_stop, &first.to_stop).is_some();
-    let mut lines: Vec<&str> =
-        network().lines().iter().filter(|line| makes_it(&line.id)).map(|line| line.name.as_str()).collect();
-    lines.push(&first.line);
-    let mut trains = arrivals(&first.from_stop, &lines);
+    let mut trains = arrivals(&first.from_stop, &lines_making(first));
     trains.retain(|train| train.direction == first.direction);
     trains.truncate(SHOWN);
     trains

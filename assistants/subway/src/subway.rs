@@ -1,12 +1,14 @@
 //! The subway as a whole: the built-in network, a timetable if one is loaded, and the live feeds.
 
+use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use jiff::Timestamp;
 use jiff::civil::Date;
 use threadkeep_transit::{Changes, Line, LiveFeed, Schedule, Station, Timetable, Walks};
 
-use crate::live::{LivePicture, LiveTrains};
+use crate::gtfs::{GtfsError, load_timetable};
+use crate::live::{LiveOptions, LivePicture, LiveTrains};
 use crate::place::Trouble;
 use crate::system::network;
 use crate::travel::{ServiceMoment, TravelTime, new_york, travel_time_on_line};
@@ -20,7 +22,29 @@ pub struct Subway {
     day: Mutex<Option<(Date, Arc<Schedule>)>>,
 }
 
+/// What a subway is made of.
+#[derive(Debug, Clone, Default)]
+pub struct SubwayOptions {
+    /// Where live trains come from.
+    pub live: LiveOptions,
+    /// The file that keeps the timetable. Without one, and where it does not exist, a stop counts for two minutes.
+    pub timetable: Option<PathBuf>,
+}
+
 impl Subway {
+    /// A subway with the timetable that is kept in a file, if it is there. Nothing is asked of any feed yet.
+    ///
+    /// # Errors
+    /// [`GtfsError`], where the file is damaged or of another version. [`Subway::new`] works without it.
+    pub fn open(options: SubwayOptions) -> Result<Self, GtfsError> {
+        let timetable = options.timetable.as_deref().map(load_timetable).transpose()?.flatten();
+        let subway = Self::new(LiveTrains::new(options.live));
+        Ok(match timetable {
+            Some(timetable) => subway.with_timetable(Arc::new(timetable)),
+            None => subway,
+        })
+    }
+
     /// A subway without a timetable: travel times are two minutes a stop.
     pub fn new(live: LiveTrains) -> Self {
         Self { live, timetable: None, day: Mutex::new(None) }

@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::arrivals::{LiveStatus, TrainArrival, arrivals_in, status_of};
 use crate::place::Trouble;
-use crate::route::{RideLeg, RouteAnswer, RouteLeg, rides};
+use crate::route::{RideLeg, RouteAnswer, RouteLeg, lines_making, rides};
 use crate::subway::Subway;
 use crate::system::network;
 
@@ -40,11 +40,12 @@ impl Subway {
     pub async fn get_transfer_timing(&self, from: &str, to: &str, now: Timestamp) -> Result<TransferTiming, Trouble> {
         let route = self.get_route(from, to, now)?;
         let (first, second) = (rides(&route).next().cloned(), rides(&route).nth(1).cloned());
-        let routes: Vec<&str> = rides(&route)
-            .take(2)
-            .flat_map(|leg| network().lines_named(&leg.line))
-            .map(|line| line.id.as_str())
-            .collect();
+        let first_line = first.iter().map(|leg| leg.line.as_str());
+        let lines: Vec<&str> = first_line.chain(second.iter().flat_map(lines_making)).collect();
+        let mut routes: Vec<&str> =
+            lines.iter().flat_map(|line| network().lines_named(line)).map(|line| line.id.as_str()).collect();
+        routes.sort_unstable();
+        routes.dedup();
         let picture = self.live.picture(&routes, now).await;
         let live = status_of(&picture, &routes);
         let walk = walk_before_second_ride(&route);
@@ -58,15 +59,15 @@ impl Subway {
             live,
         };
         let (Some(first), Some(second)) = (first, second) else { return Ok(timing) };
-        let next = |leg: &RideLeg, from: i64| {
-            let trains = arrivals_in(&picture, &[&leg.from_stop], &[&leg.line], now);
+        let next = |leg: &RideLeg, lines: &[&str], from: i64| {
+            let trains = arrivals_in(&picture, &[&leg.from_stop], lines, now);
             trains.into_iter().find(|train| train.direction == leg.direction && train.at >= from)
         };
-        timing.first_train = next(&first, now.as_second());
+        timing.first_train = next(&first, &[&first.line], now.as_second());
         if let Some(train) = &timing.first_train {
             let there_at = train.at + i64::from(first.seconds);
             timing.arrives_in_minutes = Some((there_at - now.as_second()) / 60);
-            timing.connection = next(&second, there_at + walk.max(BUFFER_SECONDS));
+            timing.connection = next(&second, &lines_making(&second), there_at + walk.max(BUFFER_SECONDS));
             timing.wait_minutes = timing.connection.as_ref().map(|train| (train.at - there_at) / 60);
         }
         Ok(timing)

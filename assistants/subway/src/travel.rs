@@ -36,6 +36,12 @@ pub fn new_york() -> TimeZone {
     TimeZone::posix("EST5EDT,M3.2.0,M11.1.0").expect("the rule is a constant, and a test reads it")
 }
 
+/// The same instant, as this crate reckons with it.
+pub(crate) fn instant(at: threadkeep::Timestamp) -> Timestamp {
+    let same = Timestamp::from_microsecond(at.as_micros());
+    same.expect("both kinds of instants end with the year 9999, and the other begins earlier")
+}
+
 /// The date in the timetable that stands for an instant: its own, or where the timetable does not reach, the last one
 /// that falls on the same weekday.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -153,8 +153,8 @@ async fn preferences_and_trips_belong_to_one_person() {
     save_preference(&memory, &ana, "home_station", "8 St-NYU").await.unwrap();
     assert_eq!(get_preference(&memory, &ana, "home station").await.unwrap().as_deref(), Some("8 St-NYU"));
     assert_eq!(get_preference(&memory, &ben, "home station").await.unwrap(), None);
-    for (from, to) in [("A", "B"), ("C", "D"), ("C", "D")] {
-        count_trip(&memory, &ana, from, to).await.unwrap();
+    for (from, to, turn) in [("A", "B", "1"), ("C", "D", "2"), ("C", "D", "3"), ("C", "D", "3")] {
+        count_trip(&memory, &ana, from, to, turn).await.unwrap();
     }
     let trip = |from: &str, to: &str, count| CommonTrip { from: from.to_owned(), to: to.to_owned(), count };
     assert_eq!(get_common_trips(&memory, &ana).await.unwrap(), [trip("C", "D", 2), trip("A", "B", 1)]);

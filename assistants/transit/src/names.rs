@@ -117,7 +117,15 @@ impl<'a> Names<'a> {
             let places = self.places(&candidates, &[]);
             return Resolution::NotOnLine { lines: phrase.lines, places };
         }
-        self.decide(&on_line, &phrase)
+        self.decide(&self.on_most(on_line, &phrase.lines), &phrase)
+    }
+
+    /// Those that all of the lines call at, if there are any: "Gun Hill Rd (2 5)" is not the one on the 5 alone.
+    fn on_most(&self, candidates: Vec<Candidate>, lines: &[String]) -> Vec<Candidate> {
+        let is_on_all =
+            |candidate: &&Candidate| lines.iter().all(|line| self.is_on(candidate.station, std::slice::from_ref(line)));
+        let on_all: Vec<Candidate> = candidates.iter().filter(is_on_all).cloned().collect();
+        if on_all.is_empty() { candidates } else { on_all }
     }
 
     /// The stations that fit best, best first.

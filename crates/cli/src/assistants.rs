@@ -6,8 +6,9 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use threadkeep::{Assistant, ChatModel, Embedder, Memory};
 use threadkeep_general::{General, GeneralOptions, Manifest, MemoryBackend};
+use threadkeep_subway::{Subway, SubwayAssistant, SubwayOptions};
 
-use crate::failure::Failure;
+use crate::failure::{Failure, join};
 use crate::settings::Settings;
 
 /// What an assistant is made from.
@@ -17,12 +18,17 @@ pub(crate) struct Parts {
     /// The model that speaks; `None` for the assistant's own offline model.
     pub(crate) model: Option<Arc<dyn ChatModel>>,
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
+    /// Where the subway's trains and timetable come from.
+    pub(crate) subway: SubwayOptions,
 }
 
 type Make = fn(Parts) -> Result<Arc<dyn Assistant>>;
 
 /// An assistant's name, what it is for, and how it is made.
-const ASSISTANTS: &[(&str, &str, Make)] = &[("general", "answers from your conversations and documents", general)];
+const ASSISTANTS: &[(&str, &str, Make)] = &[
+    ("general", "answers from your conversations and documents", general),
+    ("subway", "routes, next trains and stations of the New York City subway", subway),
+];
 
 /// What the assistant is called that speaks where none is named.
 pub(crate) const DEFAULT: &str = "general";
@@ -124,6 +130,15 @@ pub(crate) fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
 fn general(parts: Parts) -> Result<Arc<dyn Assistant>> {
     let options = GeneralOptions { model: parts.model, embedder: parts.embedder, ..GeneralOptions::default() };
     Ok(Arc::new(General::new(&parts.memory, options)?))
+}
+
+fn subway(parts: Parts) -> Result<Arc<dyn Assistant>> {
+    let subway = Subway::open(parts.subway).map_err(|error| {
+        let causes = std::iter::successors(Some(&error as &(dyn std::error::Error + 'static)), |error| error.source());
+        Failure::yours(join(causes))
+            .hint("`threadkeep subway fetch` brings the timetable anew; without the file it works too")
+    })?;
+    Ok(Arc::new(SubwayAssistant::new(&parts.memory, Arc::new(subway), parts.model)))
 }
 
 fn read(path: &Path) -> Result<Found> {

@@ -25,6 +25,7 @@ mod search;
 mod serve;
 mod show;
 mod stats;
+mod subway;
 mod supabase;
 mod threads;
 mod trace;
@@ -72,6 +73,7 @@ pub(crate) enum Command {
     Approvals(approvals::Arguments),
     Trace(trace::Arguments),
     Graph(graph::Arguments),
+    Subway(subway::Arguments),
     Config(config::Arguments),
     Models(models::Arguments),
     Completions(completions::Arguments),
@@ -129,6 +131,7 @@ impl App {
             Command::Approvals(arguments) => approvals::run(self, arguments).await,
             Command::Trace(arguments) => trace::run(self, arguments).await,
             Command::Graph(arguments) => graph::run(self, arguments).await,
+            Command::Subway(arguments) => subway::run(self, arguments).await,
             Command::Config(arguments) => config::run(self, arguments).await,
             Command::Models(arguments) => models::run(self, arguments).await,
             Command::Completions(arguments) => completions::run(self, &arguments),

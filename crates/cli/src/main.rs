@@ -20,6 +20,7 @@ mod progress;
 mod session;
 mod settings;
 mod store;
+mod subway;
 mod table;
 mod thread_name;
 mod transcript;

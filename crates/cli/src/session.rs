@@ -16,6 +16,7 @@ use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::models;
 use crate::store::{Location, Purpose};
+use crate::subway;
 use crate::thread_name;
 
 /// Threads that are looked through for a turn or an approval.
@@ -54,7 +55,8 @@ impl Session {
             let options = MemoryOptions { retention: Some(manifest.memory.retention()), ..memory.options().clone() };
             memory = memory.with_options(options)?;
         }
-        let assistant = found.make(Parts { memory: memory.clone(), model: speaker, embedder })?;
+        let subway = subway::options(&app.settings);
+        let assistant = found.make(Parts { memory: memory.clone(), model: speaker, embedder, subway })?;
         let agent = Agent::with_assistant(memory.clone(), assistant);
         Ok(Self { name: name.to_owned(), agent, memory, scope, is_forgetful })
     }

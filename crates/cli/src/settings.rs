@@ -6,6 +6,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 use anyhow::{Context, Result};
+use threadkeep_subway::{GTFS_ADDRESS, LIVE_ADDRESS};
 
 use crate::failure::Failure;
 
@@ -31,7 +32,7 @@ const fn secret(name: &'static str, about: &'static str) -> Setting {
 }
 
 /// All that can be set. Addresses of everything outside are among them.
-pub(crate) const SETTINGS: [Setting; 24] = [
+pub(crate) const SETTINGS: [Setting; 28] = [
     setting("THREADKEEP_STORE", "the store", "threadkeep.db in the data folder"),
     setting("THREADKEEP_TENANT", "the tenant", "local"),
     setting("THREADKEEP_USER", "the user", "me"),
@@ -59,6 +60,10 @@ pub(crate) const SETTINGS: [Setting; 24] = [
     setting("ANTHROPIC_BASE_URL", "Anthropic's address", "https://api.anthropic.com/v1"),
     setting("OLLAMA_HOST", "Ollama's address", "not asked unless it is set"),
     setting("OLLAMA_MODEL", "Ollama's model", "llama3.2"),
+    setting("MTA_FEEDS", "where the subway's live trains are asked for", LIVE_ADDRESS),
+    secret("MTA_API_KEY", "the MTA's key; its feeds need none"),
+    setting("MTA_GTFS_URL", "where `subway fetch` brings the timetable from", GTFS_ADDRESS),
+    setting("MTA_TIMETABLE", "the file that keeps the subway's timetable", "subway.timetable in the data folder"),
     setting("HTTPS_PROXY", "the proxy for addresses with https", "none"),
     setting("ALL_PROXY", "the proxy for all addresses", "none"),
     setting("NO_PROXY", "what is reached without the proxy", "nothing"),

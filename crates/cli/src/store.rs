@@ -132,13 +132,18 @@ fn is_unwritable(error: &StoreError) -> bool {
     matches!(error, StoreError::Unavailable { reason: Reason::ReadOnly | Reason::Io, .. })
 }
 
-fn default_file() -> Result<PathBuf> {
+/// A file of a name in the platform's folder for this program's data; `None` where nobody has a home.
+pub(crate) fn data_file(name: &str) -> Option<PathBuf> {
     let folder = data_folder(|name| std::env::var_os(name).filter(|value| !value.is_empty()));
-    let folder = folder.ok_or_else(|| {
+    folder.map(|folder| folder.join(name))
+}
+
+fn default_file() -> Result<PathBuf> {
+    let file = data_file(FILE_NAME).ok_or_else(|| {
         Failure::usage("there is no home folder to keep a store in")
             .hint("name a file with --store or THREADKEEP_STORE")
     })?;
-    Ok(folder.join(FILE_NAME))
+    Ok(file)
 }
 
 /// The platform's folder for this program's data.

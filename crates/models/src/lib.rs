@@ -27,6 +27,7 @@ mod secret;
 mod selection;
 mod turn;
 
+pub use calls::is_written;
 pub use offline::{
     Choice, Extractor, Intent, Mention, Names, Numbers, OfflineModel, OfflineModelBuilder, OfflineModelError, Outcome,
     Passage, Phrases, Slot, Slots, Utterance, Word, is_question,

@@ -11,7 +11,7 @@ use threadkeep_core::{ChatRequest, JsonText, Map, Part, Role, ToolCall, Value};
 
 pub(crate) use gate::Gate;
 
-use crate::calls::mint_ids;
+use crate::calls::{mint_ids, mint_written_ids};
 use crate::provider::{Draft, DraftCall, DraftPart};
 use markup::{Written, read};
 
@@ -56,6 +56,7 @@ pub(crate) fn parts(draft: &Draft, request: &ChatRequest) -> Result<Vec<Part>, U
     }
     match written {
         Written::Calls { calls, .. } if !has_calls => {
+            let mut mint_id = mint_written_ids(request);
             let made = calls.into_iter().map(|(name, arguments)| written_call(mint_id(), name, &arguments));
             parts.extend(made);
         }
@@ -74,7 +75,7 @@ pub(crate) fn is_failed_call(body: &str) -> bool {
 pub(crate) fn parts_of_failure(body: &str, request: &ChatRequest) -> Result<Vec<Part>, Unreadable> {
     let generation = failed_generation(body);
     let tried = generation.iter().map(String::as_str).chain([body]);
-    let mut mint_id = mint_ids(request);
+    let mut mint_id = mint_written_ids(request);
     for text in tried {
         // What a user or a tool said is not searched here: the provider itself says that this was to be a call.
         let asked = ChatRequest { tools: request.tools.clone(), ..ChatRequest::default() };

@@ -51,6 +51,14 @@ fn harbour() -> OfflineModel {
                 .calls("get_crossing"),
         )
         .intent(
+            Intent::new("back")
+                .pattern("back")
+                .follows(["crossing", "back"])
+                .slot(Slot::required("from", "pier").carried_from("to"))
+                .slot(Slot::required("to", "pier").carried_from("from"))
+                .calls("get_crossing"),
+        )
+        .intent(
             Intent::new("weather")
                 .pattern("weather|waves|storm*")
                 .unless("weather yesterday")
@@ -191,6 +199,18 @@ async fn a_follow_up_changes_what_was_asked_last() {
     assert_eq!(talk.calls("How about North Quay?").await, [r#"get_crossing {"from":"p2","to":"p1"}"#]);
     let calls = talk.calls("and via the Fort?").await;
     assert_eq!(calls, [r#"get_crossing {"from":"p2","to":"p1","via":"p4"}"#]);
+}
+
+#[tokio::test]
+async fn the_way_back_begins_where_the_way_there_ended() {
+    let mut talk = Talk::begin();
+    talk.say("How do I get to the Fort from Mill Island?").await;
+    assert_eq!(talk.calls("and back?").await, [r#"get_crossing {"from":"p4","to":"p3"}"#]);
+    assert_eq!(talk.calls("And back again?").await, [r#"get_crossing {"from":"p3","to":"p4"}"#]);
+    let mut talk = Talk::begin();
+    talk.say("When is the next ferry at the Fort?").await;
+    let words = talk.words("and back?").await;
+    assert!(words.starts_with("I did not understand that."), "back from nowhere: {words}");
 }
 
 #[tokio::test]

@@ -5,4 +5,6 @@ mod arrivals;
 mod compare;
 mod fetching;
 mod mta;
+mod person;
 mod routes;
+mod tools;

@@ -75,14 +75,13 @@ impl Name {
     /// of the station all the same.
     pub(super) fn tier(&self, phrase: &Phrase, explains: &impl Fn(&str) -> bool) -> Option<Tier> {
         let is_weak_here = |word: &str| self.words.iter().any(|known| known.is_weak && known.text == word);
-        let named: Vec<&String> = phrase.words.iter().filter(|word| self.has(word) && !is_weak_here(word)).collect();
-        let rest: Vec<&String> = phrase.words.iter().filter(|word| !self.has(word)).collect();
-        let has_weak = self.words.iter().any(|known| known.is_weak);
-        let is_needless = |word: &str| phrase.is_weak(word) && !has_weak;
-        let unexplained = rest.iter().filter(|word| !explains(word) && !is_needless(word)).count();
-        if named.is_empty() {
+        if !phrase.words.iter().any(|word| self.has(word) && !is_weak_here(word)) {
             return self.is_close(phrase).then_some(Tier::Close);
         }
+        let has_weak = self.words.iter().any(|known| known.is_weak);
+        let is_needless = |word: &str| phrase.is_weak(word) && !has_weak;
+        let rest = phrase.words.iter().filter(|word| !self.has(word));
+        let unexplained = rest.filter(|word| !explains(word) && !is_needless(word)).count();
         let covers = |words: &[Word]| words.iter().all(|known| known.is_weak || phrase.words.contains(&known.text));
         let is_whole = covers(&self.words);
         let covered: Vec<&Word> =
@@ -107,7 +106,10 @@ impl Name {
         let joined: String = phrase.words.concat();
         let is_close_joined = self.joined.iter().any(|known| {
             let letters = known.chars().filter(|c| c.is_alphabetic()).count();
-            letters >= 5 && same_digits(known, &joined) && strsim::osa_distance(known, &joined) <= letters / 6
+            letters >= 5
+                && known.chars().count().abs_diff(joined.chars().count()) <= letters / 6
+                && same_digits(known, &joined)
+                && strsim::osa_distance(known, &joined) <= letters / 6
         });
         let is_close_word = |word: &String| self.words.iter().any(|known| is_misspelt(word, &known.text));
         let is_strong = |word: &String| self.words.iter().any(|known| !known.is_weak && is_misspelt(word, &known.text));
@@ -138,13 +140,17 @@ fn is_misspelt(word: &str, known: &str) -> bool {
     if word == known {
         return true;
     }
-    let letters = known.chars().count().min(word.chars().count());
-    let has_digit = known.chars().chain(word.chars()).any(|c| c.is_ascii_digit());
-    let allowed = match letters {
+    let (one, other) = (known.chars().count(), word.chars().count());
+    let allowed = match one.min(other) {
         0..=3 => 0,
         4..=7 => 1,
         _ => 2,
     };
+    // Most words differ in length by more than that, and need no comparing.
+    if allowed == 0 || one.abs_diff(other) > allowed {
+        return false;
+    }
+    let has_digit = known.chars().chain(word.chars()).any(|c| c.is_ascii_digit());
     !has_digit && strsim::osa_distance(word, known) <= allowed
 }
 

@@ -16,6 +16,7 @@ use crate::store::Purpose;
 #[command(after_help = "Examples:
   threadkeep ask 'What did I say about the tent?'
   threadkeep ask 'And the stove?' --thread camping     in the thread with the key `camping`, made if needed
+  threadkeep ask subway 'Next 6 at Astor Place'
   threadkeep ask general 'Who has the keys?' --json    the whole turn, as docs/cli.md describes it")]
 pub(crate) struct Arguments {
     /// The assistant (general where none is named), then the question

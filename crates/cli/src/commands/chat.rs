@@ -18,19 +18,21 @@ use says::Says;
 
 /// Talk with an assistant
 ///
-/// Without a key of a language model in the environment the offline model answers: it keeps what you tell it, and quotes
-/// that and your documents. Ctrl-C stops an answer and keeps the conversation. With --json each line of standard input is a
-/// question, and each line of the output the turn that answers it.
+/// Without a key of a language model in the environment the offline model answers: the general assistant keeps what you
+/// tell it, and quotes that and your documents; the subway's looks up what you ask. Ctrl-C stops an answer and keeps the
+/// conversation. With --json each line of standard input is a question, and each line of the output the turn that answers
+/// it.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep chat                              a new conversation with the general assistant
+  threadkeep chat subway                       one about New York's subway
   threadkeep chat --thread camping             goes on in the thread with that key, made if needed
   threadkeep chat ./gardener.yaml              an assistant of your own (docs/assistants.md)
   threadkeep chat general --json < questions   a turn a line
 
 In a chat: /context, /trace, /threads, /clear, /approve, /deny, /help, /quit")]
 pub(crate) struct Arguments {
-    /// The assistant: general, a name in the folder of assistants, or a YAML file
+    /// The assistant: general, subway, a name in the folder of assistants, or a YAML file
     #[arg(default_value = DEFAULT, value_name = "NAME")]
     assistant: String,
     /// The thread: its id, the beginning of it, or its key; one with that key is made where there is none

@@ -4,6 +4,7 @@ use serde::Serialize;
 use super::{App, Status};
 use crate::output::printable_line;
 use crate::settings::{From, SETTINGS, Setting};
+use crate::subway;
 use crate::table::{Side, Table, cut};
 
 const VALUE: usize = 60;
@@ -71,6 +72,7 @@ fn built_in(app: &App, setting: &Setting) -> String {
         "THREADKEEP_STORE" => {
             app.location().ok().and_then(|location| location.file().map(|file| file.display().to_string()))
         }
+        "MTA_TIMETABLE" => subway::timetable(&app.settings).map(|file| file.display().to_string()),
         "THREADKEEP_ASSISTANTS" => app.settings.assistants().map(|folder| folder.display().to_string()),
         _ => None,
     };

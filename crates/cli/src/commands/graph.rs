@@ -4,11 +4,12 @@ use threadkeep::Memory;
 
 use super::{App, Status};
 use crate::assistants::{DEFAULT, Found, Parts, built_in};
+use crate::subway;
 
 /// Draw how an assistant works, as a Mermaid flowchart
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
-  threadkeep graph general
+  threadkeep graph subway
   threadkeep graph ./gardener.yaml > gardener.mmd")]
 pub(crate) struct Arguments {
     /// The assistant
@@ -28,7 +29,9 @@ struct GraphJson<'a> {
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let memory: Memory = threadkeep::open("memory:").await?;
-    let assistant = Found::find(&arguments.name, &app.settings)?.make(Parts { memory, model: None, embedder: None })?;
+    let subway = subway::options(&app.settings);
+    let parts = Parts { memory, model: None, embedder: None, subway };
+    let assistant = Found::find(&arguments.name, &app.settings)?.make(parts)?;
     let definition = assistant.definition();
     let mermaid = definition.graph.mermaid();
     if !app.output.is_json() {

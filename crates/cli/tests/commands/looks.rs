@@ -2,7 +2,7 @@
 
 use super::{Cli, assert_looks};
 
-const COMMANDS: [&str; 29] = [
+const COMMANDS: [&str; 30] = [
     "migrate",
     "supabase",
     "import",
@@ -28,6 +28,7 @@ const COMMANDS: [&str; 29] = [
     "approvals",
     "trace",
     "graph",
+    "subway",
     "config",
     "models",
     "completions",

@@ -24,6 +24,7 @@ mod reading;
 mod readme;
 mod recall;
 mod serve;
+mod subway;
 mod supabase;
 
 use std::fmt;
@@ -77,6 +78,10 @@ impl Cli {
         self.folder.path().join(name)
     }
 
+    fn timetable(&self) -> PathBuf {
+        self.path("subway.timetable")
+    }
+
     fn store(&self) -> PathBuf {
         self.path("store.db")
     }
@@ -94,7 +99,7 @@ impl Cli {
         for (name, _) in std::env::vars_os() {
             let named = name.to_string_lossy();
             let is_setting = |beginning: &&str| named.starts_with(beginning);
-            if ["THREADKEEP_", "GROQ_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "NO_COLOR", "RUST_LOG"]
+            if ["THREADKEEP_", "GROQ_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "MTA_", "NO_COLOR", "RUST_LOG"]
                 .iter()
                 .any(is_setting)
             {
@@ -102,6 +107,7 @@ impl Cli {
             }
         }
         command.env("THREADKEEP_CONFIG", self.path("config.yaml")).env("XDG_CONFIG_HOME", self.folder.path());
+        command.env("MTA_TIMETABLE", self.timetable());
         command.env("THREADKEEP_STORE", self.store()).current_dir(self.folder.path()).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command

@@ -149,9 +149,10 @@ impl<'a> Filling<'a> {
         if !slot.is_carried {
             return None;
         }
+        let name = slot.carried_from.as_ref().unwrap_or(&slot.name);
         let here: Vec<&Choice> = self.slots.0.iter().map(|(_, choice)| choice).collect();
         let is_new = |choice: &&Choice| here.iter().all(|known| known.value != choice.value);
-        let same_slot = memory.frames.iter().rev().find_map(|frame| frame.slots.get(&slot.name)).filter(is_new);
+        let same_slot = memory.frames.iter().rev().find_map(|frame| frame.slots.get(name)).filter(is_new);
         same_slot.or_else(|| memory.newest(&slot.kind, &here)).cloned()
     }
 }

@@ -29,6 +29,8 @@ pub struct Intent {
     pub(super) says: Option<Says>,
     pub(super) says_of_failure: Option<Says>,
     pub(super) yields: Option<Yields>,
+    /// The intents of which one must have been meant last; empty for all.
+    pub(super) follows: Vec<String>,
 }
 
 pub(super) type Says = Box<dyn Function<String>>;
@@ -62,6 +64,7 @@ impl Intent {
             says: None,
             says_of_failure: None,
             yields: None,
+            follows: Vec::new(),
         }
     }
 
@@ -89,6 +92,14 @@ impl Intent {
     #[must_use]
     pub fn unless(mut self, pattern: &str) -> Self {
         self.excluded.push(Pattern::parse(pattern));
+        self
+    }
+
+    /// Is meant only where one of these intents was meant last: "and the express?" is one question behind a route, and
+    /// another behind a departure board.
+    #[must_use]
+    pub fn follows<'a>(mut self, intents: impl IntoIterator<Item = &'a str>) -> Self {
+        self.follows.extend(intents.into_iter().map(str::to_owned));
         self
     }
 
@@ -165,6 +176,8 @@ pub struct Slot {
     pub(super) kind: String,
     pub(super) is_required: bool,
     pub(super) is_carried: bool,
+    /// The slot of the turn before that it is carried from, where that is another than its own.
+    pub(super) carried_from: Option<String>,
     pub(super) question: Option<String>,
     pub(super) cues: Vec<String>,
     pub(super) default: Option<Choice>,
@@ -191,6 +204,7 @@ impl Slot {
             kind: kind.into(),
             is_required: false,
             is_carried: false,
+            carried_from: None,
             question: None,
             cues: Vec::new(),
             default: None,
@@ -216,6 +230,14 @@ impl Slot {
     #[must_use]
     pub fn fresh(mut self) -> Self {
         self.is_carried = false;
+        self
+    }
+
+    /// Is taken from another slot of earlier turns: the way back begins where the way there ended.
+    #[must_use]
+    pub fn carried_from(mut self, slot: impl Into<String>) -> Self {
+        self.is_carried = true;
+        self.carried_from = Some(slot.into());
         self
     }
 

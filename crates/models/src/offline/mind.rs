@@ -157,7 +157,7 @@ impl Mind {
                 return Understood::Frames(vec![frame.clone()]);
             }
         }
-        let clauses = self.clauses(reading, whole);
+        let clauses = self.clauses(reading, whole, memory);
         if !clauses.is_empty() {
             return Understood::Frames(self.frames(reading, &clauses, memory));
         }
@@ -231,7 +231,11 @@ impl Mind {
             return None;
         }
         let whole = 0..reading.said.words().len();
-        let mut filling = Filling::new(&self.intents[last.intent], reading, last.slots.clone());
+        let intent = &self.intents[last.intent];
+        if intent.excluded.iter().any(|pattern| pattern.fit(reading, &whole).is_some()) {
+            return None;
+        }
+        let mut filling = Filling::new(intent, reading, last.slots.clone());
         filling.take_mentions(&whole, true);
         if !filling.has_taken() {
             return None;
@@ -241,8 +245,8 @@ impl Mind {
     }
 
     /// Parts a message where a question may end, if both sides are questions of their own.
-    fn clauses(&self, reading: &Reading, whole: Range<usize>) -> Vec<(Range<usize>, usize, Fit)> {
-        let Some((intent, fit)) = self.best(reading, &whole) else { return Vec::new() };
+    fn clauses(&self, reading: &Reading, whole: Range<usize>, memory: &Memory) -> Vec<(Range<usize>, usize, Fit)> {
+        let Some((intent, fit)) = self.best(reading, &whole, memory) else { return Vec::new() };
         if fit.capture.is_some() {
             return vec![(whole, intent, fit)];
         }
@@ -255,7 +259,7 @@ impl Mind {
             }
             let (left, right) = (rest.0.start..end, start..rest.0.end);
             if let (Some((left_intent, left_fit)), Some((right_intent, right_fit))) =
-                (self.best(reading, &left), self.best(reading, &right))
+                (self.best(reading, &left, memory), self.best(reading, &right, memory))
             {
                 clauses.push((left, left_intent, left_fit));
                 rest = (right, right_intent, right_fit);
@@ -279,9 +283,13 @@ impl Mind {
         borders.collect()
     }
 
-    fn best(&self, reading: &Reading, clause: &Range<usize>) -> Option<(usize, Fit)> {
+    fn best(&self, reading: &Reading, clause: &Range<usize>, memory: &Memory) -> Option<(usize, Fit)> {
         let mut best: Option<(usize, Fit)> = None;
-        for (index, intent) in self.intents.iter().enumerate() {
+        let follows = |intent: &&Intent| {
+            let mut last = memory.frames.iter().map(|frame| &self.intents[frame.intent].name);
+            intent.follows.is_empty() || last.any(|name| intent.follows.contains(name))
+        };
+        for (index, intent) in self.intents.iter().enumerate().filter(|(_, intent)| follows(intent)) {
             let fits = intent.patterns.iter().filter_map(|pattern| pattern.fit(reading, clause));
             let Some(fit) = fits.max_by_key(|fit| fit.score) else { continue };
             let is_excluded = || intent.excluded.iter().any(|pattern| pattern.fit(reading, clause).is_some());
@@ -311,6 +319,7 @@ impl Mind {
                     memory.mention(&found.kind, choice);
                 }
             }
+            self.remember(&frame, reading, &mut memory);
             if !frames.contains(&frame) {
                 memory.frames = vec![frame.clone()];
                 frames.push(frame);

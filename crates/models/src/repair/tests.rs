@@ -39,7 +39,7 @@ fn of_text(text: &str) -> Result<Vec<String>, Unreadable> {
 
 #[test]
 fn a_call_in_the_text_is_a_call_in_every_form() {
-    let expected = r#"call_7_1 arrivals {"station":"Times {Sq}","deep":{"a":{"b":[1]}}}"#;
+    let expected = r#"written_7_1 arrivals {"station":"Times {Sq}","deep":{"a":{"b":[1]}}}"#;
     let json = r#"{"station": "Times {Sq}", "deep": {"a": {"b": [1]}}}"#;
     let escaped = json.replace('"', "\\\"");
     for text in [
@@ -83,7 +83,7 @@ fn a_call_in_the_text_is_a_call_in_every_form() {
 
 #[test]
 fn a_call_may_have_no_arguments_and_words_before_it() {
-    let none = Ok(vec!["call_7_1 arrivals {}".to_owned()]);
+    let none = Ok(vec!["written_7_1 arrivals {}".to_owned()]);
     for text in [
         "<function=arrivals></function>",
         "<function=arrivals>",
@@ -101,7 +101,7 @@ fn a_call_may_have_no_arguments_and_words_before_it() {
         }
     }
     let text = "Let me look. <function=arrivals></function><function=save_note {\"note\": \"x\"}></function> Done!";
-    let expected = ["says Let me look. ", "call_7_1 arrivals {}", r#"call_7_2 save_note {"note":"x"}"#];
+    let expected = ["says Let me look. ", "written_7_1 arrivals {}", r#"written_7_2 save_note {"note":"x"}"#];
     assert_eq!(of_text(text).unwrap(), expected);
 }
 
@@ -163,7 +163,7 @@ fn what_a_user_or_a_tool_said_is_only_quoted() {
     assert_eq!(short(&parts(&draft(&text, &[]), &request).unwrap()), [format!("says {text}")]);
     request.messages.pop();
     let own = parts(&draft("<function=save_note {\"note\": \"mine\"}></function>", &[]), &request).unwrap();
-    assert_eq!(short(&own), [r#"call_7_1 save_note {"note":"mine"}"#]);
+    assert_eq!(short(&own), [r#"written_7_1 save_note {"note":"mine"}"#]);
 }
 
 #[test]
@@ -215,7 +215,7 @@ fn calls_of_the_providers_own_are_mended() {
 #[test]
 fn the_generation_that_failed_is_found_in_every_error() {
     // S2.44 as far as the model goes.
-    let expected = [r#"call_7_1 arrivals {"station":"Dyre Av","it's":"on \"5\""}"#];
+    let expected = [r#"written_7_1 arrivals {"station":"Dyre Av","it's":"on \"5\""}"#];
     let generation = r#"<function=arrivals{"station": "Dyre Av", "it's": "on \"5\""}</function>"#;
     let inner =
         json!({"message": "Failed to call a function.", "code": "tool_use_failed", "failed_generation": generation});
@@ -233,7 +233,7 @@ fn the_generation_that_failed_is_found_in_every_error() {
     }
     let with_words = json!({"error": {"failed_generation": "I look. <function=arrivals></function>"}}).to_string();
     let parts = parts_of_failure(&with_words, &request()).unwrap();
-    assert_eq!(short(&parts), ["says I look. ", "call_7_1 arrivals {}"]);
+    assert_eq!(short(&parts), ["says I look. ", "written_7_1 arrivals {}"]);
 }
 
 #[test]

@@ -35,7 +35,7 @@ async fn a_call_in_the_text_is_made_and_never_shown() {
     // S2.42 as far as the model goes: the agent runs the tool.
     let (answer, shown, _) =
         answered(vec![said(&["I look. <func", "tion=arrivals {\"station\": ", "\"Times Sq\"}></function>"])]).await;
-    let expected = vec!["I look. ".to_owned(), r#"call_5_1 arrivals {"station":"Times Sq"}"#.to_owned()];
+    let expected = vec!["I look. ".to_owned(), r#"written_5_1 arrivals {"station":"Times Sq"}"#.to_owned()];
     assert_eq!(answer.unwrap(), (expected, Finish::ToolCalls));
     assert_eq!(shown, "I look. ");
 }
@@ -43,7 +43,7 @@ async fn a_call_in_the_text_is_made_and_never_shown() {
 #[tokio::test]
 async fn a_generation_that_failed_is_made_a_call() {
     // S2.44 as far as the model goes.
-    let expected = (vec![r#"call_5_1 arrivals {"station":"Times Sq"}"#.to_owned()], Finish::ToolCalls);
+    let expected = (vec![r#"written_5_1 arrivals {"station":"Times Sq"}"#.to_owned()], Finish::ToolCalls);
     for reply in [
         Reply::json(400, &json!({"error": failed(CALL)})),
         Reply::stream([format!("event: error\ndata: {}\n\n", json!({"error": failed(CALL)}))]),

@@ -1,0 +1,65 @@
+//! What the subway's assistant is made of.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use threadkeep::agent::{Asked, Bounds, Failure, Prepared};
+use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, Map, Memory, Scope, Value};
+
+use crate::graph::{USER_ID, subway_graph};
+use crate::{Subway, SubwayTools, offline_model, prompt};
+
+/// What the assistant is called.
+const NAME: &str = "subway";
+/// How much chance plays a part: a rider wants the same answer twice.
+const TEMPERATURE: f64 = 0.1;
+
+/// The assistant for riders of the New York City subway.
+#[derive(Clone, Debug)]
+pub struct SubwayAssistant {
+    definition: Definition,
+}
+
+impl SubwayAssistant {
+    /// Makes it over a memory, which must be the one that its agent has, and a subway. Without a model the offline model
+    /// speaks.
+    #[must_use]
+    pub fn new(memory: &Memory, subway: Arc<Subway>, model: Option<Arc<dyn ChatModel>>) -> Self {
+        let model = model.unwrap_or_else(|| Arc::new(offline_model()));
+        let mut definition = Definition::new(NAME, model).with_graph(subway_graph());
+        definition.description = "Routes, next trains and stations of the New York City subway.".to_owned();
+        definition.tools = SubwayTools::new(memory.clone(), subway).all();
+        definition.context = ContextPolicy::default();
+        definition.temperature = Some(TEMPERATURE);
+        definition.bounds = Bounds { model_calls: 8, tool_calls: 12, ..Bounds::default() };
+        Self { definition: definition.with_instructions(prompt::instructions()) }
+    }
+}
+
+#[async_trait]
+impl Assistant for SubwayAssistant {
+    fn definition(&self) -> &Definition {
+        &self.definition
+    }
+
+    async fn prepare(&self, asked: &Asked<'_>) -> Result<Prepared, Failure> {
+        let user = match asked.scope {
+            Scope::User(_, user) => user.as_str().to_owned(),
+            Scope::Tenant(_) => String::new(),
+        };
+        let given: Map = [(USER_ID.to_owned(), Value::from(user))].into_iter().collect();
+        Ok(Prepared { given, ..Prepared::default() })
+    }
+
+    fn failure_reply(&self, failure: &Failure) -> String {
+        match failure.code.as_str() {
+            "malformed_tool_call" => {
+                "Sorry, I could not look that up: my model wrote a request that I cannot read. Please ask again."
+                    .to_owned()
+            }
+            _ => {
+                format!("Sorry, I could not answer this: {}. Your message is kept; please ask again.", failure.message)
+            }
+        }
+    }
+}

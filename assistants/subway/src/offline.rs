@@ -1,0 +1,166 @@
+//! What the assistant says without a language model: intents are read from the words, tools are called, and what they say
+//! is said.
+//!
+//! It never invents: every fact is a tool's. What it does not understand it says, with examples, and what has nothing to do
+//! with the subway it refuses as every model of this assistant does.
+
+mod boards;
+mod comparing;
+mod corridor;
+mod lines;
+mod personal;
+mod saved;
+mod stations;
+mod trips;
+mod words;
+
+use threadkeep::ChatMessage;
+use threadkeep::models::{Choice, Mention, OfflineModel, Phrases, Turn, Utterance};
+
+use crate::prompt::REFUSAL;
+
+const ABOUT: &str = "I answer questions about the New York City subway: routes, next trains, local or express, stations and \
+                     lines. Ask for example:";
+const GREETING: &str = "Hello. Ask me about the New York City subway: “How do I get from Penn Station to Yankee Stadium?”, \
+                        “Next 6 at Astor Place”, “Is Bleecker St accessible?”";
+const WELCOME: &str = "You are welcome.";
+
+/// Messages that greet, as a whole.
+const GREETINGS: [&str; 12] = [
+    "hello",
+    "hi",
+    "hey",
+    "hi there",
+    "hello there",
+    "good morning",
+    "good evening",
+    "good afternoon",
+    "whats up",
+    "sup",
+    "yo",
+    "hola",
+];
+/// Messages that thank or part, as a whole.
+const THANKS: [&str; 14] = [
+    "thanks",
+    "thank you",
+    "thx",
+    "ty",
+    "thanks a lot",
+    "thank you very much",
+    "ok",
+    "okay",
+    "great",
+    "cool",
+    "bye",
+    "goodbye",
+    "perfect",
+    "ok thanks",
+];
+
+/// The model that speaks for the subway's assistant where there is no language model.
+#[must_use]
+pub fn offline_model() -> OfflineModel {
+    let builder = OfflineModel::builder(ABOUT)
+        .phrases(phrases())
+        .kind("station", stations::find)
+        .kind("saved", stations::find_saved)
+        .kind("lines", lines::find)
+        .kind("rivals", lines::find_rivals)
+        .kind("now", now)
+        .kind("elsewhere", elsewhere)
+        .kind("topic", personal::topics)
+        .kind("key", personal::keys)
+        .pronoun("there", "station")
+        .pronoun("here", "station")
+        .pronoun("that station", "station")
+        .pronoun("this station", "station")
+        .otherwise(answer);
+    let intents =
+        trips::intents().into_iter().chain(boards::intents()).chain(comparing::intents()).chain(personal::intents());
+    let model = intents.fold(builder, threadkeep::models::OfflineModelBuilder::intent).build();
+    model.expect("each intent has a name of its own and asks for kinds that are found, which a test holds")
+}
+
+fn phrases() -> Phrases {
+    let english = Phrases::english();
+    let mut continuations = english.continuations.clone();
+    continuations.extend(["no", "actually", "sorry", "on second thought", "also"].map(str::to_owned));
+    let mut who_are_you = english.who_are_you.clone();
+    who_are_you
+        .extend(["what do you do", "what can i ask", "what do you know", "what can i ask you"].map(str::to_owned));
+    Phrases { failed: "I could not look that up: {output}".to_owned(), continuations, who_are_you, ..english }
+}
+
+fn now(said: &Utterance) -> Vec<Mention> {
+    marked(said, |at| {
+        let word = said.word(at);
+        word == "right" && said.word(at + 1) == "now" || words::NOW.contains(&word)
+    })
+}
+
+fn elsewhere(said: &Utterance) -> Vec<Mention> {
+    marked(said, |at| words::ELSEWHERE.contains(&said.word(at)))
+}
+
+fn marked(said: &Utterance, is_marked: impl Fn(usize) -> bool) -> Vec<Mention> {
+    let places = (0..said.words().len()).filter(|at| is_marked(*at));
+    places.map(|at| Mention { words: at..at + 1, choices: vec![Choice::new(true, said.word(at))] }).collect()
+}
+
+/// What is said where no intent explains the message; `None` where it is about the subway and not understood.
+fn answer(turn: &Turn<'_>) -> Option<String> {
+    let said = Utterance::new(turn.question());
+    let folded: Vec<&str> = said.words().iter().map(|word| word.folded.as_str()).collect();
+    let whole = folded.join(" ");
+    if GREETINGS.contains(&whole.as_str()) {
+        return Some(GREETING.to_owned());
+    }
+    if THANKS.contains(&whole.as_str()) {
+        return Some(WELCOME.to_owned());
+    }
+    if asks_whether_live(&folded) {
+        return Some(whether_live(turn));
+    }
+    let is_about_the_subway = folded.iter().any(|word| words::SUBWAY.contains(word)) || !lines::find(&said).is_empty();
+    let is_only_a_place = folded.len() <= 4 && !stations::find(&said).is_empty();
+    let is_cut_short = folded.len() <= 6
+        && folded.last().is_some_and(|word| matches!(*word, "from" | "to" | "at"))
+        && folded.iter().any(|word| words::TRAVEL.contains(word));
+    let is_a_follow_up =
+        folded.len() <= 4 && folded.first().is_some_and(|word| matches!(*word, "and" | "or" | "but" | "no"));
+    (!is_about_the_subway && !is_only_a_place && !is_cut_short && !is_a_follow_up).then(|| REFUSAL.to_owned())
+}
+
+fn asks_whether_live(words: &[&str]) -> bool {
+    let begins = words.first().is_some_and(|word| matches!(*word, "is" | "are" | "was" | "were" | "and" | "so"));
+    let asks = words.iter().any(|word| matches!(*word, "real" | "realtime" | "live" | "actual"));
+    let points = words.iter().any(|word| matches!(*word, "that" | "this" | "it" | "those" | "these" | "they"));
+    begins && asks && points && words.len() <= 8
+}
+
+/// One sentence about the last answer, by what its tools said.
+fn whether_live(turn: &Turn<'_>) -> String {
+    let results = turn.earlier().iter().rev().flat_map(ChatMessage::tool_results);
+    let last = results.map(|result| result.output.as_str()).next();
+    match last {
+        None => "I have told you no times yet.".to_owned(),
+        Some(told) if told.contains("Live times unavailable") => "No: live times were unavailable.".to_owned(),
+        Some(told) if told.contains("(live") || told.contains("are live") => {
+            "Yes: those times came live from the MTA's feeds when you asked.".to_owned()
+        }
+        Some(told) if told.contains("timetable") => "No: those times came from the timetable.".to_owned(),
+        Some(told) if told.contains("estimates") || told.contains("2 min a stop") => {
+            "No: those times were estimates of two minutes a stop.".to_owned()
+        }
+        Some(_) => "No: nothing in that was a time from a train on its way.".to_owned(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_model_is_complete() {
+        assert!(format!("{:?}", super::offline_model()).contains("comparison"));
+    }
+}

@@ -1,0 +1,192 @@
+//! What people ask about a station or a line: the next trains, what is there, where it stops.
+
+use serde_json::json;
+use threadkeep::Value;
+use threadkeep::models::{Choice, Intent, Outcome, Slot, Slots};
+use threadkeep_transit::Resolution;
+
+use super::corridor::{expresses_at, places};
+use super::saved::{last_words, missing, station, with_saved};
+use crate::place::view_of;
+use crate::system::{names, network};
+
+/// Lines of one question that are looked up.
+const LINES: usize = 4;
+
+pub(super) fn intents() -> [Intent; 5] {
+    [arrivals(), express_arrivals(), stops_at(), station_info(), stations_on_line()]
+}
+
+/// The lines that a slot holds.
+pub(super) fn lines_of(value: &Value) -> Vec<String> {
+    let lines = value.as_array().into_iter().flatten();
+    lines.filter_map(Value::as_str).map(str::to_owned).collect()
+}
+
+fn at_station(name: &str) -> Slot {
+    let cues = ["at", "from", "in", "near", "leave", "leaves", "leaving", "to", "on"];
+    Slot::required(name, "station").after(cues).asks("At which station?").narrowed_by(on_lines)
+}
+
+/// Of several stations of a name, those at which a line stops that is mentioned.
+pub(super) fn on_lines(choices: &[Choice], slots: &Slots) -> Vec<Choice> {
+    let lines = lines_of(&slots.value("lines"));
+    let is_on = |choice: &&Choice| lines.iter().any(|line| choice.hints.contains(line));
+    choices.iter().filter(is_on).cloned().collect()
+}
+
+fn arrivals() -> Intent {
+    let intent = Intent::new("arrivals")
+        .example("When is the next 6 at Astor Place?")
+        .patterns([
+            "next [uptown|downtown] {lines}",
+            "when|whens|soon|minutes|mins|far|until [next] {lines} [at|from|in] [{station}]",
+            "when|how [long] [until] next [train|trains|one] [at|from|in] [{station}]",
+            "next [uptown|downtown] train|trains|subway|departure|departures [at|from|in] [{station}]",
+            "trains|arrivals|departures|departure|board at|from|in|for|near {station}",
+            "train times",
+            "{lines} [train] at|in|near {station}",
+            "any {lines}",
+            "next at|from|in {station}",
+            "when train|trains [come*|leave*|arrive*]",
+        ])
+        .unless("{elsewhere}")
+        .unless("next|when|which train|trains to {station}")
+        .unless("vs|versus|faster|quicker|switch|change|stay|hop")
+        .slot(at_station("station_name"))
+        .slot(Slot::optional("lines", "lines"))
+        .slot(Slot::optional("now", "now"));
+    boards(with_saved(intent, &["station_name"]), |outcome| lines_of(&outcome.slots().value("lines")))
+}
+
+/// "And the express?", behind a departure board.
+fn express_arrivals() -> Intent {
+    let intent = Intent::new("express_arrivals")
+        .pattern("express")
+        .unless("{station} {station}")
+        .follows(["arrivals"])
+        .slot(at_station("station_name"))
+        .slot(Slot::optional("lines", "lines").carried_from("lines"));
+    boards(with_saved(intent, &["station_name"]), expresses)
+}
+
+fn expresses(outcome: &Outcome<'_>) -> Vec<String> {
+    let (Some(name), Some(local)) = (station(outcome, "station_name"), lines_of(&outcome.slots().value("lines")).pop())
+    else {
+        return vec![String::new()];
+    };
+    let at = places(&name).into_iter().flat_map(|place| place.stations);
+    let at = at.filter_map(|id| network().find_station(&id)).find(|station| station.lines.contains(&local));
+    let found = at.map(|station| expresses_at(station, &local)).unwrap_or_default();
+    if found.is_empty() { vec![String::new()] } else { found }
+}
+
+/// Asks for the trains of each line, or of all where none is named.
+fn boards(intent: Intent, lines: fn(&Outcome<'_>) -> Vec<String>) -> Intent {
+    let asked = (0..LINES).fold(intent, |intent, number| {
+        intent.then_calls("get_train_arrivals", move |outcome| {
+            let name = station(outcome, "station_name")?;
+            match (lines(outcome).get(number).filter(|line| !line.is_empty()), number) {
+                (Some(line), _) => Some(json!({"station_name": name, "line": line})),
+                (None, 0) => Some(json!({"station_name": name})),
+                (None, _) => None,
+            }
+        })
+    });
+    asked.says(|outcome| missing(outcome, &["station_name"]).unwrap_or_else(|| boards_told(outcome)))
+}
+
+fn boards_told(outcome: &Outcome<'_>) -> String {
+    let boards = outcome.exchanges().iter().filter(|exchange| exchange.call.name == "get_train_arrivals");
+    let told: Vec<String> = boards.filter_map(|exchange| exchange.value().as_str().map(str::to_owned)).collect();
+    told.join("\n\n")
+}
+
+/// "Does the 4 stop at 96 St?"
+fn stops_at() -> Intent {
+    let intent = Intent::new("stops_at")
+        .example("Does the 4 stop at 96 St?")
+        .pattern("does|do|will|can|is {lines} [train] stop|stops|stopping|go|run|serve [at|to|in] {station}")
+        .slot(at_station("station"))
+        .slot(Slot::required("lines", "lines").fresh().asks("Which line?"));
+    with_saved(intent, &["station"])
+        .then_calls("get_station_info", |outcome| {
+            let name = station(outcome, "station")?;
+            Some(json!({"station": meant_by(&name, &lines_of(&outcome.slots().value("lines")))}))
+        })
+        .says(|outcome| missing(outcome, &["station"]).unwrap_or_else(|| whether_it_stops(outcome)))
+}
+
+/// The name with the line that decides between stations of that name, if it decides.
+fn meant_by(name: &str, lines: &[String]) -> String {
+    let signs: Vec<&str> = lines.iter().map(String::as_str).collect();
+    match names().resolve_on(name, &signs) {
+        Resolution::Certain(place) | Resolution::Assumed { taken: place, .. } => super::stations::text_of(&place),
+        _ => name.to_owned(),
+    }
+}
+
+fn whether_it_stops(outcome: &Outcome<'_>) -> String {
+    let lines = lines_of(&outcome.slots().value("lines"));
+    let found = places(&station(outcome, "station").unwrap_or_default());
+    let told = last_words(outcome);
+    if found.is_empty() {
+        return told;
+    }
+    let verdicts = lines.iter().map(|line| {
+        let stop = found.iter().map(view_of).find(|view| view.lines.contains(line));
+        match stop {
+            Some(view) => format!("Yes, by day the {line} stops at {}.", view.name),
+            None => {
+                let here = found.first().map(|place| view_of(place).name).unwrap_or_default();
+                format!("No, by day the {line} does not stop at {here}.")
+            }
+        }
+    });
+    let verdicts: Vec<String> = verdicts.collect();
+    format!("{}\n{told}", verdicts.join(" "))
+}
+
+fn station_info() -> Intent {
+    let intent = Intent::new("station_info")
+        .example("Is Bleecker St accessible?")
+        .patterns([
+            "trains|train|platform|platforms at {station} accessible|accessibility|ada|wheelchair",
+            "{station} accessible|accessibility|ada|wheelchair",
+            "accessible|accessibility|ada|wheelchair|wheelchairs|elevator*|escalator*|stairs|ramp|ramps|disabled [at|to|in|for] [{station}]",
+            "step|steps free [{station}]",
+            "info|information|details|deal|facts [about|on|for|with|at] [{station}]",
+            "tell about {station}",
+            "which|what|whats lines|line|trains|train|services [stop*|serve*|go|run|call|come|are|is|at] [at|to|in] {station}",
+            "what|whats|which is|are|there|lines at|in {station}",
+            "lines at|serving|serve {station}",
+            "what|which lines|trains there",
+        ])
+        .unless("next|when|whens")
+        .unless("from {station} to {station}")
+        .unless("{lines} or|vs|versus {lines}")
+        .slot(at_station("station"));
+    with_saved(intent, &["station"])
+        .then_calls("get_station_info", |outcome| Some(json!({"station": station(outcome, "station")?})))
+        .says(|outcome| missing(outcome, &["station"]).unwrap_or_else(|| last_words(outcome)))
+}
+
+fn stations_on_line() -> Intent {
+    Intent::new("stations_on_line")
+        .example("Which stations are on the G?")
+        .patterns([
+            "what|which|where|list|show|all|every stops|stations|stop|station [on|of|for] {lines}",
+            "what|which|list|show|all|every stops|stations [does|do|are|of|on] {lines}",
+            "stops|stations on|of|for|along {lines}",
+            "where does|do|is {lines} stop|stops|go|run",
+            "{lines} [train] stops|stations",
+        ])
+        .slot(Slot::required("lines", "lines").fresh().asks("Of which line?"))
+        .then_calls("find_stations_on_line", |outcome| line(outcome, 0))
+        .then_calls("find_stations_on_line", |outcome| line(outcome, 1))
+}
+
+fn line(outcome: &Outcome<'_>, number: usize) -> Option<Value> {
+    let lines = lines_of(&outcome.slots().value("lines"));
+    lines.get(number).map(|line| json!({"line": line}))
+}

@@ -1,0 +1,123 @@
+//! Local or express?
+
+use serde_json::json;
+use threadkeep::Value;
+use threadkeep::models::{Choice, Intent, Outcome, Slot};
+
+use super::boards::lines_of;
+use super::corridor::{self, Corridor, Said, places};
+use super::saved::last_words;
+
+pub(super) fn intents() -> [Intent; 2] {
+    [comparison(), example()]
+}
+
+fn comparison() -> Intent {
+    Intent::new("comparison")
+        .example("Should I stay on the 1 or change to the 2 at Chambers, from South Ferry to Penn?")
+        .patterns([
+            "express",
+            "local or|vs|versus express",
+            "express or|vs|versus local",
+            "{rivals} [from] [{station}] [to] [{station}]",
+            "switch|switching|change|changing|transfer|hop|get to|on|onto|for {lines}",
+            "switch|change|transfer to express",
+            "faster|quicker|worth|better to switch|change|changing|transfer|switching",
+            "faster|quicker|worth|better switch|change|changing|transfer|switching",
+            "stay on {lines}",
+            "{lines} or switch|change|transfer|hop|take",
+            "compare {lines}",
+            "which faster|quicker",
+            "local",
+        ])
+        .unless("{elsewhere}")
+        .unless("next|when|whens {lines}")
+        .unless("next|when|whens train|trains")
+        .slot(
+            Slot::required("from_station", "station")
+                .after(["from", "leaving", "im at"])
+                .asks("From which station?")
+                .narrowed_by(connected),
+        )
+        .slot(
+            Slot::required("to_station", "station")
+                .after(["to", "toward", "towards"])
+                .asks("To which station?")
+                .narrowed_by(connected),
+        )
+        .slot(Slot::optional("transfer_station", "station").after(["at", "via", "in"]))
+        .slot(Slot::optional("rivals", "rivals"))
+        .slot(Slot::optional("lines", "lines"))
+        .then_calls("compare_local_vs_express", |outcome| find(outcome).map(|corridor| arguments(&corridor)))
+        .says(|outcome| if outcome.exchanges().is_empty() { none_found(outcome) } else { last_words(outcome) })
+}
+
+/// The trip that the tool knows by itself.
+fn example() -> Intent {
+    Intent::new("example_trip")
+        .example("Plan a trip with transfers.")
+        .patterns([
+            "plan trip transfer|transfers",
+            "trip with transfer|transfers",
+            "transfer|transfers example",
+            "example trip",
+        ])
+        .unless("{station}")
+        .calls_with("plan_trip_with_transfers", |_| json!({}))
+}
+
+fn find(outcome: &Outcome<'_>) -> Option<Corridor> {
+    let slots = outcome.slots();
+    let text = |slot: &str| slots.value(slot).as_str().map(str::to_owned);
+    let (from, to, transfer) = (text("from_station")?, text("to_station")?, text("transfer_station"));
+    let lines = lines(outcome);
+    let said = |transfer| Said { from: &from, to: &to, transfer, lines: &lines };
+    corridor::find(&said(transfer.as_deref()))
+}
+
+fn lines(outcome: &Outcome<'_>) -> Vec<String> {
+    let named = lines_of(&outcome.slots().value("rivals"));
+    if named.is_empty() { lines_of(&outcome.slots().value("lines")) } else { named }
+}
+
+fn arguments(corridor: &Corridor) -> Value {
+    json!({
+        "from_station": corridor.from,
+        "to_station": corridor.to,
+        "transfer_station": corridor.transfer,
+        "local_line": corridor.local,
+        "express_lines": corridor.express.join(","),
+    })
+}
+
+/// Of several stations of a name, those with a train to the other end.
+fn connected(choices: &[Choice], slots: &threadkeep::models::Slots) -> Vec<Choice> {
+    let ends: Vec<String> = ["from_station", "to_station"]
+        .iter()
+        .filter_map(|slot| slots.value(slot).as_str().map(str::to_owned))
+        .collect();
+    let named = [slots.value("rivals"), slots.value("lines")].iter().flat_map(lines_of).collect::<Vec<_>>();
+    let calls = |line: &String| named.is_empty() || named.contains(line);
+    let shares_a_line = |choice: &&Choice| {
+        ends.iter().flat_map(|end| places(end)).any(|place| {
+            let view = crate::place::view_of(&place);
+            view.lines.iter().filter(|line| calls(line)).any(|line| choice.hints.contains(line))
+        })
+    };
+    choices.iter().filter(shares_a_line).cloned().collect()
+}
+
+fn none_found(outcome: &Outcome<'_>) -> String {
+    let slots = outcome.slots();
+    let (from, to) = (slots.label("from_station"), slots.label("to_station"));
+    let named = lines(outcome);
+    match named.is_empty() {
+        true => format!(
+            "I find no line from {from} to {to} without a change that has an express beside it, so there is nothing to compare. Ask me for the route instead."
+        ),
+        false => format!(
+            "The {} cannot be compared from {from} to {to}: no local goes there with such a change on its way. Ask me for the route instead.",
+            named.join("/")
+        ),
+    }
+}

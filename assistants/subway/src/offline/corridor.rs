@@ -1,0 +1,185 @@
+//! Which local, which express and which change a question of local or express is about.
+
+use threadkeep_transit::{LineRide, Place, Resolution, Station};
+
+use crate::system::{names, network};
+
+/// What a question says.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Said<'a> {
+    pub(super) from: &'a str,
+    pub(super) to: &'a str,
+    pub(super) transfer: Option<&'a str>,
+    /// The lines that it names, local or express.
+    pub(super) lines: &'a [String],
+}
+
+/// The arguments of `compare_local_vs_express`.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Corridor {
+    pub(super) from: String,
+    pub(super) to: String,
+    pub(super) transfer: String,
+    pub(super) local: String,
+    pub(super) express: Vec<String>,
+}
+
+/// Finds the corridor that is meant: of the places that the names may mean, the likeliest pair that a local connects, with
+/// an express that skips stops on the way. `None` where there is none.
+pub(super) fn find(said: &Said<'_>) -> Option<Corridor> {
+    let transfers = said.transfer.map(places);
+    for from in places(said.from) {
+        for to in places(said.to) {
+            if let Some(corridor) = between(&from, &to, transfers.as_deref(), said.lines) {
+                return Some(corridor);
+            }
+        }
+    }
+    None
+}
+
+/// The lines that pass stops at which another line calls, from a station on.
+pub(super) fn expresses_at(station: &Station, local: &str) -> Vec<String> {
+    let passes = |sign: &&String| {
+        let ahead = network().stations().iter().filter(|other| other.id != station.id);
+        ahead.filter_map(|other| ride(local, &station.id, &other.id)).any(|slow| {
+            let last = slow.stations.last().expect("a ride has an end");
+            ride(sign, &station.id, &last.id).is_some_and(|fast| is_faster(&fast, &slow))
+        })
+    };
+    station.lines.iter().filter(|sign| *sign != local).filter(passes).cloned().collect()
+}
+
+/// What a name may mean, the likeliest first.
+pub(super) fn places(name: &str) -> Vec<Place> {
+    match names().resolve(name) {
+        Resolution::Certain(place) => vec![place],
+        Resolution::Assumed { taken, others } => [taken].into_iter().chain(others).collect(),
+        Resolution::Several(places) | Resolution::NotOnLine { places, .. } => places,
+        Resolution::Unknown => Vec::new(),
+    }
+}
+
+fn between(from: &Place, to: &Place, transfers: Option<&[Place]>, lines: &[String]) -> Option<Corridor> {
+    let mut rides: Vec<(&'static str, LineRide<'static>)> = Vec::new();
+    for line in network().lines().iter().filter(|line| !line.id.ends_with('X')) {
+        let pairs = from.stations.iter().flat_map(|from| to.stations.iter().map(move |to| (from, to)));
+        let longest = pairs.filter_map(|(from, to)| network().ride(&line.id, from, to)).max_by_key(LineRide::stops);
+        rides.extend(longest.map(|ride| (line.name.as_str(), ride)));
+    }
+    // The local is the one that stops most; of several that are named, one of them.
+    rides.sort_by_key(|(sign, ride)| {
+        (lines.len() > 1 && !lines.iter().any(|line| line == sign), std::cmp::Reverse(ride.stops()))
+    });
+    rides.iter().find_map(|(local, ride)| {
+        let express: Vec<&str> = match lines {
+            [] => Vec::new(),
+            [only] if only == local => Vec::new(),
+            lines => lines.iter().map(String::as_str).filter(|line| line != local).collect(),
+        };
+        with_local(local, ride, transfers, &express)
+    })
+}
+
+/// The change on the way of a local; `express` are the lines that are named, if any.
+fn with_local(local: &str, ride: &LineRide<'_>, transfers: Option<&[Place]>, express: &[&str]) -> Option<Corridor> {
+    let (from, to) = (ride.stations.first()?, ride.stations.last()?);
+    let stops = &ride.stations[..ride.stations.len() - 1];
+    let is_asked_for = |station: &Station| {
+        transfers.is_none_or(|places| places.iter().any(|place| place.stations.contains(&station.id)))
+    };
+    stops.iter().enumerate().filter(|(_, station)| is_asked_for(station)).find_map(|(at, station)| {
+        let rest = LineRide { way: ride.way, stations: ride.stations[at..].to_vec() };
+        let found: Vec<&str> = match express {
+            [] => station
+                .lines
+                .iter()
+                .map(String::as_str)
+                .filter(|sign| *sign != local)
+                .filter(|sign| skips(sign, &rest))
+                .collect(),
+            named => named.iter().copied().filter(|sign| comes_near(sign, &rest)).collect(),
+        };
+        let express: Vec<String> = found.into_iter().map(str::to_owned).collect();
+        (!express.is_empty()).then(|| Corridor {
+            from: on_line(from, local),
+            to: on_line(to, local),
+            transfer: on_line(station, local),
+            local: local.to_owned(),
+            express,
+        })
+    })
+}
+
+/// Whether a line goes all the way and passes stops.
+fn skips(sign: &str, slow: &LineRide<'_>) -> bool {
+    let Some((first, last)) = slow.stations.first().zip(slow.stations.last()) else { return false };
+    ride(sign, &first.id, &last.id).is_some_and(|fast| is_faster(&fast, slow))
+}
+
+/// Whether a line that was named goes at least a part of the way.
+fn comes_near(sign: &str, slow: &LineRide<'_>) -> bool {
+    let Some((first, ahead)) = slow.stations.split_first() else { return false };
+    ahead.iter().any(|station| ride(sign, &first.id, &station.id).is_some_and(|fast| fast.way == slow.way))
+}
+
+fn is_faster(fast: &LineRide<'_>, slow: &LineRide<'_>) -> bool {
+    fast.way == slow.way && fast.stops() < slow.stops()
+}
+
+/// A ride on the line that the signs call so.
+fn ride(sign: &str, from: &str, to: &str) -> Option<LineRide<'static>> {
+    let mut lines = network().lines().iter().filter(|line| line.name == sign && !line.id.ends_with('X'));
+    lines.find_map(|line| network().ride(&line.id, from, to))
+}
+
+/// A station's name as the tool finds it, which is told the local line as well.
+fn on_line(station: &Station, line: &str) -> String {
+    match names().resolve_on(&station.name, &[line]) {
+        Resolution::Certain(place) if place.stations.contains(&station.id) => station.name.clone(),
+        _ => station.id.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(from: &str, to: &str, transfer: Option<&str>, lines: &[&str]) -> Option<String> {
+        let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
+        let corridor = find(&Said { from, to, transfer, lines: &lines })?;
+        let Corridor { from, to, transfer, local, express } = corridor;
+        Some(format!("{from} > {transfer} > {to}: {local} or {}", express.join(",")))
+    }
+
+    #[test]
+    fn the_corridor_is_found_from_what_is_said() {
+        let cases: [(&str, &str, Option<&str>, &[&str], &str); 6] = [
+            ("South Ferry", "penn", None, &[], "South Ferry > Chambers St > 34 St-Penn Station: 1 or 2,3"),
+            ("South Ferry", "penn", Some("chambers"), &["2"], "South Ferry > Chambers St > 34 St-Penn Station: 1 or 2"),
+            ("72nd st", "penn", None, &[], "72 St > 72 St > 34 St-Penn Station: 1 or 2,3"),
+            ("14th st", "96 st", Some("59th st"), &["6", "4"], "14 St-Union Sq > 59 St > 96 St: 6 or 4"),
+            ("72nd st", "14th st", Some("59th st"), &["A"], "72 St > 59 St-Columbus Circle > 14 St: C or A"),
+            (
+                "christopher st",
+                "times sq",
+                Some("14th st"),
+                &["1"],
+                "Christopher St-Stonewall > 14 St > Times Sq-42 St: 1 or 2,3",
+            ),
+        ];
+        for (from, to, transfer, lines, expected) in cases {
+            let found = told(from, to, transfer, lines).unwrap_or_default();
+            let expected = expected.replace("-Stonewall", "");
+            assert_eq!(found.replace("-Stonewall", ""), expected);
+        }
+        assert_eq!(told("Bedford Av", "1 Av", None, &[]), None, "the L has no express");
+    }
+
+    #[test]
+    fn the_express_at_a_station_passes_stops_of_the_local() {
+        let station = network().find_station("123").unwrap();
+        assert_eq!(expresses_at(station, "1"), ["2", "3"]);
+        assert!(expresses_at(network().find_station("636").unwrap(), "6").is_empty());
+    }
+}

@@ -1,0 +1,159 @@
+//! Lines in what someone says: "the next 6", "N or W", "1 vs 2/3".
+
+use std::ops::Range;
+
+use serde_json::json;
+use threadkeep::models::{Choice, Mention, Utterance};
+
+use super::words::AMOUNTS;
+use crate::system::network;
+
+/// Lines that stand together.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Run {
+    pub(super) words: Range<usize>,
+    pub(super) signs: Vec<String>,
+    /// Whether they are alternatives: "or", "vs".
+    are_rivals: bool,
+}
+
+/// Words between lines that belong together.
+const BETWEEN: [&str; 9] = ["or", "vs", "versus", "against", "and", "the", "train", "trains", "line"];
+const RIVALRY: [&str; 4] = ["or", "vs", "versus", "against"];
+/// Words between two lines at most, as in "the 1 train or the 2".
+const GAP: usize = 4;
+
+/// Finds runs of lines. The value of each is all lines that are mentioned, in order.
+pub(super) fn find(said: &Utterance) -> Vec<Mention> {
+    mentions(said, &runs(said))
+}
+
+/// Finds runs whose lines are alternatives.
+pub(super) fn find_rivals(said: &Utterance) -> Vec<Mention> {
+    let all = runs(said);
+    let mut mentions = mentions(said, &all);
+    mentions.retain(|mention| all.iter().any(|run| run.are_rivals && run.words == mention.words));
+    mentions
+}
+
+fn mentions(said: &Utterance, runs: &[Run]) -> Vec<Mention> {
+    let mut all: Vec<&String> = Vec::new();
+    for sign in runs.iter().flat_map(|run| &run.signs) {
+        if !all.contains(&sign) {
+            all.push(sign);
+        }
+    }
+    let mention = |run: &Run| Mention {
+        words: run.words.clone(),
+        choices: vec![Choice::new(json!(all), said.said(run.words.clone()))],
+    };
+    runs.iter().map(mention).collect()
+}
+
+/// All lines that are mentioned, those that stand together as one.
+pub(super) fn runs(said: &Utterance) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut at = 0;
+    while at < said.words().len() {
+        let before = runs.last().filter(|run| is_joined(said, run.words.end..at));
+        let Some((sign, length)) = line_at(said, at, before.is_some()) else {
+            at += 1;
+            continue;
+        };
+        match runs.last_mut().filter(|run| is_joined(said, run.words.end..at)) {
+            Some(run) => {
+                run.are_rivals |= (run.words.end..at).any(|at| RIVALRY.contains(&said.word(at)));
+                run.words.end = at + length;
+                run.signs.push(sign);
+            }
+            None => runs.push(Run { words: at..at + length, signs: vec![sign], are_rivals: false }),
+        }
+        at += length;
+    }
+    runs
+}
+
+fn is_joined(said: &Utterance, between: Range<usize>) -> bool {
+    between.len() <= GAP && between.clone().all(|at| BETWEEN.contains(&said.word(at)))
+}
+
+/// The line that is named at a word, and how many words name it.
+fn line_at(said: &Utterance, at: usize, follows_a_line: bool) -> Option<(String, usize)> {
+    let word = said.word(at);
+    if word == "staten" && said.word(at + 1) == "island" && matches!(said.word(at + 2), "rail" | "railway" | "train") {
+        return Some(("SIR".to_owned(), 3));
+    }
+    if word == "shuttle" {
+        return Some(("S".to_owned(), 1));
+    }
+    let (name, is_plural) = match word.strip_suffix('s').filter(|name| name.len() == 1) {
+        Some(name) if name.chars().all(|c| c.is_ascii_digit()) => (name, true),
+        _ => (word, false),
+    };
+    let sign = network().lines().iter().find(|line| line.name.eq_ignore_ascii_case(name)).map(|line| &line.name)?;
+    let is_meant = is_plural || follows_a_line && !is_street(said.word(at + 1)) || means_a_line(said, at);
+    is_meant.then(|| (sign.clone(), 1))
+}
+
+/// Whether the number before a word is a street's or an amount.
+fn is_street(next: &str) -> bool {
+    matches!(next, "st" | "street" | "av" | "ave" | "avenue" | "avs" | "rd" | "nd" | "th") || AMOUNTS.contains(&next)
+}
+
+/// Whether a line's name means the line where it stands.
+fn means_a_line(said: &Utterance, at: usize) -> bool {
+    let before = at.checked_sub(1).map_or("", |before| said.word(before));
+    let (word, next) = (said.word(at), said.word(at + 1));
+    let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
+    if is_street(next) || matches!(before, "avenue" | "ave" | "av" | "beach" | "ocean") {
+        return false;
+    }
+    let is_introduced = matches!(
+        before,
+        "the" | "next" | "this" | "that" | "last" | "uptown" | "downtown" | "bound" | "local" | "express"
+    );
+    let is_named_train = matches!(next, "train" | "trains" | "line" | "local" | "express");
+    match word {
+        _ if is_introduced || is_named_train && word != "a" => true,
+        "a" => {
+            let is_capital = said.said(at..at + 1) == "A";
+            let is_article =
+                matches!(before, "there" | "take" | "get" | "catch" | "is" | "need" | "want" | "miss" | "as" | "such");
+            is_capital && (at > 0 || matches!(next, "train" | "or" | "vs" | "at")) || is_named_train && !is_article
+        }
+        "s" | "e" | "w" | "n" if is_number(next) => false,
+        "sir" => said.said(at..at + 1) == "SIR",
+        _ if is_number(word) => {
+            matches!(next, "or" | "vs" | "versus" | "at" | "from" | "in" | "to") && !is_number(before)
+                || matches!(before, "or" | "vs" | "versus" | "on" | "via")
+        }
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn found(text: &str) -> Vec<Vec<String>> {
+        runs(&Utterance::new(text)).into_iter().map(|run| run.signs).collect()
+    }
+
+    #[test]
+    fn lines_are_told_from_streets_times_and_articles() {
+        for (text, lines) in [
+            ("next uptown 6 at astor", &[&["6"][..]][..]),
+            ("is there a train at 7 av", &[]),
+            ("the A or the C", &[&["A", "C"]]),
+            ("1 vs 2/3 from south ferry", &[&["1", "2", "3"]]),
+            ("6 to 96 st or change to the 4", &[&["6"], &["4"]]),
+            ("next M in 20 min, 5 minutes from 1 av", &[&["M"]]),
+            ("any 4s? when is the SIR", &[&["4"], &["SIR"]]),
+            ("the staten island railway", &[&["SIR"]]),
+            ("what's 2+2", &[]),
+            ("W 4 St to E 149 St", &[]),
+        ] {
+            assert_eq!(found(text), lines, "{text}");
+        }
+    }
+}

@@ -1,0 +1,81 @@
+//! Tools that weigh staying on the local against changing to the express.
+
+use schemars::JsonSchema;
+use serde::Deserialize;
+use threadkeep::FnTool;
+use threadkeep::core::{ToolContext, ToolError, ToolOutput};
+
+use super::words::Words;
+use super::{Nothing, SubwayTools, now_of, told};
+use crate::compare::ComparisonAnswer;
+use crate::place::Trouble;
+use crate::tools::stations::{LINE_BYTES, STATION_BYTES};
+use crate::{Comparison, wording};
+
+/// Bytes of the names of all express lines.
+const LINES_BYTES: usize = 60;
+
+/// What is weighed against what.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Corridor {
+    /// Where the trip begins: a station as the user says it.
+    from_station: Words,
+    /// Where it ends.
+    to_station: Words,
+    /// Where one would change to the express; the same as `from_station` where local and express both stop there.
+    transfer_station: Words,
+    /// The local line, such as "1".
+    local_line: Words,
+    /// The express lines, separated by commas, such as "2,3".
+    express_lines: Words,
+}
+
+pub(super) fn compare_local_vs_express(tools: &SubwayTools) -> FnTool {
+    let description = "Compares two ways of one trip by the trains that run now: stay on the local, or change to an \
+                       express on the way. It tells the next local, both totals, the wait at the change, and which to \
+                       take. Use it for every question of local or express, on any lines.";
+    let aliases = [
+        ("from", "from_station"),
+        ("to", "to_station"),
+        ("transfer", "transfer_station"),
+        ("local", "local_line"),
+        ("express", "express_lines"),
+        ("express_line", "express_lines"),
+    ];
+    let tool = tools.tool("compare_local_vs_express", description, compare);
+    aliases.into_iter().fold(tool, |tool, (alias, argument)| tool.with_alias(alias, argument))
+}
+
+pub(super) fn plan_trip_with_transfers(tools: &SubwayTools) -> FnTool {
+    let description = "Compares staying on the 1 from South Ferry to Penn Station with changing to the 2 or 3 at Chambers \
+                       St. Only for South Ferry to Penn Station.";
+    tools.tool("plan_trip_with_transfers", description, plan)
+}
+
+async fn compare(tools: SubwayTools, context: ToolContext, corridor: Corridor) -> Result<ToolOutput, ToolError> {
+    let comparison = Comparison {
+        from_station: corridor.from_station.required("from_station", STATION_BYTES)?,
+        to_station: corridor.to_station.required("to_station", STATION_BYTES)?,
+        transfer_station: corridor.transfer_station.required("transfer_station", STATION_BYTES)?,
+        local_line: corridor.local_line.required("local_line", LINE_BYTES)?,
+        express_lines: corridor.express_lines.required("express_lines", LINES_BYTES)?,
+    };
+    let answer = tools.subway.compare_local_vs_express(&comparison, now_of(&context)).await;
+    tell(&tools, &context, answer).await
+}
+
+async fn plan(tools: SubwayTools, context: ToolContext, _: Nothing) -> Result<ToolOutput, ToolError> {
+    let answer = tools.subway.plan_trip_with_transfers(now_of(&context)).await;
+    tell(&tools, &context, answer).await
+}
+
+async fn tell(
+    tools: &SubwayTools,
+    context: &ToolContext,
+    answer: Result<ComparisonAnswer, Trouble>,
+) -> Result<ToolOutput, ToolError> {
+    if let Ok(comparison) = &answer {
+        tools.count(context, &comparison.from, &comparison.to).await;
+    }
+    told(&answer, wording::comparison)
+}

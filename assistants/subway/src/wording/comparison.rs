@@ -1,0 +1,101 @@
+use super::station::place;
+use crate::arrivals::LiveStatus;
+use crate::compare::{ComparisonAnswer, Recommendation, Remark, TripOption};
+use crate::travel::TimeSource;
+
+/// Both ways with their totals, and what to do.
+pub(crate) fn comparison(answer: &ComparisonAnswer) -> String {
+    let is_same = answer.transfer.stop_ids == answer.from.stop_ids;
+    let (from, to, transfer) = (place(&answer.from), place(&answer.to), place(&answer.transfer));
+    let local = &answer.stay.line;
+    let head = format!("{from} to {to}: local or express?");
+    let next = answer.next_local_minutes.map(|minutes| format!("Next {local} at {from}: {}.", super::wait(minutes)));
+    let stay = if is_same { "take" } else { "stay on" };
+    let stay = format!("Option 1, {stay} the {local}: {}.", total(&answer.stay));
+    let change = answer.change.as_ref().map(|option| {
+        let how = if is_same {
+            format!("take the {} from {from}", option.line)
+        } else {
+            format!("change to the {} at {transfer}", option.line)
+        };
+        let wait = answer.platform_wait_minutes.filter(|_| !is_same).map_or_else(String::new, |minutes| {
+            format!("; wait at {transfer} {minutes} min, from the local's arrival to the express's departure")
+        });
+        let wait = match &answer.express {
+            Some(express) if is_same => format!("; it leaves {}", super::wait(express.minutes_until)),
+            _ => wait,
+        };
+        format!("Option 2, {how}: {}{wait}.", total(option))
+    });
+    let remarks = answer.remarks.iter().map(|remark| Some(told(remark, answer)));
+    let recommendation = answer.recommendation.map(|recommendation| match recommendation {
+        Recommendation::Local => format!("Recommendation: stay on the {local}."),
+        Recommendation::Express => {
+            let express = answer.change.as_ref().map_or("express", |option| option.line.as_str());
+            if is_same {
+                format!("Recommendation: take the {express}.")
+            } else {
+                format!("Recommendation: change to the {express}.")
+            }
+        }
+    });
+    let live = match answer.live {
+        LiveStatus::Partly { .. } => super::live(&answer.live),
+        _ => None,
+    };
+    let assumptions = answer.assumptions.iter().map(|assumption| Some(super::assumption(assumption)));
+    let lines = [Some(head), next, Some(stay), change].into_iter().chain(remarks);
+    super::lines_of(lines.chain([recommendation, live, Some(source(answer))]).chain(assumptions))
+}
+
+fn total(option: &TripOption) -> String {
+    match option.total_minutes {
+        Some(minutes) => format!("{minutes} min in all from now"),
+        None => format!("{} on trains, waiting not counted", super::minutes(i64::from(option.riding_seconds))),
+    }
+}
+
+fn told(remark: &Remark, answer: &ComparisonAnswer) -> String {
+    match remark {
+        Remark::LiveTimesUnavailable => {
+            let sorry = super::live(&LiveStatus::Unavailable).unwrap_or_default();
+            format!("{sorry} Without them I cannot say which is faster right now.")
+        }
+        Remark::NoLocal => format!("No {} is announced at {}.", answer.stay.line, place(&answer.from)),
+        Remark::NoCatchableExpress => match answer.next_local_minutes {
+            Some(_) => format!("No express that can be caught is announced at {}.", place(&answer.transfer)),
+            None => format!(
+                "Without a {} to take there, no express can be caught at {}.",
+                answer.stay.line,
+                place(&answer.transfer)
+            ),
+        },
+        Remark::ExpressSkips { lines, destination, leave_at } => {
+            let (line, verb) = (lines.join("/"), if lines.len() > 1 { "do" } else { "does" });
+            let local = &answer.stay.line;
+            format!(
+                "The {line} {verb} not stop at {destination} by day: option 2 leaves the express at {leave_at} and goes on by the {local}."
+            )
+        }
+        Remark::ExpressDoesNotGoThere { lines } => {
+            let (line, verb) = (lines.join("/"), if lines.len() > 1 { "do" } else { "does" });
+            let transfer = place(&answer.transfer);
+            format!(
+                "The {line} {verb} not go from {transfer} towards {} by day: stay on the {}.",
+                place(&answer.to),
+                answer.stay.line
+            )
+        }
+    }
+}
+
+fn source(answer: &ComparisonAnswer) -> String {
+    let riding = match answer.times {
+        TimeSource::Timetable => "travel times are the timetable's",
+        TimeSource::TwoMinutesAStop => "travel times are estimates of 2 min a stop",
+    };
+    match answer.live {
+        LiveStatus::Unavailable => super::capitalised(&format!("{riding}.")),
+        _ => format!("Waits are live; {riding}."),
+    }
+}

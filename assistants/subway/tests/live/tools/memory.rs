@@ -1,0 +1,60 @@
+use threadkeep::Scope;
+use threadkeep::core::ToolError;
+
+use crate::mta::Mta;
+use crate::person::Person;
+
+// S2.21, S2.22
+#[tokio::test]
+async fn preferences_are_kept_for_each_person_and_set_anew() {
+    let ana = Person::of(&Mta::start().await).await;
+    let ben = ana.another("ben");
+    let saved = ana.ask("save_preference", r#"{"key": "home station", "value": "86 St"}"#).await;
+    assert_eq!(saved, "Saved your home station: 86 St");
+    ana.ask("save_preference", r#"{"key": "My home_station", "value": "Astor Pl"}"#).await;
+    assert_eq!(ana.facts("get_preference", r#"{"key": "Home station"}"#).await["value"], "Astor Pl");
+    let missing = ana.ask("get_preference", r#"{"key": "work"}"#).await;
+    assert_eq!(missing, "Nothing is saved for \"work\", only for home station.");
+    assert_eq!(ben.ask("get_preference", r#"{"key": "home station"}"#).await, "Nothing is saved for \"home station\".");
+    let nobody = Person { scope: Scope::tenant("acme").unwrap(), ..ana };
+    let refused = nobody.call("save_preference", r#"{"key": "home", "value": "86 St"}"#).await.unwrap_err();
+    assert!(matches!(refused, ToolError::Denied(_)), "{refused}");
+}
+
+// S2.23
+#[tokio::test]
+async fn trips_are_counted_for_each_person_once_a_turn() {
+    let mut ana = Person::of(&Mta::start().await).await;
+    let ben = ana.another("ben");
+    assert_eq!(ana.ask("get_common_trips", "{}").await, "You have asked for no trip yet.");
+    ana.ask("get_route", r#"{"from_station": "Astor Pl", "to_station": "Bedford Av"}"#).await;
+    for turn in ["turn 2", "turn 3"] {
+        ana.turn = turn.to_owned();
+        // However the same place is said, and however many tools answer.
+        ana.ask("get_route", r#"{"from_station": "South Ferry", "to_station": "Penn Station"}"#).await;
+        ana.ask("get_route_with_arrivals", r#"{"from_station": "South Ferry on the 1", "to_station": "Penn"}"#).await;
+        ana.ask("plan_trip_with_transfers", "{}").await;
+    }
+    ana.ask("get_route", r#"{"from_station": "South Ferry", "to_station": "Hogwarts"}"#).await;
+    let common = ana.ask("get_common_trips", "{}").await;
+    assert_eq!(
+        common,
+        "Your most common trips:\n- South Ferry to 34 St-Penn Station (1 2 3): 2 times\n- Astor Pl to Bedford Av: once"
+    );
+    assert_eq!(ben.facts("get_common_trips", "{}").await["trips"], serde_json::json!([]));
+}
+
+// S2.48
+#[tokio::test]
+async fn preferences_and_trips_survive_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("store.db").display());
+    let mta = Mta::start().await;
+    let ana = Person { memory: threadkeep::open(&url).await.unwrap(), ..Person::of(&mta).await };
+    ana.ask("save_preference", r#"{"key": "home station", "value": "Astor Pl"}"#).await;
+    ana.ask("get_route", r#"{"from_station": "Astor Pl", "to_station": "Bedford Av"}"#).await;
+    drop(ana);
+    let again = Person { memory: threadkeep::open(&url).await.unwrap(), ..Person::of(&mta).await };
+    assert_eq!(again.ask("get_preference", r#"{"key": "home station"}"#).await, "Your home station: Astor Pl");
+    assert!(again.ask("get_common_trips", "{}").await.ends_with("\n- Astor Pl to Bedford Av: once"));
+}

@@ -1,0 +1,265 @@
+//! The subway's timetable: brought, checked, and kept.
+
+use std::io::{Cursor, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+use std::sync::mpsc;
+
+use serde_json::Value;
+
+use super::{Cli, Ran, assert_looks};
+
+/// Four stations of the 1 and two trips.
+const FEED: [(&str, &str); 6] = [
+    ("agency.txt", "agency_name,agency_url,agency_timezone\nMTA,http://example.org,America/New_York\n"),
+    (
+        "stops.txt",
+        "stop_id,stop_name,stop_lat,stop_lon,location_type,parent_station\n\
+         142,South Ferry,40.70,-74.01,1,\n142N,South Ferry,40.70,-74.01,,142\n\
+         139,Rector St,40.71,-74.01,1,\n139N,Rector St,40.71,-74.01,,139\n",
+    ),
+    ("routes.txt", "route_id,route_short_name,route_type\n1,1,1\n"),
+    (
+        "calendar.txt",
+        "service_id,monday,tuesday,wednesday,thursday,friday,saturday,sunday,start_date,end_date\n\
+         Weekday,1,1,1,1,1,0,0,20260101,20260630\n",
+    ),
+    ("trips.txt", "route_id,trip_id,service_id\n1,morning,Weekday\n1,evening,Weekday\n"),
+    (
+        "stop_times.txt",
+        "trip_id,stop_id,arrival_time,departure_time,stop_sequence\n\
+         morning,142N,08:00:00,08:00:00,1\nmorning,139N,08:01:30,08:01:30,2\n\
+         evening,142N,18:00:00,18:00:00,1\nevening,139N,18:01:30,18:01:30,2\n",
+    ),
+];
+
+/// The feed as a zip archive, with one file in another version.
+fn zip_with(changed: &str, content: &str) -> Vec<u8> {
+    let mut archive = zip::ZipWriter::new(Cursor::new(Vec::new()));
+    for (name, usual) in FEED {
+        archive.start_file(name, zip::write::SimpleFileOptions::default()).unwrap();
+        archive.write_all(if name == changed { content } else { usual }.as_bytes()).unwrap();
+    }
+    archive.finish().unwrap().into_inner()
+}
+
+fn zip() -> Vec<u8> {
+    zip_with("", "")
+}
+
+/// A server that answers once, with as much of a body as is there.
+fn serve(status: &'static str, length: usize, body: Vec<u8>) -> (String, mpsc::Receiver<TcpStream>) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = format!("http://user:secret@{}/gtfs_subway.zip", listener.local_addr().unwrap());
+    let (answered, streams) = mpsc::channel();
+    std::thread::spawn(move || {
+        let (mut stream, _) = listener.accept().unwrap();
+        let mut request = [0; 4096];
+        let count = stream.read(&mut request).unwrap();
+        assert!(request[..count].starts_with(b"GET /gtfs_subway.zip "));
+        let head = format!("HTTP/1.1 {status}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n");
+        stream.write_all(head.as_bytes()).unwrap();
+        stream.write_all(&body).unwrap();
+        answered.send(stream).unwrap();
+    });
+    (address, streams)
+}
+
+fn fetch(cli: &Cli, arguments: &[&str], address: &str) -> Command {
+    let mut command = cli.command(&[&["subway", "fetch", "--now", "2026-05-04T12:00:00Z"], arguments].concat());
+    for proxy in ["HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"] {
+        command.env_remove(proxy);
+    }
+    command.env("MTA_GTFS_URL", address);
+    command
+}
+
+fn ran(mut command: Command) -> Ran {
+    let ran: Ran = command.output().unwrap().into();
+    assert!(!ran.to_string().contains("secret"), "{ran}");
+    ran
+}
+
+// S2.52
+#[test]
+fn the_timetable_is_brought_from_its_address_and_kept() {
+    let cli = Cli::new();
+    let body = zip();
+    let (address, _streams) = serve("200 OK", body.len(), body);
+    let ran = ran(fetch(&cli, &["--json"], &address));
+    assert_eq!(ran.code, Some(0), "{ran}");
+    let fetched: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&fetched["trips"], &fetched["stations"], &fetched["lines"]), (&2.into(), &2.into(), &1.into()));
+    assert_eq!((&fetched["from"], &fetched["to"]), (&"2026-01-01".into(), &"2026-06-30".into()));
+    assert_eq!(fetched["is_current"], true);
+    let kept = std::fs::read(cli.timetable()).unwrap();
+    assert_eq!(fetched["bytes"], kept.len());
+    assert!(kept.starts_with(b"TKTT"));
+    assert!(!cli.store().exists(), "no store is needed");
+}
+
+#[test]
+fn a_file_or_a_folder_will_do_and_an_old_timetable_is_said_to_be() {
+    let cli = Cli::new();
+    let file = cli.file("gtfs_subway.zip", zip());
+    let first = ran(fetch(&cli, &[&file], "http://127.0.0.1:9/"));
+    assert_looks!(cli, "subway_fetch", first);
+    let kept = std::fs::read(cli.timetable()).unwrap();
+    for (name, content) in FEED {
+        cli.file(&format!("feed/{name}"), content);
+    }
+    let folder = cli.path("feed").display().to_string();
+    let second = ran(fetch(&cli, &[&folder, "--now", "2027-05-04T12:00:00Z"], "http://127.0.0.1:9/"));
+    assert_eq!(second.code, Some(0), "{second}");
+    assert!(second.err.contains("today is none of its days"), "{second}");
+    assert_eq!(std::fs::read(cli.timetable()).unwrap(), kept);
+}
+
+#[test]
+fn what_cannot_be_used_is_named_and_the_old_timetable_stays() {
+    let cli = Cli::new();
+    let file = cli.file("gtfs_subway.zip", zip());
+    ran(fetch(&cli, &[&file], ""));
+    let kept = std::fs::read(cli.timetable()).unwrap();
+    let stop_times = FEED[5].1.replacen("08:01:30", "8 o'clock", 1);
+    let broken = cli.file("broken.zip", zip_with("stop_times.txt", &stop_times));
+    let stops = FEED[1].1.replace("142", "A1000").replace("139", "A1001");
+    let elsewhere = FEED[5].1.replace("142N", "A1000N").replace("139N", "A1001N");
+    for (name, content) in FEED {
+        let content = match name {
+            "stops.txt" => &stops,
+            "stop_times.txt" => &elsewhere,
+            _ => content,
+        };
+        cli.file(&format!("elsewhere/{name}"), content);
+    }
+    let elsewhere = cli.path("elsewhere").display().to_string();
+    let text = cli.file("text.zip", "<html>");
+    let nowhere = cli.path("nowhere.zip").display().to_string();
+    for (from, reason) in [
+        (broken.as_str(), "the feed is not valid: stop_times.txt, line 3, column arrival_time: \"8 o'clock\" is not a"),
+        (
+            elsewhere.as_str(),
+            "the feed is not the subway's: it has 0 of the subway's stations among its 2, and 2 trips",
+        ),
+        (text.as_str(), "the feed is not valid: the feed is no zip archive, or damaged"),
+        (nowhere.as_str(), "nowhere.zip cannot be read or written"),
+    ] {
+        let ran = ran(fetch(&cli, &[from], ""));
+        assert_eq!(ran.code, Some(1), "{ran}");
+        assert!(ran.err.contains(reason), "{ran}");
+        assert!(ran.err.contains("the timetable of before is still there"), "{ran}");
+        assert_eq!(std::fs::read(cli.timetable()).unwrap(), kept);
+    }
+}
+
+#[test]
+fn an_address_that_gives_nothing_is_the_other_sides_fault() {
+    let cli = Cli::new();
+    let (address, _streams) = serve("404 Not Found", 0, Vec::new());
+    let missing = ran(fetch(&cli, &[], &address));
+    assert_eq!(missing.code, Some(3), "{missing}");
+    assert!(missing.err.contains("the address answered with status 404"), "{missing}");
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    let unreachable = ran(fetch(&cli, &[], &format!("http://{closed}/")));
+    assert_eq!(unreachable.code, Some(3), "{unreachable}");
+    assert!(unreachable.err.contains("the feed cannot be reached"), "{unreachable}");
+    let cut = zip();
+    let (address, streams) = serve("200 OK", cut.len() + 1, cut);
+    let cutter = std::thread::spawn(move || drop(streams.recv().unwrap()));
+    let cut = ran(fetch(&cli, &[], &address));
+    cutter.join().unwrap();
+    assert_eq!(cut.code, Some(3), "{cut}");
+    assert!(!cli.timetable().exists());
+}
+
+#[cfg(unix)]
+#[test]
+fn an_interrupted_fetch_leaves_everything_as_it_was() {
+    let cli = Cli::new();
+    let file = cli.file("gtfs_subway.zip", zip());
+    ran(fetch(&cli, &[&file], ""));
+    let names = || {
+        let entries = std::fs::read_dir(cli.folder.path()).unwrap();
+        let mut names: Vec<_> = entries.map(|entry| entry.unwrap().file_name()).collect();
+        names.sort();
+        names
+    };
+    let (kept, before) = (std::fs::read(cli.timetable()).unwrap(), names());
+    let (address, streams) = serve("200 OK", 1_000_000, zip());
+    let mut child = fetch(&cli, &[], &address).spawn().unwrap();
+    // The answer has begun, and the rest of it never comes.
+    let _stream = streams.recv_timeout(super::PATIENCE).unwrap();
+    assert!(Command::new("kill").args(["-INT", &child.id().to_string()]).status().unwrap().success());
+    assert_eq!(child.wait().unwrap().code(), Some(130));
+    assert_eq!((std::fs::read(cli.timetable()).unwrap(), names()), (kept, before));
+}
+
+#[test]
+fn the_addresses_are_listed() {
+    let cli = Cli::new();
+    let mut command = cli.command(&["config", "show", "--json"]);
+    command.env("MTA_API_KEY", "secret").env_remove("MTA_TIMETABLE");
+    let ran = ran(command);
+    let shown: Value = serde_json::from_str(&ran.out).unwrap();
+    let of = |name: &str| {
+        let setting = shown["settings"].as_array().unwrap().iter().find(|setting| setting["name"] == name);
+        setting.unwrap()["value"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(of("MTA_FEEDS"), "https://api-endpoint.mta.info/Dataservice/mtagtfsfeeds/");
+    assert_eq!(of("MTA_GTFS_URL"), "https://rrgtfsfeeds.s3.amazonaws.com/gtfs_subway.zip");
+    assert_eq!(of("MTA_API_KEY"), "(set)");
+    assert!(of("MTA_TIMETABLE").ends_with("subway.timetable"), "{}", of("MTA_TIMETABLE"));
+}
+
+/// A program whose live trains are asked for where nobody listens.
+fn without_network() -> Cli {
+    let cli = Cli::new();
+    cli.file("config.yaml", "MTA_FEEDS: http://127.0.0.1:9/\n");
+    cli
+}
+
+// S2.01, S2.49, S2.52
+#[test]
+fn the_subway_is_asked_without_key_and_network() {
+    let cli = without_network();
+    let turn = cli.json(&["ask", "subway", "next 6 at astor", "--thread", "ride"]);
+    assert_eq!(
+        (&turn["agent"], &turn["model"], &turn["status"]),
+        (&"subway".into(), &"offline".into(), &"completed".into())
+    );
+    assert_eq!(turn["tool_calls"][0]["name"], "get_train_arrivals");
+    assert_eq!(turn["tool_calls"][0]["arguments"], serde_json::json!({"station_name": "Astor Pl", "line": "6"}));
+    assert!(turn["reply"].as_str().unwrap().contains("Live times unavailable"), "{turn}");
+    let graph = cli.json(&["graph", "subway"]);
+    assert_eq!(graph["tools"].as_array().unwrap().len(), 11);
+    assert!(graph["mermaid"].as_str().unwrap().contains("tools"), "{graph}");
+}
+
+// S2.02, S2.48, S2.49
+#[test]
+fn a_ride_is_talked_about_and_forgotten_where_the_user_says() {
+    let cli = without_network();
+    let input = b"my home station is jay st\nhow do i get from penn to astor place\n/clear\nand back?\nwhat's my home station\n/quit\nunheard\n";
+    let ran = cli.run_with_input(&["chat", "subway"], input);
+    assert_eq!(ran.code, Some(0), "{ran}");
+    assert!(ran.err.starts_with("subway \u{b7} the offline model"), "{ran}");
+    for said in [
+        "Saved your home station: Jay St-MetroTech",
+        "Astor Pl: about ",
+        "I did not understand that.",
+        "Your home station: Jay St-MetroTech",
+    ] {
+        assert!(ran.out.contains(said), "{said}: {ran}");
+    }
+    assert!(!ran.out.contains("unheard") && ran.err.contains(" chat subway --thread "), "{ran}");
+}
+
+#[test]
+fn a_damaged_timetable_is_told_with_what_helps() {
+    let cli = without_network();
+    std::fs::write(cli.timetable(), "no timetable").unwrap();
+    let ran = cli.run(&["ask", "subway", "next 6 at astor"]);
+    assert_eq!(ran.code, Some(1), "{ran}");
+    assert!(ran.err.contains("subway.timetable") && ran.err.contains("subway fetch"), "{ran}");
+}

@@ -46,7 +46,7 @@ impl Factory for OnServer {
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { durable: true, named_collections: false, compaction: false }
+        Abilities { durable: true, named_collections: true, compaction: false }
     }
 }
 

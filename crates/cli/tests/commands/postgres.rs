@@ -27,7 +27,8 @@ impl OnServer {
 
     fn run_sql(&self, sql: &str) {
         self.runtime.block_on(async {
-            let (client, connection) = tokio_postgres::connect(&self.database.url(), tokio_postgres::NoTls).await.unwrap();
+            let (client, connection) =
+                tokio_postgres::connect(&self.database.url(), tokio_postgres::NoTls).await.unwrap();
             tokio::spawn(connection);
             client.batch_execute(sql).await.unwrap();
         });

@@ -140,7 +140,8 @@ async fn a_commit_that_ends_its_lease_counts_once() {
 async fn a_lease_needs_a_thread_that_may_be_changed() {
     everywhere(async |world: World| {
         let memory = &world.memory;
-        let shared = memory.open_thread(&acme(), OpenThread::new(&acme(), memory.mint_thread_id())).await.unwrap().thread;
+        let shared =
+            memory.open_thread(&acme(), OpenThread::new(&acme(), memory.mint_thread_id())).await.unwrap().thread;
         let error = memory.acquire_lease(&ana(), shared.id, "run", "one", LENGTH).await.unwrap_err();
         assert!(matches!(error, MemoryError::Store(StoreError::Denied(_))), "{error}");
         memory.acquire_lease(&acme(), shared.id, "run", "one", LENGTH).await.unwrap();

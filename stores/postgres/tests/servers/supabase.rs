@@ -227,7 +227,6 @@ fn begin(role: &str, claims: &str, caller: &str) -> String {
     )
 }
 
-// S3.40
 #[tokio::test(flavor = "multi_thread")]
 async fn nothing_is_read_or_written_through_the_http_api() {
     let Some((database, owner)) = project().await else { return };

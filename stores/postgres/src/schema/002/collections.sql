@@ -9,9 +9,11 @@ CREATE TABLE threadkeep.collections (
   UNIQUE (tenant, owner, name)
 );
 
+-- An entry that is put over another has a new number: the higher is the newer.
+CREATE SEQUENCE threadkeep.entry_numbers;
 CREATE TABLE threadkeep.entries (
   collection_no bigint NOT NULL,
-  no bigint GENERATED ALWAYS AS IDENTITY, -- an entry put over another has a new one, so that the newer is told
+  no bigint NOT NULL,
   tenant text COLLATE "C" NOT NULL,
   owner text COLLATE "C" NOT NULL,
   id text COLLATE "C" NOT NULL,
@@ -40,7 +42,7 @@ CREATE TABLE threadkeep.entry_points (
   tenant text COLLATE "C" NOT NULL,
   owner text COLLATE "C" NOT NULL,
   model text COLLATE "C" NOT NULL,
-  dimensions integer NOT NULL CHECK (dimensions = cardinality(point)),
+  dimensions integer NOT NULL GENERATED ALWAYS AS (cardinality(point)) STORED,
   point real[] NOT NULL,
   PRIMARY KEY (collection_no, no)
 );
@@ -69,10 +71,10 @@ CREATE FUNCTION threadkeep.take_entries(p_no bigint, p_ids text[]) RETURNS bigin
   SELECT count(*) FROM removed
 $$;
 
--- Puts entries over those with the same ids. The numbers of all points come in one array, one point after the other.
+-- Puts entries over those with the same ids. A point comes as the text of its array.
 CREATE FUNCTION threadkeep.put_entries(
   p_tenant text, p_caller text, p_owner text, p_name text, p_ids text[], p_texts text[], p_fields text[], p_terms text[],
-  p_models text[], p_dimensions integer[], p_numbers real[]
+  p_models text[], p_points text[]
 ) RETURNS void LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -84,20 +86,18 @@ BEGIN
   INSERT INTO collections (tenant, owner, name) VALUES (p_tenant, p_owner, p_name) ON CONFLICT DO NOTHING;
   SELECT no INTO v_no FROM collections WHERE tenant = p_tenant AND owner = p_owner AND name = p_name FOR NO KEY UPDATE;
   v_removed := threadkeep.take_entries(v_no, p_ids);
-  WITH given AS (
-    SELECT g.*, sum(g.dimensions) OVER (ORDER BY g.place) - g.dimensions AS start
-    FROM unnest(p_ids, p_texts, p_fields, p_terms, p_models, p_dimensions)
-      WITH ORDINALITY AS g (id, said, fields, terms, model, dimensions, place)
+  WITH given AS MATERIALIZED (
+    SELECT nextval('threadkeep.entry_numbers') AS no, g.*
+    FROM unnest(p_ids, p_texts, p_fields, p_terms, p_models, p_points) AS g (id, said, fields, terms, model, point)
   ), put AS (
-    INSERT INTO entries (collection_no, tenant, owner, id, text, fields)
-    SELECT v_no, p_tenant, p_owner, g.id, g.said, g.fields FROM given g ORDER BY g.place RETURNING no, id
+    INSERT INTO entries (collection_no, no, tenant, owner, id, text, fields)
+    SELECT v_no, g.no, p_tenant, p_owner, g.id, g.said, g.fields FROM given g
   ), worded AS (
     INSERT INTO entry_terms (collection_no, no, tenant, owner, terms)
-    SELECT v_no, p.no, p_tenant, p_owner, threadkeep.terms_of_entry(v_no, g.terms) FROM put p JOIN given g USING (id)
+    SELECT v_no, g.no, p_tenant, p_owner, threadkeep.terms_of_entry(v_no, g.terms) FROM given g
   )
-  INSERT INTO entry_points (collection_no, no, tenant, owner, model, dimensions, point)
-    SELECT v_no, p.no, p_tenant, p_owner, g.model, g.dimensions, p_numbers[g.start + 1 : g.start + g.dimensions]
-    FROM put p JOIN given g USING (id) WHERE g.model IS NOT NULL;
+  INSERT INTO entry_points (collection_no, no, tenant, owner, model, point)
+    SELECT v_no, g.no, p_tenant, p_owner, g.model, g.point::real[] FROM given g WHERE g.point IS NOT NULL;
   UPDATE collections SET entry_count = entry_count + cardinality(p_ids) - v_removed WHERE no = v_no;
 END $$;
 
@@ -201,6 +201,7 @@ REVOKE ALL ON ALL FUNCTIONS IN SCHEMA threadkeep FROM PUBLIC;
 GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA threadkeep TO threadkeep_server;
 GRANT SELECT, INSERT, UPDATE, DELETE ON threadkeep.collections, threadkeep.entries, threadkeep.entry_terms,
   threadkeep.entry_points TO threadkeep_server;
+GRANT USAGE ON SEQUENCE threadkeep.entry_numbers TO threadkeep_server;
 
 DO $$
 DECLARE

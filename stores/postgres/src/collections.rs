@@ -93,7 +93,6 @@ fn scaled(vector: &[f32]) -> Option<Vec<f32>> {
     let largest = vector.iter().map(|number| f64::from(number.abs())).fold(0.0, f64::max);
     let exponent = if largest > 0.0 { largest.log2().floor() as i32 } else { return None };
     let factor = 2.0_f64.powi(-exponent);
-    #[expect(clippy::cast_possible_truncation, reason = "the numbers come from single precision and stay in its range")]
     Some(vector.iter().map(|number| (f64::from(*number) * factor) as f32).collect())
 }
 

@@ -102,7 +102,7 @@ fn every_command_does_what_it_does_over_a_file() {
         &["check", "--repair"],
         &["keys", "list"],
     ] {
-        let arguments = [arguments, &NOW].concat();
+        let arguments = [arguments, &NOW[..]].concat();
         let [file, server] = clis.each_ref().map(|cli| shown(&cli.run(&arguments)));
         let of_its_own = |line: &&str| !line.contains("store") && !line.contains("size");
         let lines = |text: &str| text.lines().filter(of_its_own).map(str::to_owned).collect::<Vec<_>>();

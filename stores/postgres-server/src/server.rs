@@ -1,10 +1,11 @@
+use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
 
 use tokio_postgres::{Client, Config, NoTls};
 
 use crate::database::{Database, Janitor};
-use crate::programs::{find_postgres, free_port, is_left_out};
+use crate::programs::{copy_of_postgres_with_vectors, find_postgres, free_port, is_left_out};
 use crate::supervisor::{Supervisor, as_unprivileged};
 
 /// Longer than a server takes to start on a busy machine.
@@ -36,6 +37,21 @@ impl Server {
             .as_ref()
     }
 
+    /// A server of this process that can be given the extension pgvector (`CREATE EXTENSION vector`), started by whoever asks
+    /// first; `None` where it is to be left out. It comes with a Python package, which `cargo xtask test` installs.
+    ///
+    /// # Panics
+    /// When it is not installed or does not start, with what to do about it.
+    pub fn with_vectors() -> Option<&'static Self> {
+        static WITH_VECTORS: OnceLock<Option<Server>> = OnceLock::new();
+        let start = || {
+            let folder = Supervisor::make_folder();
+            let programs = copy_of_postgres_with_vectors(&folder);
+            Self::start_in(folder, &programs, &[])
+        };
+        WITH_VECTORS.get_or_init(|| (!is_left_out("python")).then(start)).as_ref()
+    }
+
     fn named(url: &str) -> Self {
         let config: Config = url.parse().expect("THREADKEEP_TEST_POSTGRES_URL is a URL of PostgreSQL");
         let base_url = url.split_once('?').map_or(url, |(place, _)| place).rsplit_once('/');
@@ -50,8 +66,10 @@ impl Server {
     /// As [`Server::shared`].
     #[must_use]
     pub fn start(settings: &[&str]) -> Self {
-        let programs = find_postgres();
-        let folder = Supervisor::make_folder();
+        Self::start_in(Supervisor::make_folder(), &find_postgres(), settings)
+    }
+
+    fn start_in(folder: PathBuf, programs: &Path, settings: &[&str]) -> Self {
         let data = folder.join("data");
         let made = as_unprivileged(programs.join("initdb"))
             .args(["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D"])

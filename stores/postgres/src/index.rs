@@ -11,6 +11,7 @@ use threadkeep_core::{CatchUp, StoreError, codec, text};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
+use crate::collections;
 use crate::error::{PostgresError, Result};
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::{get, signed};
@@ -201,6 +202,10 @@ pub(crate) async fn check_analysis(shared: &Shared) -> Result<()> {
     let made_by: Option<i64> = answers[0].first().map(|row| get(row, 0)).transpose()?;
     if made_by == Some(version) {
         return Ok(());
+    }
+    if made_by.is_some() {
+        // Before it is noted: should this be cut off, the next to open does it again.
+        collections::rebuild(shared).await?;
     }
     shared
         .transact(caller, async |transaction| {

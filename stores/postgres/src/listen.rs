@@ -5,13 +5,14 @@ use std::time::Duration;
 
 use futures::future::select;
 use futures::stream::{StreamExt, poll_fn};
-use threadkeep_core::WakeUp;
+use threadkeep_core::{StoreError, WakeUp};
 use tokio::sync::{Mutex, watch};
 use tokio_postgres::{AsyncMessage, Client};
 
 use crate::error::{PostgresError, Result};
 use crate::options::Listen;
 use crate::pool::{Caller, Shared};
+use crate::row::get;
 
 /// Between two attempts to connect again.
 const BACKOFF: Duration = Duration::from_millis(200);
@@ -75,7 +76,10 @@ async fn listen(weak: Weak<Shared>, ready: watch::Sender<bool>) {
 
 /// Listens for as long as the connection answers.
 async fn stay(weak: &Weak<Shared>, client: &Client, ready: &watch::Sender<bool>, is_first: bool) -> Result<()> {
-    client.batch_execute("LISTEN threadkeep").await?;
+    let rows = client.query_typed("SELECT threadkeep.channel()", &[]).await?;
+    let row = rows.first().ok_or_else(|| StoreError::corrupt("answer", "of no row"))?;
+    // Made by the schema, of letters, digits and a line.
+    client.batch_execute(&format!("LISTEN {}", get::<&str>(row, 0)?)).await?;
     if !is_first {
         // What was told while nobody listened is lost.
         send(weak, WakeUp::Anything);
@@ -125,5 +129,5 @@ async fn last_stamps(shared: &Shared) -> Result<(i64, i64)> {
                coalesce((SELECT max(stamp) FROM threadkeep.deleted_threads), 0)";
     let answers = shared.read(&Caller::keeper(), &[(sql, &[])]).await?;
     let row = &answers[0][0];
-    Ok((crate::row::get(row, 0)?, crate::row::get(row, 1)?))
+    Ok((get(row, 0)?, get(row, 1)?))
 }

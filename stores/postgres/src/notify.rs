@@ -89,12 +89,9 @@ async fn send(shared: &Shared) {
     if payloads.is_empty() {
         return;
     }
-    // A hint may be lost with the server, so nobody waits for it to reach the disk.
-    let sql = "SELECT set_config('synchronous_commit', 'off', true), pg_notify('threadkeep', payload) \
-               FROM unnest($1::text[]) AS p (payload)";
     let values: [Parameter<'_>; 1] = [(&payloads, Type::TEXT_ARRAY)];
     // Hints that are lost are made up for by those who look now and then.
-    drop(shared.call(sql, &values).await);
+    drop(shared.call("SELECT threadkeep.tell($1)", &values).await);
 }
 
 // Names hold no control characters, so a tab and a line feed part them.

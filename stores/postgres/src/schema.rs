@@ -15,15 +15,18 @@ use crate::pool::{Caller, Parameter, Shared};
 use crate::row::get;
 
 /// Each entry brings a database from its index to the next version. Released entries never change.
-const MIGRATIONS: [&[&str]; 1] = [&[
-    include_str!("schema/001/tables.sql"),
-    include_str!("schema/001/scope.sql"),
-    include_str!("schema/001/commit.sql"),
-    include_str!("schema/001/threads.sql"),
-    include_str!("schema/001/messages.sql"),
-    include_str!("schema/001/search.sql"),
-    include_str!("schema/001/security.sql"),
-]];
+const MIGRATIONS: [&[&str]; 2] = [
+    &[
+        include_str!("schema/001/tables.sql"),
+        include_str!("schema/001/scope.sql"),
+        include_str!("schema/001/commit.sql"),
+        include_str!("schema/001/threads.sql"),
+        include_str!("schema/001/messages.sql"),
+        include_str!("schema/001/search.sql"),
+        include_str!("schema/001/security.sql"),
+    ],
+    &[include_str!("schema/002/collections.sql"), include_str!("schema/002/hints.sql")],
+];
 
 /// The version that this program writes.
 const VERSION: usize = MIGRATIONS.len();

@@ -3,12 +3,12 @@ use futures_core::stream::BoxStream;
 use threadkeep_core::{
     Batch, CatchUp, ChangePage, ChangedThreads, Collection, CommitOutcome, Document, DocumentOwner, DocumentQuery,
     DocumentWrite, IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Result,
-    Scope, SearchAnswer, SearchIndex, SearchQuery, Store, StoreError, Thread, ThreadId, ThreadName, ThreadPage,
-    ThreadQuery, Timestamp, UserCursor, WakeUp, WakeUps, Written,
+    Scope, SearchAnswer, SearchIndex, SearchQuery, Store, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery,
+    Timestamp, UserCursor, WakeUp, WakeUps, Written,
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
-use crate::{PostgresStore, changes, commit, documents, index, listen, messages, search, threads};
+use crate::{PostgresStore, changes, collections, commit, documents, index, listen, messages, search, threads};
 
 #[async_trait]
 impl Store for PostgresStore {
@@ -102,6 +102,9 @@ impl Store for PostgresStore {
 #[async_trait]
 impl SearchIndex for PostgresStore {
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer> {
+        if query.collection != Collection::Messages {
+            return Ok(collections::search(&self.shared, scope, query).await?);
+        }
         let found = search::search(&self.shared, scope, query, now).await?;
         if !found.is_far_behind {
             return Ok(found.answer);
@@ -110,14 +113,12 @@ impl SearchIndex for PostgresStore {
         Ok(search::search(&self.shared, scope, query, now).await?.answer)
     }
 
-    async fn upsert(&self, _scope: &Scope, collection: &Collection, _entries: Vec<IndexEntry>) -> Result<()> {
-        collection.name()?;
-        Err(StoreError::Unsupported("named collections"))
+    async fn upsert(&self, scope: &Scope, collection: &Collection, entries: Vec<IndexEntry>) -> Result<()> {
+        collections::upsert(&self.shared, scope, collection, entries).await
     }
 
-    async fn remove(&self, _scope: &Scope, collection: &Collection, _ids: &[String]) -> Result<u64> {
-        collection.name()?;
-        Err(StoreError::Unsupported("named collections"))
+    async fn remove(&self, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64> {
+        collections::remove(&self.shared, scope, collection, ids).await
     }
 
     async fn catch_up(&self, limit: usize) -> Result<CatchUp> {

@@ -4,13 +4,13 @@ use std::pin::pin;
 
 use deadpool_postgres::Transaction;
 use futures::TryStreamExt;
-use threadkeep_core::{Finding, JsonText, Severity, StoreError, ThreadId, VerifyReport, codec};
+use threadkeep_core::{Finding, JsonText, Map, Severity, StoreError, ThreadId, VerifyReport, codec};
 use tokio_postgres::Row;
 
 use crate::error::{PostgresError, Result};
 use crate::pool::{Caller, Shared};
 use crate::row::{get, unsigned};
-use crate::{index, row};
+use crate::{collections, index, row};
 
 /// Findings after which verification stops telling single ones.
 const FINDINGS: usize = 1_000;
@@ -30,7 +30,8 @@ pub(crate) async fn verify(shared: &Shared) -> Result<VerifyReport> {
             for table in ["documents", "thread_documents"] {
                 check_documents(transaction, table, &mut report).await?;
             }
-            check_index(transaction, &mut report).await
+            check_index(transaction, &mut report).await?;
+            check_collections(transaction, &mut report).await
         })
         .await?;
     Ok(report)
@@ -178,6 +179,30 @@ async fn check_index(transaction: &Transaction<'_>, report: &mut VerifyReport) -
     .await
 }
 
+async fn check_collections(transaction: &Transaction<'_>, report: &mut VerifyReport) -> Result<()> {
+    let broken = "SELECT fields FROM threadkeep.entries WHERE fields IS NOT NULL";
+    each(transaction, broken, |row| {
+        if serde_json::from_str::<Map>(get(row, 0)?).is_err() {
+            add(report, Severity::Damage, None, "the fields of a collection's entry are no JSON object");
+        }
+        Ok(())
+    })
+    .await?;
+    let different = "SELECT c.name, c.entry_count, n.entries, n.worded, n.stray \
+                     FROM threadkeep.collections c CROSS JOIN LATERAL (SELECT count(e.no) AS entries, \
+                     count(t.no) AS worded, count(*) FILTER (WHERE e.no IS NULL) AS stray \
+                     FROM (SELECT no FROM threadkeep.entries WHERE collection_no = c.no) AS e \
+                     FULL JOIN (SELECT no FROM threadkeep.entry_terms WHERE collection_no = c.no) AS t USING (no)) AS n \
+                     WHERE c.entry_count <> n.entries OR n.worded <> n.entries OR n.stray > 0 ORDER BY c.no";
+    each(transaction, different, |row| {
+        let (name, counted, held): (&str, i64, i64) = (get(row, 0)?, get(row, 1)?, get(row, 2)?);
+        let detail = format!("the collection {name} counts {counted} entries, holds {held}, or its words differ");
+        add(report, Severity::Derived, None, detail);
+        Ok(())
+    })
+    .await
+}
+
 /// Rebuilds what is derived: the counts, the order of change, the search index.
 pub(crate) async fn repair(shared: &Shared) -> Result<(), StoreError> {
     let rebuilding = shared.transact(Caller::keeper(), async |transaction| {
@@ -195,7 +220,7 @@ pub(crate) async fn repair(shared: &Shared) -> Result<(), StoreError> {
     });
     rebuilding.await.map_err(PostgresError::of_write)?;
     while !index::catch_up(shared, usize::MAX).await?.done {}
-    Ok(())
+    collections::rebuild(shared).await
 }
 
 /// The names in the first column.

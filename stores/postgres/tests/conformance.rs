@@ -1,4 +1,4 @@
-//! The PostgreSQL store against the suite, direct and through PgBouncer in transaction mode.
+//! The PostgreSQL store against the suite: directly without pgvector, and through PgBouncer in transaction mode with it.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use threadkeep_core::Backend;
 use threadkeep_postgres_server::{Database, Pooler, Server};
 use threadkeep_store_conformance::{Abilities, Factory, Instance, property_test, run_all};
-use threadkeep_store_postgres::PostgresStore;
+use threadkeep_store_postgres::{PostgresOptions, PostgresStore};
 
 struct OnServer {
     server: &'static Server,
@@ -19,17 +19,27 @@ impl OnServer {
     }
 
     async fn pooled() -> Option<Self> {
-        let server = Server::shared()?;
+        let server = Server::with_vectors().or_else(Server::shared)?;
         let pooler = Some(Pooler::start(server).await?);
         Some(Self { server, pooler })
+    }
+
+    /// A new database of this server, with all that there is for it.
+    async fn prepare(&self, url: String) {
+        drop(PostgresStore::open(&url).await.expect("a schema"));
+        if self.pooler.is_some() && Server::with_vectors().is_some() {
+            let client = PostgresOptions::from_url(&url).expect("a URL").connect().await.expect("the server answers");
+            client.batch_execute("CREATE EXTENSION vector").await.expect("pgvector");
+        }
     }
 
     /// Through the pooler nothing is prepared, and the listening connection goes past it.
     fn url(&self, database: &Database) -> String {
         match &self.pooler {
-            None => format!("{}?pool_size=8", database.url()),
+            None => format!("{}?pool_size=8&connect_timeout=30", database.url()),
             Some(pooler) => {
-                format!("{}?pool_size=8&prepare=off&direct={}", pooler.url(database.name()), database.url())
+                let pooled = pooler.url(database.name());
+                format!("{pooled}?pool_size=8&connect_timeout=30&prepare=off&direct={}", database.url())
             }
         }
     }
@@ -38,15 +48,14 @@ impl OnServer {
 #[async_trait]
 impl Factory for OnServer {
     async fn create(&self) -> Box<dyn Instance> {
-        let prepare = async |url: String| drop(PostgresStore::open(&url).await.expect("a schema"));
-        let database = self.server.lend_database(prepare, PostgresStore::EMPTY).await;
+        let database = self.server.lend_database(|url| self.prepare(url), PostgresStore::EMPTY).await;
         let url = self.url(&database);
         let store = PostgresStore::open(&url).await.expect("a new store");
         Box::new(Open { store, url, database })
     }
 
     fn abilities(&self) -> Abilities {
-        Abilities { durable: true, named_collections: false, compaction: false }
+        Abilities { durable: true, named_collections: true, compaction: false }
     }
 }
 

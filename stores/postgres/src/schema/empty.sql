@@ -1,3 +1,7 @@
+DELETE FROM threadkeep.entry_points;
+DELETE FROM threadkeep.entry_terms;
+DELETE FROM threadkeep.entries;
+DELETE FROM threadkeep.collections;
 DELETE FROM threadkeep.message_terms;
 DELETE FROM threadkeep.indexed;
 DELETE FROM threadkeep.leftovers;

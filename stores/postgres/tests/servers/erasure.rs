@@ -1,6 +1,6 @@
 //! Erased text is in no table after a sweep, and in no file of theirs after the operator's `VACUUM FULL`.
 
-use threadkeep_core::{Batch, Content, Replacement, Role, text};
+use threadkeep_core::{Batch, Collection, Content, IndexEntry, Map, Replacement, Role, text};
 use threadkeep_postgres_server::Server;
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::Client;
@@ -44,6 +44,15 @@ async fn what_is_erased_is_in_no_table() {
         backend.store.commit(&ana(), thread_id(number), marked, now()).await.unwrap();
     }
     while !backend.search.catch_up(1_000).await.unwrap().done {}
+    let entry = |id: usize, text: &str| IndexEntry {
+        id: id.to_string(),
+        text: text.to_owned(),
+        fields: Map::new(),
+        embedding: None,
+    };
+    let collection = Collection::Named("notes".to_owned());
+    let entries = MARKERS[..2].iter().enumerate().map(|(id, marker)| entry(id, marker)).collect();
+    backend.search.upsert(&ana(), &collection, entries).await.unwrap();
     let stems = MARKERS.map(|marker| text::terms(marker).remove(0));
     for stem in &stems {
         assert!(rows_with(&client, stem).await >= 2, "{stem} is in the log and in the index");
@@ -54,6 +63,8 @@ async fn what_is_erased_is_in_no_table() {
     backend.store.commit(&ana(), kept, Batch { replace, erase: vec![message_id(3)], ..batch(2) }, now()).await.unwrap();
     backend.store.commit(&ana(), kept, Batch { trim_below: Some(2), ..batch(3) }, now()).await.unwrap();
     backend.store.delete_thread(&ana(), deleted, now()).await.unwrap();
+    backend.search.upsert(&ana(), &collection, vec![entry(0, "nothing")]).await.unwrap();
+    assert_eq!(backend.search.remove(&ana(), &collection, &["1".to_owned()]).await.unwrap(), 1);
     backend.maintenance.sweep(now()).await.unwrap();
     for stem in &stems {
         assert_eq!(rows_with(&client, stem).await, 0, "{stem} is left in a table");

@@ -2,6 +2,8 @@
 //! one, and what becomes of commits when servers die and connections are cut.
 
 #[cfg(test)]
+mod collections;
+#[cfg(test)]
 mod erasure;
 #[cfg(test)]
 mod faults;
@@ -13,3 +15,5 @@ mod instances;
 mod schema;
 #[cfg(test)]
 mod scopes;
+#[cfg(test)]
+mod supabase;

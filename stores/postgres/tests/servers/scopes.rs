@@ -1,13 +1,16 @@
 //! As the server's role, with any SQL, nothing outside the scope of the transaction is read or written.
 
-use threadkeep_core::{Batch, DocumentName, DocumentOwner, DocumentWrite, JsonText, Namespace, PutDocument, Scope};
+use threadkeep_core::{
+    Batch, Collection, DocumentName, DocumentOwner, DocumentWrite, Embedding, IndexEntry, JsonText, Map, Namespace,
+    PutDocument, Scope,
+};
 use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::{Client, SimpleQueryMessage};
 
 use super::given::{batch, client, now, open_thread, said, thread_id};
 
-const TABLES: [&str; 11] = [
+const TABLES: [&str; 15] = [
     "owners",
     "threads",
     "stamps",
@@ -19,6 +22,10 @@ const TABLES: [&str; 11] = [
     "leftovers",
     "indexed",
     "message_terms",
+    "collections",
+    "entries",
+    "entry_terms",
+    "entry_points",
 ];
 
 /// Fills every table for a user and for the tenant's own, shared things.
@@ -50,6 +57,10 @@ async fn fill(store: &PostgresStore, tenant: &str, user: &str, first: u128) {
         let key = "k".to_owned();
         let write = DocumentWrite { owner, namespace, key, expected: None, value: Some(json("1")), expires_at: None };
         backend.store.write_document(scope, write, now()).await.unwrap();
+        let embedding = Some(Embedding { model: "m".to_owned(), vector: vec![1.0, number as f32] });
+        let (id, text) = ("k".to_owned(), format!("secret of {tenant}"));
+        let entries = vec![IndexEntry { id, text, fields: Map::new(), embedding }];
+        backend.search.upsert(scope, &Collection::Named("notes".to_owned()), entries).await.unwrap();
     }
 }
 
@@ -202,10 +213,21 @@ async fn words_of_others_are_not_found_by_any_term() {
             client.query_one(sql, &[&term]).await.unwrap_or_else(|error| panic!("{term}: {error:?}")).get(0);
         assert_eq!(found, 0, "{term}");
     }
+    let entries = "SELECT count(*) FROM threadkeep.matching_entries('notes', $1, 100) m \
+                   WHERE NOT EXISTS (SELECT 1 FROM threadkeep.entries e WHERE e.no = m.no)";
+    for term in ["secret", "secret' | 'secret", "a' | !'b", "x'':*", "\u{e003}1", "secret:*"] {
+        let found: i64 = client.query_one(entries, &[&term]).await.unwrap().get(0);
+        assert_eq!(found, 0, "{term}");
+    }
+    assert_eq!(numbers(&client, "SELECT count(*) FROM threadkeep.matching_entries('notes', 'secret', 100)").await, 2);
+    let near = "SELECT count(*) FROM threadkeep.near_points('notes', 'm', '{1, 1}', 100, 100)";
+    assert_eq!(numbers(&client, near).await, 2, "one's own and the tenant's");
     let sql = format!("SELECT count(*) FROM threadkeep.matching({foreign}, 'secret', 100)");
     assert_eq!(numbers(&client, &sql).await, 0, "another tenant's thread is searched by its number");
     client.batch_execute("ROLLBACK; BEGIN; SET LOCAL ROLE threadkeep_server").await.unwrap();
     assert_eq!(numbers(&client, "SELECT count(*) FROM threadkeep.matching(NULL, 'secret', 100)").await, 0);
+    assert_eq!(numbers(&client, "SELECT count(*) FROM threadkeep.matching_entries('notes', 'secret', 100)").await, 0);
+    assert_eq!(numbers(&client, near).await, 0);
 }
 
 #[tokio::test]

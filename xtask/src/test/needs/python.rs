@@ -43,7 +43,11 @@ pub(super) fn install(workspace: &Workspace) -> Result<Option<Lacking>> {
 }
 
 fn lacking(reason: String) -> Lacking {
-    Lacking { program: "python", tests: "tests against official Python clients", reason }
+    Lacking {
+        program: "python",
+        tests: "tests against official Python clients, and over PostgreSQL with pgvector",
+        reason,
+    }
 }
 
 fn make(folder: &Path) -> bool {

@@ -1,0 +1,187 @@
+//! Collections that an application fills: entries with their words in an index of their own, and where they have one, the
+//! point of their meaning.
+//!
+//! Points stand as plain numbers. Where the extension pgvector is, the server compares them and gives the nearest; where it
+//! is not, they are compared here, up to a bound. Either way the answer is the exact one, the same as over any other store.
+
+mod search;
+
+use deadpool_postgres::Transaction;
+use threadkeep_core::{Collection, IndexEntry, Result, Scope, StoreError, limits, text};
+use tokio_postgres::types::Type;
+
+use crate::error::{self, PostgresError};
+use crate::pool::{Caller, Parameter, Shared};
+use crate::row::{get, owner_name, signed};
+pub(crate) use search::search;
+
+/// Entries whose words are taken anew in one transaction.
+const STEP: i64 = 500;
+
+pub(crate) async fn upsert(
+    shared: &Shared,
+    scope: &Scope,
+    collection: &Collection,
+    entries: Vec<IndexEntry>,
+) -> Result<()> {
+    let name = collection.name()?;
+    IndexEntry::check_all(&entries)?;
+    let (caller, owner) = (Caller::of(scope), scope.default_owner());
+    let columns = Columns::of(&entries)?;
+    let sql = "SELECT threadkeep.put_entries($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+    let values: [Parameter<'_>; 10] = [
+        (&caller.tenant, Type::TEXT),
+        (&caller.name, Type::TEXT),
+        (&owner_name(&owner), Type::TEXT),
+        (&name, Type::TEXT),
+        (&columns.ids, Type::TEXT_ARRAY),
+        (&columns.texts, Type::TEXT_ARRAY),
+        (&columns.fields, Type::TEXT_ARRAY),
+        (&columns.terms, Type::TEXT_ARRAY),
+        (&columns.models, Type::TEXT_ARRAY),
+        (&columns.points, Type::TEXT_ARRAY),
+    ];
+    shared.write(sql, &values).await.map(drop)
+}
+
+/// Entries as the columns that a function takes.
+#[derive(Default)]
+struct Columns<'a> {
+    ids: Vec<&'a str>,
+    texts: Vec<&'a str>,
+    fields: Vec<Option<String>>,
+    terms: Vec<String>,
+    models: Vec<Option<&'a str>>,
+    points: Vec<Option<String>>,
+}
+
+impl<'a> Columns<'a> {
+    fn of(entries: &'a [IndexEntry]) -> Result<Self> {
+        let mut columns = Self::default();
+        for entry in entries {
+            columns.ids.push(&entry.id);
+            columns.texts.push(&entry.text);
+            columns.fields.push(match entry.fields.is_empty() {
+                true => None,
+                false => Some(
+                    serde_json::to_string(&entry.fields).map_err(|_| StoreError::invalid("entry fields", "no JSON"))?,
+                ),
+            });
+            columns.terms.push(terms_of(&entry.text));
+            // Nothing is near to a point without a direction, so it need not be kept.
+            let point = entry.embedding.as_ref().and_then(|said| Some((said.model.as_str(), scaled(&said.vector)?)));
+            columns.models.push(point.as_ref().map(|(model, _)| *model));
+            columns.points.push(point.map(|(_, point)| array_text(&point)));
+        }
+        Ok(columns)
+    }
+}
+
+/// A point as PostgreSQL writes an array: each number as the shortest text that is read as the same number.
+fn array_text(point: &[f32]) -> String {
+    let numbers: Vec<String> = point.iter().map(f32::to_string).collect();
+    format!("{{{}}}", numbers.join(","))
+}
+
+fn terms_of(said: &str) -> String {
+    text::indexed_terms(said).join(" ")
+}
+
+/// A vector of the same direction whose largest number is between a half and two, so that comparing in single precision
+/// neither overflows nor vanishes; `None` without a direction. Scaled by a power of two, which no digit is lost by.
+fn scaled(vector: &[f32]) -> Option<Vec<f32>> {
+    let largest = vector.iter().map(|number| f64::from(number.abs())).fold(0.0, f64::max);
+    let exponent = if largest > 0.0 { largest.log2().floor() as i32 } else { return None };
+    let factor = 2.0_f64.powi(-exponent);
+    Some(vector.iter().map(|number| (f64::from(*number) * factor) as f32).collect())
+}
+
+pub(crate) async fn remove(shared: &Shared, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64> {
+    let name = collection.name()?;
+    limits::check_bytes("ids of one call", ids.len(), limits::COMMIT_MESSAGES)?;
+    let (caller, owner) = (Caller::of(scope), scope.default_owner());
+    // What no entry can be called is not there; PostgreSQL would refuse it.
+    let ids: Vec<&str> = ids.iter().map(String::as_str).filter(|id| !id.contains('\0')).collect();
+    let values: [Parameter<'_>; 5] = [
+        (&caller.tenant, Type::TEXT),
+        (&caller.name, Type::TEXT),
+        (&owner_name(&owner), Type::TEXT),
+        (&name, Type::TEXT),
+        (&ids, Type::TEXT_ARRAY),
+    ];
+    let rows = shared.write("SELECT threadkeep.remove_entries($1, $2, $3, $4, $5)", &values).await?;
+    let row = rows.first().ok_or_else(|| StoreError::corrupt("answer", "of no row"))?;
+    Ok(get::<i64>(row, 0)?.unsigned_abs())
+}
+
+/// Makes what is derived of entries again: their words, and how many there are.
+pub(crate) async fn rebuild(shared: &Shared) -> Result<()> {
+    let mut after = (0, 0);
+    while let Some(last) = rebuild_words(shared, after).await? {
+        after = last;
+    }
+    let counting =
+        shared.transact(Caller::keeper(), async |transaction| Ok(transaction.batch_execute(RECOUNT).await?));
+    counting.await.map_err(PostgresError::of_write)
+}
+
+// The parts' rows are what writers wait for, so nothing is written in between.
+const RECOUNT: &str = "SELECT 1 FROM threadkeep.collections ORDER BY no FOR NO KEY UPDATE;
+    DELETE FROM threadkeep.entry_terms t WHERE NOT EXISTS
+      (SELECT 1 FROM threadkeep.entries e WHERE e.collection_no = t.collection_no AND e.no = t.no);
+    DELETE FROM threadkeep.entry_points p WHERE NOT EXISTS
+      (SELECT 1 FROM threadkeep.entries e WHERE e.collection_no = p.collection_no AND e.no = p.no);
+    UPDATE threadkeep.collections c SET entry_count = n.count
+      FROM (SELECT c.no, count(e.no) AS count FROM threadkeep.collections c
+      LEFT JOIN threadkeep.entries e ON e.collection_no = c.no GROUP BY c.no) AS n
+      WHERE n.no = c.no AND n.count <> c.entry_count";
+
+/// Takes the words of the entries after one anew; the last of them, or `None` at the end.
+async fn rebuild_words(shared: &Shared, after: (i64, i64)) -> Result<Option<(i64, i64)>> {
+    let rebuilding = shared.transact(Caller::keeper(), async |transaction| rebuild_step(transaction, after).await);
+    rebuilding.await.map_err(PostgresError::of_write)
+}
+
+async fn rebuild_step(transaction: &Transaction<'_>, after: (i64, i64)) -> error::Result<Option<(i64, i64)>> {
+    let sql = "SELECT collection_no, no, text FROM threadkeep.entries WHERE (collection_no, no) > ($1, $2) \
+               ORDER BY collection_no, no LIMIT $3 FOR KEY SHARE";
+    let values: [Parameter<'_>; 3] = [(&after.0, Type::INT8), (&after.1, Type::INT8), (&STEP, Type::INT8)];
+    let rows = transaction.query_typed(sql, &values).await?;
+    let (mut parts, mut numbers, mut terms): (Vec<i64>, Vec<i64>, Vec<String>) = Default::default();
+    for row in &rows {
+        parts.push(get(row, 0)?);
+        numbers.push(get(row, 1)?);
+        terms.push(terms_of(get(row, 2)?));
+    }
+    let sql = "INSERT INTO threadkeep.entry_terms AS t (collection_no, no, tenant, owner, terms) \
+               SELECT e.collection_no, e.no, e.tenant, e.owner, threadkeep.terms_of_entry(e.collection_no, n.terms) \
+               FROM unnest($1::bigint[], $2::bigint[], $3::text[]) AS n (collection_no, no, terms) \
+               JOIN threadkeep.entries e USING (collection_no, no) \
+               ON CONFLICT (collection_no, no) DO UPDATE SET terms = excluded.terms WHERE t.terms <> excluded.terms";
+    let values: [Parameter<'_>; 3] =
+        [(&parts, Type::INT8_ARRAY), (&numbers, Type::INT8_ARRAY), (&terms, Type::TEXT_ARRAY)];
+    transaction.query_typed(sql, &values).await?;
+    let is_last = signed(rows.len() as u64) < STEP;
+    Ok(parts.last().copied().zip(numbers.last().copied()).filter(|_| !is_last))
+}
+
+#[cfg(test)]
+mod tests {
+    use threadkeep_core::similarity;
+
+    use super::*;
+
+    #[test]
+    fn scaling_keeps_the_direction_to_the_last_digit() {
+        assert_eq!(scaled(&[0.0, -0.0]), None);
+        assert_eq!(scaled(&[1.5, -0.25]), Some(vec![1.5, -0.25]));
+        for factor in [f32::MIN_POSITIVE, 1e-30, 0.1, 1.0, 3.0, 1e30] {
+            let vector: Vec<f32> = [0.3, -0.7, 2.9, 0.001].map(|number: f32| number * factor).to_vec();
+            let scaled = scaled(&vector).unwrap();
+            assert!(scaled.iter().any(|number| (0.5..=2.0).contains(&number.abs())), "{scaled:?}");
+            let other = [0.9, 0.2, -0.4, 7.0];
+            assert_eq!(similarity(&scaled, &other), similarity(&vector, &other));
+        }
+        assert!(scaled(&[f32::MAX, f32::MIN]).unwrap().iter().all(|number| number.is_finite()));
+    }
+}

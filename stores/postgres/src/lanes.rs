@@ -86,13 +86,15 @@ fn enter(shared: &Arc<Shared>, call: &Arc<Call>) -> Entry {
         return Entry::Waits(receiver);
     }
     lane.is_taken = true;
-    Entry::Taken(Turn { shared: Arc::clone(shared), number })
+    Entry::Taken(Turn { shared: Arc::clone(shared), number, is_begun: true })
 }
 
 /// The right to fly on a lane. Dropped, at the end or because the caller went away, it passes on to those who wait.
 struct Turn {
     shared: Arc<Shared>,
     number: usize,
+    /// Not so where the runtime ended before it could be made use of: then there is nobody left to pass it on to.
+    is_begun: bool,
 }
 
 impl Turn {
@@ -113,10 +115,12 @@ impl Turn {
 
 impl Drop for Turn {
     fn drop(&mut self) {
+        let runtime = Handle::try_current().ok().filter(|_| self.is_begun);
         let mut lane = self.shared.lanes.lane(self.number);
-        match Handle::try_current() {
-            Ok(runtime) if !lane.waiting.is_empty() => {
-                let next = Self { shared: Arc::clone(&self.shared), number: self.number };
+        match runtime {
+            Some(runtime) if !lane.waiting.is_empty() => {
+                drop(lane);
+                let next = Self { shared: Arc::clone(&self.shared), number: self.number, is_begun: false };
                 runtime.spawn(fly_on(next));
             }
             _ => {
@@ -127,7 +131,8 @@ impl Drop for Turn {
     }
 }
 
-async fn fly_on(turn: Turn) {
+async fn fly_on(mut turn: Turn) {
+    turn.is_begun = true;
     loop {
         let taken = turn.take();
         if taken.is_empty() {

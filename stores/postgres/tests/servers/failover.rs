@@ -47,10 +47,18 @@ impl Pair {
         until_true(&client, "SELECT count(*) > 0 FROM pg_stat_replication WHERE sync_state = 'sync'").await;
     }
 
-    /// Waits until the replica has all that there is, then parts it from its primary.
-    async fn part(&self) {
+    /// Waits until the replica has all that there is.
+    async fn catch_up(&self) {
         let here = connect(&self.primary.url("postgres")).await;
-        until_true(&here, "SELECT bool_and(replay_lsn = pg_current_wal_lsn()) FROM pg_stat_replication").await;
+        let end: String = here.query_one("SELECT pg_current_wal_lsn()::text", &[]).await.unwrap().get(0);
+        let there = connect(&self.replica.url("postgres")).await;
+        until_true(&there, &format!("SELECT pg_last_wal_replay_lsn() >= '{end}'::pg_lsn")).await;
+    }
+
+    /// Parts the replica from its primary when it has all that there is.
+    async fn part(&self) {
+        self.catch_up().await;
+        let here = connect(&self.primary.url("postgres")).await;
         let there = connect(&self.replica.url("postgres")).await;
         there.batch_execute("ALTER SYSTEM SET primary_conninfo = ''").await.unwrap();
         there.batch_execute("SELECT pg_reload_conf()").await.unwrap();
@@ -159,13 +167,11 @@ async fn an_asynchronous_replica_may_lack_the_newest_and_nothing_else() {
     assert_eq!(pair.backend.maintenance.verify().await.unwrap().findings, []);
 }
 
-// The old primary comes back while its replica has taken over: it is not written to by those who know of both.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_replica_that_may_only_be_read_says_so() {
     let Some(pair) = pair().await else { return };
     commit(&pair.backend, thread_id(1), 0).await;
-    let here = connect(&pair.primary.url("postgres")).await;
-    until_true(&here, "SELECT bool_and(replay_lsn = pg_current_wal_lsn()) FROM pg_stat_replication").await;
+    pair.catch_up().await;
     let url = format!("{}?migrate=off&background=off", pair.replica.url(pair.database.name()));
     let replica = PostgresStore::open(&url).await.unwrap().backend();
     assert_eq!(ids_in(&replica, thread_id(1)).await, [0, 1]);

@@ -11,7 +11,7 @@ use super::given::{PATIENCE, ana, batch, commit, connect, ids_in, now, open_thre
 
 /// A message that cannot be made smaller, so that a few of them fill a disk.
 fn says_much(number: u128) -> Batch {
-    let noise = (0..8_000_u128).fold(String::new(), |mut text, word| {
+    let noise = (0..2_000_u128).fold(String::new(), |mut text, word| {
         let number = number.wrapping_mul(0x9e37_79b9_7f4a_7c15_f39c_c060_5ced_c835).wrapping_add(word);
         write!(text, "{:x}", Uuid::from_u128(number.wrapping_mul(number | 1)).as_simple()).expect("text takes text");
         text
@@ -22,7 +22,7 @@ fn says_much(number: u128) -> Batch {
 // S1.40
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_refuses_and_room_is_enough_to_go_on() {
-    let Some(server) = Server::start_with_small_folder("40m") else { return };
+    let Some(server) = Server::start_with_small_folder("20m") else { return };
     let database = server.create_database().await;
     let owner = connect(&server.url("postgres")).await;
     let tablespace = format!("CREATE TABLESPACE small LOCATION '{}'", server.small_folder().display());

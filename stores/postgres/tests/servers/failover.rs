@@ -29,8 +29,7 @@ async fn pair() -> Option<Pair> {
         (primary, replica)
     });
     let database = primary.create_database().await;
-    let url = primary.url_of_either(&replica, database.name());
-    let url = format!("{url}&statement_timeout=2&connect_timeout=2&background=off");
+    let url = format!("{}&background=off", primary.url_of_either(&replica, database.name()));
     let backend = PostgresStore::open(&url).await.unwrap().backend();
     for writer in 0..WRITERS {
         open_thread(&backend, &ana(), writer).await;
@@ -128,10 +127,13 @@ async fn a_synchronous_replica_has_all_that_was_acknowledged() {
 async fn what_no_replica_confirms_is_not_acknowledged() {
     let Some(pair) = pair().await else { return };
     commit(&pair.backend, thread_id(1), 0).await;
+    let url = format!("{}?background=off&statement_timeout=5", pair.database.url());
+    let impatient = PostgresStore::open(&url).await.unwrap().backend();
     pair.make_synchronous().await;
     pair.part().await;
-    let waiting = tokio::time::timeout(PATIENCE, pair.backend.store.commit(&ana(), thread_id(1), says(1), now())).await;
-    let unconfirmed = waiting.expect("a bounded wait").unwrap_err();
+    let scope = ana();
+    let waiting = impatient.store.commit(&scope, thread_id(1), says(1), now());
+    let unconfirmed = tokio::time::timeout(PATIENCE, waiting).await.expect("a bounded wait").unwrap_err();
     assert!(
         matches!(unconfirmed, StoreError::Unavailable { reason: Reason::Timeout, maybe_applied: true, .. }),
         "{unconfirmed:?}"

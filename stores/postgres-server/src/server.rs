@@ -72,7 +72,8 @@ impl Server {
         // In a name space of the server's own, so that nothing is left mounted when it ends.
         let mounting = format!("mount -t tmpfs -o size={size},mode=700 tmpfs {} && exec \"$@\"", small.display());
         let before = ["unshare", "--user", "--map-current-user", "--keep-caps", "--mount", "sh", "-c", &mounting, "sh"];
-        Some(Self::start_in(folder, &before, &[]))
+        // What was refused leaves room behind when it is tidied up, and it is not to be foreseen when.
+        Some(Self::start_in(folder, &before, &["autovacuum=off"]))
     }
 
     /// Starts one whose clock is a file's ([`Server::set_clock`]); `None` where that is to be left out.

@@ -57,7 +57,7 @@ pub(crate) async fn commit(
     Err(StoreError::unavailable(threadkeep_core::Reason::Busy))
 }
 
-/// What an answer of the function is, where it is for the caller of it alone.
+/// Whether another transaction held the thread, so that nothing was done.
 pub(crate) fn is_locked(row: &Row) -> bool {
     get::<&str>(row, 0).is_ok_and(|outcome| outcome == "locked")
 }

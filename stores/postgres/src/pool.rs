@@ -1,10 +1,13 @@
 //! Connections, and how a call becomes one flight on one of them.
 
+use std::future::poll_fn;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
+use std::task::Poll;
 use std::time::Duration;
 
 use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts, Transaction};
+use futures::future::maybe_done;
 use threadkeep_core::{Reason, Scope, StoreError, WakeUp};
 use tokio::sync::{Notify, broadcast};
 use tokio::task::AbortHandle;
@@ -141,11 +144,8 @@ impl Shared {
             let Some(first) = sets.first() else { return Ok(Vec::new()) };
             let statement = self.statement(client, sql, first).await?;
             let calls = sets.iter().map(|values| ask(client, &statement, sql, values));
-            let (begun, rows, ended) = futures::join!(
-                client.batch_execute("BEGIN"),
-                futures::future::join_all(calls),
-                client.batch_execute("COMMIT"),
-            );
+            let (begun, rows, ended) =
+                futures::join!(client.batch_execute("BEGIN"), in_order(calls), client.batch_execute("COMMIT"),);
             begun?;
             let rows = rows.into_iter().collect::<Result<Vec<_>, _>>()?;
             ended?;
@@ -170,7 +170,7 @@ impl Shared {
             let (begun, entered, answers, ended) = futures::join!(
                 client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"),
                 ask(client, &enter, ENTER, &entering),
-                futures::future::join_all(reading),
+                in_order(reading),
                 client.batch_execute("COMMIT"),
             );
             begun?;
@@ -217,6 +217,21 @@ impl Shared {
     }
 }
 
+/// Runs futures at once, each begun before the one after it, so that what they send goes out in their order: what is sent
+/// behind them, the end of a transaction, must not overtake one.
+async fn in_order<F: Future>(futures: impl Iterator<Item = F>) -> Vec<F::Output> {
+    let mut running: Vec<_> = futures.map(|future| Box::pin(maybe_done(future))).collect();
+    poll_fn(|context| {
+        let mut are_done = true;
+        for future in &mut running {
+            are_done &= future.as_mut().poll(context).is_ready();
+        }
+        if are_done { Poll::Ready(()) } else { Poll::Pending }
+    })
+    .await;
+    running.iter_mut().filter_map(|future| future.as_mut().take_output()).collect()
+}
+
 /// Asks with a statement that is prepared, or with its text.
 async fn ask(
     client: &Object,
@@ -247,5 +262,26 @@ impl Drop for Shared {
         for task in self.tasks.get_mut().unwrap_or_else(std::sync::PoisonError::into_inner) {
             task.abort();
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::RefCell;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn all_are_begun_in_order_before_what_comes_behind_them() {
+        let begun = RefCell::new(Vec::new());
+        let begun = &begun;
+        let one = |number: usize| async move {
+            begun.borrow_mut().push(number);
+            tokio::task::yield_now().await;
+            number * 2
+        };
+        let (answers, ()) = futures::join!(in_order((0..100).map(one)), async { begun.borrow_mut().push(100) });
+        assert_eq!(answers, (0..100).map(|number| number * 2).collect::<Vec<_>>());
+        assert_eq!(*begun.borrow(), (0..=100).collect::<Vec<_>>());
     }
 }

@@ -74,7 +74,7 @@ impl Engine {
         Self::over(Memory::new(threadkeep_store_memory::MemoryStore::open()), None)
     }
 
-    fn over(memory: Memory, path: Option<PathBuf>) -> Self {
+    pub(crate) fn over(memory: Memory, path: Option<PathBuf>) -> Self {
         let scope = Scope::user("bench", "user").expect("both names are short and plain");
         Self { memory, scope, path, threads: Arc::default() }
     }

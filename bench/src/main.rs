@@ -53,6 +53,8 @@ enum Command {
     Run(run::Args),
     /// Run the workloads over PostgreSQL, beside the same flights by hand
     Postgres(postgres::Args),
+    /// Kill a PostgreSQL server of its own again and again under its writers, likewise
+    PostgresKill(postgres::kill::Args),
     /// Kill writers again and again, and look for what they had been told is stored
     Kill(kill::Args),
     /// Rebuild files as a power cut could leave them, and look for what had been acknowledged
@@ -90,6 +92,7 @@ fn main() -> Result<()> {
         }
         Command::Run(args) => runtime.block_on(run::run(&args)),
         Command::Postgres(args) => runtime.block_on(postgres::run(&args)),
+        Command::PostgresKill(args) => runtime.block_on(postgres::kill::run(&args)),
         Command::Kill(args) => runtime.block_on(kill::run(&args)),
         Command::PowerCut(args) => runtime.block_on(power_cut::run(&args)),
         Command::Locomo(args) => runtime.block_on(locomo::run(&args)),

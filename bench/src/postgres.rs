@@ -4,6 +4,7 @@
 
 mod events;
 mod floor;
+pub(crate) mod kill;
 
 use std::time::{Duration, Instant};
 
@@ -35,8 +36,9 @@ pub(crate) struct Args {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<()> {
-    let store = PostgresStore::open(&format!("{}?pool_size=64&background=off", args.url)).await?;
-    let memory = Memory::new(store.backend());
+    let url = format!("{}?pool_size=64&background=off", args.url);
+    let memory = Memory::new(PostgresStore::open(&url).await?.backend());
+    let elsewhere = Memory::new(PostgresStore::open(&url).await?.backend());
     let floor = Floor::open(&args.url).await?;
     let texts = Language::new(1).pool(490);
     let mut table = Table::new();
@@ -50,14 +52,33 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
         });
         add(&mut table, &format!("turns a second, {writers} writers"), &trials.await?)?;
     }
-    let long = Long::seed(&memory, &floor, args.messages, &texts).await?;
-    let reads = trials(args, async || Ok((floor.newest(args.seconds).await?, long.newest(args.seconds).await?)));
-    add(&mut table, &format!("last 16 of {}: p50, µs", args.messages), &reads.await?)?;
-    let searches = trials(args, async || Ok((floor.search(args.seconds).await?, long.search(args.seconds).await?)));
-    add(&mut table, &format!("search of one among {}: p50, µs", args.messages), &searches.await?)?;
+    for (place, listening) in [("here", &memory), ("elsewhere", &elsewhere)] {
+        let trials = trials(args, async || {
+            let by_floor = turns(args, 64, async |writer, until| floor.turns(writer, until, &texts).await).await?;
+            let heard = async |_, until| events::heard_turns(&memory, listening, until, &texts).await;
+            Ok((by_floor, turns(args, 64, heard).await?))
+        });
+        add(&mut table, &format!("turns a second, 64 writers, each heard {place}"), &trials.await?)?;
+    }
+    let short = Long::seed(&memory, &floor, "short", 16, &texts).await?;
+    let few = Long::seed(&memory, &floor, "few", 1_000.min(args.messages), &texts).await?;
+    let long = Long::seed(&memory, &floor, "long", args.messages, &texts).await?;
+    floor.analyse().await?;
+    for (thread, messages) in [(&short, 16), (&long, args.messages)] {
+        let owner = &thread.owner;
+        let reads =
+            trials(args, async || Ok((floor.newest(owner, args.seconds).await?, thread.newest(args.seconds).await?)));
+        add(&mut table, &format!("last 16 of {messages}: p50, µs"), &reads.await?)?;
+    }
+    for (thread, whose) in [(&few, "a user with 1,000"), (&long, "a user with all")] {
+        let owner = &thread.owner;
+        let searches =
+            trials(args, async || Ok((floor.search(owner, args.seconds).await?, thread.search(args.seconds).await?)));
+        add(&mut table, &format!("search of {whose} among {}: p50, µs", args.messages), &searches.await?)?;
+    }
     println!("{table}");
-    let (p50, p99) = events::measure(&args.url, args.seconds).await?;
-    println!("event from one instance to another: p50 {p50:.2} ms, p99 {p99:.2} ms");
+    let events = events::measure(&memory, &elsewhere, args.seconds.max(5)).await?;
+    println!("{events}");
     Ok(())
 }
 
@@ -105,13 +126,14 @@ async fn engine_turns(memory: &Memory, until: Instant, texts: &[String]) -> Resu
 /// A long thread, in which few messages hold a rare word.
 struct Long<'a> {
     memory: &'a Memory,
+    owner: String,
     scope: Scope,
     thread: ThreadId,
 }
 
 impl<'a> Long<'a> {
-    async fn seed(memory: &'a Memory, floor: &Floor, messages: usize, texts: &[String]) -> Result<Self> {
-        let scope = Scope::user("acme", "long")?;
+    async fn seed(memory: &'a Memory, floor: &Floor, owner: &str, messages: usize, texts: &[String]) -> Result<Self> {
+        let scope = Scope::user("acme", owner)?;
         let thread = memory.open(&scope).await?.thread.id;
         for first in (0..messages).step_by(1_000) {
             let texts = (first..messages.min(first + 1_000)).map(|number| {
@@ -119,13 +141,12 @@ impl<'a> Long<'a> {
                 format!("{}{rare}", texts[number % texts.len()])
             });
             let texts: Vec<String> = texts.collect();
-            floor.seed(&texts).await?;
+            floor.seed(owner, &texts).await?;
             let drafts = texts.iter().map(Draft::user).collect();
             memory.append_all(&scope, thread, drafts, &AppendOptions::default()).await?;
         }
         while !memory.backend().search.catch_up(10_000).await?.done {}
-        floor.analyse().await?;
-        Ok(Self { memory, scope, thread })
+        Ok(Self { memory, owner: owner.to_owned(), scope, thread })
     }
 
     async fn newest(&self, seconds: u64) -> Result<f64> {

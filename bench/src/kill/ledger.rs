@@ -10,7 +10,7 @@ use crate::engine::Engine;
 
 /// Turns that were tried and acknowledged. Writers number theirs without gaps, and repeat before they go on.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     /// Per writer: how many turns were acknowledged, and all before them.
     acknowledged: Vec<u64>,
     tried: BTreeSet<Turn>,
@@ -18,23 +18,23 @@ pub(super) struct Ledger {
 
 /// What does not agree.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Kept {
-    pub(super) lost: u64,
-    pub(super) doubled: u64,
-    pub(super) out_of_order: u64,
+pub(crate) struct Kept {
+    pub(crate) lost: u64,
+    pub(crate) doubled: u64,
+    pub(crate) out_of_order: u64,
 }
 
 impl Ledger {
-    pub(super) fn new(writers: usize) -> Self {
+    pub(crate) fn new(writers: usize) -> Self {
         Self { acknowledged: vec![0; writers], tried: BTreeSet::new() }
     }
 
-    pub(super) fn next_turns(&self) -> String {
+    pub(crate) fn next_turns(&self) -> String {
         self.acknowledged.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
     }
 
     /// Takes a line of the writers' output.
-    pub(super) fn note(&mut self, line: &str) -> Result<()> {
+    pub(crate) fn note(&mut self, line: &str) -> Result<()> {
         let (word, key) = line.split_once(' ').with_context(|| format!("the writers said {line:?}"))?;
         let turn = Turn::parse(key).with_context(|| format!("the writers said {line:?}"))?;
         match word {
@@ -47,22 +47,22 @@ impl Ledger {
         Ok(())
     }
 
-    pub(super) fn acknowledge(&mut self, turn: Turn) {
+    pub(crate) fn acknowledge(&mut self, turn: Turn) {
         self.tried.remove(&turn);
         self.acknowledged[turn.writer] = self.acknowledged[turn.writer].max(turn.number + 1);
     }
 
     /// Turns whose fate is not known, in the order of each writer.
-    pub(super) fn unknown(&self) -> Vec<Turn> {
+    pub(crate) fn unknown(&self) -> Vec<Turn> {
         self.tried.iter().copied().collect()
     }
 
-    pub(super) fn acknowledged(&self) -> u64 {
+    pub(crate) fn acknowledged(&self) -> u64 {
         self.acknowledged.iter().sum()
     }
 
     /// Reads every thread and holds it against what was acknowledged.
-    pub(super) async fn compare(&self, engine: &Engine) -> Result<Kept> {
+    pub(crate) async fn compare(&self, engine: &Engine) -> Result<Kept> {
         let mut kept = Kept::default();
         let mut seen: HashMap<usize, Vec<u64>> = HashMap::new();
         let threads: BTreeSet<String> = (0..self.acknowledged.len()).map(Turn::thread).collect();

@@ -42,8 +42,8 @@ const INSERT: &str = "INSERT INTO floor.messages SELECT $1, t.seq + n.place, 'ac
 const LOG: &str = "INSERT INTO floor.log SELECT $1, seq, 'acme', 'ana', $2 FROM floor.threads WHERE no = $1";
 const MOVE: &str = "UPDATE floor.threads SET seq = seq + $2 WHERE no = $1";
 const NEWEST: &str = "SELECT t.seq, m.seq, m.id, m.body FROM floor.threads t JOIN floor.messages m ON m.thread_no = t.no \
-                      WHERE t.no = 0 AND m.thread_no = 0 ORDER BY m.seq DESC LIMIT 16";
-const SEARCH: &str = "SELECT thread_no, seq FROM floor.terms WHERE terms @@ 'walrus & owner1'::tsquery LIMIT 4000";
+                      WHERE t.no = $1 AND m.thread_no = $1 ORDER BY m.seq DESC LIMIT 16";
+const SEARCH: &str = "SELECT thread_no, seq FROM floor.terms WHERE terms @@ $1::text::tsquery LIMIT 4000";
 
 pub(super) struct Floor {
     pool: Pool,
@@ -56,7 +56,7 @@ impl Floor {
         let client = floor.pool.get().await?;
         client.batch_execute(SCHEMA).await?;
         client
-            .batch_execute("INSERT INTO floor.threads SELECT n, 'acme', 'ana', 0 FROM generate_series(0, 64) n")
+            .batch_execute("INSERT INTO floor.threads SELECT n, 'acme', 'ana', 0 FROM generate_series(0, 100) n")
             .await?;
         drop(client);
         Ok(floor)
@@ -74,12 +74,15 @@ impl Floor {
         Ok(done)
     }
 
-    pub(super) async fn seed(&self, texts: &[String]) -> Result<()> {
+    /// Adds to the one thread of an owner.
+    pub(super) async fn seed(&self, owner: &str, texts: &[String]) -> Result<()> {
         let client = self.pool.get().await?;
-        commit(&client, 0, texts).await?;
-        let sql = "INSERT INTO floor.terms SELECT 0, coalesce((SELECT max(seq) FROM floor.terms), 0) + n.place, \
-                   to_tsvector('simple', n.body || ' owner1') FROM unnest($1::text[]) WITH ORDINALITY AS n (body, place)";
-        client.execute(sql, &[&texts]).await?;
+        let thread_no = thread_of(owner);
+        commit(&client, thread_no, texts).await?;
+        let sql = "INSERT INTO floor.terms \
+                   SELECT $1, coalesce((SELECT max(seq) FROM floor.terms WHERE thread_no = $1), 0) + n.place, \
+                   to_tsvector('simple', n.body || ' ' || $2) FROM unnest($3::text[]) WITH ORDINALITY AS n (body, place)";
+        client.execute(sql, &[&thread_no, &owner, &texts]).await?;
         Ok(())
     }
 
@@ -87,14 +90,16 @@ impl Floor {
         Ok(self.pool.get().await?.batch_execute("VACUUM ANALYZE").await?)
     }
 
-    pub(super) async fn newest(&self, seconds: u64) -> Result<f64> {
+    pub(super) async fn newest(&self, owner: &str, seconds: u64) -> Result<f64> {
+        let thread_no = thread_of(owner);
+        let of_thread: [&(dyn ToSql + Sync); 1] = [&thread_no];
         timed(seconds, async || {
             let client = self.pool.get().await?;
             let (scope, newest) = (client.prepare_cached(SCOPE).await?, client.prepare_cached(NEWEST).await?);
             let (begun, entered, rows, ended) = futures::join!(
                 client.batch_execute("BEGIN READ ONLY"),
                 client.query(&scope, &[]),
-                client.query(&newest, &[]),
+                client.query(&newest, &of_thread),
                 client.batch_execute("COMMIT"),
             );
             begun?;
@@ -106,14 +111,23 @@ impl Floor {
         .await
     }
 
-    pub(super) async fn search(&self, seconds: u64) -> Result<f64> {
+    pub(super) async fn search(&self, owner: &str, seconds: u64) -> Result<f64> {
+        let question = format!("walrus & {owner}");
         timed(seconds, async || {
             let client = self.pool.get().await?;
             let search = client.prepare_cached(SEARCH).await?;
-            ensure!(!client.query(&search, &[]).await?.is_empty(), "a wrong answer");
+            ensure!(!client.query(&search, &[&question]).await?.is_empty(), "a wrong answer");
             Ok(())
         })
         .await
+    }
+}
+
+fn thread_of(owner: &str) -> i64 {
+    match owner {
+        "short" => 65,
+        "few" => 66,
+        _ => 67,
     }
 }
 

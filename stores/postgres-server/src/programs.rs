@@ -70,6 +70,15 @@ pub(crate) fn find_pooler() -> PathBuf {
     })
 }
 
+/// The library that gives a program another clock.
+pub(crate) fn find_false_clock() -> PathBuf {
+    let folders = fs::read_dir("/usr/lib").into_iter().flatten().flatten();
+    let mut libraries = folders.map(|folder| folder.path().join("faketime/libfaketime.so.1"));
+    libraries.find(|library| library.is_file()).unwrap_or_else(|| {
+        panic!("libfaketime is not installed: `cargo xtask test` installs it as root on Debian; otherwise install the package libfaketime")
+    })
+}
+
 fn on_path(program: &str) -> Option<PathBuf> {
     std::env::split_paths(&std::env::var_os("PATH")?).find(|folder| folder.join(program).is_file())
 }

@@ -1,3 +1,4 @@
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -5,7 +6,7 @@ use std::time::Duration;
 use tokio_postgres::{Client, Config, NoTls};
 
 use crate::database::{Database, Janitor};
-use crate::programs::{copy_of_postgres_with_vectors, find_postgres, free_port, is_left_out};
+use crate::programs::{copy_of_postgres_with_vectors, find_false_clock, find_postgres, free_port, is_left_out};
 use crate::supervisor::{Supervisor, as_unprivileged};
 
 /// Longer than a server takes to start on a busy machine.
@@ -47,7 +48,7 @@ impl Server {
         let start = || {
             let folder = Supervisor::make_folder();
             let programs = copy_of_postgres_with_vectors(&folder);
-            Self::start_in(folder, &programs, &[])
+            Self::start_in(folder, &programs, &[], &[])
         };
         WITH_VECTORS.get_or_init(|| (!is_left_out("python")).then(start)).as_ref()
     }
@@ -66,28 +67,103 @@ impl Server {
     /// As [`Server::shared`].
     #[must_use]
     pub fn start(settings: &[&str]) -> Self {
-        Self::start_in(Supervisor::make_folder(), &find_postgres(), settings)
+        Self::start_in(Supervisor::make_folder(), &find_postgres(), &[], settings)
     }
 
-    fn start_in(folder: PathBuf, programs: &Path, settings: &[&str]) -> Self {
-        let data = folder.join("data");
+    /// Starts one that has a small file system beside its data; [`Server::small_folder`] is where. `None` where that is to
+    /// be left out.
+    ///
+    /// # Panics
+    /// As [`Server::shared`].
+    #[must_use]
+    pub fn start_with_small_folder(size: &str) -> Option<Self> {
+        if is_left_out("unshare") {
+            return None;
+        }
+        let folder = Supervisor::make_folder();
+        let small = folder.join("small");
+        let made = as_unprivileged("mkdir").arg(&small).status().expect("mkdir starts");
+        assert!(made.success(), "the folder can be written");
+        // In a name space of the server's own, so that nothing is left mounted when it ends.
+        let mounting = format!("mount -t tmpfs -o size={size},mode=700 tmpfs {} && exec \"$@\"", small.display());
+        let before = ["unshare", "--user", "--map-current-user", "--keep-caps", "--mount", "sh", "-c", &mounting, "sh"];
+        // What was refused leaves room behind when it is tidied up, and it is not to be foreseen when.
+        Some(Self::start_in(folder, &find_postgres(), &before, &["autovacuum=off"]))
+    }
+
+    /// Starts one whose clock is a file's ([`Server::set_clock`]); `None` where that is to be left out.
+    ///
+    /// # Panics
+    /// As [`Server::shared`].
+    #[must_use]
+    pub fn start_with_clock() -> Option<Self> {
+        if is_left_out("faketime") {
+            return None;
+        }
+        let folder = Supervisor::make_folder();
+        let clock = format!("FAKETIME_TIMESTAMP_FILE={}", folder.join("clock").display());
+        let library = format!("LD_PRELOAD={}", find_false_clock().display());
+        fs::write(folder.join("clock"), "+0\n").expect("the folder can be written");
+        // Read again each time that the clock is asked, and only the clock: whoever waits, waits as long as others.
+        let before = ["env", &clock, &library, "FAKETIME_NO_CACHE=1", "FAKETIME_DONT_FAKE_MONOTONIC=1"];
+        Some(Self::start_in(folder, &find_postgres(), &before, &[]))
+    }
+
+    /// Makes a copy of a server that follows it until it is promoted.
+    ///
+    /// # Panics
+    /// As [`Server::shared`].
+    #[must_use]
+    pub fn start_replica(of: &Self) -> Self {
+        let folder = Supervisor::make_folder();
+        let copied = as_unprivileged(find_postgres().join("pg_basebackup"))
+            .args([
+                "--no-sync",
+                "--checkpoint=fast",
+                "--write-recovery-conf",
+                "-h",
+                "127.0.0.1",
+                "-U",
+                "postgres",
+                "-p",
+            ])
+            .arg(of.port.to_string())
+            .arg("-D")
+            .arg(folder.join("data"))
+            .current_dir("/")
+            .output()
+            .expect("pg_basebackup starts");
+        assert!(copied.status.success(), "pg_basebackup failed: {}", String::from_utf8_lossy(&copied.stderr));
+        Self::run(folder, &find_postgres(), &[], &[])
+    }
+
+    fn start_in(folder: PathBuf, programs: &Path, before: &[&str], settings: &[&str]) -> Self {
         let made = as_unprivileged(programs.join("initdb"))
             .args(["--no-sync", "-A", "trust", "-U", "postgres", "-E", "UTF8", "--locale=C", "-D"])
-            .arg(&data)
+            .arg(folder.join("data"))
             .current_dir("/")
             .output()
             .expect("initdb starts");
         assert!(made.status.success(), "initdb failed: {}", String::from_utf8_lossy(&made.stderr));
+        Self::run(folder, programs, before, settings)
+    }
+
+    /// Runs the data that is in a folder, by a command that takes the server's as its last arguments.
+    fn run(folder: PathBuf, programs: &Path, before: &[&str], settings: &[&str]) -> Self {
         let port = free_port();
-        let mut arguments = vec!["-D".to_owned(), data.display().to_string(), "-p".to_owned(), port.to_string()];
+        let program = programs.join("postgres").display().to_string();
+        let mut command: Vec<String> = before.iter().map(ToString::to_string).collect();
+        command.extend([program, "-D".to_owned(), folder.join("data").display().to_string()]);
+        command.extend(["-p".to_owned(), port.to_string()]);
         let folder_setting = format!("unix_socket_directories={}", folder.display());
         // Nothing here outlives the machine, so nothing waits for the disk; what must is asked for in settings.
         let own = ["listen_addresses=127.0.0.1", &folder_setting, "max_connections=300", "fsync=off", "jit=off"];
         let own = own.into_iter().chain(["full_page_writes=off", "autovacuum_naptime=5s", "shared_buffers=64MB"]);
         for setting in own.chain(settings.iter().copied()) {
-            arguments.extend(["-c".to_owned(), setting.to_owned()]);
+            command.extend(["-c".to_owned(), setting.to_owned()]);
         }
-        let supervisor = Supervisor::start(folder, "QUIT", &programs.join("postgres"), &arguments);
+        let (program, arguments) = command.split_first().expect("a command has a program");
+        let supervisor = Supervisor::start(folder, "QUIT", Path::new(program), arguments);
         let base_url = format!("postgres://postgres@127.0.0.1:{port}");
         let janitor = Janitor::new(base_url.clone());
         let server = Self { base_url, supervisor: Some(supervisor), port, janitor };
@@ -99,6 +175,30 @@ impl Server {
     #[must_use]
     pub fn url(&self, database: &str) -> String {
         format!("{}/{database}", self.base_url)
+    }
+
+    /// The URL of a database on whichever of two servers takes writes.
+    #[must_use]
+    pub fn url_of_either(&self, other: &Self, database: &str) -> String {
+        let (port, other) = (self.port, other.port);
+        format!("postgres://postgres@127.0.0.1:{port},127.0.0.1:{other}/{database}?target_session_attrs=read-write")
+    }
+
+    /// Where the small file system is.
+    ///
+    /// # Panics
+    /// Over a server that was named by its URL.
+    #[must_use]
+    pub fn small_folder(&self) -> PathBuf {
+        self.supervisor().folder.join("small")
+    }
+
+    /// Moves the clock of a server that has one of its own, by seconds from what it is.
+    ///
+    /// # Panics
+    /// Over a server that was named by its URL.
+    pub fn set_clock(&self, seconds: i64) {
+        fs::write(self.supervisor().folder.join("clock"), format!("{seconds:+}\n")).expect("the folder can be written");
     }
 
     /// Makes an empty database, which is gone when it is dropped.

@@ -3,24 +3,25 @@
 use std::sync::Arc;
 
 use threadkeep_core::{
-    Batch, CommitOutcome, Conflict, DocumentName, DocumentState, EncodedBatch, Expected, IDEMPOTENCY_WINDOW_MS, Kind,
-    Result, Scope, StoreError, ThreadId, Timestamp, codec, text,
+    Batch, CommitOutcome, Conflict, DocumentName, DocumentState, EncodedBatch, Expected, Kind, Result, Scope,
+    StoreError, ThreadId, Timestamp, Urgency, codec, text,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use crate::error::PostgresError;
+use crate::error::{self, PostgresError};
+use crate::lanes;
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::{self, get, role_number, signed, unsigned};
-use crate::threads;
+use crate::threads::{self, WINDOW};
 
 /// How often the words of a thread are made anew because somebody else changed them meanwhile.
 const ATTEMPTS: usize = 100;
 
 const SQL: &str = "SELECT outcome, change, first_seq, count, place, actual, owner, body FROM threadkeep.commit(\
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, \
-    $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39)";
+    $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41)";
 
 pub(crate) async fn commit(
     shared: &Arc<Shared>,
@@ -29,10 +30,9 @@ pub(crate) async fn commit(
     batch: Batch,
     now: Timestamp,
 ) -> Result<CommitOutcome> {
-    let columns = Columns::new(batch.encode()?, &batch)?;
-    let mut words = Words::default();
+    let mut call = Arc::new(Call::new(scope, thread, batch, now)?);
     for _ in 0..ATTEMPTS {
-        let row = call(shared, scope, thread, &batch, &columns, &words, now).await?;
+        let row = lanes::call(shared, &call).await?;
         let outcome: String = get(&row, 0)?;
         match outcome.as_str() {
             "done" | "replayed" => {
@@ -42,16 +42,24 @@ pub(crate) async fn commit(
                     count: unsigned(&row, 3)?,
                     replayed: outcome == "replayed",
                 };
-                if !outcome.replayed && !batch.is_empty() {
+                if !outcome.replayed && !call.batch.is_empty() {
                     threads::wake(shared, scope, &row::owner(get(&row, 6)?)?, thread);
                 }
                 return Ok(outcome);
             }
-            "words" => words = Words::patched(get(&row, 7)?, &batch)?,
-            _ => return Err(refusal(&outcome, &row, &batch)?),
+            "words" => {
+                let words = Words::patched(get(&row, 7)?, &call.batch)?;
+                Arc::make_mut(&mut call).words = words;
+            }
+            _ => return Err(refusal(&outcome, &row, &call.batch)?),
         }
     }
     Err(StoreError::unavailable(threadkeep_core::Reason::Busy))
+}
+
+/// Whether another transaction held the thread, so that nothing was done.
+pub(crate) fn is_locked(row: &Row) -> bool {
+    get::<&str>(row, 0).is_ok_and(|outcome| outcome == "locked")
 }
 
 /// What stood in the way.
@@ -84,7 +92,7 @@ fn refusal(outcome: &str, row: &Row, batch: &Batch) -> Result<StoreError, Postgr
 
 /// A thread's own words before and after a patch. The store makes the new ones from what it finds, and the function takes
 /// them only while it finds the same.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Words {
     old: Option<String>,
     new: Option<String>,
@@ -99,6 +107,7 @@ impl Words {
 }
 
 /// A batch as arrays, one for each column.
+#[derive(Clone)]
 struct Columns {
     require: Names,
     required_versions: Vec<i64>,
@@ -150,6 +159,7 @@ impl Columns {
 }
 
 /// Documents' names, in columns and as the change log has them.
+#[derive(Clone)]
 struct Names {
     namespaces: Vec<String>,
     keys: Vec<String>,
@@ -169,65 +179,128 @@ impl Names {
     }
 }
 
-async fn call(
-    shared: &Shared,
-    scope: &Scope,
-    thread: ThreadId,
-    batch: &Batch,
-    columns: &Columns,
-    words: &Words,
-    now: Timestamp,
-) -> Result<Row> {
-    let caller = Caller::of(scope);
-    let (expected_seq, expected_change) = match batch.expected {
-        Some(Expected::Seq(seq)) => (Some(signed(seq)), None),
-        Some(Expected::Change(change)) => (None, Some(signed(change))),
-        None => (None, None),
-    };
-    let patch = &batch.patch;
-    let patches_words = patch.title.is_some() || patch.metadata.is_some() || patch.state.is_some();
-    let expires_at = patch.expires_at.flatten().map(Timestamp::as_micros);
-    let parameters: [Parameter<'_>; 39] = [
-        (&caller.tenant, Type::TEXT),
-        (&caller.name, Type::TEXT),
-        (&thread.0, Type::UUID),
-        (&now.as_micros(), Type::INT8),
-        (&(IDEMPOTENCY_WINDOW_MS * 1000), Type::INT8),
-        (&batch.key.to_bytes(), Type::BYTEA),
-        (&i64::from_be_bytes(batch.fingerprint.0), Type::INT8),
-        (&batch.is_append_only(), Type::BOOL),
-        (&batch.is_empty(), Type::BOOL),
-        (&expected_seq, Type::INT8),
-        (&expected_change, Type::INT8),
-        (&columns.require.namespaces, Type::TEXT_ARRAY),
-        (&columns.require.keys, Type::TEXT_ARRAY),
-        (&columns.required_versions, Type::INT8_ARRAY),
-        (&columns.ids, Type::UUID_ARRAY),
-        (&columns.roles, Type::INT2_ARRAY),
-        (&columns.instants, Type::INT8_ARRAY),
-        (&columns.external_ids, Type::TEXT_ARRAY),
-        (&columns.bodies, Type::TEXT_ARRAY),
-        (&columns.replaced_ids, Type::UUID_ARRAY),
-        (&columns.replaced_roles, Type::INT2_ARRAY),
-        (&columns.replaced_bodies, Type::TEXT_ARRAY),
-        (&columns.replaced_terms, Type::TEXT_ARRAY),
-        (&columns.erased_ids, Type::UUID_ARRAY),
-        (&batch.trim_below.map(signed), Type::INT8),
-        (&columns.put.namespaces, Type::TEXT_ARRAY),
-        (&columns.put.keys, Type::TEXT_ARRAY),
-        (&columns.put.json, Type::TEXT_ARRAY),
-        (&columns.put_values, Type::TEXT_ARRAY),
-        (&columns.put_expiries, Type::INT8_ARRAY),
-        (&columns.delete.namespaces, Type::TEXT_ARRAY),
-        (&columns.delete.keys, Type::TEXT_ARRAY),
-        (&columns.delete.json, Type::TEXT_ARRAY),
-        (&!patch.is_empty(), Type::BOOL),
-        (&patches_words, Type::BOOL),
-        (&words.old, Type::TEXT),
-        (&words.new, Type::TEXT),
-        (&patch.expires_at.is_some(), Type::BOOL),
-        (&expires_at, Type::INT8),
-    ];
-    let rows = shared.write(SQL, &parameters).await?;
+/// All that the function is given.
+#[derive(Clone)]
+pub(crate) struct Call {
+    caller: Caller,
+    pub(crate) thread: ThreadId,
+    now: i64,
+    batch: Batch,
+    key: Vec<u8>,
+    fingerprint: i64,
+    expected_seq: Option<i64>,
+    expected_change: Option<i64>,
+    trim_below: Option<i64>,
+    expires_at: Option<i64>,
+    /// What the function itself asks of a batch: whether it appends only, is empty, patches, patches words or the expiry.
+    traits: [bool; 5],
+    columns: Columns,
+    words: Words,
+}
+
+impl Call {
+    fn new(scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<Self> {
+        let (expected_seq, expected_change) = match batch.expected {
+            Some(Expected::Seq(seq)) => (Some(signed(seq)), None),
+            Some(Expected::Change(change)) => (None, Some(signed(change))),
+            None => (None, None),
+        };
+        let patch = &batch.patch;
+        let patches_words = patch.title.is_some() || patch.metadata.is_some() || patch.state.is_some();
+        Ok(Self {
+            caller: Caller::of(scope),
+            thread,
+            now: now.as_micros(),
+            key: batch.key.to_bytes(),
+            fingerprint: i64::from_be_bytes(batch.fingerprint.0),
+            expected_seq,
+            expected_change,
+            trim_below: batch.trim_below.map(signed),
+            expires_at: patch.expires_at.flatten().map(Timestamp::as_micros),
+            traits: [
+                batch.is_append_only(),
+                batch.is_empty(),
+                !patch.is_empty(),
+                patches_words,
+                patch.expires_at.is_some(),
+            ],
+            columns: Columns::new(batch.encode()?, &batch)?,
+            words: Words::default(),
+            batch,
+        })
+    }
+
+    pub(crate) fn is_deferred(&self) -> bool {
+        self.batch.urgency == Urgency::Deferred
+    }
+
+    /// How many rows of messages it brings.
+    pub(crate) fn weight(&self) -> usize {
+        self.columns.ids.len()
+    }
+
+    /// The statement's values; how it meets a lock that another holds, and whether the disk may learn of it later, is said
+    /// for the flight that it is part of.
+    fn parameters<'a>(&'a self, waits: &'a bool, is_deferred: &'a bool) -> [Parameter<'a>; 41] {
+        let (columns, words) = (&self.columns, &self.words);
+        let [is_append_only, is_empty, patches, patches_words, patches_expiry] = &self.traits;
+        [
+            (&self.caller.tenant, Type::TEXT),
+            (&self.caller.name, Type::TEXT),
+            (&self.thread.0, Type::UUID),
+            (&self.now, Type::INT8),
+            (&WINDOW, Type::INT8),
+            (&self.key, Type::BYTEA),
+            (&self.fingerprint, Type::INT8),
+            (is_append_only, Type::BOOL),
+            (is_empty, Type::BOOL),
+            (&self.expected_seq, Type::INT8),
+            (&self.expected_change, Type::INT8),
+            (&columns.require.namespaces, Type::TEXT_ARRAY),
+            (&columns.require.keys, Type::TEXT_ARRAY),
+            (&columns.required_versions, Type::INT8_ARRAY),
+            (&columns.ids, Type::UUID_ARRAY),
+            (&columns.roles, Type::INT2_ARRAY),
+            (&columns.instants, Type::INT8_ARRAY),
+            (&columns.external_ids, Type::TEXT_ARRAY),
+            (&columns.bodies, Type::TEXT_ARRAY),
+            (&columns.replaced_ids, Type::UUID_ARRAY),
+            (&columns.replaced_roles, Type::INT2_ARRAY),
+            (&columns.replaced_bodies, Type::TEXT_ARRAY),
+            (&columns.replaced_terms, Type::TEXT_ARRAY),
+            (&columns.erased_ids, Type::UUID_ARRAY),
+            (&self.trim_below, Type::INT8),
+            (&columns.put.namespaces, Type::TEXT_ARRAY),
+            (&columns.put.keys, Type::TEXT_ARRAY),
+            (&columns.put.json, Type::TEXT_ARRAY),
+            (&columns.put_values, Type::TEXT_ARRAY),
+            (&columns.put_expiries, Type::INT8_ARRAY),
+            (&columns.delete.namespaces, Type::TEXT_ARRAY),
+            (&columns.delete.keys, Type::TEXT_ARRAY),
+            (&columns.delete.json, Type::TEXT_ARRAY),
+            (patches, Type::BOOL),
+            (patches_words, Type::BOOL),
+            (&words.old, Type::TEXT),
+            (&words.new, Type::TEXT),
+            (patches_expiry, Type::BOOL),
+            (&self.expires_at, Type::INT8),
+            (waits, Type::BOOL),
+            (is_deferred, Type::BOOL),
+        ]
+    }
+}
+
+/// Makes one call in a transaction of its own, and waits for whoever holds the thread if that is wanted.
+pub(crate) async fn fly_alone(shared: &Shared, call: &Call, waits: bool) -> Result<Row> {
+    let rows = shared.write(SQL, &call.parameters(&waits, &call.is_deferred())).await?;
     rows.into_iter().next().ok_or_else(|| StoreError::corrupt("answer", "of no row"))
+}
+
+/// Makes several calls in one transaction: all of them or none.
+pub(crate) async fn fly_together(shared: &Shared, calls: &[Arc<Call>]) -> error::Result<Vec<Row>> {
+    // A commit that must be on the disk takes along what it is with.
+    let is_deferred = calls.iter().all(|call| call.is_deferred());
+    let values: Vec<_> = calls.iter().map(|call| call.parameters(&false, &is_deferred)).collect();
+    let values: Vec<&[Parameter<'_>]> = values.iter().map(<[_; 41]>::as_slice).collect();
+    shared.write_together(SQL, &values).await
 }

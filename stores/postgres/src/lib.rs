@@ -1,7 +1,8 @@
 //! Keeps conversations in PostgreSQL: the store for several instances, Supabase included.
 //!
 //! Start with [`PostgresStore::open`]. `schema/` holds the tables and the functions that run beside them, `commit` how a
-//! thread changes, `collections` what applications fill, `pool` how a call becomes one flight, `listen` and `notify` how instances wake each other, `index` how
+//! thread changes, `lanes` how many commits share a transaction, `collections` what applications fill, `pool` how a call becomes
+//! one flight, `listen` and `notify` how instances wake each other, `index` how
 //! search follows the log off the commit path.
 //!
 //! Every call runs as a role that owns nothing, under row security, in a scope that is set in the same transaction: what a
@@ -17,6 +18,7 @@ mod dump;
 mod error;
 mod index;
 mod keeper;
+mod lanes;
 mod listen;
 mod maintenance;
 mod messages;

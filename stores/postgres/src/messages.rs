@@ -33,7 +33,7 @@ pub(crate) async fn list(
     }
     let mask = |roles: &[Role]| roles.iter().fold(0, |mask, role| mask | 1 << i32::from(role_number(*role)));
     let roles: i32 = if query.roles.is_empty() { mask(&Role::ALL) } else { mask(&query.roles) };
-    let sql = "SELECT seq, id, external_id, revision, created_at, body, change, first_seq, more \
+    let sql = "SELECT thread_seq, change, first_seq, seq, id, external_id, revision, created_at, body \
                FROM threadkeep.list_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
     let values: [Parameter<'_>; 13] = [
         (&caller.tenant, Type::TEXT),
@@ -47,7 +47,7 @@ pub(crate) async fn list(
         (&roles, Type::INT4),
         (&(query.order == OrderBy::Time), Type::BOOL),
         (&(query.take == Take::Newest), Type::BOOL),
-        (&i32::try_from(query.limit).unwrap_or(i32::MAX), Type::INT4),
+        (&i32::try_from(query.limit + 1).unwrap_or(i32::MAX), Type::INT4),
         (&signed(limits::PAGE_BYTES as u64), Type::INT8),
     ];
     let rows = shared.call(sql, &values).await?;
@@ -55,16 +55,17 @@ pub(crate) async fn list(
 }
 
 fn page(rows: &[Row], query: &MessageQuery) -> Result<MessagePage> {
-    let Some((end, rows)) = rows.split_last() else { return Err(StoreError::NotFound(Kind::Thread).into()) };
-    let positions = threadkeep_core::Positions {
-        seq: row::unsigned(end, 0)?,
-        change: row::unsigned(end, 6)?,
-        first_seq: row::unsigned(end, 7)?,
-    };
-    let messages = Vec::with_capacity(rows.len());
-    let mut page = MessagePage { messages, corrupt: Vec::new(), more: get(end, 8)?, positions };
-    for row in rows {
-        match row::message(row) {
+    let first = rows.first().ok_or(StoreError::NotFound(Kind::Thread))?;
+    let messages = Vec::with_capacity(rows.len().min(query.limit));
+    let mut page = MessagePage { messages, corrupt: Vec::new(), more: false, positions: row::positions(first, 0)? };
+    // Where there is no message, the one row tells of the thread alone.
+    let is_empty = get::<Option<i64>>(first, 3)?.is_none();
+    for (number, row) in rows.iter().enumerate().filter(|_| !is_empty) {
+        if number == query.limit || get::<Option<&str>>(row, 8)?.is_none() {
+            page.more = true;
+            break;
+        }
+        match row::message(row, 3) {
             Ok(message) => page.messages.push(message),
             Err(corrupt) if query.on_corrupt == OnCorrupt::Report => page.corrupt.push(corrupt),
             Err(corrupt) => return Err(row::corrupt(&corrupt).into()),
@@ -116,7 +117,7 @@ pub(crate) async fn find(
     if answers[0].is_empty() {
         return Err(StoreError::NotFound(Kind::Thread).into());
     }
-    let messages = answers[1].iter().map(row::message).collect::<Result<Vec<_>, CorruptRow>>();
+    let messages = answers[1].iter().map(|row| row::message(row, 0)).collect::<Result<Vec<_>, CorruptRow>>();
     Ok(messages.map_err(|corrupt| row::corrupt(&corrupt))?)
 }
 

@@ -90,20 +90,21 @@ macro_rules! message_columns {
 pub(crate) use message_columns;
 
 /// Reads a message; one that does not decode is told as such, so that the caller can go on.
-pub(crate) fn message(row: &Row) -> Result<Message, CorruptRow> {
-    let seq = unsigned(row, 0).unwrap_or(0);
-    decoded(row, seq).map_err(|error| CorruptRow { seq, detail: StoreError::from(error).to_string() })
+pub(crate) fn message(row: &Row, first_column: usize) -> Result<Message, CorruptRow> {
+    let seq = unsigned(row, first_column).unwrap_or(0);
+    decoded(row, first_column, seq).map_err(|error| CorruptRow { seq, detail: StoreError::from(error).to_string() })
 }
 
-fn decoded(row: &Row, seq: u64) -> Result<Message> {
-    let revision: i32 = get(row, 3)?;
+fn decoded(row: &Row, first_column: usize, seq: u64) -> Result<Message> {
+    let column = |number: usize| first_column + number;
+    let revision: i32 = get(row, column(3))?;
     Ok(Message {
         seq,
-        id: MessageId(get(row, 1)?),
-        external_id: get(row, 2)?,
+        id: MessageId(get(row, column(1))?),
+        external_id: get(row, column(2))?,
         revision: revision.unsigned_abs(),
-        created_at: timestamp(row, 4)?,
-        content: codec::decode_content(get(row, 5)?)?,
+        created_at: timestamp(row, column(4))?,
+        content: codec::decode_content(get(row, column(5))?)?,
     })
 }
 

@@ -52,6 +52,12 @@ const NEEDS: &[Need] = &[
         tests: "tests through PgBouncer",
     },
     Need {
+        program: "faketime",
+        debian_package: "libfaketime",
+        probe: &["sh", "-c", "ls /usr/lib/*/faketime/libfaketime.so.1"],
+        tests: "tests in which a server's clock jumps",
+    },
+    Need {
         program: "python3",
         debian_package: "python3-pip",
         probe: &["python3", "-m", "pip", "--version"],

@@ -3,46 +3,11 @@
 
 use std::time::Duration;
 
-use threadkeep_core::{Backend, Batch, DumpEntry, Reason, StoreError, ThreadId, ThreadName, ThreadOrder, ThreadQuery};
+use threadkeep_core::{Backend, Reason, StoreError, ThreadName, ThreadOrder, ThreadQuery};
 use threadkeep_postgres_server::{Cut, Database, Pooler, Proxy, Server, is_left_out};
 use threadkeep_store_postgres::PostgresStore;
 
-use super::given::{ana, batch, client, now, open_thread, said, thread_id};
-
-/// Longer than any single fault may keep a caller waiting.
-const PATIENCE: Duration = Duration::from_secs(60);
-
-fn says(number: u128) -> Batch {
-    Batch { append: vec![said(2 * number, "hello"), said(2 * number + 1, "hello")], ..batch(number) }
-}
-
-/// Commits as `memory` does: until the outcome is known, with the same key.
-async fn commit(backend: &Backend, thread: ThreadId, number: u128) -> usize {
-    let committing = async {
-        let mut failures = 0;
-        loop {
-            match backend.store.commit(&ana(), thread, says(number), now()).await {
-                Ok(outcome) => {
-                    assert_eq!(outcome.count, 2);
-                    return failures;
-                }
-                Err(error) if error.is_retryable() || error.maybe_applied() => failures += 1,
-                Err(error) => panic!("no caller can do anything about {error:?}"),
-            }
-            tokio::time::sleep(Duration::from_millis(20)).await;
-        }
-    };
-    tokio::time::timeout(PATIENCE, committing).await.expect("every call ends, and so does the trouble")
-}
-
-async fn ids_in(backend: &Backend, thread: ThreadId) -> Vec<u128> {
-    let dump = backend.maintenance.dump_thread(ana().tenant_id(), thread, None, 1_000).await.unwrap();
-    assert_eq!(dump.next, None);
-    let id = |entry: &DumpEntry| match entry {
-        DumpEntry::Message { id, .. } | DumpEntry::Tombstone { id, .. } => id.0.as_u128(),
-    };
-    dump.entries.iter().map(id).collect()
-}
+use super::given::{PATIENCE, ana, client, commit, ids_in, now, open_thread, says, thread_id};
 
 // S1.40
 #[tokio::test(flavor = "multi_thread")]
@@ -94,12 +59,15 @@ async fn a_killed_server_loses_nothing_that_was_acknowledged() {
 
 async fn committed(backend: &Backend) -> u64 {
     let query = ThreadQuery::new(ThreadOrder::Created, 100);
-    loop {
-        if let Ok(page) = backend.store.list_threads(&ana(), &query, now()).await {
-            return page.threads.iter().map(|thread| thread.positions.change).sum();
+    let reading = async {
+        loop {
+            if let Ok(page) = backend.store.list_threads(&ana(), &query, now()).await {
+                return page.threads.iter().map(|thread| thread.positions.change).sum();
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
         }
-        tokio::time::sleep(Duration::from_millis(20)).await;
-    }
+    };
+    tokio::time::timeout(PATIENCE, reading).await.expect("the server is back in time")
 }
 
 async fn on_shared_server(parameters: &str) -> Option<(&'static Server, Database, Backend)> {

@@ -1,6 +1,8 @@
+use std::time::Duration;
+
 use threadkeep_core::{
-    Backend, Batch, Content, Fingerprint, IdempotencyKey, MessageId, NewMessage, OpenThread, Role, Scope, ThreadId,
-    Timestamp,
+    Backend, Batch, Content, DumpEntry, Fingerprint, IdempotencyKey, MessageId, NewMessage, OpenThread, Role, Scope,
+    ThreadId, Timestamp,
 };
 use threadkeep_postgres_server::Database;
 use tokio_postgres::{Client, NoTls};
@@ -44,4 +46,39 @@ pub(crate) async fn connect(url: &str) -> Client {
     let (client, connection) = tokio_postgres::connect(url, NoTls).await.unwrap();
     tokio::spawn(connection);
     client
+}
+
+/// Longer than any single fault may keep a caller waiting.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+pub(crate) fn says(number: u128) -> Batch {
+    Batch { append: vec![said(2 * number, "hello"), said(2 * number + 1, "hello")], ..batch(number) }
+}
+
+/// Commits as `memory` does: until the outcome is known, with the same key.
+pub(crate) async fn commit(backend: &Backend, thread: ThreadId, number: u128) -> usize {
+    let committing = async {
+        let mut failures = 0;
+        loop {
+            match backend.store.commit(&ana(), thread, says(number), now()).await {
+                Ok(outcome) => {
+                    assert_eq!(outcome.count, 2);
+                    return failures;
+                }
+                Err(error) if error.is_retryable() || error.maybe_applied() => failures += 1,
+                Err(error) => panic!("no caller can do anything about {error:?}"),
+            }
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, committing).await.expect("every call ends, and so does the trouble")
+}
+
+pub(crate) async fn ids_in(backend: &Backend, thread: ThreadId) -> Vec<u128> {
+    let dump = backend.maintenance.dump_thread(ana().tenant_id(), thread, None, 1_000).await.unwrap();
+    assert_eq!(dump.next, None);
+    let id = |entry: &DumpEntry| match entry {
+        DumpEntry::Message { id, .. } | DumpEntry::Tombstone { id, .. } => id.0.as_u128(),
+    };
+    dump.entries.iter().map(id).collect()
 }

@@ -6,11 +6,17 @@ mod collections;
 #[cfg(test)]
 mod erasure;
 #[cfg(test)]
+mod failover;
+#[cfg(test)]
 mod faults;
+#[cfg(test)]
+mod flights;
 #[cfg(test)]
 mod given;
 #[cfg(test)]
 mod instances;
+#[cfg(test)]
+mod outages;
 #[cfg(test)]
 mod schema;
 #[cfg(test)]

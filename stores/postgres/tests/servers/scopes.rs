@@ -203,11 +203,11 @@ async fn words_of_others_are_not_found_by_any_term() {
     let Some((_database, client)) = filled().await else { return };
     let foreign = numbers(&client, "SELECT min(no) FROM threadkeep.threads WHERE tenant = 'globex'").await;
     become_server(&client, "acme", "user/ana").await;
-    let own = numbers(&client, "SELECT count(*) FROM threadkeep.matching(NULL, 'secret', 100)").await;
+    let own = numbers(&client, "SELECT count(*) FROM threadkeep.matching(NULL, ARRAY['secret'], 100)").await;
     assert!(own > 0, "the own words are found");
     for term in ["secret' | 'secret", "a' | !'b", "x'':*", "\\", "''", "secret\\' | \\'secret", "\u{e001}1", "secret:*"]
     {
-        let sql = "SELECT count(*) FROM threadkeep.matching(NULL, $1, 100) m LEFT JOIN threadkeep.threads t \
+        let sql = "SELECT count(*) FROM threadkeep.matching(NULL, ARRAY[$1], 100) m LEFT JOIN threadkeep.threads t \
                    ON t.no = m.thread_no WHERE t.no IS NULL AND m.thread_no NOT IN (SELECT thread_no FROM threadkeep.leftovers)";
         let found: i64 =
             client.query_one(sql, &[&term]).await.unwrap_or_else(|error| panic!("{term}: {error:?}")).get(0);
@@ -222,10 +222,10 @@ async fn words_of_others_are_not_found_by_any_term() {
     assert_eq!(numbers(&client, "SELECT count(*) FROM threadkeep.matching_entries('notes', 'secret', 100)").await, 2);
     let near = "SELECT count(*) FROM threadkeep.near_points('notes', 'm', '{1, 1}', 100, 100)";
     assert_eq!(numbers(&client, near).await, 2, "one's own and the tenant's");
-    let sql = format!("SELECT count(*) FROM threadkeep.matching({foreign}, 'secret', 100)");
+    let sql = format!("SELECT count(*) FROM threadkeep.matching({foreign}, ARRAY['secret'], 100)");
     assert_eq!(numbers(&client, &sql).await, 0, "another tenant's thread is searched by its number");
     client.batch_execute("ROLLBACK; BEGIN; SET LOCAL ROLE threadkeep_server").await.unwrap();
-    assert_eq!(numbers(&client, "SELECT count(*) FROM threadkeep.matching(NULL, 'secret', 100)").await, 0);
+    assert_eq!(numbers(&client, "SELECT count(*) FROM threadkeep.matching(NULL, ARRAY['secret'], 100)").await, 0);
     assert_eq!(numbers(&client, "SELECT count(*) FROM threadkeep.matching_entries('notes', 'secret', 100)").await, 0);
     assert_eq!(numbers(&client, near).await, 0);
 }

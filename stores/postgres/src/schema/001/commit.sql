@@ -1,5 +1,6 @@
 -- Changes one thread: every check first, then every write. `outcome` is 'done', 'replayed' or what stood in the way;
--- 'words' asks for the call to be made again with new words made from `body`.
+-- 'words' asks for the call to be made again with new words made from `body`, 'locked' for it to be made alone: without
+-- `p_waits` a thread that another transaction holds is not waited for.
 CREATE FUNCTION threadkeep.commit(
   p_tenant text, p_caller text, p_thread uuid, p_now bigint, p_window bigint, p_key bytea, p_fingerprint bigint,
   p_append_only boolean, p_empty boolean, p_expected_seq bigint, p_expected_change bigint,
@@ -10,7 +11,7 @@ CREATE FUNCTION threadkeep.commit(
   p_put_namespaces text[], p_put_keys text[], p_put_names text[], p_put_values text[], p_put_expiries bigint[],
   p_delete_namespaces text[], p_delete_keys text[], p_delete_names text[],
   p_patched boolean, p_patches_words boolean, p_old_body text, p_new_body text,
-  p_patches_expiry boolean, p_expires_at bigint,
+  p_patches_expiry boolean, p_expires_at bigint, p_waits boolean, p_deferred boolean,
   OUT outcome text, OUT change bigint, OUT first_seq bigint, OUT count bigint,
   OUT place integer, OUT actual bigint, OUT owner text, OUT body text
 ) LANGUAGE plpgsql AS $$
@@ -28,20 +29,35 @@ DECLARE
   v_indexed bigint;
   v_first bigint;
   v_removed bigint := 0;
+  v_set text;
+  v_stamp bigint;
   v_count integer := cardinality(p_ids);
 BEGIN
-  PERFORM threadkeep.enter(p_tenant, p_caller);
-  SELECT no, owner, seq, change, first_seq INTO t FROM threads
-    WHERE tenant = p_tenant AND id = p_thread AND NOT restoring AND (expires_at IS NULL OR expires_at > p_now)
-    FOR NO KEY UPDATE;
-  IF NOT FOUND THEN outcome := 'thread'; RETURN; END IF;
+  v_set := threadkeep.enter(p_tenant, p_caller);
+  IF p_deferred THEN v_set := set_config('synchronous_commit', 'off', true); END IF;
+  IF p_waits THEN
+    SELECT no, owner, seq, change, first_seq INTO t FROM threads
+      WHERE tenant = p_tenant AND id = p_thread AND NOT restoring AND (expires_at IS NULL OR expires_at > p_now)
+      FOR NO KEY UPDATE;
+  ELSE
+    SELECT no, owner, seq, change, first_seq INTO t FROM threads
+      WHERE tenant = p_tenant AND id = p_thread AND NOT restoring AND (expires_at IS NULL OR expires_at > p_now)
+      FOR NO KEY UPDATE SKIP LOCKED;
+  END IF;
+  IF NOT FOUND THEN
+    PERFORM 1 FROM threads WHERE NOT p_waits AND tenant = p_tenant AND id = p_thread;
+    outcome := CASE WHEN FOUND THEN 'locked' ELSE 'thread' END;
+    RETURN;
+  END IF;
   owner := t.owner;
   IF NOT p_append_only AND t.owner = '' AND p_caller LIKE 'user/%' THEN outcome := 'denied'; RETURN; END IF;
 
   -- A statement of its own, after the lock: one that waited must see what it waited for.
-  SELECT change, at, fingerprint, first_seq, count INTO r FROM commits
-    WHERE thread_no = t.no AND key = p_key ORDER BY change DESC LIMIT 1;
-  IF FOUND AND r.at + p_window > p_now THEN
+  SELECT c.change, c.at, c.fingerprint, c.first_seq, c.count, x.clashes INTO r
+    FROM (SELECT EXISTS (SELECT 1 FROM messages WHERE thread_no = t.no AND id = ANY (p_ids)) AS clashes) AS x
+    LEFT JOIN LATERAL (SELECT change, at, fingerprint, first_seq, count FROM commits
+      WHERE thread_no = t.no AND key = p_key ORDER BY change DESC LIMIT 1) AS c ON true;
+  IF r.at + p_window > p_now THEN
     outcome := CASE WHEN r.fingerprint = p_fingerprint THEN 'replayed' ELSE 'key' END;
     change := r.change; first_seq := r.first_seq; count := r.count;
     RETURN;
@@ -61,8 +77,9 @@ BEGIN
   count := v_count;
   IF p_empty THEN outcome := 'done'; change := t.change; RETURN; END IF;
 
-  FOR i IN 1 .. v_count LOOP
-    IF t.seq > 0 THEN
+  -- Names are looked up one by one only where one is taken, or given by somebody else.
+  IF r.clashes OR num_nonnulls(VARIADIC p_external_ids) > 0 THEN
+    FOR i IN 1 .. v_count LOOP
       SELECT seq INTO v_seq FROM messages WHERE thread_no = t.no AND id = p_ids[i];
       IF v_seq >= t.first_seq THEN outcome := 'message_id'; place := i; actual := v_seq; RETURN; END IF;
       -- A trimmed message keeps its row until the sweep; its names are free again all the same.
@@ -72,8 +89,8 @@ BEGIN
         IF v_seq >= t.first_seq THEN outcome := 'external_id'; actual := v_seq; RETURN; END IF;
         IF v_seq IS NOT NULL THEN v_stale := v_stale || v_seq; END IF;
       END IF;
-    END IF;
-  END LOOP;
+    END LOOP;
+  END IF;
   FOR i IN 1 .. cardinality(p_replace_ids) LOOP
     SELECT seq INTO v_seq FROM messages
       WHERE thread_no = t.no AND id = p_replace_ids[i] AND body IS NOT NULL AND seq >= t.first_seq;
@@ -95,12 +112,6 @@ BEGIN
   change := t.change + 1;
   v_first := t.first_seq;
   IF cardinality(v_stale) > 0 THEN DELETE FROM messages WHERE thread_no = t.no AND seq = ANY (v_stale); END IF;
-  IF v_count > 0 THEN
-    INSERT INTO messages (thread_no, seq, tenant, owner, id, role, revision, created_at, external_id, body)
-      SELECT t.no, t.seq + n.place, p_tenant, t.owner, n.id, n.role, 0, n.instant, n.external_id, n.body
-      FROM unnest(p_ids, p_roles, p_instants, p_external_ids, p_bodies)
-        WITH ORDINALITY AS n (id, role, instant, external_id, body, place);
-  END IF;
   IF cardinality(v_replaced) + cardinality(v_erased) > 0 THEN
     SELECT seq INTO v_indexed FROM indexed WHERE thread_no = t.no;
   END IF;
@@ -124,6 +135,8 @@ BEGIN
     -- The lower bound is named, or the rows that wait for the sweep would be read as well.
     SELECT v_removed + count(*) INTO v_removed FROM messages
       WHERE thread_no = t.no AND seq >= v_first AND seq < p_trim_below AND body IS NOT NULL;
+    -- What this commit appends and trims at once is not there yet.
+    v_removed := v_removed + greatest(p_trim_below - t.seq - 1, 0);
     v_first := p_trim_below;
     INSERT INTO leftovers AS l (thread_no, tenant, owner, below) VALUES (t.no, p_tenant, t.owner, v_first)
       ON CONFLICT (thread_no) DO UPDATE SET below = excluded.below;
@@ -145,16 +158,26 @@ BEGIN
     END IF;
   END LOOP;
   IF p_patched THEN v_effects := v_effects || '"patched"'::text; END IF;
-  INSERT INTO commits (thread_no, change, tenant, owner, at, key, fingerprint, first_seq, count, effects)
-    VALUES (t.no, t.change + 1, p_tenant, t.owner, p_now, p_key, p_fingerprint, t.seq + 1, v_count,
-      -- Appending is told by the columns; most commits do nothing else.
-      CASE WHEN cardinality(v_effects) > 0 THEN '[' || array_to_string(v_effects, ',') || ']' END);
+  v_stamp := threadkeep.stamp();
+  -- One statement, as each costs more to begin than to carry out.
+  WITH appended AS (
+    INSERT INTO messages (thread_no, seq, tenant, owner, id, role, revision, created_at, external_id, body)
+      SELECT t.no, t.seq + n.place, p_tenant, t.owner, n.id, n.role, 0, n.instant, n.external_id, n.body
+      FROM unnest(p_ids, p_roles, p_instants, p_external_ids, p_bodies)
+        WITH ORDINALITY AS n (id, role, instant, external_id, body, place)
+  ), logged AS (
+    INSERT INTO commits (thread_no, change, tenant, owner, at, key, fingerprint, first_seq, count, effects)
+      VALUES (t.no, t.change + 1, p_tenant, t.owner, p_now, p_key, p_fingerprint, t.seq + 1, v_count,
+        -- Appending is told by the columns; most commits do nothing else.
+        CASE WHEN cardinality(v_effects) > 0 THEN '[' || array_to_string(v_effects, ',') || ']' END)
+  ), stamped AS (
+    UPDATE stamps SET stamp = v_stamp WHERE thread_no = t.no
+  )
   UPDATE threads SET seq = t.seq + v_count, change = t.change + 1, first_seq = v_first,
       message_count = message_count + v_count - v_removed, updated_at = greatest(updated_at, p_now)
     WHERE no = t.no;
   IF p_patches_words THEN UPDATE threads SET body = p_new_body WHERE no = t.no; END IF;
   IF p_patches_expiry THEN UPDATE threads SET expires_at = p_expires_at WHERE no = t.no; END IF;
-  UPDATE stamps SET stamp = threadkeep.stamp() WHERE thread_no = t.no;
   outcome := 'done';
   body := NULL;
 END $$;

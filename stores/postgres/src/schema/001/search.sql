@@ -1,8 +1,10 @@
 -- The tokens of a message's place; private-use characters are never part of an analysed term.
-CREATE FUNCTION threadkeep.owner_token(p_tenant text, p_owner text) RETURNS text LANGUAGE sql STABLE AS $$
-  SELECT (CASE p_owner WHEN '' THEN U&'\E001' ELSE U&'\E000' END) || no
-  FROM threadkeep.owners WHERE tenant = p_tenant AND owner = p_owner
-$$;
+-- PL/pgSQL, as the plan of a function in SQL that reads a table is made anew with every statement that calls it.
+CREATE FUNCTION threadkeep.owner_token(p_tenant text, p_owner text) RETURNS text LANGUAGE plpgsql STABLE AS $$
+BEGIN
+  RETURN (SELECT (CASE p_owner WHEN '' THEN U&'\E001' ELSE U&'\E000' END) || no
+    FROM threadkeep.owners WHERE tenant = p_tenant AND owner = p_owner);
+END $$;
 CREATE FUNCTION threadkeep.thread_token(p_no bigint) RETURNS text LANGUAGE sql IMMUTABLE AS
   $$ SELECT U&'\E002' || p_no $$;
 
@@ -37,13 +39,14 @@ BEGIN
   RETURN true;
 END $$;
 
--- Messages within the scope of this transaction that hold a term, at most `p_limit`. Runs as the tables' owner, for whom
--- the index of words is not hidden behind row security: behind it, PostgreSQL would not use the index. The scope is taken
--- from the transaction all the same, as a token that every match must hold; and what is found is joined with `threads`,
--- under row security, by whoever calls.
-CREATE FUNCTION threadkeep.matching(p_no bigint, p_term text, p_limit bigint)
-RETURNS TABLE (thread_no bigint, seq bigint)
-LANGUAGE plpgsql STABLE SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+-- Messages within the scope of this transaction that hold a term, at most `p_limit` for each term, gathered by term (its
+-- place among them) and thread. Runs as the tables' owner, for whom the index of words is not hidden behind row security:
+-- behind it, PostgreSQL would not use the index. The scope is taken from the transaction all the same, as a token that
+-- every match must hold; and what is found is joined with `threads`, under row security, by whoever calls.
+CREATE FUNCTION threadkeep.matching(p_no bigint, p_terms text[], p_limit bigint)
+RETURNS TABLE (place bigint, thread_no bigint, seqs bigint[])
+-- Few threads are expected, so that each is looked up and not all of them are read.
+LANGUAGE plpgsql STABLE ROWS 10 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_tenant text := current_setting('threadkeep.tenant', true);
@@ -62,28 +65,35 @@ BEGIN
       WHERE t.no = p_no AND t.tenant = v_tenant
       AND (v_caller = 'tenant' OR t.owner = '' OR v_caller = 'user/' || t.owner);
   END IF;
-  IF v_place IS NULL OR p_term = '' THEN RETURN; END IF;
-  -- The term is quoted whole: nothing in it is an operator.
-  RETURN QUERY SELECT m.thread_no, m.seq FROM threadkeep.message_terms m
-    WHERE m.terms @@ format('''%s'' & ''%s''', v_place,
-      replace(replace(p_term, '\', '\\'), '''', ''''''))::tsquery LIMIT p_limit;
+  IF v_place IS NULL THEN RETURN; END IF;
+  -- A term is quoted whole: nothing in it is an operator.
+  RETURN QUERY SELECT w.place, m.thread_no, array_agg(m.seq) FROM unnest(p_terms) WITH ORDINALITY AS w (term, place)
+    CROSS JOIN LATERAL (
+      SELECT m.thread_no, m.seq FROM threadkeep.message_terms m
+      WHERE m.terms @@ format('''%s'' & ''%s''', v_place,
+        replace(replace(w.term, '\', '\\'), '''', ''''''))::tsquery LIMIT p_limit
+    ) AS m WHERE w.term <> '' GROUP BY w.place, m.thread_no;
 END $$;
 
--- Finds candidates: the messages with the rarer terms first, then the newest. One row of arrays; no row: nothing to search.
+-- Finds the messages that hold each term, gathered by term (its place among them) and thread. The last row is of no term: it
+-- tells how many messages there are, and what the index has not reached yet. No row at all: nothing to search.
 CREATE FUNCTION threadkeep.search(
-  p_tenant text, p_caller text, p_thread uuid, p_terms text[], p_limit integer, p_per_term bigint, p_now bigint,
-  OUT documents bigint, OUT frequencies bigint[], OUT hit_threads uuid[], OUT hit_seqs bigint[],
-  OUT behind_threads uuid[], OUT behind_seqs bigint[], OUT missing bigint
-) LANGUAGE plpgsql STABLE AS $$
+  p_tenant text, p_caller text, p_thread uuid, p_terms text[], p_per_term bigint, p_now bigint
+) RETURNS TABLE (place bigint, thread uuid, thread_no bigint, first_seq bigint, seqs bigint[],
+  documents bigint, behind_threads uuid[], behind_seqs bigint[], missing bigint)
+LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 DECLARE
+  v_set text;
   v_no bigint;
   v_owner text := CASE WHEN p_caller LIKE 'user/%' THEN substr(p_caller, 6) END;
+  v_nos bigint[];
 BEGIN
-  PERFORM threadkeep.enter(p_tenant, p_caller);
+  v_set := threadkeep.enter(p_tenant, p_caller);
   IF p_thread IS NOT NULL THEN
-    SELECT no, message_count INTO v_no, documents FROM threads
-      WHERE tenant = p_tenant AND id = p_thread AND NOT restoring AND (expires_at IS NULL OR expires_at > p_now);
+    SELECT t.no, t.message_count INTO v_no, documents FROM threads t
+      WHERE t.tenant = p_tenant AND t.id = p_thread AND NOT t.restoring
+      AND (t.expires_at IS NULL OR t.expires_at > p_now);
     IF NOT FOUND THEN RETURN; END IF;
   ELSIF v_owner IS NOT NULL THEN
     SELECT coalesce(sum(message_count), 0)::bigint INTO documents FROM
@@ -92,34 +102,29 @@ BEGIN
     SELECT coalesce(sum(message_count), 0)::bigint INTO documents FROM
       (SELECT message_count FROM threads WHERE tenant = p_tenant LIMIT 20000) AS counted;
   END IF;
-  WITH matched AS MATERIALIZED (
-    SELECT w.place, t.no, t.id, m.seq
-    FROM unnest(p_terms) WITH ORDINALITY AS w (term, place)
-    CROSS JOIN LATERAL threadkeep.matching(v_no, w.term, p_per_term) AS m
-    JOIN threads t ON t.no = m.thread_no
-    WHERE m.seq >= t.first_seq AND NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > p_now)
-  ), counted AS (
-    SELECT place, count(*) AS frequency FROM matched GROUP BY place
-  ), rarity AS (
-    SELECT place, ln(1 + greatest(documents - frequency + 0.5, 0) / (frequency + 0.5)) AS rarity FROM counted
-  ), ranked AS (
-    SELECT m.id, m.no, m.seq, sum(r.rarity) AS score FROM matched m JOIN rarity r USING (place)
-    GROUP BY m.id, m.no, m.seq ORDER BY score DESC, m.no DESC, m.seq DESC LIMIT p_limit
-  )
-  SELECT
-    ARRAY(SELECT coalesce(c.frequency, 0) FROM unnest(p_terms) WITH ORDINALITY AS w (term, place)
-      LEFT JOIN counted c USING (place) ORDER BY w.place),
-    ARRAY(SELECT id FROM ranked ORDER BY score DESC, no DESC, seq DESC),
-    ARRAY(SELECT seq FROM ranked ORDER BY score DESC, no DESC, seq DESC)
-  INTO frequencies, hit_threads, hit_seqs;
-  WITH behind AS (
-    SELECT t.id, t.seq, coalesce(i.seq, 0) AS indexed_seq FROM stamps s JOIN threads t ON t.no = s.thread_no
-      LEFT JOIN indexed i ON i.thread_no = t.no
-      WHERE s.tenant = p_tenant AND s.stamp >= (SELECT value FROM marks WHERE name = 'index_stamp')
-      AND (v_no IS NOT NULL OR v_owner IS NULL OR s.owner = v_owner) AND (v_no IS NULL OR t.no = v_no)
-      AND t.seq > coalesce(i.seq, 0) AND t.seq >= t.first_seq AND NOT t.restoring
-      AND (t.expires_at IS NULL OR t.expires_at > p_now)
-  )
-  SELECT coalesce(array_agg(id), '{}'), coalesce(array_agg(indexed_seq), '{}'), coalesce(sum(seq - indexed_seq), 0)::bigint
-    INTO behind_threads, behind_seqs, missing FROM behind;
+  RETURN QUERY SELECT m.place, t.id, t.no, t.first_seq, m.seqs, NULL::bigint, NULL::uuid[], NULL::bigint[], NULL::bigint
+    FROM threadkeep.matching(v_no, p_terms, p_per_term) AS m JOIN threads t ON t.no = m.thread_no
+    WHERE NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > p_now);
+  -- Each by the index that leads to it.
+  IF v_no IS NOT NULL THEN
+    v_nos := ARRAY[v_no];
+  ELSIF v_owner IS NOT NULL THEN
+    v_nos := ARRAY(SELECT thread_no FROM stamps WHERE tenant = p_tenant AND owner = v_owner
+      AND stamp >= (SELECT value FROM marks WHERE name = 'index_stamp'));
+  ELSE
+    v_nos := ARRAY(SELECT thread_no FROM stamps WHERE tenant = p_tenant
+      AND stamp >= (SELECT value FROM marks WHERE name = 'index_stamp'));
+  END IF;
+  behind_threads := '{}';
+  behind_seqs := '{}';
+  missing := 0;
+  IF cardinality(v_nos) > 0 THEN
+    SELECT coalesce(array_agg(t.id), '{}'), coalesce(array_agg(coalesce(i.seq, 0)), '{}'),
+        coalesce(sum(t.seq - coalesce(i.seq, 0)), 0)::bigint
+      INTO behind_threads, behind_seqs, missing
+      FROM threads t LEFT JOIN indexed i ON i.thread_no = t.no
+      WHERE t.no = ANY (v_nos) AND t.seq > coalesce(i.seq, 0) AND t.seq >= t.first_seq AND NOT t.restoring
+      AND (t.expires_at IS NULL OR t.expires_at > p_now);
+  END IF;
+  RETURN NEXT;
 END $$;

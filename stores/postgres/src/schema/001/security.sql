@@ -8,13 +8,13 @@ GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA threadkeep TO threa
 
 DO $$
 DECLARE
-  -- Settings are read once for each statement, not for each row.
-  v_keeper CONSTANT text := '(SELECT threadkeep.caller()) = ''keeper''';
-  v_tenant CONSTANT text := 'tenant = (SELECT threadkeep.tenant())';
+  -- Settings are read for each row: to begin a statement that reads them once costs more than the few rows that most read.
+  v_keeper CONSTANT text := 'threadkeep.caller() = ''keeper''';
+  v_tenant CONSTANT text := 'tenant = threadkeep.tenant()';
   -- What the scope has in full, and what a user may also read and add to: the tenant's own, shared things.
-  v_own CONSTANT text := '((SELECT threadkeep.caller()) = ''tenant'' '
-    || 'OR (owner <> '''' AND (SELECT threadkeep.caller()) = ''user/'' || owner))';
-  v_shared CONSTANT text := '(owner = '''' AND (SELECT threadkeep.caller()) LIKE ''user/_%'')';
+  v_own CONSTANT text := '(threadkeep.caller() = ''tenant'' '
+    || 'OR (owner <> '''' AND threadkeep.caller() = ''user/'' || owner))';
+  v_shared CONSTANT text := '(owner = '''' AND threadkeep.caller() LIKE ''user/_%'')';
   v_full CONSTANT text := format('%s OR (%s AND %s)', v_keeper, v_tenant, v_own);
   v_reached CONSTANT text := format('%s OR (%s AND (%s OR %s))', v_keeper, v_tenant, v_own, v_shared);
   v_change text;

@@ -1,0 +1,92 @@
+//! Commits that share a transaction: what they spare, and that none suffers for another.
+
+use futures::future::join_all;
+use threadkeep_core::{Batch, Urgency};
+use threadkeep_postgres_server::Server;
+use threadkeep_store_postgres::PostgresStore;
+use tokio::time::timeout;
+
+use super::given::{PATIENCE, ana, client, ids_in, now, open_thread, says, thread_id};
+
+#[tokio::test]
+async fn commits_that_come_together_share_transactions() {
+    let Some(server) = Server::shared() else { return };
+    let database = server.create_database().await;
+    let url = format!("{}?background=off&pool_size=2", database.url());
+    let backend = PostgresStore::open(&url).await.unwrap().backend();
+    for number in 0..40 {
+        open_thread(&backend, &ana(), number).await;
+    }
+    let ana = ana();
+    let committing = (0..40).map(|number| backend.store.commit(&ana, thread_id(number), says(number), now()));
+    for outcome in join_all(committing).await {
+        assert_eq!(outcome.unwrap().change, 1);
+    }
+    for number in 0..40 {
+        assert_eq!(ids_in(&backend, thread_id(number)).await, [2 * number, 2 * number + 1]);
+    }
+    let client = client(&database).await;
+    let sql = "SELECT count(DISTINCT xmin::text) FROM threadkeep.commits";
+    let transactions: i64 = client.query_one(sql, &[]).await.unwrap().get(0);
+    assert!(transactions < 40, "{transactions} transactions");
+}
+
+#[tokio::test]
+async fn a_thread_that_somebody_holds_holds_up_nobody_else() {
+    let Some(server) = Server::shared() else { return };
+    let database = server.create_database().await;
+    let url = format!("{}?background=off&pool_size=4", database.url());
+    let backend = PostgresStore::open(&url).await.unwrap().backend();
+    for number in 0..20 {
+        open_thread(&backend, &ana(), number).await;
+    }
+    let holder = client(&database).await;
+    let hold = "BEGIN; SELECT 1 FROM threadkeep.threads WHERE id = '00000000-0000-0000-0000-000000000003' FOR UPDATE";
+    holder.batch_execute(hold).await.unwrap();
+    let held = tokio::spawn({
+        let backend = backend.clone();
+        async move { backend.store.commit(&ana(), thread_id(3), says(3), now()).await }
+    });
+    let others = (0..20).filter(|number| *number != 3);
+    let ana = ana();
+    let committing = others.map(|number| backend.store.commit(&ana, thread_id(number), says(number), now()));
+    for outcome in timeout(PATIENCE, join_all(committing)).await.expect("nobody waits for the one") {
+        assert_eq!(outcome.unwrap().change, 1);
+    }
+    assert!(!held.is_finished(), "the thread is held");
+    holder.batch_execute("ROLLBACK").await.unwrap();
+    assert_eq!(timeout(PATIENCE, held).await.expect("a bounded wait").unwrap().unwrap().change, 1);
+}
+
+// A commit that may be deferred waits for the disk only in the company of one that may not.
+#[tokio::test]
+async fn only_what_is_deferred_is_not_waited_for() {
+    let Some(server) = Server::shared() else { return };
+    let database = server.create_database().await;
+    let url = format!("{}?background=off&pool_size=2", database.url());
+    let backend = PostgresStore::open(&url).await.unwrap().backend();
+    for number in 0..5 {
+        open_thread(&backend, &ana(), number).await;
+    }
+    let client = client(&database).await;
+    client
+        .batch_execute(
+            "CREATE TABLE public.seen (change bigint GENERATED ALWAYS AS IDENTITY, setting text);
+             CREATE FUNCTION public.note() RETURNS trigger LANGUAGE plpgsql SECURITY DEFINER AS $$ BEGIN
+               INSERT INTO public.seen (setting) VALUES (current_setting('synchronous_commit')); RETURN NEW; END $$;
+             CREATE TRIGGER note AFTER INSERT ON threadkeep.commits FOR EACH ROW EXECUTE FUNCTION public.note()",
+        )
+        .await
+        .unwrap();
+    let deferred = |number| Batch { urgency: Urgency::Deferred, ..says(number) };
+    let ana = ana();
+    let commit = |number, batch| backend.store.commit(&ana, thread_id(number), batch, now());
+    commit(0, deferred(0)).await.unwrap();
+    commit(0, says(1)).await.unwrap();
+    // The first flies alone, the others together with the one that must be on the disk.
+    let together = [commit(1, deferred(2)), commit(2, deferred(3)), commit(3, says(4)), commit(4, deferred(5))];
+    assert!(join_all(together).await.iter().all(Result::is_ok));
+    let rows = client.query("SELECT setting FROM public.seen ORDER BY change", &[]).await.unwrap();
+    let seen: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
+    assert_eq!(seen, ["off", "on", "off", "on", "on", "on"]);
+}

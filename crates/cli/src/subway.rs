@@ -8,7 +8,6 @@ use crate::settings::Settings;
 use crate::store::data_file;
 
 /// What a subway is made of.
-#[expect(dead_code, reason = "the assistant that is made of it comes with its own change")]
 pub(crate) fn options(settings: &Settings) -> SubwayOptions {
     let usual = LiveOptions::default();
     let live = LiveOptions {
@@ -16,10 +15,6 @@ pub(crate) fn options(settings: &Settings) -> SubwayOptions {
         key: settings.get("MTA_API_KEY"),
         ..usual
     };
-    SubwayOptions { live, timetable: timetable(settings) }
-}
-
-/// The file that keeps the timetable, whether it is there or not.
-pub(crate) fn timetable(settings: &Settings) -> Option<PathBuf> {
-    settings.get("MTA_TIMETABLE").map(PathBuf::from).or_else(|| data_file("subway.timetable"))
+    let timetable = settings.get("MTA_TIMETABLE").map(PathBuf::from).or_else(|| data_file("subway.timetable"));
+    SubwayOptions { live, timetable }
 }

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use jiff::ToSpan;
 use threadkeep_subway::{LiveOptions, LiveStatus, LiveTrains};
-use tokio::io::AsyncWriteExt;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 
 use crate::mta::{Mta, now, train};
@@ -104,6 +104,7 @@ async fn all_feeds_are_asked_at_once() {
             streams.push(listener.accept().await.unwrap().0);
         }
         for stream in &mut streams {
+            assert!(stream.read(&mut [0; 4096]).await.unwrap() > 0);
             stream.write_all(b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n").await.unwrap();
         }
         streams

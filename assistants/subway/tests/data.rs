@@ -6,8 +6,10 @@ use std::path::PathBuf;
 use std::sync::{Arc, LazyLock};
 
 use jiff::Timestamp;
+use threadkeep::Scope;
+use threadkeep::core::ToolContext;
 use threadkeep_subway::{
-    LiveOptions, LiveTrains, RouteLeg, RouteSource, RouteWish, Subway, TimeSource, travel_time_on_line,
+    LiveOptions, LiveTrains, RouteLeg, RouteSource, RouteWish, Subway, SubwayTools, TimeSource, travel_time_on_line,
 };
 use threadkeep_transit::Timetable;
 
@@ -123,4 +125,46 @@ fn without_steps_only_accessible_platforms_are_used() {
     let wish = RouteWish { from: "Bleecker St", ..wish };
     let route = subway().find_route(&wish).unwrap();
     assert!(route.legs.iter().all(|leg| !matches!(leg, RouteLeg::Ride(ride) if ride.from_stop == "635")), "{route:#?}");
+}
+
+/// What a tool says at an instant of the feed's own time.
+async fn said(tool: &str, arguments: &str, at: Timestamp) -> String {
+    let memory = threadkeep::open("memory:").await.unwrap();
+    let tools = SubwayTools::new(memory, Arc::new(subway())).all();
+    let tool = tools.iter().find(|known| known.spec().name() == tool).unwrap();
+    let context = ToolContext {
+        scope: Scope::user("acme", "ana").unwrap(),
+        thread: "01890000-0000-7000-8000-000000000000".parse().unwrap(),
+        turn: "turn".to_owned(),
+        call_id: "call".to_owned(),
+        question: String::new(),
+        approval: None,
+        now: threadkeep::Timestamp::from_micros(at.as_microsecond()).unwrap(),
+    };
+    tool.call(&context, &serde_json::from_str(arguments).unwrap()).await.unwrap().text
+}
+
+// S2.11, S2.52
+#[tokio::test]
+async fn a_route_by_the_timetable_is_told_with_its_clocks() {
+    let asked = r#"{"from_station": "Bedford Av", "to_station": "Flushing Main St"}"#;
+    let text = said("get_route", asked, wednesday("08:00:00")).await;
+    assert!(text.starts_with("Bedford Av to Flushing-Main St: "), "{text}");
+    assert!(text.lines().next().unwrap().contains(", 08:0"), "{text}");
+    assert!(text.contains("\n1. Take the L (") && text.ends_with("\nTimes are the timetable's, not live."), "{text}");
+    let older = said("get_route", asked, "2026-01-14T15:00:00Z".parse().unwrap()).await;
+    assert!(
+        older.ends_with("Times are those of 2024-04-24, not live: the timetable that is loaded does not reach today.")
+    );
+}
+
+// S2.30
+#[tokio::test]
+async fn with_a_timetable_too_the_express_passes_96_st_by_day() {
+    let asked = r#"{"from_station": "Union Sq", "to_station": "96th St", "transfer_station": "Union Sq",
+        "local_line": "6", "express_lines": "4,5"}"#;
+    let text = said("compare_local_vs_express", asked, wednesday("12:00:00")).await;
+    assert!(text.contains("\nOption 1, take the 6: 16 min on trains, waiting not counted.\n"), "{text}");
+    assert!(text.contains("\nThe 4/5 do not stop at 96 St by day: option 2 leaves the express at 86 St"), "{text}");
+    assert!(text.contains("Live times unavailable"), "{text}");
 }

@@ -15,10 +15,6 @@ pub(crate) fn options(settings: &Settings) -> SubwayOptions {
         key: settings.get("MTA_API_KEY"),
         ..usual
     };
-    SubwayOptions { live, timetable: timetable(settings) }
-}
-
-/// The file that keeps the timetable, whether it is there or not.
-pub(crate) fn timetable(settings: &Settings) -> Option<PathBuf> {
-    settings.get("MTA_TIMETABLE").map(PathBuf::from).or_else(|| data_file("subway.timetable"))
+    let timetable = settings.get("MTA_TIMETABLE").map(PathBuf::from).or_else(|| data_file("subway.timetable"));
+    SubwayOptions { live, timetable }
 }

@@ -1,7 +1,11 @@
+use std::time::Duration;
+
 use jiff::ToSpan;
+use threadkeep_subway::{LiveOptions, LiveStatus, LiveTrains};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
 
 use crate::mta::{Mta, now, train};
-use threadkeep_subway::LiveStatus;
 
 const NUMBERED: &str = "nyct%2Fgtfs";
 
@@ -87,4 +91,26 @@ async fn a_feed_that_is_too_large_is_not_read_on() {
     mta.put(NUMBERED, vec![0; (4 << 20) + 1]);
     let picture = mta.live(None).picture(&["1"], now()).await;
     assert!(picture.feeds.is_empty() && picture.unavailable.contains("1"));
+}
+
+#[tokio::test]
+async fn all_feeds_are_asked_at_once() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let base = format!("http://{}/feeds/", listener.local_addr().unwrap());
+    // Nobody is answered before all have come.
+    let server = tokio::spawn(async move {
+        let mut streams = Vec::new();
+        while streams.len() < 3 {
+            streams.push(listener.accept().await.unwrap().0);
+        }
+        for stream in &mut streams {
+            stream.write_all(b"HTTP/1.1 503 Busy\r\ncontent-length: 0\r\n\r\n").await.unwrap();
+        }
+        streams
+    });
+    let live = LiveTrains::new(LiveOptions { base, timeout: Duration::from_secs(60), ..LiveOptions::default() });
+    let picture = live.picture(&["6", "L", "Q"], now()).await;
+    let failures: Vec<String> = picture.failures.iter().map(|(_, error)| error.to_string()).collect();
+    assert_eq!(failures, ["the feed answered with status 503"; 3]);
+    server.await.unwrap();
 }

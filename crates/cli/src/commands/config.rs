@@ -72,7 +72,7 @@ fn built_in(app: &App, setting: &Setting) -> String {
         "THREADKEEP_STORE" => {
             app.location().ok().and_then(|location| location.file().map(|file| file.display().to_string()))
         }
-        "MTA_TIMETABLE" => subway::timetable(&app.settings).map(|file| file.display().to_string()),
+        "MTA_TIMETABLE" => subway::options(&app.settings).timetable.map(|file| file.display().to_string()),
         "THREADKEEP_ASSISTANTS" => app.settings.assistants().map(|folder| folder.display().to_string()),
         _ => None,
     };

@@ -10,7 +10,7 @@ use super::{App, Status};
 use crate::clock::clock;
 use crate::failure::{Failure, join};
 use crate::progress;
-use crate::subway::timetable;
+use crate::subway::options;
 use crate::table::{counted, number};
 
 /// Look after the timetable of New York's subway
@@ -61,7 +61,7 @@ struct Fetched {
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let Action::Fetch { from } = arguments.action;
     let from = from.or_else(|| app.settings.get("MTA_GTFS_URL")).unwrap_or_else(|| GTFS_ADDRESS.to_owned());
-    let file = timetable(&app.settings).ok_or_else(|| {
+    let file = options(&app.settings).timetable.ok_or_else(|| {
         Failure::usage("there is no home folder to keep a timetable in").hint("name a file with MTA_TIMETABLE")
     })?;
     let origin = origin(from);

@@ -49,8 +49,8 @@ fn kept(outcome: &Outcome<'_>, key: &str) -> Option<String> {
 
 fn key_of(exchange: &Exchange<'_>) -> Option<String> {
     let arguments = exchange.arguments();
-    (exchange.call.name == "get_preference").then_some(())?;
-    arguments.get("key").and_then(Value::as_str).map(str::to_owned)
+    let key = arguments.get("key").and_then(Value::as_str).map(str::to_owned);
+    key.filter(|_| exchange.call.name == "get_preference")
 }
 
 /// The words of the last result.

@@ -5,6 +5,7 @@ use threadkeep::core::{ChatModel, Embedder};
 use threadkeep::{Memory, Scope};
 use tokio::sync::watch;
 
+use crate::assistants::Assistants;
 use crate::security::jwt::TokenIssuer;
 use crate::security::keys::Keys;
 use crate::security::rate::{RateLimit, RateLimits};
@@ -71,6 +72,7 @@ struct Inner {
     rate_limits: RateLimits,
     model: Option<Arc<dyn ChatModel>>,
     embedder: Option<Arc<dyn Embedder>>,
+    assistants: Assistants,
     is_stopping: watch::Sender<bool>,
 }
 
@@ -80,11 +82,13 @@ impl App {
         options: ServerOptions,
         model: Option<Arc<dyn ChatModel>>,
         embedder: Option<Arc<dyn Embedder>>,
+        assistants: Assistants,
     ) -> Self {
         let keys = Keys::new(&memory);
         let rate_limits = RateLimits::default();
         let is_stopping = watch::Sender::new(false);
-        Self { inner: Arc::new(Inner { memory, options, keys, rate_limits, model, embedder, is_stopping }) }
+        let inner = Inner { memory, options, keys, rate_limits, model, embedder, assistants, is_stopping };
+        Self { inner: Arc::new(inner) }
     }
 
     pub(crate) fn memory(&self) -> &Memory {
@@ -110,6 +114,11 @@ impl App {
 
     pub(crate) fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
         self.inner.embedder.as_ref()
+    }
+
+    /// Who can be asked.
+    pub(crate) fn assistants(&self) -> &Assistants {
+        &self.inner.assistants
     }
 
     /// Asks every stream to end.

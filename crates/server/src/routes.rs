@@ -61,6 +61,7 @@ pub struct RouteInfo {
 const NOTHING: Need = Need::Nothing;
 const READ: Need = Need::Role(KeyRole::Read);
 const WRITE: Need = Need::Role(KeyRole::Write);
+const APPROVE: Need = Need::Role(KeyRole::Approve);
 const ADMIN: Need = Need::Role(KeyRole::Admin);
 
 fn table() -> Vec<Entry> {
@@ -106,6 +107,13 @@ fn table() -> Vec<Entry> {
         own_time(READ, routes!(rest::export::export)),
         own_time(ADMIN, routes!(rest::import::import)),
         own_time(WRITE, routes!(rest::erase::erase)),
+        bounded(READ, routes!(rest::agents::list::list)),
+        own_time(WRITE, routes!(rest::agents::ask::ask)),
+        bounded(READ, routes!(rest::turns::get::get)),
+        bounded(WRITE, routes!(rest::turns::cancel::cancel)),
+        bounded(READ, routes!(rest::approvals::list::list)),
+        bounded(READ, routes!(rest::approvals::get::get)),
+        own_time(APPROVE, routes!(rest::approvals::decide::decide)),
         own_time(READ, routes!(live::events::events)),
         own_time(READ, routes!(live::socket::socket)),
         openai(WRITE, routes!(openai::conversations::create::create)),

@@ -1,6 +1,8 @@
 use serde::Serialize;
 use threadkeep::agent::{approval_id, find_approval};
-use threadkeep::{DocumentName, MessageId, Namespace, Positions, Scope, ThreadEvent, ThreadId, ThreadUpdate, Timestamp};
+use threadkeep::{
+    DocumentName, MessageId, Namespace, Positions, Scope, ThreadEvent, ThreadId, ThreadUpdate, Timestamp,
+};
 use utoipa::ToSchema;
 
 use crate::app::App;

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use threadkeep::agent::{EventSink, find_running_turn};
-use threadkeep::{Agent, AgentError, Ask, Conflict, Message, MessageName, Role, Scope, StoreError, ThreadId, TurnEvent};
+use threadkeep::{
+    Agent, AgentError, Ask, Conflict, Message, MessageName, Role, Scope, StoreError, ThreadId, TurnEvent,
+};
 use tokio::sync::watch;
 
 use super::{Answered, stopping};

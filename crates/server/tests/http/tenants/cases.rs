@@ -24,6 +24,9 @@ pub(super) struct Owned {
     pub(super) cursors: Vec<(&'static str, String)>,
     /// One without a conversation, and one in one.
     pub(super) responses: Vec<String>,
+    /// One that waits for an approval.
+    pub(super) turn: String,
+    pub(super) approval: String,
     pub(super) user: &'static str,
 }
 
@@ -31,7 +34,7 @@ pub(super) const NO_RESPONSE: &str = "resp_0190b4e2000070008000000000000000";
 pub(super) const NOBODY: &str = "0190b4e2-0000-7000-8000-000000000000";
 
 /// Routes on which nothing of anyone's can be named.
-pub(super) const NAMES_NOTHING: [(&str, &str); 10] = [
+pub(super) const NAMES_NOTHING: [(&str, &str); 11] = [
     ("GET", "/health"),
     ("GET", "/ready"),
     ("GET", "/v1/openapi.json"),
@@ -39,6 +42,7 @@ pub(super) const NAMES_NOTHING: [(&str, &str); 10] = [
     ("GET", "/docs/"),
     ("GET", "/docs/{file}"),
     ("POST", "/v1/import"),
+    ("GET", "/v1/agents"),
     ("GET", "/v1/models"),
     ("GET", "/v1/models/{model}"),
     ("POST", "/v1/embeddings"),
@@ -82,6 +86,8 @@ pub(super) fn cases(owned: &Owned) -> Vec<Case> {
         ..with("/v1/chat/completions", json!({ "messages": [{ "role": "user", "content": "x" }] }))
     };
     let compat = || vec![(at(format!("/conversations/{thread}")), at(format!("/conversations/{NOBODY}")))];
+    let ask = |thread: &str| with("/v1/agents/keeper/turns", json!({ "text": "hello", "thread": thread }));
+    let (turn, approval) = (format!("/turns/{}", owned.turn), format!("/approvals/{}", owned.approval));
     let case = |method, path, probes| Case { route: (method, path), probes };
     vec![
         // The ids of another tenant's threads are free: both make a thread of the caller's own.
@@ -211,6 +217,28 @@ pub(super) fn cases(owned: &Owned) -> Vec<Case> {
             "/v1/erase",
             vec![(with("/v1/erase", json!({ "user": owned.user })), with("/v1/erase", json!({ "user": "nobody" })))],
         ),
+        case(
+            "POST",
+            "/v1/agents/{name}/turns",
+            [thread, owned.key.as_str()]
+                .into_iter()
+                .zip([NOBODY, "nobodys"])
+                .map(|(theirs, nobodys)| (ask(theirs), ask(nobodys)))
+                .collect(),
+        ),
+        case("GET", "/v1/threads/{id}/turns/{turn}", both(&turn)),
+        case("POST", "/v1/threads/{id}/turns/{turn}/cancel", both_with(&format!("{turn}/cancel"), json!({}))),
+        case(
+            "GET",
+            "/v1/approvals",
+            vec![
+                (at(format!("/v1/approvals?thread={thread}")), at(format!("/v1/approvals?thread={NOBODY}"))),
+                (at("/v1/approvals?all=true"), at("/v1/approvals")),
+                (at(format!("/v1/approvals?after={}", cursor("threads"))), at("/v1/approvals?after=bm9ib2R5")),
+            ],
+        ),
+        case("GET", "/v1/threads/{id}/approvals/{approval}", both(&approval)),
+        case("POST", "/v1/threads/{id}/approvals/{approval}", both_with(&approval, json!({ "decision": "approve" }))),
         case("GET", "/v1/threads/{id}/events", both("/events?after=0")),
         case("GET", "/v1/live", vec![(at("/v1/live"), at("/v1/live"))]),
         case(

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use threadkeep::agent::{EventSink, find_running_turn};
 use threadkeep::{
-    Agent, AgentError, Ask, Conflict, Message, MessageName, Role, Scope, StoreError, ThreadId, TurnEvent,
+    Agent, AgentError, Ask, Conflict, Message, MessageName, Role, Scope, StoreError, ThreadId, TurnEvent, TurnStatus,
 };
 use tokio::sync::watch;
 

@@ -32,7 +32,7 @@ const fn secret(name: &'static str, about: &'static str) -> Setting {
 }
 
 /// All that can be set. Addresses of everything outside are among them.
-pub(crate) const SETTINGS: [Setting; 28] = [
+pub(crate) const SETTINGS: [Setting; 29] = [
     setting("THREADKEEP_STORE", "the store", "threadkeep.db in the data folder"),
     setting("THREADKEEP_TENANT", "the tenant", "local"),
     setting("THREADKEEP_USER", "the user", "me"),
@@ -64,6 +64,7 @@ pub(crate) const SETTINGS: [Setting; 28] = [
     secret("MTA_API_KEY", "the MTA's key; its feeds need none"),
     setting("MTA_GTFS_URL", "where `subway fetch` brings the timetable from", GTFS_ADDRESS),
     setting("MTA_TIMETABLE", "the file that keeps the subway's timetable", "subway.timetable in the data folder"),
+    secret("SUBWAY_API_KEY", "the key that clients of /chat and its like share"),
     setting("HTTPS_PROXY", "the proxy for addresses with https", "none"),
     setting("ALL_PROXY", "the proxy for all addresses", "none"),
     setting("NO_PROXY", "what is reached without the proxy", "nothing"),

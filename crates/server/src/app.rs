@@ -5,6 +5,8 @@ use threadkeep::core::{ChatModel, Embedder};
 use threadkeep::{Memory, Scope};
 use tokio::sync::watch;
 
+use crate::assistants::Assistants;
+use crate::compat::access::SharedKey;
 use crate::security::jwt::TokenIssuer;
 use crate::security::keys::Keys;
 use crate::security::rate::{RateLimit, RateLimits};
@@ -34,6 +36,9 @@ pub struct ServerOptions {
     pub token_issuers: Vec<TokenIssuer>,
     /// Requests that a key without a limit of its own may make. Default: no bound.
     pub rate_limit: Option<RateLimit>,
+    /// What clients of the documents' endpoints show, as all of them share it. Without one these are open as all other
+    /// routes are. Default: none.
+    pub shared_key: Option<SharedKey>,
     /// How often what is over is swept out of the store; `None` leaves that to others. Default: 10 minutes.
     pub sweep_every: Option<Duration>,
 }
@@ -52,6 +57,7 @@ impl Default for ServerOptions {
             connections: 10_000,
             token_issuers: Vec::new(),
             rate_limit: None,
+            shared_key: None,
             sweep_every: Some(Duration::from_secs(600)),
         }
     }
@@ -71,6 +77,7 @@ struct Inner {
     rate_limits: RateLimits,
     model: Option<Arc<dyn ChatModel>>,
     embedder: Option<Arc<dyn Embedder>>,
+    assistants: Assistants,
     is_stopping: watch::Sender<bool>,
 }
 
@@ -80,11 +87,13 @@ impl App {
         options: ServerOptions,
         model: Option<Arc<dyn ChatModel>>,
         embedder: Option<Arc<dyn Embedder>>,
+        assistants: Assistants,
     ) -> Self {
         let keys = Keys::new(&memory);
         let rate_limits = RateLimits::default();
         let is_stopping = watch::Sender::new(false);
-        Self { inner: Arc::new(Inner { memory, options, keys, rate_limits, model, embedder, is_stopping }) }
+        let inner = Inner { memory, options, keys, rate_limits, model, embedder, assistants, is_stopping };
+        Self { inner: Arc::new(inner) }
     }
 
     pub(crate) fn memory(&self) -> &Memory {
@@ -110,6 +119,11 @@ impl App {
 
     pub(crate) fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
         self.inner.embedder.as_ref()
+    }
+
+    /// Who can be asked.
+    pub(crate) fn assistants(&self) -> &Assistants {
+        &self.inner.assistants
     }
 
     /// Asks every stream to end.

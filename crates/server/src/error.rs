@@ -4,7 +4,7 @@ use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
 use threadkeep::core::{Kind, ModelError};
-use threadkeep::{Conflict, MemoryError, StoreError};
+use threadkeep::{AgentError, Conflict, MemoryError, StoreError};
 use utoipa::ToSchema;
 
 /// The result of an action.
@@ -109,6 +109,21 @@ impl From<MemoryError> for ApiError {
             MemoryError::Invalid { field, .. } => Self::invalid(field, message),
             MemoryError::Context(_) => Self::invalid("policy", message).code("invalid_policy"),
             MemoryError::Contended { .. } => unavailable(message),
+            _ => Self::internal(message),
+        }
+    }
+}
+
+impl From<AgentError> for ApiError {
+    fn from(error: AgentError) -> Self {
+        let (code, message) = (error.code(), error.to_string());
+        let conflict = |message| Self::new(StatusCode::CONFLICT, code, message);
+        match error {
+            AgentError::Memory(error) => error.into(),
+            AgentError::Busy => conflict(message).header(header::RETRY_AFTER, "1"),
+            AgentError::Superseded { .. } | AgentError::ApprovalClosed { .. } => conflict(message),
+            AgentError::ApprovalNotFound { .. } => Self::not_found("approval"),
+            AgentError::NotAllowed { .. } => Self::forbidden(code, message),
             _ => Self::internal(message),
         }
     }

@@ -9,6 +9,7 @@
 #![warn(missing_docs)]
 
 mod app;
+mod assistants;
 mod compat;
 mod connections;
 mod cursor;
@@ -25,8 +26,11 @@ mod rest;
 mod routes;
 mod security;
 mod server;
+mod turns;
 
 pub use app::ServerOptions;
+pub use assistants::Assistants;
+pub use compat::access::SharedKey;
 pub use routes::RouteInfo;
 pub use security::jwt::{IssuerError, TokenIssuer};
 pub use security::keys::{KeyError, KeyRecord, KeyRole, KeySecret, Keys, NewKey};

@@ -42,6 +42,11 @@ impl Attempt {
         Ok(Self { key, digest: format!("{surface}:{digest}"), retries: input::retry_count(headers) })
     }
 
+    /// The `Idempotency-Key` that came with it.
+    pub(crate) fn key(&self) -> Option<&str> {
+        self.key.as_deref()
+    }
+
     /// The digest of the route and the body.
     pub(crate) fn digest(&self) -> &str {
         &self.digest

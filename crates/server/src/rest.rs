@@ -2,7 +2,9 @@
 //!
 //! A path is a folder, an action a file; the JSON that several of them speak is in `json`.
 
+pub(crate) mod agents;
 pub(crate) mod analytics;
+pub(crate) mod approvals;
 pub(crate) mod context;
 pub(crate) mod documents;
 pub(crate) mod erase;
@@ -15,3 +17,4 @@ pub(crate) mod recall;
 pub(crate) mod search;
 pub(crate) mod thread_documents;
 pub(crate) mod threads;
+pub(crate) mod turns;

@@ -10,6 +10,7 @@ use threadkeep::core::{ChatModel, Embedder};
 use tokio::net::TcpListener;
 
 use crate::app::{App, ServerOptions};
+use crate::assistants::Assistants;
 use crate::routes::{self, RouteInfo};
 use crate::{connections, operations};
 
@@ -22,6 +23,7 @@ pub struct Server {
     options: ServerOptions,
     model: Option<Arc<dyn ChatModel>>,
     embedder: Option<Arc<dyn Embedder>>,
+    assistants: Assistants,
 }
 
 /// Why a server could not serve.
@@ -40,7 +42,7 @@ impl Server {
     /// Makes a server.
     #[must_use]
     pub fn new(memory: Memory, options: ServerOptions) -> Self {
-        Self { memory, options, model: None, embedder: None }
+        Self { memory, options, model: None, embedder: None, assistants: Assistants::default() }
     }
 
     /// Gives it a model that answers on the OpenAI wire.
@@ -53,6 +55,12 @@ impl Server {
     #[must_use]
     pub fn with_embedder(self, embedder: Arc<dyn Embedder>) -> Self {
         Self { embedder: Some(embedder), ..self }
+    }
+
+    /// Gives it assistants that can be asked. Others may be added later, or take their place.
+    #[must_use]
+    pub fn with_assistants(self, assistants: Assistants) -> Self {
+        Self { assistants, ..self }
     }
 
     /// Every route, in the order of the table.
@@ -76,8 +84,8 @@ impl Server {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
-        let Self { memory, options, model, embedder } = self;
-        let app = App::new(memory, options, model, embedder);
+        let Self { memory, options, model, embedder, assistants } = self;
+        let app = App::new(memory, options, model, embedder, assistants);
         let sweeper = operations::sweep::start(&app);
         let router: Router = routes::router(&app);
         let served = connections::serve(&app, router, listener, shutdown).await;

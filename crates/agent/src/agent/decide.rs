@@ -10,7 +10,7 @@ use crate::ledger::{approval_document, lease_until};
 use crate::place::{Place, Versioned};
 use crate::record::{self, RunRecord};
 use crate::segment::decision_draft;
-use crate::{AgentError, Approval, ApprovalState, Result, Stop, Turn, Verdict, closing};
+use crate::{AgentError, Approval, ApprovalState, Result, Stop, Turn, Verdict, closing, list_approvals};
 
 /// A decision about an approval.
 #[derive(Clone, Debug)]
@@ -107,11 +107,7 @@ impl Agent {
     /// # Errors
     /// `NotFound` where the scope does not reach the thread.
     pub async fn approvals(&self, scope: &Scope, thread: ThreadId) -> Result<Vec<Approval>> {
-        let place = Place::find(self.memory(), scope, thread).await?;
-        let found = place.approvals(self.memory()).await?;
-        let mut approvals: Vec<Approval> = found.into_iter().map(|approval| approval.value).collect();
-        approvals.sort_by(|one, other| (one.requested_at, &one.id).cmp(&(other.requested_at, &other.id)));
-        Ok(approvals)
+        list_approvals(self.memory(), scope, thread).await
     }
 
     fn check_decider(&self, by: &str) -> Result<()> {

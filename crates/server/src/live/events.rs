@@ -46,8 +46,9 @@ pub(crate) async fn events(
     let roles = params.roles()?;
     params.finish()?;
     let options = SubscribeOptions { start, roles };
-    let updates = app.memory().subscribe(&caller.scope, names.thread()?, options).await?;
-    let signals = listen(&app, &caller, updates);
+    let thread = names.thread()?;
+    let updates = app.memory().subscribe(&caller.scope, thread, options).await?;
+    let signals = listen(&app, &caller, thread, updates);
     let events = stream::unfold(signals, |mut signals| async {
         let signal = signals.recv().await?;
         Some((Ok::<_, std::convert::Infallible>(written(&signal)), signals))

@@ -1,7 +1,12 @@
 use serde::Serialize;
-use threadkeep::{DocumentName, MessageId, Namespace, Positions, ThreadEvent, ThreadUpdate, Timestamp};
+use threadkeep::agent::{approval_id, find_approval};
+use threadkeep::{
+    DocumentName, MessageId, Namespace, Positions, Scope, ThreadEvent, ThreadId, ThreadUpdate, Timestamp,
+};
 use utoipa::ToSchema;
 
+use crate::app::App;
+use crate::rest::json::approval::ApprovalJson;
 use crate::rest::json::message::{MessageJson, UnreadableJson};
 
 /// What a listener to a thread hears.
@@ -71,13 +76,18 @@ pub(crate) enum EventJson {
     Trimmed { first_seq: u64 },
     /// An application's document was written, or deleted.
     Document { namespace: String, key: String, version: Option<u64> },
+    /// An approval was asked for, decided or closed. It is told as it stands.
+    Approval {
+        #[schema(value_type = ApprovalJson)]
+        approval: Box<ApprovalJson>,
+    },
     /// Title, metadata, state or expiry changed.
     Patched,
 }
 
 impl UpdateJson {
     /// The update as a listener is told it; `None` where there is nothing that a door may show.
-    pub(crate) fn of(update: ThreadUpdate) -> Option<Self> {
+    pub(crate) async fn of(app: &App, scope: &Scope, thread: ThreadId, update: ThreadUpdate) -> Option<Self> {
         Some(match update {
             ThreadUpdate::History { messages, corrupt, positions } => Self::History {
                 messages: messages.into_iter().map(Into::into).collect(),
@@ -85,11 +95,19 @@ impl UpdateJson {
                 change: positions.change,
             },
             ThreadUpdate::Commit { change, at, events } => {
-                let events: Vec<_> = events.into_iter().filter_map(EventJson::of).collect();
-                if events.is_empty() {
+                let mut told = Vec::with_capacity(events.len());
+                for event in events {
+                    told.extend(match &event {
+                        ThreadEvent::Document { name, .. } if approval_id(name).is_some() => {
+                            EventJson::approval(app, scope, thread, name).await
+                        }
+                        _ => EventJson::of(event),
+                    });
+                }
+                if told.is_empty() {
                     return None;
                 }
-                Self::Commit { change, at, events }
+                Self::Commit { change, at, events: told }
             }
             ThreadUpdate::Reset { positions } => Self::reset(positions),
             ThreadUpdate::Deleted => Self::Deleted,
@@ -121,6 +139,14 @@ impl UpdateJson {
 }
 
 impl EventJson {
+    /// The approval that a document keeps. One that cannot be read is left out: the next thing that becomes of it is told.
+    async fn approval(app: &App, scope: &Scope, thread: ThreadId, name: &DocumentName) -> Option<Self> {
+        let memory = app.memory();
+        let found = find_approval(memory, scope, thread, approval_id(name)?).await;
+        let found = found.inspect_err(|error| tracing::warn!(%error, "an approval could not be read")).ok()??;
+        Some(Self::Approval { approval: Box::new(ApprovalJson::of(thread, found, memory.now())) })
+    }
+
     fn of(event: ThreadEvent) -> Option<Self> {
         Some(match event {
             ThreadEvent::Appended { messages, corrupt } => Self::Appended {

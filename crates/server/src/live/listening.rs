@@ -1,6 +1,7 @@
 //! One listener to one thread: its updates in order, heartbeats between them, and an end with a reason.
 
 use futures::StreamExt;
+use threadkeep::ThreadId;
 use threadkeep::memory::ThreadUpdates;
 use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
@@ -24,10 +25,10 @@ pub(super) enum Signal {
 ///
 /// At most a few updates wait for a reader. One that takes nothing for too long is dropped; the last update that went
 /// out is where it resumes. Others feel nothing of it, as each has a task of its own.
-pub(super) fn listen(app: &App, caller: &Caller, updates: ThreadUpdates) -> mpsc::Receiver<Signal> {
+pub(super) fn listen(app: &App, caller: &Caller, thread: ThreadId, updates: ThreadUpdates) -> mpsc::Receiver<Signal> {
     // One place more is kept for the end.
     let (sender, receiver) = mpsc::channel(WAITING + 1);
-    let listener = Listener { app: app.clone(), caller: caller.clone(), sender, heard: None };
+    let listener = Listener { app: app.clone(), caller: caller.clone(), thread, sender, heard: None };
     tokio::spawn(listener.run(updates));
     receiver
 }
@@ -35,6 +36,7 @@ pub(super) fn listen(app: &App, caller: &Caller, updates: ThreadUpdates) -> mpsc
 struct Listener {
     app: App,
     caller: Caller,
+    thread: ThreadId,
     sender: mpsc::Sender<Signal>,
     heard: Option<u64>,
 }
@@ -66,7 +68,7 @@ impl Listener {
                         tracing::warn!(%error, "a stream of events failed");
                         return Some("failed");
                     }
-                    Some(Ok(update)) => match UpdateJson::of(update) {
+                    Some(Ok(update)) => match UpdateJson::of(&self.app, &self.caller.scope, self.thread, update).await {
                         None => continue,
                         Some(update) => Signal::Update(Box::new(update)),
                     },

@@ -264,7 +264,7 @@ impl Client {
         let roles: Vec<Role> = roles.into_iter().map(Into::into).collect();
         let options = SubscribeOptions { start, roles };
         let updates = self.app.memory().subscribe(&self.caller.scope, thread, options).await?;
-        let mut signals = listen(&self.app, &self.caller, updates);
+        let mut signals = listen(&self.app, &self.caller, thread, updates);
         let outgoing = self.outgoing.clone();
         let subscription = tokio::spawn(async move {
             let subscribed = text(&Told::Subscribed { r#type: "subscribed", thread });

@@ -1,7 +1,9 @@
 //! The server, through real sockets. The folders mirror the paths.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod assistants;
 mod clients;
+mod compat;
 mod conversations;
 mod edge;
 mod limits;

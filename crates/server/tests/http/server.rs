@@ -7,8 +7,8 @@ use std::time::Duration;
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::Value;
 use threadkeep::core::{ChatModel, Embedder};
-use threadkeep::{Memory, TenantId, UserId};
-use threadkeep_server::{KeyRole, Keys, NewKey, ServeError, Server, ServerOptions};
+use threadkeep::{Agent, Definition, Memory, TenantId, UserId};
+use threadkeep_server::{Assistants, KeyRole, Keys, NewKey, ServeError, Server, ServerOptions};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -28,12 +28,13 @@ pub(crate) struct Parts {
     pub(crate) options: ServerOptions,
     pub(crate) model: Option<Arc<dyn ChatModel>>,
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
+    pub(crate) assistants: Vec<Definition>,
 }
 
 impl Default for Parts {
     fn default() -> Self {
         let options = ServerOptions { sweep_every: None, ..ServerOptions::default() };
-        Self { options, model: None, embedder: None }
+        Self { options, model: None, embedder: None, assistants: Vec::new() }
     }
 }
 
@@ -61,6 +62,8 @@ impl TestServer {
         if let Some(embedder) = parts.embedder {
             server = server.with_embedder(embedder);
         }
+        let agents = parts.assistants.into_iter().map(|assistant| Agent::new(memory.clone(), assistant));
+        server = server.with_assistants(agents.collect::<Assistants>());
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(server.serve(listener, async move { drop(stopped.await) }));
         Self { memory, address, stop: Some(stop), running, folder: None }

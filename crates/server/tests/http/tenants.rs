@@ -10,8 +10,15 @@ use threadkeep_server::{KeyRole, RouteInfo, Server};
 use crate::Client;
 use cases::{NAMES_NOTHING, NO_RESPONSE, NOBODY, Owned, Probe, cases};
 
-use crate::server::{Answer, send};
-use crate::v1::with_model;
+use crate::assistants::keeper;
+use crate::server::{Answer, Parts, TestServer, send};
+use crate::v1::parts_with_model;
+
+/// A server with everything that can be asked.
+async fn served() -> TestServer {
+    let assistants = vec![keeper("keeper").0];
+    TestServer::start_with(Parts { assistants, ..parts_with_model().0 }).await
+}
 
 async fn ask(client: &Client, method: &str, probe: &Probe) -> Answer {
     let mut request = client.request(method, &probe.path);
@@ -30,7 +37,7 @@ fn told(answer: &Answer) -> (u16, String) {
     if let Some(error) = body.get_mut("error").and_then(Value::as_object_mut) {
         error.remove("request_id");
     }
-    for minted in ["id", "created_at", "updated_at", "version"] {
+    for minted in ["id", "created_at", "updated_at", "version", "thread", "turn", "started_at", "duration_ms"] {
         if let Some(members) = body.as_object_mut() {
             members.remove(minted);
         }
@@ -81,7 +88,11 @@ async fn own(client: &Client, tenant: &Client, user: &'static str) -> Owned {
         let response = client.post("/v1/responses", body).await.expect(200);
         responses.push(response["id"].as_str().unwrap().to_owned());
     }
-    Owned { responses, thread, message, key: "web:1".to_owned(), cursors, user }
+    let asked = json!({ "text": "delete lamp", "thread": thread });
+    let turn = client.post("/v1/agents/keeper/turns", asked).await.expect(200);
+    let text = |value: &Value| value.as_str().unwrap().to_owned();
+    let (approval, turn) = (text(&turn["approvals"][0]["id"]), text(&turn["turn"]));
+    Owned { approval, turn, responses, thread, message, key: "web:1".to_owned(), cursors, user }
 }
 
 #[test]
@@ -92,6 +103,8 @@ fn every_route_has_a_case() {
         key: "k".to_owned(),
         cursors: vec![("threads", String::new()), ("documents", String::new())],
         responses: vec![NO_RESPONSE.to_owned()],
+        turn: NOBODY.to_owned(),
+        approval: NOBODY.to_owned(),
         user: "ana",
     };
     let cased: BTreeSet<(String, String)> = cases(&owned)
@@ -107,7 +120,7 @@ fn every_route_has_a_case() {
 
 #[tokio::test]
 async fn what_is_another_tenants_answers_as_what_is_nobodys() {
-    let (server, _) = with_model().await;
+    let server = served().await;
     let tenant = server.keyed("acme", None, &[KeyRole::Admin]).await;
     let ana = server.keyed("acme", Some("ana"), &[KeyRole::Admin]).await;
     let owned = own(&ana, &tenant, "ana").await;
@@ -128,12 +141,12 @@ async fn what_is_another_tenants_answers_as_what_is_nobodys() {
 
 #[tokio::test]
 async fn what_is_another_users_answers_as_what_is_nobodys() {
-    let (server, _) = with_model().await;
+    let server = served().await;
     let tenant = server.keyed("acme", None, &[KeyRole::Admin]).await;
-    let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
+    let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write, KeyRole::Approve]).await;
     let owned = own(&ana, &tenant, "ana").await;
     let before = content(&ana).await;
-    let eve = server.keyed("acme", Some("eve"), &[KeyRole::Write]).await;
+    let eve = server.keyed("acme", Some("eve"), &[KeyRole::Write, KeyRole::Approve]).await;
     for case in cases(&owned) {
         let (method, path) = case.route;
         // An id is unique in its tenant: one that is taken cannot be had, and a deleted one neither. The tenant's

@@ -1,3 +1,7 @@
+mod agents;
+mod approvals;
+mod assistants;
+mod background;
 mod conversations;
 mod documents;
 mod exchange;
@@ -9,4 +13,4 @@ mod responses;
 mod search;
 mod threads;
 
-pub(crate) use model::with_model;
+pub(crate) use model::{parts_with_model, with_model};

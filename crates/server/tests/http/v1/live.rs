@@ -10,20 +10,20 @@ use crate::Client;
 use crate::server::{PATIENCE, Parts, TestServer};
 
 /// A stream of server-sent events.
-struct Events {
+pub(super) struct Events {
     response: reqwest::Response,
     text: String,
 }
 
 #[derive(Debug, PartialEq)]
-struct Event {
+pub(super) struct Event {
     id: Option<u64>,
     name: String,
-    data: Value,
+    pub(super) data: Value,
 }
 
 impl Events {
-    async fn open(client: &Client, path: &str, seen: Option<u64>) -> Self {
+    pub(super) async fn open(client: &Client, path: &str, seen: Option<u64>) -> Self {
         let mut request = client.request("GET", path).header("accept", "text/event-stream");
         if let Some(seen) = seen {
             request = request.header("last-event-id", seen.to_string());
@@ -47,7 +47,7 @@ impl Events {
         }
     }
 
-    async fn next(&mut self) -> Option<Event> {
+    pub(super) async fn next(&mut self) -> Option<Event> {
         loop {
             let block = self.block().await?;
             if block.starts_with(':') {
@@ -170,8 +170,10 @@ async fn every_stream_ends_with_a_reason() {
 
 #[tokio::test]
 async fn a_slow_reader_is_dropped_and_others_feel_nothing() {
-    let options =
-        ServerOptions { slow_reader: Duration::from_millis(200), sweep_every: None, ..ServerOptions::default() };
+    // Its connection must outlive a machine that is busy.
+    let write_timeout = PATIENCE * 10;
+    let slow_reader = Duration::from_millis(200);
+    let options = ServerOptions { slow_reader, write_timeout, sweep_every: None, ..ServerOptions::default() };
     let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
     let client = server.client();
     let thread = client.new_thread().await;

@@ -78,9 +78,13 @@ impl Embedder for Lengths {
 }
 
 pub(crate) async fn with_model() -> (TestServer, Arc<Echo>) {
-    let model = Arc::new(Echo::default());
-    let parts = Parts { model: Some(model.clone()), embedder: Some(Arc::new(Lengths)), ..Parts::default() };
+    let (parts, model) = parts_with_model();
     (TestServer::start_with(parts).await, model)
+}
+
+pub(crate) fn parts_with_model() -> (Parts, Arc<Echo>) {
+    let model = Arc::new(Echo::default());
+    (Parts { model: Some(model.clone()), embedder: Some(Arc::new(Lengths)), ..Parts::default() }, model)
 }
 
 /// The data of each event of a stream.

@@ -1,0 +1,14 @@
+//! Assistants, and asking them.
+
+pub(crate) mod ask;
+pub(crate) mod list;
+
+use threadkeep::Agent;
+
+use crate::app::App;
+use crate::error::{ApiError, Result};
+
+/// The assistant of a name.
+pub(crate) fn get(app: &App, name: &str) -> Result<Agent> {
+    app.assistants().find(name).ok_or_else(|| ApiError::not_found("assistant"))
+}

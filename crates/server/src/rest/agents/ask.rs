@@ -1,0 +1,114 @@
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderMap, header};
+use axum::response::Response;
+use serde::Deserialize;
+use threadkeep::{Agent, Ask, Map, OpenThread, Scope, ThreadId};
+use utoipa::ToSchema;
+
+use super::get;
+use crate::app::App;
+use crate::connections::Held;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::{JsonBody, Names};
+use crate::output::{json, with_replay};
+use crate::repeats::Attempt;
+use crate::rest::json::turn::TurnJson;
+use crate::security::Caller;
+use crate::turns::{self, Asking, Work};
+
+/// What is asked.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct AskJson {
+    /// The user's words.
+    text: String,
+    /// The thread: its id, or its key; one with that key is made where there is none. Without either, a new thread.
+    #[serde(default)]
+    thread: Option<String>,
+    /// Who speaks, where the caller acts for a whole tenant.
+    #[serde(default)]
+    author: Option<String>,
+    /// What the client knows beside the words, such as where the user is.
+    #[serde(default)]
+    #[schema(value_type = Object)]
+    given: Map,
+    /// Whether to tell what happens on the way, as server-sent events.
+    #[serde(default)]
+    stream: bool,
+}
+
+/// Asks an assistant, and waits for the turn or hears it as it happens
+///
+/// The user's message is stored before a model is asked, and a turn that has begun is finished, whether the client waits or
+/// not. A turn that fails is a turn too: its `status` and `error` say so. With an Idempotency-Key a repeated request gets
+/// the turn of the first; without one it does where the client says that it repeats itself (`X-Stainless-Retry-Count`), the
+/// question is the same, and the thread ends with its answer, given less than 120 s ago.
+///
+/// With `stream`, or where the client accepts `text/event-stream`, the events are `turn.started`, `token`, `token.restarted`,
+/// `tool.started`, `tool.finished`, `approval.requested`, and in the end `turn.completed` or `turn.failed`, which carry the
+/// turn; `end` where the server stops before.
+#[utoipa::path(
+    post,
+    path = "/v1/agents/{name}/turns",
+    tag = "agents",
+    params(("name" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
+    request_body = AskJson,
+    responses((status = 200, description = "The turn, or a stream of events.", body = TurnJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn ask(
+    State(app): State<App>,
+    caller: Caller,
+    Extension(held): Extension<Held>,
+    names: Names,
+    headers: HeaderMap,
+    JsonBody { value: body, digest }: JsonBody<AskJson>,
+) -> Result<Response> {
+    let name = names.text("name");
+    let agent = get(&app, name)?;
+    let attempt = Attempt::read(&headers, "turns", &format!("{name}:{digest}"))?;
+    if body.text.trim().is_empty() {
+        return Err(ApiError::invalid("text", "the question is empty"));
+    }
+    if body.author.is_some() && matches!(caller.scope, Scope::User(..)) {
+        return Err(ApiError::invalid("author", "a user speaks in their own name"));
+    }
+    let is_streamed = body.stream || accepts_events(&headers);
+    let thread = thread(&app, &caller.scope, &agent, body.thread.as_deref(), &attempt).await?;
+    let ask = Ask { author: body.author, given: body.given, ..Ask::new(body.text) };
+    let asking = Asking { app: app.clone(), agent, scope: caller.scope, thread, ask, attempt, is_passing: false };
+    let waiting = turns::start(held, Work::Ask(asking));
+    if is_streamed {
+        return turns::respond(&app, waiting).await;
+    }
+    let answered = turns::whole(waiting).await?;
+    Ok(with_replay(json(&TurnJson::from(answered.turn)), answered.replayed))
+}
+
+/// Whether a client wants events rather than one answer.
+pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
+    let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    accepted.flat_map(|value| value.split(',')).any(|kind| kind.trim().starts_with("text/event-stream"))
+}
+
+/// The thread that a name says, or a new one.
+pub(crate) async fn thread(
+    app: &App,
+    scope: &Scope,
+    agent: &Agent,
+    name: Option<&str>,
+    attempt: &Attempt,
+) -> Result<ThreadId> {
+    let memory = agent.memory();
+    let Some(name) = name else {
+        let id = attempt.thread_id(app, scope);
+        memory.open_thread(scope, OpenThread::new(scope, id)).await?;
+        attempt.note_creation(app, scope, id).await?;
+        return Ok(id);
+    };
+    match name.parse() {
+        Ok(id) => Ok(memory.get_thread(scope, id).await?.id),
+        Err(_) => Ok(memory.open_by_key(scope, name).await?.thread.id),
+    }
+}

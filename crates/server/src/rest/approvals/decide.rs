@@ -1,0 +1,123 @@
+use axum::Extension;
+use axum::extract::State;
+use axum::http::{HeaderMap, StatusCode};
+use axum::response::Response;
+use serde::Deserialize;
+use threadkeep::agent::{find_approval, find_running_turn};
+use threadkeep::{Agent, Map, Scope, ThreadId, Verdict};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::connections::Held;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::{JsonBody, Names};
+use crate::output::{json, with_replay};
+use crate::repeats::Attempt;
+use crate::rest::agents::ask::accepts_events;
+use crate::rest::json::turn::TurnJson;
+use crate::security::Caller;
+use crate::turns::{self, Deciding, Work};
+
+/// A decision.
+#[derive(Debug, Deserialize, ToSchema)]
+#[serde(deny_unknown_fields)]
+pub(crate) struct DecideJson {
+    decision: DecisionJson,
+    /// Other arguments for the call that is approved, in place of the requested ones.
+    #[serde(default)]
+    #[schema(value_type = Option<Object>)]
+    arguments: Option<Map>,
+    /// Why it is denied, in words that the assistant reads.
+    #[serde(default)]
+    reason: Option<String>,
+    /// Whether to tell what happens on the way, as server-sent events.
+    #[serde(default)]
+    stream: bool,
+}
+
+/// What is decided.
+#[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
+#[serde(rename_all = "snake_case")]
+pub(crate) enum DecisionJson {
+    Approve,
+    Deny,
+}
+
+/// Decides about an approval, once, and goes on with its turn
+///
+/// The call is made once, by the one decision that counts; others are told 409 `approval_closed`. A decision that is
+/// repeated with its Idempotency-Key, or by a client that says so, gets the turn of the first. The answer is the turn, or its
+/// events as `POST /v1/agents/{name}/turns` has them.
+#[utoipa::path(
+    post,
+    path = "/v1/threads/{id}/approvals/{approval}",
+    tag = "approvals",
+    params(("id" = String, Path), ("approval" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
+    request_body = DecideJson,
+    responses((status = 200, description = "The turn, or a stream of events.", body = TurnJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn decide(
+    State(app): State<App>,
+    caller: Caller,
+    Extension(held): Extension<Held>,
+    names: Names,
+    headers: HeaderMap,
+    JsonBody { value: body, digest }: JsonBody<DecideJson>,
+) -> Result<Response> {
+    let (thread, approval) = (names.thread()?, names.text("approval").to_owned());
+    let attempt = Attempt::read(&headers, "approvals", &format!("{approval}:{digest}"))?;
+    let is_streamed = body.stream || accepts_events(&headers);
+    let verdict = verdict(body)?;
+    let agent = asker(&app, &caller.scope, thread, &approval).await?;
+    let by = decider(&caller);
+    let deciding = Deciding { agent, scope: caller.scope, thread, approval, verdict, by, attempt };
+    let waiting = turns::start(held, Work::Decide(deciding));
+    if is_streamed {
+        return turns::respond(&app, waiting).await;
+    }
+    let answered = turns::whole(waiting).await?;
+    Ok(with_replay(json(&TurnJson::from(answered.turn)), answered.replayed))
+}
+
+fn verdict(body: DecideJson) -> Result<Verdict> {
+    match body {
+        DecideJson { decision: DecisionJson::Approve, reason: Some(_), .. } => {
+            Err(ApiError::invalid("reason", "a reason belongs to a denial"))
+        }
+        DecideJson { decision: DecisionJson::Deny, arguments: Some(_), .. } => {
+            Err(ApiError::invalid("arguments", "arguments belong to an approval"))
+        }
+        DecideJson { decision: DecisionJson::Approve, arguments: Some(arguments), .. } => {
+            Ok(Verdict::ApproveChanged(arguments))
+        }
+        DecideJson { decision: DecisionJson::Approve, .. } => Ok(Verdict::Approve),
+        DecideJson { decision: DecisionJson::Deny, reason, .. } => Ok(Verdict::Deny { reason }),
+    }
+}
+
+/// The assistant that asks: the turn goes on with it.
+async fn asker(app: &App, scope: &Scope, thread: ThreadId, approval: &str) -> Result<Agent> {
+    let unknown = || ApiError::not_found("approval");
+    let found = find_approval(app.memory(), scope, thread, approval).await?.ok_or_else(unknown)?;
+    let gone = || {
+        let message = "the assistant that asks is not served here";
+        ApiError::new(StatusCode::CONFLICT, "assistant_not_here", message)
+    };
+    let any = app.assistants().all().into_iter().next().ok_or_else(gone)?;
+    let running = find_running_turn(app.memory(), scope, thread).await?;
+    let name = match running.filter(|running| running.turn == found.turn) {
+        Some(running) => running.assistant,
+        None => any.find_turn(scope, thread, &found.turn).await?.ok_or_else(unknown)?.agent,
+    };
+    app.assistants().find(&name).ok_or_else(gone)
+}
+
+/// Who decides, as the approval keeps it: the user, or the key of an application.
+fn decider(caller: &Caller) -> String {
+    match (&caller.scope, &caller.key_id) {
+        (Scope::User(_, user), _) => user.as_str().to_owned(),
+        (Scope::Tenant(_), Some(key)) => format!("key {key}"),
+        (Scope::Tenant(tenant), None) => tenant.as_str().to_owned(),
+    }
+}

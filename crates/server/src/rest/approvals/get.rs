@@ -1,0 +1,25 @@
+use axum::extract::State;
+use threadkeep::agent::find_approval;
+
+use crate::app::App;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::Names;
+use crate::output::json;
+use crate::rest::json::approval::ApprovalJson;
+use crate::security::Caller;
+
+/// Tells where an approval stands
+#[utoipa::path(
+    get,
+    path = "/v1/threads/{id}/approvals/{approval}",
+    tag = "approvals",
+    params(("id" = String, Path), ("approval" = String, Path)),
+    responses((status = 200, body = ApprovalJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names) -> Result {
+    let (memory, thread) = (app.memory(), names.thread()?);
+    let found = find_approval(memory, &caller.scope, thread, names.text("approval")).await?;
+    let found = found.ok_or_else(|| ApiError::not_found("approval"))?;
+    Ok(json(&ApprovalJson::of(thread, found, memory.now())))
+}

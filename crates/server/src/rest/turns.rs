@@ -1,0 +1,4 @@
+//! Turns of a thread.
+
+pub(crate) mod cancel;
+pub(crate) mod get;

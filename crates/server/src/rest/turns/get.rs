@@ -1,0 +1,77 @@
+use axum::Extension;
+use axum::extract::State;
+use axum::http::StatusCode;
+use serde::Serialize;
+use threadkeep::agent::{RunningTurn, find_running_turn};
+use threadkeep::{Agent, Scope, ThreadId};
+use utoipa::ToSchema;
+
+use crate::app::App;
+use crate::connections::Held;
+use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::input::Names;
+use crate::output::{json, json_with};
+use crate::rest::json::turn::TurnJson;
+use crate::security::Caller;
+
+/// A turn that is on its way.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct RunningJson {
+    #[schema(value_type = String, format = Uuid)]
+    thread: ThreadId,
+    turn: String,
+    agent: String,
+    /// `running`
+    status: &'static str,
+}
+
+/// Tells a turn again
+///
+/// Its messages are read from the thread: what was erased there is gone from it too. Turns are kept for 30 days. A turn
+/// that a crash cut off goes on by this.
+#[utoipa::path(
+    get,
+    path = "/v1/threads/{id}/turns/{turn}",
+    tag = "agents",
+    params(("id" = String, Path), ("turn" = String, Path)),
+    responses(
+        (status = 200, body = TurnJson),
+        (status = 202, description = "It is on its way.", body = RunningJson),
+        (status = "4XX", body = ErrorEnvelope<'_>)
+    ),
+    security(("key" = []))
+)]
+pub(crate) async fn get(
+    State(app): State<App>,
+    caller: Caller,
+    Extension(held): Extension<Held>,
+    names: Names,
+) -> Result {
+    let (scope, thread, turn) = (caller.scope, names.thread()?, names.text("turn"));
+    app.memory().get_thread(&scope, thread).await?;
+    let running = find_running_turn(app.memory(), &scope, thread).await?;
+    if let Some(running) = running.filter(|running| running.turn == turn) {
+        return Ok(go_on(&app, scope, thread, running, held));
+    }
+    let found = any_agent(&app)?.find_turn(&scope, thread, turn).await?;
+    Ok(json(&TurnJson::from(found.ok_or_else(|| ApiError::not_found("turn"))?)))
+}
+
+/// An agent by which turns of all can be looked at.
+pub(super) fn any_agent(app: &App) -> Result<Agent> {
+    app.assistants().all().into_iter().next().ok_or_else(|| ApiError::not_found("turn"))
+}
+
+/// Goes on with a turn whose driver may be gone, and does not wait for it.
+fn go_on(app: &App, scope: Scope, thread: ThreadId, running: RunningTurn, held: Held) -> axum::response::Response {
+    let RunningTurn { turn, assistant, .. } = running;
+    if let Some(agent) = app.assistants().find(&assistant) {
+        tokio::spawn(async move {
+            if let Err(error) = agent.resume(&scope, thread, &mut |_| {}).await {
+                tracing::warn!(%error, "a turn could not be gone on with");
+            }
+            drop(held);
+        });
+    }
+    json_with(StatusCode::ACCEPTED, &RunningJson { thread, turn, agent: assistant, status: "running" })
+}

@@ -1,0 +1,85 @@
+//! Turns of assistants on behalf of clients: what was accepted is finished, whether the client waits for it or not.
+//!
+//! A turn runs in a task of its own, which holds the connection that asked for it, so that a server that is asked to stop
+//! waits for it. A turn that a crash cut off lies in its thread's journal; it goes on when the request is repeated, when
+//! somebody asks for the turn, or with the next turn of the thread.
+
+mod asking;
+mod deciding;
+mod stopping;
+mod stream;
+
+pub(crate) use asking::Asking;
+pub(crate) use deciding::Deciding;
+pub(crate) use stopping::ask_to_stop;
+pub(crate) use stream::respond;
+
+use threadkeep::agent::EventSink;
+use threadkeep::{Turn, TurnEvent};
+use tokio::sync::mpsc;
+
+use crate::connections::Held;
+use crate::error::{ApiError, Result};
+
+/// What came of a request.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) turn: Turn,
+    /// Whether an earlier request had this turn.
+    pub(crate) replayed: bool,
+}
+
+/// What is to be done.
+#[derive(Debug)]
+pub(crate) enum Work {
+    Ask(Asking),
+    Decide(Deciding),
+}
+
+/// What whoever waits is told.
+#[derive(Debug)]
+pub(crate) enum Told {
+    /// Something happened on the way; the end is told by itself.
+    Event(TurnEvent),
+    End(Result<Box<Answered>>),
+}
+
+/// A turn on its way, as whoever waits hears of it.
+pub(crate) type Waiting = mpsc::UnboundedReceiver<Told>;
+
+impl Work {
+    async fn run(self, events: EventSink<'_>) -> Result<Answered> {
+        match self {
+            Self::Ask(asking) => asking.answer(events).await,
+            Self::Decide(deciding) => deciding.answer(events).await,
+        }
+    }
+}
+
+/// Begins. Nobody has to wait for the end.
+pub(crate) fn start(held: Held, work: Work) -> Waiting {
+    // What a turn says is bounded by what a turn may take.
+    let (sender, waiting) = mpsc::unbounded_channel();
+    tokio::spawn(async move {
+        let mut tell = |event| {
+            if !matches!(event, TurnEvent::Completed(_) | TurnEvent::Failed(_)) {
+                // A client that is gone hears nothing.
+                drop(sender.send(Told::Event(event)));
+            }
+        };
+        let ended = work.run(&mut tell).await;
+        drop(sender.send(Told::End(ended.map(Box::new))));
+        drop(held);
+    });
+    waiting
+}
+
+/// Waits for the end.
+pub(crate) async fn whole(mut waiting: Waiting) -> Result<Box<Answered>> {
+    while let Some(told) = waiting.recv().await {
+        if let Told::End(ended) = told {
+            return ended;
+        }
+    }
+    Err(ApiError::internal("a turn broke off"))
+}

@@ -1,0 +1,150 @@
+//! Asking an assistant, once for each request that is meant once.
+
+use std::time::Duration;
+
+use threadkeep::agent::{EventSink, find_running_turn};
+use threadkeep::{
+    Agent, AgentError, Ask, Conflict, Message, MessageName, Role, Scope, StoreError, ThreadId, TurnEvent, TurnStatus,
+};
+use tokio::sync::watch;
+
+use super::{Answered, stopping};
+use crate::app::App;
+use crate::error::Result;
+use crate::repeats::{Attempt, WINDOW_MS};
+
+/// Messages from the end of a thread among which a turn that may be repeated begins.
+const LOOK: usize = 200;
+/// How long a repeated request waits for the turn that its first try began.
+const PATIENCE: Duration = Duration::from_secs(600);
+/// How often it looks whether that is over.
+const MOMENT: Duration = Duration::from_millis(100);
+
+/// A question to an assistant in a thread.
+#[derive(Clone, Debug)]
+pub(crate) struct Asking {
+    pub(crate) app: App,
+    pub(crate) agent: Agent,
+    pub(crate) scope: Scope,
+    pub(crate) thread: ThreadId,
+    pub(crate) ask: Ask,
+    pub(crate) attempt: Attempt,
+    /// Whether the thread was made for this question alone, and goes with the answer.
+    pub(crate) is_passing: bool,
+}
+
+impl Asking {
+    /// Has it answered, or gives the turn that this request had before.
+    pub(super) async fn answer(self, events: EventSink<'_>) -> Result<Answered> {
+        // A request that has a key may come again, and a turn that waits goes on in its thread: it goes when it expires.
+        let is_over = self.is_passing && self.attempt.key().is_none();
+        let (memory, scope, thread) = (self.agent.memory().clone(), self.scope.clone(), self.thread);
+        let answered = self.answer_once(events).await;
+        let is_waiting = matches!(&answered, Ok(answered) if answered.turn.status == TurnStatus::WaitingForApproval);
+        if is_over
+            && !is_waiting
+            && let Err(error) = memory.delete_thread(&scope, thread).await
+        {
+            tracing::warn!(%error, "a thread that is over stays until it expires");
+        }
+        answered
+    }
+
+    async fn answer_once(mut self, events: EventSink<'_>) -> Result<Answered> {
+        if let Some(key) = self.attempt.key() {
+            // Users who share a thread may choose the same key.
+            self.ask.idempotency_key = Some(format!("http\n{}\n{key}", self.user()));
+            let answered = self.ask(events).await?;
+            self.check_same(&answered).await?;
+            return Ok(answered);
+        }
+        if self.attempt.is_retry()
+            && let Some(answered) = self.first_try().await?
+        {
+            return Ok(answered);
+        }
+        self.ask(events).await
+    }
+
+    async fn ask(&self, events: EventSink<'_>) -> Result<Answered> {
+        let (begun, running) = watch::channel(None);
+        let mut hear = |event: TurnEvent| {
+            if let TurnEvent::Started { turn, .. } = &event {
+                begun.send_replace(Some(turn.clone()));
+            }
+            events(event);
+        };
+        let answering = self.agent.chat_with(&self.scope, self.thread, self.ask.clone(), &mut hear);
+        let turn = tokio::select! {
+            turn = answering => turn?,
+            never = stopping::heed(&self.app, &self.scope, self.thread, running, &self.ask.stop) => match never {},
+        };
+        let replayed = begun.borrow().is_none();
+        Ok(Answered { turn, replayed })
+    }
+
+    /// Refuses a key that was used for another question, or for another assistant.
+    async fn check_same(&self, answered: &Answered) -> Result<()> {
+        let Answered { turn, replayed: true } = answered else { return Ok(()) };
+        let asked = turn.stored.first().map(|stored| MessageName::Seq(stored.seq));
+        let asked = self.agent.memory().find_messages(&self.scope, self.thread, asked.as_slice()).await?;
+        let is_other = |message: &Message| message.content.role == Role::User && !self.is_asked_by(message);
+        if turn.agent != self.name() || asked.iter().any(is_other) {
+            return Err(StoreError::from(Conflict::IdempotencyKey).into());
+        }
+        Ok(())
+    }
+
+    /// The turn that the first try of this request began, where the thread ends with it.
+    async fn first_try(&self) -> Result<Option<Answered>> {
+        let (memory, scope, thread) = (self.agent.memory(), &self.scope, self.thread);
+        let deadline = tokio::time::Instant::now() + PATIENCE;
+        let (newest, asked) = loop {
+            let newest = memory.newest(scope, thread, LOOK).await?;
+            let is_question = |message: &&Message| {
+                message.content.role == Role::User && !message.content.metadata.contains_key("approval")
+            };
+            let Some(asked) = newest.iter().rfind(is_question).filter(|message| self.is_asked_by(message)) else {
+                return Ok(None);
+            };
+            let seq = asked.seq;
+            if find_running_turn(memory, scope, thread).await?.is_none() {
+                break (newest, seq);
+            }
+            if tokio::time::Instant::now() > deadline {
+                return Err(AgentError::Busy.into());
+            }
+            // Where its driver is gone, it goes on here.
+            self.agent.resume(scope, thread, &mut |_| {}).await?;
+            tokio::time::sleep(MOMENT).await;
+        };
+        let Some(tail) = newest.last().filter(|tail| tail.created_at.plus_ms(WINDOW_MS) >= memory.now()) else {
+            return Ok(None);
+        };
+        let Some(turn) = tail.content.metadata.get("turn").and_then(|turn| turn.as_str()) else { return Ok(None) };
+        let turn = self.agent.find_turn(scope, thread, turn).await?;
+        let is_it = |turn: &threadkeep::Turn| {
+            let seqs = (turn.stored.first().map(|stored| stored.seq), turn.stored.last().map(|stored| stored.seq));
+            turn.agent == self.name() && seqs == (Some(asked), Some(tail.seq))
+        };
+        Ok(turn.filter(is_it).map(|turn| Answered { turn, replayed: true }))
+    }
+
+    /// Whether a message is this question.
+    fn is_asked_by(&self, message: &Message) -> bool {
+        let author = message.content.author.as_deref();
+        let is_own = author.is_none_or(|author| author == self.ask.author.as_deref().unwrap_or(self.user()));
+        is_own && message.plain_text() == self.ask.text.as_str()
+    }
+
+    fn name(&self) -> &str {
+        &self.agent.assistant().definition().name
+    }
+
+    fn user(&self) -> &str {
+        match &self.scope {
+            Scope::Tenant(_) => "",
+            Scope::User(_, user) => user.as_str(),
+        }
+    }
+}

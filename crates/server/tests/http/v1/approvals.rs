@@ -1,0 +1,199 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use serde_json::{Value, json};
+use threadkeep::{Clock, Memory, Timestamp};
+use threadkeep_server::KeyRole;
+
+use super::agents::events;
+use super::live::Events;
+use crate::Client;
+use crate::assistants::{keeper, with_keeper};
+use crate::server::{Answer, Parts, TestServer, send};
+
+/// A turn that waits, and the path of its approval.
+async fn waiting(client: &Client, text: &str, thread: Option<&str>) -> (Value, String) {
+    let turn = client.post("/v1/agents/keeper/turns", json!({ "text": text, "thread": thread })).await.expect(200);
+    assert_eq!(turn["status"], "waiting_for_approval", "{turn}");
+    let approval = turn["approvals"].as_array().unwrap().last().unwrap()["id"].as_str().unwrap().to_owned();
+    let path = format!("/v1/threads/{}/approvals/{approval}", turn["thread"].as_str().unwrap());
+    (turn, path)
+}
+
+async fn decide_with(client: &Client, path: &str, body: Value, header: (&str, &str)) -> Answer {
+    send(client.request("POST", path).header(header.0, header.1).json(&body)).await
+}
+
+#[tokio::test]
+async fn a_call_is_made_once_and_only_when_it_is_approved() {
+    let (server, model) = with_keeper().await;
+    let client = server.client();
+    let (turn, path) = waiting(&client, "delete lamp", None).await;
+    assert_eq!(turn["approvals"][0]["preview"], "rm lamp");
+    assert!(turn["reply"].as_str().unwrap().contains("`rm lamp`"));
+    assert!(model.deleted.lock().unwrap().is_empty());
+    let listed = client.get("/v1/approvals").await.expect(200);
+    assert_eq!((&listed["data"].as_array().unwrap().len(), &listed["next"]), (&1, &Value::Null));
+    assert_eq!(listed["data"][0], client.get(&path).await.expect(200));
+    assert_eq!((&listed["data"][0]["state"], &listed["data"][0]["turn"]), (&json!("pending"), &turn["turn"]));
+    let (thread, id) = (turn["thread"].as_str().unwrap(), turn["turn"].as_str().unwrap());
+    let cancelled = client.post(&format!("/v1/threads/{thread}/turns/{id}/cancel"), json!({})).await;
+    assert_eq!(cancelled.code(409), "waiting_for_approval");
+    let approve = || decide_with(&client, &path, json!({ "decision": "approve" }), ("idempotency-key", "k"));
+    let done = approve().await.expect(200);
+    assert_eq!((&done["status"], &done["reply"]), (&json!("completed"), &json!("Done: lamp deleted")));
+    assert_eq!(done["approvals"][0]["state"], "done");
+    let again = approve().await;
+    assert_eq!((again.header("idempotency-replayed"), &again.expect(200)["turn"]), ("true", &done["turn"]));
+    let other = decide_with(&client, &path, json!({ "decision": "deny" }), ("idempotency-key", "k")).await;
+    assert_eq!(other.code(409), "approval_closed");
+    assert_eq!(client.post(&path, json!({ "decision": "approve" })).await.code(409), "approval_closed");
+    assert_eq!(*model.deleted.lock().unwrap(), ["lamp"]);
+    assert_eq!(client.get("/v1/approvals").await.expect(200)["data"], json!([]));
+    let kept = client.get("/v1/approvals?all=true").await.expect(200);
+    assert_eq!((&kept["data"][0]["state"], &kept["data"][0]["by"]), (&json!("done"), &json!("me")));
+}
+
+#[tokio::test]
+async fn a_decision_changes_the_call_or_denies_it_with_a_reason() {
+    let (server, model) = with_keeper().await;
+    let client = server.client();
+    let (turn, path) = waiting(&client, "delete lamp", None).await;
+    let changed = json!({ "decision": "approve", "arguments": { "thing": "candle" }, "stream": true });
+    let told = events(&client.post(&path, changed).await.text);
+    assert_eq!(told.last().unwrap().0, "turn.completed");
+    assert_eq!(told.last().unwrap().1["reply"], "Done: candle deleted");
+    assert_eq!(client.get(&path).await.expect(200)["arguments"], json!({ "thing": "candle" }));
+    let thread = turn["thread"].as_str().unwrap();
+    let (_, path) = waiting(&client, "delete house", Some(thread)).await;
+    let denied = client.post(&path, json!({ "decision": "deny", "reason": "I live there" })).await.expect(200);
+    assert_eq!(denied["approvals"][0]["state"], "denied");
+    assert!(model.asked.lock().unwrap().last().unwrap().contains("I live there"), "the model reads why");
+    assert_eq!(client.get(&path).await.expect(200)["reason"], "I live there");
+    assert_eq!(*model.deleted.lock().unwrap(), ["candle"]);
+    for body in [
+        json!({}),
+        json!({ "decision": "replace" }),
+        json!({ "decision": "approve", "reason": "x" }),
+        json!({ "decision": "deny", "arguments": {} }),
+    ] {
+        assert_eq!(client.post(&path, body).await.status, 400);
+    }
+    let unknown = format!("/v1/threads/{thread}/approvals/none");
+    assert_eq!(client.get(&unknown).await.code(404), "not_found");
+    assert_eq!(client.post(&unknown, json!({ "decision": "approve" })).await.code(404), "not_found");
+}
+
+#[tokio::test]
+async fn a_later_request_takes_the_place_of_an_earlier_one() {
+    let (server, model) = with_keeper().await;
+    let client = server.client();
+    let (turn, first) = waiting(&client, "delete lamp", None).await;
+    waiting(&client, "delete house", turn["thread"].as_str()).await;
+    assert_eq!(client.get(&first).await.expect(200)["state"], "replaced");
+    assert_eq!(client.post(&first, json!({ "decision": "approve" })).await.code(409), "approval_closed");
+    assert_eq!(client.get("/v1/approvals").await.expect(200)["data"].as_array().unwrap().len(), 1);
+    assert!(model.deleted.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn deciding_needs_the_role_for_it() {
+    let (server, model) = with_keeper().await;
+    let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
+    let (_, path) = waiting(&ana, "delete lamp", None).await;
+    let approve = json!({ "decision": "approve" });
+    assert_eq!(ana.post(&path, approve.clone()).await.code(403), "role_missing");
+    let elsewhere = server.keyed("other", None, &[KeyRole::Approve]).await;
+    assert_eq!(elsewhere.post(&path, approve.clone()).await.code(404), "not_found");
+    assert!(model.deleted.lock().unwrap().is_empty());
+    let duty = server.keyed("acme", None, &[KeyRole::Approve]).await;
+    assert_eq!(duty.get("/v1/approvals").await.expect(200)["data"][0]["preview"], "rm lamp");
+    duty.post(&path, approve).await.expect(200);
+    assert!(ana.get(&path).await.expect(200)["by"].as_str().unwrap().starts_with("key "));
+}
+
+/// A clock that a test moves.
+#[derive(Debug, Default)]
+struct Later {
+    milliseconds: AtomicI64,
+    count: AtomicI64,
+}
+
+impl Clock for Later {
+    fn now(&self) -> Timestamp {
+        let begun: Timestamp = "2026-11-21T08:00:00Z".parse().unwrap();
+        begun.plus_ms(self.milliseconds.load(Ordering::SeqCst))
+    }
+
+    fn random(&self) -> [u8; 10] {
+        let mut random = [0; 10];
+        random[..8].copy_from_slice(&self.count.fetch_add(1, Ordering::SeqCst).to_be_bytes());
+        random
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_nobody_decides_expires() {
+    let clock = Arc::new(Later::default());
+    let backend = threadkeep::open("memory:").await.unwrap().backend().clone();
+    let (definition, model) = keeper("keeper");
+    let parts = Parts { assistants: vec![definition], ..Parts::default() };
+    let server = TestServer::over(Memory::with_clock(backend, clock.clone()), parts).await;
+    let client = server.client();
+    let (_, path) = waiting(&client, "delete lamp", None).await;
+    clock.milliseconds.store(31 * 60 * 1000, Ordering::SeqCst);
+    assert_eq!(client.get(&path).await.expect(200)["state"], "expired");
+    assert_eq!(client.get("/v1/approvals").await.expect(200)["data"], json!([]));
+    assert_eq!(client.post(&path, json!({ "decision": "approve" })).await.code(409), "approval_closed");
+    assert_eq!(client.get("/v1/approvals?all=true").await.expect(200)["data"][0]["state"], "expired");
+    assert!(model.deleted.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn approvals_are_told_live() {
+    let (server, _) = with_keeper().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    let mut told = Events::open(&client, &format!("/v1/threads/{thread}/events?after=0"), None).await;
+    let (_, path) = waiting(&client, "delete lamp", Some(&thread)).await;
+    let mut states = async |wanted: &str| loop {
+        let event = told.next().await.unwrap();
+        let approvals = event.data["events"].as_array().unwrap().iter().filter(|event| event["type"] == "approval");
+        if approvals.clone().any(|event| event["approval"]["state"] == wanted) {
+            break;
+        }
+        assert!(approvals.clone().all(|event| event["approval"]["preview"] == "rm lamp"));
+    };
+    states("pending").await;
+    client.post(&path, json!({ "decision": "approve" })).await.expect(200);
+    states("done").await;
+}
+
+#[tokio::test]
+async fn what_keeps_a_turn_is_reachable_nowhere() {
+    let (server, _) = with_keeper().await;
+    let client = server.client();
+    let (turn, path) = waiting(&client, "delete lamp", None).await;
+    let thread = turn["thread"].as_str().unwrap();
+    for family in ["run", "journal", "approval", "turn", "server", "openai.turns", "openai.background"] {
+        for name in [family.to_owned(), format!("system%2F{family}"), format!("system/{family}")] {
+            for path in [format!("/v1/threads/{thread}/documents/{name}"), format!("/v1/documents/{name}")] {
+                let answer = client.get(&path).await;
+                let is_empty = answer.status == 200 && answer.expect(200)["data"] == json!([]);
+                assert!(is_empty || matches!(answer.status, 400 | 404), "{path}: {answer:?}");
+            }
+        }
+    }
+    let exported = client.get("/v1/export").await.text;
+    assert!(exported.contains("delete lamp") && !exported.contains("\"system/"), "{exported}");
+    client.post(&path, json!({ "decision": "deny" })).await.expect(200);
+    let mut told = Events::open(&client, &format!("/v1/threads/{thread}/events?after=0"), None).await;
+    let seq = client.get(&format!("/v1/threads/{thread}")).await.expect(200)["seq"].as_u64().unwrap();
+    let mut heard = 0;
+    while heard < seq {
+        for event in told.next().await.unwrap().data["events"].as_array().unwrap() {
+            assert!(matches!(event["type"].as_str(), Some("appended" | "approval" | "patched")), "{event}");
+            heard += event["messages"].as_array().map_or(0, |messages| messages.len() as u64);
+        }
+    }
+}

@@ -78,6 +78,17 @@ pub(crate) enum Command {
     Man(man::Arguments),
 }
 
+impl Command {
+    /// Whether it looks for what is wrong with the settings.
+    pub(crate) fn checks_settings(&self) -> bool {
+        matches!(self, Self::Config(arguments) if arguments.is_check())
+    }
+
+    pub(crate) fn serves(&self) -> bool {
+        matches!(self, Self::Serve(_))
+    }
+}
+
 /// How a command ended that did not fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Status {

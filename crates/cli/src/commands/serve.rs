@@ -1,43 +1,40 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
-use threadkeep_models::{EmbeddingModel, PriceTable, ProviderModel, Selected, select, select_embedder};
 use threadkeep_server::{Keys, RateLimit, Server, ServerOptions, TokenIssuer};
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
-use super::models::unselected;
 use super::{App, Status};
 use crate::failure::Failure;
+use crate::models;
+use crate::settings::{Settings, secret_file};
 use crate::store::Purpose;
+
+const PORT: u16 = 7437;
 
 /// Serve the store over HTTP: REST, live events, the OpenAI wire
 ///
 /// It listens on this machine only, unless told otherwise. As long as no key was ever made (`threadkeep keys create`),
 /// programs on this machine may call without one, and act as the user that --user names. Ctrl-C and SIGTERM finish what
-/// was accepted and end every stream with an event.
+/// was accepted and end every stream with an event. What no option says comes from the environment and the configuration
+/// file: `threadkeep config show` lists it all.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep serve                                     on 127.0.0.1:7437
   threadkeep keys create phone && threadkeep serve --listen 0.0.0.0:7437
   curl http://127.0.0.1:7437/v1/threads                its pages are at /docs")]
 pub(crate) struct Arguments {
-    /// The address and port to listen on; port 0 takes a free one
-    #[arg(
-        long,
-        env = "THREADKEEP_LISTEN",
-        hide_env_values = true,
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:7437"
-    )]
-    listen: SocketAddr,
+    /// The address and port to listen on; port 0 takes a free one [default: 127.0.0.1:7437]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
     /// Requests that a key without a limit of its own may make in a minute [default: no bound]
     #[arg(long, value_name = "COUNT")]
     rate: Option<RateLimit>,
     /// Take tokens (JWT, HS256) of this issuer, for users of the tenant that --tenant names; the secret is in the file
-    #[arg(long, value_name = "ISSUER", requires_all = ["token_audience", "token_secret_file"])]
+    #[arg(long, value_name = "ISSUER")]
     token_issuer: Option<String>,
     /// What such a token has to name as its audience
     #[arg(long, value_name = "AUDIENCE")]
@@ -46,10 +43,10 @@ pub(crate) struct Arguments {
     #[arg(long, value_name = "FILE")]
     token_secret_file: Option<PathBuf>,
     /// Take such tokens of the role `service_role` for the whole tenant
-    #[arg(long, requires = "token_issuer")]
+    #[arg(long)]
     token_service_role: bool,
     /// The model that answers on the OpenAI wire, as `threadkeep models` names it [default: the first that is found]
-    #[arg(long, value_name = "NAME", env = "THREADKEEP_MODEL", hide_env_values = true)]
+    #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// Write the log as JSON, one object a line
     #[arg(long)]
@@ -57,64 +54,90 @@ pub(crate) struct Arguments {
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
-    begin_log(arguments.log_json);
+    let settings = &app.settings;
+    begin_log(settings, arguments.log_json)?;
     app.interrupt.stop_by_itself();
     let memory = app.open(Purpose::Serve).await?.memory;
     let keys = Keys::new(&memory);
     let token_issuers: Vec<TokenIssuer> = issuer(app, &arguments)?.into_iter().collect();
     let is_guarded = !token_issuers.is_empty() || keys.is_any_known().await?;
-    if !arguments.listen.ip().is_loopback() && !is_guarded {
-        let failure = Failure::usage(format!(
-            "{} is no address of this machine alone, and there is no key yet",
-            arguments.listen
-        ));
+    let listen = listen(arguments.listen, settings)?;
+    if !listen.ip().is_loopback() && !is_guarded {
+        let failure = Failure::usage(format!("{listen} is no address of this machine alone, and there is no key yet"));
         return Err(failure.hint("make one with `threadkeep keys create NAME`").into());
     }
-    let options = ServerOptions {
-        local_scope: app.scope()?,
-        token_issuers,
-        rate_limit: arguments.rate,
-        ..ServerOptions::default()
-    };
-    let server = with_models(Server::new(memory, options), arguments.model.as_deref())?;
-    let listener = TcpListener::bind(arguments.listen).await;
-    let listener = listener.with_context(|| format!("cannot listen on {}", arguments.listen))?;
+    let options = options(app, token_issuers, arguments.rate)?;
+    let server = with_models(Server::new(memory, options), arguments.model.as_deref(), settings)?;
+    let listener = TcpListener::bind(listen).await;
+    let listener = listener.with_context(|| format!("cannot listen on {listen}"))?;
     app.output.note(format_args!("listening on http://{}", listener.local_addr()?));
     server.serve(listener, asked_to_stop()).await?;
     Ok(Status::Done)
 }
 
-/// The server with the model and the embedder that the environment names.
-fn with_models(mut server: Server, model: Option<&str>) -> Result<Server> {
-    let environment = |name: &str| std::env::var(name).ok();
-    if let Selected::Provider(found) = select(model, &environment).map_err(unselected)? {
-        server = server.with_model(Arc::new(ProviderModel::new(found.config(PriceTable::default()))?));
+fn listen(given: Option<SocketAddr>, settings: &Settings) -> Result<SocketAddr> {
+    let set = match given {
+        Some(given) => Some(given),
+        None => settings.read("THREADKEEP_LISTEN")?,
+    };
+    Ok(set.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], PORT))))
+}
+
+fn options(app: &App, token_issuers: Vec<TokenIssuer>, rate: Option<RateLimit>) -> Result<ServerOptions> {
+    let (settings, built_in) = (&app.settings, ServerOptions::default());
+    let seconds = |name| Ok::<_, anyhow::Error>(settings.read(name)?.map(Duration::from_secs));
+    Ok(ServerOptions {
+        local_scope: app.scope()?,
+        token_issuers,
+        rate_limit: rate.map_or_else(|| settings.read("THREADKEEP_RATE"), |rate| Ok(Some(rate)))?,
+        body_bytes: settings.read("THREADKEEP_BODY_BYTES")?.unwrap_or(built_in.body_bytes),
+        connections: settings.read("THREADKEEP_CONNECTIONS")?.unwrap_or(built_in.connections),
+        action_timeout: seconds("THREADKEEP_ACTION_SECONDS")?.unwrap_or(built_in.action_timeout),
+        grace: seconds("THREADKEEP_GRACE_SECONDS")?.unwrap_or(built_in.grace),
+        ..built_in
+    })
+}
+
+/// The server with the model and the embedder that the settings name.
+fn with_models(mut server: Server, model: Option<&str>, settings: &Settings) -> Result<Server> {
+    if let Some(model) = models::speaker(model, settings)? {
+        server = server.with_model(model);
     }
-    if let Some(config) = select_embedder(None, &environment).map_err(unselected)? {
-        server = server.with_embedder(Arc::new(EmbeddingModel::new(config)?));
+    if let Some(embedder) = models::embedder(settings)? {
+        server = server.with_embedder(embedder);
     }
     Ok(server)
 }
 
 /// Whose tokens are taken.
 fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
-    let Arguments { token_issuer: Some(issuer), token_audience: Some(audience), .. } = arguments else {
-        return Ok(None);
+    let settings = &app.settings;
+    let given = |typed: &Option<String>, name| typed.clone().or_else(|| settings.get(name));
+    let Some(issuer) = given(&arguments.token_issuer, "THREADKEEP_TOKEN_ISSUER") else { return Ok(None) };
+    let audience = given(&arguments.token_audience, "THREADKEEP_TOKEN_AUDIENCE").unwrap_or_default();
+    let secret = match &arguments.token_secret_file {
+        Some(file) => secret_file(file)?,
+        None => settings.get("THREADKEEP_TOKEN_SECRET").unwrap_or_default(),
     };
-    let file = arguments.token_secret_file.clone().unwrap_or_default();
-    let secret = std::fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))?;
-    let issuer = TokenIssuer::hs256(secret.trim(), issuer, audience, app.global.tenant_id()?);
+    let issuer = TokenIssuer::hs256(secret, issuer, audience, app.global.tenant_id()?);
     let mut issuer = issuer.map_err(|error| Failure::usage(error.to_string()))?;
-    issuer.takes_service_role = arguments.token_service_role;
+    issuer.takes_service_role =
+        arguments.token_service_role || settings.read("THREADKEEP_TOKEN_SERVICE_ROLE")?.unwrap_or(false);
     Ok(Some(issuer))
 }
 
 /// The log goes to standard error. RUST_LOG says how much of it; without it what an operator needs.
-fn begin_log(as_json: bool) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+fn begin_log(settings: &Settings, as_json: bool) -> Result<()> {
+    let filter = settings.get("RUST_LOG").unwrap_or_else(|| "info".to_owned());
+    let filter = EnvFilter::try_new(filter).map_err(|error| Failure::usage(format!("RUST_LOG: {error}")))?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
-    // Where a log was begun already, it stays.
-    drop(if as_json { log.json().try_init() } else { log.try_init() });
+    // There is one log in a process.
+    drop(if as_json || settings.read("THREADKEEP_LOG_JSON")?.unwrap_or(false) {
+        log.json().flatten_event(true).with_current_span(false).try_init()
+    } else {
+        log.try_init()
+    });
+    Ok(())
 }
 
 async fn asked_to_stop() {

@@ -14,8 +14,11 @@ struct Server {
 
 impl Server {
     fn start(cli: &Cli) -> Self {
-        let mut command = cli.command(&["serve", "--listen", "127.0.0.1:0", "--model", "offline"]);
-        let mut child = command.env_remove("RUST_LOG").spawn().unwrap();
+        Self::of(cli.command(&["serve", "--listen", "127.0.0.1:0", "--model", "offline"]))
+    }
+
+    fn of(mut command: Command) -> Self {
+        let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = lines
             .by_ref()
@@ -149,4 +152,25 @@ fn it_is_open_to_others_only_with_a_key() {
     assert_eq!(server.ask("GET /v1/threads", "").unwrap().0, "HTTP/1.1 200 OK");
     cli.out(&["keys", "create", "phone"]);
     assert_eq!(server.ask("GET /v1/threads", "").unwrap().0, "HTTP/1.1 401 Unauthorized");
+}
+
+// S4.45
+#[test]
+fn its_configuration_is_a_file_in_either_form() {
+    let cli = Cli::new();
+    for (name, content) in [
+        ("config.yaml", "server:\n  listen: 127.0.0.1:0\nmodel: offline\nuser: ana\n"),
+        ("threadkeep.toml", "model = 'offline'\nuser = 'ana'\n[server]\nlisten = '127.0.0.1:0'\n"),
+    ] {
+        let file = cli.file(name, content);
+        let mut command = cli.command(&["serve", "--config", &file]);
+        command.env("RUST_LOG", "debug");
+        let server = Server::of(command);
+        let (status, body) = server.ask("POST /v1/threads", "{}").unwrap();
+        assert_eq!(
+            (status.as_str(), body.contains(r#""owner":{"user":"ana"}"#)),
+            ("HTTP/1.1 201 Created", true),
+            "{body}"
+        );
+    }
 }

@@ -3,6 +3,7 @@
 mod append;
 mod approvals;
 mod ask;
+mod audit;
 mod backup;
 mod chat;
 mod check;
@@ -65,6 +66,7 @@ pub(crate) enum Command {
     Supabase(supabase::Arguments),
     Serve(serve::Arguments),
     Keys(keys::Arguments),
+    Audit(audit::Arguments),
     Demo(demo::Arguments),
     Chat(chat::Arguments),
     Ask(ask::Arguments),
@@ -133,6 +135,7 @@ impl App {
             Command::Supabase(arguments) => supabase::run(self, arguments).await,
             Command::Serve(arguments) => serve::run(self, arguments).await,
             Command::Keys(arguments) => keys::run(self, arguments).await,
+            Command::Audit(arguments) => audit::run(self, arguments).await,
             Command::Demo(arguments) => demo::run(self, arguments).await,
             Command::Chat(arguments) => chat::run(self, arguments).await,
             Command::Ask(arguments) => ask::run(self, arguments).await,

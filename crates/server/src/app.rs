@@ -5,9 +5,14 @@ use threadkeep::core::{ChatModel, Embedder};
 use threadkeep::{Memory, Scope};
 use tokio::sync::watch;
 
+use crate::operations::metrics::Metrics;
+use crate::security::audit::AuditLog;
 use crate::security::jwt::TokenIssuer;
 use crate::security::keys::Keys;
+use crate::security::quota::{Quota, Quotas};
 use crate::security::rate::{RateLimit, RateLimits};
+use crate::telemetry::{Telemetry, TelemetryOptions, Watched};
+use crate::tls::Tls;
 
 /// How a [`crate::Server`] behaves.
 #[derive(Clone, Debug)]
@@ -32,8 +37,14 @@ pub struct ServerOptions {
     pub connections: usize,
     /// Whose tokens are taken beside keys. With any, nobody calls without credentials. Default: nobody's.
     pub token_issuers: Vec<TokenIssuer>,
-    /// Requests that a key without a limit of its own may make. Default: no bound.
+    /// Requests that a key without a limit of its own may make in a minute. Default: no bound.
     pub rate_limit: Option<RateLimit>,
+    /// Requests that a key without a quota of its own may make in a day of UTC. Default: no bound.
+    pub quota: Option<Quota>,
+    /// Encrypts connections; none leaves that to a proxy. Default: none.
+    pub tls: Option<Tls>,
+    /// Where traces go. Default: nowhere.
+    pub telemetry: Option<TelemetryOptions>,
     /// How often what is over is swept out of the store; `None` leaves that to others. Default: 10 minutes.
     pub sweep_every: Option<Duration>,
 }
@@ -52,6 +63,9 @@ impl Default for ServerOptions {
             connections: 10_000,
             token_issuers: Vec::new(),
             rate_limit: None,
+            quota: None,
+            tls: None,
+            telemetry: None,
             sweep_every: Some(Duration::from_secs(600)),
         }
     }
@@ -69,6 +83,10 @@ struct Inner {
     options: ServerOptions,
     keys: Keys,
     rate_limits: RateLimits,
+    quotas: Quotas,
+    audit: AuditLog,
+    metrics: Metrics,
+    telemetry: Telemetry,
     model: Option<Arc<dyn ChatModel>>,
     embedder: Option<Arc<dyn Embedder>>,
     is_stopping: watch::Sender<bool>,
@@ -82,9 +100,26 @@ impl App {
         embedder: Option<Arc<dyn Embedder>>,
     ) -> Self {
         let keys = Keys::new(&memory);
-        let rate_limits = RateLimits::default();
+        let (rate_limits, quotas) = (RateLimits::default(), Quotas::default());
+        let (audit, metrics) = (AuditLog::new(&memory), Metrics::new());
+        let telemetry = Telemetry::start(options.telemetry.as_ref());
+        let watched = |model| Arc::new(Watched::new(model, &metrics, &telemetry)) as Arc<dyn ChatModel>;
+        let model = model.map(watched);
         let is_stopping = watch::Sender::new(false);
-        Self { inner: Arc::new(Inner { memory, options, keys, rate_limits, model, embedder, is_stopping }) }
+        let inner = Inner {
+            memory,
+            options,
+            keys,
+            rate_limits,
+            quotas,
+            audit,
+            metrics,
+            telemetry,
+            model,
+            embedder,
+            is_stopping,
+        };
+        Self { inner: Arc::new(inner) }
     }
 
     pub(crate) fn memory(&self) -> &Memory {
@@ -101,6 +136,22 @@ impl App {
 
     pub(crate) fn rate_limits(&self) -> &RateLimits {
         &self.inner.rate_limits
+    }
+
+    pub(crate) fn quotas(&self) -> &Quotas {
+        &self.inner.quotas
+    }
+
+    pub(crate) fn audit(&self) -> &AuditLog {
+        &self.inner.audit
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.inner.metrics
+    }
+
+    pub(crate) fn telemetry(&self) -> &Telemetry {
+        &self.inner.telemetry
     }
 
     /// The model that answers, where one is configured.

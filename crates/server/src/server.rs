@@ -83,6 +83,7 @@ impl Server {
         let served = connections::serve(&app, router, listener, shutdown).await;
         app.stop();
         sweeper.abort();
+        app.telemetry().flush().await;
         served
     }
 }

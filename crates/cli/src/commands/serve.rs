@@ -1,16 +1,17 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
+use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use threadkeep_server::{Keys, RateLimit, Server, ServerOptions, TokenIssuer};
+use threadkeep_server::{Keys, Quota, RateLimit, Server, ServerOptions, TelemetryOptions, Tls, TokenIssuer};
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
 use super::{App, Status};
 use crate::failure::Failure;
 use crate::models;
-use crate::settings::{Settings, secret_file};
+use crate::settings::{self, Settings};
 use crate::store::Purpose;
 
 const PORT: u16 = 7437;
@@ -33,21 +34,33 @@ pub(crate) struct Arguments {
     /// Requests that a key without a limit of its own may make in a minute [default: no bound]
     #[arg(long, value_name = "COUNT")]
     rate: Option<RateLimit>,
-    /// Take tokens (JWT, HS256) of this issuer, for users of the tenant that --tenant names; the secret is in the file
+    /// Requests that a key without a quota of its own may make in a day of UTC [default: no bound]
+    #[arg(long, value_name = "COUNT")]
+    quota: Option<Quota>,
+    /// Take tokens (JWT) of this issuer, for users of the tenant that --tenant names
     #[arg(long, value_name = "ISSUER")]
     token_issuer: Option<String>,
     /// What such a token has to name as its audience
     #[arg(long, value_name = "AUDIENCE")]
     token_audience: Option<String>,
-    /// The file that holds the secret such tokens are signed with
+    /// The file that holds the secret such tokens are signed with (HS256)
     #[arg(long, value_name = "FILE")]
     token_secret_file: Option<PathBuf>,
+    /// The file or the URL with the public keys of such tokens (JWKS)
+    #[arg(long, value_name = "PLACE", conflicts_with = "token_secret_file")]
+    token_jwks: Option<String>,
     /// Take such tokens of the role `service_role` for the whole tenant
     #[arg(long)]
     token_service_role: bool,
     /// The model that answers on the OpenAI wire, as `threadkeep models` names it [default: the first that is found]
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+    /// The server's certificate and those above it, in PEM: speaks TLS
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, in PEM
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
     /// Write the log as JSON, one object a line
     #[arg(long)]
     log_json: bool,
@@ -61,41 +74,74 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let keys = Keys::new(&memory);
     let token_issuers: Vec<TokenIssuer> = issuer(app, &arguments)?.into_iter().collect();
     let is_guarded = !token_issuers.is_empty() || keys.is_any_known().await?;
-    let listen = listen(arguments.listen, settings)?;
+    let listen = either(arguments.listen, "THREADKEEP_LISTEN", settings)?;
+    let listen = listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], PORT)));
     if !listen.ip().is_loopback() && !is_guarded {
         let failure = Failure::usage(format!("{listen} is no address of this machine alone, and there is no key yet"));
         return Err(failure.hint("make one with `threadkeep keys create NAME`").into());
     }
-    let options = options(app, token_issuers, arguments.rate)?;
+    let options = options(app, token_issuers, &arguments)?;
+    let scheme = if options.tls.is_some() { "https" } else { "http" };
     let server = with_models(Server::new(memory, options), arguments.model.as_deref(), settings)?;
     let listener = TcpListener::bind(listen).await;
     let listener = listener.with_context(|| format!("cannot listen on {listen}"))?;
-    app.output.note(format_args!("listening on http://{}", listener.local_addr()?));
+    app.output.note(format_args!("listening on {scheme}://{}", listener.local_addr()?));
     server.serve(listener, asked_to_stop()).await?;
     Ok(Status::Done)
 }
 
-fn listen(given: Option<SocketAddr>, settings: &Settings) -> Result<SocketAddr> {
-    let set = match given {
-        Some(given) => Some(given),
-        None => settings.read("THREADKEEP_LISTEN")?,
-    };
-    Ok(set.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], PORT))))
+/// What an option says, else the settings.
+fn either<T: FromStr>(typed: Option<T>, name: &str, settings: &Settings) -> Result<Option<T>> {
+    match typed {
+        Some(typed) => Ok(Some(typed)),
+        None => settings.read(name),
+    }
 }
 
-fn options(app: &App, token_issuers: Vec<TokenIssuer>, rate: Option<RateLimit>) -> Result<ServerOptions> {
+fn options(app: &App, token_issuers: Vec<TokenIssuer>, arguments: &Arguments) -> Result<ServerOptions> {
     let (settings, built_in) = (&app.settings, ServerOptions::default());
     let seconds = |name| Ok::<_, anyhow::Error>(settings.read(name)?.map(Duration::from_secs));
     Ok(ServerOptions {
         local_scope: app.scope()?,
         token_issuers,
-        rate_limit: rate.map_or_else(|| settings.read("THREADKEEP_RATE"), |rate| Ok(Some(rate)))?,
+        rate_limit: either(arguments.rate, "THREADKEEP_RATE", settings)?,
+        quota: either(arguments.quota, "THREADKEEP_QUOTA", settings)?,
+        tls: tls(arguments, settings)?,
+        telemetry: telemetry(settings)?,
         body_bytes: settings.read("THREADKEEP_BODY_BYTES")?.unwrap_or(built_in.body_bytes),
         connections: settings.read("THREADKEEP_CONNECTIONS")?.unwrap_or(built_in.connections),
         action_timeout: seconds("THREADKEEP_ACTION_SECONDS")?.unwrap_or(built_in.action_timeout),
         grace: seconds("THREADKEEP_GRACE_SECONDS")?.unwrap_or(built_in.grace),
         ..built_in
     })
+}
+
+/// What connections are encrypted with.
+fn tls(arguments: &Arguments, settings: &Settings) -> Result<Option<Tls>> {
+    let certificates = either(arguments.tls_cert.clone(), "THREADKEEP_TLS_CERT", settings)?;
+    let key = either(arguments.tls_key.clone(), "THREADKEEP_TLS_KEY", settings)?;
+    match (certificates, key) {
+        (None, None) => Ok(None),
+        (Some(certificates), Some(key)) => Ok(Some(Tls::from_pem_files(&certificates, &key)?)),
+        _ => {
+            Err(Failure::usage("a certificate and its key come together").hint("give --tls-cert and --tls-key").into())
+        }
+    }
+}
+
+/// Where traces go.
+fn telemetry(settings: &Settings) -> Result<Option<TelemetryOptions>> {
+    let Some(endpoint) = settings.get("OTEL_EXPORTER_OTLP_ENDPOINT") else { return Ok(None) };
+    let service = settings.get("OTEL_SERVICE_NAME").unwrap_or_else(|| "threadkeep".to_owned());
+    let given = settings.get("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
+    let mut headers = Vec::new();
+    for header in given.split(',').filter(|header| !header.trim().is_empty()) {
+        let (name, value) = header
+            .split_once('=')
+            .ok_or_else(|| Failure::usage("OTEL_EXPORTER_OTLP_HEADERS is not a list such as api-key=…,other=…"))?;
+        headers.push((name.trim().to_owned(), value.trim().to_owned()));
+    }
+    Ok(Some(TelemetryOptions { endpoint, headers, service }))
 }
 
 /// The server with the model and the embedder that the settings name.
@@ -115,12 +161,20 @@ fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
     let given = |typed: &Option<String>, name| typed.clone().or_else(|| settings.get(name));
     let Some(issuer) = given(&arguments.token_issuer, "THREADKEEP_TOKEN_ISSUER") else { return Ok(None) };
     let audience = given(&arguments.token_audience, "THREADKEEP_TOKEN_AUDIENCE").unwrap_or_default();
-    let secret = match &arguments.token_secret_file {
-        Some(file) => secret_file(file)?,
-        None => settings.get("THREADKEEP_TOKEN_SECRET").unwrap_or_default(),
+    let (tenant, secret_file) = (app.global.tenant_id()?, arguments.token_secret_file.as_deref());
+    let jwks = given(&arguments.token_jwks, "THREADKEEP_TOKEN_JWKS").filter(|_| secret_file.is_none());
+    let issuer = match (jwks, secret_file) {
+        (Some(jwks), _) => TokenIssuer::jwks(&jwks, issuer, audience, tenant),
+        (None, Some(file)) => TokenIssuer::hs256(settings::secret_file(file)?, issuer, audience, tenant),
+        (None, None) => {
+            let secret = settings.get("THREADKEEP_TOKEN_SECRET").unwrap_or_default();
+            TokenIssuer::hs256(secret, issuer, audience, tenant)
+        }
     };
-    let issuer = TokenIssuer::hs256(secret, issuer, audience, app.global.tenant_id()?);
-    let mut issuer = issuer.map_err(|error| Failure::usage(error.to_string()))?;
+    let mut issuer = issuer.map_err(|error| {
+        let failure = Failure::usage(format!("tokens cannot be taken: {error}"));
+        failure.hint("--token-issuer needs --token-audience, and --token-jwks or --token-secret-file")
+    })?;
     issuer.takes_service_role =
         arguments.token_service_role || settings.read("THREADKEEP_TOKEN_SERVICE_ROLE")?.unwrap_or(false);
     Ok(Some(issuer))

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command};
+use std::sync::{Arc, Mutex};
 
 use super::Cli;
 
@@ -10,6 +11,8 @@ use super::Cli;
 struct Server {
     child: Child,
     address: String,
+    /// What it has logged.
+    log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
@@ -24,9 +27,11 @@ impl Server {
             .by_ref()
             .map(Result::unwrap)
             .find_map(|line| line.strip_prefix("listening on http://").map(str::to_owned));
+        let log: Arc<Mutex<Vec<String>>> = Arc::default();
+        let heard = Arc::clone(&log);
         // Whoever logs must not wait for a reader.
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, address: address.unwrap() }
+        std::thread::spawn(move || lines.for_each(|line| heard.lock().unwrap().push(line.unwrap())));
+        Self { child, address: address.unwrap(), log }
     }
 
     /// Sends a request and gives the answer's status line and body.
@@ -42,6 +47,17 @@ impl Server {
         stream.read_to_string(&mut answer).ok()?;
         let (head, body) = answer.split_once("\r\n\r\n")?;
         Some((head.lines().next()?.to_owned(), body.to_owned()))
+    }
+
+    /// Sends a request with headers of its own, and gives the whole answer.
+    fn ask_with(&self, request: &str, headers: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let length = body.len();
+        let head = format!("{request} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{headers}", self.address);
+        stream.write_all(format!("{head}content-length: {length}\r\n\r\n{body}").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
     }
 
     fn signal(&self, name: &str) {
@@ -172,5 +188,110 @@ fn its_configuration_is_a_file_in_either_form() {
             ("HTTP/1.1 201 Created", true),
             "{body}"
         );
+    }
+}
+
+#[test]
+fn its_log_holds_no_secret_and_nothing_that_anyone_said() {
+    let cli = Cli::new();
+    let key = cli.out(&["keys", "create", "phone", "--for-user", "ana-user"]).trim().to_owned();
+    let mut command = cli.command(&["serve", "--listen", "127.0.0.1:0", "--model", "offline", "--log-json"]);
+    command.env("RUST_LOG", "debug").env("THREADKEEP_TOKEN_SECRET", "never-to-be-seen-and-longer-than-32-bytes");
+    let mut server = Server::of(command);
+    let (good, bad) = (format!("x-api-key: {key}\r\n"), "authorization: Bearer tk_hidden-wrong-key\r\n");
+    let opened = server.ask_with("POST /v1/threads", &good, r#"{"title":"hidden-title","key":"web:hidden-key"}"#);
+    assert!(opened.starts_with("HTTP/1.1 201"), "{opened}");
+    let said = r#"{"messages":[{"role":"user","text":"hidden-words","author":"hidden-author"}]}"#;
+    let id = opened.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let requests = [
+        (format!("POST /v1/threads/{id}/messages"), good.as_str(), said),
+        ("POST /v1/search".to_owned(), good.as_str(), r#"{"query":"hidden-words"}"#),
+        ("GET /v1/threads?key=web:hidden-key".to_owned(), good.as_str(), ""),
+        ("PUT /v1/preferences/hidden-preference".to_owned(), good.as_str(), r#"{"value":"hidden-value"}"#),
+        ("GET /hidden-path/hidden-words".to_owned(), good.as_str(), ""),
+        ("POST /v1/threads".to_owned(), good.as_str(), r#"{"hidden-member":"hidden-words"}"#),
+        ("POST /v1/threads".to_owned(), bad, "hidden-words"),
+    ];
+    let mut ids = Vec::new();
+    for (request, headers, body) in &requests {
+        let answer = server.ask_with(request, headers, body);
+        let named = answer.lines().find_map(|line| line.strip_prefix("x-request-id: "));
+        ids.push(named.unwrap().to_owned());
+    }
+    server.signal("-TERM");
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+    let wants = |line: &str| ids.iter().all(|id| line.contains(id.as_str()));
+    let began = std::time::Instant::now();
+    while !wants(&server.log.lock().unwrap().join("\n")) {
+        assert!(began.elapsed() < super::PATIENCE, "{:?}", server.log.lock().unwrap());
+        std::thread::yield_now();
+    }
+    let log = server.log.lock().unwrap().clone();
+    for line in &log {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(line["timestamp"].is_string() && line["level"].is_string(), "{line}");
+    }
+    let text = log.join("\n");
+    let secret = key.rsplit('_').next().unwrap();
+    for hidden in ["hidden", secret, "never-to-be-seen", "ana-user"] {
+        let line = log.iter().find(|line| line.contains(hidden));
+        assert_eq!(line, None, "{hidden}");
+    }
+    assert!(text.contains(r#""route":"/v1/threads/{id}/messages""#), "{text}");
+}
+
+/// Streams of both kinds under load: all end with an event that says why and from where to go on.
+#[test]
+fn under_load_every_stream_ends_with_an_event_and_nothing_is_lost() {
+    let cli = Cli::new();
+    let mut server = Server::start(&cli);
+    let thread = thread(&server);
+    let streams: Vec<_> = (0..12)
+        .map(|_| {
+            let mut stream = TcpStream::connect(&server.address).unwrap();
+            let request = format!("GET /v1/threads/{thread}/events HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+            assert!(lines.any(|line| line.starts_with(": listening")));
+            std::thread::spawn(move || {
+                let told: Vec<String> = lines.collect();
+                let positions = told.iter().filter_map(|line| line.strip_prefix("id: ")?.parse::<u64>().ok());
+                let last = told.iter().rev().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned();
+                (positions.collect::<Vec<_>>(), last)
+            })
+        })
+        .collect();
+    let acknowledged = said_until_gone(&server, &thread, "-TERM");
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+    assert_kept(&cli, &thread, &acknowledged);
+    for stream in streams {
+        let (positions, last) = stream.join().unwrap();
+        assert!(last.contains(r#""reason":"shutdown""#), "{last}");
+        let first = positions[0];
+        let gapless: Vec<u64> = (first..).take(positions.len()).collect();
+        assert_eq!(positions, gapless, "nothing is missed before the end");
+    }
+}
+
+#[test]
+fn it_speaks_tls_and_names_what_is_missing() {
+    let cli = Cli::new();
+    let alone = cli.run(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", "cert.pem"]);
+    assert_eq!((alone.code, alone.err.contains("--tls-key")), (Some(2), true), "{alone}");
+    let missing = cli.run(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
+    assert_eq!((missing.code, missing.err.contains("cert.pem holds no certificate")), (Some(2), true), "{missing}");
+}
+
+#[test]
+fn tokens_need_an_audience_and_keys() {
+    let cli = Cli::new();
+    for arguments in [
+        &["--token-issuer", "https://issuer"][..],
+        &["--token-issuer", "https://issuer", "--token-audience", "a"],
+        &["--token-issuer", "https://issuer", "--token-jwks", "https://issuer/keys"],
+        &["--token-issuer", "https://issuer", "--token-audience", "a", "--token-jwks", "http://issuer/keys"],
+    ] {
+        let ran = cli.run(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat());
+        assert_eq!((ran.code, ran.err.contains("tokens cannot be taken")), (Some(2), true), "{arguments:?}: {ran}");
     }
 }

@@ -1,15 +1,19 @@
 //! The server, through real sockets. The folders mirror the paths.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod audit;
 mod clients;
 mod conversations;
 mod edge;
 mod limits;
+mod observed;
 mod operations;
 mod proxy;
 mod security;
 mod server;
 mod tenants;
+mod tls;
+mod tokens;
 mod v1;
 
 use server::{Client, TestServer};

@@ -17,14 +17,14 @@ use crate::error::ApiError;
 pub(super) fn respond(completing: Completing) -> Response {
     let (chunks, told) = mpsc::unbounded_channel::<Bytes>();
     // A client that goes away does not undo what it asked for.
-    tokio::spawn(async move {
+    tokio::spawn(crate::telemetry::carried(async move {
         let mut teller = Teller { chunks, shell: completing.shell.clone(), has_spoken: false };
         teller.tell(&json!({ "role": "assistant", "content": "" }), None);
         match completing.answer(&mut |delta| teller.hear(delta)).await {
             Ok(answer) => teller.finish(&answer),
             Err(error) => teller.fail(&error),
         }
-    });
+    }));
     let chunks = stream::unfold(told, |mut told| async {
         let chunk = told.recv().await?;
         Some((Ok::<_, std::convert::Infallible>(chunk), told))

@@ -21,6 +21,7 @@ const COMMANDS: [&str; 29] = [
     "vacuum",
     "serve",
     "keys",
+    "audit",
     "demo",
     "chat",
     "ask",

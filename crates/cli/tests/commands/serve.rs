@@ -295,3 +295,62 @@ fn tokens_need_an_audience_and_keys() {
         assert_eq!((ran.code, ran.err.contains("tokens cannot be taken")), (Some(2), true), "{arguments:?}: {ran}");
     }
 }
+
+/// A request that makes no sense, of one of many kinds.
+fn malformed(number: usize, thread: &str) -> (String, String, Vec<u8>) {
+    let append = format!("POST /v1/threads/{thread}/messages");
+    let post = |body: Vec<u8>| (append.clone(), String::new(), body);
+    match number % 10 {
+        0 => post(b"{\"messages\":[{\"role\":\"user\",\"text\":\"unfinished".to_vec()),
+        1 => post([vec![b'['; 100 + number], vec![b']'; 100 + number]].concat()),
+        2 => post(br#"{"messages":{"role":7}}"#.to_vec()),
+        3 => post(format!(r#"{{"expected_seq":{}e999,"messages":[]}}"#, number + 1).into_bytes()),
+        4 => post(b"{\"messages\":[{\"role\":\"user\",\"text\":\"\xff\xfe\"}]}".to_vec()),
+        5 => post(br#"{"messages":[{"role":"user","text":"\ud800"}]}"#.to_vec()),
+        6 => ("GET /health".to_owned(), "x-flood: 1\r\n".repeat(150 + number % 500), Vec::new()),
+        7 => ("GET /health".to_owned(), format!("x-long: {}\r\n", "y".repeat(70_000 + number)), Vec::new()),
+        8 => (format!("GET /v1/threads?limit={number}00000"), String::new(), Vec::new()),
+        _ => (format!("GET /v1/threads/%ff{number}"), String::new(), Vec::new()),
+    }
+}
+
+/// Kibibytes that a process holds.
+#[cfg(target_os = "linux")]
+fn resident(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn malformed_requests_are_refused_each_and_take_no_memory() {
+    const WARM: usize = 500;
+    const REQUESTS: usize = 2_000;
+    const MOST_KIB: u64 = 8 * 1024;
+    let cli = Cli::new();
+    let server = Server::start(&cli);
+    let thread = thread(&server);
+    let mut before = 0;
+    for number in 0..WARM + REQUESTS {
+        if number == WARM {
+            before = resident(server.child.id());
+        }
+        let (request, headers, body) = malformed(number, &thread);
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        let length = body.len();
+        let head = format!("{request} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{headers}", server.address);
+        let bytes = [format!("{head}content-length: {length}\r\n\r\n").into_bytes(), body].concat();
+        // A server that has seen enough closes while more is sent, and its answer may be lost with the connection.
+        let was_sent = stream.write_all(&bytes).is_ok();
+        let mut answer = Vec::new();
+        let was_read = stream.read_to_end(&mut answer).is_ok();
+        let answer = String::from_utf8_lossy(&answer);
+        let is_refused = answer.starts_with("HTTP/1.1 4");
+        let is_cut = answer.is_empty() && !(was_sent && was_read) && matches!(number % 10, 6 | 7);
+        assert!(is_refused || is_cut, "{number}: {answer}");
+    }
+    let after = resident(server.child.id());
+    assert!(after < before + MOST_KIB, "{before} KiB grew to {after} KiB");
+    assert_eq!(server.ask("GET /v1/threads", "").unwrap().0, "HTTP/1.1 200 OK");
+}

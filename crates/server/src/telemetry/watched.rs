@@ -84,5 +84,6 @@ fn finish(finish: Finish) -> &'static str {
         Finish::ToolCalls => "tool_calls",
         Finish::Length => "length",
         Finish::Filtered => "content_filter",
+        _ => "other",
     }
 }

@@ -9,6 +9,7 @@ mod limits;
 mod observed;
 mod operations;
 mod proxy;
+mod schema;
 mod security;
 mod server;
 mod tenants;

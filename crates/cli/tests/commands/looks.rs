@@ -2,7 +2,7 @@
 
 use super::{Cli, assert_looks};
 
-const COMMANDS: [&str; 29] = [
+const COMMANDS: [&str; 30] = [
     "migrate",
     "supabase",
     "import",

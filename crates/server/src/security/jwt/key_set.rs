@@ -69,15 +69,19 @@ impl KeySet {
     }
 
     /// Finds the key that a token names, or the only one where it names none.
-    pub(super) async fn find(&self, id: Option<&str>) -> Option<PublicKey> {
+    pub(super) async fn find(self: &Arc<Self>, id: Option<&str>) -> Option<PublicKey> {
         let (known, now) = (self.known(), Instant::now());
-        let found = known.find(id);
-        if found.is_some() && known.is_younger(FRESH, now) {
+        let found = known.find(id).filter(|_| known.is_younger(GOOD, now));
+        if found.is_some() {
+            if !known.is_younger(FRESH, now) {
+                // Nobody waits for an issuer whose keys are known.
+                let this = Arc::clone(self);
+                tokio::spawn(async move { this.read_again(known.read_at).await });
+            }
             return found;
         }
         self.read_again(known.read_at).await;
-        let known = self.known();
-        known.find(id).filter(|_| known.is_younger(GOOD, Instant::now()))
+        self.known().find(id)
     }
 
     /// Reads the set, unless somebody did since `seen`, or it was read too often.

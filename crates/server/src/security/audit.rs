@@ -86,10 +86,7 @@ impl AuditLog {
     pub async fn list(&self, tenant: &TenantId, limit: usize) -> Result<Vec<AuditRecord>, MemoryError> {
         let page = self.memory.list_threads(&self.scope, &ThreadQuery::new(ThreadOrder::Created, MONTHS)).await?;
         let is_month = |key: Option<&ThreadKey>| key.is_some_and(|key| key.as_str().starts_with("audit:"));
-        let mut months: Vec<_> = page.threads.into_iter().filter(|thread| is_month(thread.key.as_ref())).collect();
-        months.sort_by(|one, other| {
-            other.key.as_ref().map(ThreadKey::as_str).cmp(&one.key.as_ref().map(ThreadKey::as_str))
-        });
+        let months = page.threads.into_iter().rev().filter(|thread| is_month(thread.key.as_ref()));
         let mut newest_first = Vec::new();
         for month in months {
             let mut before = None;

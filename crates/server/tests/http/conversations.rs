@@ -3,8 +3,6 @@
 use serde_json::{Value, json};
 use threadkeep_server::KeyRole;
 
-use threadkeep_server::KeyRole;
-
 use crate::TestServer;
 
 /// What is logged while it is held.

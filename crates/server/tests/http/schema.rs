@@ -41,8 +41,7 @@ async fn answers_are_those_that_the_document_names() {
     command.current_dir(folder.path()).env("NO_PROXY", "*").kill_on_drop(true);
     let output = tokio::time::timeout(PATIENCE, command.output()).await.unwrap().unwrap();
     let told = String::from_utf8_lossy(&output.stdout);
-    println!("{told}");
-    assert!(output.status.success(), "seed {seed}: {}", String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "seed {seed}: {told}{}", String::from_utf8_lossy(&output.stderr));
     assert!(told.contains(&format!("Seed: {seed}")), "{told}");
     client.get("/ready").await.expect(200);
 }

@@ -123,7 +123,8 @@ async fn a_collector_receives_requests_with_the_models_calls_below_them() {
     assert_eq!((answered.status, chat("hello", true).await.status, chat("fail", false).await.status), (200, 200, 503));
     server.ask_to_stop();
     server.stopped().await.unwrap();
-    let (received, spans) = (collector.received.lock().unwrap().clone(), collector.spans());
+    let spans = collector.spans();
+    let received = collector.received.lock().unwrap().clone();
     assert!(
         received
             .iter()

@@ -238,7 +238,8 @@ async fn supabases_roles_are_users_and_the_application() {
         assert_eq!(call(&client, &role(refused)).await.code(401), "invalid_key", "{refused}");
     }
     // The tenant is the configured one, whatever metadata says: its key sees the thread.
-    let issuer = TokenIssuer { takes_service_role: true, ..issuer(&publisher.url) };
+    let mut issuer = issuer(&publisher.url);
+    issuer.takes_service_role = true;
     let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..ServerOptions::default() };
     let other = TestServer::over(server_of_users.memory.clone(), Parts { options, ..Parts::default() }).await;
     let service = other.client().with_key(&role("service_role"));

@@ -308,7 +308,7 @@ fn malformed(number: usize, thread: &str) -> (String, String, Vec<u8>) {
         4 => post(b"{\"messages\":[{\"role\":\"user\",\"text\":\"\xff\xfe\"}]}".to_vec()),
         5 => post(br#"{"messages":[{"role":"user","text":"\ud800"}]}"#.to_vec()),
         6 => ("GET /health".to_owned(), "x-flood: 1\r\n".repeat(150 + number % 500), Vec::new()),
-        7 => ("GET /health".to_owned(), format!("x-long: {}\r\n", "y".repeat(70_000 + number)), Vec::new()),
+        7 => ("GET /health".to_owned(), format!("x-long: {}\r\n", "y".repeat(200_000 + number)), Vec::new()),
         8 => (format!("GET /v1/threads?limit={number}00000"), String::new(), Vec::new()),
         _ => (format!("GET /v1/threads/%ff{number}"), String::new(), Vec::new()),
     }

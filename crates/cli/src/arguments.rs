@@ -2,7 +2,6 @@
 
 use std::path::PathBuf;
 
-use clap::error::ErrorKind;
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
 use threadkeep::{Scope, StoreError, TenantId, Timestamp, UserId};
@@ -43,6 +42,9 @@ pub(crate) struct Arguments {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
+    /// The configuration file, TOML or YAML [default: threadkeep.toml in your configuration folder]
+    #[arg(long, global = true, env = "THREADKEEP_CONFIG", hide_env_values = true, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
     /// The store: a file, sqlite:FILE, or another store's URL [default: threadkeep.db in your data folder]
     #[arg(long, global = true, env = "THREADKEEP_STORE", hide_env_values = true, value_name = "URL")]
     pub(crate) store: Option<String>,
@@ -102,18 +104,14 @@ pub(crate) enum When {
 }
 
 /// Options that say which store, and on whose behalf.
-const NAMES: [&str; 5] = ["store", "tenant", "user", "as_tenant", "now"];
+const NAMES: [&str; 6] = ["config", "store", "tenant", "user", "as_tenant", "now"];
 
 impl Arguments {
     /// Reads the command line; prints help, or what is wrong with it, and ends the program where there is nothing to do.
-    /// What neither the command line nor the environment says comes from the configuration file.
-    pub(crate) fn from_command_line(settings: Option<&Settings>) -> Self {
+    pub(crate) fn from_command_line() -> Self {
         let matches = Self::command().get_matches();
         let mut arguments = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
         arguments.global.typed = NAMES.into_iter().filter(|name| is_typed(&matches, name)).collect();
-        if let Some(settings) = settings {
-            arguments.global.complete(settings).unwrap_or_else(|error| error.exit());
-        }
         arguments
     }
 }
@@ -124,12 +122,12 @@ fn is_typed(matches: &ArgMatches, name: &str) -> bool {
 }
 
 impl Global {
-    /// Takes from the configuration file what is said nowhere else.
-    fn complete(&mut self, settings: &Settings) -> Result<(), clap::Error> {
+    /// Takes from the settings what neither the command line nor the environment says.
+    pub(crate) fn complete(&mut self, settings: &Settings) {
         let from_file =
             |name: &str| settings.find(name).filter(|(_, from)| *from == From::File).map(|(value, _)| value);
-        if let Some(store) = from_file("THREADKEEP_STORE").filter(|_| self.store.is_none()) {
-            self.store = Some(store);
+        if self.store.is_none() {
+            self.store = settings.get("THREADKEEP_STORE");
         }
         for (option, name, value) in
             [("tenant", "THREADKEEP_TENANT", &mut self.tenant), ("user", "THREADKEEP_USER", &mut self.user)]
@@ -138,17 +136,15 @@ impl Global {
                 *value = set;
             }
         }
-        if let Some(now) = from_file("THREADKEEP_NOW").filter(|_| self.now.is_none()) {
-            let read = instants::parse(&now);
-            let wrong = |error| Arguments::command().error(ErrorKind::InvalidValue, format!("THREADKEEP_NOW: {error}"));
-            self.now = Some(read.map_err(wrong)?);
+        if self.now.is_none() {
+            self.now = settings.get("THREADKEEP_NOW").and_then(|now| instants::parse(&now).ok());
         }
-        Ok(())
     }
 
     /// The value of a setting that was typed as an option.
     pub(crate) fn typed_value(&self, setting: &str) -> Option<String> {
         let (option, value) = match setting {
+            "THREADKEEP_CONFIG" => ("config", self.config.as_ref()?.display().to_string()),
             "THREADKEEP_STORE" => ("store", self.store.clone()?),
             "THREADKEEP_TENANT" => ("tenant", self.tenant.clone()),
             "THREADKEEP_USER" => ("user", self.user.clone()),
@@ -168,6 +164,10 @@ impl Global {
         let mut words = vec![called()];
         for name in &self.typed {
             match *name {
+                "config" => {
+                    let config = self.config.as_deref().map(|config| config.display().to_string());
+                    words.extend(["--config".to_owned(), quoted(&config.unwrap_or_default())]);
+                }
                 "store" => words.extend(["--store".to_owned(), quoted(self.store.as_deref().unwrap_or_default())]),
                 "tenant" => words.extend(["--tenant".to_owned(), quoted(&self.tenant)]),
                 "user" => words.extend(["--user".to_owned(), quoted(&self.user)]),

@@ -3,6 +3,7 @@
 mod append;
 mod approvals;
 mod ask;
+mod audit;
 mod backup;
 mod chat;
 mod check;
@@ -66,6 +67,7 @@ pub(crate) enum Command {
     Supabase(supabase::Arguments),
     Serve(serve::Arguments),
     Keys(keys::Arguments),
+    Audit(audit::Arguments),
     Demo(demo::Arguments),
     Chat(chat::Arguments),
     Ask(ask::Arguments),
@@ -78,6 +80,17 @@ pub(crate) enum Command {
     Models(models::Arguments),
     Completions(completions::Arguments),
     Man(man::Arguments),
+}
+
+impl Command {
+    /// Whether it looks for what is wrong with the settings.
+    pub(crate) fn checks_settings(&self) -> bool {
+        matches!(self, Self::Config(arguments) if arguments.is_check())
+    }
+
+    pub(crate) fn serves(&self) -> bool {
+        matches!(self, Self::Serve(_))
+    }
 }
 
 /// How a command ended that did not fail.
@@ -124,6 +137,7 @@ impl App {
             Command::Supabase(arguments) => supabase::run(self, arguments).await,
             Command::Serve(arguments) => serve::run(self, arguments).await,
             Command::Keys(arguments) => keys::run(self, arguments).await,
+            Command::Audit(arguments) => audit::run(self, arguments).await,
             Command::Demo(arguments) => demo::run(self, arguments).await,
             Command::Chat(arguments) => chat::run(self, arguments).await,
             Command::Ask(arguments) => ask::run(self, arguments).await,

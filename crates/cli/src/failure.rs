@@ -9,7 +9,7 @@ use threadkeep::context::ContextError;
 use threadkeep::core::{ModelError, Reason};
 use threadkeep::{Conflict, MemoryError, OpenError, StoreError};
 use threadkeep_formats::FormatError;
-use threadkeep_server::{KeyError, ServeError};
+use threadkeep_server::{KeyError, ServeError, TlsError};
 
 use crate::output::{Output, PipeClosed};
 
@@ -154,6 +154,12 @@ fn verdict(error: &anyhow::Error) -> Verdict {
         }
         if let Some(KeyError::Unknown(_)) = cause.downcast_ref() {
             return Verdict::new(YOURS, "`threadkeep keys list` lists the keys of the tenant that --tenant names");
+        }
+        if cause.is::<TlsError>() {
+            return Verdict::new(
+                USAGE,
+                "--tls-cert names a chain of certificates, --tls-key its private key, both in PEM",
+            );
         }
         if cause.is::<ServeError>() {
             return Verdict::bare(OTHER_SIDE);

@@ -35,14 +35,20 @@ use crate::output::Output;
 use crate::settings::Settings;
 
 fn main() -> ExitCode {
-    let settings = Settings::load();
-    let arguments = Arguments::from_command_line(settings.as_ref().ok());
+    let mut arguments = Arguments::from_command_line();
+    let settings = Settings::load(arguments.global.config.as_deref());
+    arguments.global.complete(&settings);
     let output = Output::new(&arguments.global);
-    let settings = match settings {
-        Ok(settings) => settings,
-        Err(error) => return failure::report(&error, &output),
-    };
-    log(&settings);
+    // What is wrong with the settings is what `config check` is asked for.
+    if !arguments.command.checks_settings()
+        && let Err(error) = settings.demand_sound()
+    {
+        return failure::report(&error, &output);
+    }
+    // The server has a log of its own.
+    if !arguments.command.serves() {
+        log(&settings);
+    }
     let result = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
         Ok(runtime) => {
             let result = runtime.block_on(async {

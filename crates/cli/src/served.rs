@@ -13,6 +13,7 @@ use crate::assistants::{Found, Parts, built_in};
 use crate::commands::App;
 use crate::failure::Failure;
 use crate::models;
+use crate::subway;
 
 /// How often files are looked at.
 const MOMENT: Duration = Duration::from_secs(1);
@@ -134,7 +135,8 @@ impl<'a> Served<'a> {
         }
         let speaker = models::speaker(self.model.or(found.model()), &app.settings)?;
         let embedder = models::embedder(&app.settings)?;
-        let assistant = found.make(Parts { memory: memory.clone(), model: speaker, embedder })?;
+        let subway = subway::options(&app.settings);
+        let assistant = found.make(Parts { memory: memory.clone(), model: speaker, embedder, subway })?;
         Ok(Agent::with_assistant(memory, assistant))
     }
 }

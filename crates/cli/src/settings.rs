@@ -1,79 +1,25 @@
 //! What can be set from outside, and where each value comes from: an option, the environment, the configuration file, or
 //! what is built in.
+//!
+//! Secrets never stand in the configuration file: they come from the environment, or from a file of their own that the
+//! environment (`GROQ_API_KEY_FILE`) or the configuration file (`groq.api_key_file`) names.
+
+mod file;
+mod kind;
+mod table;
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use threadkeep_subway::{GTFS_ADDRESS, LIVE_ADDRESS};
 
 use crate::failure::Failure;
+pub(crate) use kind::Kind;
+pub(crate) use table::{SETTINGS, Setting};
 
-/// Something that can be set.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Setting {
-    /// The variable of the environment, and the key of the configuration file.
-    pub(crate) name: &'static str,
-    /// What it is for, in a few words.
-    pub(crate) about: &'static str,
-    /// What holds where it is not set.
-    pub(crate) built_in: &'static str,
-    /// Whether its value must not be shown.
-    pub(crate) is_secret: bool,
-}
-
-const fn setting(name: &'static str, about: &'static str, built_in: &'static str) -> Setting {
-    Setting { name, about, built_in, is_secret: false }
-}
-
-const fn secret(name: &'static str, about: &'static str) -> Setting {
-    Setting { name, about, built_in: "", is_secret: true }
-}
-
-/// All that can be set. Addresses of everything outside are among them.
-pub(crate) const SETTINGS: [Setting; 29] = [
-    setting("THREADKEEP_STORE", "the store", "threadkeep.db in the data folder"),
-    setting("THREADKEEP_TENANT", "the tenant", "local"),
-    setting("THREADKEEP_USER", "the user", "me"),
-    setting("THREADKEEP_NOW", "the instant that counts as now", "the system's clock"),
-    setting(
-        "THREADKEEP_ASSISTANTS",
-        "the folder of assistants written in YAML",
-        "assistants in the configuration folder",
-    ),
-    setting("THREADKEEP_MODEL", "the model that speaks", "the first that is found, else offline"),
-    setting("THREADKEEP_EMBEDDER", "the embedding model", "none"),
-    setting("THREADKEEP_PRICES", "a file with prices of models", "built-in prices"),
-    secret("GROQ_API_KEY", "Groq's key"),
-    setting("GROQ_MODEL", "Groq's model", "openai/gpt-oss-120b"),
-    setting("GROQ_BASE_URL", "Groq's address", "https://api.groq.com/openai/v1"),
-    secret("OPENAI_API_KEY", "OpenAI's key"),
-    setting("OPENAI_MODEL", "OpenAI's model", "gpt-5.4-mini"),
-    setting(
-        "OPENAI_BASE_URL",
-        "OpenAI's address, or that of a server that speaks like it",
-        "https://api.openai.com/v1",
-    ),
-    secret("ANTHROPIC_API_KEY", "Anthropic's key"),
-    setting("ANTHROPIC_MODEL", "Anthropic's model", "claude-sonnet-5-5"),
-    setting("ANTHROPIC_BASE_URL", "Anthropic's address", "https://api.anthropic.com/v1"),
-    setting("OLLAMA_HOST", "Ollama's address", "not asked unless it is set"),
-    setting("OLLAMA_MODEL", "Ollama's model", "llama3.2"),
-    setting("MTA_FEEDS", "where the subway's live trains are asked for", LIVE_ADDRESS),
-    secret("MTA_API_KEY", "the MTA's key; its feeds need none"),
-    setting("MTA_GTFS_URL", "where `subway fetch` brings the timetable from", GTFS_ADDRESS),
-    setting("MTA_TIMETABLE", "the file that keeps the subway's timetable", "subway.timetable in the data folder"),
-    secret("SUBWAY_API_KEY", "the key that clients of /chat and its like share"),
-    setting("HTTPS_PROXY", "the proxy for addresses with https", "none"),
-    setting("ALL_PROXY", "the proxy for all addresses", "none"),
-    setting("NO_PROXY", "what is reached without the proxy", "nothing"),
-    setting("NO_COLOR", "output without colour", "colour on a terminal"),
-    setting("RUST_LOG", "what is logged, such as debug", "nothing"),
-];
-
-/// Bytes of a configuration file.
-const FILE_BYTES: u64 = 64 * 1024;
+/// What the configuration file is called, in the order in which it is looked for.
+const FILE_NAMES: [&str; 2] = ["threadkeep.toml", "config.yaml"];
 
 /// Where a value comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -99,31 +45,38 @@ impl fmt::Display for From {
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Settings {
     pub(crate) file: Option<PathBuf>,
+    /// What is wrong with the file or the environment.
+    pub(crate) problems: Vec<String>,
     values: BTreeMap<String, String>,
+    /// Secrets that files of their own hold, by variable.
+    secrets: BTreeMap<&'static str, (String, From)>,
 }
 
 impl Settings {
-    /// Reads the configuration file: the one that THREADKEEP_CONFIG names, else `config.yaml` in the configuration folder
-    /// where there is one.
-    pub(crate) fn load() -> Result<Self> {
-        let named = variable("THREADKEEP_CONFIG").map(PathBuf::from);
-        let is_named = named.is_some();
-        let Some(path) = named.or_else(|| folder().map(|folder| folder.join("config.yaml"))) else {
-            return Ok(Self::default());
+    /// Reads the configuration file: the one that is named, by `--config` or THREADKEEP_CONFIG, else `threadkeep.toml` or
+    /// `config.yaml` in the configuration folder where there is one.
+    pub(crate) fn load(named: Option<&Path>) -> Self {
+        let mut settings = match named.map(Path::to_owned).or_else(|| standard_file().filter(|path| path.exists())) {
+            Some(path) => {
+                let file::Content { values, problems } = file::read(&path);
+                let problems = problems.into_iter().map(|problem| format!("{}: {problem}", path.display())).collect();
+                Self { file: Some(path), values, problems, ..Self::default() }
+            }
+            None => Self { file: standard_file(), ..Self::default() },
         };
-        if !is_named && !path.exists() {
-            return Ok(Self { file: Some(path), ..Self::default() });
-        }
-        let unread = || format!("the configuration file {} cannot be read", path.display());
-        if std::fs::metadata(&path).with_context(unread)?.len() > FILE_BYTES {
-            return Err(Failure::usage(format!("{} has more than {FILE_BYTES} bytes", path.display())).into());
-        }
-        let text = std::fs::read_to_string(&path).with_context(unread)?;
-        let values = parse(&text).map_err(|what| {
-            let names = SETTINGS.map(|setting| setting.name).join(", ");
-            Failure::usage(format!("{}: {what}", path.display())).hint(format!("it sets, a line each: {names}"))
-        })?;
-        Ok(Self { file: Some(path), values })
+        settings.check_environment();
+        settings.read_secrets();
+        settings
+    }
+
+    /// Refuses to go on with what is wrong.
+    pub(crate) fn demand_sound(&self) -> Result<()> {
+        let Some(first) = self.problems.first() else { return Ok(()) };
+        let more = match self.problems.len() - 1 {
+            0 => String::new(),
+            count => format!(", and {count} more"),
+        };
+        Err(Failure::usage(format!("{first}{more}")).hint("`threadkeep config check` names all that is wrong").into())
     }
 
     /// A setting's value, from the environment or the file.
@@ -134,7 +87,16 @@ impl Settings {
     /// A setting's value and where it comes from.
     pub(crate) fn find(&self, name: &str) -> Option<(String, From)> {
         let environment = variable(name).map(|value| (value, From::Environment));
-        environment.or_else(|| self.values.get(name).map(|value| (value.clone(), From::File)))
+        let of_file = || self.values.get(name).map(|value| (value.clone(), From::File));
+        environment.or_else(|| self.secrets.get(name).cloned()).or_else(of_file)
+    }
+
+    /// A setting's value, as what it is. `load` has seen that it is one, `demand_sound` has refused the rest.
+    pub(crate) fn read<T: std::str::FromStr>(&self, name: &str) -> Result<Option<T>> {
+        let Some(value) = self.get(name) else { return Ok(None) };
+        let expected = Setting::find(name).map_or("a value", |setting| setting.kind.expected());
+        let read = value.parse().map_err(|_| Failure::usage(format!("{name} is not {expected}")));
+        Ok(Some(read?))
     }
 
     /// The folder of assistants that are written in YAML.
@@ -142,38 +104,45 @@ impl Settings {
         let named = self.get("THREADKEEP_ASSISTANTS").map(PathBuf::from);
         named.or_else(|| folder().map(|folder| folder.join("assistants")))
     }
-}
 
-fn parse(text: &str) -> Result<BTreeMap<String, String>, String> {
-    let values: BTreeMap<String, serde_json::Value> = match text.lines().all(is_comment) {
-        true => BTreeMap::new(),
-        false => serde_saphyr::from_str(text).map_err(|error| {
-            let text = error.to_string();
-            text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it is no YAML").trim().to_owned()
-        })?,
-    };
-    let mut settings = BTreeMap::new();
-    for (name, value) in values {
-        if !SETTINGS.iter().any(|setting| setting.name == name) {
-            return Err(format!("there is no setting `{name}`"));
+    fn check_environment(&mut self) {
+        for setting in &SETTINGS {
+            let Some(value) = variable(setting.name) else { continue };
+            if !setting.kind.takes(&value) {
+                self.problems.push(format!("the variable {} is not {}", setting.name, setting.kind.expected()));
+            }
         }
-        let value = match value {
-            serde_json::Value::String(text) => text,
-            serde_json::Value::Number(number) => number.to_string(),
-            serde_json::Value::Bool(is) => is.to_string(),
-            _ => return Err(format!("{name} is no text")),
-        };
-        settings.insert(name, value);
     }
-    Ok(settings)
+
+    fn read_secrets(&mut self) {
+        for setting in &SETTINGS {
+            let Some(name) = setting.file_name().filter(|_| variable(setting.name).is_none()) else { continue };
+            let Some((path, from)) = self.find(&name) else { continue };
+            match file::bounded(Path::new(&path)) {
+                Ok(text) => {
+                    self.secrets.insert(setting.name, (text.trim().to_owned(), from));
+                }
+                Err(problem) => self.problems.push(format!("{name}: {problem}")),
+            }
+        }
+    }
 }
 
-fn is_comment(line: &str) -> bool {
-    line.trim().is_empty() || line.trim_start().starts_with('#')
+/// Reads a file that holds one secret.
+pub(crate) fn secret_file(path: &Path) -> Result<String> {
+    let text = file::bounded(path).map_err(Failure::usage).context("a secret is missing")?;
+    Ok(text.trim().to_owned())
 }
 
 fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|value| !value.trim().is_empty())
+}
+
+/// The file in the configuration folder: the first that is there, else the first.
+fn standard_file() -> Option<PathBuf> {
+    let folder = folder()?;
+    let files = FILE_NAMES.map(|name| folder.join(name));
+    files.iter().find(|file| file.exists()).or(files.first()).cloned()
 }
 
 /// The platform's folder for this program's configuration.
@@ -188,19 +157,4 @@ fn folder() -> Option<PathBuf> {
         given.or_else(|| home(".config"))
     };
     folder.map(|folder| folder.join("threadkeep"))
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_file_sets_what_there_is_to_set() {
-        let values = parse("# a comment\nTHREADKEEP_USER: ana\nOLLAMA_HOST: 127.0.0.1\n").unwrap();
-        assert_eq!(values["THREADKEEP_USER"], "ana");
-        assert_eq!(parse("# nothing\n\n").unwrap().len(), 0);
-        assert_eq!(parse("THREADKEEP_USR: ana\n").unwrap_err(), "there is no setting `THREADKEEP_USR`");
-        assert!(parse("THREADKEEP_USER: [a]\n").unwrap_err().contains("THREADKEEP_USER"));
-        assert!(parse("- a\n").is_err());
-    }
 }

@@ -37,7 +37,7 @@ pub use price::{Price, PriceTable, PriceTableError, Tokens};
 #[cfg(not(target_arch = "wasm32"))]
 pub use provider::{
     ConnectError, EmbedderConfig, EmbeddingModel, HttpOptions, Pacing, Ping, Provider, ProviderConfig, ProviderModel,
-    SystemPacing,
+    SystemPacing, client_tls,
 };
 pub use scripted::{Failure, Reply, ScriptedModel};
 #[cfg(not(target_arch = "wasm32"))]

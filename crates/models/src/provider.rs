@@ -22,7 +22,7 @@ use tokio::time::Instant;
 
 pub(crate) use draft::{Draft, DraftCall, DraftPart};
 pub use embeddings::{EmbedderConfig, EmbeddingModel};
-pub use http::{ConnectError, HttpOptions};
+pub use http::{ConnectError, HttpOptions, client_tls};
 pub use pacing::{Pacing, SystemPacing};
 pub use ping::Ping;
 

@@ -7,9 +7,14 @@ use tokio::sync::watch;
 
 use crate::assistants::Assistants;
 use crate::compat::access::SharedKey;
+use crate::operations::metrics::Metrics;
+use crate::security::audit::AuditLog;
 use crate::security::jwt::TokenIssuer;
 use crate::security::keys::Keys;
+use crate::security::quota::{Quota, Quotas};
 use crate::security::rate::{RateLimit, RateLimits};
+use crate::telemetry::{Telemetry, TelemetryOptions, Watched};
+use crate::tls::Tls;
 
 /// How a [`crate::Server`] behaves.
 #[derive(Clone, Debug)]
@@ -34,11 +39,17 @@ pub struct ServerOptions {
     pub connections: usize,
     /// Whose tokens are taken beside keys. With any, nobody calls without credentials. Default: nobody's.
     pub token_issuers: Vec<TokenIssuer>,
-    /// Requests that a key without a limit of its own may make. Default: no bound.
+    /// Requests that a key without a limit of its own may make in a minute. Default: no bound.
     pub rate_limit: Option<RateLimit>,
     /// What clients of the documents' endpoints show, as all of them share it. Without one these are open as all other
     /// routes are. Default: none.
     pub shared_key: Option<SharedKey>,
+    /// Requests that a key without a quota of its own may make in a day of UTC. Default: no bound.
+    pub quota: Option<Quota>,
+    /// Encrypts connections; none leaves that to a proxy. Default: none.
+    pub tls: Option<Tls>,
+    /// Where traces go. Default: nowhere.
+    pub telemetry: Option<TelemetryOptions>,
     /// How often what is over is swept out of the store; `None` leaves that to others. Default: 10 minutes.
     pub sweep_every: Option<Duration>,
 }
@@ -58,6 +69,9 @@ impl Default for ServerOptions {
             token_issuers: Vec::new(),
             rate_limit: None,
             shared_key: None,
+            quota: None,
+            tls: None,
+            telemetry: None,
             sweep_every: Some(Duration::from_secs(600)),
         }
     }
@@ -75,6 +89,10 @@ struct Inner {
     options: ServerOptions,
     keys: Keys,
     rate_limits: RateLimits,
+    quotas: Quotas,
+    audit: AuditLog,
+    metrics: Metrics,
+    telemetry: Telemetry,
     model: Option<Arc<dyn ChatModel>>,
     embedder: Option<Arc<dyn Embedder>>,
     assistants: Assistants,
@@ -90,9 +108,26 @@ impl App {
         assistants: Assistants,
     ) -> Self {
         let keys = Keys::new(&memory);
-        let rate_limits = RateLimits::default();
+        let (rate_limits, quotas) = (RateLimits::default(), Quotas::default());
+        let (audit, metrics) = (AuditLog::new(&memory), Metrics::new());
+        let telemetry = Telemetry::start(options.telemetry.as_ref());
+        let watched = |model| Arc::new(Watched::new(model, &metrics, &telemetry)) as Arc<dyn ChatModel>;
+        let model = model.map(watched);
         let is_stopping = watch::Sender::new(false);
-        let inner = Inner { memory, options, keys, rate_limits, model, embedder, assistants, is_stopping };
+        let inner = Inner {
+            memory,
+            options,
+            keys,
+            rate_limits,
+            quotas,
+            audit,
+            metrics,
+            telemetry,
+            model,
+            embedder,
+            assistants,
+            is_stopping,
+        };
         Self { inner: Arc::new(inner) }
     }
 
@@ -110,6 +145,22 @@ impl App {
 
     pub(crate) fn rate_limits(&self) -> &RateLimits {
         &self.inner.rate_limits
+    }
+
+    pub(crate) fn quotas(&self) -> &Quotas {
+        &self.inner.quotas
+    }
+
+    pub(crate) fn audit(&self) -> &AuditLog {
+        &self.inner.audit
+    }
+
+    pub(crate) fn metrics(&self) -> &Metrics {
+        &self.inner.metrics
+    }
+
+    pub(crate) fn telemetry(&self) -> &Telemetry {
+        &self.inner.telemetry
     }
 
     /// The model that answers, where one is configured.

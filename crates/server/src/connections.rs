@@ -11,6 +11,7 @@ use axum::extract::ConnectInfo;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower::ServiceExt;
@@ -89,33 +90,51 @@ struct Connection {
 impl Connection {
     async fn run(self, stream: TcpStream) {
         let Self { app, router, peer, permit } = self;
-        let options = app.options();
         // Small answers and events go out at once.
         drop(stream.set_nodelay(true));
-        let held = Held(Arc::new(permit));
-        let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
-            request.extensions_mut().insert(ConnectInfo(peer));
-            request.extensions_mut().insert(held.clone());
-            router.clone().oneshot(request.map(axum::body::Body::new))
-        });
-        let mut builder = http1::Builder::new();
-        builder
-            .timer(TokioTimer::new())
-            .header_read_timeout(options.read_timeout)
-            .max_headers(HEADERS)
-            .max_buf_size(HEAD_BYTES);
-        let io = TokioIo::new(BoundedWrite::new(stream, options.write_timeout));
-        let mut connection = std::pin::pin!(builder.serve_connection(io, service).with_upgrades());
-        let served = tokio::select! {
-            served = connection.as_mut() => served,
-            () = app.stopped() => {
-                // What was accepted is answered; then the connection closes.
-                connection.as_mut().graceful_shutdown();
-                connection.await
-            }
-        };
-        if let Err(error) = served {
-            tracing::debug!(%error, "a connection broke");
+        let options = app.options();
+        let _counted = app.metrics().count_connection();
+        let stream = BoundedWrite::new(stream, options.write_timeout);
+        let Some(tls) = &options.tls else { return speak(&app, router, peer, permit, stream).await };
+        match tokio::time::timeout(options.read_timeout, tls.accept(stream)).await {
+            Ok(Ok(stream)) => speak(&app, router, peer, permit, stream).await,
+            Ok(Err(error)) => tracing::debug!(%error, "a connection broke"),
+            Err(_) => tracing::debug!("a connection began no TLS"),
         }
+    }
+}
+
+/// Answers the requests of a connection until it ends.
+async fn speak(
+    app: &App,
+    router: Router,
+    peer: Peer,
+    permit: OwnedSemaphorePermit,
+    stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
+) {
+    let options = app.options();
+    let held = Held(Arc::new(permit));
+    let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        request.extensions_mut().insert(held.clone());
+        router.clone().oneshot(request.map(axum::body::Body::new))
+    });
+    let mut builder = http1::Builder::new();
+    builder
+        .timer(TokioTimer::new())
+        .header_read_timeout(options.read_timeout)
+        .max_headers(HEADERS)
+        .max_buf_size(HEAD_BYTES);
+    let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service).with_upgrades());
+    let served = tokio::select! {
+        served = connection.as_mut() => served,
+        () = app.stopped() => {
+            // What was accepted is answered; then the connection closes.
+            connection.as_mut().graceful_shutdown();
+            connection.await
+        }
+    };
+    if let Err(error) = served {
+        tracing::debug!(%error, "a connection broke");
     }
 }

@@ -2,11 +2,13 @@
 
 use std::time::Instant;
 
-use axum::extract::{MatchedPath, Request};
+use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use tracing::Instrument;
 
+use crate::app::App;
 use crate::error::{ApiError, ErrorBody, ErrorEnvelope};
 use crate::security::Caller;
 
@@ -16,14 +18,27 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 #[derive(Clone, Debug)]
 pub(crate) struct CalledWith(pub(crate) String);
 
+/// What a request is called in logs, traces and answers.
+#[derive(Clone, Debug)]
+pub(crate) struct RequestId(pub(crate) String);
+
 /// Wraps everything else.
-pub(crate) async fn edge(request: Request, next: Next) -> Response {
+pub(crate) async fn edge(State(app): State<App>, mut request: Request, next: Next) -> Response {
     let started = Instant::now();
     let request_id = mint();
     let method = request.method().clone();
     // The route, not the path: a path may hold what a user called something.
     let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    let response = next.run(request).await;
+    request.extensions_mut().insert(RequestId(request_id.clone()));
+    let _counted = app.metrics().count_running();
+    let mut traced = app.telemetry().begin_request(request.headers());
+    // Whatever is logged on the way names the request.
+    let named = tracing::info_span!("request", request_id);
+    let answering = next.run(request).instrument(named);
+    let response = match &traced {
+        Some(span) => span.around(answering).await,
+        None => answering.await,
+    };
     let mut response = rendered(response, &request_id);
     if let Ok(value) = HeaderValue::from_str(&request_id) {
         response.headers_mut().insert(REQUEST_ID, value);
@@ -34,6 +49,18 @@ pub(crate) async fn edge(request: Request, next: Next) -> Response {
     let (status, route) = (response.status().as_u16(), route.as_deref().unwrap_or("unknown"));
     let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
     tracing::info!(%method, route, status, took_ms, request_id, key, "request");
+    app.metrics().count_request(&method, route, status, started.elapsed());
+    if let Some(mut span) = traced.take() {
+        span.named(format!("{method} {route}"));
+        span.text("http.request.method", method.as_str());
+        span.text("http.route", route);
+        span.number("http.response.status_code", u64::from(status));
+        span.text("threadkeep.request_id", &request_id);
+        if status >= 500 {
+            span.failed();
+        }
+        app.telemetry().end(span);
+    }
     response
 }
 

@@ -1,8 +1,8 @@
 //! The server: what the library gives a program, given to every client over HTTP, safely for many tenants.
 //!
 //! Start with [`Server`]. Each surface is a folder (`rest`, `live`, `openai`, `compat`, `operations`), each action in it a
-//! file, and `routes` is the one table of them all. A request passes, in this order: `edge` (request id, log, the one form
-//! of an error), `limits`, `security` (who calls, on whose behalf, with which role), and the action.
+//! file, and `routes` is the one table of them all. A request passes, in this order: `edge` (request id, log, metrics, trace, the one
+//! form of an error), `limits`, `security` (who calls, on whose behalf, with which role), and the action.
 //!
 //! The server keeps nothing between two requests that another instance would need: what makes a repeated request count
 //! once lies in the store. It knows no assistant by name and no backend at all.
@@ -26,13 +26,19 @@ mod rest;
 mod routes;
 mod security;
 mod server;
+mod telemetry;
+mod tls;
 mod turns;
 
 pub use app::ServerOptions;
 pub use assistants::Assistants;
 pub use compat::access::SharedKey;
 pub use routes::RouteInfo;
+pub use security::audit::{AuditLog, AuditRecord};
 pub use security::jwt::{IssuerError, TokenIssuer};
 pub use security::keys::{KeyError, KeyRecord, KeyRole, KeySecret, Keys, NewKey};
+pub use security::quota::Quota;
 pub use security::rate::RateLimit;
 pub use server::{ServeError, Server};
+pub use telemetry::TelemetryOptions;
+pub use tls::{Tls, TlsError};

@@ -2,6 +2,7 @@
 
 pub(crate) mod document;
 pub(crate) mod health;
+pub(crate) mod metrics;
 pub(crate) mod ready;
 pub(crate) mod sweep;
 pub(crate) mod viewer;

@@ -4,7 +4,7 @@ use std::sync::LazyLock;
 
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
-use axum::middleware::{from_fn, from_fn_with_state, map_response};
+use axum::middleware::{from_fn_with_state, map_response};
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -76,6 +76,7 @@ fn table() -> Vec<Entry> {
     vec![
         bounded(NOTHING, routes!(operations::health::health)),
         bounded(NOTHING, routes!(operations::ready::ready)),
+        bounded(ADMIN, routes!(operations::metrics::metrics)),
         bounded(NOTHING, routes!(operations::document::document)),
         bounded(NOTHING, routes!(operations::viewer::start)),
         bounded(NOTHING, routes!(operations::viewer::page)),
@@ -195,7 +196,7 @@ pub(crate) fn router(app: &App) -> Router {
         // Bodies are bounded where they are read.
         .layer(DefaultBodyLimit::disable())
         .layer(CatchPanicLayer::custom(edge::panicked))
-        .layer(from_fn(edge::edge))
+        .layer(from_fn_with_state(app.clone(), edge::edge))
         .with_state(app.clone())
 }
 

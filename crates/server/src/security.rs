@@ -4,10 +4,12 @@
 //! of an issuer that the server was told of (`jwt`). A request without
 //! credentials is taken only while no key was ever made, and only from this machine (`loopback`).
 
+pub(crate) mod audit;
 pub(crate) mod authenticate;
 pub(crate) mod jwt;
 pub(crate) mod keys;
 mod loopback;
+pub(crate) mod quota;
 pub(crate) mod rate;
 
 use axum::extract::FromRequestParts;

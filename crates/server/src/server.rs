@@ -91,6 +91,7 @@ impl Server {
         let served = connections::serve(&app, router, listener, shutdown).await;
         app.stop();
         sweeper.abort();
+        app.telemetry().flush().await;
         served
     }
 }

@@ -3,20 +3,21 @@ use serde::Serialize;
 
 use super::{App, Status};
 use crate::output::printable_line;
-use crate::settings::{From, SETTINGS, Setting};
+use crate::settings::{From, Kind, SETTINGS, Setting, Settings};
 use crate::subway;
 use crate::table::{Side, Table, cut};
 
 const VALUE: usize = 60;
 
-/// Show what is set, and where each value comes from
+/// Show what is set and where each value comes from, or check it
 ///
 /// A value comes from an option, else from the environment, else from the configuration file, else it is built in. The
-/// file is config.yaml in your configuration folder, or what THREADKEEP_CONFIG names; it holds a line for each setting, as
-/// `OLLAMA_HOST: 127.0.0.1`. Keys are never shown.
+/// file is threadkeep.toml (or config.yaml) in your configuration folder, or what --config names; it holds a line for each
+/// setting, as `ollama.host = "127.0.0.1"`. Secrets never stand in it, and are never shown.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep config show
+  threadkeep config check --config threadkeep.toml
   threadkeep config show --json | jq -r '.settings[] | select(.from != \"built in\") | .name'")]
 pub(crate) struct Arguments {
     #[command(subcommand)]
@@ -27,28 +28,65 @@ pub(crate) struct Arguments {
 enum Action {
     /// List all settings
     Show,
+    /// Name all that is wrong with the configuration file and the environment; exits with 1 if anything is
+    Check,
+}
+
+impl Arguments {
+    pub(crate) fn is_check(&self) -> bool {
+        matches!(self.action, Action::Check)
+    }
 }
 
 #[derive(Serialize)]
 struct Shown {
     name: &'static str,
+    key: &'static str,
     value: String,
     from: String,
     about: &'static str,
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
-    let Action::Show = arguments.action;
+    match arguments.action {
+        Action::Show => show(app),
+        Action::Check => check(app),
+    }
+}
+
+fn check(app: &App) -> Result<Status> {
+    let Settings { problems, file, .. } = &app.settings;
+    let file = file.as_ref().filter(|file| file.exists()).map(|file| file.display().to_string());
+    if app.output.is_json() {
+        app.output.json(&serde_json::json!({"file": file, "problems": problems}))?;
+    } else {
+        for problem in problems {
+            app.output.line(problem)?;
+        }
+        if problems.is_empty() {
+            app.output.line(format_args!("{}: all is well", file.as_deref().unwrap_or("no configuration file")))?;
+        }
+    }
+    Ok(if problems.is_empty() { Status::Done } else { Status::Findings })
+}
+
+fn show(app: &App) -> Result<Status> {
     let settings: Vec<Shown> = SETTINGS.iter().map(|setting| shown(app, setting)).collect();
     let file = app.settings.file.as_ref().map(|file| file.display().to_string());
     if app.output.is_json() {
         app.output.json(&serde_json::json!({"file": file, "settings": settings}))?;
         return Ok(Status::Done);
     }
-    let mut table = Table::new(["setting", "value", "from", "what it is"].map(|name| (name, Side::Left)));
+    let mut table = Table::new(["key", "variable", "value", "from", "what it is"].map(|name| (name, Side::Left)));
     for setting in &settings {
         let value = cut(&printable_line(&setting.value), VALUE);
-        table.add_row([setting.name.to_owned(), value, setting.from.clone(), setting.about.to_owned()]);
+        table.add_row([
+            setting.key.to_owned(),
+            setting.name.to_owned(),
+            value,
+            setting.from.clone(),
+            setting.about.to_owned(),
+        ]);
     }
     app.output.line(table.text())?;
     if let Some(file) = file {
@@ -63,8 +101,9 @@ fn shown(app: &App, setting: &Setting) -> Shown {
         (None, Some(found)) => found,
         (None, None) => (built_in(app, setting), From::BuiltIn),
     };
-    let value = if setting.is_secret && from != From::BuiltIn { "(set)".to_owned() } else { without_password(value) };
-    Shown { name: setting.name, value, from: from.to_string(), about: setting.about }
+    let is_secret = setting.kind == Kind::Secret;
+    let value = if is_secret && from != From::BuiltIn { "(set)".to_owned() } else { without_password(value) };
+    Shown { name: setting.name, key: setting.key, value, from: from.to_string(), about: setting.about }
 }
 
 fn built_in(app: &App, setting: &Setting) -> String {
@@ -78,13 +117,16 @@ fn built_in(app: &App, setting: &Setting) -> String {
     };
     match path {
         Some(path) => path,
-        None if setting.is_secret => "(not set)".to_owned(),
+        None if setting.kind == Kind::Secret => "(not set)".to_owned(),
         None => setting.built_in.to_owned(),
     }
 }
 
 /// An address without the password that it may hold.
 fn without_password(value: String) -> String {
+    if let Some(start) = value.to_ascii_lowercase().find("password=") {
+        return format!("{}…", &value[..start + "password=".len()]);
+    }
     let Some((scheme, rest)) = value.split_once("://") else { return value };
     let authority = rest.split('/').next().unwrap_or_default();
     match authority.rsplit_once('@') {
@@ -106,6 +148,7 @@ mod tests {
             ("postgres://ana:s3cret@host:5432/db?x=1", "postgres://ana:…@host:5432/db?x=1"),
             ("postgres://host/db", "postgres://host/db"),
             ("notes.db", "notes.db"),
+            ("postgres://host/db?user=a&Password=s3cret", "postgres://host/db?user=a&Password=…"),
             ("http://a:b@c@host/", "http://a:…@host/"),
         ] {
             assert_eq!(without_password(value.to_owned()), shown);

@@ -2,7 +2,7 @@ use anyhow::Result;
 use clap::Subcommand;
 use serde::Serialize;
 use threadkeep::{Timestamp, UserId};
-use threadkeep_server::{KeyRecord, KeyRole, KeySecret, Keys, NewKey, RateLimit};
+use threadkeep_server::{AuditLog, KeyRecord, KeyRole, KeySecret, Keys, NewKey, Quota, RateLimit};
 
 use super::{App, Status};
 use crate::store::Purpose;
@@ -39,6 +39,9 @@ enum Action {
         /// Requests that it may make in a minute
         #[arg(long, value_name = "COUNT")]
         rate: Option<RateLimit>,
+        /// Requests that it may make in a day of UTC
+        #[arg(long, value_name = "COUNT")]
+        quota: Option<Quota>,
     },
     /// List the tenant's keys, without what only their holders know
     List,
@@ -62,6 +65,7 @@ struct KeyJson<'a> {
     user: Option<&'a str>,
     roles: &'a [KeyRole],
     rate_per_minute: Option<u32>,
+    quota_per_day: Option<u32>,
     created_at: Timestamp,
     expires_at: Option<Timestamp>,
     revoked_at: Option<Timestamp>,
@@ -78,20 +82,24 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let tenant = app.global.tenant_id()?;
     let is_new = matches!(arguments.action, Action::Create { .. });
     let memory = app.open(if is_new { Purpose::Fill } else { Purpose::Change }).await?.memory;
-    let keys = Keys::new(&memory);
+    let (keys, audit) = (Keys::new(&memory), AuditLog::new(&memory));
     match arguments.action {
-        Action::Create { name, for_user, roles, expires: expires_at, rate: rate_limit } => {
+        Action::Create { name, for_user, roles, expires: expires_at, rate: rate_limit, quota } => {
             let user = for_user.map(UserId::new).transpose()?;
-            let (record, secret) = keys.create(NewKey { tenant, user, name, roles, expires_at, rate_limit }).await?;
+            let (record, secret) =
+                keys.create(NewKey { tenant, user, name, roles, expires_at, rate_limit, quota }).await?;
+            audit.record_command(&record.tenant, "keys create", &record.id).await?;
             tell(app, &record, &secret)?;
         }
         Action::Rotate { id } => {
             let (record, secret) = keys.rotate(&tenant, &id).await?;
+            audit.record_command(&tenant, "keys rotate", &id).await?;
             tell(app, &record, &secret)?;
         }
         Action::List => list(app, &keys.list(Some(&tenant)).await?)?,
         Action::Revoke { id } => {
             let record = keys.revoke(&tenant, &id).await?;
+            audit.record_command(&tenant, "keys revoke", &id).await?;
             if app.output.is_json() {
                 app.output.json(&shown(&record, None))?;
             } else {
@@ -143,6 +151,7 @@ fn shown<'a>(record: &'a KeyRecord, secret: Option<&'a KeySecret>) -> KeyJson<'a
         user: record.user.as_ref().map(UserId::as_str),
         roles: &record.roles,
         rate_per_minute: record.rate_limit.map(|limit| limit.per_minute),
+        quota_per_day: record.quota.map(|quota| quota.per_day),
         created_at: record.created_at,
         expires_at: record.expires_at,
         revoked_at: record.revoked_at,

@@ -1,93 +1,98 @@
 use std::net::SocketAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::str::FromStr;
+use std::time::Duration;
 
 use anyhow::{Context, Result};
-use threadkeep_models::{EmbeddingModel, PriceTable, ProviderModel, Selected, select, select_embedder};
-use threadkeep_server::{Keys, RateLimit, Server, ServerOptions, SharedKey, TokenIssuer};
+use threadkeep_server::{Keys, Quota, RateLimit, Server, ServerOptions, SharedKey, TelemetryOptions, Tls, TokenIssuer};
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
-use super::models::unselected;
 use super::{App, Status};
 use crate::failure::Failure;
+use crate::models;
 use crate::served::Served;
+use crate::settings::{self, Settings};
 use crate::store::Purpose;
+
+const PORT: u16 = 7437;
 
 /// Serve the store and the assistants over HTTP: REST, live events, the OpenAI wire
 ///
 /// It listens on this machine only, unless told otherwise. As long as no key was ever made (`threadkeep keys create`),
 /// programs on this machine may call without one, and act as the user that --user names. Ctrl-C and SIGTERM finish what
-/// was accepted and end every stream with an event.
+/// was accepted and end every stream with an event. What no option says comes from the environment and the configuration
+/// file: `threadkeep config show` lists it all.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep serve                                     on 127.0.0.1:7437
   threadkeep keys create phone && threadkeep serve --listen 0.0.0.0:7437
   curl http://127.0.0.1:7437/v1/threads                its pages are at /docs")]
 pub(crate) struct Arguments {
-    /// The address and port to listen on; port 0 takes a free one
-    #[arg(
-        long,
-        env = "THREADKEEP_LISTEN",
-        hide_env_values = true,
-        value_name = "ADDRESS",
-        default_value = "127.0.0.1:7437"
-    )]
-    listen: SocketAddr,
+    /// The address and port to listen on; port 0 takes a free one [default: 127.0.0.1:7437]
+    #[arg(long, value_name = "ADDRESS")]
+    listen: Option<SocketAddr>,
     /// Requests that a key without a limit of its own may make in a minute [default: no bound]
     #[arg(long, value_name = "COUNT")]
     rate: Option<RateLimit>,
-    /// Take tokens (JWT, HS256) of this issuer, for users of the tenant that --tenant names; the secret is in the file
-    #[arg(long, value_name = "ISSUER", requires_all = ["token_audience", "token_secret_file"])]
+    /// Requests that a key without a quota of its own may make in a day of UTC [default: no bound]
+    #[arg(long, value_name = "COUNT")]
+    quota: Option<Quota>,
+    /// Take tokens (JWT) of this issuer, for users of the tenant that --tenant names
+    #[arg(long, value_name = "ISSUER")]
     token_issuer: Option<String>,
     /// What such a token has to name as its audience
     #[arg(long, value_name = "AUDIENCE")]
     token_audience: Option<String>,
-    /// The file that holds the secret such tokens are signed with
+    /// The file that holds the secret such tokens are signed with (HS256)
     #[arg(long, value_name = "FILE")]
     token_secret_file: Option<PathBuf>,
+    /// The file or the URL with the public keys of such tokens (JWKS)
+    #[arg(long, value_name = "PLACE", conflicts_with = "token_secret_file")]
+    token_jwks: Option<String>,
     /// Take such tokens of the role `service_role` for the whole tenant
-    #[arg(long, requires = "token_issuer")]
+    #[arg(long)]
     token_service_role: bool,
     /// The model that answers on the OpenAI wire, as `threadkeep models` names it [default: the first that is found]
-    #[arg(long, value_name = "NAME", env = "THREADKEEP_MODEL", hide_env_values = true)]
+    #[arg(long, value_name = "NAME")]
     model: Option<String>,
     /// Answer with this assistant only: general, or one written in YAML, by its name or its path; may be given more than once
     /// [default: all that there are]. Files are followed: what is written in them counts without a restart
     #[arg(long = "assistant", value_name = "NAME")]
     assistants: Vec<String>,
+    /// The server's certificate and those above it, in PEM: speaks TLS
+    #[arg(long, value_name = "FILE")]
+    tls_cert: Option<PathBuf>,
+    /// The private key of the certificate, in PEM
+    #[arg(long, value_name = "FILE")]
+    tls_key: Option<PathBuf>,
     /// Write the log as JSON, one object a line
     #[arg(long)]
     log_json: bool,
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
-    begin_log(arguments.log_json);
+    let settings = &app.settings;
+    begin_log(settings, arguments.log_json)?;
     app.interrupt.stop_by_itself();
     let memory = app.open(Purpose::Serve).await?.memory;
     let keys = Keys::new(&memory);
     let token_issuers: Vec<TokenIssuer> = issuer(app, &arguments)?.into_iter().collect();
     let is_guarded = !token_issuers.is_empty() || keys.is_any_known().await?;
-    if !arguments.listen.ip().is_loopback() && !is_guarded {
-        let failure = Failure::usage(format!(
-            "{} is no address of this machine alone, and there is no key yet",
-            arguments.listen
-        ));
+    let listen = either(arguments.listen, "THREADKEEP_LISTEN", settings)?;
+    let listen = listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], PORT)));
+    if !listen.ip().is_loopback() && !is_guarded {
+        let failure = Failure::usage(format!("{listen} is no address of this machine alone, and there is no key yet"));
         return Err(failure.hint("make one with `threadkeep keys create NAME`").into());
     }
-    let options = ServerOptions {
-        local_scope: app.scope()?,
-        token_issuers,
-        rate_limit: arguments.rate,
-        shared_key: app.settings.get("SUBWAY_API_KEY").as_deref().and_then(SharedKey::new),
-        ..ServerOptions::default()
-    };
+    let options = options(app, token_issuers, &arguments)?;
+    let scheme = if options.tls.is_some() { "https" } else { "http" };
     let served = Served::open(app, &memory, &arguments.assistants, arguments.model.as_deref())?;
     let server = Server::new(memory, options).with_assistants(served.assistants());
-    let server = with_models(server, arguments.model.as_deref())?;
-    let listener = TcpListener::bind(arguments.listen).await;
-    let listener = listener.with_context(|| format!("cannot listen on {}", arguments.listen))?;
-    app.output.note(format_args!("listening on http://{}", listener.local_addr()?));
+    let server = with_models(server, arguments.model.as_deref(), settings)?;
+    let listener = TcpListener::bind(listen).await;
+    let listener = listener.with_context(|| format!("cannot listen on {listen}"))?;
+    app.output.note(format_args!("listening on {scheme}://{}", listener.local_addr()?));
     tokio::select! {
         ended = server.serve(listener, asked_to_stop()) => ended?,
         never = served.follow() => match never {},
@@ -95,37 +100,109 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     Ok(Status::Done)
 }
 
-/// The server with the model and the embedder that the environment names.
-fn with_models(mut server: Server, model: Option<&str>) -> Result<Server> {
-    let environment = |name: &str| std::env::var(name).ok();
-    if let Selected::Provider(found) = select(model, &environment).map_err(unselected)? {
-        server = server.with_model(Arc::new(ProviderModel::new(found.config(PriceTable::default()))?));
+/// What an option says, else the settings.
+fn either<T: FromStr>(typed: Option<T>, name: &str, settings: &Settings) -> Result<Option<T>> {
+    match typed {
+        Some(typed) => Ok(Some(typed)),
+        None => settings.read(name),
     }
-    if let Some(config) = select_embedder(None, &environment).map_err(unselected)? {
-        server = server.with_embedder(Arc::new(EmbeddingModel::new(config)?));
+}
+
+fn options(app: &App, token_issuers: Vec<TokenIssuer>, arguments: &Arguments) -> Result<ServerOptions> {
+    let (settings, built_in) = (&app.settings, ServerOptions::default());
+    let seconds = |name| Ok::<_, anyhow::Error>(settings.read(name)?.map(Duration::from_secs));
+    Ok(ServerOptions {
+        local_scope: app.scope()?,
+        token_issuers,
+        rate_limit: either(arguments.rate, "THREADKEEP_RATE", settings)?,
+        shared_key: settings.get("SUBWAY_API_KEY").as_deref().and_then(SharedKey::new),
+        quota: either(arguments.quota, "THREADKEEP_QUOTA", settings)?,
+        tls: tls(arguments, settings)?,
+        telemetry: telemetry(settings)?,
+        body_bytes: settings.read("THREADKEEP_BODY_BYTES")?.unwrap_or(built_in.body_bytes),
+        connections: settings.read("THREADKEEP_CONNECTIONS")?.unwrap_or(built_in.connections),
+        action_timeout: seconds("THREADKEEP_ACTION_SECONDS")?.unwrap_or(built_in.action_timeout),
+        grace: seconds("THREADKEEP_GRACE_SECONDS")?.unwrap_or(built_in.grace),
+        ..built_in
+    })
+}
+
+/// What connections are encrypted with.
+fn tls(arguments: &Arguments, settings: &Settings) -> Result<Option<Tls>> {
+    let certificates = either(arguments.tls_cert.clone(), "THREADKEEP_TLS_CERT", settings)?;
+    let key = either(arguments.tls_key.clone(), "THREADKEEP_TLS_KEY", settings)?;
+    match (certificates, key) {
+        (None, None) => Ok(None),
+        (Some(certificates), Some(key)) => Ok(Some(Tls::from_pem_files(&certificates, &key)?)),
+        _ => {
+            Err(Failure::usage("a certificate and its key come together").hint("give --tls-cert and --tls-key").into())
+        }
+    }
+}
+
+/// Where traces go.
+fn telemetry(settings: &Settings) -> Result<Option<TelemetryOptions>> {
+    let Some(endpoint) = settings.get("OTEL_EXPORTER_OTLP_ENDPOINT") else { return Ok(None) };
+    let service = settings.get("OTEL_SERVICE_NAME").unwrap_or_else(|| "threadkeep".to_owned());
+    let given = settings.get("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
+    let mut headers = Vec::new();
+    for header in given.split(',').filter(|header| !header.trim().is_empty()) {
+        let (name, value) = header
+            .split_once('=')
+            .ok_or_else(|| Failure::usage("OTEL_EXPORTER_OTLP_HEADERS is not a list such as api-key=…,other=…"))?;
+        headers.push((name.trim().to_owned(), value.trim().to_owned()));
+    }
+    Ok(Some(TelemetryOptions { endpoint, headers, service }))
+}
+
+/// The server with the model and the embedder that the settings name.
+fn with_models(mut server: Server, model: Option<&str>, settings: &Settings) -> Result<Server> {
+    if let Some(model) = models::speaker(model, settings)? {
+        server = server.with_model(model);
+    }
+    if let Some(embedder) = models::embedder(settings)? {
+        server = server.with_embedder(embedder);
     }
     Ok(server)
 }
 
 /// Whose tokens are taken.
 fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
-    let Arguments { token_issuer: Some(issuer), token_audience: Some(audience), .. } = arguments else {
-        return Ok(None);
+    let settings = &app.settings;
+    let given = |typed: &Option<String>, name| typed.clone().or_else(|| settings.get(name));
+    let Some(issuer) = given(&arguments.token_issuer, "THREADKEEP_TOKEN_ISSUER") else { return Ok(None) };
+    let audience = given(&arguments.token_audience, "THREADKEEP_TOKEN_AUDIENCE").unwrap_or_default();
+    let (tenant, secret_file) = (app.global.tenant_id()?, arguments.token_secret_file.as_deref());
+    let jwks = given(&arguments.token_jwks, "THREADKEEP_TOKEN_JWKS").filter(|_| secret_file.is_none());
+    let issuer = match (jwks, secret_file) {
+        (Some(jwks), _) => TokenIssuer::jwks(&jwks, issuer, audience, tenant),
+        (None, Some(file)) => TokenIssuer::hs256(settings::secret_file(file)?, issuer, audience, tenant),
+        (None, None) => {
+            let secret = settings.get("THREADKEEP_TOKEN_SECRET").unwrap_or_default();
+            TokenIssuer::hs256(secret, issuer, audience, tenant)
+        }
     };
-    let file = arguments.token_secret_file.clone().unwrap_or_default();
-    let secret = std::fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))?;
-    let issuer = TokenIssuer::hs256(secret.trim(), issuer, audience, app.global.tenant_id()?);
-    let mut issuer = issuer.map_err(|error| Failure::usage(error.to_string()))?;
-    issuer.takes_service_role = arguments.token_service_role;
+    let mut issuer = issuer.map_err(|error| {
+        let failure = Failure::usage(format!("tokens cannot be taken: {error}"));
+        failure.hint("--token-issuer needs --token-audience, and --token-jwks or --token-secret-file")
+    })?;
+    issuer.takes_service_role =
+        arguments.token_service_role || settings.read("THREADKEEP_TOKEN_SERVICE_ROLE")?.unwrap_or(false);
     Ok(Some(issuer))
 }
 
 /// The log goes to standard error. RUST_LOG says how much of it; without it what an operator needs.
-fn begin_log(as_json: bool) {
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
+fn begin_log(settings: &Settings, as_json: bool) -> Result<()> {
+    let filter = settings.get("RUST_LOG").unwrap_or_else(|| "info".to_owned());
+    let filter = EnvFilter::try_new(filter).map_err(|error| Failure::usage(format!("RUST_LOG: {error}")))?;
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
-    // Where a log was begun already, it stays.
-    drop(if as_json { log.json().try_init() } else { log.try_init() });
+    // There is one log in a process.
+    drop(if as_json || settings.read("THREADKEEP_LOG_JSON")?.unwrap_or(false) {
+        log.json().flatten_event(true).with_current_span(false).try_init()
+    } else {
+        log.try_init()
+    });
+    Ok(())
 }
 
 async fn asked_to_stop() {

@@ -23,3 +23,22 @@ fn keys_are_made_listed_rotated_and_revoked() {
     assert_eq!(cli.run(&["--tenant", "threadkeep", "keys", "create", "x"]).code, Some(2));
     assert_eq!(cli.run(&["keys", "create", "x", "--role", "king"]).code, Some(2));
 }
+
+#[test]
+fn what_is_done_with_keys_is_in_the_audit_log() {
+    let cli = Cli::new();
+    let made = cli.json(&["keys", "create", "phone", "--quota", "1000"]);
+    assert_eq!(made["quota_per_day"], 1000);
+    let id = made["id"].as_str().unwrap();
+    cli.out(&["keys", "rotate", id]);
+    cli.out(&["keys", "revoke", id]);
+    let log = cli.json(&["audit"]);
+    let acts: Vec<&str> =
+        log["records"].as_array().unwrap().iter().map(|record| record["act"].as_str().unwrap()).collect();
+    assert_eq!(acts, ["keys create", "keys rotate", "keys revoke"]);
+    assert!(log["records"].as_array().unwrap().iter().all(|record| record["target"] == id), "{log}");
+    let secret = made["key"].as_str().unwrap();
+    assert!(!log.to_string().contains(secret.rsplit('_').next().unwrap()));
+    assert!(cli.out(&["audit", "--limit", "1"]).contains("keys revoke"));
+    assert_eq!(cli.json(&["audit", "--tenant", "other"])["records"], serde_json::json!([]));
+}

@@ -2,7 +2,7 @@
 
 use super::{Cli, assert_looks};
 
-const COMMANDS: [&str; 30] = [
+const COMMANDS: [&str; 31] = [
     "migrate",
     "supabase",
     "import",
@@ -21,6 +21,7 @@ const COMMANDS: [&str; 30] = [
     "vacuum",
     "serve",
     "keys",
+    "audit",
     "demo",
     "chat",
     "ask",

@@ -3,6 +3,7 @@
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::process::{Child, Command};
+use std::sync::{Arc, Mutex};
 
 use super::Cli;
 
@@ -10,6 +11,8 @@ use super::Cli;
 pub(super) struct Server {
     child: Child,
     pub(super) address: String,
+    /// What it has logged.
+    log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
@@ -18,15 +21,17 @@ impl Server {
     }
 
     pub(super) fn start_with(mut command: Command) -> Self {
-        let mut child = command.env_remove("RUST_LOG").spawn().unwrap();
+        let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = lines
             .by_ref()
             .map(Result::unwrap)
             .find_map(|line| line.strip_prefix("listening on http://").map(str::to_owned));
+        let log: Arc<Mutex<Vec<String>>> = Arc::default();
+        let heard = Arc::clone(&log);
         // Whoever logs must not wait for a reader.
-        std::thread::spawn(move || lines.for_each(drop));
-        Self { child, address: address.unwrap() }
+        std::thread::spawn(move || lines.for_each(|line| heard.lock().unwrap().push(line.unwrap())));
+        Self { child, address: address.unwrap(), log }
     }
 
     /// Sends a request and gives the answer's status line and body.
@@ -42,6 +47,17 @@ impl Server {
         stream.read_to_string(&mut answer).ok()?;
         let (head, body) = answer.split_once("\r\n\r\n")?;
         Some((head.lines().next()?.to_owned(), body.to_owned()))
+    }
+
+    /// Sends a request with headers of its own, and gives the whole answer.
+    fn ask_with(&self, request: &str, headers: &str, body: &str) -> String {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let length = body.len();
+        let head = format!("{request} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{headers}", self.address);
+        stream.write_all(format!("{head}content-length: {length}\r\n\r\n{body}").as_bytes()).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
     }
 
     fn signal(&self, name: &str) {
@@ -213,4 +229,189 @@ fn one_assistant_alone_answers_at_the_root() {
     assert_eq!(say("/chat").unwrap().0, "HTTP/1.1 401 Unauthorized");
     let (status, body) = say("/chat?key=s3cret").unwrap();
     assert!(status.contains("200") && body.contains("The hose leaks."), "it was kept: {body}");
+}
+
+// S4.45
+#[test]
+fn its_configuration_is_a_file_in_either_form() {
+    let cli = Cli::new();
+    for (name, content) in [
+        ("config.yaml", "server:\n  listen: 127.0.0.1:0\nmodel: offline\nuser: ana\n"),
+        ("threadkeep.toml", "model = 'offline'\nuser = 'ana'\n[server]\nlisten = '127.0.0.1:0'\n"),
+    ] {
+        let file = cli.file(name, content);
+        let mut command = cli.command(&["serve", "--config", &file]);
+        command.env("RUST_LOG", "debug");
+        let server = Server::start_with(command);
+        let (status, body) = server.ask("POST /v1/threads", "{}").unwrap();
+        assert_eq!(
+            (status.as_str(), body.contains(r#""owner":{"user":"ana"}"#)),
+            ("HTTP/1.1 201 Created", true),
+            "{body}"
+        );
+    }
+}
+
+#[test]
+fn its_log_holds_no_secret_and_nothing_that_anyone_said() {
+    let cli = Cli::new();
+    let key = cli.out(&["keys", "create", "phone", "--for-user", "ana-user"]).trim().to_owned();
+    let mut command = cli.command(&["serve", "--listen", "127.0.0.1:0", "--model", "offline", "--log-json"]);
+    command.env("RUST_LOG", "debug").env("THREADKEEP_TOKEN_SECRET", "never-to-be-seen-and-longer-than-32-bytes");
+    let mut server = Server::start_with(command);
+    let (good, bad) = (format!("x-api-key: {key}\r\n"), "authorization: Bearer tk_hidden-wrong-key\r\n");
+    let opened = server.ask_with("POST /v1/threads", &good, r#"{"title":"hidden-title","key":"web:hidden-key"}"#);
+    assert!(opened.starts_with("HTTP/1.1 201"), "{opened}");
+    let said = r#"{"messages":[{"role":"user","text":"hidden-words","author":"hidden-author"}]}"#;
+    let id = opened.split("\"id\":\"").nth(1).unwrap().split('"').next().unwrap().to_owned();
+    let requests = [
+        (format!("POST /v1/threads/{id}/messages"), good.as_str(), said),
+        ("POST /v1/search".to_owned(), good.as_str(), r#"{"query":"hidden-words"}"#),
+        ("GET /v1/threads?key=web:hidden-key".to_owned(), good.as_str(), ""),
+        ("PUT /v1/preferences/hidden-preference".to_owned(), good.as_str(), r#"{"value":"hidden-value"}"#),
+        ("GET /hidden-path/hidden-words".to_owned(), good.as_str(), ""),
+        ("POST /v1/threads".to_owned(), good.as_str(), r#"{"hidden-member":"hidden-words"}"#),
+        ("POST /v1/threads".to_owned(), bad, "hidden-words"),
+    ];
+    let mut ids = Vec::new();
+    for (request, headers, body) in &requests {
+        let answer = server.ask_with(request, headers, body);
+        let named = answer.lines().find_map(|line| line.strip_prefix("x-request-id: "));
+        ids.push(named.unwrap().to_owned());
+    }
+    server.signal("-TERM");
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+    let wants = |line: &str| ids.iter().all(|id| line.contains(id.as_str()));
+    let began = std::time::Instant::now();
+    while !wants(&server.log.lock().unwrap().join("\n")) {
+        assert!(began.elapsed() < super::PATIENCE, "{:?}", server.log.lock().unwrap());
+        std::thread::yield_now();
+    }
+    let log = server.log.lock().unwrap().clone();
+    for line in &log {
+        let line: serde_json::Value = serde_json::from_str(line).unwrap();
+        assert!(line["timestamp"].is_string() && line["level"].is_string(), "{line}");
+    }
+    let text = log.join("\n");
+    let secret = key.rsplit('_').next().unwrap();
+    for hidden in ["hidden", secret, "never-to-be-seen", "ana-user"] {
+        let line = log.iter().find(|line| line.contains(hidden));
+        assert_eq!(line, None, "{hidden}");
+    }
+    assert!(text.contains(r#""route":"/v1/threads/{id}/messages""#), "{text}");
+}
+
+/// Streams of both kinds under load: all end with an event that says why and from where to go on.
+#[test]
+fn under_load_every_stream_ends_with_an_event_and_nothing_is_lost() {
+    let cli = Cli::new();
+    let mut server = Server::start(&cli);
+    let thread = thread(&server);
+    let streams: Vec<_> = (0..12)
+        .map(|_| {
+            let mut stream = TcpStream::connect(&server.address).unwrap();
+            let request = format!("GET /v1/threads/{thread}/events HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
+            stream.write_all(request.as_bytes()).unwrap();
+            let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+            assert!(lines.any(|line| line.starts_with(": listening")));
+            std::thread::spawn(move || {
+                let told: Vec<String> = lines.collect();
+                let positions = told.iter().filter_map(|line| line.strip_prefix("id: ")?.parse::<u64>().ok());
+                let last = told.iter().rev().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned();
+                (positions.collect::<Vec<_>>(), last)
+            })
+        })
+        .collect();
+    let acknowledged = said_until_gone(&server, &thread, "-TERM");
+    assert_eq!(server.child.wait().unwrap().code(), Some(0));
+    assert_kept(&cli, &thread, &acknowledged);
+    for stream in streams {
+        let (positions, last) = stream.join().unwrap();
+        assert!(last.contains(r#""reason":"shutdown""#), "{last}");
+        let first = positions[0];
+        let gapless: Vec<u64> = (first..).take(positions.len()).collect();
+        assert_eq!(positions, gapless, "nothing is missed before the end");
+    }
+}
+
+#[test]
+fn it_speaks_tls_and_names_what_is_missing() {
+    let cli = Cli::new();
+    let alone = cli.run(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", "cert.pem"]);
+    assert_eq!((alone.code, alone.err.contains("--tls-key")), (Some(2), true), "{alone}");
+    let missing = cli.run(&["serve", "--listen", "127.0.0.1:0", "--tls-cert", "cert.pem", "--tls-key", "key.pem"]);
+    assert_eq!((missing.code, missing.err.contains("cert.pem holds no certificate")), (Some(2), true), "{missing}");
+}
+
+#[test]
+fn tokens_need_an_audience_and_keys() {
+    let cli = Cli::new();
+    for arguments in [
+        &["--token-issuer", "https://issuer"][..],
+        &["--token-issuer", "https://issuer", "--token-audience", "a"],
+        &["--token-issuer", "https://issuer", "--token-jwks", "https://issuer/keys"],
+        &["--token-issuer", "https://issuer", "--token-audience", "a", "--token-jwks", "http://issuer/keys"],
+    ] {
+        let ran = cli.run(&[&["serve", "--listen", "127.0.0.1:0"], arguments].concat());
+        assert_eq!((ran.code, ran.err.contains("tokens cannot be taken")), (Some(2), true), "{arguments:?}: {ran}");
+    }
+}
+
+/// A request that makes no sense, of one of many kinds.
+fn malformed(number: usize, thread: &str) -> (String, String, Vec<u8>) {
+    let append = format!("POST /v1/threads/{thread}/messages");
+    let post = |body: Vec<u8>| (append.clone(), String::new(), body);
+    match number % 10 {
+        0 => post(b"{\"messages\":[{\"role\":\"user\",\"text\":\"unfinished".to_vec()),
+        1 => post([vec![b'['; 100 + number], vec![b']'; 100 + number]].concat()),
+        2 => post(br#"{"messages":{"role":7}}"#.to_vec()),
+        3 => post(format!(r#"{{"expected_seq":{}e999,"messages":[]}}"#, number + 1).into_bytes()),
+        4 => post(b"{\"messages\":[{\"role\":\"user\",\"text\":\"\xff\xfe\"}]}".to_vec()),
+        5 => post(br#"{"messages":[{"role":"user","text":"\ud800"}]}"#.to_vec()),
+        6 => ("GET /health".to_owned(), "x-flood: 1\r\n".repeat(150 + number % 500), Vec::new()),
+        7 => ("GET /health".to_owned(), format!("x-long: {}\r\n", "y".repeat(200_000 + number)), Vec::new()),
+        8 => (format!("GET /v1/threads?limit={number}00000"), String::new(), Vec::new()),
+        _ => (format!("GET /v1/threads/%ff{number}"), String::new(), Vec::new()),
+    }
+}
+
+/// Kibibytes that a process holds.
+#[cfg(target_os = "linux")]
+fn resident(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    line.trim().trim_end_matches(" kB").parse().unwrap()
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn malformed_requests_are_refused_each_and_take_no_memory() {
+    const WARM: usize = 500;
+    const REQUESTS: usize = 2_000;
+    const MOST_KIB: u64 = 8 * 1024;
+    let cli = Cli::new();
+    let server = Server::start(&cli);
+    let thread = thread(&server);
+    let mut before = 0;
+    for number in 0..WARM + REQUESTS {
+        if number == WARM {
+            before = resident(server.child.id());
+        }
+        let (request, headers, body) = malformed(number, &thread);
+        let mut stream = TcpStream::connect(&server.address).unwrap();
+        let length = body.len();
+        let head = format!("{request} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{headers}", server.address);
+        let bytes = [format!("{head}content-length: {length}\r\n\r\n").into_bytes(), body].concat();
+        // A server that has seen enough closes while more is sent, and its answer may be lost with the connection.
+        let was_sent = stream.write_all(&bytes).is_ok();
+        let mut answer = Vec::new();
+        let was_read = stream.read_to_end(&mut answer).is_ok();
+        let answer = String::from_utf8_lossy(&answer);
+        let is_refused = answer.starts_with("HTTP/1.1 4");
+        let is_cut = answer.is_empty() && !(was_sent && was_read) && matches!(number % 10, 6 | 7);
+        assert!(is_refused || is_cut, "{number}: {answer}");
+    }
+    let after = resident(server.child.id());
+    assert!(after < before + MOST_KIB, "{before} KiB grew to {after} KiB");
+    assert_eq!(server.ask("GET /v1/threads", "").unwrap().0, "HTTP/1.1 200 OK");
 }

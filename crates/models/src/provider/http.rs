@@ -75,7 +75,7 @@ impl Http {
     ) -> Result<Self, ConnectError> {
         let base_url = checked_address(base_url)?;
         let mut builder = Client::builder()
-            .tls_backend_preconfigured(tls()?)
+            .tls_backend_preconfigured(client_tls()?)
             .connect_timeout(options.connect_timeout)
             .read_timeout(options.silence_timeout)
             // A redirect would take the key to another host.
@@ -210,8 +210,11 @@ fn default_headers(key: Option<&Secret>, more: &[(&'static str, &'static str)]) 
     headers
 }
 
-/// The system's certificates; where it has none, those of Mozilla that come with the program.
-fn tls() -> Result<rustls::ClientConfig, ConnectError> {
+/// How this program meets servers: by the system's certificates; where it has none, by those of Mozilla that come with it.
+///
+/// # Errors
+/// `Tls`.
+pub fn client_tls() -> Result<rustls::ClientConfig, ConnectError> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
     if roots.is_empty() {

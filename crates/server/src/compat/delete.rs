@@ -30,6 +30,7 @@ pub(crate) struct DeletedJson {
     params(("threadId" = String, Path)),
     responses(
         (status = 200, body = DeletedJson),
+        (status = 403, body = FailureJson, description = "It is shared, and not this caller's to delete."),
         (status = 404, body = FailureJson),
         (status = 500, body = FailureJson)
     ),
@@ -45,6 +46,7 @@ pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names)
             json(&DeletedJson { success: true, message: "Thread deleted successfully", thread_id })
         }
         Err(MemoryError::Store(StoreError::NotFound(Kind::Thread))) => unknown(),
+        Err(MemoryError::Store(StoreError::Denied(_))) => failure(StatusCode::FORBIDDEN, "Thread belongs to all"),
         Err(error) => {
             tracing::error!("❌ Error deleting thread: {error}");
             failure(StatusCode::INTERNAL_SERVER_ERROR, "Failed to delete thread")

@@ -1,7 +1,7 @@
 //! From a request's headers to a [`Caller`].
 
 use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::{ConnectInfo, Request, State};
 use axum::http::request::Parts;
@@ -10,9 +10,11 @@ use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use threadkeep::{Scope, UserId};
 
+use super::audit::AuditRecord;
 use super::keys::{KeyError, KeyRecord, KeyRole};
+use super::quota::{Quota, Uncounted};
 use super::rate::RateLimit;
-use super::{Caller, loopback};
+use super::{Caller, audit, loopback};
 use crate::app::App;
 use crate::edge;
 use crate::error::ApiError;
@@ -29,8 +31,13 @@ pub(crate) async fn authenticate(State((app, role)): State<(App, KeyRole)>, requ
     };
     let mut response = match caller.demand(role) {
         Ok(()) => {
+            let act = audit::act(&parts, role, &caller, app.memory().now());
             parts.extensions.insert(caller.clone());
-            next.run(Request::from_parts(parts, body)).await
+            let request = Request::from_parts(parts, body);
+            match act {
+                Some(act) => audited(&app, act, next.run(request)).await,
+                None => next.run(request).await,
+            }
         }
         Err(refused) => refused.into_response(),
     };
@@ -38,17 +45,31 @@ pub(crate) async fn authenticate(State((app, role)): State<(App, KeyRole)>, requ
     response
 }
 
+/// Writes an act down, does it, and writes down how it ended.
+async fn audited(app: &App, act: AuditRecord, done: impl Future<Output = Response>) -> Response {
+    if let Err(error) = app.audit().write(&act).await {
+        return ApiError::from(error).into_response();
+    }
+    let response = done.await;
+    let ended = AuditRecord { at: app.memory().now(), outcome: response.status().as_u16().to_string(), ..act };
+    if let Err(error) = app.audit().write(&ended).await {
+        tracing::error!(%error, act = ended.act, "how an act ended is not in the audit log");
+    }
+    response
+}
+
 async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
     let headers = &request.headers;
     if let Some(text) = credentials(headers)? {
         if let Some(key) = app.keys().find(text).await? {
-            count(app, &key)?;
+            count(app, &key.id, key.rate_limit, key.quota).await?;
             return of_key(key, headers);
         }
         let now_seconds = app.memory().now().as_millis().div_euclid(1000);
-        let issuers = &app.options().token_issuers;
-        if let Some(caller) = issuers.iter().find_map(|issuer| issuer.caller(text, now_seconds)) {
-            return of_token(app, caller, headers);
+        for issuer in &app.options().token_issuers {
+            if let Some(caller) = issuer.caller(text, now_seconds).await {
+                return of_token(app, caller, headers).await;
+            }
         }
     }
     if !app.options().token_issuers.is_empty() || app.keys().is_any_known().await? {
@@ -79,19 +100,17 @@ fn of_key(key: KeyRecord, headers: &HeaderMap) -> Result<Caller, ApiError> {
 }
 
 /// A token is one user's, whom a header may repeat; that of the application may name one.
-fn of_token(app: &App, caller: Caller, headers: &HeaderMap) -> Result<Caller, ApiError> {
+async fn of_token(app: &App, caller: Caller, headers: &HeaderMap) -> Result<Caller, ApiError> {
     let scope = match (caller.scope, named_user(headers)?) {
         (Scope::User(_, own), Some(named)) if own != named => return Err(other_user()),
         (Scope::Tenant(tenant), Some(user)) => Scope::User(tenant, user),
         (scope, _) => scope,
     };
-    if let Some(limit) = app.options().rate_limit {
-        let who = match &scope {
-            Scope::Tenant(tenant) => format!("token {tenant}"),
-            Scope::User(tenant, user) => format!("token {tenant}\n{user}"),
-        };
-        within(app, &who, limit)?;
-    }
+    let who = match &scope {
+        Scope::Tenant(tenant) => format!("token {tenant}"),
+        Scope::User(tenant, user) => format!("token {tenant}\n{user}"),
+    };
+    count(app, &who, None, None).await?;
     Ok(Caller { scope, ..caller })
 }
 
@@ -99,19 +118,26 @@ fn other_user() -> ApiError {
     ApiError::forbidden("other_user", "this key acts for one user only, and not for that one")
 }
 
-fn count(app: &App, key: &KeyRecord) -> Result<(), ApiError> {
-    match key.rate_limit.or(app.options().rate_limit) {
-        Some(limit) => within(app, &key.id, limit),
-        None => Ok(()),
+/// Counts a request of a key or a token's user against what it may make; without limits of its own, against those of all.
+async fn count(app: &App, who: &str, rate: Option<RateLimit>, quota: Option<Quota>) -> Result<(), ApiError> {
+    let options = app.options();
+    if let Some(limit) = rate.or(options.rate_limit)
+        && let Err(wait) = app.rate_limits().count(who, limit, Instant::now())
+    {
+        return Err(too_many("rate_limited", "this key makes too many requests", wait));
+    }
+    let Some(quota) = quota.or(options.quota) else { return Ok(()) };
+    match app.quotas().count(app.memory(), who, quota).await {
+        Ok(()) => Ok(()),
+        Err(Uncounted::Over(wait)) => Err(too_many("quota_exceeded", "this key has made the day's requests", wait)),
+        Err(Uncounted::Store(error)) => Err(error.into()),
     }
 }
 
-fn within(app: &App, who: &str, limit: RateLimit) -> Result<(), ApiError> {
-    app.rate_limits().count(who, limit, Instant::now()).map_err(|wait| {
-        let seconds = wait.as_secs_f64().ceil().max(1.0);
-        let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, "rate_limited", "this key makes too many requests");
-        error.header(header::RETRY_AFTER, format!("{seconds:.0}"))
-    })
+fn too_many(code: &'static str, message: &str, wait: Duration) -> ApiError {
+    let seconds = wait.as_secs_f64().ceil().max(1.0);
+    let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, code, message);
+    error.header(header::RETRY_AFTER, format!("{seconds:.0}"))
 }
 
 /// The key in `Authorization: Bearer …` or `x-api-key`.

@@ -15,9 +15,10 @@ use threadkeep::{
     Document, DocumentOwner, JsonText, Memory, MemoryError, Namespace, Scope, StoreError, TenantId, Timestamp, UserId,
 };
 
+use super::quota::Quota;
 use super::rate::RateLimit;
 
-const REGISTRY: &str = "threadkeep";
+pub(super) const REGISTRY: &str = "threadkeep";
 const PREFIX: &str = "tk_";
 const ID_BYTES: usize = 8;
 const SECRET_BYTES: usize = 32;
@@ -86,8 +87,10 @@ pub struct NewKey {
     pub roles: Vec<KeyRole>,
     /// From when on it is refused.
     pub expires_at: Option<Timestamp>,
-    /// How many requests it may make.
+    /// How many requests it may make in a minute.
     pub rate_limit: Option<RateLimit>,
+    /// How many requests it may make in a day.
+    pub quota: Option<Quota>,
 }
 
 /// A key as it is kept: without its secret.
@@ -114,9 +117,12 @@ pub struct KeyRecord {
     /// When it was revoked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revoked_at: Option<Timestamp>,
-    /// How many requests it may make.
+    /// How many requests it may make in a minute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_limit: Option<RateLimit>,
+    /// How many requests it may make in a day.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quota: Option<Quota>,
 }
 
 impl KeyRecord {
@@ -186,7 +192,7 @@ impl Keys {
     /// # Errors
     /// `Invalid` for a key without a name or role, or for the tenant that keeps the keys; those of the store.
     pub async fn create(&self, new: NewKey) -> Result<(KeyRecord, KeySecret), KeyError> {
-        let NewKey { tenant, user, name, mut roles, expires_at, rate_limit } = new;
+        let NewKey { tenant, user, name, mut roles, expires_at, rate_limit, quota } = new;
         if tenant.as_str() == REGISTRY {
             return Err(KeyError::Invalid("this tenant keeps the keys; choose another name"));
         }
@@ -202,8 +208,19 @@ impl Keys {
         let (secret_sha256, secret) = mint_secret(&id)?;
         let created_at = self.memory.now();
         let revoked_at = None;
-        let record =
-            KeyRecord { id, tenant, user, name, roles, secret_sha256, created_at, expires_at, revoked_at, rate_limit };
+        let record = KeyRecord {
+            id,
+            tenant,
+            user,
+            name,
+            roles,
+            secret_sha256,
+            created_at,
+            expires_at,
+            revoked_at,
+            rate_limit,
+            quota,
+        };
         self.write(&record, Some(0)).await?;
         Ok((record, secret))
     }
@@ -336,6 +353,6 @@ fn sha256(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
 }
 
-fn hex(bytes: &[u8]) -> String {
+pub(super) fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

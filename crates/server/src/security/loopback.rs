@@ -37,7 +37,10 @@ pub(super) fn check(peer: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Result<
         return Err(refused("without a key the Host has to be localhost or a loopback address"));
     }
     let mut origins = headers.get_all(header::ORIGIN).iter();
-    let is_own = |origin: &str| origin.strip_prefix("http://").is_some_and(|origin| Some(origin) == host);
+    let is_own = |origin: &str| {
+        let named = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+        named.is_some_and(|origin| Some(origin) == host)
+    };
     if !origins.all(|origin| origin.to_str().is_ok_and(is_own)) {
         return Err(refused("without a key a page of another origin may not call"));
     }

@@ -10,18 +10,22 @@ use crate::server::PATIENCE;
 use crate::v1::with_model;
 
 /// Whether Python cannot be had here, which the summary of the tests says.
-fn is_left_out() -> bool {
+pub(crate) fn is_left_out() -> bool {
     std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == "python"))
+}
+
+/// A program of the folder that the clients are installed in.
+pub(crate) fn program(name: &str) -> std::path::PathBuf {
+    let test = std::env::current_exe().unwrap();
+    let program = test.ancestors().nth(3).unwrap().join("python/bin").join(name);
+    assert!(program.exists(), "`cargo xtask test` installs what tests need into {}", program.display());
+    program
 }
 
 /// Runs a part of the script against an address, and reads what it prints.
 async fn python(part: &str, base: &str, input: Value) -> Value {
-    let test = std::env::current_exe().unwrap();
-    let target = test.ancestors().nth(3).unwrap();
-    let python = target.join("python/bin/python");
-    assert!(python.exists(), "`cargo xtask test` installs the official clients into {}", python.display());
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/clients.py");
-    let mut command = tokio::process::Command::new(python);
+    let mut command = tokio::process::Command::new(program("python"));
     command.args([script, part, base, &input.to_string()]).kill_on_drop(true);
     // A proxy of this machine is not meant for this machine.
     command.env("NO_PROXY", "*").env("OPENAI_AGENTS_DISABLE_TRACING", "1");

@@ -105,3 +105,14 @@ async fn it_takes_the_same_keys_as_every_other_door() {
     assert_eq!(reader.delete(path).await.code(403), "role_missing");
     assert_eq!(server.client().get(path).await.code(401), "invalid_key");
 }
+
+#[tokio::test]
+async fn a_shared_thread_is_not_one_users_to_delete() {
+    let server = TestServer::start().await;
+    let tenant = server.keyed("acme", None, &[KeyRole::Write]).await;
+    let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
+    let thread = tenant.new_thread().await;
+    let refused = ana.delete(&format!("/conversations/{thread}")).await.expect(403);
+    assert_eq!(refused, json!({ "success": false, "error": "Thread belongs to all" }));
+    tenant.get(&format!("/v1/threads/{thread}")).await.expect(200);
+}

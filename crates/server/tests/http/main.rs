@@ -2,16 +2,21 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod assistants;
+mod audit;
 mod clients;
 mod compat;
 mod conversations;
 mod edge;
 mod limits;
+mod observed;
 mod operations;
 mod proxy;
+mod schema;
 mod security;
 mod server;
 mod tenants;
+mod tls;
+mod tokens;
 mod v1;
 
 use server::{Client, TestServer};

@@ -3,7 +3,7 @@ use std::time::Duration;
 use reqwest::header;
 use serde_json::json;
 use threadkeep::TenantId;
-use threadkeep_server::{KeyError, KeyRole, Keys, RateLimit, ServerOptions, TokenIssuer};
+use threadkeep_server::{KeyError, KeyRole, Keys, Quota, RateLimit, ServerOptions, TokenIssuer};
 
 use crate::TestServer;
 use crate::server::{Parts, new_key, send};
@@ -129,6 +129,59 @@ async fn a_key_that_calls_too_often_is_told_when_to_come_again() {
     let wait: u64 = refused.header(header::RETRY_AFTER.as_str()).parse().unwrap();
     assert!((1..=20).contains(&wait), "{:?}", Duration::from_secs(wait));
     other.get("/v1/threads").await.expect(200);
+}
+
+#[tokio::test]
+async fn the_days_requests_are_counted_across_a_restart_and_instances() {
+    let server = TestServer::start().await;
+    let keys = Keys::new(&server.memory);
+    let new =
+        threadkeep_server::NewKey { quota: Some(Quota { per_day: 5 }), ..new_key("acme", None, &[KeyRole::Read]) };
+    let (_, secret) = keys.create(new).await.unwrap();
+    let call = |server: &TestServer| {
+        let client = server.client();
+        let key = secret.as_str().to_owned();
+        async move { send(client.request("GET", "/v1/threads").bearer_auth(key)).await }
+    };
+    for _ in 0..3 {
+        call(&server).await.expect(200);
+    }
+    // Another instance over the same store, as after a restart.
+    let restarted = TestServer::over(server.memory.clone(), Parts::default()).await;
+    for _ in 0..2 {
+        call(&restarted).await.expect(200);
+    }
+    for instance in [&restarted, &server] {
+        let refused = call(instance).await;
+        assert_eq!(refused.code(429), "quota_exceeded");
+        let wait: u64 = refused.header(header::RETRY_AFTER.as_str()).parse().unwrap();
+        assert!((1..=86_400).contains(&wait), "{wait}");
+    }
+    let other = server.keyed("acme", None, &[KeyRole::Read]).await;
+    other.get("/v1/threads").await.expect(200);
+}
+
+#[tokio::test]
+async fn never_more_than_the_days_requests_are_given() {
+    let server = TestServer::start().await;
+    let keys = Keys::new(&server.memory);
+    let new =
+        threadkeep_server::NewKey { quota: Some(Quota { per_day: 230 }), ..new_key("acme", None, &[KeyRole::Read]) };
+    let (_, secret) = keys.create(new).await.unwrap();
+    let other = TestServer::over(server.memory.clone(), Parts::default()).await;
+    let mut callers = tokio::task::JoinSet::new();
+    for caller in 0..8 {
+        let client = if caller % 2 == 0 { server.client() } else { other.client() }.with_key(secret.as_str());
+        callers.spawn(async move {
+            let mut answered = 0;
+            for _ in 0..40 {
+                answered += u32::from(client.get("/v1/threads?limit=1").await.status == 200);
+            }
+            answered
+        });
+    }
+    let answered: u32 = callers.join_all().await.into_iter().sum();
+    assert_eq!(answered, 230, "of 320");
 }
 
 /// Signed with SECRET by an independent program: user `ana`, good until 2100.

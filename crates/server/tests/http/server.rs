@@ -112,6 +112,7 @@ pub(crate) fn new_key(tenant: &str, user: Option<&str>, roles: &[KeyRole]) -> Ne
         roles: roles.to_vec(),
         expires_at: None,
         rate_limit: None,
+        quota: None,
     }
 }
 

@@ -20,6 +20,7 @@ use crate::openai::{assistant as assistants, ids};
 use crate::output::json;
 use crate::repeats::Attempt;
 use crate::security::Caller;
+use crate::telemetry;
 
 /// Names the thread that a chat goes on in.
 pub(super) const THREAD: &str = "threadkeep-thread";
@@ -127,7 +128,7 @@ pub(crate) async fn complete(
     }
     let shell = completing.shell.clone();
     // A client that goes away does not undo what it asked for.
-    let answering = tokio::spawn(async move { completing.answer(&mut |_| {}).await });
+    let answering = tokio::spawn(telemetry::carried(async move { completing.answer(&mut |_| {}).await }));
     let answer = answering.await.map_err(|error| ApiError::internal(error.to_string()))??;
     Ok(json(&whole(&shell, &answer)))
 }

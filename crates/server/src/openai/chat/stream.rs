@@ -17,13 +17,13 @@ use crate::error::ApiError;
 pub(super) fn respond(completing: Completing) -> Response {
     let (chunks, told) = mpsc::unbounded_channel::<Bytes>();
     // A client that goes away does not undo what it asked for.
-    tokio::spawn(async move {
+    tokio::spawn(crate::telemetry::carried(async move {
         let mut teller = Teller::new(chunks, completing.shell.clone());
         match completing.answer(&mut |delta| teller.hear(delta)).await {
             Ok(answer) => teller.finish(&answer),
             Err(error) => teller.fail(&error),
         }
-    });
+    }));
     streamed(told)
 }
 

@@ -18,6 +18,7 @@ use crate::openai::items::{Item, items_of};
 use crate::openai::turn::{self, Begun, Record, Turn};
 use crate::openai::{assistant, ids, requests};
 use crate::repeats::Attempt;
+use crate::telemetry;
 
 /// How a client wants its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -146,7 +147,7 @@ impl Answering {
     /// Answers whole.
     pub(super) async fn respond(self) -> Result<Response> {
         // A client that goes away does not undo what it asked for.
-        let answering = tokio::spawn(async move { self.answer(&mut |_| {}).await });
+        let answering = tokio::spawn(telemetry::carried(async move { self.answer(&mut |_| {}).await }));
         let answered = answering.await.map_err(|error| ApiError::internal(error.to_string()))?;
         let answered = answered.map_err(|(error, _)| error)?;
         Ok(([(header::CONTENT_TYPE, "application/json")], answered.response).into_response())

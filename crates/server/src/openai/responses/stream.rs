@@ -18,7 +18,7 @@ use crate::openai::members::{Members, quoted};
 pub(super) fn respond(answering: Answering) -> Response {
     let (events, told) = mpsc::unbounded_channel::<Bytes>();
     // A client that goes away does not undo what it asked for.
-    tokio::spawn(async move {
+    tokio::spawn(crate::telemetry::carried(async move {
         let mut teller = Teller { events, number: 0, open: None, said: String::new() };
         let begun = body::with_output(&answering.shell, &[]);
         teller.tell("response.created", &format!("\"response\":{begun}"));
@@ -29,7 +29,7 @@ pub(super) fn respond(answering: Answering) -> Response {
             Ok(answered) => teller.finish(&answered),
             Err((error, response)) => teller.fail(&error, &response),
         }
-    });
+    }));
     let events = stream::unfold(told, |mut told| async {
         let event = told.recv().await?;
         Some((Ok::<_, std::convert::Infallible>(event), told))

@@ -34,7 +34,8 @@ pub(super) const NO_RESPONSE: &str = "resp_0190b4e2000070008000000000000000";
 pub(super) const NOBODY: &str = "0190b4e2-0000-7000-8000-000000000000";
 
 /// Routes on which nothing of anyone's can be named.
-pub(super) const NAMES_NOTHING: [(&str, &str); 21] = [
+pub(super) const NAMES_NOTHING: [(&str, &str); 22] = [
+    ("GET", "/metrics"),
     ("GET", "/health"),
     ("GET", "/ready"),
     ("GET", "/v1/openapi.json"),

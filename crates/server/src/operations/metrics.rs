@@ -1,0 +1,157 @@
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use axum::extract::State;
+use axum::http::{Method, header};
+use axum::response::IntoResponse;
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+use crate::app::App;
+use crate::error::{ApiError, Result};
+
+const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+/// Bounds of what a request takes, in seconds.
+const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+/// Bounds of what a model takes.
+const MODEL_SECONDS: [f64; 8] = [0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
+
+/// What is counted. Labels are routes, statuses and models: nothing that a caller chooses, and no tenant.
+#[derive(Clone)]
+pub(crate) struct Metrics {
+    registry: Arc<Mutex<Registry>>,
+    requests: Family<RequestLabels, Counter>,
+    request_seconds: Family<RouteLabels, Histogram>,
+    running: Gauge,
+    connections: Gauge,
+    model_calls: Family<ModelLabels, Counter>,
+    model_seconds: Family<NameLabels, Histogram>,
+    model_tokens: Family<TokenLabels, Counter>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    method: String,
+    route: String,
+    status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    route: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct ModelLabels {
+    model: String,
+    outcome: &'static str,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct NameLabels {
+    model: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TokenLabels {
+    model: String,
+    kind: &'static str,
+}
+
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+/// Counts something for as long as it is held.
+pub(crate) struct Counted(Gauge);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Metrics {
+    pub(crate) fn new() -> Self {
+        let metrics = Self {
+            registry: Arc::default(),
+            requests: Family::default(),
+            request_seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            running: Gauge::default(),
+            connections: Gauge::default(),
+            model_calls: Family::default(),
+            model_seconds: Family::new_with_constructor(|| Histogram::new(MODEL_SECONDS)),
+            model_tokens: Family::default(),
+        };
+        let mut registry = Registry::with_prefix("threadkeep");
+        registry.register("requests", "Requests that were answered", metrics.requests.clone());
+        registry.register_with_unit(
+            "request",
+            "Time until an answer begins",
+            Unit::Seconds,
+            metrics.request_seconds.clone(),
+        );
+        registry.register("requests_running", "Requests whose answer has not begun", metrics.running.clone());
+        registry.register("connections", "Open connections", metrics.connections.clone());
+        registry.register("model_calls", "Calls of models", metrics.model_calls.clone());
+        registry.register_with_unit("model", "Time of a model's answer", Unit::Seconds, metrics.model_seconds.clone());
+        registry.register("model_tokens", "Tokens that models read and wrote", metrics.model_tokens.clone());
+        *metrics.registry.lock().unwrap_or_else(PoisonError::into_inner) = registry;
+        metrics
+    }
+
+    pub(crate) fn count_connection(&self) -> Counted {
+        self.connections.inc();
+        Counted(self.connections.clone())
+    }
+
+    pub(crate) fn count_running(&self) -> Counted {
+        self.running.inc();
+        Counted(self.running.clone())
+    }
+
+    pub(crate) fn count_request(&self, method: &Method, route: &str, status: u16, took: Duration) {
+        // Clients may send any word as a method.
+        let known = [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::HEAD];
+        let method = if known.contains(method) { method.as_str() } else { "other" };
+        let labels = RequestLabels { method: method.to_owned(), route: route.to_owned(), status };
+        self.requests.get_or_create(&labels).inc();
+        let labels = RouteLabels { route: route.to_owned() };
+        self.request_seconds.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn count_model_call(&self, model: &str, outcome: &'static str, took: Duration) {
+        self.model_calls.get_or_create(&ModelLabels { model: model.to_owned(), outcome }).inc();
+        self.model_seconds.get_or_create(&NameLabels { model: model.to_owned() }).observe(took.as_secs_f64());
+    }
+
+    pub(crate) fn count_model_tokens(&self, model: &str, read: u64, written: u64) {
+        for (kind, count) in [("input", read), ("output", written)] {
+            self.model_tokens.get_or_create(&TokenLabels { model: model.to_owned(), kind }).inc_by(count);
+        }
+    }
+}
+
+/// Tells what was counted, for Prometheus
+///
+/// The figures are those of this instance and of all tenants; none of them names anyone.
+#[utoipa::path(
+    get,
+    path = "/metrics",
+    tag = "operations",
+    responses((status = 200, description = "The figures, in the text format of OpenMetrics.", body = String, content_type = "application/openmetrics-text")),
+    security(("key" = []))
+)]
+pub(crate) async fn metrics(State(app): State<App>) -> Result {
+    let mut text = String::new();
+    let registry = app.metrics().registry.lock().unwrap_or_else(PoisonError::into_inner);
+    encode(&mut text, &registry).map_err(|error| ApiError::internal(error.to_string()))?;
+    Ok(([(header::CONTENT_TYPE, CONTENT_TYPE)], text).into_response())
+}

@@ -1,0 +1,141 @@
+//! Signatures of tokens. The algorithm belongs to the key: a token that names another is refused.
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use ring::signature::{self, RsaParameters, RsaPublicKeyComponents, UnparsedPublicKey, VerificationAlgorithm};
+use serde::Deserialize;
+
+/// A public key that signs tokens.
+#[derive(Clone, Debug)]
+pub(super) struct PublicKey {
+    /// What a token calls it.
+    pub(super) id: Option<String>,
+    /// The only algorithm that it is good for.
+    pub(super) algorithm: &'static str,
+    material: Material,
+}
+
+#[derive(Clone)]
+enum Material {
+    Rsa { modulus: Vec<u8>, exponent: Vec<u8>, how: &'static RsaParameters },
+    Other { key: Vec<u8>, how: &'static dyn VerificationAlgorithm },
+}
+
+impl std::fmt::Debug for Material {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Rsa { .. } => "Rsa",
+            Self::Other { .. } => "Other",
+        })
+    }
+}
+
+/// A JSON Web Key (RFC 7517), as far as it matters.
+#[derive(Debug, Deserialize)]
+struct Jwk {
+    kty: String,
+    #[serde(default)]
+    kid: Option<String>,
+    #[serde(default)]
+    alg: Option<String>,
+    #[serde(default, rename = "use")]
+    usage: Option<String>,
+    #[serde(default)]
+    key_ops: Option<Vec<String>>,
+    #[serde(default)]
+    crv: Option<String>,
+    #[serde(default)]
+    n: String,
+    #[serde(default)]
+    e: String,
+    #[serde(default)]
+    x: String,
+    #[serde(default)]
+    y: String,
+}
+
+const RSA: [(&str, &RsaParameters); 6] = [
+    ("RS256", &signature::RSA_PKCS1_2048_8192_SHA256),
+    ("RS384", &signature::RSA_PKCS1_2048_8192_SHA384),
+    ("RS512", &signature::RSA_PKCS1_2048_8192_SHA512),
+    ("PS256", &signature::RSA_PSS_2048_8192_SHA256),
+    ("PS384", &signature::RSA_PSS_2048_8192_SHA384),
+    ("PS512", &signature::RSA_PSS_2048_8192_SHA512),
+];
+
+impl PublicKey {
+    /// Reads a key; `None` for one that signs no tokens: of another kind or use, or a secret that was published.
+    pub(super) fn read(jwk: &serde_json::Value) -> Option<Self> {
+        let jwk = Jwk::deserialize(jwk).ok()?;
+        let is_for_signing = jwk.usage.as_deref().is_none_or(|usage| usage == "sig")
+            && jwk.key_ops.as_ref().is_none_or(|operations| operations.iter().any(|operation| operation == "verify"));
+        if !is_for_signing {
+            return None;
+        }
+        let (algorithm, material) = match (jwk.kty.as_str(), jwk.crv.as_deref()) {
+            // A key that names no algorithm has that of its kind which everybody knows.
+            ("RSA", _) => {
+                let named = jwk.alg.as_deref().unwrap_or("RS256");
+                let (algorithm, how) = RSA.into_iter().find(|(name, _)| *name == named)?;
+                (algorithm, Material::Rsa { modulus: bytes(&jwk.n)?, exponent: bytes(&jwk.e)?, how })
+            }
+            ("EC", Some("P-256")) => ("ES256", point(&jwk, 32, &signature::ECDSA_P256_SHA256_FIXED)?),
+            ("EC", Some("P-384")) => ("ES384", point(&jwk, 48, &signature::ECDSA_P384_SHA384_FIXED)?),
+            ("OKP", Some("Ed25519")) => ("EdDSA", Material::Other { key: bytes(&jwk.x)?, how: &signature::ED25519 }),
+            _ => return None,
+        };
+        let is_own = jwk.alg.as_deref().is_none_or(|named| named == algorithm);
+        is_own.then_some(Self { id: jwk.kid, algorithm, material })
+    }
+
+    /// Whether it signed a text.
+    pub(super) fn signed(&self, text: &str, signature: &[u8]) -> bool {
+        let verified = match &self.material {
+            Material::Rsa { modulus, exponent, how } => {
+                let key = RsaPublicKeyComponents { n: modulus, e: exponent };
+                key.verify(how, text.as_bytes(), signature)
+            }
+            Material::Other { key, how } => UnparsedPublicKey::new(*how, key).verify(text.as_bytes(), signature),
+        };
+        verified.is_ok()
+    }
+}
+
+/// A point of a curve, uncompressed.
+fn point(jwk: &Jwk, length: usize, how: &'static dyn VerificationAlgorithm) -> Option<Material> {
+    let (x, y) = (bytes(&jwk.x)?, bytes(&jwk.y)?);
+    let is_whole = x.len() == length && y.len() == length;
+    is_whole.then(|| Material::Other { key: [vec![4], x, y].concat(), how })
+}
+
+fn bytes(text: &str) -> Option<Vec<u8>> {
+    BASE64_URL_SAFE_NO_PAD.decode(text).ok().filter(|bytes| !bytes.is_empty())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_key_has_one_algorithm() {
+        let rsa = |rest: serde_json::Value| {
+            let mut jwk = json!({ "kty": "RSA", "kid": "a", "n": "AQAB", "e": "AQAB" });
+            jwk.as_object_mut().unwrap().extend(rest.as_object().unwrap().clone());
+            PublicKey::read(&jwk).map(|key| key.algorithm)
+        };
+        assert_eq!(rsa(json!({})), Some("RS256"));
+        assert_eq!(rsa(json!({ "alg": "PS384", "use": "sig", "key_ops": ["verify"] })), Some("PS384"));
+        for refused in
+            [json!({ "alg": "HS256" }), json!({ "alg": "none" }), json!({ "use": "enc" }), json!({ "n": "" })]
+        {
+            assert_eq!(rsa(refused.clone()), None, "{refused}");
+        }
+        assert!(rsa(json!({ "key_ops": ["encrypt"] })).is_none());
+        let secret = json!({ "kty": "oct", "k": "c2VjcmV0", "alg": "HS256" });
+        assert!(PublicKey::read(&secret).is_none(), "a published secret is none");
+        let short = json!({ "kty": "EC", "crv": "P-256", "x": "AQAB", "y": "AQAB" });
+        assert!(PublicKey::read(&short).is_none());
+    }
+}

@@ -172,7 +172,7 @@ mod tests {
         for (setting, expected) in [
             ("home station is jay st", Some(("home station", "Jay St-MetroTech"))),
             ("work station to union square", Some(("work station", "14 St-Union Sq"))),
-            ("work is at wtc", Some(("work station", "wtc"))),
+            ("work is at wtc", Some(("work station", "World Trade Center"))),
             ("favorite line is the Q", Some(("favorite line", "the Q"))),
             ("astor pl as my gym stop", Some(("gym stop", "Astor Pl"))),
             ("gym stop as 23rd st on the F", Some(("gym stop", "23 St (F M)"))),

@@ -9,4 +9,4 @@ mod responses;
 mod search;
 mod threads;
 
-pub(crate) use model::with_model;
+pub(crate) use model::{Echo, with_model, with_model_over_postgres};

@@ -83,6 +83,13 @@ pub(crate) async fn with_model() -> (TestServer, Arc<Echo>) {
     (TestServer::start_with(parts).await, model)
 }
 
+/// The same over a database of its own; `None` where PostgreSQL is left out.
+pub(crate) async fn with_model_over_postgres() -> Option<(TestServer, Arc<Echo>)> {
+    let model = Arc::new(Echo::default());
+    let parts = Parts { model: Some(model.clone()), embedder: Some(Arc::new(Lengths)), ..Parts::default() };
+    Some((TestServer::start_over_postgres(parts).await?, model))
+}
+
 /// The data of each event of a stream.
 pub(super) fn data_of(text: &str) -> Vec<Value> {
     let lines = text.lines().filter_map(|line| line.strip_prefix("data: ")).filter(|data| *data != "[DONE]");

@@ -43,7 +43,7 @@ pub(crate) struct Arguments {
 #[derive(Clone, Debug, Args)]
 #[command(next_help_heading = "Global options")]
 pub(crate) struct Global {
-    /// The store: a file, sqlite:FILE, or another store's URL [default: threadkeep.db in your data folder]
+    /// The store: a file, sqlite:FILE, or postgres://USER@HOST/DATABASE [default: threadkeep.db in your data folder]
     #[arg(long, global = true, env = "THREADKEEP_STORE", hide_env_values = true, value_name = "URL")]
     pub(crate) store: Option<String>,
     /// What was typed of these, and not taken from the environment: a command that we suggest needs it again.

@@ -7,13 +7,13 @@ use std::process::{Child, Command};
 use super::Cli;
 
 /// A server that is told to stop when the test is over.
-struct Server {
-    child: Child,
+pub(super) struct Server {
+    pub(super) child: Child,
     address: String,
 }
 
 impl Server {
-    fn start(cli: &Cli) -> Self {
+    pub(super) fn start(cli: &Cli) -> Self {
         let mut command = cli.command(&["serve", "--listen", "127.0.0.1:0", "--model", "offline"]);
         let mut child = command.env_remove("RUST_LOG").spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
@@ -27,7 +27,7 @@ impl Server {
     }
 
     /// Sends a request and gives the answer's status line and body.
-    fn ask(&self, request: &str, body: &str) -> Option<(String, String)> {
+    pub(super) fn ask(&self, request: &str, body: &str) -> Option<(String, String)> {
         let mut stream = TcpStream::connect(&self.address).ok()?;
         let length = body.len();
         let head = format!(
@@ -39,6 +39,17 @@ impl Server {
         stream.read_to_string(&mut answer).ok()?;
         let (head, body) = answer.split_once("\r\n\r\n")?;
         Some((head.lines().next()?.to_owned(), body.to_owned()))
+    }
+
+    /// The lines of a thread's events, from now on.
+    pub(super) fn listen(&self, thread: &str) -> impl Iterator<Item = String> + use<> {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let request = format!("GET /v1/threads/{thread}/events HTTP/1.1\r\nhost: {}\r\n\r\n", self.address);
+        stream.write_all(request.as_bytes()).unwrap();
+        stream.set_read_timeout(Some(super::PATIENCE)).unwrap();
+        let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+        assert!(lines.any(|line| line.starts_with(": listening")));
+        lines
     }
 
     fn signal(&self, name: &str) {
@@ -55,7 +66,7 @@ impl Drop for Server {
     }
 }
 
-fn thread(server: &Server) -> String {
+pub(super) fn thread(server: &Server) -> String {
     let (status, body) = server.ask("POST /v1/threads", "{}").unwrap();
     assert_eq!(status, "HTTP/1.1 201 Created", "{body}");
     let body: serde_json::Value = serde_json::from_str(&body).unwrap();
@@ -63,7 +74,7 @@ fn thread(server: &Server) -> String {
 }
 
 /// Says things from several sides at once until the server is gone. Gives what was acknowledged.
-fn said_until_gone(server: &Server, thread: &str, signal: &str) -> Vec<String> {
+pub(super) fn said_until_gone(server: &Server, thread: &str, signal: &str) -> Vec<String> {
     let (heard, hears) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..4)
@@ -92,7 +103,7 @@ fn said_until_gone(server: &Server, thread: &str, signal: &str) -> Vec<String> {
     })
 }
 
-fn assert_kept(cli: &Cli, thread: &str, acknowledged: &[String]) {
+pub(super) fn assert_kept(cli: &Cli, thread: &str, acknowledged: &[String]) {
     let shown = cli.json(&["show", thread, "--all"]);
     let kept: Vec<&str> = shown["messages"]
         .as_array()
@@ -129,11 +140,7 @@ fn a_stream_ends_with_an_event() {
     let cli = Cli::new();
     let mut server = Server::start(&cli);
     let thread = thread(&server);
-    let mut stream = TcpStream::connect(&server.address).unwrap();
-    let request = format!("GET /v1/threads/{thread}/events HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
-    assert!(lines.any(|line| line.starts_with(": listening")));
+    let mut lines = server.listen(&thread);
     server.signal("-TERM");
     assert!(lines.any(|line| line.contains(r#""reason":"shutdown""#)));
     assert_eq!(server.child.wait().unwrap().code(), Some(0));

@@ -3,6 +3,7 @@
 use std::process::Command;
 
 use serde_json::Value;
+use threadkeep_postgres_server::{Pooler, Server};
 
 fn report(args: &[&str]) -> Value {
     let output = Command::new(env!("CARGO_BIN_EXE_threadkeep-bench")).args(args).output().expect("it starts");
@@ -13,7 +14,25 @@ fn report(args: &[&str]) -> Value {
 
 #[test]
 fn a_run_that_dies_anywhere_ends_right() {
-    let report = report(&["agent", "crash", "--json"]);
+    assert_ended_right(&report(&["agent", "crash", "--json"]));
+}
+
+#[test]
+fn a_run_that_dies_anywhere_ends_right_over_postgres() {
+    let Some(server) = Server::shared() else { return };
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    let database = runtime.block_on(server.create_database());
+    let pooler = runtime.block_on(Pooler::start(server));
+    let mut urls = vec![database.url()];
+    urls.extend(
+        pooler.as_ref().map(|pooler| format!("{}?prepare=off&direct={}", pooler.url(database.name()), database.url())),
+    );
+    for url in urls {
+        assert_ended_right(&report(&["agent", "crash", "--json", "--postgres", &url]));
+    }
+}
+
+fn assert_ended_right(report: &Value) {
     let count = |name: &str| report[name].as_u64().expect("a number");
     assert!(count("points") >= 30, "{report}");
     assert_eq!(count("same") + count("unknown"), count("points"), "{report}");

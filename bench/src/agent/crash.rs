@@ -25,9 +25,12 @@ pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Where the stores are made
+    /// Where the stores are made, and what each process did is written down
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     folder: PathBuf,
+    /// A PostgreSQL database to run over instead of files; every run is a tenant of its own
+    #[arg(long, value_name = "URL")]
+    postgres: Option<String>,
 }
 
 /// What a run that was gone on with to its end says of itself.
@@ -53,12 +56,13 @@ struct Report {
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("threadkeep-crash-").tempdir_in(&args.folder)?;
-    let undisturbed = Place::new(folder.path().join("undisturbed"))?;
+    let place = |name: &str| Place::new(folder.path(), name, args.postgres.as_deref());
+    let undisturbed = place("undisturbed")?;
     let reference = undisturbed.end(0)?;
     let points = undisturbed.log()?.len() as u64;
     let mut report = Report::default();
     for point in 1..=points {
-        let place = Place::new(folder.path().join(point.to_string()))?;
+        let place = place(&point.to_string())?;
         place.die(point)?;
         let before = place.log()?;
         let ended = place.end(2)?;
@@ -123,27 +127,29 @@ fn count_begun(log: &[String]) -> BTreeMap<&str, u64> {
 
 /// The store and the log of one run.
 struct Place {
-    folder: PathBuf,
+    store: String,
+    tenant: String,
+    log: PathBuf,
 }
 
 impl Place {
-    fn new(folder: PathBuf) -> Result<Self> {
+    fn new(folder: &Path, name: &str, postgres: Option<&str>) -> Result<Self> {
+        let folder = folder.join(name);
         std::fs::create_dir_all(&folder)?;
-        Ok(Self { folder })
-    }
-
-    fn path(&self, name: &str) -> PathBuf {
-        self.folder.join(name)
+        let store = postgres.map_or_else(|| folder.join("store.db").display().to_string(), str::to_owned);
+        // Names a tenant that no earlier walk over the same database had.
+        let tenant = format!("{name}-{}", uuid::Uuid::new_v4());
+        Ok(Self { store, tenant, log: folder.join("log") })
     }
 
     fn log(&self) -> Result<Vec<String>> {
-        Ok(std::fs::read_to_string(self.path("log"))?.lines().map(str::to_owned).collect())
+        Ok(std::fs::read_to_string(&self.log)?.lines().map(str::to_owned).collect())
     }
 
     fn start(&self, die_at: u64, minutes: u64) -> Result<Output> {
         let mut command = Command::new(std::env::current_exe()?);
-        command.args(["agent", "crash-child", "--store"]).arg(self.path("store.db"));
-        command.arg("--log").arg(self.path("log")).arg("--die-at").arg(die_at.to_string());
+        command.args(["agent", "crash-child", "--store", &self.store, "--tenant", &self.tenant]);
+        command.arg("--log").arg(&self.log).arg("--die-at").arg(die_at.to_string());
         Ok(command.arg("--minutes").arg(minutes.to_string()).output()?)
     }
 
@@ -170,4 +176,12 @@ fn shown(output: &Output) -> String {
 pub(crate) fn backend(path: &Path) -> Result<threadkeep_core::Backend> {
     use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
     Ok(SqliteStore::open(path, SqliteOptions::default())?.backend())
+}
+
+/// The store that a process is given by its file or by a database's URL.
+pub(crate) async fn open(store: &str) -> Result<threadkeep_core::Backend> {
+    if store.starts_with("postgres://") || store.starts_with("postgresql://") {
+        return Ok(threadkeep_store_postgres::PostgresStore::open(store).await?.backend());
+    }
+    backend(Path::new(store))
 }

@@ -147,7 +147,7 @@ fn verdict(error: &anyhow::Error) -> Verdict {
             return of_store(error);
         }
         if let Some(OpenError::Url(_) | OpenError::UnknownBackend { .. }) = cause.downcast_ref() {
-            return Verdict::new(USAGE, "give --store a file, sqlite:FILE or the URL of a backend that is built in");
+            return Verdict::new(USAGE, "give --store a file, sqlite:FILE or postgres://USER@HOST/DATABASE");
         }
         if let Some(KeyError::Invalid(_)) = cause.downcast_ref() {
             return Verdict::bare(USAGE);
@@ -181,6 +181,14 @@ fn of_store(error: &StoreError) -> Verdict {
         StoreError::Conflict(Conflict::IdempotencyKey) => Verdict::new(YOURS, "use a new --key for a new message"),
         StoreError::Conflict(_) => Verdict::new(YOURS, "look at the thread again, and repeat if it is still wanted"),
         StoreError::Unavailable { reason, .. } => of_reason(*reason),
+        StoreError::Invalid { field: "database URL", .. } => Verdict::new(
+            USAGE,
+            "write postgres://USER:PASSWORD@HOST:PORT/DATABASE; docs/stores.md lists what may follow",
+        ),
+        StoreError::LimitExceeded { limit, .. } if limit.contains("pgvector") => Verdict::new(
+            YOURS,
+            "the database's owner installs it with `CREATE EXTENSION vector`, or ask without an embedder",
+        ),
         StoreError::Corrupt { .. } => Verdict::new(
             OTHER_SIDE,
             "`threadkeep check` says how far the damage goes; `threadkeep restore FILE` puts a backup back",
@@ -225,9 +233,12 @@ fn of_reason(reason: Reason) -> Verdict {
         Reason::Busy => "another program holds the store: wait until it is done, and run the same command again",
         Reason::Full => "free some space on the disk, and run the same command again",
         Reason::ReadOnly => {
-            "the file or its folder may not be written: change its rights, or name another with --store"
+            "it may not be written: change the rights of the file or its folder, or name another store with --store"
         }
         Reason::Io => "check that the folder exists, that you may write to it, and that the disk is well",
+        Reason::Disconnected | Reason::Timeout => {
+            "check that the server runs and that its host and port are right, and run the same command again"
+        }
         _ => "check that the store can be reached, and run the same command again",
     };
     Verdict::new(OTHER_SIDE, hint)

@@ -154,7 +154,8 @@ mod tests {
 
     #[test]
     fn the_corridor_is_found_from_what_is_said() {
-        let cases: [(&str, &str, Option<&str>, &[&str], &str); 6] = [
+        type Case = (&'static str, &'static str, Option<&'static str>, &'static [&'static str], &'static str);
+        let cases: [Case; 6] = [
             ("South Ferry", "penn", None, &[], "South Ferry > Chambers St > 34 St-Penn Station: 1 or 2,3"),
             ("South Ferry", "penn", Some("chambers"), &["2"], "South Ferry > Chambers St > 34 St-Penn Station: 1 or 2"),
             ("72nd st", "penn", None, &[], "72 St > 72 St > 34 St-Penn Station: 1 or 2,3"),

@@ -14,15 +14,18 @@ use threadkeep_graph::{END, Graph, ModelAsk, Node, Output, START, state};
 use threadkeep_memory::{Memory, SystemClock};
 use threadkeep_models::{Reply, ScriptedModel, Turn};
 
-use super::{Ended, backend};
+use super::{Ended, open};
 use crate::agent::trap::{Trap, TrappedModel, TrappedStore};
 
 /// Arguments of the process that dies.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The store's file
+    /// The store's file, or its URL
     #[arg(long)]
-    store: PathBuf,
+    store: String,
+    /// Whose the run is
+    #[arg(long)]
+    tenant: String,
     /// Where it writes down what it does
     #[arg(long)]
     log: PathBuf,
@@ -52,9 +55,9 @@ impl Clock for LaterClock {
 
 pub(crate) async fn run(args: &Args) -> Result<()> {
     let trap = Trap::new(&args.log, args.die_at)?;
-    let backend = TrappedStore::over(backend(&args.store)?, Arc::clone(&trap));
+    let backend = TrappedStore::over(open(&args.store).await?, Arc::clone(&trap));
     let memory = Memory::with_clock(backend, Arc::new(LaterClock { minutes: args.minutes }));
-    let scope = Scope::user("acme", "ana")?;
+    let scope = Scope::user(&args.tenant, "ana")?;
     let thread = memory.open_by_key(&scope, "the thread").await?.thread.id;
     let agent = Agent::new(memory, assistant(&trap)?);
     agent.resume(&scope, thread, &mut |_| {}).await?;

@@ -24,7 +24,7 @@ const TOLD: usize = 20;
   threadkeep migrate --from postgres://threadkeep@db.example/app --to copy.db
   threadkeep migrate --from old.db --to new.db --verify-only")]
 pub(crate) struct Arguments {
-    /// The store to read: a file, sqlite:FILE, or another store's URL
+    /// The store to read: a file, sqlite:FILE, or postgres://USER@HOST/DATABASE
     #[arg(long, value_name = "URL")]
     from: String,
     /// The store to fill; a file that is not there is made

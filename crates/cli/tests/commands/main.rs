@@ -20,6 +20,7 @@ mod looks;
 mod maintenance;
 mod migrate;
 mod models;
+mod postgres;
 mod reading;
 mod readme;
 mod recall;
@@ -41,6 +42,8 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// A folder with a store of its own, and the program over it.
 struct Cli {
     folder: tempfile::TempDir,
+    /// Where the store is, if not in the folder.
+    url: Option<String>,
 }
 
 /// What a run of the program left behind.
@@ -53,7 +56,7 @@ struct Ran {
 
 impl Cli {
     fn new() -> Self {
-        let cli = Self { folder: tempfile::tempdir().unwrap() };
+        let cli = Self { folder: tempfile::tempdir().unwrap(), url: None };
         cli.file("config.yaml", "");
         cli
     }
@@ -61,6 +64,11 @@ impl Cli {
     /// A store with the two threads of the fixture.
     fn with_garden() -> Self {
         let cli = Self::new();
+        cli.fill_with_garden();
+        cli
+    }
+
+    fn fill_with_garden(&self) {
         let text = std::fs::read_to_string(fixture("garden.jsonl")).unwrap();
         let (header, threads) = text.split_once('\n').unwrap();
         let (first, second) = threads.split_at(threads.rfind("{\"thread\":{\"id\"").unwrap());
@@ -68,10 +76,9 @@ impl Cli {
         for (thread, expected) in
             [(first, "imported 1 thread, 7 messages, 1 document\n"), (second, "imported 1 thread, 2 messages\n")]
         {
-            let ran = cli.run_with_input(&["import", "-"], format!("{header}\n{thread}").as_bytes());
+            let ran = self.run_with_input(&["import", "-"], format!("{header}\n{thread}").as_bytes());
             assert_eq!((ran.code, ran.out.as_str()), (Some(0), expected), "{ran}");
         }
-        cli
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -108,7 +115,8 @@ impl Cli {
         }
         command.env("THREADKEEP_CONFIG", self.path("config.yaml")).env("XDG_CONFIG_HOME", self.folder.path());
         command.env("MTA_TIMETABLE", self.timetable());
-        command.env("THREADKEEP_STORE", self.store()).current_dir(self.folder.path()).args(arguments);
+        command.env("THREADKEEP_STORE", self.url.clone().unwrap_or_else(|| self.store().display().to_string()));
+        command.current_dir(self.folder.path()).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
         command
     }

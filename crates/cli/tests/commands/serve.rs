@@ -9,14 +9,14 @@ use super::Cli;
 
 /// A server that is told to stop when the test is over.
 pub(super) struct Server {
-    child: Child,
+    pub(super) child: Child,
     pub(super) address: String,
     /// What it has logged.
     log: Arc<Mutex<Vec<String>>>,
 }
 
 impl Server {
-    fn start(cli: &Cli) -> Self {
+    pub(super) fn start(cli: &Cli) -> Self {
         Self::start_with(cli.command(&["serve", "--listen", "127.0.0.1:0", "--model", "offline"]))
     }
 
@@ -35,7 +35,7 @@ impl Server {
     }
 
     /// Sends a request and gives the answer's status line and body.
-    fn ask(&self, request: &str, body: &str) -> Option<(String, String)> {
+    pub(super) fn ask(&self, request: &str, body: &str) -> Option<(String, String)> {
         let mut stream = TcpStream::connect(&self.address).ok()?;
         let length = body.len();
         let head = format!(
@@ -60,6 +60,17 @@ impl Server {
         answer
     }
 
+    /// The lines of a thread's events, from now on.
+    pub(super) fn listen(&self, thread: &str) -> impl Iterator<Item = String> + use<> {
+        let mut stream = TcpStream::connect(&self.address).unwrap();
+        let request = format!("GET /v1/threads/{thread}/events HTTP/1.1\r\nhost: {}\r\n\r\n", self.address);
+        stream.write_all(request.as_bytes()).unwrap();
+        stream.set_read_timeout(Some(super::PATIENCE)).unwrap();
+        let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+        assert!(lines.any(|line| line.starts_with(": listening")));
+        lines
+    }
+
     fn signal(&self, name: &str) {
         let status = Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());
@@ -74,7 +85,7 @@ impl Drop for Server {
     }
 }
 
-fn thread(server: &Server) -> String {
+pub(super) fn thread(server: &Server) -> String {
     let (status, body) = server.ask("POST /v1/threads", "{}").unwrap();
     assert_eq!(status, "HTTP/1.1 201 Created", "{body}");
     let body: serde_json::Value = serde_json::from_str(&body).unwrap();
@@ -82,7 +93,7 @@ fn thread(server: &Server) -> String {
 }
 
 /// Says things from several sides at once until the server is gone. Gives what was acknowledged.
-fn said_until_gone(server: &Server, thread: &str, signal: &str) -> Vec<String> {
+pub(super) fn said_until_gone(server: &Server, thread: &str, signal: &str) -> Vec<String> {
     let (heard, hears) = std::sync::mpsc::channel();
     std::thread::scope(|scope| {
         let writers: Vec<_> = (0..4)
@@ -111,7 +122,7 @@ fn said_until_gone(server: &Server, thread: &str, signal: &str) -> Vec<String> {
     })
 }
 
-fn assert_kept(cli: &Cli, thread: &str, acknowledged: &[String]) {
+pub(super) fn assert_kept(cli: &Cli, thread: &str, acknowledged: &[String]) {
     let shown = cli.json(&["show", thread, "--all"]);
     let kept: Vec<&str> = shown["messages"]
         .as_array()
@@ -148,11 +159,7 @@ fn a_stream_ends_with_an_event() {
     let cli = Cli::new();
     let mut server = Server::start(&cli);
     let thread = thread(&server);
-    let mut stream = TcpStream::connect(&server.address).unwrap();
-    let request = format!("GET /v1/threads/{thread}/events HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
-    stream.write_all(request.as_bytes()).unwrap();
-    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
-    assert!(lines.any(|line| line.starts_with(": listening")));
+    let mut lines = server.listen(&thread);
     server.signal("-TERM");
     assert!(lines.any(|line| line.contains(r#""reason":"shutdown""#)));
     assert_eq!(server.child.wait().unwrap().code(), Some(0));

@@ -235,19 +235,21 @@ async fn trimmed_words_leave_the_summary() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_too_old_is_not_seen_before_it_is_trimmed() {
-    let world = World::plain();
-    let retention = Some(Retention { max_messages: None, ttl_minutes: Some(60) });
-    let options = threadkeep_memory::MemoryOptions { retention, ..world.memory.options().clone() };
-    let world = world.with_options(options);
-    let (memory, thread) = (&world.memory, world.thread().await);
-    memory.append(&ana(), thread, Draft::user("My secret is 4711.")).await.unwrap();
-    world.clock.advance_minutes(40);
-    say(memory, thread, 2, 6).await;
-    assert!(seen(memory, &ana(), thread, &summarising(2)).await.contains("4711"));
-    world.clock.advance_minutes(40);
-    for policy in [summarising(2), summarising(20)] {
-        assert!(!seen(memory, &ana(), thread, &policy).await.contains("4711"));
-    }
+    everywhere(async |world: World| {
+        let retention = Some(Retention { max_messages: None, ttl_minutes: Some(60) });
+        let options = threadkeep_memory::MemoryOptions { retention, ..world.memory.options().clone() };
+        let world = world.with_options(options);
+        let (memory, thread) = (&world.memory, world.thread().await);
+        memory.append(&ana(), thread, Draft::user("My secret is 4711.")).await.unwrap();
+        world.clock.advance_minutes(40);
+        say(memory, thread, 2, 6).await;
+        assert!(seen(memory, &ana(), thread, &summarising(2)).await.contains("4711"));
+        world.clock.advance_minutes(40);
+        for policy in [summarising(2), summarising(20)] {
+            assert!(!seen(memory, &ana(), thread, &policy).await.contains("4711"));
+        }
+    })
+    .await;
 }
 
 // S0.41

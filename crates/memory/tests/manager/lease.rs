@@ -138,17 +138,20 @@ async fn a_commit_that_ends_its_lease_counts_once() {
 
 #[tokio::test(start_paused = true)]
 async fn a_lease_needs_a_thread_that_may_be_changed() {
-    let world = World::plain();
-    let memory = &world.memory;
-    let shared = memory.open_thread(&acme(), OpenThread::new(&acme(), memory.mint_thread_id())).await.unwrap().thread;
-    let error = memory.acquire_lease(&ana(), shared.id, "run", "one", LENGTH).await.unwrap_err();
-    assert!(matches!(error, MemoryError::Store(StoreError::Denied(_))), "{error}");
-    memory.acquire_lease(&acme(), shared.id, "run", "one", LENGTH).await.unwrap();
-    let error = memory.acquire_lease(&ana(), memory.mint_thread_id(), "run", "one", LENGTH).await.unwrap_err();
-    assert!(error.is_not_found(), "{error}");
-    let error = memory.acquire_lease(&acme(), shared.id, "run", "one", Duration::ZERO).await.unwrap_err();
-    assert!(matches!(error, MemoryError::Invalid { field: "lease", .. }), "{error}");
-    // Another document's conflict is not about a lease.
-    let other = MemoryError::from(StoreError::Conflict(Conflict::Thread));
-    assert!(!other.is_lease_lost());
+    everywhere(async |world: World| {
+        let memory = &world.memory;
+        let shared =
+            memory.open_thread(&acme(), OpenThread::new(&acme(), memory.mint_thread_id())).await.unwrap().thread;
+        let error = memory.acquire_lease(&ana(), shared.id, "run", "one", LENGTH).await.unwrap_err();
+        assert!(matches!(error, MemoryError::Store(StoreError::Denied(_))), "{error}");
+        memory.acquire_lease(&acme(), shared.id, "run", "one", LENGTH).await.unwrap();
+        let error = memory.acquire_lease(&ana(), memory.mint_thread_id(), "run", "one", LENGTH).await.unwrap_err();
+        assert!(error.is_not_found(), "{error}");
+        let error = memory.acquire_lease(&acme(), shared.id, "run", "one", Duration::ZERO).await.unwrap_err();
+        assert!(matches!(error, MemoryError::Invalid { field: "lease", .. }), "{error}");
+        // Another document's conflict is not about a lease.
+        let other = MemoryError::from(StoreError::Conflict(Conflict::Thread));
+        assert!(!other.is_lease_lost());
+    })
+    .await;
 }

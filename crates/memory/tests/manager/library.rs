@@ -2,7 +2,7 @@ use threadkeep_core::Scope;
 use threadkeep_memory::{FoundPassages, Meaning, Memory, NewLibraryDocument, Passage, PassageOptions};
 
 use super::meaning::Fake;
-use super::world::{World, acme, ana, ben, where_collections_are_kept};
+use super::world::{World, acme, ana, ben, everywhere};
 
 fn document(id: &str, texts: &[&str]) -> NewLibraryDocument {
     let passages = texts
@@ -32,7 +32,7 @@ async fn put(memory: &Memory, scope: &Scope, document: NewLibraryDocument) {
 // S1.35
 #[tokio::test(start_paused = true)]
 async fn passages_are_found_with_their_place() {
-    where_collections_are_kept(async |world: World| {
+    everywhere(async |world: World| {
         let memory = &world.memory;
         let texts =
             ["Parental leave lasts eighteen weeks.", "After five years it is twenty weeks.", "Lunch is at noon."];
@@ -57,7 +57,7 @@ async fn passages_are_found_with_their_place() {
 
 #[tokio::test(start_paused = true)]
 async fn a_document_replaces_its_former_self() {
-    where_collections_are_kept(async |world: World| {
+    everywhere(async |world: World| {
         let memory = &world.memory;
         let many: Vec<String> = (0..150).map(|number| format!("A walrus, number {number}.")).collect();
         let many: Vec<&str> = many.iter().map(String::as_str).collect();
@@ -78,7 +78,7 @@ async fn a_document_replaces_its_former_self() {
 
 #[tokio::test(start_paused = true)]
 async fn a_library_belongs_to_who_fills_it() {
-    where_collections_are_kept(async |world: World| {
+    everywhere(async |world: World| {
         let memory = &world.memory;
         put(memory, &acme(), document("shared", &["The office opens at eight."])).await;
         put(memory, &ana(), document("own", &["My office key is in the drawer."])).await;
@@ -99,7 +99,7 @@ async fn a_library_belongs_to_who_fills_it() {
 
 #[tokio::test(start_paused = true)]
 async fn meaning_joins_in_and_its_failure_leaves_the_words() {
-    where_collections_are_kept(async |world: World| {
+    everywhere(async |world: World| {
         let memory = &world.memory;
         let texts = ["The feline sleeps.", "The photo shows a wall."];
         let added = memory.put_library_document(&ana(), "handbook", document("pets", &texts), Some(&Fake::Works)).await;

@@ -64,11 +64,13 @@ async fn changes_at_the_same_time_all_count() {
 
 #[tokio::test(start_paused = true)]
 async fn a_list_of_preferences_has_no_end_of_page() {
-    let world = World::plain();
-    for number in 0..1_050 {
-        world.memory.set_preference(&ana(), &format!("{number:04}"), &number).await.unwrap();
-    }
-    let listed = world.memory.list_preferences(&ana()).await.unwrap();
-    assert_eq!(listed.len(), 1_050);
-    assert!(listed.is_sorted_by(|one, other| one.key < other.key));
+    everywhere(async |world: World| {
+        for number in 0..1_050 {
+            world.memory.set_preference(&ana(), &format!("{number:04}"), &number).await.unwrap();
+        }
+        let listed = world.memory.list_preferences(&ana()).await.unwrap();
+        assert_eq!(listed.len(), 1_050);
+        assert!(listed.is_sorted_by(|one, other| one.key < other.key));
+    })
+    .await;
 }

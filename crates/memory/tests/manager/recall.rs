@@ -158,7 +158,8 @@ async fn a_long_thread_costs_no_more_calls_than_a_short_one() {
 
 #[tokio::test(start_paused = true)]
 async fn common_words_neither_hide_a_rare_one_nor_leave_their_own_question_open() {
-    for world in [World::plain(), World::sqlite()] {
+    let servers = World::on_servers().into_iter().map(|(_, world)| world);
+    for world in [World::plain(), World::sqlite()].into_iter().chain(servers) {
         let (memory, thread) = (&world.memory, world.thread().await);
         memory.append(&ana(), thread, Draft::user("A walrus took the train to the station.")).await.unwrap();
         for _ in 0..3 {

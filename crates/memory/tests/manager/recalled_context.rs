@@ -148,37 +148,41 @@ async fn the_users_other_threads_are_recalled_from_and_nobody_elses() {
 
 #[tokio::test(start_paused = true)]
 async fn positions_of_one_thread_say_nothing_of_another() {
-    let world = World::plain();
-    let memory = &world.memory;
-    let (other, here) = (world.thread().await, world.thread().await);
-    memory.append(&ana(), here, Draft::user("hello")).await.unwrap();
-    let talk = (1..=30).map(|number| Draft::user(format!("small talk {number}"))).collect();
-    memory.append_all(&ana(), other, talk, &AppendOptions::default()).await.unwrap();
-    memory.append(&ana(), other, Draft::user(FACT)).await.unwrap();
-    let policy = recalling(RecallFrom::User, 5);
-    let assembled = memory.context(&ana(), here, Some("the walrus?"), &policy).await.unwrap();
-    assert_eq!(recalled_seqs(&assembled)[0], (Some(other), 31, Fate::Recalled));
+    everywhere(async |world: World| {
+        let memory = &world.memory;
+        let (other, here) = (world.thread().await, world.thread().await);
+        memory.append(&ana(), here, Draft::user("hello")).await.unwrap();
+        let talk = (1..=30).map(|number| Draft::user(format!("small talk {number}"))).collect();
+        memory.append_all(&ana(), other, talk, &AppendOptions::default()).await.unwrap();
+        memory.append(&ana(), other, Draft::user(FACT)).await.unwrap();
+        let policy = recalling(RecallFrom::User, 5);
+        let assembled = memory.context(&ana(), here, Some("the walrus?"), &policy).await.unwrap();
+        assert_eq!(recalled_seqs(&assembled)[0], (Some(other), 31, Fate::Recalled));
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn what_is_too_old_is_not_recalled() {
-    let world = World::plain();
-    let retention = Some(Retention { max_messages: None, ttl_minutes: Some(60) });
-    let options = MemoryOptions { retention, ..world.memory.options().clone() };
-    let world = world.with_options(options);
-    let (memory, other, here) = (&world.memory, world.thread().await, world.thread().await);
-    for thread in [other, here] {
-        memory.append(&ana(), thread, Draft::user(FACT)).await.unwrap();
-    }
-    let policy = recalling(RecallFrom::User, 1);
-    let seen = async || text(&memory.context(&ana(), here, Some("the walrus?"), &policy).await.unwrap());
-    assert!(seen().await.contains("Humphrey"));
-    world.clock.advance_minutes(40);
-    for thread in [other, here] {
-        memory.append(&ana(), thread, Draft::user("hello")).await.unwrap();
-    }
-    world.clock.advance_minutes(30);
-    assert!(!seen().await.contains("Humphrey"));
+    everywhere(async |world: World| {
+        let retention = Some(Retention { max_messages: None, ttl_minutes: Some(60) });
+        let options = MemoryOptions { retention, ..world.memory.options().clone() };
+        let world = world.with_options(options);
+        let (memory, other, here) = (&world.memory, world.thread().await, world.thread().await);
+        for thread in [other, here] {
+            memory.append(&ana(), thread, Draft::user(FACT)).await.unwrap();
+        }
+        let policy = recalling(RecallFrom::User, 1);
+        let seen = async || text(&memory.context(&ana(), here, Some("the walrus?"), &policy).await.unwrap());
+        assert!(seen().await.contains("Humphrey"));
+        world.clock.advance_minutes(40);
+        for thread in [other, here] {
+            memory.append(&ana(), thread, Draft::user("hello")).await.unwrap();
+        }
+        world.clock.advance_minutes(30);
+        assert!(!seen().await.contains("Humphrey"));
+    })
+    .await;
 }
 
 /// An index that is out of order.

@@ -100,36 +100,40 @@ async fn a_read_is_one_call_of_the_store() {
 
 #[tokio::test(start_paused = true)]
 async fn erased_texts_leave_at_once() {
-    let world = World::plain();
-    let (one, other) = (world.thread().await, world.thread().await);
-    let (keeper, _) = two(&world);
-    for thread in [one, other] {
-        say(&keeper, thread, "Erase me.").await;
-    }
-    let id = say(&keeper, one, "And me.").await;
-    texts(&keeper, one, 9).await;
-    texts(&keeper, other, 9).await;
-    assert_eq!(keeper.tail_figures().threads, 2);
-    keeper.erase_messages(&ana(), one, &[id]).await.unwrap();
-    assert_eq!(keeper.tail_figures().threads, 1);
-    keeper.delete_thread(&ana(), other).await.unwrap();
-    let TailFigures { threads, bytes, .. } = keeper.tail_figures();
-    assert_eq!((threads, bytes), (0, 0));
+    everywhere(async |world: World| {
+        let (one, other) = (world.thread().await, world.thread().await);
+        let (keeper, _) = two(&world);
+        for thread in [one, other] {
+            say(&keeper, thread, "Erase me.").await;
+        }
+        let id = say(&keeper, one, "And me.").await;
+        texts(&keeper, one, 9).await;
+        texts(&keeper, other, 9).await;
+        assert_eq!(keeper.tail_figures().threads, 2);
+        keeper.erase_messages(&ana(), one, &[id]).await.unwrap();
+        assert_eq!(keeper.tail_figures().threads, 1);
+        keeper.delete_thread(&ana(), other).await.unwrap();
+        let TailFigures { threads, bytes, .. } = keeper.tail_figures();
+        assert_eq!((threads, bytes), (0, 0));
+    })
+    .await;
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_tail_is_shown_to_nobody_else() {
-    let world = World::plain();
-    let thread = world.thread().await;
-    let (keeper, _) = two(&world);
-    say(&keeper, thread, "Ana's.").await;
-    assert_eq!(texts(&keeper, thread, 9).await, ["Ana's."]);
-    let globex = Scope::tenant("globex").unwrap();
-    for stranger in [ben(), globex] {
-        let error = keeper.newest(&stranger, thread, 9).await.unwrap_err();
-        assert!(matches!(error, MemoryError::Store(StoreError::NotFound(_))), "{error}");
-    }
-    assert_eq!(keeper.newest(&acme(), thread, 9).await.unwrap().len(), 1);
+    everywhere(async |world: World| {
+        let thread = world.thread().await;
+        let (keeper, _) = two(&world);
+        say(&keeper, thread, "Ana's.").await;
+        assert_eq!(texts(&keeper, thread, 9).await, ["Ana's."]);
+        let globex = Scope::tenant("globex").unwrap();
+        for stranger in [ben(), globex] {
+            let error = keeper.newest(&stranger, thread, 9).await.unwrap_err();
+            assert!(matches!(error, MemoryError::Store(StoreError::NotFound(_))), "{error}");
+        }
+        assert_eq!(keeper.newest(&acme(), thread, 9).await.unwrap().len(), 1);
+    })
+    .await;
 }
 
 /// A thread that expired and was opened anew under its old id has nothing of its past.

@@ -105,13 +105,6 @@ pub(crate) async fn everywhere<F: Future<Output = ()>>(scenario: impl Fn(World) 
     over_the_reference(scenario).await;
 }
 
-/// Plays a scenario over the stores that keep collections of an application.
-pub(crate) async fn where_collections_are_kept<F: Future<Output = ()>>(scenario: impl Fn(World) -> F) {
-    println!("sqlite");
-    scenario(World::sqlite()).await;
-    over_the_reference(scenario).await;
-}
-
 /// Plays a scenario over the reference store, then over weak ones.
 pub(crate) async fn over_the_reference<F: Future<Output = ()>>(scenario: impl Fn(World) -> F) {
     println!("plain");

@@ -1,20 +1,24 @@
+use std::time::Duration;
+
 use tokio::task::JoinHandle;
 use tokio::time::MissedTickBehavior;
 
 use crate::app::App;
 
-/// Sweeps what is over out of the store, now and then.
+/// Sweeps what is over out of the store, now and then; of several instances over one store, one does.
 pub(crate) fn start(app: &App) -> JoinHandle<()> {
     let app = app.clone();
     tokio::spawn(async move {
         let Some(every) = app.options().sweep_every else { return };
-        let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + every, every);
+        // More often than it is done: an instance that ends leaves its turn to the others.
+        let look_every = (every / 4).max(Duration::from_millis(1));
+        let mut ticks = tokio::time::interval_at(tokio::time::Instant::now() + look_every, look_every);
         ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             ticks.tick().await;
-            let memory = app.memory();
-            match memory.backend().maintenance.sweep(memory.now()).await {
-                Ok(report) => tracing::debug!(?report, "swept"),
+            match app.memory().sweep_in_turn(every).await {
+                Ok(Some(report)) => tracing::debug!(?report, "swept"),
+                Ok(None) => {}
                 Err(error) => tracing::warn!(%error, "the sweep failed; the next one makes up for it"),
             }
         }

@@ -2,12 +2,14 @@
 //!
 //! `cargo xtask test` installs the clients into the folder `python` of the target folder.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
 
 use crate::assistants::with_keeper;
 use crate::proxy::Proxy;
-use crate::server::PATIENCE;
-use crate::v1::with_model;
+use crate::server::{PATIENCE, TestServer};
+use crate::v1::{Echo, with_model, with_model_over_postgres};
 
 /// Whether Python cannot be had here, which the summary of the tests says.
 pub(crate) fn is_left_out() -> bool {
@@ -34,6 +36,13 @@ async fn python(part: &str, base: &str, input: Value) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
+/// A server over a file, and one over PostgreSQL.
+async fn servers() -> Vec<(TestServer, Arc<Echo>)> {
+    let mut servers = vec![with_model().await];
+    servers.extend(with_model_over_postgres().await);
+    servers
+}
+
 fn numbered(count: usize) -> Vec<String> {
     (0..count).map(|number| format!("item {number}")).collect()
 }
@@ -43,14 +52,15 @@ async fn the_client_pages_through_a_long_conversation_both_ways() {
     if is_left_out() {
         return;
     }
-    let (server, _) = with_model().await;
-    let told = python("items", &server.url("/v1"), json!({ "items": 263 })).await;
-    let mut expected = numbered(263);
-    assert_eq!(told["ascending"], json!(expected));
-    expected.reverse();
-    assert_eq!(told["descending"], json!(expected));
-    assert_eq!(told["after_deletion"], json!(262));
-    assert_eq!(told["errors"], json!([["NotFoundError", 404], ["BadRequestError", 400], ["NotFoundError", 404]]));
+    for (server, _) in servers().await {
+        let told = python("items", &server.url("/v1"), json!({ "items": 263 })).await;
+        let mut expected = numbered(263);
+        assert_eq!(told["ascending"], json!(expected));
+        expected.reverse();
+        assert_eq!(told["descending"], json!(expected));
+        assert_eq!(told["after_deletion"], json!(262));
+        assert_eq!(told["errors"], json!([["NotFoundError", 404], ["BadRequestError", 400], ["NotFoundError", 404]]));
+    }
 }
 
 #[tokio::test]
@@ -58,24 +68,25 @@ async fn the_client_asks_the_model_with_tools_and_piece_by_piece() {
     if is_left_out() {
         return;
     }
-    let (server, _) = with_model().await;
-    let told = python("model", &server.url("/v1"), json!({})).await;
-    assert_eq!(
-        told,
-        json!({
-            "models": ["echo", "lengths"],
-            "embedding": [5.0, 0.5],
-            "response": "echo: hello (1 messages)",
-            "streamed_response": "echo: hello (1 messages)",
-            "response_call": ["look", "{\"at\":\"14 St\"}"],
-            "after_call": "echo: in 3 minutes (3 messages)",
-            "chat": "echo: hello (1 messages)",
-            "streamed_chat": "echo: hello (1 messages)",
-            "chat_call": ["look", "{\"at\":\"14 St\"}"],
-            "streamed_call": ["look", "{\"at\":\"14 St\"}"],
-            "total_tokens": 10,
-        })
-    );
+    for (server, _) in servers().await {
+        let told = python("model", &server.url("/v1"), json!({})).await;
+        assert_eq!(
+            told,
+            json!({
+                "models": ["echo", "lengths"],
+                "embedding": [5.0, 0.5],
+                "response": "echo: hello (1 messages)",
+                "streamed_response": "echo: hello (1 messages)",
+                "response_call": ["look", "{\"at\":\"14 St\"}"],
+                "after_call": "echo: in 3 minutes (3 messages)",
+                "chat": "echo: hello (1 messages)",
+                "streamed_chat": "echo: hello (1 messages)",
+                "chat_call": ["look", "{\"at\":\"14 St\"}"],
+                "streamed_call": ["look", "{\"at\":\"14 St\"}"],
+                "total_tokens": 10,
+            })
+        );
+    }
 }
 
 /// The client of OpenAI repeats every POST whose connection broke, with the number of the try in a header.
@@ -84,21 +95,22 @@ async fn replies_that_are_lost_double_nothing_and_lose_nothing() {
     if is_left_out() {
         return;
     }
-    let (server, model) = with_model().await;
-    let proxy = Proxy::before(server.address).await;
-    let base = format!("http://{}/v1", proxy.address);
-    let told = python("lossy", &base, json!({ "items": 41, "turns": 5 })).await;
-    assert!(proxy.cut() >= 10, "{} replies were lost", proxy.cut());
-    assert_eq!(told["items"], json!(numbered(41)));
-    let turns: Vec<String> = (0..5)
-        .flat_map(|turn| [format!("turn {turn}"), format!("echo: turn {turn} ({} messages)", 2 * turn + 1)])
-        .collect();
-    assert_eq!(told["turns"], json!(turns));
-    assert_eq!(told["answers"], json!(turns.iter().skip(1).step_by(2).collect::<Vec<_>>()));
-    assert_eq!(told["chat"], json!(turns));
-    assert_eq!(model.asked.lock().unwrap().len(), 10, "no turn was asked twice");
-    // A second honest "yes" is kept.
-    assert_eq!(told["yes"], json!(["yes", "yes", "yes", "yes"]));
+    for (server, model) in servers().await {
+        let proxy = Proxy::before(server.address).await;
+        let base = format!("http://{}/v1", proxy.address);
+        let told = python("lossy", &base, json!({ "items": 41, "turns": 5 })).await;
+        assert!(proxy.cut() >= 10, "{} replies were lost", proxy.cut());
+        assert_eq!(told["items"], json!(numbered(41)));
+        let turns: Vec<String> = (0..5)
+            .flat_map(|turn| [format!("turn {turn}"), format!("echo: turn {turn} ({} messages)", 2 * turn + 1)])
+            .collect();
+        assert_eq!(told["turns"], json!(turns));
+        assert_eq!(told["answers"], json!(turns.iter().skip(1).step_by(2).collect::<Vec<_>>()));
+        assert_eq!(told["chat"], json!(turns));
+        assert_eq!(model.asked.lock().unwrap().len(), 10, "no turn was asked twice");
+        // A second honest "yes" is kept.
+        assert_eq!(told["yes"], json!(["yes", "yes", "yes", "yes"]));
+    }
 }
 
 /// An assistant is a model to the client, and replies that are lost double no turn of it.
@@ -131,27 +143,28 @@ async fn the_agents_sdk_keeps_its_session_here() {
     if is_left_out() {
         return;
     }
-    let (server, _) = with_model().await;
-    for is_lossy in [false, true] {
-        let proxy = Proxy::before(server.address).await;
-        let address = if is_lossy { proxy.address } else { server.address };
-        let told = python("agents", &format!("http://{address}/v1"), json!({})).await;
-        assert_eq!(
-            told["kinds"],
-            json!([
-                "message",
-                "function_call",
-                "function_call_output",
-                "message",
-                "message",
-                "function_call",
-                "function_call_output",
-                "message",
-            ])
-        );
-        assert_eq!(told["answers"], json!(["echo: in 3 minutes (3 messages)", "echo: in 3 minutes (7 messages)"]));
-        assert_eq!(told["latest"], json!(2));
-        assert_eq!(told["after_pop"], json!(7));
-        assert_eq!(is_lossy, proxy.cut() > 0);
+    for (server, _) in servers().await {
+        for is_lossy in [false, true] {
+            let proxy = Proxy::before(server.address).await;
+            let address = if is_lossy { proxy.address } else { server.address };
+            let told = python("agents", &format!("http://{address}/v1"), json!({})).await;
+            assert_eq!(
+                told["kinds"],
+                json!([
+                    "message",
+                    "function_call",
+                    "function_call_output",
+                    "message",
+                    "message",
+                    "function_call",
+                    "function_call_output",
+                    "message",
+                ])
+            );
+            assert_eq!(told["answers"], json!(["echo: in 3 minutes (3 messages)", "echo: in 3 minutes (7 messages)"]));
+            assert_eq!(told["latest"], json!(2));
+            assert_eq!(told["after_pop"], json!(7));
+            assert_eq!(is_lossy, proxy.cut() > 0);
+        }
     }
 }

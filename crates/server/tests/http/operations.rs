@@ -1,7 +1,12 @@
+use std::time::Duration;
+
 use serde_json::{Value, json};
-use threadkeep_server::Server;
+use threadkeep::Scope;
+use threadkeep::core::OpenThread;
+use threadkeep_server::{Server, ServerOptions};
 
 use crate::TestServer;
+use crate::server::{PATIENCE, Parts};
 
 #[tokio::test]
 async fn it_tells_that_it_lives_and_serves() {
@@ -71,4 +76,32 @@ async fn what_was_accepted_is_finished_before_it_stops() {
         kept.iter().map(|message| message.plain_text().into_owned()).collect();
     assert!(acknowledged.len() >= 40);
     assert!(acknowledged.iter().all(|text| kept.contains(text)));
+}
+
+/// Two servers over one database see one another's changes, and what is over is swept out by one of them.
+#[tokio::test(flavor = "multi_thread")]
+async fn two_servers_over_one_database_are_one() {
+    let parts = || {
+        let options = ServerOptions { sweep_every: Some(Duration::from_millis(40)), ..ServerOptions::default() };
+        Parts { options, ..Parts::default() }
+    };
+    let Some(one) = TestServer::start_over_postgres(parts()).await else { return };
+    let other = TestServer::over(threadkeep::open(&one.database_url()).await.unwrap(), parts()).await;
+    let (here, there) = (one.client(), other.client());
+    let thread = here.new_thread().await;
+    there.say(&thread, "hello").await;
+    assert_eq!(here.texts(&thread).await, ["hello"]);
+
+    let owner = Scope::user("local", "me").unwrap();
+    let expires_at = Some(one.memory.now().plus_ms(1));
+    let open = OpenThread { expires_at, ..OpenThread::new(&owner, one.memory.mint_thread_id()) };
+    let expiring = one.memory.open_thread(&owner, open).await.unwrap().thread.id;
+    let maintenance = &one.memory.backend().maintenance;
+    let is_there = async || maintenance.dump_thread(owner.tenant_id(), expiring, None, 1).await.is_ok();
+    let swept = async {
+        while is_there().await {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, swept).await.expect("what has expired is swept out");
 }

@@ -8,6 +8,7 @@ use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::Value;
 use threadkeep::core::{ChatModel, Embedder};
 use threadkeep::{Agent, Definition, Memory, TenantId, UserId};
+use threadkeep_postgres_server::Database;
 use threadkeep_server::{Assistants, KeyRole, Keys, NewKey, ServeError, Server, ServerOptions};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
@@ -21,6 +22,7 @@ pub(crate) struct TestServer {
     stop: Option<oneshot::Sender<()>>,
     running: JoinHandle<Result<(), ServeError>>,
     folder: Option<tempfile::TempDir>,
+    database: Option<Database>,
 }
 
 /// What a test's server is made of.
@@ -51,6 +53,13 @@ impl TestServer {
         Self { folder: Some(folder), ..Self::over(memory, parts).await }
     }
 
+    /// A server over a database of its own; `None` where PostgreSQL is left out.
+    pub(crate) async fn start_over_postgres(parts: Parts) -> Option<Self> {
+        let database = threadkeep_postgres_server::Server::shared()?.create_database().await;
+        let memory = threadkeep::open(&database.url()).await.unwrap();
+        Some(Self { database: Some(database), ..Self::over(memory, parts).await })
+    }
+
     /// A server over a memory, which may have others.
     pub(crate) async fn over(memory: Memory, parts: Parts) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
@@ -66,12 +75,17 @@ impl TestServer {
         server = server.with_assistants(agents.collect::<Assistants>());
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(server.serve(listener, async move { drop(stopped.await) }));
-        Self { memory, address, stop: Some(stop), running, folder: None }
+        Self { memory, address, stop: Some(stop), running, folder: None, database: None }
     }
 
     /// The file of the store.
     pub(crate) fn file(&self) -> std::path::PathBuf {
         self.folder.as_ref().unwrap().path().join("store.db")
+    }
+
+    /// Where the database of the store is.
+    pub(crate) fn database_url(&self) -> String {
+        self.database.as_ref().unwrap().url()
     }
 
     pub(crate) fn url(&self, path: &str) -> String {

@@ -82,6 +82,12 @@ pub(crate) async fn with_model() -> (TestServer, Arc<Echo>) {
     (TestServer::start_with(parts).await, model)
 }
 
+/// The same over a database of its own; `None` where PostgreSQL is left out.
+pub(crate) async fn with_model_over_postgres() -> Option<(TestServer, Arc<Echo>)> {
+    let (parts, model) = parts_with_model();
+    Some((TestServer::start_over_postgres(parts).await?, model))
+}
+
 pub(crate) fn parts_with_model() -> (Parts, Arc<Echo>) {
     let model = Arc::new(Echo::default());
     (Parts { model: Some(model.clone()), embedder: Some(Arc::new(Lengths)), ..Parts::default() }, model)

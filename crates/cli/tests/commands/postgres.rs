@@ -1,0 +1,213 @@
+//! The commands over PostgreSQL say what they say over a file.
+
+use serde_json::Value;
+use threadkeep_postgres_server::{Database, Server};
+use tokio::runtime::Runtime;
+
+use super::serve::{self, assert_kept, said_until_gone};
+use super::{Cli, Ran};
+
+const NOW: [&str; 2] = ["--now", "2026-06-01T10:00:00Z"];
+
+/// The program over a database of its own.
+struct OnServer {
+    cli: Cli,
+    database: Database,
+    runtime: Runtime,
+}
+
+impl OnServer {
+    fn new() -> Option<Self> {
+        let server = Server::shared()?;
+        let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
+        let database = runtime.block_on(server.create_database());
+        let cli = Cli { url: Some(database.url()), ..Cli::new() };
+        Some(Self { cli, database, runtime })
+    }
+
+    fn run_sql(&self, sql: &str) {
+        self.runtime.block_on(async {
+            let (client, connection) =
+                tokio_postgres::connect(&self.database.url(), tokio_postgres::NoTls).await.unwrap();
+            tokio::spawn(connection);
+            client.batch_execute(sql).await.unwrap();
+        });
+    }
+}
+
+/// Without the ids, which differ from run to run.
+fn without_ids(text: &str) -> String {
+    let is_id = |word: &[u8]| {
+        let dashes = [8, 13, 18, 23];
+        let fits = |(place, byte): (usize, &u8)| {
+            if dashes.contains(&place) { *byte == b'-' } else { byte.is_ascii_hexdigit() }
+        };
+        word.len() == 36 && word.iter().enumerate().all(fits)
+    };
+    let (mut shown, mut rest) = (String::new(), text);
+    while let Some(first) = rest.chars().next() {
+        if rest.as_bytes().get(..36).is_some_and(is_id) {
+            shown.push_str("[id]");
+            rest = &rest[36..];
+        } else {
+            shown.push(first);
+            rest = &rest[first.len_utf8()..];
+        }
+    }
+    shown
+}
+
+fn shown(ran: &Ran) -> (Option<i32>, String, String) {
+    (ran.code, without_ids(&ran.out), without_ids(&ran.err))
+}
+
+#[test]
+fn every_command_does_what_it_does_over_a_file() {
+    let Some(on_server) = OnServer::new() else { return };
+    let clis = [Cli::new(), on_server.cli];
+    for cli in &clis {
+        cli.fill_with_garden();
+        cli.file("notes/garden.md", "# Allotment\n\n## Gate\n\nThe gate is closed on Sundays.\n");
+        cli.file("lines.txt", "What did I say about the tent?\n/quit\n");
+    }
+    for arguments in [
+        &["append", "web:new", "The tent is blue.", "--create", "--key", "once"][..],
+        &["append", "web:new", "The tent is blue.", "--key", "once"],
+        &["append", "web:new", "Something else.", "--key", "once"],
+        &["append", "web:none", "Nobody is there."],
+        &["threads"],
+        &["show", "web:new"],
+        &["show", "web:garden", "--json"],
+        &["show", "web:nowhere"],
+        &["search", "tomatoes"],
+        &["search", "tent blue", "--json"],
+        &["recall", "Which colour has the tent?"],
+        &["context", "web:garden"],
+        &["context", "web:garden", "--json"],
+        &["docs", "add", "notes"],
+        &["docs", "add", "notes"],
+        &["docs", "search", "When is the gate closed?"],
+        &["ask", "When is the gate closed?", "--thread", "asked"],
+        &["ask", "The car is red.", "--thread", "asked"],
+        &["ask", "What colour is the car?", "--thread", "asked"],
+        &["show", "asked"],
+        &["docs", "remove", "notes/garden.md"],
+        &["docs", "search", "When is the gate closed?"],
+        &["stats"],
+        &["erase", "--message", "web:garden", "2", "--yes"],
+        &["show", "web:garden"],
+        &["erase", "web:new", "--yes"],
+        &["threads"],
+        &["check"],
+        &["check", "--repair"],
+        &["keys", "list"],
+    ] {
+        let arguments = [arguments, &NOW[..]].concat();
+        let [file, server] = clis.each_ref().map(|cli| shown(&cli.run(&arguments)));
+        let of_its_own = |line: &&str| !line.contains("store") && !line.contains("size");
+        let lines = |text: &str| text.lines().filter(of_its_own).map(str::to_owned).collect::<Vec<_>>();
+        assert_eq!(
+            (server.0, lines(&server.1), lines(&server.2)),
+            (file.0, lines(&file.1), lines(&file.2)),
+            "{arguments:?}"
+        );
+    }
+    let [file, server] = clis.each_ref().map(|cli| {
+        let exported = cli.exported();
+        let vacuumed = cli.run(&["vacuum"]);
+        assert_eq!(vacuumed.code, Some(0), "{vacuumed}");
+        let chat = [&["chat", "--thread", "chatted"], &NOW[..]].concat();
+        let chatted = cli.run_with_input(&chat, b"The tent is green.\nWhat colour is the tent?\n/quit\n");
+        assert_eq!(chatted.code, Some(0), "{chatted}");
+        (without_ids(&exported.join("\n")), without_ids(&chatted.out))
+    });
+    assert!(file.1.contains("green"), "{}", file.1);
+    assert_eq!(server, file);
+}
+
+fn everything(cli: &Cli) -> Vec<String> {
+    let mut lines = Vec::new();
+    for tenant in ["local", "globex"] {
+        let exported = cli.out(&["export", "--as-tenant", "--tenant", tenant]);
+        lines.extend(exported.lines().skip(1).map(str::to_owned));
+    }
+    lines
+}
+
+#[test]
+fn everything_moves_there_and_back_and_is_backed_up() {
+    let (Some(first), Some(second), Some(third)) = (OnServer::new(), OnServer::new(), OnServer::new()) else { return };
+    let file = Cli::with_garden();
+    file.out(&["append", "web:shop", "Is it open?", "--create", "--tenant", "globex"]);
+    let before = everything(&file);
+    let urls = [&first, &second, &third].map(|on_server| on_server.database.url());
+    let (file_name, back) = (file.store().display().to_string(), file.path("back.db").display().to_string());
+    for (from, to) in [(&file_name, &urls[0]), (&urls[0], &urls[1]), (&urls[1], &back)] {
+        let moved = file.run(&["migrate", "--from", from, "--to", to]);
+        assert!(moved.code == Some(0) && moved.out.contains("verified: both hold 3 threads"), "{from}: {moved}");
+    }
+    assert_eq!(everything(&first.cli), before);
+    assert_eq!(everything(&Cli { url: Some(back), ..Cli::new() }), before);
+
+    let backup = file.path("monday.jsonl.gz").display().to_string();
+    first.cli.out(&["backup", &backup]);
+    third.cli.out(&["restore", &backup]);
+    assert_eq!(everything(&third.cli), before);
+    let compared = file.run(&["migrate", "--from", &urls[0], "--to", &urls[2], "--verify-only"]);
+    assert_eq!(compared.code, Some(0), "{compared}");
+    assert_eq!(third.cli.run(&["check"]).code, Some(0));
+    assert!(third.cli.out(&["search", "tomatoes"]).contains("omato"));
+    // Other data under the same ids is refused.
+    second.cli.out(&["append", "web:garden", "Something of its own."]);
+    let refused = file.run(&["migrate", "--from", &file_name, "--to", &urls[1]]);
+    assert!(refused.code == Some(1) && refused.err.contains("nothing was copied"), "{refused}");
+}
+
+#[test]
+fn what_is_wrong_with_a_database_is_told_with_what_to_do() {
+    let Some(on_server) = OnServer::new() else { return };
+    let url = on_server.database.url();
+    for (store, code, expected) in [
+        ("postgres://ana:s3cret@127.0.0.1:1/app".to_owned(), 3, "host and port"),
+        ("postgres://ana:s3cret@host:port/app".to_owned(), 2, "postgres://USER:PASSWORD@HOST:PORT/DATABASE"),
+        (format!("{url}?pool_size=many"), 2, "pool_size is not a number"),
+        (format!("{url}_not"), 2, "there is no such database"),
+        (url.replace("postgres@", "stranger:s3cret@"), 2, "stranger"),
+        (format!("{url}?migrate=off"), 3, "the schema is missing or old"),
+        ("oracle://ana:s3cret@host/app".to_owned(), 2, "postgres://USER@HOST/DATABASE"),
+    ] {
+        let ran = on_server.cli.run(&["threads", "--store", &store]);
+        assert_eq!(ran.code, Some(code), "{store}: {ran}");
+        assert!(ran.err.contains(expected) && ran.err.contains("hint:"), "{store}: {ran}");
+        assert!(!ran.err.contains("s3cret"), "{ran}");
+    }
+    on_server.cli.fill_with_garden();
+    on_server.run_sql("UPDATE threadkeep.messages SET body = 'x' WHERE seq = 1");
+    let checked = on_server.cli.run(&["check"]);
+    assert!(checked.code == Some(1) && checked.out.contains("damage"), "{checked}");
+    let ran = on_server.cli.run(&["show", "web:garden"]);
+    assert!(ran.code == Some(3) && ran.err.contains("corrupt"), "{ran}");
+    on_server.run_sql("INSERT INTO threadkeep.migrations (version, checksum) VALUES (99, 'later')");
+    let later = on_server.cli.run(&["threads"]);
+    assert!(later.code == Some(3) && later.err.contains("later version"), "{later}");
+}
+
+#[test]
+fn two_servers_over_one_database_are_one() {
+    let Some(on_server) = OnServer::new() else { return };
+    let (mut one, other) = (serve::Server::start(&on_server.cli), serve::Server::start(&on_server.cli));
+    let thread = serve::thread(&one);
+    let mut stream = other.listen(&thread);
+    let acknowledged = said_until_gone(&one, &thread, "-KILL");
+    assert_eq!(one.child.wait().unwrap().code(), None);
+    // Whatever was acknowledged here is told of there, once, and is there.
+    let mut told = 0;
+    while told < acknowledged.len() {
+        told += usize::from(stream.next().expect("the stream goes on").starts_with("id:"));
+    }
+    assert_kept(&on_server.cli, &thread, &acknowledged);
+    let (status, body) = other.ask(&format!("GET /v1/threads/{thread}"), "").unwrap();
+    assert!(status.contains("200"), "{body}");
+    let body: Value = serde_json::from_str(&body).unwrap();
+    assert!(body["messages"].as_u64() >= Some(acknowledged.len() as u64), "{body}");
+}

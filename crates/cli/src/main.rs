@@ -17,6 +17,7 @@ mod models;
 mod output;
 mod place;
 mod progress;
+mod served;
 mod session;
 mod settings;
 mod store;

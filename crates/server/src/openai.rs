@@ -3,6 +3,7 @@
 //! A conversation is a thread, an item a message of it (`items`). What an item says that the engine has no word for is kept
 //! exactly, so that it comes back byte for byte.
 
+mod assistant;
 pub(crate) mod chat;
 pub(crate) mod conversation_items;
 pub(crate) mod conversations;
@@ -29,5 +30,9 @@ pub(crate) async fn in_its_terms(response: Response) -> Response {
     }
     let mut error = error.clone();
     error.status = StatusCode::BAD_REQUEST;
+    if error.code == "busy" {
+        // This they repeat, and no other 400.
+        error = lease::locked();
+    }
     error.into_response()
 }

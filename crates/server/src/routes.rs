@@ -132,6 +132,7 @@ fn table() -> Vec<Entry> {
         openai_model(WRITE, routes!(openai::chat::complete)),
         openai(READ, routes!(openai::models::list)),
         openai(READ, routes!(openai::models::retrieve)),
+        openai(READ, routes!(openai::models::retrieve_assistant)),
         openai_model(READ, routes!(openai::embeddings::embeddings)),
         bounded(READ, routes!(compat::history::history)),
         bounded(WRITE, routes!(compat::delete::delete)),

@@ -11,6 +11,7 @@ use tracing_subscriber::EnvFilter;
 use super::models::unselected;
 use super::{App, Status};
 use crate::failure::Failure;
+use crate::served;
 use crate::store::Purpose;
 
 /// Serve the store over HTTP: REST, live events, the OpenAI wire
@@ -51,6 +52,10 @@ pub(crate) struct Arguments {
     /// The model that answers on the OpenAI wire, as `threadkeep models` names it [default: the first that is found]
     #[arg(long, value_name = "NAME", env = "THREADKEEP_MODEL", hide_env_values = true)]
     model: Option<String>,
+    /// Answer with this assistant only: general, or a YAML file by its path [default: all that there are]; may be given more
+    /// than once
+    #[arg(long = "assistant", value_name = "NAME")]
+    assistants: Vec<String>,
     /// Write the log as JSON, one object a line
     #[arg(long)]
     log_json: bool,
@@ -76,7 +81,9 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         rate_limit: arguments.rate,
         ..ServerOptions::default()
     };
-    let server = with_models(Server::new(memory, options), arguments.model.as_deref())?;
+    let assistants = served::assistants(app, &memory, &arguments.assistants, arguments.model.as_deref())?;
+    let server = Server::new(memory, options).with_assistants(assistants);
+    let server = with_models(server, arguments.model.as_deref())?;
     let listener = TcpListener::bind(arguments.listen).await;
     let listener = listener.with_context(|| format!("cannot listen on {}", arguments.listen))?;
     app.output.note(format_args!("listening on http://{}", listener.local_addr()?));

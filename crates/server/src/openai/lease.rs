@@ -59,6 +59,11 @@ pub(super) fn locked_or(error: MemoryError) -> ApiError {
     if !matches!(error.conflict(), Some(Conflict::Document { .. })) {
         return error.into();
     }
+    locked()
+}
+
+/// Another turn is on its way in the conversation.
+pub(super) fn locked() -> ApiError {
     let message = "Another process is currently operating on this conversation. Please retry in a few seconds.";
     ApiError::new(StatusCode::BAD_REQUEST, "conversation_locked", message).param("conversation")
 }

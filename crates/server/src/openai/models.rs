@@ -1,10 +1,10 @@
 use axum::extract::State;
-use axum::http::StatusCode;
 use serde_json::{Value, json as value};
 
 use crate::app::App;
-use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::error::{ErrorEnvelope, Result};
 use crate::input::Names;
+use crate::openai::assistant;
 use crate::output::json;
 
 /// Lists what answers
@@ -29,18 +29,32 @@ pub(crate) async fn list(State(app): State<App>) -> Result {
     security(("key" = []))
 )]
 pub(crate) async fn retrieve(State(app): State<App>, names: Names) -> Result {
-    let wanted = names.text("model");
-    let found = models(&app).into_iter().find(|model| model["id"] == wanted);
-    let unknown = || {
-        let message = format!("The model '{}' does not exist", wanted.chars().take(100).collect::<String>());
-        ApiError::new(StatusCode::NOT_FOUND, "model_not_found", message).param("model")
-    };
-    Ok(json(&found.ok_or_else(unknown)?))
+    found(&app, names.text("model"))
+}
+
+/// Retrieves an assistant, by the name that it has as a model
+#[utoipa::path(
+    get,
+    path = "/v1/models/threadkeep/{name}",
+    tag = "openai",
+    params(("name" = String, Path)),
+    responses((status = 200, description = "The model.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn retrieve_assistant(State(app): State<App>, names: Names) -> Result {
+    found(&app, &format!("{}{}", assistant::PREFIX, names.text("name")))
+}
+
+fn found(app: &App, wanted: &str) -> Result {
+    let found = models(app).into_iter().find(|model| model["id"] == wanted);
+    Ok(json(&found.ok_or_else(|| assistant::no_model(wanted))?))
 }
 
 fn models(app: &App) -> Vec<Value> {
     let chat = app.model().map(|model| model.name().to_owned());
     let embedder = app.embedder().map(|embedder| embedder.model().to_owned());
-    let models = chat.into_iter().chain(embedder);
+    let name = |agent: &threadkeep::Agent| format!("{}{}", assistant::PREFIX, agent.assistant().definition().name);
+    let assistants = app.assistants().all();
+    let models = assistants.iter().map(name).chain(chat).chain(embedder);
     models.map(|id| value!({ "id": id, "object": "model", "created": 0, "owned_by": "threadkeep" })).collect()
 }

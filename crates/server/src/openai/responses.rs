@@ -1,9 +1,11 @@
 //! Responses: what a model answers, in a conversation, after an earlier response, or alone.
 //!
 //! A response in a conversation is a turn of its thread (`super::turn`), and its id names the thread. One without is kept
-//! whole, as a document of the caller, for 30 days.
+//! whole, as a document of the caller, for 30 days. One in the background has a document of its own until it is over.
 
 pub(crate) mod answer;
+mod assistant;
+mod background;
 mod body;
 pub(crate) mod cancel;
 pub(crate) mod create;

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use threadkeep::context::ContextPolicy;
 use threadkeep::core::{ChatAnswer, ChatDelta, ChatMessage, ChatRequest, PutDocument};
 use threadkeep::{
-    Content, DocumentName, DocumentOwner, Draft, JsonText, Message, MessageId, MessageName, Namespace, Part, Role,
+    BatchBuilder, Content, DocumentName, DocumentOwner, Draft, JsonText, Message, MessageId, MessageName, Namespace, Part, Role,
     Scope, ThreadId, Timestamp,
 };
 
@@ -35,6 +35,9 @@ pub(super) struct Record {
     pub(super) output: Vec<MessageId>,
     /// The answer without what was said.
     pub(super) shell: JsonText,
+    /// What the last item was called while it was told, where its message is called otherwise.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) alias: Option<String>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -45,7 +48,7 @@ struct Last {
 }
 
 /// A turn that has begun.
-#[derive(Debug)]
+#[derive(Clone, Copy, Debug)]
 pub(super) struct Turn {
     pub(super) thread: ThreadId,
     lease: Lease,
@@ -68,13 +71,7 @@ impl Turn {
         id: &str,
         attempt: &Attempt,
     ) -> Result<Begun, ApiError> {
-        if let Some(record) = find(app, scope, thread, id).await? {
-            attempt.check_same(&record.digest)?;
-            return Ok(Begun::Before(record));
-        }
-        if attempt.is_retry()
-            && let Some(record) = repeated(app, scope, thread, attempt).await?
-        {
+        if let Some(record) = before(app, scope, thread, id, attempt).await? {
             return Ok(Begun::Before(record));
         }
         Ok(Begun::Turn(Self { thread, lease: Lease::take(app, scope, thread).await? }))
@@ -114,11 +111,7 @@ impl Turn {
             batch = batch.append(draft);
         }
         if self.lease.may_write_documents() {
-            let last = Last { id: record.id.clone(), digest: attempt.digest().to_owned(), at: now };
-            let expires_at = Some(now.plus_ms(KEPT_MS));
-            batch = batch
-                .put(PutDocument { name: name(&record.id), value: JsonText::of(record)?, expires_at })
-                .put(PutDocument { name: name(LAST), value: JsonText::of(&last)?, expires_at });
+            batch = documents(record, attempt, now)?.into_iter().fold(batch, BatchBuilder::put);
         }
         batch.commit(scope, self.thread).await.map(drop).map_err(lease::locked_or)
     }
@@ -127,6 +120,46 @@ impl Turn {
     pub(super) async fn abandon(self, app: &App, scope: &Scope) {
         self.lease.give_up(app, scope, self.thread).await;
     }
+}
+
+/// What is kept of a turn.
+fn documents(record: &Record, attempt: &Attempt, now: Timestamp) -> Result<[PutDocument; 2], ApiError> {
+    let last = Last { id: record.id.clone(), digest: attempt.digest().to_owned(), at: now };
+    let expires_at = Some(now.plus_ms(KEPT_MS));
+    Ok([
+        PutDocument { name: name(&record.id), value: JsonText::of(record)?, expires_at },
+        PutDocument { name: name(LAST), value: JsonText::of(&last)?, expires_at },
+    ])
+}
+
+/// Keeps the record of a turn whose messages are stored already. It is the application's own: a user may ask in a shared
+/// thread, and may not write its documents.
+pub(super) async fn note(
+    app: &App,
+    scope: &Scope,
+    thread: ThreadId,
+    record: &Record,
+    attempt: &Attempt,
+) -> Result<(), ApiError> {
+    let batch = documents(record, attempt, app.memory().now())?;
+    let batch = batch.into_iter().fold(app.memory().batch(), BatchBuilder::put);
+    batch.commit(&Scope::Tenant(scope.tenant_id().clone()), thread).await?;
+    Ok(())
+}
+
+/// The turn that this request had already.
+pub(super) async fn before(
+    app: &App,
+    scope: &Scope,
+    thread: ThreadId,
+    id: &str,
+    attempt: &Attempt,
+) -> Result<Option<Record>, ApiError> {
+    if let Some(record) = find(app, scope, thread, id).await? {
+        attempt.check_same(&record.digest)?;
+        return Ok(Some(record));
+    }
+    if attempt.is_retry() { repeated(app, scope, thread, attempt).await } else { Ok(None) }
 }
 
 /// The call that a part is the result of.

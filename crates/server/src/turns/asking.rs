@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use threadkeep::agent::{EventSink, find_running_turn};
 use threadkeep::{
-    Agent, AgentError, Ask, Conflict, Message, MessageName, Role, Scope, StoreError, ThreadId, TurnEvent,
+    Agent, AgentError, Ask, Conflict, Message, MessageName, Role, Scope, StoreError, ThreadId, TurnEvent, TurnStatus,
 };
 use tokio::sync::watch;
 
@@ -29,11 +29,28 @@ pub(crate) struct Asking {
     pub(crate) thread: ThreadId,
     pub(crate) ask: Ask,
     pub(crate) attempt: Attempt,
+    /// Whether the thread was made for this question alone, and goes with the answer.
+    pub(crate) is_passing: bool,
 }
 
 impl Asking {
     /// Has it answered, or gives the turn that this request had before.
-    pub(super) async fn answer(mut self, events: EventSink<'_>) -> Result<Answered> {
+    pub(super) async fn answer(self, events: EventSink<'_>) -> Result<Answered> {
+        // A request that has a key may come again, and a turn that waits goes on in its thread: it goes when it expires.
+        let is_over = self.is_passing && self.attempt.key().is_none();
+        let (memory, scope, thread) = (self.agent.memory().clone(), self.scope.clone(), self.thread);
+        let answered = self.answer_once(events).await;
+        let is_waiting = matches!(&answered, Ok(answered) if answered.turn.status == TurnStatus::WaitingForApproval);
+        if is_over
+            && !is_waiting
+            && let Err(error) = memory.delete_thread(&scope, thread).await
+        {
+            tracing::warn!(%error, "a thread that is over stays until it expires");
+        }
+        answered
+    }
+
+    async fn answer_once(mut self, events: EventSink<'_>) -> Result<Answered> {
         if let Some(key) = self.attempt.key() {
             // Users who share a thread may choose the same key.
             self.ask.idempotency_key = Some(format!("http\n{}\n{key}", self.user()));

@@ -1,5 +1,7 @@
 mod agents;
 mod approvals;
+mod assistants;
+mod background;
 mod conversations;
 mod documents;
 mod exchange;

@@ -1,3 +1,4 @@
+use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -8,11 +9,12 @@ use threadkeep::core::{ChatDelta, ChatRequest, Finish};
 use threadkeep::{Draft, JsonText, Part, Role, Scope, ThreadId, Usage, Value};
 use utoipa::ToSchema;
 
-use super::{messages, stream};
+use super::{assistant, messages, stream};
 use crate::app::App;
+use crate::connections::Held;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::JsonBody;
-use crate::openai::ids;
+use crate::openai::{assistant as assistants, ids};
 use crate::openai::requests::{self, ToolJson};
 use crate::openai::turn::{self, Begun, Record, Turn};
 use crate::output::json;
@@ -20,25 +22,25 @@ use crate::repeats::Attempt;
 use crate::security::Caller;
 
 /// Names the thread that a chat goes on in.
-const THREAD: &str = "threadkeep-thread";
+pub(super) const THREAD: &str = "threadkeep-thread";
 
 /// What is asked. Members that this server has no use for are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct CompleteJson {
     #[serde(default)]
-    model: Option<String>,
+    pub(super) model: Option<String>,
     #[schema(value_type = Vec<Object>)]
-    messages: Vec<Box<RawValue>>,
+    pub(super) messages: Vec<Box<RawValue>>,
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
-    tools: Option<Vec<ToolJson>>,
+    pub(super) tools: Option<Vec<ToolJson>>,
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     tool_choice: Option<Value>,
     #[serde(default)]
-    stream: Option<bool>,
+    pub(super) stream: Option<bool>,
     #[serde(default)]
-    stream_options: Option<StreamOptionsJson>,
+    pub(super) stream_options: Option<StreamOptionsJson>,
     #[serde(default)]
     max_completion_tokens: Option<u64>,
     #[serde(default)]
@@ -50,13 +52,13 @@ pub(crate) struct CompleteJson {
     /// `thread` names the thread that the chat goes on in.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
-    metadata: Option<Map<String, Value>>,
+    pub(super) metadata: Option<Map<String, Value>>,
 }
 
 #[derive(Debug, Default, Deserialize, ToSchema)]
 pub(super) struct StreamOptionsJson {
     #[serde(default)]
-    include_usage: bool,
+    pub(super) include_usage: bool,
 }
 
 /// An answer on its way.
@@ -93,6 +95,9 @@ pub(super) struct Answer {
 ///
 /// The header `Threadkeep-Thread`, or `thread` in the metadata, names a thread by its id or as a conversation. Then only
 /// what is new is to be sent; it is stored with the answer. Without one nothing is stored.
+///
+/// The model `threadkeep/NAME` is an assistant: the last message is asked as a turn in the thread, which the header
+/// `Threadkeep-Thread` of the answer names.
 #[utoipa::path(
     post,
     path = "/v1/chat/completions",
@@ -105,9 +110,16 @@ pub(super) struct Answer {
 pub(crate) async fn complete(
     State(app): State<App>,
     caller: Caller,
+    Extension(held): Extension<Held>,
     headers: HeaderMap,
     JsonBody { value: body, digest }: JsonBody<CompleteJson>,
 ) -> Result<Response> {
+    if body.n.is_some_and(|n| n != 1) {
+        return Err(ApiError::invalid("n", "Invalid 'n': one answer is given."));
+    }
+    if let Some(agent) = assistants::find(&app, body.model.as_deref())? {
+        return assistant::complete(app, caller, held, &headers, (body, &digest), agent).await;
+    }
     let is_streamed = body.stream == Some(true);
     let completing = prepare(app, caller.scope, &headers, body, &digest).await?;
     if is_streamed {
@@ -122,9 +134,6 @@ pub(crate) async fn complete(
 
 async fn prepare(app: App, scope: Scope, headers: &HeaderMap, body: CompleteJson, digest: &str) -> Result<Completing> {
     let model = app.model().ok_or_else(turn::no_model)?.name().to_owned();
-    if body.n.is_some_and(|n| n != 1) {
-        return Err(ApiError::invalid("n", "Invalid 'n': one answer is given."));
-    }
     let drafts = messages::read(&body.messages)?;
     let thread = thread(headers, body.metadata.as_ref())?;
     let thread_name = thread.map(|thread| thread.to_string()).unwrap_or_default();
@@ -208,6 +217,7 @@ impl Completing {
                 input: input_ids,
                 output: output_ids,
                 shell: JsonText::from(&kept),
+                alias: None,
             };
             turn.finish(&app, &scope, &record, input.into_iter().chain(output).collect(), &attempt).await?;
         }
@@ -232,7 +242,7 @@ async fn told_before(
 }
 
 /// The thread that a request names, in the header or in its metadata.
-fn thread(headers: &HeaderMap, metadata: Option<&Map<String, Value>>) -> Result<Option<ThreadId>> {
+pub(super) fn thread(headers: &HeaderMap, metadata: Option<&Map<String, Value>>) -> Result<Option<ThreadId>> {
     let header = headers.get(THREAD).map(|value| value.to_str().unwrap_or_default());
     let named = header.or_else(|| metadata.and_then(|metadata| metadata.get("thread")).and_then(Value::as_str));
     let Some(named) = named else { return Ok(None) };
@@ -244,7 +254,7 @@ fn thread(headers: &HeaderMap, metadata: Option<&Map<String, Value>>) -> Result<
     Ok(Some(id))
 }
 
-fn whole(shell: &Shell, answer: &Answer) -> Value {
+pub(super) fn whole(shell: &Shell, answer: &Answer) -> Value {
     let text: Vec<&str> = answer.parts.iter().filter_map(Part::text).collect();
     let content = if text.is_empty() { Value::Null } else { text.concat().into() };
     let mut message = value!({ "role": "assistant", "content": content, "refusal": null });

@@ -18,13 +18,17 @@ pub(super) fn respond(completing: Completing) -> Response {
     let (chunks, told) = mpsc::unbounded_channel::<Bytes>();
     // A client that goes away does not undo what it asked for.
     tokio::spawn(async move {
-        let mut teller = Teller { chunks, shell: completing.shell.clone(), has_spoken: false };
-        teller.tell(&json!({ "role": "assistant", "content": "" }), None);
+        let mut teller = Teller::new(chunks, completing.shell.clone());
         match completing.answer(&mut |delta| teller.hear(delta)).await {
             Ok(answer) => teller.finish(&answer),
             Err(error) => teller.fail(&error),
         }
     });
+    streamed(told)
+}
+
+/// Chunks as a response.
+pub(super) fn streamed(told: mpsc::UnboundedReceiver<Bytes>) -> Response {
     let chunks = stream::unfold(told, |mut told| async {
         let chunk = told.recv().await?;
         Some((Ok::<_, std::convert::Infallible>(chunk), told))
@@ -34,13 +38,20 @@ pub(super) fn respond(completing: Completing) -> Response {
     response
 }
 
-struct Teller {
+/// Writes the chunks of one completion.
+pub(super) struct Teller {
     chunks: mpsc::UnboundedSender<Bytes>,
     shell: Shell,
     has_spoken: bool,
 }
 
 impl Teller {
+    pub(super) fn new(chunks: mpsc::UnboundedSender<Bytes>, shell: Shell) -> Self {
+        let teller = Self { chunks, shell, has_spoken: false };
+        teller.tell(&json!({ "role": "assistant", "content": "" }), None);
+        teller
+    }
+
     fn send(&self, data: &str) {
         // A client that is gone hears nothing.
         drop(self.chunks.send(format!("data: {data}\n\n").into()));
@@ -61,14 +72,14 @@ impl Teller {
         self.send(&chunk.to_string());
     }
 
-    fn hear(&mut self, delta: ChatDelta) {
+    pub(super) fn hear(&mut self, delta: ChatDelta) {
         if let ChatDelta::Text(text) = delta {
             self.has_spoken = true;
             self.tell(&json!({ "content": text }), None);
         }
     }
 
-    fn finish(&self, answer: &Answer) {
+    pub(super) fn finish(&self, answer: &Answer) {
         if !self.has_spoken {
             for text in answer.parts.iter().filter_map(Part::text) {
                 self.tell(&json!({ "content": text }), None);
@@ -88,7 +99,7 @@ impl Teller {
         self.send("[DONE]");
     }
 
-    fn fail(&self, error: &ApiError) {
+    pub(super) fn fail(&self, error: &ApiError) {
         tracing::error!(code = error.code, internal = error.internal, "a completion failed");
         let told =
             json!({ "message": error.message, "type": error.family(), "param": error.param, "code": error.code });

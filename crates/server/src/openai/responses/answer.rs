@@ -8,13 +8,15 @@ use threadkeep::{Draft, JsonText, Message, MessageId, Role, Scope, ThreadId};
 
 use super::create::CreateResponseJson;
 use super::kept::{self, Kept};
+use super::assistant::Run;
 use super::{body, mint_id};
 use crate::app::App;
+use crate::connections::Held;
 use crate::error::{ApiError, Result};
 use crate::openai::conversations::checked;
 use crate::openai::items::{Item, items_of};
 use crate::openai::turn::{self, Begun, Record, Turn};
-use crate::openai::{ids, requests};
+use crate::openai::{assistant, ids, requests};
 use crate::repeats::Attempt;
 
 /// How a client wants its answer.
@@ -22,30 +24,34 @@ use crate::repeats::Attempt;
 pub(super) enum Mode {
     Whole,
     Streamed,
+    /// Later, by asking for it.
+    Background,
 }
 
 /// A response on its way.
 pub(super) struct Answering {
-    app: App,
-    scope: Scope,
-    attempt: Attempt,
+    pub(super) app: App,
+    pub(super) scope: Scope,
+    pub(super) attempt: Attempt,
     pub(super) id: String,
     /// The response but for its output.
     pub(super) shell: Map<String, Value>,
     /// The id of the message that the first words become.
     pub(super) words: MessageId,
-    work: Work,
+    pub(super) work: Work,
 }
 
-enum Work {
+pub(super) enum Work {
     /// The model has to be asked.
     Ask(Box<Ask>),
+    /// An assistant has to be asked.
+    Run(Box<Run>),
     /// It was answered before: the text, and its output.
     Told { response: String, output: Vec<Item> },
 }
 
-struct Ask {
-    turn: Option<Turn>,
+pub(super) struct Ask {
+    pub(super) turn: Option<Turn>,
     input: Vec<Draft>,
     request: ChatRequest,
     store: bool,
@@ -57,13 +63,22 @@ pub(super) struct Answered {
     /// The whole response, as text.
     pub(super) response: String,
     pub(super) output: Vec<Item>,
-    /// `completed` or `incomplete`.
+    /// `completed`, `incomplete`, or where an assistant answered `failed` or `cancelled`.
     pub(super) status: &'static str,
 }
 
 impl Answering {
     /// Checks a request and takes its conversation.
-    pub(super) async fn prepare(app: App, scope: Scope, request: CreateResponseJson, attempt: Attempt) -> Result<Self> {
+    pub(super) async fn prepare(
+        app: App,
+        scope: Scope,
+        held: Held,
+        request: CreateResponseJson,
+        attempt: Attempt,
+    ) -> Result<Self> {
+        if let Some(agent) = assistant::find(&app, request.model.as_deref())? {
+            return super::assistant::prepare(app, scope, held, agent, request, attempt).await;
+        }
         if app.model().is_none() {
             return Err(turn::no_model());
         }
@@ -145,6 +160,7 @@ impl Answering {
         let Self { app, scope, attempt, id, mut shell, words, work } = self;
         let ask = match work {
             Work::Told { response, output } => return Ok(Answered { response, output, status: "completed" }),
+            Work::Run(run) => return super::assistant::run(*run, &id, shell, words, deltas).await,
             Work::Ask(ask) => *ask,
         };
         let answer = match turn::ask(&app, &ask.request, deltas).await {
@@ -169,7 +185,7 @@ impl Answering {
     }
 }
 
-fn told_failure(shell: &mut Map<String, Value>, error: ApiError) -> (ApiError, String) {
+pub(super) fn told_failure(shell: &mut Map<String, Value>, error: ApiError) -> (ApiError, String) {
     body::failed(shell, error.code, &error.message);
     let text = body::with_output(shell, &[]);
     (error, text)
@@ -200,6 +216,7 @@ async fn store(
                 input: ids(&input),
                 output: ids(&output),
                 shell,
+                alias: None,
             };
             let drafts = input.into_iter().chain(output).collect();
             turn.finish(app, scope, &record, drafts, attempt).await
@@ -216,7 +233,7 @@ async fn store(
     }
 }
 
-async fn told_before(app: App, scope: Scope, attempt: Attempt, thread: ThreadId, record: Record) -> Result<Answering> {
+pub(super) async fn told_before(app: App, scope: Scope, attempt: Attempt, thread: ThreadId, record: Record) -> Result<Answering> {
     let (shell, output) = recalled(&app, &scope, thread, &record).await?;
     let response = body::with_output(&shell, &output);
     let words = app.memory().mint_message_id();
@@ -232,7 +249,12 @@ pub(super) async fn recalled(
 ) -> Result<(Map<String, Value>, Vec<Item>)> {
     let shell: Map<String, Value> = record.shell.read()?;
     let said = turn::said(app, scope, thread, &record.output).await?;
-    Ok((shell, said.iter().flat_map(items_of).collect()))
+    let mut items: Vec<Item> = said.iter().flat_map(items_of).collect();
+    if let Some(alias) = &record.alias {
+        let last = items.pop().map(|last| super::assistant::called(last, alias));
+        items.extend(last);
+    }
+    Ok((shell, items))
 }
 
 /// The text of a response of a conversation as it stands.
@@ -257,7 +279,7 @@ fn as_item(json: &JsonText) -> Item {
     Item { id: id.unwrap_or_default(), json: json.as_str().to_owned() }
 }
 
-fn conversation(request: &CreateResponseJson) -> Result<Option<String>> {
+pub(super) fn conversation(request: &CreateResponseJson) -> Result<Option<String>> {
     let given = match &request.conversation {
         None | Some(Value::Null) => None,
         Some(Value::String(id)) => Some(id.clone()),

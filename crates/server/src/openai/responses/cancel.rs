@@ -1,31 +1,33 @@
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{StatusCode, header};
+use axum::response::{IntoResponse, Response};
+use threadkeep::Value;
 
-use super::{kept, thread_of, unknown};
+use super::{background, retrieve, unknown};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::Names;
-use crate::openai::turn;
 use crate::security::Caller;
 
-/// Refuses: only a response in the background can be cancelled, and this server makes none
+/// Cancels a response in the background; one that is over is told as it is
 #[utoipa::path(
     post,
     path = "/v1/responses/{id}/cancel",
     tag = "openai",
     params(("id" = String, Path)),
-    responses((status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, description = "The response.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn cancel(State(app): State<App>, caller: Caller, names: Names) -> Result {
+pub(crate) async fn cancel(State(app): State<App>, caller: Caller, names: Names) -> Result<Response> {
     let (id, scope) = (names.text("id"), &caller.scope);
-    let is_known = match thread_of(id)? {
-        Some(thread) => turn::find(&app, scope, thread, id).await?.is_some(),
-        None => kept::find(&app, scope, id).await?.is_some(),
-    };
-    if !is_known {
-        return Err(unknown(id));
+    let found = || async { retrieve::find(&app, scope, id).await?.ok_or_else(|| unknown(id)) };
+    let response = found().await?;
+    let is_in_background = serde_json::from_str::<Value>(&response).is_ok_and(|told| told["background"] == true);
+    if !is_in_background {
+        let message = "Cannot cancel a synchronous response.";
+        return Err(ApiError::new(StatusCode::BAD_REQUEST, "not_in_background", message));
     }
-    let message = "Cannot cancel a synchronous response.";
-    Err(ApiError::new(StatusCode::BAD_REQUEST, "not_in_background", message))
+    // Where it is over meanwhile, there is nothing to cancel.
+    background::cancel(&app, scope, id).await?;
+    Ok(([(header::CONTENT_TYPE, "application/json")], found().await?).into_response())
 }

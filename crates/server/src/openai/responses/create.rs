@@ -1,3 +1,4 @@
+use axum::Extension;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use axum::response::Response;
@@ -7,8 +8,9 @@ use threadkeep::{Map, Value};
 use utoipa::ToSchema;
 
 use super::answer::{Answering, Mode};
-use super::stream;
+use super::{background, stream};
 use crate::app::App;
+use crate::connections::Held;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::JsonBody;
 use crate::repeats::Attempt;
@@ -71,6 +73,10 @@ pub(crate) struct CreateResponseJson {
 ///
 /// In a conversation, what was said and answered is stored together once the model has answered. A repeated request gets
 /// the answer of the first by its Idempotency-Key, or where the client says that it repeats itself and the conversation ends with that answer.
+///
+/// In the background the answer is `in_progress` at once; it is retrieved until it is over, and can be cancelled. The model
+/// `threadkeep/NAME` is an assistant: it answers as a turn in the conversation, or in one of its own that later responses go
+/// on in.
 #[utoipa::path(
     post,
     path = "/v1/responses",
@@ -83,18 +89,31 @@ pub(crate) struct CreateResponseJson {
 pub(crate) async fn create(
     State(app): State<App>,
     caller: Caller,
+    Extension(held): Extension<Held>,
     headers: HeaderMap,
     JsonBody { value: mut body, digest }: JsonBody<CreateResponseJson>,
 ) -> Result<Response> {
     let attempt = Attempt::read(&headers, "responses", &digest)?;
-    if body.background == Some(true) {
-        return Err(ApiError::invalid("background", "this server answers while the client waits"));
-    }
     body.raw_tools = body.tools.clone().unwrap_or_default();
-    let mode = if body.stream == Some(true) { Mode::Streamed } else { Mode::Whole };
-    let answering = Answering::prepare(app, caller.scope, body, attempt).await?;
+    let mode = mode(&body)?;
+    let answering = Answering::prepare(app, caller.scope, held.clone(), body, attempt).await?;
     match mode {
         Mode::Streamed => Ok(stream::respond(answering)),
         Mode::Whole => answering.respond().await,
+        Mode::Background => background::begin(answering, held).await,
+    }
+}
+
+fn mode(body: &CreateResponseJson) -> Result<Mode> {
+    match (body.background == Some(true), body.stream == Some(true)) {
+        (true, true) => {
+            Err(ApiError::invalid("stream", "Invalid 'stream': a response in the background is retrieved."))
+        }
+        (true, false) if body.store == Some(false) => {
+            Err(ApiError::invalid("store", "Invalid 'store': a response in the background is kept."))
+        }
+        (true, false) => Ok(Mode::Background),
+        (false, true) => Ok(Mode::Streamed),
+        (false, false) => Ok(Mode::Whole),
     }
 }

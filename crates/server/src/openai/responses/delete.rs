@@ -1,7 +1,7 @@
 use axum::extract::State;
 use serde_json::json as value;
 
-use super::{kept, thread_of, unknown};
+use super::{background, kept, thread_of, unknown};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::Names;
@@ -21,14 +21,18 @@ use crate::security::Caller;
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names) -> Result {
     let (id, scope) = (names.text("id"), &caller.scope);
     match thread_of(id)? {
-        Some(thread) => {
-            turn::find(&app, scope, thread, id).await?.ok_or_else(|| unknown(id))?;
+        Some(thread) if turn::find(&app, scope, thread, id).await?.is_some() => {
             turn::forget(&app, scope, thread, id).await?;
         }
-        None => {
-            kept::find(&app, scope, id).await?.ok_or_else(|| unknown(id))?;
+        None if kept::find(&app, scope, id).await?.is_some() => {
             kept::write(&app, scope, id, None).await?;
         }
+        _ => {
+            // Nobody waits for what is deleted.
+            background::look(&app, scope, id).await?.ok_or_else(|| unknown(id))?;
+            background::cancel(&app, scope, id).await?;
+        }
     }
+    background::forget(&app, scope, id).await?;
     Ok(json(&value!({ "id": id, "object": "response", "deleted": true })))
 }

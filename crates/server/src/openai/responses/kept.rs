@@ -76,7 +76,7 @@ pub(super) fn texts(items: &[Item]) -> Result<Vec<JsonText>, ApiError> {
     Ok(items.iter().map(|item| JsonText::new(item.json.clone())).collect::<Result<_, _>>()?)
 }
 
-fn owner(scope: &Scope) -> DocumentOwner {
+pub(super) fn owner(scope: &Scope) -> DocumentOwner {
     match scope {
         Scope::User(_, user) => DocumentOwner::User(user.clone()),
         Scope::Tenant(_) => DocumentOwner::Tenant,

@@ -1,9 +1,10 @@
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use threadkeep::Scope;
 
 use super::answer::{recalled, text_of};
-use super::{kept, thread_of, unknown};
+use super::{background, kept, thread_of, unknown};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::Names;
@@ -21,16 +22,27 @@ use crate::security::Caller;
 )]
 pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, names: Names) -> Result<Response> {
     let (id, scope) = (names.text("id"), &caller.scope);
-    let text = match thread_of(id)? {
-        Some(thread) => {
-            let record = turn::find(&app, scope, thread, id).await?.ok_or_else(|| unknown(id))?;
-            let (shell, output) = recalled(&app, scope, thread, &record).await?;
-            text_of(&shell, &output)
-        }
-        None => {
-            let kept = kept::find(&app, scope, id).await?.ok_or_else(|| unknown(id))?;
-            kept.response.as_str().to_owned()
-        }
-    };
+    let text = find(&app, scope, id).await?.ok_or_else(|| unknown(id))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
+}
+
+/// A response as it stands.
+pub(super) async fn find(app: &App, scope: &Scope, id: &str) -> Result<Option<String>> {
+    let thread = thread_of(id)?;
+    let stored = match thread {
+        Some(thread) => match turn::find(app, scope, thread, id).await? {
+            Some(record) => {
+                let (shell, output) = recalled(app, scope, thread, &record).await?;
+                Some(text_of(&shell, &output))
+            }
+            // It goes with its conversation.
+            None if app.memory().find_thread(scope, thread).await?.is_none() => return Ok(None),
+            None => None,
+        },
+        None => kept::find(app, scope, id).await?.map(|kept| kept.response.as_str().to_owned()),
+    };
+    match stored {
+        Some(stored) => Ok(Some(stored)),
+        None => background::look(app, scope, id).await,
+    }
 }

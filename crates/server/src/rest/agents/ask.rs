@@ -77,7 +77,7 @@ pub(crate) async fn ask(
     let is_streamed = body.stream || accepts_events(&headers);
     let thread = thread(&app, &caller.scope, &agent, body.thread.as_deref(), &attempt).await?;
     let ask = Ask { author: body.author, given: body.given, ..Ask::new(body.text) };
-    let asking = Asking { app: app.clone(), agent, scope: caller.scope, thread, ask, attempt };
+    let asking = Asking { app: app.clone(), agent, scope: caller.scope, thread, ask, attempt, is_passing: false };
     let waiting = turns::start(held, Work::Ask(asking));
     if is_streamed {
         return turns::respond(&app, waiting).await;

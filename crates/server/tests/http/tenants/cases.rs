@@ -34,7 +34,7 @@ pub(super) const NO_RESPONSE: &str = "resp_0190b4e2000070008000000000000000";
 pub(super) const NOBODY: &str = "0190b4e2-0000-7000-8000-000000000000";
 
 /// Routes on which nothing of anyone's can be named.
-pub(super) const NAMES_NOTHING: [(&str, &str); 11] = [
+pub(super) const NAMES_NOTHING: [(&str, &str); 12] = [
     ("GET", "/health"),
     ("GET", "/ready"),
     ("GET", "/v1/openapi.json"),
@@ -45,6 +45,7 @@ pub(super) const NAMES_NOTHING: [(&str, &str); 11] = [
     ("GET", "/v1/agents"),
     ("GET", "/v1/models"),
     ("GET", "/v1/models/{model}"),
+    ("GET", "/v1/models/threadkeep/{name}"),
     ("POST", "/v1/embeddings"),
 ];
 

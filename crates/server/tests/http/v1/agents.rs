@@ -13,7 +13,7 @@ use crate::server::{PATIENCE, Parts, TestServer, send};
 const TURNS: &str = "/v1/agents/keeper/turns";
 
 /// The events of a stream: name and data.
-pub(crate) fn events(text: &str) -> Vec<(String, Value)> {
+pub(super) fn events(text: &str) -> Vec<(String, Value)> {
     let blocks = text.split("\n\n").filter(|block| block.starts_with("event: "));
     blocks
         .map(|block| {
@@ -24,7 +24,7 @@ pub(crate) fn events(text: &str) -> Vec<(String, Value)> {
 }
 
 /// Waits until an assistant has said something in a thread.
-async fn answered(server: &TestServer, thread: &str) {
+pub(super) async fn answered(server: &TestServer, thread: &str) {
     let scope = Scope::user("local", "me").unwrap();
     let options = SubscribeOptions { start: Start::After(0), roles: vec![Role::Assistant] };
     let mut updates = server.memory.subscribe(&scope, thread.parse().unwrap(), options).await.unwrap();

@@ -1,0 +1,239 @@
+//! Responses in the background: the client asks for them later, and may cancel them.
+//!
+//! Where one stands lies in the store, so any instance tells it and cancels it. What is stored of an answer wins over that: a
+//! response is cancelled, or it was faster.
+
+use std::time::Duration;
+
+use axum::http::header;
+use axum::response::{IntoResponse, Response};
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use threadkeep::core::DocumentWrite;
+use threadkeep::{DocumentName, DocumentOwner, JsonText, Namespace, Scope, Timestamp};
+
+use super::answer::{Answering, Work};
+use super::{body, kept};
+use crate::app::App;
+use crate::connections::Held;
+use crate::error::{ApiError, Result};
+use crate::openai::turn::KEPT_MS;
+
+/// How often whoever answers looks whether it was cancelled.
+const MOMENT: Duration = Duration::from_millis(250);
+/// How long it is believed to be there without a sign.
+const LEASE_MS: i64 = 30_000;
+/// How often it gives one, in moments.
+const SIGN: u32 = 20;
+/// How often a change is tried that others get first.
+const ATTEMPTS: usize = 16;
+
+/// Where a response in the background stands.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Standing {
+    /// Of the request that it answers.
+    digest: String,
+    /// The response but for its output.
+    shell: Map<String, Value>,
+    state: State,
+    /// Until when whoever answers is believed to be there.
+    until: Timestamp,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+enum State {
+    InProgress,
+    Cancelled,
+    /// The shell says how.
+    Failed,
+}
+
+/// Begins, and tells so at once.
+pub(super) async fn begin(mut answering: Answering, held: Held) -> Result<Response> {
+    let (app, scope, id) = (answering.app.clone(), answering.scope.clone(), answering.id.clone());
+    if let Some((standing, _)) = find(&app, &scope, &id).await? {
+        abandon(&answering).await;
+        answering.attempt.check_same(&standing.digest)?;
+        return Ok(written(told(&app, standing)));
+    }
+    if matches!(answering.work, Work::Told { .. }) {
+        return answering.respond().await;
+    }
+    answering.shell.insert("background".to_owned(), true.into());
+    let standing = Standing {
+        digest: answering.attempt.digest().to_owned(),
+        shell: answering.shell.clone(),
+        state: State::InProgress,
+        until: app.memory().now().plus_ms(LEASE_MS),
+    };
+    if let Err(error) = write(&app, &scope, &id, Some(&standing), Some(0)).await {
+        abandon(&answering).await;
+        return Err(error);
+    }
+    tokio::spawn(async move {
+        drive(answering).await;
+        drop(held);
+    });
+    Ok(written(told(&app, standing)))
+}
+
+/// The response as it stands, where it is or was in the background and nothing else is stored of it.
+pub(super) async fn look(app: &App, scope: &Scope, id: &str) -> Result<Option<String>> {
+    Ok(find(app, scope, id).await?.map(|(standing, _)| told(app, standing)))
+}
+
+/// Cancels what is in progress; what is over stays as it is.
+pub(super) async fn cancel(app: &App, scope: &Scope, id: &str) -> Result<()> {
+    for _ in 0..ATTEMPTS {
+        let Some((standing, version)) = find(app, scope, id).await? else { return Ok(()) };
+        if standing.state != State::InProgress {
+            return Ok(());
+        }
+        let cancelled = Standing { state: State::Cancelled, ..standing };
+        match write(app, scope, id, Some(&cancelled), Some(version)).await {
+            Ok(()) => return Ok(()),
+            // Whoever answers gave a sign meanwhile.
+            Err(error) if error.code == "changed_meanwhile" => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Err(threadkeep::MemoryError::Contended { what: "the response", attempts: ATTEMPTS }.into())
+}
+
+/// Forgets where a response stood.
+pub(super) async fn forget(app: &App, scope: &Scope, id: &str) -> Result<()> {
+    write(app, scope, id, None, None).await
+}
+
+async fn drive(answering: Answering) {
+    let (app, scope, id) = (answering.app.clone(), answering.scope.clone(), answering.id.clone());
+    let (turn, stop) = match &answering.work {
+        Work::Ask(ask) => (ask.turn, None),
+        Work::Run(run) => (None, Some(run.asking.ask.stop.clone())),
+        Work::Told { .. } => (None, None),
+    };
+    let mut unheard = |_| {};
+    let mut answer = Box::pin(answering.answer(&mut unheard));
+    let answered = tokio::select! {
+        biased;
+        answered = &mut answer => Some(answered),
+        () = cancelled(&app, &scope, &id) => match stop {
+            Some(stop) => {
+                stop.stop();
+                Some(answer.await)
+            }
+            None => {
+                // With it goes the connection to the model.
+                drop(answer);
+                if let Some(turn) = turn {
+                    turn.abandon(&app, &scope).await;
+                }
+                None
+            }
+        },
+    };
+    let ended = match answered {
+        None => Ok(()),
+        Some(Ok(_)) => forget(&app, &scope, &id).await,
+        Some(Err((error, response))) => fail(&app, &scope, &id, &error, &response).await,
+    };
+    if let Err(error) = ended {
+        tracing::error!(code = error.code, internal = error.internal, "the end of a response could not be told");
+    }
+}
+
+/// Waits until the response is cancelled or deleted, giving signs of life.
+async fn cancelled(app: &App, scope: &Scope, id: &str) {
+    let mut moments = 0_u32;
+    loop {
+        tokio::time::sleep(MOMENT).await;
+        moments = moments.wrapping_add(1);
+        let (standing, version) = match find(app, scope, id).await {
+            Ok(Some(found)) => found,
+            // It was deleted.
+            Ok(None) => return,
+            // A store that cannot be asked now is no reason to end.
+            Err(_) => continue,
+        };
+        if standing.state == State::Cancelled {
+            return;
+        }
+        if moments.is_multiple_of(SIGN) {
+            let standing = Standing { until: app.memory().now().plus_ms(LEASE_MS), ..standing };
+            drop(write(app, scope, id, Some(&standing), Some(version)).await);
+        }
+    }
+}
+
+async fn fail(app: &App, scope: &Scope, id: &str, error: &ApiError, response: &str) -> Result<()> {
+    tracing::error!(code = error.code, internal = error.internal, "a response in the background failed");
+    let Some((standing, version)) = find(app, scope, id).await? else { return Ok(()) };
+    if standing.state != State::InProgress {
+        return Ok(());
+    }
+    let shell = serde_json::from_str(response).unwrap_or(standing.shell);
+    let standing = Standing { shell, state: State::Failed, ..standing };
+    write(app, scope, id, Some(&standing), Some(version)).await
+}
+
+/// Gives up what was taken for an answer that nobody will make.
+async fn abandon(answering: &Answering) {
+    if let Work::Ask(ask) = &answering.work
+        && let Some(turn) = ask.turn
+    {
+        turn.abandon(&answering.app, &answering.scope).await;
+    }
+}
+
+fn told(app: &App, standing: Standing) -> String {
+    let Standing { mut shell, state, until, .. } = standing;
+    match state {
+        State::Cancelled => {
+            shell.insert("status".to_owned(), "cancelled".into());
+        }
+        State::InProgress if until < app.memory().now() => {
+            body::failed(&mut shell, "server_error", "The server stopped before this was answered.");
+        }
+        State::InProgress | State::Failed => {}
+    }
+    body::with_output(&shell, &[])
+}
+
+fn written(response: String) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], response).into_response()
+}
+
+async fn find(app: &App, scope: &Scope, id: &str) -> Result<Option<(Standing, u64)>> {
+    let (memory, DocumentName { namespace, key }) = (app.memory(), name(id));
+    let found = memory.backend().store.find_document(scope, &owner(scope), &namespace, &key, memory.now()).await?;
+    Ok(found.map(|document| document.value.read().map(|standing| (standing, document.version))).transpose()?)
+}
+
+async fn write(
+    app: &App,
+    scope: &Scope,
+    id: &str,
+    standing: Option<&Standing>,
+    expected: Option<u64>,
+) -> Result<()> {
+    let (memory, DocumentName { namespace, key }) = (app.memory(), name(id));
+    let write = DocumentWrite {
+        owner: owner(scope),
+        namespace,
+        key,
+        expected,
+        value: standing.map(JsonText::of).transpose()?,
+        expires_at: Some(memory.now().plus_ms(KEPT_MS)),
+    };
+    memory.backend().store.write_document(scope, write, memory.now()).await?;
+    Ok(())
+}
+
+fn owner(scope: &Scope) -> DocumentOwner {
+    kept::owner(scope)
+}
+
+fn name(id: &str) -> DocumentName {
+    DocumentName { namespace: Namespace::System("openai.background".to_owned()), key: id.to_owned() }
+}

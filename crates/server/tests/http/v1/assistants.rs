@@ -1,0 +1,199 @@
+//! Assistants on the OpenAI wire.
+
+use serde_json::{Value, json};
+
+use super::model::data_of;
+use crate::assistants::{keeper, with_keeper};
+use crate::server::{Parts, TestServer, send};
+
+const MODEL: &str = "threadkeep/keeper";
+
+fn chat(text: &str) -> Value {
+    json!({ "model": MODEL, "messages": [{ "role": "user", "content": text }] })
+}
+
+fn words(completion: &Value) -> &str {
+    completion["choices"][0]["message"]["content"].as_str().unwrap()
+}
+
+fn text(response: &Value) -> &str {
+    response["output"][0]["content"][0]["text"].as_str().unwrap()
+}
+
+#[tokio::test]
+async fn an_assistant_is_a_model_beside_the_configured_one() {
+    let (parts, _) = super::parts_with_model();
+    let server = TestServer::start_with(Parts { assistants: vec![keeper("keeper").0], ..parts }).await;
+    let client = server.client();
+    let models = client.get("/v1/models").await.expect(200);
+    let ids: Vec<&str> = models["data"].as_array().unwrap().iter().map(|model| model["id"].as_str().unwrap()).collect();
+    assert_eq!(ids, [MODEL, "echo", "lengths"]);
+    for path in ["/v1/models/threadkeep/keeper", "/v1/models/threadkeep%2Fkeeper"] {
+        assert_eq!(client.get(path).await.expect(200)["id"], MODEL, "{path}");
+    }
+    for (path, body) in [
+        ("/v1/chat/completions", json!({ "model": "threadkeep/nobody", "messages": [{ "role": "user", "content": "x" }] })),
+        ("/v1/responses", json!({ "model": "threadkeep/nobody", "input": "x" })),
+    ] {
+        assert_eq!(client.post(path, body).await.code(404), "model_not_found");
+    }
+    // Any other name is the configured model's.
+    let body = json!({ "model": "echo", "input": "hello" });
+    assert_eq!(text(&client.post("/v1/responses", body).await.expect(200)), "echo: hello (1 messages)");
+}
+
+#[tokio::test]
+async fn a_chat_with_a_thread_is_a_turn_of_it() {
+    let (server, model) = with_keeper().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    let ask = |text: &str, retry: &str| {
+        let request = client.request("POST", "/v1/chat/completions").header("threadkeep-thread", &thread);
+        send(request.header("x-stainless-retry-count", retry).json(&chat(text)))
+    };
+    let seen = ask("look lamp", "0").await;
+    assert_eq!(seen.header("threadkeep-thread"), thread);
+    let seen = seen.expect(200);
+    assert_eq!((words(&seen), &seen["choices"][0]["finish_reason"]), (r#"Done: {"seen":"lamp"}"#, &json!("stop")));
+    assert_eq!((&seen["model"], &seen["usage"]["total_tokens"]), (&json!(MODEL), &json!(20)));
+    assert_eq!(words(&ask("look lamp", "1").await.expect(200)), words(&seen));
+    assert_eq!(model.times_asked(), 2, "a repetition asks nobody");
+    let waits = ask("delete lamp", "0").await.expect(200);
+    assert!(words(&waits).contains("`rm lamp`"));
+    assert_eq!(waits["threadkeep"]["status"], "waiting_for_approval");
+    let approval = waits["threadkeep"]["approvals"][0].as_str().unwrap();
+    let path = format!("/v1/threads/{thread}/approvals/{approval}");
+    assert_eq!(client.get(&path).await.expect(200)["state"], "pending");
+    assert_eq!(words(&ask("fail", "0").await.expect(200)), {
+        let texts = client.texts(&thread).await;
+        texts.last().unwrap().clone()
+    });
+}
+
+#[tokio::test]
+async fn a_chat_without_a_thread_leaves_nothing() {
+    let (server, model) = with_keeper().await;
+    let client = server.client();
+    let body = json!({ "model": MODEL, "messages": [
+        { "role": "system", "content": "Be brief." },
+        { "role": "user", "content": "one" },
+        { "role": "assistant", "content": "You said: one" },
+        { "role": "user", "content": "two" },
+    ] });
+    let answered = client.post("/v1/chat/completions", body).await;
+    assert_eq!(words(&answered.expect(200)), "You said: two");
+    assert_eq!(*model.asked.lock().unwrap(), ["two"]);
+    assert_eq!(client.get("/v1/threads").await.expect(200)["data"], json!([]));
+    // What waits for an approval is there until it is decided.
+    let waits = client.post("/v1/chat/completions", chat("delete lamp")).await;
+    let path = format!("/v1/threads/{}", waits.header("threadkeep-thread"));
+    assert_eq!(client.get(&path).await.status, 200);
+    let approvals = client.get("/v1/approvals").await.expect(200);
+    let path = format!("{path}/approvals/{}", approvals["data"][0]["id"].as_str().unwrap());
+    let done = client.post(&path, json!({ "decision": "approve" })).await.expect(200);
+    assert_eq!(done["reply"], "Done: lamp deleted");
+    for (body, param) in [
+        (json!({ "model": MODEL, "messages": [{ "role": "assistant", "content": "x" }] }), "messages"),
+        (json!({ "model": MODEL, "messages": [{ "role": "user", "content": "x" }], "tools": [{ "type": "function", "function": { "name": "look" } }] }), "tools"),
+    ] {
+        assert_eq!(client.post("/v1/chat/completions", body).await.error(400)["param"], param);
+    }
+}
+
+#[tokio::test]
+async fn a_chat_with_an_assistant_is_told_piece_by_piece() {
+    let (server, _) = with_keeper().await;
+    let client = server.client();
+    for (question, told) in [("hello", "You said: hello"), ("delete lamp", "⚠️ This action requires approval\n`rm lamp`")] {
+        let mut body = chat(question);
+        body["stream"] = true.into();
+        body["stream_options"] = json!({ "include_usage": true });
+        let answer = client.post("/v1/chat/completions", body).await;
+        assert!(answer.text.ends_with("data: [DONE]\n\n"));
+        let chunks = data_of(&answer.text);
+        let deltas = chunks.iter().filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str());
+        assert_eq!(deltas.collect::<String>(), told);
+        assert_eq!(chunks.last().unwrap()["usage"]["prompt_tokens"], 7);
+    }
+    let mut body = chat("hello");
+    body["stream"] = true.into();
+    let unknown = client.request("POST", "/v1/chat/completions");
+    let unknown = unknown.header("threadkeep-thread", "0190b4e2-0000-7000-8000-000000000000").json(&body);
+    assert_eq!(send(unknown).await.code(404), "not_found");
+}
+
+#[tokio::test]
+async fn a_response_of_an_assistant_goes_on_in_its_thread() {
+    let (server, model) = with_keeper().await;
+    let client = server.client();
+    let ask = |text: &str, previous: &Value| {
+        client.post("/v1/responses", json!({ "model": MODEL, "input": text, "previous_response_id": previous }))
+    };
+    let first = ask("one", &Value::Null).await.expect(200);
+    assert_eq!((text(&first), &first["status"]), ("You said: one", &json!("completed")));
+    let second = ask("two", &first["id"]).await.expect(200);
+    assert_eq!(second["conversation"], first["conversation"]);
+    let path = |response: &Value| format!("/v1/responses/{}", response["id"].as_str().unwrap());
+    for response in [&first, &second] {
+        assert_eq!(client.get(&path(response)).await.expect(200), *response);
+    }
+    let items = client.get(&format!("{}/input_items", path(&second))).await.expect(200);
+    assert_eq!(items["data"][0]["content"][0]["text"], "two");
+    let conversation = first["conversation"]["id"].as_str().unwrap();
+    let kept = client.get(&format!("/v1/conversations/{conversation}/items?order=asc")).await.expect(200);
+    assert_eq!(kept["data"].as_array().unwrap().len(), 4);
+    // The thread has gone on from the first.
+    assert_eq!(ask("three", &first["id"]).await.code(400), "previous_response_not_last");
+    let keyed = || {
+        let request = client.request("POST", "/v1/responses").header("idempotency-key", "k");
+        send(request.json(&json!({ "model": MODEL, "input": "look lamp" })))
+    };
+    let once = keyed().await.expect(200);
+    assert_eq!(keyed().await.expect(200), once);
+    assert_eq!(model.times_asked(), 4);
+    let failed = ask("fail", &Value::Null).await.expect(200);
+    assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!("server_error")));
+    let unkept = json!({ "model": MODEL, "input": "x", "store": false });
+    let unkept = client.post("/v1/responses", unkept).await.expect(200);
+    assert_eq!((text(&unkept), client.get(&path(&unkept)).await.status), ("You said: x", 404));
+    client.delete(&format!("/v1/conversations/{conversation}")).await.expect(200);
+    assert_eq!(client.get(&path(&second)).await.code(404), "not_found");
+}
+
+#[tokio::test]
+async fn a_response_of_an_assistant_is_told_piece_by_piece() {
+    let (server, _) = with_keeper().await;
+    let client = server.client();
+    let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
+    let body = json!({ "model": MODEL, "input": "hello", "stream": true, "conversation": conversation["id"] });
+    let told = data_of(&client.post("/v1/responses", body).await.text);
+    let kinds: Vec<&str> = told.iter().map(|event| event["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds[..2], ["response.created", "response.in_progress"]);
+    assert_eq!(kinds.iter().filter(|kind| **kind == "response.output_text.delta").count(), 2);
+    let response = &told.last().unwrap()["response"];
+    assert_eq!((*kinds.last().unwrap(), text(response)), ("response.completed", "You said: hello"));
+    for event in told.iter().filter(|event| event["item_id"].is_string()) {
+        assert_eq!(event["item_id"], response["output"][0]["id"], "one item has one id");
+    }
+    let path = format!("/v1/responses/{}", response["id"].as_str().unwrap());
+    assert_eq!(client.get(&path).await.expect(200)["output"], response["output"]);
+}
+
+#[tokio::test]
+async fn a_conversation_that_an_assistant_answers_in_is_locked() {
+    let (mut definition, model) = keeper("keeper");
+    definition.busy = threadkeep::agent::BusyPolicy::Refuse;
+    let server = TestServer::start_with(Parts { assistants: vec![definition], ..Parts::default() }).await;
+    let client = server.client();
+    let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
+    let ask = |text: &str| {
+        let body = json!({ "model": MODEL, "input": text, "conversation": conversation["id"] });
+        send(client.request("POST", "/v1/responses").json(&body))
+    };
+    let first = tokio::spawn(ask("wait"));
+    model.waits().await;
+    let locked = ask("two").await.error(400);
+    assert_eq!((&locked["code"], &locked["param"]), (&json!("conversation_locked"), &json!("conversation")));
+    model.go();
+    assert_eq!(text(&first.await.unwrap().expect(200)), "You said: wait");
+}

@@ -1,0 +1,216 @@
+//! Responses in the background, proved by what a model's server sees.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use threadkeep::models::{PriceTable, ProviderModel, Selected, select};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::mpsc;
+
+use super::agents::answered;
+use crate::Client;
+use crate::assistants::{keeper, with_keeper};
+use crate::server::{PATIENCE, Parts, TestServer, send};
+
+/// What the server of a model sees.
+#[derive(Debug, PartialEq)]
+enum Seen {
+    Asked,
+    /// The connection was closed before it had answered.
+    Closed,
+}
+
+/// A server that speaks as OpenAI's does, and answers when it is told to.
+struct ModelServer {
+    address: SocketAddr,
+    seen: mpsc::UnboundedReceiver<Seen>,
+    answers: mpsc::UnboundedSender<&'static str>,
+}
+
+impl ModelServer {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let ((sees, seen), (answers, mut wanted)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
+        tokio::spawn(async move {
+            loop {
+                let (stream, _) = listener.accept().await.unwrap();
+                answer(stream, &sees, &mut wanted).await;
+            }
+        });
+        Self { address, seen, answers }
+    }
+
+    async fn seen(&mut self) -> Seen {
+        tokio::time::timeout(PATIENCE, self.seen.recv()).await.unwrap().unwrap()
+    }
+
+    fn model(&self) -> Arc<ProviderModel> {
+        let base = format!("http://{}/v1", self.address);
+        let environment = |name: &str| match name {
+            "OPENAI_API_KEY" => Some("sk-test".to_owned()),
+            "OPENAI_BASE_URL" => Some(base.clone()),
+            _ => None,
+        };
+        let Selected::Provider(found) = select(Some("openai"), &environment).unwrap() else { panic!("no provider") };
+        Arc::new(ProviderModel::new(found.config(PriceTable::default())).unwrap())
+    }
+}
+
+async fn answer(
+    mut stream: TcpStream,
+    sees: &mpsc::UnboundedSender<Seen>,
+    wanted: &mut mpsc::UnboundedReceiver<&'static str>,
+) {
+    let (mut request, mut buffer) = (Vec::new(), [0; 4096]);
+    while !is_whole(&request) {
+        let count = stream.read(&mut buffer).await.unwrap();
+        assert!(count > 0, "a request that broke off");
+        request.extend_from_slice(&buffer[..count]);
+    }
+    sees.send(Seen::Asked).unwrap();
+    tokio::select! {
+        // Nothing follows a request but its end.
+        _ = stream.read(&mut buffer) => sees.send(Seen::Closed).unwrap(),
+        text = wanted.recv() => {
+            let Some(text) = text else { return };
+            let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+            let delta = json!({ "choices": [{ "index": 0, "delta": { "role": "assistant", "content": text }, "finish_reason": null }] });
+            let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] });
+            let answer = format!("{head}data: {delta}\n\ndata: {end}\n\ndata: [DONE]\n\n");
+            stream.write_all(answer.as_bytes()).await.unwrap();
+        }
+    }
+}
+
+fn is_whole(request: &[u8]) -> bool {
+    let text = String::from_utf8_lossy(request);
+    let Some((head, body)) = text.split_once("\r\n\r\n") else { return false };
+    let length = head.lines().find_map(|line| line.to_ascii_lowercase().strip_prefix("content-length: ")?.parse().ok());
+    body.len() >= length.unwrap_or(0_usize)
+}
+
+async fn with_model_server() -> (TestServer, ModelServer) {
+    let model = ModelServer::start().await;
+    let parts = Parts { model: Some(model.model()), ..Parts::default() };
+    (TestServer::start_with(parts).await, model)
+}
+
+/// Asks for a response until it is over.
+async fn over(client: &Client, id: &str) -> Value {
+    let waiting = async {
+        loop {
+            let response = client.get(&format!("/v1/responses/{id}")).await.expect(200);
+            if response["status"] != "in_progress" {
+                return response;
+            }
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waiting).await.unwrap()
+}
+
+#[tokio::test]
+async fn a_response_in_the_background_is_retrieved_when_it_is_over() {
+    let (server, mut model) = with_model_server().await;
+    let client = server.client();
+    let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
+    for conversation in [Value::Null, conversation["id"].clone()] {
+        let body = json!({ "input": "hello", "background": true, "conversation": conversation });
+        let begun = client.post("/v1/responses", body).await.expect(200);
+        assert_eq!((&begun["status"], &begun["background"]), (&json!("in_progress"), &json!(true)));
+        assert_eq!((&begun["output"], &begun["object"]), (&json!([]), &json!("response")));
+        let id = begun["id"].as_str().unwrap();
+        assert_eq!(model.seen().await, Seen::Asked);
+        assert_eq!(client.get(&format!("/v1/responses/{id}")).await.expect(200)["status"], "in_progress");
+        model.answers.send("a lamp").unwrap();
+        let response = over(&client, id).await;
+        assert_eq!((&response["status"], &response["background"]), (&json!("completed"), &json!(true)));
+        assert_eq!(response["output"][0]["content"][0]["text"], "a lamp");
+        // What is over is told as it is.
+        let cancelled = client.post(&format!("/v1/responses/{id}/cancel"), json!({})).await.expect(200);
+        assert_eq!(cancelled, response);
+    }
+}
+
+#[tokio::test]
+async fn cancelling_closes_the_connection_to_the_model() {
+    let (server, mut model) = with_model_server().await;
+    let client = server.client();
+    let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
+    let conversation_id = conversation["id"].as_str().unwrap();
+    for conversation in [Value::Null, conversation["id"].clone()] {
+        let body = json!({ "input": "hello", "background": true, "conversation": conversation });
+        let begun = client.post("/v1/responses", body).await.expect(200);
+        let path = format!("/v1/responses/{}", begun["id"].as_str().unwrap());
+        assert_eq!(model.seen().await, Seen::Asked);
+        let cancelled = client.post(&format!("{path}/cancel"), json!({})).await.expect(200);
+        assert_eq!(cancelled["status"], "cancelled");
+        assert_eq!(model.seen().await, Seen::Closed);
+        assert_eq!(client.get(&path).await.expect(200)["status"], "cancelled");
+        assert_eq!(client.post(&format!("{path}/cancel"), json!({})).await.expect(200)["status"], "cancelled");
+        assert_eq!(client.delete(&path).await.expect(200)["deleted"], true);
+        assert_eq!(client.get(&path).await.code(404), "not_found");
+    }
+    let items = client.get(&format!("/v1/conversations/{conversation_id}/items")).await.expect(200);
+    assert_eq!(items["data"], json!([]), "nothing of it is kept");
+}
+
+#[tokio::test]
+async fn deleting_one_that_is_in_progress_cancels_it() {
+    let (server, mut model) = with_model_server().await;
+    let client = server.client();
+    let begun = client.post("/v1/responses", json!({ "input": "hello", "background": true })).await.expect(200);
+    let path = format!("/v1/responses/{}", begun["id"].as_str().unwrap());
+    assert_eq!(model.seen().await, Seen::Asked);
+    client.delete(&path).await.expect(200);
+    assert_eq!(model.seen().await, Seen::Closed);
+    assert_eq!(client.get(&path).await.code(404), "not_found");
+}
+
+#[tokio::test]
+async fn what_the_background_does_not_take_is_refused() {
+    let (server, _) = with_keeper().await;
+    let client = server.client();
+    for (member, value) in [("stream", json!(true)), ("store", json!(false))] {
+        let mut body = json!({ "model": "threadkeep/keeper", "input": "hello", "background": true });
+        body[member] = value;
+        assert_eq!(client.post("/v1/responses", body).await.error(400)["param"], member);
+    }
+}
+
+#[tokio::test]
+async fn a_repeated_request_gets_the_response_of_the_first() {
+    let (server, mut model) = with_model_server().await;
+    let client = server.client();
+    let ask = || {
+        let request = client.request("POST", "/v1/responses").header("idempotency-key", "k");
+        send(request.json(&json!({ "input": "hello", "background": true })))
+    };
+    let begun = ask().await.expect(200);
+    assert_eq!(model.seen().await, Seen::Asked);
+    assert_eq!(ask().await.expect(200)["id"], begun["id"]);
+    model.answers.send("a lamp").unwrap();
+    let id = begun["id"].as_str().unwrap();
+    assert_eq!(over(&client, id).await, ask().await.expect(200));
+}
+
+#[tokio::test]
+async fn an_assistant_answers_in_the_background_and_is_cancelled() {
+    let (definition, model) = keeper("keeper");
+    let server = TestServer::start_with(Parts { assistants: vec![definition], ..Parts::default() }).await;
+    let client = server.client();
+    let ask = |text: &str| json!({ "model": "threadkeep/keeper", "input": text, "background": true });
+    let begun = client.post("/v1/responses", ask("wait")).await.expect(200);
+    model.waits().await;
+    let id = begun["id"].as_str().unwrap();
+    client.post(&format!("/v1/responses/{id}/cancel"), json!({})).await.expect(200);
+    let thread = begun["conversation"]["id"].as_str().unwrap().trim_start_matches("conv_").to_owned();
+    answered(&server, &thread).await;
+    assert_eq!(over(&client, id).await["status"], "cancelled");
+    let begun = client.post("/v1/responses", ask("hello")).await.expect(200);
+    let response = over(&client, begun["id"].as_str().unwrap()).await;
+    assert_eq!(response["output"][0]["content"][0]["text"], "You said: hello");
+}

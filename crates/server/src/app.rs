@@ -6,6 +6,7 @@ use threadkeep::{Memory, Scope};
 use tokio::sync::watch;
 
 use crate::assistants::Assistants;
+use crate::compat::access::SharedKey;
 use crate::security::jwt::TokenIssuer;
 use crate::security::keys::Keys;
 use crate::security::rate::{RateLimit, RateLimits};
@@ -35,6 +36,9 @@ pub struct ServerOptions {
     pub token_issuers: Vec<TokenIssuer>,
     /// Requests that a key without a limit of its own may make. Default: no bound.
     pub rate_limit: Option<RateLimit>,
+    /// What clients of the documents' endpoints show, as all of them share it. Without one these are open as all other
+    /// routes are. Default: none.
+    pub shared_key: Option<SharedKey>,
     /// How often what is over is swept out of the store; `None` leaves that to others. Default: 10 minutes.
     pub sweep_every: Option<Duration>,
 }
@@ -53,6 +57,7 @@ impl Default for ServerOptions {
             connections: 10_000,
             token_issuers: Vec::new(),
             rate_limit: None,
+            shared_key: None,
             sweep_every: Some(Duration::from_secs(600)),
         }
     }

@@ -1,7 +1,17 @@
 //! The endpoints of the documents that Threadkeep grew from, to the letter: their clients go on as they are.
+//!
+//! Each stands under its assistant's name, and at the root where one assistant alone is served.
 
+pub(crate) mod access;
+mod assistant;
+pub(crate) mod chat;
+pub(crate) mod clear;
 pub(crate) mod delete;
+pub(crate) mod health;
 pub(crate) mod history;
+pub(crate) mod page;
+pub(crate) mod preferences;
+pub(crate) mod questions;
 
 use axum::http::StatusCode;
 use axum::response::Response;

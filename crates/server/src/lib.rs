@@ -30,6 +30,7 @@ mod turns;
 
 pub use app::ServerOptions;
 pub use assistants::Assistants;
+pub use compat::access::SharedKey;
 pub use routes::RouteInfo;
 pub use security::jwt::{IssuerError, TokenIssuer};
 pub use security::keys::{KeyError, KeyRecord, KeyRole, KeySecret, Keys, NewKey};

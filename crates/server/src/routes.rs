@@ -12,6 +12,7 @@ use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::compat::access::admit;
 use crate::security::authenticate::authenticate;
 use crate::security::keys::KeyRole;
 use crate::{compat, edge, error, limits, live, openai, operations, rest};
@@ -23,6 +24,8 @@ enum Need {
     Nothing,
     /// A caller with a role.
     Role(KeyRole),
+    /// A caller with a role, or with the key that clients of the documents' endpoints share.
+    Shared(KeyRole),
 }
 
 /// How long an action may take.
@@ -67,6 +70,7 @@ const ADMIN: Need = Need::Role(KeyRole::Admin);
 fn table() -> Vec<Entry> {
     let bounded = |need, routes| Entry { need, time: Time::Bounded, wire: Wire::Ours, routes };
     let own_time = |need, routes| Entry { need, time: Time::Own, wire: Wire::Ours, routes };
+    let shared = |role, time, routes| Entry { need: Need::Shared(role), time, wire: Wire::Ours, routes };
     let openai = |need, routes| Entry { need, time: Time::Bounded, wire: Wire::OpenAi, routes };
     let openai_model = |need, routes| Entry { need, time: Time::Own, wire: Wire::OpenAi, routes };
     vec![
@@ -136,6 +140,23 @@ fn table() -> Vec<Entry> {
         openai_model(READ, routes!(openai::embeddings::embeddings)),
         bounded(READ, routes!(compat::history::history)),
         bounded(WRITE, routes!(compat::delete::delete)),
+        shared(KeyRole::Read, Time::Bounded, routes!(compat::history::history_with)),
+        shared(KeyRole::Write, Time::Bounded, routes!(compat::delete::delete_with)),
+        shared(KeyRole::Write, Time::Own, routes!(compat::chat::chat)),
+        shared(KeyRole::Write, Time::Own, routes!(compat::chat::chat_with)),
+        shared(KeyRole::Write, Time::Bounded, routes!(compat::clear::clear)),
+        shared(KeyRole::Write, Time::Bounded, routes!(compat::clear::clear_with)),
+        shared(KeyRole::Read, Time::Bounded, routes!(compat::questions::route)),
+        shared(KeyRole::Read, Time::Bounded, routes!(compat::questions::route_with)),
+        shared(KeyRole::Read, Time::Bounded, routes!(compat::questions::arrivals)),
+        shared(KeyRole::Read, Time::Bounded, routes!(compat::questions::arrivals_with)),
+        shared(KeyRole::Read, Time::Bounded, routes!(compat::questions::stations)),
+        shared(KeyRole::Read, Time::Bounded, routes!(compat::questions::stations_with)),
+        shared(KeyRole::Read, Time::Bounded, routes!(compat::preferences::preferences)),
+        shared(KeyRole::Read, Time::Bounded, routes!(compat::preferences::preferences_with)),
+        bounded(NOTHING, routes!(compat::health::health)),
+        bounded(NOTHING, routes!(compat::page::start)),
+        bounded(NOTHING, routes!(compat::page::start_with)),
     ]
 }
 
@@ -160,9 +181,11 @@ pub(crate) fn router(app: &App) -> Router {
         if wire == Wire::OpenAi {
             methods = methods.route_layer(map_response(openai::in_its_terms));
         }
-        if let Need::Role(role) = need {
-            methods = methods.route_layer(from_fn_with_state((app.clone(), role), authenticate));
-        }
+        methods = match need {
+            Need::Nothing => methods,
+            Need::Role(role) => methods.route_layer(from_fn_with_state((app.clone(), role), authenticate)),
+            Need::Shared(role) => methods.route_layer(from_fn_with_state((app.clone(), role), admit)),
+        };
         router = router.routes((schemas, paths, methods));
     }
     let (router, _) = router.split_for_parts();
@@ -182,7 +205,7 @@ pub(crate) fn infos() -> Vec<RouteInfo> {
     for Entry { need, routes: (_, paths, _), .. } in table() {
         let role = match need {
             Need::Nothing => None,
-            Need::Role(role) => Some(role),
+            Need::Role(role) | Need::Shared(role) => Some(role),
         };
         for (path, item) in &paths.paths {
             let operations = [

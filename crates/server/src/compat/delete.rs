@@ -1,13 +1,14 @@
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode, Uri};
 use axum::response::Response;
 use serde::Serialize;
 use threadkeep::core::Kind;
 use threadkeep::{MemoryError, StoreError};
 use utoipa::ToSchema;
 
-use super::{FailureJson, failure, thread};
+use super::{FailureJson, assistant, failure, thread};
 use crate::app::App;
+use crate::error::Result;
 use crate::input::Names;
 use crate::output::json;
 use crate::security::Caller;
@@ -49,4 +50,22 @@ pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names)
             failure(StatusCode::INTERNAL_SERVER_ERROR, "Failed to delete thread")
         }
     }
+}
+
+/// Deletes a thread with its messages, by the name of an assistant
+#[utoipa::path(
+    delete,
+    path = "/{assistant}/conversations/{threadId}",
+    tag = "compat",
+    params(("assistant" = String, Path), ("threadId" = String, Path)),
+    responses(
+        (status = 200, body = DeletedJson),
+        (status = 404, body = FailureJson),
+        (status = 500, body = FailureJson)
+    ),
+    security(("key" = []))
+)]
+pub(crate) async fn delete_with(state: State<App>, caller: Caller, names: Names, head: (Method, Uri)) -> Result {
+    assistant::find(&state.0, &names, head.0, head.1).await?;
+    Ok(delete(state, caller, names).await)
 }

@@ -1,14 +1,14 @@
 use axum::extract::State;
-use axum::http::StatusCode;
+use axum::http::{Method, StatusCode, Uri};
 use axum::response::Response;
 use serde::Serialize;
 use threadkeep::core::limits;
 use threadkeep::{Bound, JsonText, Message, MessageId, MessageQuery, Role, Scope, ThreadId, Timestamp};
 use utoipa::ToSchema;
 
-use super::{FailureJson, failure, thread};
+use super::{FailureJson, assistant, failure, thread};
 use crate::app::App;
-use crate::error::Result;
+use crate::error::{ErrorEnvelope, Result};
 use crate::input::Names;
 use crate::output::json;
 use crate::security::Caller;
@@ -57,6 +57,24 @@ pub(crate) async fn history(State(app): State<App>, caller: Caller, names: Names
             failure(StatusCode::INTERNAL_SERVER_ERROR, "Failed to get conversation history")
         }
     }
+}
+
+/// Tells a thread's whole history, by the name of an assistant
+#[utoipa::path(
+    get,
+    path = "/{assistant}/conversations/{threadId}",
+    tag = "compat",
+    params(("assistant" = String, Path), ("threadId" = String, Path)),
+    responses(
+        (status = 200, body = HistoryJson),
+        (status = 404, body = ErrorEnvelope<'_>),
+        (status = 500, body = FailureJson)
+    ),
+    security(("key" = []))
+)]
+pub(crate) async fn history_with(state: State<App>, caller: Caller, names: Names, head: (Method, Uri)) -> Result {
+    assistant::find(&state.0, &names, head.0, head.1).await?;
+    Ok(history(state, caller, names).await)
 }
 
 async fn read(app: &App, scope: &Scope, thread: Option<ThreadId>) -> Result<Vec<SaidJson>> {

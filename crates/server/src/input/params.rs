@@ -3,8 +3,8 @@ use std::str::FromStr;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use threadkeep::Role;
 use threadkeep::core::limits;
+use threadkeep::{Map, Role, Value};
 
 use crate::error::ApiError;
 
@@ -63,6 +63,21 @@ impl Params {
         roles
             .collect::<Result<_, _>>()
             .map_err(|_| ApiError::invalid("role", "`role` is one of system, user, assistant, tool"))
+    }
+
+    /// Whether a name is given.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.iter().any(|(given, _)| given == name)
+    }
+
+    /// All that nobody took, as texts by name.
+    pub(crate) fn into_texts(mut self) -> Result<Map, ApiError> {
+        let mut texts = Map::new();
+        while let Some((name, _)) = self.0.first().cloned() {
+            let value = self.take(&name)?.unwrap_or_default();
+            texts.insert(name, Value::String(value));
+        }
+        Ok(texts)
     }
 
     /// Refuses what nobody took: a misspelt parameter must not be ignored.

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use threadkeep::context::ContextPolicy;
 use threadkeep::core::{ChatAnswer, ChatDelta, ChatMessage, ChatRequest, PutDocument};
 use threadkeep::{
-    BatchBuilder, Content, DocumentName, DocumentOwner, Draft, JsonText, Message, MessageId, MessageName, Namespace, Part, Role,
-    Scope, ThreadId, Timestamp,
+    BatchBuilder, Content, DocumentName, DocumentOwner, Draft, JsonText, Message, MessageId, MessageName, Namespace,
+    Part, Role, Scope, ThreadId, Timestamp,
 };
 
 use super::lease::{self, Lease};

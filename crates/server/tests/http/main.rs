@@ -3,6 +3,7 @@
 
 mod assistants;
 mod clients;
+mod compat;
 mod conversations;
 mod edge;
 mod limits;

@@ -6,9 +6,9 @@ use serde_json::{Map, Value};
 use threadkeep::core::{ChatDelta, ChatMessage, ChatRequest};
 use threadkeep::{Draft, JsonText, Message, MessageId, Role, Scope, ThreadId};
 
+use super::assistant::Run;
 use super::create::CreateResponseJson;
 use super::kept::{self, Kept};
-use super::assistant::Run;
 use super::{body, mint_id};
 use crate::app::App;
 use crate::connections::Held;
@@ -233,7 +233,13 @@ async fn store(
     }
 }
 
-pub(super) async fn told_before(app: App, scope: Scope, attempt: Attempt, thread: ThreadId, record: Record) -> Result<Answering> {
+pub(super) async fn told_before(
+    app: App,
+    scope: Scope,
+    attempt: Attempt,
+    thread: ThreadId,
+    record: Record,
+) -> Result<Answering> {
     let (shell, output) = recalled(&app, &scope, thread, &record).await?;
     let response = body::with_output(&shell, &output);
     let words = app.memory().mint_message_id();

@@ -178,7 +178,6 @@ pub(super) fn called(item: Item, alias: &str) -> Item {
 
 fn written(id: &str, text: &str) -> Item {
     let content = json!([{ "type": "output_text", "text": text, "annotations": [], "logprobs": [] }]);
-    let item =
-        json!({ "id": id, "type": "message", "status": "completed", "role": "assistant", "content": content });
+    let item = json!({ "id": id, "type": "message", "status": "completed", "role": "assistant", "content": content });
     Item { id: id.to_owned(), json: item.to_string() }
 }

@@ -210,13 +210,7 @@ async fn find(app: &App, scope: &Scope, id: &str) -> Result<Option<(Standing, u6
     Ok(found.map(|document| document.value.read().map(|standing| (standing, document.version))).transpose()?)
 }
 
-async fn write(
-    app: &App,
-    scope: &Scope,
-    id: &str,
-    standing: Option<&Standing>,
-    expected: Option<u64>,
-) -> Result<()> {
+async fn write(app: &App, scope: &Scope, id: &str, standing: Option<&Standing>, expected: Option<u64>) -> Result<()> {
     let (memory, DocumentName { namespace, key }) = (app.memory(), name(id));
     let write = DocumentWrite {
         owner: owner(scope),

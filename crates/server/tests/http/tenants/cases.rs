@@ -34,7 +34,7 @@ pub(super) const NO_RESPONSE: &str = "resp_0190b4e2000070008000000000000000";
 pub(super) const NOBODY: &str = "0190b4e2-0000-7000-8000-000000000000";
 
 /// Routes on which nothing of anyone's can be named.
-pub(super) const NAMES_NOTHING: [(&str, &str); 12] = [
+pub(super) const NAMES_NOTHING: [(&str, &str); 21] = [
     ("GET", "/health"),
     ("GET", "/ready"),
     ("GET", "/v1/openapi.json"),
@@ -42,6 +42,15 @@ pub(super) const NAMES_NOTHING: [(&str, &str); 12] = [
     ("GET", "/docs/"),
     ("GET", "/docs/{file}"),
     ("POST", "/v1/import"),
+    ("GET", "/"),
+    ("GET", "/{assistant}/"),
+    ("GET", "/{assistant}/health"),
+    ("GET", "/route"),
+    ("GET", "/{assistant}/route"),
+    ("GET", "/arrivals"),
+    ("GET", "/{assistant}/arrivals"),
+    ("GET", "/stations"),
+    ("GET", "/{assistant}/stations"),
     ("GET", "/v1/agents"),
     ("GET", "/v1/models"),
     ("GET", "/v1/models/{model}"),
@@ -86,7 +95,19 @@ pub(super) fn cases(owned: &Owned) -> Vec<Case> {
         headers: vec![("threadkeep-thread", thread.to_owned())],
         ..with("/v1/chat/completions", json!({ "messages": [{ "role": "user", "content": "x" }] }))
     };
-    let compat = || vec![(at(format!("/conversations/{thread}")), at(format!("/conversations/{NOBODY}")))];
+    let compat =
+        |base: &str| vec![(at(format!("{base}/conversations/{thread}")), at(format!("{base}/conversations/{NOBODY}")))];
+    let preferences =
+        |base: &str| vec![(at(format!("{base}/preferences/{}", owned.user)), at(format!("{base}/preferences/nobody")))];
+    let said = json!({ "message": "hello" });
+    let of_user = |path: &str, body: &Value| {
+        let named = |user: &str| {
+            let mut body = body.clone();
+            body["user_id"] = user.into();
+            with(path, body)
+        };
+        vec![(named(owned.user), named("nobody"))]
+    };
     let ask = |thread: &str| with("/v1/agents/keeper/turns", json!({ "text": "hello", "thread": thread }));
     let (turn, approval) = (format!("/turns/{}", owned.turn), format!("/approvals/{}", owned.approval));
     let case = |method, path, probes| Case { route: (method, path), probes };
@@ -109,8 +130,16 @@ pub(super) fn cases(owned: &Owned) -> Vec<Case> {
                 ),
             ],
         ),
-        case("GET", "/conversations/{threadId}", compat()),
-        case("DELETE", "/conversations/{threadId}", compat()),
+        case("GET", "/conversations/{threadId}", compat("")),
+        case("DELETE", "/conversations/{threadId}", compat("")),
+        case("GET", "/{assistant}/conversations/{threadId}", compat("/keeper")),
+        case("DELETE", "/{assistant}/conversations/{threadId}", compat("/keeper")),
+        case("POST", "/chat", of_user("/chat", &said)),
+        case("POST", "/{assistant}/chat", of_user("/keeper/chat", &said)),
+        case("POST", "/clear", of_user("/clear", &json!({}))),
+        case("POST", "/{assistant}/clear", of_user("/keeper/clear", &json!({}))),
+        case("GET", "/preferences/{user}", preferences("")),
+        case("GET", "/{assistant}/preferences/{user}", preferences("/keeper")),
         case("GET", "/v1/threads/{id}", both("")),
         case("PATCH", "/v1/threads/{id}", both_with("", json!({ "title": "mine" }))),
         case("DELETE", "/v1/threads/{id}", both("")),

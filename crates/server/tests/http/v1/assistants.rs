@@ -32,7 +32,10 @@ async fn an_assistant_is_a_model_beside_the_configured_one() {
         assert_eq!(client.get(path).await.expect(200)["id"], MODEL, "{path}");
     }
     for (path, body) in [
-        ("/v1/chat/completions", json!({ "model": "threadkeep/nobody", "messages": [{ "role": "user", "content": "x" }] })),
+        (
+            "/v1/chat/completions",
+            json!({ "model": "threadkeep/nobody", "messages": [{ "role": "user", "content": "x" }] }),
+        ),
         ("/v1/responses", json!({ "model": "threadkeep/nobody", "input": "x" })),
     ] {
         assert_eq!(client.post(path, body).await.code(404), "model_not_found");
@@ -94,7 +97,10 @@ async fn a_chat_without_a_thread_leaves_nothing() {
     assert_eq!(done["reply"], "Done: lamp deleted");
     for (body, param) in [
         (json!({ "model": MODEL, "messages": [{ "role": "assistant", "content": "x" }] }), "messages"),
-        (json!({ "model": MODEL, "messages": [{ "role": "user", "content": "x" }], "tools": [{ "type": "function", "function": { "name": "look" } }] }), "tools"),
+        (
+            json!({ "model": MODEL, "messages": [{ "role": "user", "content": "x" }], "tools": [{ "type": "function", "function": { "name": "look" } }] }),
+            "tools",
+        ),
     ] {
         assert_eq!(client.post("/v1/chat/completions", body).await.error(400)["param"], param);
     }
@@ -104,7 +110,9 @@ async fn a_chat_without_a_thread_leaves_nothing() {
 async fn a_chat_with_an_assistant_is_told_piece_by_piece() {
     let (server, _) = with_keeper().await;
     let client = server.client();
-    for (question, told) in [("hello", "You said: hello"), ("delete lamp", "⚠️ This action requires approval\n`rm lamp`")] {
+    for (question, told) in
+        [("hello", "You said: hello"), ("delete lamp", "⚠️ This action requires approval\n`rm lamp`")]
+    {
         let mut body = chat(question);
         body["stream"] = true.into();
         body["stream_options"] = json!({ "include_usage": true });

@@ -52,6 +52,7 @@ impl ModelServer {
         let environment = |name: &str| match name {
             "OPENAI_API_KEY" => Some("sk-test".to_owned()),
             "OPENAI_BASE_URL" => Some(base.clone()),
+            "OPENAI_MODEL" => Some("lamp-1".to_owned()),
             _ => None,
         };
         let Selected::Provider(found) = select(Some("openai"), &environment).unwrap() else { panic!("no provider") };

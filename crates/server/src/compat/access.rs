@@ -1,0 +1,72 @@
+//! Who may call the documents' endpoints: whoever shows the one key that their clients share, in `?key=` or `x-api-key`.
+//!
+//! Where there is no such key, they are open as all other routes are: to the server's own keys, and without any to this
+//! machine alone.
+
+use std::fmt;
+
+use axum::extract::{Request, State};
+use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use threadkeep::Scope;
+
+use crate::app::App;
+use crate::error::{ApiError, Result};
+use crate::input::Params;
+use crate::security::Caller;
+use crate::security::authenticate::authenticate;
+use crate::security::keys::KeyRole;
+
+/// The key that all clients of the documents' endpoints share. It is kept as its hash.
+#[derive(Clone, PartialEq, Eq)]
+pub struct SharedKey([u8; 32]);
+
+impl SharedKey {
+    /// Takes a key; `None` where it is empty.
+    #[must_use]
+    pub fn new(key: &str) -> Option<Self> {
+        let key = key.trim();
+        (!key.is_empty()).then(|| Self(Sha256::digest(key.as_bytes()).into()))
+    }
+
+    fn is(&self, given: &str) -> bool {
+        self.0.ct_eq(&Sha256::digest(given.as_bytes())).into()
+    }
+}
+
+impl fmt::Debug for SharedKey {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[key]")
+    }
+}
+
+/// What stands before these endpoints.
+pub(crate) async fn admit(
+    State((app, role)): State<(App, KeyRole)>,
+    mut request: Request,
+    next: Next,
+) -> Result<Response> {
+    let Some(shared) = &app.options().shared_key else {
+        return Ok(authenticate(State((app, role)), request, next).await);
+    };
+    if given(&request)?.is_some_and(|given| shared.is(&given)) {
+        let scope = Scope::Tenant(app.options().local_scope.tenant_id().clone());
+        let roles = vec![KeyRole::Write];
+        request.extensions_mut().insert(Caller { scope, roles, key_id: None, until_seconds: None });
+        return Ok(next.run(request).await);
+    }
+    if !app.options().token_issuers.is_empty() || app.keys().is_any_known().await? {
+        return Ok(authenticate(State((app, role)), request, next).await);
+    }
+    let refused = ApiError::new(StatusCode::UNAUTHORIZED, "invalid_key", "show a key that is good");
+    Ok(refused.into_response())
+}
+
+fn given(request: &Request) -> Result<Option<String>> {
+    let in_query = Params::read(request.uri().query().unwrap_or_default()).take("key")?;
+    let in_header = request.headers().get("x-api-key").and_then(|key| key.to_str().ok());
+    Ok(in_query.or_else(|| in_header.map(str::to_owned)))
+}

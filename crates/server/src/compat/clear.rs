@@ -1,0 +1,76 @@
+use axum::extract::State;
+use axum::http::{Method, Uri};
+use serde::{Deserialize, Serialize};
+use threadkeep::core::ThreadName;
+use threadkeep::{MemoryError, StoreError};
+use utoipa::ToSchema;
+
+use super::assistant;
+use crate::app::App;
+use crate::error::{ErrorEnvelope, Result};
+use crate::input::{JsonBody, Names};
+use crate::output::json;
+use crate::security::Caller;
+
+/// Whose conversation ends.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct ClearJson {
+    #[serde(default)]
+    user_id: Option<String>,
+}
+
+/// The history is empty.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ClearedJson {
+    success: bool,
+}
+
+/// Empties a user's history with the only assistant that is served
+#[utoipa::path(
+    post,
+    path = "/clear",
+    tag = "compat",
+    request_body = ClearJson,
+    responses((status = 200, body = ClearedJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn clear(
+    State(app): State<App>,
+    caller: Caller,
+    names: Names,
+    head: (Method, Uri),
+    JsonBody { value: body, .. }: JsonBody<ClearJson>,
+) -> Result {
+    let agent = assistant::find(&app, &names, head.0, head.1).await?;
+    let scope = assistant::scope(&caller, body.user_id.as_deref())?;
+    let (memory, name) = (agent.memory(), ThreadName::Key(scope.default_owner(), assistant::key(&agent)?));
+    let found = memory.backend().store.find_thread(&scope, &name, memory.now()).await?;
+    if let Some(thread) = found {
+        match memory.delete_thread(&scope, thread.id).await {
+            // Another request has emptied it.
+            Ok(()) | Err(MemoryError::Store(StoreError::NotFound(_))) => {}
+            Err(error) => return Err(error.into()),
+        }
+    }
+    Ok(json(&ClearedJson { success: true }))
+}
+
+/// Empties a user's history with an assistant
+#[utoipa::path(
+    post,
+    path = "/{assistant}/clear",
+    tag = "compat",
+    params(("assistant" = String, Path)),
+    request_body = ClearJson,
+    responses((status = 200, body = ClearedJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn clear_with(
+    state: State<App>,
+    caller: Caller,
+    names: Names,
+    head: (Method, Uri),
+    body: JsonBody<ClearJson>,
+) -> Result {
+    clear(state, caller, names, head, body).await
+}

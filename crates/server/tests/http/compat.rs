@@ -1,0 +1,150 @@
+//! The documents' endpoints of assistants, and who may call them.
+
+use serde_json::{Value, json};
+use threadkeep::{Definition, FnTool, JsonText, Map, ToolError, ToolOutput};
+use threadkeep_server::{KeyRole, ServerOptions, SharedKey};
+
+use crate::Client;
+use crate::assistants::{keeper, with_keeper};
+use crate::server::{Parts, TestServer, send};
+
+async fn say(client: &Client, user: &str, message: &str) -> Value {
+    client.post("/chat", json!({ "message": message, "user_id": user })).await.expect(200)
+}
+
+/// Each user has one conversation, which is kept, told again, and emptied at the user's word. S2.50, and of S2.51 that a
+/// page is served.
+#[tokio::test]
+async fn a_user_talks_with_the_only_assistant_at_the_root() {
+    let (server, _) = with_keeper().await;
+    let client = server.client();
+    let first = say(&client, "ana", "one").await;
+    assert_eq!(first["reply"], "You said: one");
+    let second = say(&client, "ana", "two").await;
+    assert_eq!((&second["thread"], &second["context"]["messages"]), (&first["thread"], &json!(2)));
+    assert_ne!(say(&client, "eve", "one").await["thread"], first["thread"]);
+    assert_eq!(
+        client.post("/keeper/chat", json!({ "message": "three", "user_id": "ana" })).await.expect(200)["thread"],
+        first["thread"]
+    );
+    assert_eq!(client.post("/clear", json!({ "user_id": "ana" })).await.expect(200), json!({ "success": true }));
+    assert_eq!(client.post("/keeper/clear", json!({ "user_id": "ana" })).await.expect(200), json!({ "success": true }));
+    let fresh = say(&client, "ana", "four").await;
+    assert_eq!((&fresh["context"]["messages"], fresh["thread"] == first["thread"]), (&json!(0), false));
+    assert_eq!(say(&client, "eve", "two").await["context"]["messages"], 2, "nobody else's is emptied");
+    client.as_user("ana").send("PUT", "/v1/preferences/home", json!({ "value": "14 St" })).await.expect(200);
+    for path in ["/preferences/ana", "/keeper/preferences/ana"] {
+        assert_eq!(client.get(path).await.expect(200), json!({ "preferences": { "home": "14 St" } }));
+    }
+    assert_eq!(client.get("/preferences/eve").await.expect(200)["preferences"], json!({}));
+    for path in ["/health", "/keeper/health"] {
+        assert_eq!(client.get(path).await.expect(200)["status"], "ok");
+    }
+    for path in ["/", "/keeper/"] {
+        let page = client.get(path).await;
+        assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
+        assert!(page.text.contains("<form id=\"ask\">") && page.header("content-security-policy").contains("'self'"));
+    }
+    assert_eq!(client.post("/chat", json!({ "message": " " })).await.error(400)["param"], "message");
+    let keyed =
+        || send(client.request("POST", "/chat").header("idempotency-key", "k").json(&json!({ "message": "five" })));
+    assert_eq!(keyed().await.expect(200)["turn"], keyed().await.expect(200)["turn"]);
+}
+
+#[tokio::test]
+async fn several_assistants_stand_under_their_names_alone() {
+    let assistants = vec![keeper("one").0, keeper("two").0];
+    let server = TestServer::start_with(Parts { assistants, ..Parts::default() }).await;
+    let client = server.client();
+    let body = || json!({ "message": "hello" });
+    assert_eq!(client.post("/chat", body()).await.code(404), "unknown_route");
+    assert_eq!(client.get("/").await.status, 200, "it leads to the document");
+    let one = client.post("/one/chat", body()).await.expect(200);
+    let two = client.post("/two/chat", body()).await.expect(200);
+    assert_eq!((&one["agent"], &two["agent"]), (&json!("one"), &json!("two")));
+    assert_ne!(one["thread"], two["thread"]);
+    assert_eq!(client.post("/three/chat", body()).await.code(404), "unknown_route");
+    for path in ["/three/health", "/three/", "/three/conversations/x"] {
+        assert_eq!(client.get(path).await.code(404), "unknown_route", "{path}");
+    }
+    let thread = one["thread"].as_str().unwrap();
+    // S0.29, by the assistant's name.
+    let history = client.as_user("default").get(&format!("/one/conversations/{thread}")).await.expect(200);
+    assert_eq!(history["messages"][1]["content"], "You said: hello");
+    let deleted = client.as_user("default").delete(&format!("/one/conversations/{thread}")).await;
+    assert_eq!(deleted.expect(200)["success"], true);
+}
+
+/// An assistant whose tools answer as those of the subway are called.
+fn subway() -> Definition {
+    let schema = || JsonText::of(&json!({ "type": "object" })).unwrap();
+    let tool = |name: &'static str| {
+        FnTool::with_schema(name, "Answers", schema(), move |_, arguments: Map| async move {
+            match arguments.get("line").and_then(|line| line.as_str()) {
+                Some("Z9") => Err(ToolError::Arguments("there is no such line".to_owned())),
+                _ => Ok(ToolOutput { value: Some(JsonText::of(&arguments).unwrap()), ..ToolOutput::text(name) }),
+            }
+        })
+    };
+    let changing = tool("get_station_info").changing_the_world(|_| "rm".to_owned());
+    let (mut definition, _) = keeper("subway");
+    definition = definition.with_tool(tool("get_route")).with_tool(tool("get_train_arrivals"));
+    definition.with_tool(tool("find_stations_on_line")).with_tool(changing)
+}
+
+#[tokio::test]
+async fn questions_go_to_the_tools_of_their_names() {
+    let server = TestServer::start_with(Parts { assistants: vec![subway()], ..Parts::default() }).await;
+    let client = server.client();
+    for (path, tool, data) in [
+        ("/route?from=14+St&to=96+St", "get_route", json!({ "from": "14 St", "to": "96 St" })),
+        (
+            "/subway/arrivals?station=14+St&line=L&key=x",
+            "get_train_arrivals",
+            json!({ "station": "14 St", "line": "L" }),
+        ),
+        ("/stations?line=L&user_id=ana", "find_stations_on_line", json!({ "line": "L" })),
+    ] {
+        assert_eq!(client.get(path).await.expect(200), json!({ "text": tool, "data": data }), "{path}");
+    }
+    assert_eq!(client.get("/arrivals?line=Z9").await.error(400)["param"], "query");
+    assert_eq!(
+        client.get("/stations?station=x").await.code(404),
+        "unknown_route",
+        "what changes the world is not called"
+    );
+    assert_eq!(client.get("/route?from=a&from=b").await.error(400)["param"], "from");
+    let (server, _) = with_keeper().await;
+    assert_eq!(server.client().get("/route?from=a&to=b").await.code(404), "unknown_route");
+}
+
+/// S2.50: with a key set, a request without or with a wrong key is refused, with the right key served.
+#[tokio::test]
+async fn the_shared_key_opens_these_endpoints_only() {
+    let options = ServerOptions { shared_key: SharedKey::new("s3cret"), ..Parts::default().options };
+    let server = TestServer::start_with(Parts { options, assistants: vec![subway()], ..Parts::default() }).await;
+    let client = server.client();
+    let chat = |path: &str, key: Option<&str>| {
+        let request = client.request("POST", path).json(&json!({ "message": "hello", "user_id": "ana" }));
+        send(match key {
+            Some(key) => request.header("x-api-key", key),
+            None => request,
+        })
+    };
+    assert_eq!(chat("/chat", None).await.code(401), "invalid_key");
+    assert_eq!(chat("/chat", Some("wrong")).await.code(401), "invalid_key");
+    assert_eq!(chat("/chat?key=wrong", None).await.code(401), "invalid_key");
+    assert_eq!(chat("/chat", Some("s3cret")).await.expect(200)["reply"], "You said: hello");
+    assert_eq!(chat("/subway/chat?key=s3cret", None).await.expect(200)["reply"], "You said: hello");
+    assert_eq!(client.get("/route?from=a&to=b").await.code(401), "invalid_key");
+    assert_eq!(client.get("/route?from=a&to=b&key=s3cret").await.status, 200);
+    // A key of the server's own opens them too, and the shared one opens nothing else.
+    let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
+    assert_eq!(ana.post("/chat", json!({ "message": "hello" })).await.status, 200);
+    let other = ana.post("/chat", json!({ "message": "hello", "user_id": "eve" })).await;
+    assert_eq!(other.code(403), "other_user");
+    assert_eq!(chat("/chat", None).await.code(401), "invalid_key");
+    let elsewhere = send(client.request("GET", "/v1/threads").header("x-api-key", "s3cret")).await;
+    assert_eq!(elsewhere.code(401), "invalid_key");
+    assert!(!format!("{:?}", SharedKey::new("s3cret")).contains("s3cret"));
+}

@@ -1,6 +1,9 @@
-//! The assistants that a server answers with.
+//! The assistants that a server answers with, as they are written now.
 
-use std::path::Path;
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
 use threadkeep::{Agent, Memory, MemoryOptions};
@@ -11,56 +14,141 @@ use crate::commands::App;
 use crate::failure::Failure;
 use crate::models;
 
-/// The assistants of these names over a memory; without names those that are built in and those in the folder of
-/// assistants.
-pub(crate) fn assistants(app: &App, memory: &Memory, names: &[String], model: Option<&str>) -> Result<Assistants> {
-    let assistants = Assistants::default();
-    if !names.is_empty() {
-        for name in names {
-            assistants.put(agent(app, memory, name, model)?);
-        }
-        return Ok(assistants);
-    }
-    for (name, _) in built_in() {
-        assistants.put(agent(app, memory, name, model)?);
-    }
-    for name in app.settings.assistants().iter().flat_map(|folder| written(folder)) {
-        match agent(app, memory, &name, model) {
-            Ok(agent) => assistants.put(agent),
-            // One bad file must not keep the others from being served.
-            Err(error) => app.output.note(format_args!("{error:#}; it is not served")),
-        }
-    }
-    Ok(assistants)
+/// How often files are looked at.
+const MOMENT: Duration = Duration::from_secs(1);
+
+/// Assistants, and the files that some of them are written in.
+#[derive(Debug)]
+pub(crate) struct Served<'a> {
+    app: &'a App,
+    memory: Memory,
+    model: Option<&'a str>,
+    /// Those that were named; none for all that there are.
+    names: &'a [String],
+    assistants: Assistants,
+    files: BTreeMap<PathBuf, Written>,
 }
 
-fn agent(app: &App, memory: &Memory, name: &str, model: Option<&str>) -> Result<Agent> {
-    let found = Found::find(name, &app.settings)?;
-    if let Some(own) = found.store(app.global.store.as_deref())?
-        && !app.global.store.as_deref().is_some_and(|store| store.starts_with("memory:"))
-    {
-        let failure = Failure::usage(format!("the assistant {name} keeps its conversations in {own}"));
-        return Err(failure.hint(format!("serve it with --store {own}")).into());
-    }
-    let mut memory = memory.clone();
-    if let Some(manifest) = found.manifest() {
-        let options = MemoryOptions { retention: Some(manifest.memory.retention()), ..memory.options().clone() };
-        memory = memory.with_options(options)?;
-    }
-    let speaker = models::speaker(model.or(found.model()), &app.settings)?;
-    let embedder = models::embedder(&app.settings)?;
-    let assistant = found.make(Parts { memory: memory.clone(), model: speaker, embedder })?;
-    Ok(Agent::with_assistant(memory, assistant))
+/// A file as it was read.
+#[derive(Debug)]
+struct Written {
+    stamp: Option<(SystemTime, u64)>,
+    /// The assistant that was made of it.
+    name: Option<String>,
 }
 
-/// The YAML files of a folder, by path, in the order of their names.
-fn written(folder: &Path) -> Vec<String> {
-    let entries = std::fs::read_dir(folder).into_iter().flatten().flatten().map(|entry| entry.path());
-    let is_written = |path: &std::path::PathBuf| {
-        path.extension().is_some_and(|end| end == "yaml" || end == "yml") && path.is_file()
-    };
-    let mut paths: Vec<String> =
-        entries.filter(is_written).map(|path| path.to_string_lossy().into_owned()).collect();
-    paths.sort();
-    paths
+impl<'a> Served<'a> {
+    /// Makes the assistants of these names; without names those that are built in and those in the folder of assistants.
+    pub(crate) fn open(app: &'a App, memory: &Memory, names: &'a [String], model: Option<&'a str>) -> Result<Self> {
+        let (memory, assistants, files) = (memory.clone(), Assistants::default(), BTreeMap::new());
+        let mut served = Self { app, memory, model, names, assistants, files };
+        let built_in: Vec<&str> = built_in().map(|(name, _)| name).collect();
+        let named = if names.is_empty() { &built_in } else { &names.iter().map(String::as_str).collect() };
+        for name in named {
+            let agent = served.agent(name)?;
+            if is_path(name) {
+                let (path, stamp) = (PathBuf::from(name), stamp(Path::new(name)));
+                served.files.insert(path, Written { stamp, name: Some(name_of(&agent)) });
+            }
+            served.assistants.put(agent);
+        }
+        served.look();
+        Ok(served)
+    }
+
+    /// The assistants; whoever holds them sees what becomes of the files.
+    pub(crate) fn assistants(&self) -> Assistants {
+        self.assistants.clone()
+    }
+
+    /// Follows the files for as long as it is waited for.
+    pub(crate) async fn follow(mut self) -> Infallible {
+        loop {
+            tokio::time::sleep(MOMENT).await;
+            self.look();
+        }
+    }
+
+    /// Takes up what was written since the last look. A file that makes no assistant leaves the one that it made before.
+    fn look(&mut self) {
+        if self.names.is_empty() {
+            self.look_for_new();
+        }
+        let paths: Vec<PathBuf> = self.files.keys().cloned().collect();
+        for path in paths {
+            let stamp = stamp(&path);
+            let known = self.files.get(&path).map(|written| written.stamp);
+            if stamp.is_none() && self.names.is_empty() {
+                if let Some(Written { name: Some(name), .. }) = self.files.remove(&path) {
+                    self.assistants.remove(&name);
+                    self.app.output.note(format_args!("{name} is served no more: its file is gone"));
+                }
+            } else if known != Some(stamp) && stamp.is_some() {
+                self.read(&path, stamp);
+            }
+        }
+    }
+
+    fn look_for_new(&mut self) {
+        let folder = self.app.settings.assistants();
+        let entries = folder.iter().filter_map(|folder| std::fs::read_dir(folder).ok()).flatten().flatten();
+        for path in entries.map(|entry| entry.path()).filter(|path| is_path(&path.to_string_lossy())) {
+            self.files.entry(path).or_insert(Written { stamp: None, name: None });
+        }
+    }
+
+    fn read(&mut self, path: &Path, stamp: Option<(SystemTime, u64)>) {
+        let before = self.files.get(path).and_then(|written| written.name.clone());
+        let name = match self.agent(&path.to_string_lossy()) {
+            Ok(agent) => {
+                let name = name_of(&agent);
+                if let Some(before) = before.filter(|before| *before != name) {
+                    self.assistants.remove(&before);
+                }
+                self.assistants.put(agent);
+                self.app.output.note(format_args!("{name} is served as {} has it", path.display()));
+                Some(name)
+            }
+            Err(error) => {
+                self.app.output.note(format_args!("{error:#}: it is not served so"));
+                before
+            }
+        };
+        self.files.insert(path.to_owned(), Written { stamp, name });
+    }
+
+    fn agent(&self, name: &str) -> Result<Agent> {
+        let app = self.app;
+        let found = Found::find(name, &app.settings)?;
+        let store = app.global.store.as_deref();
+        if let Some(own) = found.store(store)?
+            && !store.is_some_and(|store| store.starts_with("memory:"))
+        {
+            let failure = Failure::usage(format!("the assistant {name} keeps its conversations in {own}"));
+            return Err(failure.hint(format!("serve it with --store {own}")).into());
+        }
+        let mut memory = self.memory.clone();
+        if let Some(manifest) = found.manifest() {
+            let options = MemoryOptions { retention: Some(manifest.memory.retention()), ..memory.options().clone() };
+            memory = memory.with_options(options)?;
+        }
+        let speaker = models::speaker(self.model.or(found.model()), &app.settings)?;
+        let embedder = models::embedder(&app.settings)?;
+        let assistant = found.make(Parts { memory: memory.clone(), model: speaker, embedder })?;
+        Ok(Agent::with_assistant(memory, assistant))
+    }
+}
+
+fn name_of(agent: &Agent) -> String {
+    agent.assistant().definition().name.clone()
+}
+
+fn is_path(name: &str) -> bool {
+    name.ends_with(".yaml") || name.ends_with(".yml")
+}
+
+/// What tells a file from the same one before.
+fn stamp(path: &Path) -> Option<(SystemTime, u64)> {
+    let metadata = std::fs::metadata(path).ok().filter(std::fs::Metadata::is_file)?;
+    Some((metadata.modified().ok()?, metadata.len()))
 }

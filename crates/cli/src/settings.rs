@@ -31,7 +31,7 @@ const fn secret(name: &'static str, about: &'static str) -> Setting {
 }
 
 /// All that can be set. Addresses of everything outside are among them.
-pub(crate) const SETTINGS: [Setting; 24] = [
+pub(crate) const SETTINGS: [Setting; 25] = [
     setting("THREADKEEP_STORE", "the store", "threadkeep.db in the data folder"),
     setting("THREADKEEP_TENANT", "the tenant", "local"),
     setting("THREADKEEP_USER", "the user", "me"),
@@ -59,6 +59,7 @@ pub(crate) const SETTINGS: [Setting; 24] = [
     setting("ANTHROPIC_BASE_URL", "Anthropic's address", "https://api.anthropic.com/v1"),
     setting("OLLAMA_HOST", "Ollama's address", "not asked unless it is set"),
     setting("OLLAMA_MODEL", "Ollama's model", "llama3.2"),
+    secret("SUBWAY_API_KEY", "the key that clients of /chat and its like share"),
     setting("HTTPS_PROXY", "the proxy for addresses with https", "none"),
     setting("ALL_PROXY", "the proxy for all addresses", "none"),
     setting("NO_PROXY", "what is reached without the proxy", "nothing"),

@@ -4,17 +4,17 @@ use std::sync::Arc;
 
 use anyhow::{Context, Result};
 use threadkeep_models::{EmbeddingModel, PriceTable, ProviderModel, Selected, select, select_embedder};
-use threadkeep_server::{Keys, RateLimit, Server, ServerOptions, TokenIssuer};
+use threadkeep_server::{Keys, RateLimit, Server, ServerOptions, SharedKey, TokenIssuer};
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
 use super::models::unselected;
 use super::{App, Status};
 use crate::failure::Failure;
-use crate::served;
+use crate::served::Served;
 use crate::store::Purpose;
 
-/// Serve the store over HTTP: REST, live events, the OpenAI wire
+/// Serve the store and the assistants over HTTP: REST, live events, the OpenAI wire
 ///
 /// It listens on this machine only, unless told otherwise. As long as no key was ever made (`threadkeep keys create`),
 /// programs on this machine may call without one, and act as the user that --user names. Ctrl-C and SIGTERM finish what
@@ -52,8 +52,8 @@ pub(crate) struct Arguments {
     /// The model that answers on the OpenAI wire, as `threadkeep models` names it [default: the first that is found]
     #[arg(long, value_name = "NAME", env = "THREADKEEP_MODEL", hide_env_values = true)]
     model: Option<String>,
-    /// Answer with this assistant only: general, or a YAML file by its path [default: all that there are]; may be given more
-    /// than once
+    /// Answer with this assistant only: general, or one written in YAML, by its name or its path; may be given more than once
+    /// [default: all that there are]. Files are followed: what is written in them counts without a restart
     #[arg(long = "assistant", value_name = "NAME")]
     assistants: Vec<String>,
     /// Write the log as JSON, one object a line
@@ -79,15 +79,19 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         local_scope: app.scope()?,
         token_issuers,
         rate_limit: arguments.rate,
+        shared_key: app.settings.get("SUBWAY_API_KEY").as_deref().and_then(SharedKey::new),
         ..ServerOptions::default()
     };
-    let assistants = served::assistants(app, &memory, &arguments.assistants, arguments.model.as_deref())?;
-    let server = Server::new(memory, options).with_assistants(assistants);
+    let served = Served::open(app, &memory, &arguments.assistants, arguments.model.as_deref())?;
+    let server = Server::new(memory, options).with_assistants(served.assistants());
     let server = with_models(server, arguments.model.as_deref())?;
     let listener = TcpListener::bind(arguments.listen).await;
     let listener = listener.with_context(|| format!("cannot listen on {}", arguments.listen))?;
     app.output.note(format_args!("listening on http://{}", listener.local_addr()?));
-    server.serve(listener, asked_to_stop()).await?;
+    tokio::select! {
+        ended = server.serve(listener, asked_to_stop()) => ended?,
+        never = served.follow() => match never {},
+    }
     Ok(Status::Done)
 }
 

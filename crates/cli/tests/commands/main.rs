@@ -93,7 +93,7 @@ impl Cli {
         for (name, _) in std::env::vars_os() {
             let named = name.to_string_lossy();
             let is_setting = |beginning: &&str| named.starts_with(beginning);
-            if ["THREADKEEP_", "GROQ_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "NO_COLOR", "RUST_LOG"]
+            if ["THREADKEEP_", "GROQ_", "OPENAI_", "ANTHROPIC_", "OLLAMA_", "SUBWAY_", "NO_COLOR", "RUST_LOG"]
                 .iter()
                 .any(is_setting)
             {

@@ -1,6 +1,11 @@
 //! The README's conversation, held against what the program says.
 
+use std::process::Command;
+
+use serde_json::Value;
+
 use super::Cli;
+use super::serve::Server;
 
 const README: &str = include_str!("../../../../README.md");
 
@@ -43,4 +48,64 @@ fn the_conversation_is_what_the_program_says() {
 /// A line without the thread's id, which is another each time.
 fn known_ids(line: &str) -> String {
     line.split(" of ").next().unwrap_or_default().to_owned()
+}
+
+/// The blocks of a language in the section about the server.
+fn blocks(language: &str) -> Vec<&'static str> {
+    let (_, rest) = README.split_once("## The server\n").unwrap();
+    let (section, _) = rest.split_once("\n## ").unwrap();
+    let fence = format!("```{language}\n");
+    section.split(fence.as_str()).skip(1).map(|rest| rest.split_once("```").unwrap().0).collect()
+}
+
+fn server(cli: &Cli) -> Server {
+    let now = "2026-05-03T09:00:00Z";
+    Server::start_with(cli.command(&["serve", "--listen", "127.0.0.1:0", "--model", "offline", "--now", now]))
+}
+
+/// Whether what is shown is what was said; `…` stands for members that are not shown.
+fn holds(shown: &Value, said: &Value) -> bool {
+    match (shown, said) {
+        (Value::Object(shown), Value::Object(said)) => {
+            shown.iter().all(|(name, shown)| name == "…" || said.get(name).is_some_and(|said| holds(shown, said)))
+        }
+        (Value::Array(shown), Value::Array(said)) => {
+            shown.len() == said.len() && shown.iter().zip(said).all(|(shown, said)| holds(shown, said))
+        }
+        _ => shown == said,
+    }
+}
+
+#[test]
+fn curl_is_answered_as_it_says() {
+    let cli = Cli::new();
+    let server = server(&cli);
+    let mut exchanges = 0;
+    for exchange in blocks("console")[0].split("$ curl ").skip(1) {
+        let (command, shown) = exchange.split_once('\n').unwrap();
+        let command = format!("curl {}", command.replace("localhost:7437", &server.address));
+        let ran = Command::new("sh").args(["-c", &command]).env("NO_PROXY", "*").output().unwrap();
+        let said: Value = serde_json::from_slice(&ran.stdout).unwrap();
+        let shown: Value = serde_json::from_str(&shown.trim().replace('…', "\"…\": null")).unwrap();
+        assert!(holds(&shown, &said), "{command}\n{said}");
+        exchanges += 1;
+    }
+    assert_eq!(exchanges, 3);
+}
+
+#[test]
+fn the_official_client_is_answered_as_it_says() {
+    if std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == "python")) {
+        return;
+    }
+    let cli = Cli::new();
+    let server = server(&cli);
+    let script = blocks("python")[0].replace("localhost:7437", &server.address);
+    let script = cli.file("client.py", script);
+    let test = std::env::current_exe().unwrap();
+    let python = test.ancestors().nth(3).unwrap().join("python/bin/python");
+    assert!(python.exists(), "`cargo xtask test` installs the official client into {}", python.display());
+    let ran = Command::new(python).arg(script).env("NO_PROXY", "*").output().unwrap();
+    let (said, trouble) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+    assert_eq!(said, blocks("text")[0], "{trouble}");
 }

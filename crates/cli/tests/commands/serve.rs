@@ -7,14 +7,17 @@ use std::process::{Child, Command};
 use super::Cli;
 
 /// A server that is told to stop when the test is over.
-struct Server {
+pub(super) struct Server {
     child: Child,
-    address: String,
+    pub(super) address: String,
 }
 
 impl Server {
     fn start(cli: &Cli) -> Self {
-        let mut command = cli.command(&["serve", "--listen", "127.0.0.1:0", "--model", "offline"]);
+        Self::start_with(cli.command(&["serve", "--listen", "127.0.0.1:0", "--model", "offline"]))
+    }
+
+    pub(super) fn start_with(mut command: Command) -> Self {
         let mut child = command.env_remove("RUST_LOG").spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = lines
@@ -149,4 +152,65 @@ fn it_is_open_to_others_only_with_a_key() {
     assert_eq!(server.ask("GET /v1/threads", "").unwrap().0, "HTTP/1.1 200 OK");
     cli.out(&["keys", "create", "phone"]);
     assert_eq!(server.ask("GET /v1/threads", "").unwrap().0, "HTTP/1.1 401 Unauthorized");
+}
+
+/// Asks in JSON until the answer is as wanted.
+fn until(server: &Server, request: &str, is_it: impl Fn(&serde_json::Value) -> bool) {
+    let deadline = std::time::Instant::now() + super::PATIENCE;
+    loop {
+        let (_, body) = server.ask(request, "").unwrap();
+        if is_it(&serde_json::from_str(&body).unwrap()) {
+            return;
+        }
+        assert!(std::time::Instant::now() < deadline, "{body}");
+        std::thread::yield_now();
+    }
+}
+
+const GARDENER: &str = "kind: Agent\nmetadata:\n  name: gardener\nspec:\n  instructions: You look after a garden.\n";
+
+// S4.38
+#[test]
+fn what_is_written_in_a_file_is_served_without_a_restart() {
+    let cli = Cli::new();
+    cli.file("assistants/gardener.yaml", GARDENER);
+    let mut command = cli.command(&["serve", "--listen", "127.0.0.1:0", "--model", "offline"]);
+    command.env("THREADKEEP_ASSISTANTS", cli.path("assistants"));
+    let server = Server::start_with(command);
+    let names = |agents: &serde_json::Value| {
+        let agents = agents["data"].as_array().unwrap().iter();
+        agents.map(|agent| agent["name"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+    };
+    let tools = |agents: &serde_json::Value| agents["data"][0]["tools"].as_array().unwrap().len();
+    until(&server, "GET /v1/agents", |agents| names(agents) == ["gardener", "general"] && tools(agents) > 1);
+    cli.file("assistants/gardener.yaml", format!("{GARDENER}  tools: [recall]\n"));
+    until(&server, "GET /v1/agents", |agents| tools(agents) == 1);
+    // What makes no assistant leaves the one that was.
+    cli.file("assistants/gardener.yaml", "kind: Agent\nspec: {tools: [none of these]}\n");
+    cli.file("assistants/cook.yaml", GARDENER.replace("gardener", "cook"));
+    until(&server, "GET /v1/agents", |agents| names(agents) == ["cook", "gardener", "general"]);
+    std::fs::remove_file(cli.path("assistants/gardener.yaml")).unwrap();
+    until(&server, "GET /v1/agents", |agents| names(agents) == ["cook", "general"]);
+}
+
+/// S2.50 and S2.51, by the program.
+#[test]
+fn one_assistant_alone_answers_at_the_root() {
+    let cli = Cli::new();
+    let arguments = ["serve", "--listen", "127.0.0.1:0", "--model", "offline", "--assistant", "general"];
+    let server = Server::start_with(cli.command(&arguments));
+    let say = |path: &str| server.ask(&format!("POST {path}"), r#"{"message": "The hose leaks.", "user_id": "ana"}"#);
+    let (status, body) = say("/chat").unwrap();
+    assert_eq!(status, "HTTP/1.1 200 OK", "{body}");
+    let turn: serde_json::Value = serde_json::from_str(&body).unwrap();
+    assert_eq!((&turn["agent"], &turn["status"]), (&"general".into(), &"completed".into()));
+    assert!(server.ask("GET /", "").unwrap().1.contains("<form"));
+    drop(server);
+    let mut command = cli.command(&arguments);
+    command.env("SUBWAY_API_KEY", "s3cret");
+    let server = Server::start_with(command);
+    let say = |path: &str| server.ask(&format!("POST {path}"), r#"{"message": "What leaks?", "user_id": "ana"}"#);
+    assert_eq!(say("/chat").unwrap().0, "HTTP/1.1 401 Unauthorized");
+    let (status, body) = say("/chat?key=s3cret").unwrap();
+    assert!(status.contains("200") && body.contains("The hose leaks."), "it was kept: {body}");
 }

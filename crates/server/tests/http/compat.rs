@@ -69,9 +69,9 @@ async fn several_assistants_stand_under_their_names_alone() {
     }
     let thread = one["thread"].as_str().unwrap();
     // S0.29, by the assistant's name.
-    let history = client.as_user("default").get(&format!("/one/conversations/{thread}")).await.expect(200);
+    let history = client.get(&format!("/one/conversations/{thread}")).await.expect(200);
     assert_eq!(history["messages"][1]["content"], "You said: hello");
-    let deleted = client.as_user("default").delete(&format!("/one/conversations/{thread}")).await;
+    let deleted = client.delete(&format!("/one/conversations/{thread}")).await;
     assert_eq!(deleted.expect(200)["success"], true);
 }
 

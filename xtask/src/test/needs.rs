@@ -52,6 +52,13 @@ const NEEDS: &[Need] = &[
         tests: "tests through PgBouncer",
     },
     Need {
+        program: "curl",
+        debian_package: "curl",
+        // `--json` came with 7.82.
+        probe: &["sh", "-c", "curl --help all | grep -q -e --json"],
+        tests: "the README's conversation with the server",
+    },
+    Need {
         program: "python3",
         debian_package: "python3-pip",
         probe: &["python3", "-m", "pip", "--version"],

@@ -118,6 +118,35 @@ def lossy():
     }
 
 
+def assistants():
+    api, keeper = client(), "threadkeep/keeper"
+    in_thread = {"threadkeep-thread": api.conversations.create(items=[]).id}
+    turns = []
+    for turn in range(INPUT["turns"]):
+        answer = api.chat.completions.create(model=keeper, messages=[user(f"turn {turn}")], extra_headers=in_thread)
+        turns.append(answer.choices[0].message.content)
+    with api.chat.completions.stream(model=keeper, messages=[user("hello")]) as stream:
+        streamed_chat = stream.get_final_completion().choices[0].message.content
+    first = api.responses.create(model=keeper, input="one")
+    with api.responses.stream(model=keeper, input="two", previous_response_id=first.id) as stream:
+        second = stream.get_final_response()
+    assert api.responses.retrieve(second.id).output_text == second.output_text
+    later = api.responses.create(model=keeper, input="three", background=True)
+    while later.status == "in_progress":
+        later = api.responses.retrieve(later.id)
+    waits = api.responses.create(model=keeper, input="wait", background=True)
+    cancelled = api.responses.cancel(waits.id)
+    return {
+        "kept": [text_of(item) for item in api.conversations.items.list(in_thread["threadkeep-thread"], order="asc")],
+        "turns": turns,
+        "streamed_chat": streamed_chat,
+        "responses": [first.output_text, second.output_text, later.output_text],
+        "same_conversation": first.conversation == second.conversation,
+        "cancelled": cancelled.status,
+        "model": api.models.retrieve(keeper).id,
+    }
+
+
 async def run_agents():
     import agents
 
@@ -147,5 +176,5 @@ async def run_agents():
     }
 
 
-parts = {"items": items, "model": model, "lossy": lossy, "agents": lambda: asyncio.run(run_agents())}
+parts = {"items": items, "model": model, "lossy": lossy, "assistants": assistants, "agents": lambda: asyncio.run(run_agents())}
 print(json.dumps(parts[PART]()))

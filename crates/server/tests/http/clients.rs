@@ -4,6 +4,7 @@
 
 use serde_json::{Value, json};
 
+use crate::assistants::with_keeper;
 use crate::proxy::Proxy;
 use crate::server::PATIENCE;
 use crate::v1::with_model;
@@ -94,6 +95,30 @@ async fn replies_that_are_lost_double_nothing_and_lose_nothing() {
     assert_eq!(model.asked.lock().unwrap().len(), 10, "no turn was asked twice");
     // A second honest "yes" is kept.
     assert_eq!(told["yes"], json!(["yes", "yes", "yes", "yes"]));
+}
+
+/// An assistant is a model to the client, and replies that are lost double no turn of it.
+#[tokio::test]
+async fn the_client_talks_with_an_assistant() {
+    if is_left_out() {
+        return;
+    }
+    let (server, model) = with_keeper().await;
+    let proxy = Proxy::before(server.address).await;
+    for address in [server.address, proxy.address] {
+        let told = python("assistants", &format!("http://{address}/v1"), json!({ "turns": 4 })).await;
+        let answers: Vec<String> = (0..4).map(|turn| format!("You said: turn {turn}")).collect();
+        let kept: Vec<String> =
+            answers.iter().enumerate().flat_map(|(turn, answer)| [format!("turn {turn}"), answer.clone()]).collect();
+        assert_eq!((&told["turns"], &told["kept"]), (&json!(answers), &json!(kept)));
+        assert_eq!(told["streamed_chat"], "You said: hello");
+        assert_eq!(told["responses"], json!(["You said: one", "You said: two", "You said: three"]));
+        assert_eq!((&told["same_conversation"], &told["cancelled"]), (&json!(true), &json!("cancelled")));
+        assert_eq!(told["model"], "threadkeep/keeper");
+    }
+    assert!(proxy.cut() > 2, "{} replies were lost", proxy.cut());
+    let asked = model.asked.lock().unwrap();
+    assert_eq!(asked.iter().filter(|asked| asked.starts_with("turn")).count(), 8, "no turn was asked twice");
 }
 
 /// The runner of the Agents SDK keeps its session in a conversation.

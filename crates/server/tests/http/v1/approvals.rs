@@ -167,7 +167,33 @@ async fn approvals_are_told_live() {
     states("pending").await;
     client.post(&path, json!({ "decision": "approve" })).await.expect(200);
     states("done").await;
-    // Nothing else of the machinery is told.
-    let text = client.get(&format!("/v1/threads/{thread}/messages?limit=1000")).await.text;
-    assert!(!text.contains("system/"), "{text}");
+}
+
+#[tokio::test]
+async fn what_keeps_a_turn_is_reachable_nowhere() {
+    let (server, _) = with_keeper().await;
+    let client = server.client();
+    let (turn, path) = waiting(&client, "delete lamp", None).await;
+    let thread = turn["thread"].as_str().unwrap();
+    for family in ["run", "journal", "approval", "turn", "server", "openai.turns", "openai.background"] {
+        for name in [family.to_owned(), format!("system%2F{family}"), format!("system/{family}")] {
+            for path in [format!("/v1/threads/{thread}/documents/{name}"), format!("/v1/documents/{name}")] {
+                let answer = client.get(&path).await;
+                let is_empty = answer.status == 200 && answer.expect(200)["data"] == json!([]);
+                assert!(is_empty || matches!(answer.status, 400 | 404), "{path}: {answer:?}");
+            }
+        }
+    }
+    let exported = client.get("/v1/export").await.text;
+    assert!(exported.contains("delete lamp") && !exported.contains("\"system/"), "{exported}");
+    client.post(&path, json!({ "decision": "deny" })).await.expect(200);
+    let mut told = Events::open(&client, &format!("/v1/threads/{thread}/events?after=0"), None).await;
+    let seq = client.get(&format!("/v1/threads/{thread}")).await.expect(200)["seq"].as_u64().unwrap();
+    let mut heard = 0;
+    while heard < seq {
+        for event in told.next().await.unwrap().data["events"].as_array().unwrap() {
+            assert!(matches!(event["type"].as_str(), Some("appended" | "approval" | "patched")), "{event}");
+            heard += event["messages"].as_array().map_or(0, |messages| messages.len() as u64);
+        }
+    }
 }

@@ -3,7 +3,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::Deserialize;
-use threadkeep::agent::find_approval;
+use threadkeep::agent::{find_approval, find_running_turn};
 use threadkeep::{Agent, Map, Scope, ThreadId, Verdict};
 use utoipa::ToSchema;
 
@@ -105,7 +105,7 @@ async fn asker(app: &App, scope: &Scope, thread: ThreadId, approval: &str) -> Re
         ApiError::new(StatusCode::CONFLICT, "assistant_not_here", message)
     };
     let any = app.assistants().all().into_iter().next().ok_or_else(gone)?;
-    let running = threadkeep::agent::find_running_turn(app.memory(), scope, thread).await?;
+    let running = find_running_turn(app.memory(), scope, thread).await?;
     let name = match running.filter(|running| running.turn == found.turn) {
         Some(running) => running.assistant,
         None => any.find_turn(scope, thread, &found.turn).await?.ok_or_else(unknown)?.agent,

@@ -170,8 +170,10 @@ async fn every_stream_ends_with_a_reason() {
 
 #[tokio::test]
 async fn a_slow_reader_is_dropped_and_others_feel_nothing() {
-    let options =
-        ServerOptions { slow_reader: Duration::from_millis(200), sweep_every: None, ..ServerOptions::default() };
+    // Its connection must outlive a machine that is busy.
+    let write_timeout = PATIENCE * 10;
+    let slow_reader = Duration::from_millis(200);
+    let options = ServerOptions { slow_reader, write_timeout, sweep_every: None, ..ServerOptions::default() };
     let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
     let client = server.client();
     let thread = client.new_thread().await;

@@ -21,6 +21,8 @@ use crate::wording;
 const NAME_WORDS: usize = 8;
 /// Words of a name that nobody knows.
 const UNKNOWN_WORDS: usize = 4;
+/// Words of a message that are read for names: a question names its stations soon, and a long text must not cost more.
+const READ_WORDS: usize = 64;
 /// Texts whose meaning is remembered.
 const REMEMBERED: usize = 4_096;
 
@@ -105,7 +107,7 @@ fn saved_place(said: &Utterance, at: usize) -> Option<Mention> {
 fn runs_of(said: &Utterance, lines: &[lines::Run]) -> Vec<Range<usize>> {
     let is_line = |at: usize| lines.iter().any(|run| run.words.contains(&at));
     let mut runs: Vec<Range<usize>> = Vec::new();
-    for at in 0..said.words().len() {
+    for at in 0..said.words().len().min(READ_WORDS) {
         if is_line(at) || UNNAMED.contains(&said.word(at)) || is_amount(said, at) {
             continue;
         }

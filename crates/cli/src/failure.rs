@@ -146,6 +146,10 @@ fn verdict(error: &anyhow::Error) -> Verdict {
         if let Some(error) = cause.downcast_ref::<StoreError>() {
             return of_store(error);
         }
+        // It is told as what it holds, which therefore is no cause of its own.
+        if let Some(OpenError::Store(error)) = cause.downcast_ref() {
+            return of_store(error);
+        }
         if let Some(OpenError::Url(_) | OpenError::UnknownBackend { .. }) = cause.downcast_ref() {
             return Verdict::new(USAGE, "give --store a file, sqlite:FILE or postgres://USER@HOST/DATABASE");
         }

@@ -133,8 +133,8 @@ fn a_file_of_prices_that_is_none_is_named_with_what_is_wrong_in_it() {
     ] {
         let file = cli.file("prices.json", prices);
         let from_option = models(&cli, &["--no-ping", "--prices", &file], &[]);
-        cli.file("config.yaml", format!("THREADKEEP_PRICES: {file}\nOPENAI_API_KEY: k\n"));
-        let asked = cli.run(&["ask", "Hello?"]);
+        cli.file("config.yaml", format!("THREADKEEP_PRICES: {file}\n"));
+        let asked = cli.command(&["ask", "Hello?"]).env("OPENAI_API_KEY", "k").output().unwrap().into();
         cli.file("config.yaml", "");
         for ran in [from_option, asked] {
             let error = format!("error: the prices in {file}: ");

@@ -57,8 +57,13 @@ fn without_ids(text: &str) -> String {
     shown
 }
 
+/// Without ids, and without when a thread was changed last: the two are filled one after the other.
 fn shown(ran: &Ran) -> (Option<i32>, String, String) {
-    (ran.code, without_ids(&ran.out), without_ids(&ran.err))
+    let mut out = without_ids(&ran.out);
+    if let Some((before, after)) = out.split_once(r#""updated_at":""#) {
+        out = format!("{before}{}", after.split_once('"').unwrap().1);
+    }
+    (ran.code, out, without_ids(&ran.err))
 }
 
 #[test]

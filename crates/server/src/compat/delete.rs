@@ -8,7 +8,6 @@ use utoipa::ToSchema;
 
 use super::{FailureJson, assistant, failure, thread};
 use crate::app::App;
-use crate::error::Result;
 use crate::input::Names;
 use crate::output::json;
 use crate::security::Caller;
@@ -62,12 +61,15 @@ pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names)
     params(("assistant" = String, Path), ("threadId" = String, Path)),
     responses(
         (status = 200, body = DeletedJson),
+        (status = 403, body = FailureJson, description = "It is shared, and not this caller's to delete."),
         (status = 404, body = FailureJson),
         (status = 500, body = FailureJson)
     ),
     security(("key" = []))
 )]
-pub(crate) async fn delete_with(state: State<App>, caller: Caller, names: Names, head: (Method, Uri)) -> Result {
-    assistant::find(&state.0, &names, head.0, head.1).await?;
-    Ok(delete(state, caller, names).await)
+pub(crate) async fn delete_with(state: State<App>, caller: Caller, names: Names, head: (Method, Uri)) -> Response {
+    match assistant::find(&state.0, &names, head.0, head.1).await {
+        Ok(_) => delete(state, caller, names).await,
+        Err(_) => failure(StatusCode::NOT_FOUND, "Assistant not found"),
+    }
 }

@@ -105,7 +105,7 @@ pub(super) struct Answer {
     tag = "openai",
     params(("Threadkeep-Thread" = Option<String>, Header), ("Idempotency-Key" = Option<String>, Header)),
     request_body = CompleteJson,
-    responses((status = 200, description = "The answer, or a stream of it.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, description = "The answer, or a stream of it.", content((Object = "application/json"), (String = "text/event-stream"))), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn complete(

@@ -83,7 +83,7 @@ pub(crate) struct CreateResponseJson {
     tag = "openai",
     params(("Idempotency-Key" = Option<String>, Header)),
     request_body = CreateResponseJson,
-    responses((status = 200, description = "The response, or a stream of events.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, description = "The response, or a stream of events.", content((Object = "application/json"), (String = "text/event-stream"))), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn create(

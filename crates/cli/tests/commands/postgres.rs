@@ -4,8 +4,8 @@ use serde_json::Value;
 use threadkeep_postgres_server::{Database, Server};
 use tokio::runtime::Runtime;
 
+use super::Cli;
 use super::serve::{self, assert_kept, said_until_gone};
-use super::{Cli, Ran};
 
 const NOW: [&str; 2] = ["--now", "2026-06-01T10:00:00Z"];
 
@@ -42,24 +42,26 @@ fn without_ids(text: &str) -> String {
         let fits = |(place, byte): (usize, &u8)| {
             if dashes.contains(&place) { *byte == b'-' } else { byte.is_ascii_hexdigit() }
         };
-        word.len() == 36 && word.iter().enumerate().all(fits)
+        word.iter().enumerate().all(fits)
     };
     let (mut shown, mut rest) = (String::new(), text);
     while let Some(first) = rest.chars().next() {
-        if rest.as_bytes().get(..36).is_some_and(is_id) {
-            shown.push_str("[id]");
-            rest = &rest[36..];
-        } else {
-            shown.push(first);
-            rest = &rest[first.len_utf8()..];
-        }
+        // Whole, or as a list shows it.
+        let id = [36, 18].into_iter().find(|length| rest.as_bytes().get(..*length).is_some_and(is_id));
+        shown.push_str(id.map_or(&rest[..first.len_utf8()], |_| "[id]"));
+        rest = &rest[id.unwrap_or(first.len_utf8())..];
     }
     shown
 }
 
-/// Without ids, and without when a thread was changed last: the two are filled one after the other.
-fn shown(ran: &Ran) -> (Option<i32>, String, String) {
-    let mut out = without_ids(&ran.out);
+fn without_folder(cli: &Cli, text: &str) -> String {
+    text.replace(&cli.path("").display().to_string(), "[folder]/")
+}
+
+/// What a command shows, without ids, its folder, and when a thread was changed last: the two are filled one after the other.
+fn shown(cli: &Cli, arguments: &[&str]) -> (Option<i32>, String, String) {
+    let ran = cli.run(arguments);
+    let mut out = without_folder(cli, &without_ids(&ran.out));
     if let Some((before, after)) = out.split_once(r#""updated_at":""#) {
         out = format!("{before}{}", after.split_once('"').unwrap().1);
     }
@@ -108,7 +110,7 @@ fn every_command_does_what_it_does_over_a_file() {
         &["keys", "list"],
     ] {
         let arguments = [arguments, &NOW[..]].concat();
-        let [file, server] = clis.each_ref().map(|cli| shown(&cli.run(&arguments)));
+        let [file, server] = clis.each_ref().map(|cli| shown(cli, &arguments));
         let of_its_own = |line: &&str| !line.contains("store") && !line.contains("size");
         let lines = |text: &str| text.lines().filter(of_its_own).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!(
@@ -124,7 +126,7 @@ fn every_command_does_what_it_does_over_a_file() {
         let chat = [&["chat", "--thread", "chatted"], &NOW[..]].concat();
         let chatted = cli.run_with_input(&chat, b"The tent is green.\nWhat colour is the tent?\n/quit\n");
         assert_eq!(chatted.code, Some(0), "{chatted}");
-        (without_ids(&exported.join("\n")), without_ids(&chatted.out))
+        (without_folder(cli, &without_ids(&exported.join("\n"))), without_ids(&chatted.out))
     });
     assert!(file.1.contains("green"), "{}", file.1);
     assert_eq!(server, file);

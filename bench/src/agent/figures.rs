@@ -103,6 +103,29 @@ async fn growth(file: &Path, turns: usize) -> Result<()> {
         let median = micros[micros.len() / 2];
         println!("{length:>8} {median:>10} {cpu:>10.0} {stubs:>8} {reports:>8} {left:>10} {in_file:>10}");
     }
+    beside(&agent, &scope, thread, done).await
+}
+
+/// The next turn of the long thread by that of one of ten turns, by turns: a machine that is slow for a while is slow for
+/// both.
+async fn beside(agent: &Agent, scope: &Scope, long: ThreadId, turns: usize) -> Result<()> {
+    let short = agent.memory().open(scope).await?.thread.id;
+    for _ in 0..10 {
+        timed(agent, scope, short).await?;
+    }
+    let mut ratios = Vec::new();
+    for _ in 0..5 * AROUND {
+        let of_short = timed(agent, scope, short).await? as f64;
+        ratios.push(timed(agent, scope, long).await? as f64 / of_short);
+    }
+    ratios.sort_unstable_by(f64::total_cmp);
+    let at = |percent: usize| ratios[(ratios.len() - 1) * percent / 100];
+    println!(
+        "a turn after {turns} turns by one after ten, in alternation: {:.2} (quartiles {:.2} and {:.2})",
+        at(50),
+        at(25),
+        at(75)
+    );
     Ok(())
 }
 

@@ -197,6 +197,7 @@ fn an_interrupted_fetch_leaves_everything_as_it_was() {
     assert_eq!((std::fs::read(cli.timetable()).unwrap(), names()), (kept, before));
 }
 
+// S2.47
 #[test]
 fn the_addresses_are_listed() {
     let cli = Cli::new();

@@ -63,6 +63,7 @@ pub(super) async fn bounds_are_exclusive(stage: &Stage<'_>) {
     assert_eq!(conversation.seqs(&query, at(31)).await, [6, 7, 8]);
 }
 
+// S1.42
 pub(super) async fn roles_are_filtered(stage: &Stage<'_>) {
     let (_subject, conversation) = twenty(stage).await;
     let of = |roles: &[Role], query| MessageQuery { roles: roles.to_vec(), ..query };

@@ -64,6 +64,8 @@ pub use recall::{Meaning, RecallOptions, RecallResults, Recalled, ThreadTail};
 pub use retention::Retention;
 pub use search::{Hit, SearchOptions, SearchResults};
 pub use snippet::Snippet;
-pub use subscribe::{Start, SubscribeOptions, ThreadEvent, ThreadUpdate, ThreadUpdates, ThreadsUpdate, ThreadsUpdates};
+pub use subscribe::{
+    Start, SubscribeOptions, ThreadEvent, ThreadUpdate, ThreadUpdates, ThreadsUpdate, ThreadsUpdates, UpdatesPage,
+};
 pub use tails::TailFigures;
 pub use title::make_title;

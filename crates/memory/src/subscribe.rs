@@ -73,6 +73,15 @@ pub enum ThreadUpdate {
     Deleted,
 }
 
+/// Some of what happened in a thread after a position.
+#[derive(Clone, Debug, PartialEq)]
+pub struct UpdatesPage {
+    /// In order; none where nothing of it was for these roles.
+    pub updates: Vec<ThreadUpdate>,
+    /// Where to go on: the last change that was looked at.
+    pub change: u64,
+}
+
 /// One thing that a commit did to a thread.
 #[derive(Clone, Debug, PartialEq)]
 pub enum ThreadEvent {

@@ -7,7 +7,7 @@ use threadkeep_core::{
 };
 
 use super::wake::Waker;
-use super::{Start, SubscribeOptions, ThreadEvent, ThreadUpdate, ThreadUpdates};
+use super::{Start, SubscribeOptions, ThreadEvent, ThreadUpdate, ThreadUpdates, UpdatesPage};
 use crate::messages::READ_PAGE;
 use crate::retry::repeat_simply;
 use crate::{Memory, Result};
@@ -44,6 +44,21 @@ impl Memory {
             subscription.next().await.map(|update| (update, subscription))
         });
         Ok(updates.boxed())
+    }
+
+    /// Reads some of what happened in a thread after a position, as a subscriber to these roles hears it; nothing where
+    /// nothing did. For those who follow many threads, each when it is known to have changed.
+    ///
+    /// # Errors
+    /// `NotFound` for an unknown thread.
+    pub async fn updates_after(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        roles: &[Role],
+    ) -> Result<Option<UpdatesPage>> {
+        Log { memory: self.clone(), scope: scope.clone(), thread, roles: roles.to_vec() }.page(after).await
     }
 
     async fn history(
@@ -98,21 +113,10 @@ impl Subscription {
 
     /// Reads what comes next. Says whether there was anything.
     async fn read(&mut self) -> Result<bool> {
-        match self.log.changes(self.after).await? {
-            ChangePage::Reset { positions } => {
-                self.after = positions.change;
-                self.ready.push_back(ThreadUpdate::Reset { positions });
-                Ok(true)
-            }
-            ChangePage::Changes { changes, .. } => {
-                let Some(last) = changes.last().map(|change| change.change) else { return Ok(false) };
-                let messages = self.log.messages_of(&changes).await?;
-                let updates = changes.into_iter().filter_map(|change| self.log.update(change, &messages));
-                self.ready.extend(updates);
-                self.after = last;
-                Ok(true)
-            }
-        }
+        let Some(UpdatesPage { updates, change }) = self.log.page(self.after).await? else { return Ok(false) };
+        self.ready.extend(updates);
+        self.after = change;
+        Ok(true)
     }
 }
 
@@ -125,6 +129,21 @@ struct Log {
 }
 
 impl Log {
+    async fn page(&self, after: u64) -> Result<Option<UpdatesPage>> {
+        Ok(match self.changes(after).await? {
+            ChangePage::Reset { positions } => {
+                Some(UpdatesPage { updates: vec![ThreadUpdate::Reset { positions }], change: positions.change })
+            }
+            ChangePage::Changes { changes, .. } => {
+                let Some(last) = changes.last() else { return Ok(None) };
+                let change = last.change;
+                let messages = self.messages_of(&changes).await?;
+                let updates = changes.into_iter().filter_map(|change| self.update(change, &messages)).collect();
+                Some(UpdatesPage { updates, change })
+            }
+        })
+    }
+
     async fn changes(&self, after: u64) -> Result<ChangePage> {
         let (store, now) = (self.memory.store(), self.memory.now());
         Ok(repeat_simply(|| store.list_changes(&self.scope, self.thread, after, CHANGES, now)).await?)

@@ -66,16 +66,27 @@ fn is_json(request: &Request) -> bool {
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {
     let mut deserializer = serde_json::Deserializer::from_str(text);
     let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let path = error.path().to_string();
         let cause = error.inner();
         if cause.is_data() {
-            ApiError::invalid(path, format!("invalid body: {cause}"))
+            ApiError::invalid(param(error.path(), &cause.to_string()), format!("invalid body: {cause}"))
         } else {
             invalid_json(&cause.to_string())
         }
     })?;
     deserializer.end().map_err(|error| invalid_json(&error.to_string()))?;
     Ok(value)
+}
+
+/// What of the body was wrong. A member that is missing has no place of its own: it is named in its parent's.
+fn param(path: &serde_path_to_error::Path, cause: &str) -> String {
+    let parent = path.to_string();
+    let missing = cause.strip_prefix("missing field `").and_then(|rest| rest.split('`').next());
+    match (parent.as_str(), missing) {
+        (".", None) => "body".to_owned(),
+        (".", Some(missing)) => missing.to_owned(),
+        (_, Some(missing)) => format!("{parent}.{missing}"),
+        (_, None) => parent,
+    }
 }
 
 /// What nests deeper than a store keeps is refused before anything reads it.

@@ -9,11 +9,13 @@ use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
 use serde::{Deserialize, Serialize};
 use threadkeep::core::{ChangedThread, UserCursor};
-use threadkeep::{Role, Start, SubscribeOptions, ThreadId};
+use threadkeep::memory::{ThreadsUpdate, ThreadsUpdates};
+use threadkeep::{Role, Scope, Start, SubscribeOptions, ThreadId};
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::MissedTickBehavior;
 
+use super::following::Following;
 use super::json::UpdateJson;
 use super::listening::{Signal, listen};
 use crate::app::App;
@@ -50,10 +52,15 @@ enum Request {
     Unsubscribe {
         thread: String,
     },
-    /// Hear which of the caller's threads change.
+    /// Hear which of the caller's threads change, and, to follow them, what happens in each; in place of an earlier such
+    /// subscription.
     SubscribeThreads {
         #[serde(default)]
         cursor: Option<String>,
+        #[serde(default)]
+        follow: bool,
+        #[serde(default)]
+        roles: Vec<RoleJson>,
     },
     UnsubscribeThreads,
 }
@@ -70,6 +77,10 @@ enum Told<'a> {
     Subscribed {
         r#type: &'static str,
         thread: ThreadId,
+    },
+    SubscribedThreads {
+        r#type: &'static str,
+        cursor: String,
     },
     Threads {
         r#type: &'static str,
@@ -111,8 +122,8 @@ impl From<ChangedThread> for ChangedJson {
 
 /// Opens a WebSocket that listens to many threads at once
 ///
-/// The client sends `{"type": "subscribe", "thread": ID, "after"?, "last"?, "roles"?}`, `unsubscribe`, `subscribe_threads` (with a `cursor`)
-/// and `unsubscribe_threads`; docs/server.md has what it hears.
+/// The client sends `{"type": "subscribe", "thread": ID, "after"?, "last"?, "roles"?}`, `unsubscribe`, `subscribe_threads` (`cursor`?,
+/// `follow`?, `roles`?) and `unsubscribe_threads`; docs/server.md has what it hears.
 #[utoipa::path(
     get,
     path = "/v1/live",
@@ -229,8 +240,8 @@ impl Client {
                     None => self.tell_problem(Some(&thread), &ApiError::not_found("subscription")).await,
                 }
             }
-            Request::SubscribeThreads { cursor } => {
-                if let Err(error) = self.subscribe_threads(cursor).await {
+            Request::SubscribeThreads { cursor, follow, roles } => {
+                if let Err(error) = self.subscribe_threads(cursor, follow, roles).await {
                     self.tell_problem(None, &error).await;
                 }
             }
@@ -285,24 +296,35 @@ impl Client {
         Ok(())
     }
 
-    async fn subscribe_threads(&mut self, cursor: Option<String>) -> Result<()> {
+    async fn subscribe_threads(&mut self, cursor: Option<String>, follow: bool, roles: Vec<RoleJson>) -> Result<()> {
+        if !follow && !roles.is_empty() {
+            return Err(ApiError::invalid(
+                "roles",
+                "roles choose what is heard of threads that one follows: add `follow`",
+            ));
+        }
         let scope = self.caller.scope.clone();
-        let cursor = cursor.map(|cursor| cursor::take(&scope, LIST, "cursor", &cursor)).transpose()?.map(UserCursor);
-        let mut updates = self.app.memory().subscribe_threads(&scope, cursor).await?;
+        let given = cursor.map(|cursor| cursor::take(&scope, LIST, "cursor", &cursor)).transpose()?.map(UserCursor);
+        let is_new = given.is_none();
+        let cursor = match given {
+            Some(cursor) => cursor,
+            None => self.app.memory().present_cursor(&scope).await?,
+        };
+        let roles = roles.into_iter().map(Into::into).collect();
+        let following = match follow {
+            true => Some(Following::begin(&self.app, &scope, roles, is_new).await?),
+            false => None,
+        };
+        let updates = self.app.memory().subscribe_threads(&scope, Some(cursor.clone())).await?;
         let (outgoing, app) = (self.outgoing.clone(), self.app.clone());
         let subscription = tokio::spawn(async move {
-            let mut stopped = std::pin::pin!(app.stopped());
-            loop {
-                let update = tokio::select! {
-                    () = &mut stopped => return,
-                    update = updates.next() => update,
-                };
-                let Some(Ok(update)) = update else { return };
-                let cursor = cursor::give(&scope, LIST, &update.cursor.0);
-                let threads = update.threads.into_iter().map(Into::into).collect();
-                let told = Told::Threads { r#type: "threads", threads, cursor, reset: update.reset };
-                if outgoing.send(text(&told)).await.is_err() {
-                    return;
+            let cursor = cursor::give(&scope, LIST, &cursor.0);
+            let subscribed = text(&Told::SubscribedThreads { r#type: "subscribed_threads", cursor });
+            if outgoing.send(subscribed).await.is_ok() {
+                let mut stopped = std::pin::pin!(app.stopped());
+                tokio::select! {
+                    () = &mut stopped => {}
+                    _ = tell_threads(&scope, updates, following, &outgoing) => {}
                 }
             }
         });
@@ -313,9 +335,8 @@ impl Client {
     }
 
     async fn tell_problem(&self, thread: Option<&str>, error: &ApiError) {
-        let problem = ProblemJson { code: error.code, message: &error.message, param: error.param.as_deref() };
         // A client that is gone needs no answer.
-        drop(self.outgoing.send(text(&Told::Error { r#type: "error", thread, error: problem })).await);
+        drop(self.outgoing.send(problem(thread, error)).await);
     }
 
     fn end_all(self) {
@@ -325,6 +346,38 @@ impl Client {
     fn abandon(self) {
         self.threads.values().chain(&self.all).for_each(AbortHandle::abort);
     }
+}
+
+/// Tells which threads change, after what happened in those that are followed: whoever has a cursor has heard all before it.
+async fn tell_threads(
+    scope: &Scope,
+    mut updates: ThreadsUpdates,
+    mut following: Option<Following>,
+    outgoing: &mpsc::Sender<Message>,
+) -> Result<(), mpsc::error::SendError<Message>> {
+    while let Some(update) = updates.next().await {
+        let ThreadsUpdate { threads, cursor, reset } = match update {
+            Ok(update) => update,
+            Err(error) => return outgoing.send(problem(None, &error.into())).await,
+        };
+        for changed in &threads {
+            let Some(following) = &mut following else { break };
+            while let Some(updates) = following.read(changed).await {
+                for update in &updates {
+                    outgoing.send(text(&Told::Update { thread: changed.id, update })).await?;
+                }
+            }
+        }
+        let cursor = cursor::give(scope, LIST, &cursor.0);
+        let threads = threads.into_iter().map(Into::into).collect();
+        outgoing.send(text(&Told::Threads { r#type: "threads", threads, cursor, reset })).await?;
+    }
+    Ok(())
+}
+
+fn problem(thread: Option<&str>, error: &ApiError) -> Message {
+    let error = ProblemJson { code: error.code, message: &error.message, param: error.param.as_deref() };
+    text(&Told::Error { r#type: "error", thread, error })
 }
 
 /// The name of the list that cursors of `subscribe_threads` belong to.

@@ -10,5 +10,8 @@ use crate::error::{ApiError, Result};
 
 /// The assistant of a name.
 pub(crate) fn get(app: &App, name: &str) -> Result<Agent> {
-    app.assistants().find(name).ok_or_else(|| ApiError::not_found("assistant"))
+    app.assistants().find(name).ok_or_else(|| {
+        let message = "assistant not found: GET /v1/agents lists those that there are";
+        ApiError { message: message.to_owned(), ..ApiError::not_found("assistant") }
+    })
 }

@@ -1,3 +1,4 @@
+use std::collections::HashMap;
 use std::time::Duration;
 
 use futures::{SinkExt, StreamExt};
@@ -249,6 +250,7 @@ async fn one_socket_listens_to_many_threads() {
         assert_eq!(hear(&mut socket).await["error"]["code"], "invalid_request");
     }
     tell(&mut socket, json!({ "type": "subscribe_threads" })).await;
+    assert_eq!(hear(&mut socket).await["type"], "subscribed_threads");
     for thread in [&one, &two] {
         tell(&mut socket, json!({ "type": "subscribe", "thread": thread, "roles": ["user"] })).await;
         assert_eq!(hear(&mut socket).await, json!({ "type": "subscribed", "thread": thread }));
@@ -286,4 +288,54 @@ async fn one_socket_listens_to_many_threads() {
     assert_eq!(hear(&mut socket).await, json!({ "closed": "shutdown" }));
     assert_eq!(hear(&mut foreign).await, json!({ "closed": "shutdown" }));
     server.stopped().await.unwrap();
+}
+
+// S0.38, S1.06
+#[tokio::test]
+async fn one_socket_follows_all_threads_of_a_user() {
+    let server = TestServer::start().await;
+    let client = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
+    let other = server.keyed("acme", Some("bob"), &[KeyRole::Write]).await;
+    let (old, theirs) = (client.new_thread().await, other.new_thread().await);
+    client.say(&old, "before").await;
+    let mut socket = socket(&server, &client).await;
+    tell(&mut socket, json!({ "type": "subscribe_threads", "roles": ["user"] })).await;
+    assert_eq!(hear(&mut socket).await["error"]["param"], "roles");
+    tell(&mut socket, json!({ "type": "subscribe_threads", "follow": true, "roles": ["assistant"] })).await;
+    let start = hear(&mut socket).await;
+    assert_eq!(start["type"], "subscribed_threads");
+    other.say(&theirs, "not for ana").await;
+    let new = client.new_thread().await;
+    let exchange = json!({ "messages": [
+        { "role": "user", "text": "a question" }, { "role": "assistant", "text": "an answer" },
+    ] });
+    for thread in [&old, &new] {
+        client.post(&format!("/v1/threads/{thread}/messages"), exchange.clone()).await;
+        client.post(&format!("/v1/threads/{thread}/messages"), exchange.clone()).await;
+    }
+    let mut changes = HashMap::from([(old.clone(), vec![]), (new.clone(), vec![])]);
+    while changes.values().any(|changes| changes.len() < 2) {
+        let heard = hear(&mut socket).await;
+        if heard["type"] == "threads" {
+            continue;
+        }
+        assert_eq!(heard["type"], "commit");
+        let messages = heard["events"][0]["messages"].as_array().unwrap();
+        let texts: Vec<_> = messages.iter().map(|message| message["text"].as_str().unwrap()).collect();
+        assert_eq!(texts, ["an answer"]);
+        changes.get_mut(heard["thread"].as_str().unwrap()).unwrap().push(heard["change"].as_u64().unwrap());
+    }
+    assert_eq!(changes, HashMap::from([(old.clone(), vec![2, 3]), (new.clone(), vec![1, 2])]));
+    client.delete(&format!("/v1/threads/{new}")).await;
+    let mut heard = hear(&mut socket).await;
+    while heard["type"] == "threads" {
+        heard = hear(&mut socket).await;
+    }
+    assert_eq!(heard, json!({ "thread": new, "type": "deleted" }));
+    // Whoever resumes is told of what changed that it is to be read anew.
+    let mut later = self::socket(&server, &client).await;
+    tell(&mut later, json!({ "type": "subscribe_threads", "follow": true, "cursor": start["cursor"] })).await;
+    assert_eq!(hear(&mut later).await["type"], "subscribed_threads");
+    let reset = hear(&mut later).await;
+    assert_eq!((&reset["type"], &reset["thread"], &reset["change"]), (&json!("reset"), &json!(old), &json!(3)));
 }

@@ -122,9 +122,8 @@ fn translate(error: tokio_postgres::Error) -> StoreError {
             let reason = "the role may not use the schema of Threadkeep; make it a member of threadkeep_server";
             return StoreError::Incompatible(reason.to_owned());
         }
-        "3D000" => return StoreError::invalid("database URL", "there is no such database"),
-        // What the server says of credentials names the role, never the password.
-        _ if code.starts_with("28") => return StoreError::invalid("database URL", told.message()),
+        // What the server says of these names the database or the role, never the password.
+        _ if code == "3D000" || code.starts_with("28") => return StoreError::invalid("database URL", told.message()),
         _ if code.starts_with("08") || code.starts_with("57P") => Reason::Disconnected,
         _ if code.starts_with("53") => Reason::Busy,
         _ => Reason::Io,

@@ -178,7 +178,7 @@ fn what_is_wrong_with_a_database_is_told_with_what_to_do() {
         ("postgres://ana:s3cret@127.0.0.1:1/app".to_owned(), 3, "host and port"),
         ("postgres://ana:s3cret@host:port/app".to_owned(), 2, "postgres://USER:PASSWORD@HOST:PORT/DATABASE"),
         (format!("{url}?pool_size=many"), 2, "pool_size is not a number"),
-        (format!("{url}_not"), 2, "there is no such database"),
+        (format!("{url}_not"), 2, "_not\" does not exist"),
         (url.replace("postgres@", "stranger:s3cret@"), 2, "stranger"),
         (format!("{url}?migrate=off"), 3, "the schema is missing or old"),
         ("oracle://ana:s3cret@host/app".to_owned(), 2, "postgres://USER@HOST/DATABASE"),

@@ -72,6 +72,8 @@ fn the_doctor_names_what_is_missing_and_its_sql_makes_it() {
     ] {
         assert!(ran.out.contains(expected), "{expected}: {ran}");
     }
+    let by_store = patient.cli.run(&["--store", &patient.database.url(), "supabase", "doctor"]);
+    assert_eq!((by_store.code, by_store.out), (ran.code, ran.out));
     patient.cure();
     // A second time it changes nothing, and the JSON says the same.
     assert_eq!(patient.doctor(&["--sql"]).out.trim(), "");

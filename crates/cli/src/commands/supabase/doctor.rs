@@ -8,6 +8,7 @@ use super::findings::{self, Finding};
 use super::{catalog::Catalog, connect, trial};
 use crate::commands::{App, Status};
 use crate::failure::Failure;
+use crate::store::Location;
 
 /// Check that an application's tables are there, and that nobody sees another's rows
 ///
@@ -20,7 +21,7 @@ use crate::failure::Failure;
   threadkeep supabase doctor $DATABASE_URL --try          row security put to the test, and undone
   threadkeep supabase doctor $DATABASE_URL --sql > missing.sql")]
 pub(crate) struct Arguments {
-    /// The database, as the project's dashboard shows it under Connect
+    /// The database, as the project's dashboard shows it under Connect [default: the store, where it is a database]
     url: Option<String>,
     /// The file of the application's keys, whose names are checked; values are never shown
     #[arg(long, value_name = "FILE", default_value = ".env.local")]
@@ -41,14 +42,18 @@ struct Examined<'a> {
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let environment = Environment::read(&arguments.env_file);
-    let Some(url) = &arguments.url else {
+    let store = match app.location()? {
+        Location::Other(url) => Some(url),
+        Location::Sqlite(_) => None,
+    };
+    let Some(url) = arguments.url.or(store) else {
         if !app.output.is_json() {
             print_lines(app, &environment.findings())?;
         }
         let failure = Failure::usage("a database URL is needed beside Supabase's keys, which open its HTTP API only");
         return Err(failure.hint(environment.database_hint()).into());
     };
-    let mut client = connect::connect(url, &environment).await?;
+    let mut client = connect::connect(&url, &environment).await?;
     let mut found = findings::of(&Catalog::read(&client).await?);
     if arguments.try_it && found.iter().all(|finding| finding.is_there) {
         found.extend(trial::run(&mut client).await?);

@@ -33,10 +33,8 @@ pub(super) fn alone(app: &App) -> Option<Agent> {
 
 /// On whose behalf a client asks: the user that it names, where it may act for others.
 pub(super) fn scope(caller: &Caller, user: Option<&str>) -> Result<Scope> {
-    // A program on this machine, where there is no key yet.
-    let may_name_others = caller.key_id.is_none() && caller.has(KeyRole::Admin);
     match (&caller.scope, user) {
-        (Scope::User(_, own), Some(named)) if named != own.as_str() && !may_name_others => {
+        (Scope::User(_, own), Some(named)) if named != own.as_str() && !may_name_others(caller) => {
             Err(ApiError::forbidden("other_user", "this key acts for one user only, and not for that one"))
         }
         (Scope::User(..), None) => Ok(caller.scope.clone()),
@@ -45,6 +43,19 @@ pub(super) fn scope(caller: &Caller, user: Option<&str>) -> Result<Scope> {
             Ok(Scope::User(scope.tenant_id().clone(), user))
         }
     }
+}
+
+/// All whom a client may ask for: a conversation is told by its id alone, whoever it was had for.
+pub(super) fn reach(caller: &Caller) -> Scope {
+    match may_name_others(caller) {
+        true => Scope::Tenant(caller.scope.tenant_id().clone()),
+        false => caller.scope.clone(),
+    }
+}
+
+/// Whether this is a program on this machine, where there is no key yet.
+fn may_name_others(caller: &Caller) -> bool {
+    caller.key_id.is_none() && caller.has(KeyRole::Admin)
 }
 
 /// What a user's conversation with an assistant is called.

@@ -39,7 +39,7 @@ pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names)
     let thread_id = names.text("threadId").to_owned();
     let unknown = || failure(StatusCode::NOT_FOUND, "Thread not found");
     let Some(thread) = thread(&thread_id) else { return unknown() };
-    match app.memory().delete_thread(&caller.scope, thread).await {
+    match app.memory().delete_thread(&assistant::reach(&caller), thread).await {
         Ok(()) => {
             tracing::info!("🗑️ Deleted TFL thread: {thread}");
             json(&DeletedJson { success: true, message: "Thread deleted successfully", thread_id })

@@ -50,7 +50,7 @@ pub(crate) struct SaidJson {
 )]
 pub(crate) async fn history(State(app): State<App>, caller: Caller, names: Names) -> Response {
     let thread_id = names.text("threadId").to_owned();
-    match read(&app, &caller.scope, thread(&thread_id)).await {
+    match read(&app, &assistant::reach(&caller), thread(&thread_id)).await {
         Ok(messages) => json(&HistoryJson { success: true, thread_id, messages }),
         Err(error) => {
             tracing::error!("❌ Error getting conversation history: {}", error.message);
@@ -88,11 +88,16 @@ async fn read(app: &App, scope: &Scope, thread: Option<ThreadId>) -> Result<Vec<
     loop {
         let page = app.memory().messages(scope, thread, &query).await?;
         query.after = page.messages.last().map(|last| Bound::Seq(last.seq));
-        said.extend(page.messages.into_iter().map(shown));
+        said.extend(page.messages.into_iter().filter(is_said).map(shown));
         if !page.more || query.after.is_none() {
             return Ok(said);
         }
     }
+}
+
+/// What only calls tools says nothing to a person.
+fn is_said(message: &Message) -> bool {
+    message.content.data.is_some() || !message.plain_text().is_empty()
 }
 
 fn shown(message: Message) -> SaidJson {

@@ -2,6 +2,8 @@ use axum::extract::State;
 use axum::http::{HeaderValue, Method, Uri, header};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 
+use threadkeep::Agent;
+
 use super::assistant;
 use crate::app::App;
 use crate::error::Result;
@@ -21,7 +23,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 )]
 pub(crate) async fn start(State(app): State<App>) -> Response {
     match assistant::alone(&app) {
-        Some(_) => page(),
+        Some(agent) => page(&agent),
         None => Redirect::temporary("/docs/").into_response(),
     }
 }
@@ -35,12 +37,17 @@ pub(crate) async fn start(State(app): State<App>) -> Response {
     responses((status = 200, description = "A page."), (status = 404, description = "There is no such assistant."))
 )]
 pub(crate) async fn start_with(State(app): State<App>, names: Names, head: (Method, Uri)) -> Result {
-    assistant::find(&app, &names, head.0, head.1).await?;
-    Ok(page())
+    Ok(page(&assistant::find(&app, &names, head.0, head.1).await?))
 }
 
-fn page() -> Response {
-    let mut response = Html(PAGE).into_response();
+fn page(agent: &Agent) -> Response {
+    let name = escaped(&agent.assistant().definition().name);
+    let mut response = Html(PAGE.replace("{assistant}", &name)).into_response();
     response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
     response
+}
+
+/// A text as it may stand in HTML and in its attributes.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -23,6 +23,16 @@ async fn a_user_talks_with_the_only_assistant_at_the_root() {
     let second = say(&client, "ana", "two").await;
     assert_eq!((&second["thread"], &second["context"]["messages"]), (&first["thread"], &json!(2)));
     assert_ne!(say(&client, "eve", "one").await["thread"], first["thread"]);
+    // Its id is all that a client has to show, and what only calls a tool is nothing that was said.
+    let looked = say(&client, "bob", "look lamp").await;
+    let reply = looked["reply"].as_str().unwrap();
+    for (turn, expected) in
+        [(&first, &["one", "You said: one", "two", "You said: two"][..]), (&looked, &["look lamp", reply])]
+    {
+        let history = client.get(&format!("/conversations/{}", turn["thread"].as_str().unwrap())).await.expect(200);
+        let messages = history["messages"].as_array().unwrap();
+        assert_eq!(messages.iter().map(|message| message["content"].as_str().unwrap()).collect::<Vec<_>>(), expected);
+    }
     assert_eq!(
         client.post("/keeper/chat", json!({ "message": "three", "user_id": "ana" })).await.expect(200)["thread"],
         first["thread"]
@@ -43,7 +53,10 @@ async fn a_user_talks_with_the_only_assistant_at_the_root() {
     for path in ["/", "/keeper/"] {
         let page = client.get(path).await;
         assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
-        assert!(page.text.contains("<form id=\"ask\">") && page.header("content-security-policy").contains("'self'"));
+        assert!(
+            page.text.contains("placeholder=\"Ask keeper\"")
+                && page.header("content-security-policy").contains("'self'")
+        );
     }
     assert_eq!(client.post("/chat", json!({ "message": " " })).await.error(400)["param"], "message");
     let keyed =

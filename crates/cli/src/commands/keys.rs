@@ -119,8 +119,14 @@ fn tell(app: &App, record: &KeyRecord, secret: &KeySecret) -> Result<()> {
     Ok(())
 }
 
-const HEADERS: [(&str, Side); 5] =
-    [("id", Side::Left), ("name", Side::Left), ("acts for", Side::Left), ("roles", Side::Left), ("state", Side::Left)];
+const HEADERS: [(&str, Side); 6] = [
+    ("id", Side::Left),
+    ("name", Side::Left),
+    ("acts for", Side::Left),
+    ("roles", Side::Left),
+    ("limits", Side::Left),
+    ("state", Side::Left),
+];
 
 fn list(app: &App, records: &[KeyRecord]) -> Result<()> {
     if app.output.is_json() {
@@ -138,7 +144,10 @@ fn list(app: &App, records: &[KeyRecord]) -> Result<()> {
             (None, Some(at)) => format!("until {at}"),
             (None, None) => "good".to_owned(),
         };
-        table.add_row([record.id.clone(), record.name.clone(), user.to_owned(), roles.join(", "), state]);
+        let rate = record.rate_limit.map(|limit| format!("{}/min", limit.per_minute));
+        let quota = record.quota.map(|quota| format!("{}/day", quota.per_day));
+        let limits = [rate, quota].into_iter().flatten().collect::<Vec<_>>().join(", ");
+        table.add_row([record.id.clone(), record.name.clone(), user.to_owned(), roles.join(", "), limits, state]);
     }
     app.output.line(table.text())
 }

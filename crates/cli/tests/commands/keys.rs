@@ -29,6 +29,7 @@ fn what_is_done_with_keys_is_in_the_audit_log() {
     let cli = Cli::new();
     let made = cli.json(&["keys", "create", "phone", "--quota", "1000"]);
     assert_eq!(made["quota_per_day"], 1000);
+    assert!(cli.out(&["keys", "list"]).contains("1000/day"));
     let id = made["id"].as_str().unwrap();
     cli.out(&["keys", "rotate", id]);
     cli.out(&["keys", "revoke", id]);

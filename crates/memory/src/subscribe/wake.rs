@@ -73,8 +73,10 @@ mod tests {
     #[test]
     fn hints_about_others_concern_nobody() {
         let thread = ThreadId::from_name(b"thread");
-        let hint =
-            |tenant: &str, owner: Owner| WakeUp::Thread { tenant: TenantId::new(tenant).unwrap(), owner, thread };
+        let hint = |tenant: &str, owner: Owner| {
+            let tenant = TenantId::new(tenant).unwrap();
+            WakeUp::Thread { tenant, owner, thread, change: None }
+        };
         let user = |name: &str| Owner::User(UserId::new(name).unwrap());
         let scope = Scope::user("t", "u").unwrap();
         assert!(concerns(&hint("t", user("u")), &scope, Some(thread)));

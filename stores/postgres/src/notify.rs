@@ -134,7 +134,7 @@ mod tests {
     fn what_one_instance_puts_another_reads() {
         let (one, other) = (Outbox::default(), Outbox::default());
         // Of what comes twice the later is told, and that nobody knows it where one does not.
-        let told = |number: u128| (number % 3 > 0).then_some(7);
+        let told = |number: u128| (!number.is_multiple_of(3)).then_some(7);
         for number in 0..500 {
             one.put(&wake_up(number, told(number)));
             one.put(&wake_up(number, Some(number as u64 % 7)));

@@ -4,7 +4,7 @@
 use std::time::Instant;
 
 use anyhow::{Result, ensure};
-use deadpool_postgres::{Manager, Object, Pool};
+use deadpool_postgres::{Manager, Object, Pool, QueueMode};
 use tokio_postgres::NoTls;
 use tokio_postgres::types::ToSql;
 use uuid::Uuid;
@@ -51,7 +51,7 @@ pub(super) struct Floor {
 
 impl Floor {
     pub(super) async fn open(url: &str) -> Result<Self> {
-        let pool = Pool::builder(Manager::new(url.parse()?, NoTls)).max_size(64).build()?;
+        let pool = Pool::builder(Manager::new(url.parse()?, NoTls)).max_size(64).queue_mode(QueueMode::Lifo).build()?;
         let floor = Self { pool };
         let client = floor.pool.get().await?;
         client.batch_execute(SCHEMA).await?;

@@ -97,6 +97,9 @@ pub enum WakeUp {
         owner: Owner,
         /// Its id.
         thread: ThreadId,
+        /// The change that a commit brought it to; `None` where it was opened, deleted or restored, or nobody knows. Whoever has
+        /// come so far already need not look.
+        change: Option<u64>,
     },
     /// Anything may have changed: hints were lost, or another process wrote.
     Anything,

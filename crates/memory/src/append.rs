@@ -168,7 +168,11 @@ impl Memory {
         batch: &Batch,
         now: Timestamp,
     ) -> Result<Appended> {
+        let under_way = self.feeds().begin(scope, thread, batch);
         let attempted = self.commit_past_tails(scope, thread, batch, now).await;
+        if let Some(under_way) = under_way {
+            under_way.end(batch, &attempted, now);
+        }
         let outcome = attempted.result?;
         let is_minted = matches!(batch.key, IdempotencyKey::Minted(_));
         if !outcome.replayed || is_minted {

@@ -7,6 +7,7 @@ use threadkeep_core::{
 };
 use uuid::Uuid;
 
+use crate::subscribe::Feeds;
 use crate::tails::Tails;
 use crate::title::SettledTitles;
 use crate::{Result, Retention, SystemClock};
@@ -75,6 +76,7 @@ struct Inner {
     options: MemoryOptions,
     settled_titles: SettledTitles,
     tails: Option<Tails>,
+    feeds: Arc<Feeds>,
 }
 
 impl Memory {
@@ -108,7 +110,8 @@ impl Memory {
     fn made(backend: Backend, clock: Arc<dyn Clock>, options: MemoryOptions) -> Self {
         let tails = (options.tail_bytes > 0).then(|| Tails::new(options.tail_bytes, options.writers));
         let settled_titles = SettledTitles::default();
-        Self { inner: Arc::new(Inner { backend, clock, options, settled_titles, tails }) }
+        let feeds = Arc::default();
+        Self { inner: Arc::new(Inner { backend, clock, options, settled_titles, tails, feeds }) }
     }
 
     /// The backend below.
@@ -165,6 +168,10 @@ impl Memory {
 
     pub(crate) fn tails(&self) -> Option<&Tails> {
         self.inner.tails.as_ref()
+    }
+
+    pub(crate) fn feeds(&self) -> &Arc<Feeds> {
+        &self.inner.feeds
     }
 
     pub(crate) fn settled_titles(&self) -> &SettledTitles {

@@ -3,7 +3,15 @@
 //! Wake-ups only say when to look; what happened is read from the thread's own log, by position. So it is written once,
 //! here, and does not matter whether wake-ups are lost or come twice. A subscription is pulled: nothing waits in memory
 //! for a slow subscriber, and one that is dropped leaves nothing behind.
+//!
+//! Those who listen to one thread in one scope share a feed (`feed.rs`): one look at the log serves them all, and what this
+//! manager itself commits is handed to it from memory (`handed.rs`), for a moment and up to a size. Who comes too late for
+//! that reads the log like everybody else. `feeds.rs` passes the store's wake-ups on to the feeds that they concern.
 
+mod feed;
+mod feeds;
+mod handed;
+mod log;
 mod thread;
 mod threads;
 mod wake;
@@ -12,6 +20,8 @@ use futures::stream::BoxStream;
 use threadkeep_core::{
     ChangedThread, CorruptRow, DocumentName, Message, MessageId, Positions, Role, Timestamp, UserCursor,
 };
+
+pub(crate) use feeds::Feeds;
 
 use crate::Result;
 

@@ -9,6 +9,8 @@
 
 mod tail;
 
+pub(crate) use tail::size;
+
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};
 
@@ -225,7 +227,7 @@ impl Tails {
     }
 }
 
-fn takes_words_away(batch: &Batch) -> bool {
+pub(crate) fn takes_words_away(batch: &Batch) -> bool {
     !batch.erase.is_empty() || !batch.replace.is_empty() || batch.trim_below.is_some()
 }
 

@@ -95,8 +95,10 @@ impl Memory {
         let now = self.now();
         self.settled_titles().forget(thread);
         self.forget_tail(scope, thread);
+        self.feeds().doubt(scope, thread);
         let attempted = repeat(|| self.store().delete_thread(scope, thread, now)).await;
         self.forget_tail(scope, thread);
+        self.feeds().doubt(scope, thread);
         match attempted.result {
             // The attempt whose reply was lost did it.
             Err(StoreError::NotFound(_)) if attempted.may_have_applied_before => Ok(()),

@@ -26,38 +26,36 @@ pub(crate) async fn list(
 ) -> Result<ChangePage> {
     limits::check_page(limit)?;
     let caller = Caller::of(scope);
-    let thread_sql = "SELECT t.seq, t.change, t.first_seq, t.log_from FROM threadkeep.threads t \
-                      WHERE t.tenant = $1 AND t.id = $2 AND NOT t.restoring \
-                      AND (t.expires_at IS NULL OR t.expires_at > $3)";
-    let sql = "SELECT c.change, c.at, c.first_seq, c.count, c.effects FROM threadkeep.commits c \
-               WHERE c.thread_no = (SELECT t.no FROM threadkeep.threads t WHERE t.tenant = $1 AND t.id = $2 \
-               AND NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > $3)) \
-               AND c.change > $4 ORDER BY c.change LIMIT $5";
-    let values: [Parameter<'_>; 5] = [
+    let sql = "SELECT thread_seq, thread_change, thread_first_seq, log_from, change, at, first_seq, count, effects \
+               FROM threadkeep.list_changes($1, $2, $3, $4, $5, $6)";
+    let values: [Parameter<'_>; 6] = [
         (&caller.tenant, Type::TEXT),
+        (&caller.name, Type::TEXT),
         (&thread.0, Type::UUID),
         (&now.as_micros(), Type::INT8),
         (&signed(after), Type::INT8),
         (&signed(limit as u64), Type::INT8),
     ];
-    let answers = shared.read(&caller, &[(thread_sql, &values[..3]), (sql, &values)]).await?;
-    let thread = answers[0].first().ok_or(StoreError::NotFound(Kind::Thread))?;
-    let positions = positions(thread, 0)?;
-    if after > positions.change || after < unsigned(thread, 3)? {
+    let rows = shared.call(sql, &values).await?;
+    let first = rows.first().ok_or(StoreError::NotFound(Kind::Thread))?;
+    let positions = positions(first, 0)?;
+    if after > positions.change || after < unsigned(first, 3)? {
         return Ok(ChangePage::Reset { positions });
     }
-    let changes = answers[1].iter().map(change).collect::<Result<_>>()?;
+    // Where nothing follows, the one row tells of the thread alone.
+    let is_empty = get::<Option<i64>>(first, 4)?.is_none();
+    let changes = rows.iter().filter(|_| !is_empty).map(change).collect::<Result<_>>()?;
     Ok(ChangePage::Changes { changes, positions })
 }
 
 fn change(row: &Row) -> Result<Change> {
-    let (first_seq, count) = (unsigned(row, 2)?, unsigned(row, 3)?);
+    let (first_seq, count) = (unsigned(row, 6)?, unsigned(row, 7)?);
     let mut effects = Vec::new();
     if count > 0 {
         effects.push(Effect::Appended { first_seq, count });
     }
-    effects.extend(row::effects(get(row, 4)?)?);
-    Ok(Change { change: unsigned(row, 0)?, at: row::timestamp(row, 1)?, effects })
+    effects.extend(row::effects(get(row, 8)?)?);
+    Ok(Change { change: unsigned(row, 4)?, at: row::timestamp(row, 5)?, effects })
 }
 
 /// Where the data is, the snapshot of this transaction, and the last deletion that is forgotten.

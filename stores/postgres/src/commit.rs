@@ -43,7 +43,7 @@ pub(crate) async fn commit(
                     replayed: outcome == "replayed",
                 };
                 if !outcome.replayed && !call.batch.is_empty() {
-                    threads::wake(shared, scope, &row::owner(get(&row, 6)?)?, thread);
+                    threads::wake(shared, scope, &row::owner(get(&row, 6)?)?, thread, Some(outcome.change));
                 }
                 return Ok(outcome);
             }

@@ -1,7 +1,7 @@
 //! Tells other instances which threads changed: after the commit, many at once, and outside its transaction, where a
 //! notification would make every commit of the database wait for every other.
 
-use std::collections::HashSet;
+use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use threadkeep_core::{Owner, TenantId, ThreadId, WakeUp};
@@ -23,7 +23,8 @@ const ANYTHING: &str = "*";
 pub(crate) struct Outbox {
     /// Who sends: an instance knows its own changes already.
     instance: Uuid,
-    pending: Mutex<HashSet<String>>,
+    /// By what a hint is about, up to which change; `None` where that is unknown.
+    pending: Mutex<HashMap<String, Option<u64>>>,
     filled: Arc<Notify>,
 }
 
@@ -38,9 +39,11 @@ impl Outbox {
         let mut pending = self.pending.lock().unwrap_or_else(PoisonError::into_inner);
         if pending.len() >= PENDING {
             pending.clear();
-            pending.insert(ANYTHING.to_owned());
+            pending.insert(ANYTHING.to_owned(), None);
         } else {
-            pending.insert(line(wake_up));
+            let (about, change) = line(wake_up);
+            let told = pending.entry(about).or_insert(change);
+            *told = told.zip(change).map(|(told, change)| told.max(change));
         }
         self.filled.notify_one();
     }
@@ -48,7 +51,8 @@ impl Outbox {
     fn take(&self) -> Vec<String> {
         let lines = std::mem::take(&mut *self.pending.lock().unwrap_or_else(PoisonError::into_inner));
         let mut payloads: Vec<String> = Vec::new();
-        for line in lines {
+        for (about, change) in lines {
+            let line = change.map_or(about.clone(), |change| format!("{about}\t{change}"));
             match payloads.last_mut() {
                 Some(payload) if payload.len() + line.len() < PAYLOAD_BYTES => {
                     payload.push('\n');
@@ -95,10 +99,12 @@ async fn send(shared: &Shared) {
 }
 
 // Names hold no control characters, so a tab and a line feed part them.
-fn line(wake_up: &WakeUp) -> String {
+fn line(wake_up: &WakeUp) -> (String, Option<u64>) {
     match wake_up {
-        WakeUp::Thread { tenant, owner, thread } => format!("{tenant}\t{thread}\t{}", row::owner_name(owner)),
-        WakeUp::Anything => ANYTHING.to_owned(),
+        WakeUp::Thread { tenant, owner, thread, change } => {
+            (format!("{tenant}\t{thread}\t{}", row::owner_name(owner)), *change)
+        }
+        WakeUp::Anything => (ANYTHING.to_owned(), None),
     }
 }
 
@@ -107,32 +113,37 @@ fn parse(line: &str) -> Option<WakeUp> {
     let tenant = TenantId::new(parts.next()?).ok()?;
     let thread: ThreadId = parts.next()?.parse().ok()?;
     let owner: Owner = row::owner(parts.next()?).ok()?;
-    Some(WakeUp::Thread { tenant, owner, thread })
+    let change = parts.next().map(str::parse).transpose().ok()?;
+    Some(WakeUp::Thread { tenant, owner, thread, change })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn wake_up(number: u128) -> WakeUp {
+    fn wake_up(number: u128, change: Option<u64>) -> WakeUp {
         WakeUp::Thread {
             tenant: TenantId::new("acme").unwrap(),
             owner: if number.is_multiple_of(2) { Owner::Tenant } else { row::owner("zoë").unwrap() },
             thread: ThreadId(Uuid::from_u128(number)),
+            change,
         }
     }
 
     #[test]
     fn what_one_instance_puts_another_reads() {
         let (one, other) = (Outbox::default(), Outbox::default());
-        for number in (0..500).chain(0..500) {
-            one.put(&wake_up(number));
+        // Of what comes twice the later is told, and that nobody knows it where one does not.
+        let told = |number: u128| (!number.is_multiple_of(3)).then_some(7);
+        for number in 0..500 {
+            one.put(&wake_up(number, told(number)));
+            one.put(&wake_up(number, Some(number as u64 % 7)));
         }
         let payloads = one.take();
         assert!(payloads.len() > 1 && payloads.iter().all(|payload| payload.len() < 8_000));
         let read: Vec<WakeUp> = payloads.iter().flat_map(|payload| other.read(payload)).collect();
         assert_eq!(read.len(), 500);
-        assert!((0..500).all(|number| read.contains(&wake_up(number))));
+        assert!((0..500).all(|number| read.contains(&wake_up(number, told(number)))));
         assert_eq!(payloads.iter().flat_map(|payload| one.read(payload)).count(), 0);
         assert_eq!(one.take(), Vec::<String>::new());
     }
@@ -140,7 +151,7 @@ mod tests {
     #[test]
     fn too_many_are_anything() {
         let (one, other) = (Outbox::default(), Outbox::default());
-        (0..=PENDING as u128).for_each(|number| one.put(&wake_up(number)));
+        (0..=PENDING as u128).for_each(|number| one.put(&wake_up(number, None)));
         assert_eq!(other.read(&one.take()[0]), [WakeUp::Anything]);
         assert_eq!(other.read("somebody\nnonsense"), [WakeUp::Anything]);
     }

@@ -6,7 +6,9 @@ use std::sync::{Arc, Mutex};
 use std::task::Poll;
 use std::time::Duration;
 
-use deadpool_postgres::{Manager, ManagerConfig, Object, Pool, RecyclingMethod, Runtime, Timeouts, Transaction};
+use deadpool_postgres::{
+    Manager, ManagerConfig, Object, Pool, QueueMode, RecyclingMethod, Runtime, Timeouts, Transaction,
+};
 use futures::future::maybe_done;
 use threadkeep_core::{Reason, Scope, StoreError, WakeUp};
 use tokio::sync::{Notify, broadcast};
@@ -82,6 +84,8 @@ impl Shared {
         let patience = Some(options.connect_timeout);
         let pool = Pool::builder(manager)
             .max_size(options.pool_size)
+            // The connection that was used last has its plans at hand, in the server's memory and in its processor.
+            .queue_mode(QueueMode::Lifo)
             .timeouts(Timeouts { wait: Some(options.statement_timeout), create: patience, recycle: patience })
             .runtime(Runtime::Tokio1)
             .build()

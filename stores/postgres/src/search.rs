@@ -1,8 +1,6 @@
 use std::collections::HashMap;
 
-use threadkeep_core::{
-    Behind, Collection, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId, Timestamp, limits,
-};
+use threadkeep_core::{Behind, Scope, SearchAnswer, SearchHit, SearchQuery, StoreError, ThreadId, Timestamp, limits};
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -24,12 +22,10 @@ pub(crate) struct Found {
     pub(crate) is_far_behind: bool,
 }
 
+/// Searches the messages.
 pub(crate) async fn search(shared: &Shared, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<Found> {
-    if query.collection != Collection::Messages {
-        return Err(StoreError::Unsupported("named collections").into());
-    }
     if query.vector.is_some() {
-        return Err(StoreError::Unsupported("vector search").into());
+        return Err(StoreError::Unsupported("vector search over messages").into());
     }
     limits::check_page(query.limit)?;
     let caller = Caller::of(scope);

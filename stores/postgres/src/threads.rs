@@ -81,7 +81,7 @@ pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, 
         "found" | "created" => {
             let opened = Opened { thread: row::thread(row, 1)?, created: outcome == "created" };
             if opened.created {
-                wake(shared, scope, &opened.thread.owner, opened.thread.id);
+                wake(shared, scope, &opened.thread.owner, opened.thread.id, None);
             }
             Ok(opened)
         }
@@ -103,7 +103,7 @@ pub(crate) async fn delete(shared: &Arc<Shared>, scope: &Scope, thread: ThreadId
     let row = rows.first().ok_or_else(|| StoreError::corrupt("answer", "of no row"))?;
     match get::<&str>(row, 0)? {
         "done" => {
-            wake(shared, scope, &row::owner(get(row, 1)?)?, thread);
+            wake(shared, scope, &row::owner(get(row, 1)?)?, thread, None);
             Ok(())
         }
         "denied" => Err(StoreError::Denied("deleting a shared thread")),
@@ -112,8 +112,8 @@ pub(crate) async fn delete(shared: &Arc<Shared>, scope: &Scope, thread: ThreadId
 }
 
 /// Tells this process's listeners at once, and other instances as soon as the outbox is sent.
-pub(crate) fn wake(shared: &Shared, scope: &Scope, owner: &Owner, thread: ThreadId) {
-    let wake_up = WakeUp::Thread { tenant: scope.tenant_id().clone(), owner: owner.clone(), thread };
+pub(crate) fn wake(shared: &Shared, scope: &Scope, owner: &Owner, thread: ThreadId, change: Option<u64>) {
+    let wake_up = WakeUp::Thread { tenant: scope.tenant_id().clone(), owner: owner.clone(), thread, change };
     shared.outbox.put(&wake_up);
     // Nobody listening any more is no failure.
     drop(shared.wake_ups.send(wake_up));

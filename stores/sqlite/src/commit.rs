@@ -41,7 +41,7 @@ pub(crate) async fn commit(
     .await?;
     if !outcome.replayed && shared.wake_ups.receiver_count() > 0 {
         let owner = shared.read(|connection| owners::by_number(connection, owner_no))?;
-        threads::wake(shared, scope, &owner, thread);
+        threads::wake(shared, scope, &owner, thread, Some(outcome.change));
     }
     Ok(outcome)
 }

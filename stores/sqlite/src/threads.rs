@@ -97,7 +97,7 @@ pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, 
     let opened =
         writer::write(shared, move |connection| find_or_create(&inside, connection, &caller, open, now)).await?;
     if opened.created {
-        wake(shared, scope, &opened.thread.owner, opened.thread.id);
+        wake(shared, scope, &opened.thread.owner, opened.thread.id, None);
     }
     Ok(opened)
 }
@@ -233,7 +233,7 @@ pub(crate) async fn delete(shared: &Arc<Shared>, scope: &Scope, thread: ThreadId
         owners::owner(user)
     })
     .await?;
-    wake(shared, scope, &owner, thread);
+    wake(shared, scope, &owner, thread, None);
     Ok(())
 }
 
@@ -251,9 +251,9 @@ pub(crate) fn remove(connection: &Connection, thread_no: i64) -> error::Result<(
     residue::note(connection, Residue::Pages)
 }
 
-pub(crate) fn wake(shared: &Shared, scope: &Scope, owner: &Owner, thread: ThreadId) {
+pub(crate) fn wake(shared: &Shared, scope: &Scope, owner: &Owner, thread: ThreadId, change: Option<u64>) {
     if shared.wake_ups.receiver_count() > 0 {
-        let wake_up = WakeUp::Thread { tenant: scope.tenant_id().clone(), owner: owner.clone(), thread };
+        let wake_up = WakeUp::Thread { tenant: scope.tenant_id().clone(), owner: owner.clone(), thread, change };
         // Nobody listening any more is no failure.
         drop(shared.wake_ups.send(wake_up));
     }

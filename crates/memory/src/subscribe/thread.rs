@@ -1,47 +1,56 @@
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
-use threadkeep_core::{
-    Change, ChangePage, CorruptRow, Effect, Message, MessageId, MessageName, MessageQuery, OnCorrupt, Role, Scope,
-    ThreadId, limits,
-};
+use threadkeep_core::{MessageQuery, OnCorrupt, Role, Scope, ThreadId};
+use tokio::sync::watch;
+use tokio::time::{Instant, timeout, timeout_at};
 
-use super::wake::Waker;
-use super::{Start, SubscribeOptions, ThreadEvent, ThreadUpdate, ThreadUpdates, UpdatesPage};
-use crate::messages::READ_PAGE;
-use crate::retry::repeat_simply;
+use super::feed::{Feed, Following};
+use super::log::{Log, Read, Told};
+use super::{Start, SubscribeOptions, ThreadUpdate, ThreadUpdates, UpdatesPage};
 use crate::{Memory, Result};
 
-/// Changes that are read at a time.
-const CHANGES: usize = 100;
+/// How long a commit is waited for that another one has overtaken on its way here.
+const FILLING: Duration = Duration::from_millis(10);
+/// How long another subscriber's look at the log is waited for: perhaps nobody goes on with it.
+const TURN: Duration = Duration::from_millis(50);
 
 impl Memory {
     /// Subscribes to a thread: a stream of its commits in order, without a gap from where it begins.
     ///
     /// From the moment that this returns nothing is missed, whether or not the stream is looked at. While the store
     /// cannot be reached the stream waits. Hints may be lost: then a change is heard of after
-    /// [`crate::MemoryOptions::backstop`] at the latest.
+    /// [`crate::MemoryOptions::backstop`] at the latest. What this manager commits in the same scope is told without a look
+    /// at the store, for as long as the subscriber keeps up.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread, `LimitExceeded` for too long a history.
     pub async fn subscribe(&self, scope: &Scope, thread: ThreadId, options: SubscribeOptions) -> Result<ThreadUpdates> {
         // Listening comes first: what happens while the thread is looked at has its hint waiting.
-        let waker = Waker::listen(self, scope, Some(thread)).await;
+        let feed = self.feeds().join(self, scope, thread).await;
+        let signals = feed.signals();
+        let look = feed.begin_look(0);
         let mut ready = VecDeque::new();
         let after = match options.start {
-            Start::Now => self.get_thread(scope, thread).await?.positions.change,
+            Start::Now => {
+                let change = self.get_thread(scope, thread).await?.positions.change;
+                feed.end_look(look.at(change), &[]);
+                change
+            }
             Start::After(change) => self.get_thread(scope, thread).await.map(|_| change)?,
             Start::Last(count) => {
-                let history = self.history(scope, thread, count, &options.roles).await?;
-                let change = history.1;
-                ready.push_back(history.0);
+                let (history, change) = self.history(scope, thread, count, &options.roles).await?;
+                ready.push_back(Arc::new(history));
                 change
             }
         };
-        let log = Log { memory: self.clone(), scope: scope.clone(), thread, roles: options.roles };
-        let subscription = Subscription { log, waker, after, ready, has_ended: false };
+        let log = Log { memory: self.clone(), scope: scope.clone(), thread };
+        let subscription = Subscription { log, feed, signals, roles: options.roles, after, ready, has_ended: false };
         let updates = futures::stream::unfold(subscription, |mut subscription| async move {
-            subscription.next().await.map(|update| (update, subscription))
+            let update = subscription.next().await?;
+            Some((update.map(Arc::unwrap_or_clone), subscription))
         });
         Ok(updates.boxed())
     }
@@ -58,7 +67,16 @@ impl Memory {
         after: u64,
         roles: &[Role],
     ) -> Result<Option<UpdatesPage>> {
-        Log { memory: self.clone(), scope: scope.clone(), thread, roles: roles.to_vec() }.page(after).await
+        let log = Log { memory: self.clone(), scope: scope.clone(), thread };
+        Ok(match log.read(after).await? {
+            Read::Reset { positions } => {
+                Some(UpdatesPage { updates: vec![ThreadUpdate::Reset { positions }], change: positions.change })
+            }
+            Read::Commits { commits, .. } => commits.last().map(|last| UpdatesPage {
+                updates: commits.iter().filter_map(|told| told.for_roles(roles)).map(Arc::unwrap_or_clone).collect(),
+                change: last.change,
+            }),
+        })
     }
 
     async fn history(
@@ -78,15 +96,18 @@ impl Memory {
 
 struct Subscription {
     log: Log,
-    waker: Waker,
+    feed: Arc<Feed>,
+    signals: watch::Receiver<()>,
+    /// Only messages of these; of all where there are none.
+    roles: Vec<Role>,
     /// The last change that was told, or skipped for saying nothing to this subscriber.
     after: u64,
-    ready: VecDeque<ThreadUpdate>,
+    ready: VecDeque<Arc<ThreadUpdate>>,
     has_ended: bool,
 }
 
 impl Subscription {
-    async fn next(&mut self) -> Option<Result<ThreadUpdate>> {
+    async fn next(&mut self) -> Option<Result<Arc<ThreadUpdate>>> {
         loop {
             if let Some(update) = self.ready.pop_front() {
                 return Some(Ok(update));
@@ -94,14 +115,15 @@ impl Subscription {
             if self.has_ended {
                 return None;
             }
-            self.waker.drain();
-            match self.read().await {
+            // What is told from here on is looked at again.
+            self.signals.mark_unchanged();
+            match self.look().await {
                 Ok(true) => {}
-                Ok(false) => self.waker.wait(&self.log.memory).await,
-                Err(error) if error.is_retryable() => self.waker.wait(&self.log.memory).await,
+                Ok(false) => self.wait().await,
+                Err(error) if error.is_retryable() => self.wait().await,
                 Err(error) if error.is_thread_not_found() => {
                     self.has_ended = true;
-                    return Some(Ok(ThreadUpdate::Deleted));
+                    return Some(Ok(Arc::new(ThreadUpdate::Deleted)));
                 }
                 Err(error) => {
                     self.has_ended = true;
@@ -111,119 +133,71 @@ impl Subscription {
         }
     }
 
-    /// Reads what comes next. Says whether there was anything.
+    fn backstop(&self) -> Duration {
+        self.log.memory.options().backstop
+    }
+
+    /// Waits for something to look at, but never for longer than the backstop.
+    async fn wait(&mut self) {
+        let deadline = self.feed.next_look(self.after, self.backstop());
+        // An early return by the deadline only means that the log is looked at.
+        let _ = timeout_at(deadline, self.signals.changed()).await;
+    }
+
+    /// Takes what comes next. Says whether there was anything.
+    async fn look(&mut self) -> Result<bool> {
+        if let Some(found) = self.take_from_feed() {
+            return Ok(found);
+        }
+        let deadline = Instant::now() + FILLING;
+        while self.feed.may_be_filled(self.after) {
+            if timeout_at(deadline, self.signals.changed()).await.is_err() {
+                break;
+            }
+        }
+        let feed = Arc::clone(&self.feed);
+        let _turn = timeout(TURN, feed.reading.lock()).await;
+        // Whoever was here before has read for all.
+        match self.take_from_feed() {
+            Some(found) => Ok(found),
+            None => self.read().await,
+        }
+    }
+
+    /// Says whether there was anything; `None` where the log has to tell.
+    fn take_from_feed(&mut self) -> Option<bool> {
+        match self.feed.following(self.after, self.backstop()) {
+            Following::Told(commits) => {
+                self.take(&commits);
+                Some(true)
+            }
+            Following::Nothing => Some(false),
+            Following::Unknown => None,
+        }
+    }
+
     async fn read(&mut self) -> Result<bool> {
-        let Some(UpdatesPage { updates, change }) = self.log.page(self.after).await? else { return Ok(false) };
-        self.ready.extend(updates);
-        self.after = change;
-        Ok(true)
-    }
-}
-
-/// A thread's log, as one subscriber reads it.
-struct Log {
-    memory: Memory,
-    scope: Scope,
-    thread: ThreadId,
-    roles: Vec<Role>,
-}
-
-impl Log {
-    async fn page(&self, after: u64) -> Result<Option<UpdatesPage>> {
-        Ok(match self.changes(after).await? {
-            ChangePage::Reset { positions } => {
-                Some(UpdatesPage { updates: vec![ThreadUpdate::Reset { positions }], change: positions.change })
+        let look = self.feed.begin_look(self.after);
+        match self.log.read(self.after).await? {
+            Read::Reset { positions } => {
+                self.feed.begin_anew(positions.change);
+                self.after = positions.change;
+                self.ready.push_back(Arc::new(ThreadUpdate::Reset { positions }));
+                Ok(true)
             }
-            ChangePage::Changes { changes, .. } => {
-                let Some(last) = changes.last() else { return Ok(None) };
-                let change = last.change;
-                let messages = self.messages_of(&changes).await?;
-                let updates = changes.into_iter().filter_map(|change| self.update(change, &messages)).collect();
-                Some(UpdatesPage { updates, change })
+            Read::Commits { commits, positions } => {
+                let last = commits.last().map_or(self.after, |told| told.change);
+                if last >= positions.change {
+                    self.feed.end_look(look, &commits);
+                }
+                self.take(&commits);
+                Ok(!commits.is_empty())
             }
-        })
-    }
-
-    async fn changes(&self, after: u64) -> Result<ChangePage> {
-        let (store, now) = (self.memory.store(), self.memory.now());
-        Ok(repeat_simply(|| store.list_changes(&self.scope, self.thread, after, CHANGES, now)).await?)
-    }
-
-    fn update(&self, Change { change, at, effects }: Change, messages: &Mentioned) -> Option<ThreadUpdate> {
-        let events: Vec<_> = effects.into_iter().filter_map(|effect| self.event(effect, messages)).collect();
-        (!events.is_empty()).then_some(ThreadUpdate::Commit { change, at, events })
-    }
-
-    /// What the subscriber hears of an effect: nothing where only other roles spoke, or the message is gone by now.
-    fn event(&self, effect: Effect, messages: &Mentioned) -> Option<ThreadEvent> {
-        match effect {
-            Effect::Appended { first_seq, count } => {
-                let seqs = first_seq..first_seq + count;
-                let appended = seqs.clone().filter_map(|seq| messages.by_seq.get(&seq));
-                let appended: Vec<_> = appended.filter(|message| self.wants(message)).cloned().collect();
-                let corrupt: Vec<_> = messages.corrupt.iter().filter(|row| seqs.contains(&row.seq)).cloned().collect();
-                let is_silent = appended.is_empty() && corrupt.is_empty();
-                (!is_silent).then_some(ThreadEvent::Appended { messages: appended, corrupt })
-            }
-            Effect::Replaced { id, .. } => {
-                let message = messages.by_id.get(&id).filter(|message| self.wants(message))?;
-                Some(ThreadEvent::Replaced { message: Box::new(message.clone()) })
-            }
-            Effect::Erased { seq, id } => Some(ThreadEvent::Erased { seq, id }),
-            Effect::Trimmed { first_seq } => Some(ThreadEvent::Trimmed { first_seq }),
-            Effect::DocumentPut { name, version } => Some(ThreadEvent::Document { name, version: Some(version) }),
-            Effect::DocumentDeleted { name } => Some(ThreadEvent::Document { name, version: None }),
-            Effect::Patched => Some(ThreadEvent::Patched),
         }
     }
 
-    fn wants(&self, message: &Message) -> bool {
-        self.roles.is_empty() || self.roles.contains(&message.content.role)
+    fn take(&mut self, commits: &[Told]) {
+        self.ready.extend(commits.iter().filter_map(|told| told.for_roles(&self.roles)));
+        self.after = commits.last().map_or(self.after, |told| told.change);
     }
-
-    /// Reads the messages that some changes speak of, as they stand.
-    async fn messages_of(&self, changes: &[Change]) -> Result<Mentioned> {
-        let mut mentioned = Mentioned::default();
-        let effects = || changes.iter().flat_map(|change| &change.effects);
-        let appended = effects().filter_map(|effect| match effect {
-            Effect::Appended { first_seq, count } => Some((*first_seq, *first_seq + *count)),
-            _ => None,
-        });
-        // Positions are gapless, so what a run of changes appended is one range.
-        if let Some((first, end)) = appended.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))) {
-            self.read_range(first, end, &mut mentioned).await?;
-        }
-        let replaced: Vec<_> = effects()
-            .filter_map(|effect| match effect {
-                Effect::Replaced { id, .. } => Some(MessageName::Id(*id)),
-                _ => None,
-            })
-            .collect();
-        for names in replaced.chunks(limits::PAGE) {
-            let found = self.memory.find_messages(&self.scope, self.thread, names).await?;
-            mentioned.by_id.extend(found.into_iter().map(|message| (message.id, message)));
-        }
-        Ok(mentioned)
-    }
-
-    async fn read_range(&self, first: u64, end: u64, mentioned: &mut Mentioned) -> Result<()> {
-        let mut after = Some(first - 1);
-        while let Some(seq) = after.filter(|seq| seq + 1 < end) {
-            let room = usize::try_from(end - seq - 1).unwrap_or(READ_PAGE).min(READ_PAGE);
-            let following = self.memory.page_after(&self.scope, self.thread, seq, room).await?;
-            let messages = following.page.messages.into_iter().filter(|message| message.seq < end);
-            mentioned.by_seq.extend(messages.map(|message| (message.seq, message)));
-            mentioned.corrupt.extend(following.page.corrupt.into_iter().filter(|row| row.seq < end));
-            after = following.next;
-        }
-        Ok(())
-    }
-}
-
-/// The messages that a page of changes speaks of.
-#[derive(Default)]
-struct Mentioned {
-    by_seq: HashMap<u64, Message>,
-    by_id: HashMap<MessageId, Message>,
-    corrupt: Vec<CorruptRow>,
 }

@@ -56,7 +56,7 @@ impl Waker {
 fn concerns(hint: &WakeUp, scope: &Scope, wanted: Option<ThreadId>) -> bool {
     match hint {
         WakeUp::Anything => true,
-        WakeUp::Thread { tenant, owner, thread } => {
+        WakeUp::Thread { tenant, owner, thread, .. } => {
             tenant == scope.tenant_id()
                 && wanted.is_none_or(|wanted| wanted == *thread)
                 && scope.access(owner) != Access::None
@@ -73,8 +73,10 @@ mod tests {
     #[test]
     fn hints_about_others_concern_nobody() {
         let thread = ThreadId::from_name(b"thread");
-        let hint =
-            |tenant: &str, owner: Owner| WakeUp::Thread { tenant: TenantId::new(tenant).unwrap(), owner, thread };
+        let hint = |tenant: &str, owner: Owner| {
+            let tenant = TenantId::new(tenant).unwrap();
+            WakeUp::Thread { tenant, owner, thread, change: None }
+        };
         let user = |name: &str| Owner::User(UserId::new(name).unwrap());
         let scope = Scope::user("t", "u").unwrap();
         assert!(concerns(&hint("t", user("u")), &scope, Some(thread)));

@@ -112,7 +112,7 @@ impl Tail {
 }
 
 /// The bytes that a message takes, about.
-fn size(message: &Message) -> usize {
+pub(crate) fn size(message: &Message) -> usize {
     let Content { author, parts, agent, data, sources, metadata, .. } = &message.content;
     let names = [author, agent, &message.external_id].into_iter().flatten().map(String::len).sum::<usize>();
     let parts = parts.iter().map(|part| size_of::<Part>() + part_bytes(part)).sum::<usize>();

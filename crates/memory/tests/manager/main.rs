@@ -18,6 +18,8 @@ mod erase;
 #[cfg(test)]
 mod exchange;
 #[cfg(test)]
+mod handed;
+#[cfg(test)]
 mod lease;
 #[cfg(test)]
 mod library;

@@ -199,9 +199,11 @@ async fn nothing_is_missed_where_no_wake_up_comes() {
         }
         heard
     });
+    // What the same manager commits would be handed over.
+    let elsewhere = world.another_process();
     for number in 1..=3 {
         tokio::task::yield_now().await;
-        memory.append(&scope, thread, Draft::user(number.to_string())).await.unwrap();
+        elsewhere.append(&scope, thread, Draft::user(number.to_string())).await.unwrap();
     }
     assert_eq!(listener.await.unwrap(), ["1", "2", "3"]);
 }

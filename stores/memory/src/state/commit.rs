@@ -31,7 +31,8 @@ impl State {
         }
         let words = patched_words(kept, &batch.patch)?;
 
-        let wake_up = WakeUp::Thread { tenant: scope.tenant_id().clone(), owner: kept.row.owner.clone(), thread: id };
+        let (tenant, owner, change) = (scope.tenant_id().clone(), kept.row.owner.clone(), Some(outcome.change));
+        let wake_up = WakeUp::Thread { tenant, owner, thread: id, change };
         let stamp = self.next_stamp();
         let kept = self.tenants.get_mut(scope.tenant_id()).and_then(|tenant| tenant.threads.get_mut(&id));
         let kept = kept.ok_or(StoreError::NotFound(Kind::Thread))?;

@@ -78,7 +78,7 @@ impl State {
         tenant.threads.insert(id, kept);
         tenant.graves.remove(&id);
         self.stamp = stamp;
-        Ok(Some(WakeUp::Thread { tenant: tenant_id.clone(), owner, thread: id }))
+        Ok(Some(WakeUp::Thread { tenant: tenant_id.clone(), owner, thread: id, change: None }))
     }
 }
 

@@ -28,7 +28,8 @@ impl State {
         let stamp = self.next_stamp();
         let tenant = self.tenants.entry(scope.tenant_id().clone()).or_default();
         tenant.clear_way(&open);
-        let wake_up = WakeUp::Thread { tenant: scope.tenant_id().clone(), owner: open.owner.clone(), thread: open.id };
+        let (owner, thread) = (open.owner.clone(), open.id);
+        let wake_up = WakeUp::Thread { tenant: scope.tenant_id().clone(), owner, thread, change: None };
         let id = open.id;
         let kept = KeptThread::new(new_row(open, now), stamp);
         let thread = kept.to_thread(id)?;
@@ -87,7 +88,7 @@ impl State {
         let tenant = self.tenants.entry(scope.tenant_id().clone()).or_default();
         tenant.threads.remove(&id);
         tenant.graves.insert(id, Grave { owner: owner.clone(), deleted_at: now, stamp });
-        Ok(WakeUp::Thread { tenant: scope.tenant_id().clone(), owner, thread: id })
+        Ok(WakeUp::Thread { tenant: scope.tenant_id().clone(), owner, thread: id, change: None })
     }
 }
 

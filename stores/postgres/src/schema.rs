@@ -15,7 +15,7 @@ use crate::pool::{Caller, Parameter, Shared};
 use crate::row::get;
 
 /// Each entry brings a database from its index to the next version. Released entries never change.
-const MIGRATIONS: [&[&str]; 2] = [
+const MIGRATIONS: [&[&str]; 3] = [
     &[
         include_str!("schema/001/tables.sql"),
         include_str!("schema/001/scope.sql"),
@@ -26,6 +26,7 @@ const MIGRATIONS: [&[&str]; 2] = [
         include_str!("schema/001/security.sql"),
     ],
     &[include_str!("schema/002/collections.sql"), include_str!("schema/002/hints.sql")],
+    &[include_str!("schema/003/driven.sql")],
 ];
 
 /// The version that this program writes.

@@ -48,7 +48,7 @@ struct Last {
 }
 
 /// A turn that has begun.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Turn {
     pub(super) thread: ThreadId,
     lease: Lease,

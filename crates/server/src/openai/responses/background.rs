@@ -109,7 +109,7 @@ pub(super) async fn forget(app: &App, scope: &Scope, id: &str) -> Result<()> {
 async fn drive(answering: Answering) {
     let (app, scope, id) = (answering.app.clone(), answering.scope.clone(), answering.id.clone());
     let (turn, stop) = match &answering.work {
-        Work::Ask(ask) => (ask.turn, None),
+        Work::Ask(ask) => (ask.turn.clone(), None),
         Work::Run(run) => (None, Some(run.asking.ask.stop.clone())),
         Work::Told { .. } => (None, None),
     };
@@ -180,7 +180,7 @@ async fn fail(app: &App, scope: &Scope, id: &str, error: &ApiError, response: &s
 /// Gives up what was taken for an answer that nobody will make.
 async fn abandon(answering: &Answering) {
     if let Work::Ask(ask) = &answering.work
-        && let Some(turn) = ask.turn
+        && let Some(turn) = ask.turn.clone()
     {
         turn.abandon(&answering.app, &answering.scope).await;
     }

@@ -5,8 +5,11 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
+use threadkeep_core::Timestamp;
 use threadkeep_memory::Memory;
 use tokio::sync::Notify;
+
+use crate::process;
 
 /// How long a driver is believed to be there without a sign of life.
 pub(crate) const LEASE: Duration = Duration::from_secs(30);
@@ -25,23 +28,26 @@ struct Drivers {
     left: Notify,
 }
 
-/// A driver of one run, for as long as this lives. It begins before its run is taken, or another one here would think that
-/// the run's driver is gone.
+/// A driver of a thread, for as long as this lives. It begins before the thread is taken, or another one here would think that
+/// the thread's driver is gone.
 #[derive(Debug)]
-pub(crate) struct Driving {
+pub struct Driving {
     name: String,
 }
 
 impl Driving {
-    pub(crate) fn begin(memory: &Memory) -> Self {
-        let process = PROCESS.get_or_init(|| format!("{}-{}", std::process::id(), memory.mint_message_id()));
+    /// Begins to drive.
+    #[must_use]
+    pub fn begin(memory: &Memory) -> Self {
+        let process = PROCESS.get_or_init(|| process::own_name(memory.mint_message_id()));
         let name = format!("{process}/{}", DRIVERS.begun.fetch_add(1, Ordering::Relaxed));
         names().insert(name.clone());
         Self { name }
     }
 
     /// The name under which it drives, like no other one's.
-    pub(crate) fn name(&self) -> &str {
+    #[must_use]
+    pub fn name(&self) -> &str {
         &self.name
     }
 }
@@ -53,10 +59,20 @@ impl Drop for Driving {
     }
 }
 
-/// Whether a driver of this process is still there; `None` for one of another process.
-pub(crate) fn is_driving(name: &str) -> Option<bool> {
+/// Whether a driver is believed to be there, who said so last until an instant.
+pub(crate) fn is_alive(name: &str, lease_until: Timestamp, now: Timestamp) -> bool {
+    is_driving(name).unwrap_or(now < lease_until)
+}
+
+/// Whether the [`Driving`] of that name is still there, or its process at least; `None` where that cannot be known, as on
+/// another machine.
+#[must_use]
+pub fn is_driving(name: &str) -> Option<bool> {
     let (process, _) = name.split_once('/')?;
-    (PROCESS.get().map(String::as_str) == Some(process)).then(|| names().contains(name))
+    if PROCESS.get().map(String::as_str) == Some(process) {
+        return Some(names().contains(name));
+    }
+    process::is_gone(process).then_some(false)
 }
 
 /// Waits until some run of this process is over, or for a moment.

@@ -76,6 +76,7 @@ mod onlooker;
 mod place;
 mod plan;
 mod plan_execute;
+mod process;
 mod record;
 mod segment;
 mod stop;
@@ -91,11 +92,15 @@ pub use context_provider::{
     ContextProvider, ContextSource, ConversationSource, DocumentSource, DynamicContext, Excerpt, FIND_CONTEXT, Inquiry,
     formulate,
 };
+pub use drivers::{Driving, is_driving};
 pub use error::{AgentError, Result};
 pub use event::{EventSink, TurnEvent};
 pub use function_tool::FnTool;
 pub use instructions::MEMORY_INSTRUCTIONS;
-pub use onlooker::{RunningTurn, approval_id, find_approval, find_running_turn, list_approvals};
+pub use onlooker::{
+    CutTurn, RunningTurn, approval_id, find_approval, find_running_turn, list_approvals, list_cut_turns,
+    stop_waiting_turn,
+};
 pub use plan_execute::{PlanExecute, PlanExecuteUpdate, Step, StepState, plan_execute_synthesise};
 pub use schemars;
 pub use stop::Stop;

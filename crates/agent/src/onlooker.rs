@@ -1,10 +1,13 @@
 //! What can be seen of a thread's turns and approvals without the assistant that makes them.
 
-use threadkeep_core::{DocumentName, Scope, ThreadId};
+use threadkeep_core::{DocumentName, DrivenThread, Owner, Scope, ThreadId, Timestamp, limits};
+use threadkeep_graph::Failure;
 use threadkeep_memory::Memory;
 
+use crate::drivers::is_alive;
 use crate::place::Place;
-use crate::{Approval, Result, record};
+use crate::record::{self, RunRecord};
+use crate::{Approval, ApprovalState, Result, closing};
 
 /// A turn that is on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -24,6 +27,65 @@ pub async fn find_running_turn(memory: &Memory, scope: &Scope, thread: ThreadId)
     let place = Place::find(memory, scope, thread).await?;
     let active = place.runs(memory).await?.active;
     Ok(active.map(|run| RunningTurn { turn: run.value.turn, assistant: run.value.assistant }))
+}
+
+/// A turn whose driver is gone.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CutTurn {
+    /// Whose it is: on this scope's behalf it was asked.
+    pub scope: Scope,
+    /// The thread.
+    pub thread: ThreadId,
+    /// Its id.
+    pub turn: String,
+    /// The assistant that answers.
+    pub assistant: String,
+}
+
+/// Lists turns of all tenants that were cut off, by a crash or a restart, and that nobody has gone on with yet:
+/// [`crate::Agent::resume`] does. It looks at the turns that are on their way, and at nothing else. A driver on another
+/// machine is believed to be there for half a minute after its last sign.
+///
+/// # Errors
+/// Those of the store. A run that cannot be read is left out, and logged.
+pub async fn list_cut_turns(memory: &Memory) -> Result<Vec<CutTurn>> {
+    let maintenance = &memory.backend().maintenance;
+    let (mut cut, mut after) = (Vec::new(), None);
+    loop {
+        let now = memory.now();
+        let page = maintenance.list_driven_threads(after.as_ref(), limits::PAGE, now).await?;
+        cut.extend(page.iter().filter_map(|driven| cut_turn(driven, now)));
+        if page.len() < limits::PAGE {
+            return Ok(cut);
+        }
+        after = page.into_iter().next_back();
+    }
+}
+
+fn cut_turn(driven: &DrivenThread, now: Timestamp) -> Option<CutTurn> {
+    let record = driven.document.value.read::<RunRecord>();
+    let record = record.inspect_err(|error| tracing::warn!(%error, thread = %driven.thread, "a run cannot be read"));
+    let record = record.ok().filter(|record| !is_alive(&record.driver, record.lease_until, now))?;
+    let scope = match record.asker.as_ref().unwrap_or(&driven.owner) {
+        Owner::User(user) => Scope::User(driven.tenant.clone(), user.clone()),
+        Owner::Tenant => Scope::Tenant(driven.tenant.clone()),
+    };
+    Some(CutTurn { scope, thread: driven.thread, turn: record.turn, assistant: record.assistant })
+}
+
+/// Ends a turn that waits for an approval: what it waits for is void, and it is told as failed with the code `stopped`.
+/// Tells whether the turn waited; of a decision that is made at the same time one counts.
+///
+/// # Errors
+/// `NotFound` where the scope does not reach the thread.
+pub async fn stop_waiting_turn(memory: &Memory, scope: &Scope, thread: ThreadId, turn: &str) -> Result<bool> {
+    let place = Place::find(memory, scope, thread).await?;
+    let waiting = place.runs(memory).await?.waiting.into_iter().find(|run| run.value.turn == turn);
+    let Some(waiting) = waiting else { return Ok(false) };
+    let failure = Failure::new("stopped", "it was stopped");
+    closing::close(memory, &place, &record::waiting(turn), &waiting, ApprovalState::Replaced, Some(failure)).await?;
+    Ok(true)
 }
 
 /// All approvals of a thread that are kept, oldest first. Those that are over are kept for 30 days.

@@ -50,6 +50,17 @@ impl Place {
         Ok(Self { scope: scope.clone(), writer, thread, author })
     }
 
+    /// The same place for whoever asked a run's question: what others may read has no part in its answer.
+    pub(crate) fn of_asker(&self, run: &RunRecord) -> Self {
+        let tenant = self.scope.tenant_id().clone();
+        let scope = match &run.asker {
+            Some(Owner::User(user)) => Scope::User(tenant, user.clone()),
+            Some(Owner::Tenant) => Scope::Tenant(tenant),
+            None => self.scope.clone(),
+        };
+        Self { scope, ..self.clone() }
+    }
+
     fn query(&self) -> DocumentQuery {
         DocumentQuery::of(DocumentOwner::Thread(self.thread))
     }

@@ -5,18 +5,17 @@
 //! of its own, and the thread is free.
 
 use serde::{Deserialize, Serialize};
-use threadkeep_core::{Conflict, DocumentName, Fingerprint, JsonText, Map, MessageId, Namespace, Timestamp, ToolCall};
+use threadkeep_core::{
+    Conflict, DocumentName, Fingerprint, JsonText, Map, MessageId, Namespace, Owner, Timestamp, ToolCall,
+};
 use threadkeep_graph::{Event, Failure, Outcome, RequestId, ToolOutcome};
 use threadkeep_memory::MemoryError;
 
 use crate::{ContextNumbers, ToolCallTrace, TurnStatus, TurnUsage};
 
-const RUNS: &str = "run";
 const JOURNALS: &str = "journal";
 const STUBS: &str = "turn";
 const APPROVALS: &str = "approval";
-/// The key of the run that drives a thread.
-const ACTIVE: &str = "active";
 /// What the key of a run that waits begins with.
 const WAITING: &str = "waiting/";
 /// Stubs, and approvals that are over, are kept so long: 30 days.
@@ -29,10 +28,16 @@ pub(crate) struct RunRecord {
     pub(crate) assistant: String,
     pub(crate) graph: String,
     pub(crate) version: u32,
+    /// On whose behalf: the asker's, whoever drives it on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) asker: Option<Owner>,
     /// Who drives it.
     pub(crate) driver: String,
     /// Until when its driver is believed to be there without another sign.
     pub(crate) lease_until: Timestamp,
+    /// How often it was taken from a driver that was gone.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(crate) taken_over: u32,
     /// What the graph is given beside the question.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) given: Map,
@@ -151,6 +156,11 @@ impl Stub {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
 /// The id of a turn's message, by its number: so that a turn finds its messages, and a commit that is made again by
 /// another driver cannot double them.
 pub(crate) fn message_id(turn: &str, started_at: Timestamp, number: u16) -> MessageId {
@@ -162,11 +172,11 @@ pub(crate) fn message_id(turn: &str, started_at: Timestamp, number: u16) -> Mess
 }
 
 pub(crate) fn runs() -> Namespace {
-    Namespace::System(RUNS.to_owned())
+    active().namespace
 }
 
 pub(crate) fn active() -> DocumentName {
-    DocumentName { namespace: runs(), key: ACTIVE.to_owned() }
+    DocumentName::driver()
 }
 
 pub(crate) fn waiting(turn: &str) -> DocumentName {
@@ -174,7 +184,7 @@ pub(crate) fn waiting(turn: &str) -> DocumentName {
 }
 
 pub(crate) fn is_active(key: &str) -> bool {
-    key == ACTIVE
+    key == active().key
 }
 
 /// Whether a commit failed because a run document is not what it demanded: another driver has gone on.

@@ -246,6 +246,14 @@ pub struct DocumentName {
 }
 
 impl DocumentName {
+    /// The document of a thread that says who drives it: there from the moment that a run takes the thread to the moment
+    /// that it lets go, and left behind by one that was cut. Stores find it in all threads at once
+    /// ([`crate::Maintenance::list_driven_threads`]).
+    #[must_use]
+    pub fn driver() -> Self {
+        Self { namespace: Namespace::System("run".to_owned()), key: "active".to_owned() }
+    }
+
     fn check(&self) -> Result<()> {
         self.namespace.check()?;
         limits::check_key("document key", &self.key)

@@ -41,7 +41,8 @@ pub use id::{MessageId, TenantId, ThreadId, UserId};
 pub use json::{JsonText, Map, Value};
 pub use limits::IDEMPOTENCY_WINDOW_MS;
 pub use maintenance::{
-    Dump, DumpEntry, DumpedCommit, DumpedThread, Finding, Maintenance, Severity, SweepReport, VerifyReport,
+    DrivenThread, Dump, DumpEntry, DumpedCommit, DumpedThread, Finding, Maintenance, Severity, SweepReport,
+    VerifyReport,
 };
 pub use message::{
     Content, CorruptRow, ImageReference, Message, NewMessage, Part, Role, Source, ToolCall, ToolResult, Usage,

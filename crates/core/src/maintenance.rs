@@ -19,6 +19,16 @@ pub trait Maintenance: Portable + std::fmt::Debug {
     /// first; an unknown tenant has nobody. How long it is remembered who owned something is the store's own affair.
     async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>>;
 
+    /// Lists the threads that somebody drives, or drove when it ended: those with the document [`crate::DocumentName::driver`], by
+    /// tenant and id in byte order, after one of them, at most `limit`. Expired threads are left out. It costs what it finds,
+    /// however many other threads there are.
+    async fn list_driven_threads(
+        &self,
+        after: Option<&DrivenThread>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Vec<DrivenThread>>;
+
     /// Reads a thread verbatim, expired or not, in chunks: positions, tombstones, revisions, change log, idempotency
     /// records, and content as stored text. Without `after` the chunk holds everything but the entries' rest.
     /// Unknown: `NotFound`.
@@ -49,6 +59,19 @@ pub trait Maintenance: Portable + std::fmt::Debug {
 
     /// Gives unused space back to the system. `Unsupported` where there is none to give.
     async fn compact(&self) -> Result<()>;
+}
+
+/// A thread that somebody drives.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DrivenThread {
+    /// Its tenant.
+    pub tenant: TenantId,
+    /// Its id.
+    pub thread: ThreadId,
+    /// Whom it belongs to.
+    pub owner: Owner,
+    /// The document that says so.
+    pub document: Document,
 }
 
 /// A chunk of a dumped thread.

@@ -15,6 +15,7 @@ use crate::security::quota::{Quota, Quotas};
 use crate::security::rate::{RateLimit, RateLimits};
 use crate::telemetry::{Telemetry, TelemetryOptions, Watched};
 use crate::tls::Tls;
+use crate::turns::resuming::Resumed;
 
 /// How a [`crate::Server`] behaves.
 #[derive(Clone, Debug)]
@@ -52,6 +53,9 @@ pub struct ServerOptions {
     pub telemetry: Option<TelemetryOptions>,
     /// How often what is over is swept out of the store; `None` leaves that to others. Default: 10 minutes.
     pub sweep_every: Option<Duration>,
+    /// Whether turns that were cut off, here or elsewhere, are gone on with by themselves, where their assistants are served.
+    /// Default: yes.
+    pub resume_turns: bool,
 }
 
 impl Default for ServerOptions {
@@ -73,6 +77,7 @@ impl Default for ServerOptions {
             tls: None,
             telemetry: None,
             sweep_every: Some(Duration::from_secs(600)),
+            resume_turns: true,
         }
     }
 }
@@ -96,6 +101,7 @@ struct Inner {
     model: Option<Arc<dyn ChatModel>>,
     embedder: Option<Arc<dyn Embedder>>,
     assistants: Assistants,
+    resumed: Resumed,
     is_stopping: watch::Sender<bool>,
 }
 
@@ -126,6 +132,7 @@ impl App {
             model,
             embedder,
             assistants,
+            resumed: Resumed::new(),
             is_stopping,
         };
         Self { inner: Arc::new(inner) }
@@ -175,6 +182,11 @@ impl App {
     /// Who can be asked.
     pub(crate) fn assistants(&self) -> &Assistants {
         &self.inner.assistants
+    }
+
+    /// The turns that were cut off and that this instance goes on with.
+    pub(crate) fn resumed(&self) -> &Resumed {
+        &self.inner.resumed
     }
 
     /// Asks every stream to end.

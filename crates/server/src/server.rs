@@ -12,7 +12,7 @@ use tokio::net::TcpListener;
 use crate::app::{App, ServerOptions};
 use crate::assistants::Assistants;
 use crate::routes::{self, RouteInfo};
-use crate::{connections, operations};
+use crate::{connections, operations, turns};
 
 /// A server over one memory.
 ///
@@ -87,10 +87,12 @@ impl Server {
         let Self { memory, options, model, embedder, assistants } = self;
         let app = App::new(memory, options, model, embedder, assistants);
         let sweeper = operations::sweep::start(&app);
+        let resuming = turns::resuming::start(&app);
         let router: Router = routes::router(&app);
         let served = connections::serve(&app, router, listener, shutdown).await;
         app.stop();
         sweeper.abort();
+        resuming.abort();
         app.telemetry().flush().await;
         served
     }

@@ -1,16 +1,18 @@
 //! Turns of assistants on behalf of clients: what was accepted is finished, whether the client waits for it or not.
 //!
 //! A turn runs in a task of its own, which holds the connection that asked for it, so that a server that is asked to stop
-//! waits for it. A turn that a crash cut off lies in its thread's journal; it goes on when the request is repeated, when
-//! somebody asks for the turn, or with the next turn of the thread.
+//! waits for it. A turn that a crash cut off lies in its thread's journal; instances look for such turns and go on with them,
+//! and so does whoever repeats the request, asks for the turn, or begins the next one of the thread.
 
 mod asking;
 mod deciding;
+pub(crate) mod resuming;
 mod stopping;
 mod stream;
 
 pub(crate) use asking::Asking;
 pub(crate) use deciding::Deciding;
+pub(crate) use resuming::resume;
 pub(crate) use stopping::ask_to_stop;
 pub(crate) use stream::respond;
 

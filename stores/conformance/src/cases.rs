@@ -239,6 +239,7 @@ pub(crate) const CASES: &[Case] = cases! {
         a_sweep_tells_what_it_removed,
         a_healthy_store_verifies_clean,
         a_repair_changes_no_truth,
+        driven_threads_are_found_wherever_they_are,
     }
     golden {
         what_was_written_is_read,

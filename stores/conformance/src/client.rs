@@ -3,9 +3,9 @@
 use futures::future::BoxFuture;
 use threadkeep_core::{
     Backend, Batch, CatchUp, ChangePage, ChangedThreads, Collection, CommitOutcome, Document, DocumentOwner,
-    DocumentQuery, DocumentWrite, Dump, IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace,
-    OpenThread, Opened, Owner, Result, Scope, SearchAnswer, SearchQuery, SweepReport, TenantId, Thread, ThreadId,
-    ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, VerifyReport, WakeUps, Written,
+    DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, Message, MessageName, MessagePage, MessageQuery,
+    Namespace, OpenThread, Opened, Owner, Result, Scope, SearchAnswer, SearchQuery, SweepReport, TenantId, Thread,
+    ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, VerifyReport, WakeUps, Written,
 };
 
 /// So often a call is repeated; over `Weak` at most about every third call fails.
@@ -137,6 +137,15 @@ impl Client {
         limit: usize,
     ) -> Result<Vec<Owner>> {
         patiently(|| self.backend.maintenance.list_owners(tenant, after, limit)).await
+    }
+
+    pub(crate) async fn list_driven_threads(
+        &self,
+        after: Option<&DrivenThread>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Vec<DrivenThread>> {
+        patiently(|| self.backend.maintenance.list_driven_threads(after, limit, now)).await
     }
 
     pub(crate) async fn dump_thread(

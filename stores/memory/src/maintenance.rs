@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use threadkeep_core::{
-    Document, DocumentOwner, Dump, Maintenance, Owner, Result, StoreError, SweepReport, TenantId, ThreadId, Timestamp,
-    VerifyReport,
+    Document, DocumentOwner, DrivenThread, Dump, Maintenance, Owner, Result, StoreError, SweepReport, TenantId,
+    ThreadId, Timestamp, VerifyReport,
 };
 
 use crate::MemoryStore;
@@ -15,6 +15,15 @@ impl Maintenance for MemoryStore {
 
     async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {
         self.state().list_owners(tenant, after, limit)
+    }
+
+    async fn list_driven_threads(
+        &self,
+        after: Option<&DrivenThread>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Vec<DrivenThread>> {
+        self.state().list_driven_threads(after, limit, now)
     }
 
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {

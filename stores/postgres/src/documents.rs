@@ -1,6 +1,6 @@
 use threadkeep_core::{
-    Access, Conflict, Document, DocumentOwner, DocumentQuery, DocumentWrite, JsonText, Kind, Namespace, Owner, Result,
-    Scope, StoreError, Timestamp, Written,
+    Access, Conflict, Document, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, JsonText, Kind, Namespace,
+    Owner, Result, Scope, StoreError, TenantId, ThreadId, Timestamp, Written,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -142,6 +142,39 @@ pub(crate) async fn list(
     ];
     let rows = shared.read(&caller, &[(&sql, &values)]).await?;
     rows[0].iter().map(document).collect()
+}
+
+/// The documents of all threads that say who drives them, each with its thread.
+pub(crate) async fn list_of_drivers(
+    shared: &Shared,
+    after: Option<&DrivenThread>,
+    limit: usize,
+    now: Timestamp,
+) -> error::Result<Vec<DrivenThread>> {
+    // Named as the index has it, or it would not be used.
+    let sql = format!(
+        "SELECT {COLUMNS}, t.tenant, t.id, t.owner FROM threadkeep.thread_documents d \
+         JOIN threadkeep.threads t ON t.no = d.thread_no \
+         WHERE d.namespace = 'system/run' AND d.key = 'active' AND (d.expires_at IS NULL OR d.expires_at > $1) \
+         AND NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > $1) \
+         AND ($2::text IS NULL OR (t.tenant, t.id) > ($2, $3)) ORDER BY t.tenant, t.id LIMIT $4"
+    );
+    let values: [Parameter<'_>; 4] = [
+        (&now.as_micros(), Type::INT8),
+        (&after.map(|after| after.tenant.as_str()), Type::TEXT),
+        (&after.map(|after| after.thread.0), Type::UUID),
+        (&row::signed(limit as u64), Type::INT8),
+    ];
+    let rows = shared.read(&Caller::keeper(), &[(&sql, &values)]).await?;
+    let driven = |row: &Row| {
+        Ok(DrivenThread {
+            tenant: TenantId::new(get::<&str>(row, 5)?)?,
+            thread: ThreadId(get(row, 6)?),
+            owner: row::owner(get(row, 7)?)?,
+            document: document(row)?,
+        })
+    };
+    rows[0].iter().map(driven).collect()
 }
 
 /// Reads a row of [`COLUMNS`].

@@ -1,13 +1,13 @@
 use async_trait::async_trait;
 use threadkeep_core::{
-    Document, DocumentOwner, Dump, Maintenance, Owner, Result, StoreError, SweepReport, TenantId, ThreadId, Timestamp,
-    VerifyReport, limits,
+    Document, DocumentOwner, DrivenThread, Dump, Maintenance, Owner, Result, StoreError, SweepReport, TenantId,
+    ThreadId, Timestamp, VerifyReport, limits,
 };
 use tokio_postgres::types::Type;
 
 use crate::pool::{Caller, Parameter};
 use crate::row::{self, owner_name, signed};
-use crate::{PostgresStore, dump, error, restore, sweep, verify};
+use crate::{PostgresStore, documents, dump, error, restore, sweep, verify};
 
 #[async_trait]
 impl Maintenance for PostgresStore {
@@ -29,6 +29,16 @@ impl Maintenance for PostgresStore {
         let answers = self.shared.read(&Caller::keeper(), &[(sql, &values)]).await?;
         let owners = verify::names(&answers[0])?.iter().map(|name| row::owner(name)).collect::<error::Result<_>>();
         Ok(owners?)
+    }
+
+    async fn list_driven_threads(
+        &self,
+        after: Option<&DrivenThread>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Vec<DrivenThread>> {
+        limits::check_page(limit)?;
+        Ok(documents::list_of_drivers(&self.shared, after, limit, now).await?)
     }
 
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {

@@ -26,7 +26,7 @@ const MIGRATIONS: [&[&str]; 3] = [
         include_str!("schema/001/security.sql"),
     ],
     &[include_str!("schema/002/collections.sql"), include_str!("schema/002/hints.sql")],
-    &[include_str!("schema/003/flights.sql")],
+    &[include_str!("schema/003/driven.sql"), include_str!("schema/003/flights.sql")],
 ];
 
 /// The version that this program writes.

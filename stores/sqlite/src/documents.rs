@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use threadkeep_core::{
-    Access, Conflict, Document, DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, JsonText, Kind, Namespace,
-    Owner, PutDocument, Result, Scope, StoreError, Timestamp, Written,
+    Access, Conflict, Document, DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, JsonText,
+    Kind, Namespace, Owner, PutDocument, Result, Scope, StoreError, TenantId, ThreadId, Timestamp, Written,
 };
 
 use crate::connection::Shared;
@@ -208,6 +208,42 @@ pub(crate) fn list(
     shared.read(|connection| {
         let Some(place) = place(shared, connection, scope, &query.owner, now)? else { return Ok(Vec::new()) };
         page(connection, place, query, now.as_micros())
+    })
+}
+
+/// The documents of all threads that say who drives them, each with its thread.
+pub(crate) fn list_of_drivers(
+    shared: &Shared,
+    after: Option<&DrivenThread>,
+    limit: usize,
+    now: Timestamp,
+) -> error::Result<Vec<DrivenThread>> {
+    // Named as the index has it, or it would not be used.
+    let sql = "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, tenant.tenant, t.id, owner.user \
+               FROM documents d JOIN threads t ON t.no = d.owner_no \
+               JOIN owners tenant ON tenant.no = t.tenant_no JOIN owners owner ON owner.no = t.owner_no \
+               WHERE d.kind = 0 AND d.namespace = 'system/run' AND d.key = 'active' \
+               AND (d.expires_at IS NULL OR d.expires_at > ?1) \
+               AND t.restoring = 0 AND (t.expires_at IS NULL OR t.expires_at > ?1) \
+               AND (?2 IS NULL OR (tenant.tenant, t.id) > (?2, ?3)) ORDER BY tenant.tenant, t.id LIMIT ?4";
+    shared.read(|connection| {
+        let mut statement = connection.prepare_cached(sql)?;
+        let mut rows = statement.query(params![
+            now.as_micros(),
+            after.map(|after| after.tenant.as_str()),
+            after.map(|after| after.thread.0.as_bytes().as_slice()),
+            i64::try_from(limit).unwrap_or(i64::MAX),
+        ])?;
+        let mut driven = Vec::new();
+        while let Some(row) = rows.next()? {
+            driven.push(DrivenThread {
+                tenant: TenantId::new(row::text(row, 5)?)?,
+                thread: ThreadId(row::uuid(row, 6)?),
+                owner: owners::owner(row.get(7)?)?,
+                document: document(row)?,
+            });
+        }
+        Ok(driven)
     })
 }
 

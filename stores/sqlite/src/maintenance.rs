@@ -5,8 +5,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::{Connection, backup::Backup, params};
 use threadkeep_core::{
-    Document, DocumentOwner, Dump, Maintenance, Owner, Reason, Result, StoreError, SweepReport, TenantId, ThreadId,
-    Timestamp, VerifyReport, limits,
+    Document, DocumentOwner, DrivenThread, Dump, Maintenance, Owner, Reason, Result, StoreError, SweepReport, TenantId,
+    ThreadId, Timestamp, VerifyReport, limits,
 };
 
 use crate::connection::{Shared, fresh_incarnation, lock};
@@ -50,6 +50,16 @@ impl Maintenance for SqliteStore {
             names(connection, sql, params![tenant.as_str(), after.map(owners::name), limit as i64])
         })?;
         Ok(names.into_iter().map(owners::owner).collect::<error::Result<_>>()?)
+    }
+
+    async fn list_driven_threads(
+        &self,
+        after: Option<&DrivenThread>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Vec<DrivenThread>> {
+        limits::check_page(limit)?;
+        Ok(documents::list_of_drivers(&self.shared, after, limit, now)?)
     }
 
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {

@@ -6,12 +6,14 @@ use threadkeep_graph::Failure;
 use tokio::time::Instant;
 
 use super::Agent;
-use crate::drivers::{is_driving, wait_a_moment};
+use crate::drivers::{is_alive, wait_a_moment};
 use crate::event::Events;
 use crate::place::{Place, Runs, Versioned};
 use crate::record::{self, RunRecord};
 use crate::{AgentError, ApprovalState, BusyPolicy, Result, Stop, closing};
 
+/// How often a run is taken over at most.
+const TAKEN_OVER: u32 = 5;
 /// How long a turn of another process is waited for before it is looked at again.
 const MOMENT: Duration = Duration::from_millis(50);
 
@@ -36,7 +38,7 @@ impl Agent {
                     continue;
                 }
                 gone_on_with = Some(active.value.turn.clone());
-                self.go_on_with(place, active.clone(), &Events::new(&mut |_| {})).await?;
+                self.go_on_with(place, active.clone(), &Stop::new(), &Events::new(&mut |_| {})).await?;
                 continue;
             }
             if began.elapsed() >= patience {
@@ -51,7 +53,7 @@ impl Agent {
 
     /// Whether somebody drives a run.
     pub(super) fn is_alive(&self, record: &RunRecord) -> bool {
-        is_driving(&record.driver).unwrap_or_else(|| self.memory().now() < record.lease_until)
+        is_alive(&record.driver, record.lease_until, self.memory().now())
     }
 
     /// Goes on with the run of a driver that is gone: to its end where it is one of this assistant's, else it is closed.
@@ -59,13 +61,16 @@ impl Agent {
         &self,
         place: &Place,
         active: Versioned<RunRecord>,
+        stop: &Stop,
         events: &Events<'_>,
     ) -> Result<Option<crate::Turn>> {
-        if active.value.assistant != self.assistant().definition().name {
+        let is_another_ones = active.value.assistant != self.assistant().definition().name;
+        // What ends the program each time must not do so for ever.
+        if is_another_ones || active.value.taken_over >= TAKEN_OVER {
             self.close_interrupted(place, &active).await?;
             return Ok(None);
         }
-        match Box::pin(self.take_over(place, active, events)).await {
+        match Box::pin(self.take_over(place, active, stop, events)).await {
             // Another one was first.
             Err(AgentError::Superseded { .. }) => Ok(None),
             result => result.map(Some),

@@ -63,7 +63,11 @@ impl Agent {
                 return Ok(Begun::Before(Box::new(before)));
             }
             let driving = Driving::begin(memory);
-            let record = RunRecord { given: ask.given.clone(), ..self.new_record(&turn, &driving) };
+            let record = RunRecord {
+                given: ask.given.clone(),
+                asker: Some(place.scope.default_owner()),
+                ..self.new_record(&turn, &driving)
+            };
             let mut content = Content::text(Role::User, &ask.text);
             content.author = ask.author.clone().or_else(|| place.author.clone());
             let id = record::message_id(&turn, record.started_at, 0);
@@ -91,8 +95,10 @@ impl Agent {
             assistant: definition.name.clone(),
             graph: definition.graph.name().to_owned(),
             version: definition.graph.version(),
+            asker: None,
             driver: driving.name().to_owned(),
             lease_until: lease_until(memory),
+            taken_over: 0,
             given: threadkeep_core::Map::new(),
             is_prepared: false,
             model: definition.model.name().to_owned(),
@@ -120,6 +126,7 @@ impl Agent {
     /// Prepares and drives a run, from wherever its journal has brought it.
     pub(super) async fn go(&self, place: &Place, going: Going<'_>, events: &Events<'_>) -> Result<Turn> {
         let Going { mut run, seq, question, stop, claimed } = going;
+        let place = &place.of_asker(&run.value);
         let memory = self.memory();
         let config = memory.thread_config(&place.writer, place.thread).await;
         let prepared = tokio::select! {

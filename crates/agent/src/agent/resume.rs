@@ -25,6 +25,20 @@ impl Agent {
     /// `NotFound` where the scope does not reach the thread; those of the store. A turn that another one drives is left
     /// alone.
     pub async fn resume(&self, scope: &Scope, thread: ThreadId, sink: EventSink<'_>) -> Result<Vec<Turn>> {
+        self.resume_with(scope, thread, &Stop::new(), sink).await
+    }
+
+    /// As [`Agent::resume`], with a way to stop the turns.
+    ///
+    /// # Errors
+    /// As [`Agent::resume`].
+    pub async fn resume_with(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        stop: &Stop,
+        sink: EventSink<'_>,
+    ) -> Result<Vec<Turn>> {
         let place = Place::find(self.memory(), scope, thread).await?;
         let events = Events::new(sink);
         let mut turns = Vec::new();
@@ -33,16 +47,16 @@ impl Agent {
             if self.is_alive(&active.value) {
                 return Ok(turns);
             }
-            turns.extend(self.go_on_with(&place, active, &events).await?);
+            turns.extend(self.go_on_with(&place, active, stop, &events).await?);
         }
-        for run in self.admit(&place, &Stop::new()).await?.waiting {
+        for run in self.admit(&place, stop).await?.waiting {
             let approvals = place.approvals_of(self.memory(), &run.value.turn).await?;
             let is_decided = approvals
                 .iter()
                 .any(|approval| matches!(approval.value.state, ApprovalState::Denied | ApprovalState::Claimed));
             let is_open = approvals.iter().any(|approval| approval.value.state == ApprovalState::Pending);
             if is_decided && !is_open {
-                turns.push(self.take_up(&place, run, &events).await?);
+                turns.push(self.take_up(&place, run, stop, &events).await?);
             }
         }
         Ok(turns)
@@ -52,29 +66,35 @@ impl Agent {
     pub(super) async fn take_over(
         &self,
         place: &Place,
-        active: Versioned<RunRecord>,
+        mut active: Versioned<RunRecord>,
+        stop: &Stop,
         events: &Events<'_>,
     ) -> Result<Turn> {
         let Some((seq, question)) = self.question(place, &active.value).await? else {
             return self.give_up(place, &active).await;
         };
         let driving = Driving::begin(self.memory());
+        active.value.taken_over += 1;
         let run = self.claim(place, active, &record::active(), &driving).await?;
-        let stop = Stop::new();
-        let going = Going { run, seq, question, stop: &stop, claimed: None };
+        let going = Going { run, seq, question, stop, claimed: None };
         Box::pin(self.go(place, going, events)).await
     }
 
     /// Takes up a run that waits and whose decisions are made.
-    async fn take_up(&self, place: &Place, waiting: Versioned<RunRecord>, events: &Events<'_>) -> Result<Turn> {
+    async fn take_up(
+        &self,
+        place: &Place,
+        waiting: Versioned<RunRecord>,
+        stop: &Stop,
+        events: &Events<'_>,
+    ) -> Result<Turn> {
         let turn = waiting.value.turn.clone();
         let Some((seq, question)) = self.question(place, &waiting.value).await? else {
             return Err(AgentError::Superseded { turn });
         };
         let driving = Driving::begin(self.memory());
         let run = self.claim(place, waiting, &record::waiting(&turn), &driving).await?;
-        let stop = Stop::new();
-        let going = Going { run, seq, question, stop: &stop, claimed: None };
+        let going = Going { run, seq, question, stop, claimed: None };
         Box::pin(self.go(place, going, events)).await
     }
 

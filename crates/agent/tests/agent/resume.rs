@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::json;
-use threadkeep_agent::{Agent, Definition, FnTool, TurnStatus};
-use threadkeep_core::{DocumentOwner, DocumentQuery, JsonText, Map, Namespace, ToolContext, ToolOutput};
-use threadkeep_graph::{END, Graph, ModelAsk, Node, Output, START, state};
+use threadkeep_agent::{Agent, Asked, Assistant, Definition, FnTool, Prepared, Stop, TurnStatus, list_cut_turns};
+use threadkeep_core::{DocumentOwner, DocumentQuery, JsonText, Map, Namespace, Scope, ToolContext, ToolOutput};
+use threadkeep_graph::{END, Failure, Graph, ModelAsk, Node, Output, START, state};
 use threadkeep_models::{Reply, ScriptedModel, Turn};
 
 use crate::world::{World, assistant};
@@ -152,4 +152,118 @@ async fn a_question_that_was_erased_is_not_answered() {
     let turns = agent.resume(&world.scope, world.thread, &mut |_| {}).await.unwrap();
     assert_eq!(turns[0].error.as_ref().map(|error| error.code.as_str()), Some("question_erased"));
     assert_eq!(model.requests().len(), 1);
+}
+
+/// A model that answers the second time it is asked only.
+fn hanging_once() -> Arc<ScriptedModel> {
+    Arc::new(ScriptedModel::new().step("hangs", |_| Ok(Reply::hanging())).step("answers", |_| Ok(Reply::text("Here."))))
+}
+
+#[tokio::test]
+async fn what_was_cut_is_found_in_every_tenant_and_gone_on_with() {
+    let world = World::new().await;
+    let model = hanging_once();
+    let agent = world.agent(assistant(Shared(Arc::clone(&model))));
+    assert_eq!(list_cut_turns(&world.memory).await.unwrap(), []);
+    let while_driven = async {
+        while model.requests().is_empty() {
+            tokio::task::yield_now().await;
+        }
+        assert_eq!(list_cut_turns(&world.memory).await.unwrap(), [], "it has a driver");
+    };
+    tokio::select! {
+        turn = agent.chat(&world.scope, world.thread, "Are you there?") => panic!("{turn:?}"),
+        () = while_driven => {}
+    }
+    // Somebody of another tenant has nothing that was cut.
+    let other = Scope::user("globex", "zoë").unwrap();
+    let theirs = world.memory.open(&other).await.unwrap().thread.id;
+    let done = world.agent(assistant(ScriptedModel::always(|_| Ok(Reply::text("Done.")))));
+    done.chat(&other, theirs, "Hello").await.unwrap();
+    let cut = list_cut_turns(&world.memory).await.unwrap();
+    assert_eq!(cut.len(), 1);
+    assert_eq!((&cut[0].scope, cut[0].thread, cut[0].assistant.as_str()), (&world.scope, world.thread, "test"));
+    let turns = agent.resume(&cut[0].scope, cut[0].thread, &mut |_| {}).await.unwrap();
+    assert_eq!((turns[0].turn.as_str(), turns[0].reply.as_str()), (cut[0].turn.as_str(), "Here."));
+    assert_eq!(list_cut_turns(&world.memory).await.unwrap(), []);
+}
+
+/// An assistant that says on whose behalf it is asked.
+#[derive(Debug)]
+struct Telling(Definition);
+
+#[async_trait::async_trait]
+impl Assistant for Telling {
+    fn definition(&self) -> &Definition {
+        &self.0
+    }
+
+    async fn prepare(&self, asked: &Asked<'_>) -> Result<Prepared, Failure> {
+        Ok(Prepared { grounding: Some(format!("Asked by {:?}.", asked.scope)), ..Prepared::default() })
+    }
+}
+
+#[tokio::test]
+async fn whoever_goes_on_does_so_for_the_one_who_asked() {
+    let world = World::new().await;
+    let tenant = Scope::Tenant(world.scope.tenant_id().clone());
+    let shared = world.memory.open(&tenant).await.unwrap().thread.id;
+    let model = hanging_once();
+    let agent = world.agent(Telling(assistant(Shared(Arc::clone(&model)))));
+    tokio::select! {
+        turn = agent.chat(&world.scope, shared, "Are you there?") => panic!("{turn:?}"),
+        () = async {
+            while model.requests().is_empty() {
+                tokio::task::yield_now().await;
+            }
+        } => {}
+    }
+    let ben = Scope::user("acme", "ben").unwrap();
+    assert_eq!(agent.resume(&ben, shared, &mut |_| {}).await.unwrap()[0].reply, "Here.");
+    for request in model.requests() {
+        let said = format!("{request:?}");
+        assert!(said.contains("Asked by") && said.contains("ana") && !said.contains("ben"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn what_ends_the_program_each_time_is_taken_up_a_few_times_only() {
+    let world = World::new().await;
+    let model = Arc::new(ScriptedModel::always(|_| Ok(Reply::hanging())));
+    let agent = world.agent(assistant(Shared(Arc::clone(&model))));
+    chat_until_it_hangs(&world, &agent, "Are you there?", 1, &model).await;
+    let mut unheard = |_| {};
+    for times in 2..=6 {
+        tokio::select! {
+            turns = agent.resume(&world.scope, world.thread, &mut unheard) => panic!("{turns:?}"),
+            () = async {
+                while model.requests().len() < times {
+                    tokio::task::yield_now().await;
+                }
+            } => {}
+        }
+    }
+    let turn = list_cut_turns(&world.memory).await.unwrap().remove(0).turn;
+    assert!(agent.resume(&world.scope, world.thread, &mut |_| {}).await.unwrap().is_empty());
+    assert_eq!(model.requests().len(), 6);
+    let turn = agent.find_turn(&world.scope, world.thread, &turn).await.unwrap().unwrap();
+    assert_eq!((turn.status, turn.error.unwrap().code.as_str()), (TurnStatus::Failed, "interrupted"));
+    assert_eq!(list_cut_turns(&world.memory).await.unwrap(), []);
+}
+
+#[tokio::test]
+async fn what_is_gone_on_with_can_be_stopped() {
+    let world = World::new().await;
+    let model = Arc::new(ScriptedModel::always(|_| Ok(Reply::hanging())));
+    let agent = world.agent(assistant(Shared(Arc::clone(&model))));
+    chat_until_it_hangs(&world, &agent, "Are you there?", 1, &model).await;
+    let stop = Stop::new();
+    let mut unheard = |_| {};
+    let (turns, ()) = futures::join!(agent.resume_with(&world.scope, world.thread, &stop, &mut unheard), async {
+        while model.requests().len() < 2 {
+            tokio::task::yield_now().await;
+        }
+        stop.stop();
+    });
+    assert_eq!(turns.unwrap()[0].error.as_ref().unwrap().code, "stopped");
 }

@@ -123,6 +123,7 @@ fn options(app: &App, token_issuers: Vec<TokenIssuer>, arguments: &Arguments) ->
         connections: settings.read("THREADKEEP_CONNECTIONS")?.unwrap_or(built_in.connections),
         action_timeout: seconds("THREADKEEP_ACTION_SECONDS")?.unwrap_or(built_in.action_timeout),
         grace: seconds("THREADKEEP_GRACE_SECONDS")?.unwrap_or(built_in.grace),
+        resume_turns: settings.read("THREADKEEP_RESUME_TURNS")?.unwrap_or(built_in.resume_turns),
         ..built_in
     })
 }

@@ -47,7 +47,7 @@ impl Setting {
     }
 }
 
-pub(crate) const SETTINGS: [Setting; 48] = [
+pub(crate) const SETTINGS: [Setting; 49] = [
     setting("THREADKEEP_STORE", "store", Url, "the store", "threadkeep.db in the data folder"),
     setting("THREADKEEP_TENANT", "tenant", Text, "the tenant", "local"),
     setting("THREADKEEP_USER", "user", Text, "the user", "me"),
@@ -65,6 +65,13 @@ pub(crate) const SETTINGS: [Setting; 48] = [
     setting("THREADKEEP_LISTEN", "server.listen", Listen, "where the server listens", "127.0.0.1:7437"),
     setting("THREADKEEP_RATE", "server.rate", Count, "requests of a key in a minute", "no bound"),
     setting("THREADKEEP_QUOTA", "server.quota", Count, "requests of a key in a day (UTC)", "no bound"),
+    setting(
+        "THREADKEEP_RESUME_TURNS",
+        "server.resume_turns",
+        Flag,
+        "whether the server goes on with turns that were cut off",
+        "true",
+    ),
     setting("THREADKEEP_TLS_CERT", "server.tls_cert", File, "the server's certificates, in PEM", "no TLS"),
     setting("THREADKEEP_TLS_KEY", "server.tls_key", File, "the file of the key of the first, in PEM", "no TLS"),
     setting("THREADKEEP_TOKEN_ISSUER", "token.issuer", Text, "whose tokens the server takes", "nobody's"),

@@ -8,6 +8,7 @@ mod backup;
 mod chat;
 mod config;
 mod context;
+mod cut_turns;
 mod demo;
 mod docs;
 mod erase;

@@ -35,6 +35,13 @@ impl OnServer {
     }
 }
 
+/// Shows something over a database of its own, where there is a server.
+pub(super) fn over_a_server(shown: impl Fn(&Cli)) {
+    if let Some(on_server) = OnServer::new() {
+        shown(&on_server.cli);
+    }
+}
+
 /// Without the ids, which differ from run to run.
 fn without_ids(text: &str) -> String {
     let is_id = |word: &[u8]| {

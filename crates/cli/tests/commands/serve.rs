@@ -71,7 +71,7 @@ impl Server {
         lines
     }
 
-    fn signal(&self, name: &str) {
+    pub(super) fn signal(&self, name: &str) {
         let status = Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());
     }
@@ -178,7 +178,7 @@ fn it_is_open_to_others_only_with_a_key() {
 }
 
 /// Asks in JSON until the answer is as wanted.
-fn until(server: &Server, request: &str, is_it: impl Fn(&serde_json::Value) -> bool) {
+pub(super) fn until(server: &Server, request: &str, is_it: impl Fn(&serde_json::Value) -> bool) {
     let deadline = std::time::Instant::now() + super::PATIENCE;
     loop {
         let (_, body) = server.ask(request, "").unwrap();

@@ -8,10 +8,10 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use threadkeep_core::{
     Backend, Batch, CatchUp, ChangePage, ChangedThreads, Collection, CommitOutcome, Document, DocumentOwner,
-    DocumentQuery, DocumentWrite, Dump, IndexEntry, Maintenance, Message, MessageName, MessagePage, MessageQuery,
-    Namespace, OpenThread, Opened, Owner, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, SweepReport,
-    TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, VerifyReport, WakeUps,
-    Written,
+    DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, Maintenance, Message, MessageName, MessagePage,
+    MessageQuery, Namespace, OpenThread, Opened, Owner, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store,
+    SweepReport, TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, VerifyReport,
+    WakeUps, Written,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -166,6 +166,16 @@ impl Maintenance for Elsewhere {
     async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {
         let (inner, tenant, after) = (self.0.maintenance.clone(), tenant.clone(), after.cloned());
         call(async move { inner.list_owners(&tenant, after.as_ref(), limit).await }).await
+    }
+
+    async fn list_driven_threads(
+        &self,
+        after: Option<&DrivenThread>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Vec<DrivenThread>> {
+        let (inner, after) = (self.0.maintenance.clone(), after.cloned());
+        call(async move { inner.list_driven_threads(after.as_ref(), limit, now).await }).await
     }
 
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {

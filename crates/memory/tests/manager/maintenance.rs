@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use threadkeep_core::{
-    Backend, Document, DocumentOwner, Dump, Maintenance, Owner, Reason, Result, StoreError, SweepReport, TenantId,
-    ThreadId, Timestamp, VerifyReport,
+    Backend, Document, DocumentOwner, DrivenThread, Dump, Maintenance, Owner, Reason, Result, StoreError, SweepReport,
+    TenantId, ThreadId, Timestamp, VerifyReport,
 };
 
 /// What becomes of a write.
@@ -70,6 +70,15 @@ impl Maintenance for Failing {
 
     async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {
         self.inner.list_owners(tenant, after, limit).await
+    }
+
+    async fn list_driven_threads(
+        &self,
+        after: Option<&DrivenThread>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Vec<DrivenThread>> {
+        self.inner.list_driven_threads(after, limit, now).await
     }
 
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {

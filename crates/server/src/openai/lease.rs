@@ -1,6 +1,9 @@
 //! One turn at a time: whoever answers in a conversation holds it until the answer is stored.
 
+use std::sync::Arc;
+
 use axum::http::StatusCode;
+use threadkeep::agent::{Driving, is_driving};
 use threadkeep::core::{DocumentState, PutDocument};
 use threadkeep::memory::BatchBuilder;
 use threadkeep::{Conflict, DocumentName, JsonText, MemoryError, Namespace, Scope, StoreError, ThreadId};
@@ -11,29 +14,33 @@ use crate::error::ApiError;
 /// How long a turn is given. Whoever takes longer loses the conversation to the next one, and its answer is not stored.
 const HELD_MS: i64 = 10 * 60_000;
 
-/// A conversation that is held.
-#[derive(Clone, Copy, Debug)]
+/// A conversation that is held, for as long as this lives or until it is given up.
+#[derive(Clone, Debug)]
 pub(super) struct Lease {
     /// The version of the lease; `None` where the caller may write no documents of the thread (a user in a shared one).
     version: Option<u64>,
+    /// Others here, and on this machine, know by it that the holder is gone.
+    _driving: Arc<Driving>,
 }
 
 impl Lease {
-    /// Takes the conversation.
+    /// Takes the conversation, also from a holder that is known to be gone.
     pub(super) async fn take(app: &App, scope: &Scope, thread: ThreadId) -> Result<Self, ApiError> {
-        let memory = app.memory();
-        let expires_at = Some(memory.now().plus_ms(HELD_MS));
-        let put = PutDocument { name: name(), value: JsonText::of(&true)?, expires_at };
-        let taken = memory.batch().require(name(), DocumentState::Absent).put(put).commit(scope, thread).await;
-        match taken {
-            Ok(taken) => Ok(Self { version: Some(taken.change) }),
-            Err(MemoryError::Store(StoreError::Denied(_))) => Ok(Self { version: None }),
-            Err(error) => Err(locked_or(error)),
-        }
+        let driving = Arc::new(Driving::begin(app.memory()));
+        let version = match take(app, scope, thread, &driving, DocumentState::Absent).await {
+            Ok(version) => Some(version),
+            Err(MemoryError::Store(StoreError::Denied(_))) => None,
+            Err(error) if matches!(error.conflict(), Some(Conflict::Document { .. })) => {
+                let left = left_behind(app, scope, thread).await?.ok_or_else(locked)?;
+                Some(take(app, scope, thread, &driving, left).await.map_err(locked_or)?)
+            }
+            Err(error) => return Err(error.into()),
+        };
+        Ok(Self { version, _driving: driving })
     }
 
     /// Adds to a batch that it holds the conversation, and gives it up.
-    pub(super) fn give_up_with(self, batch: BatchBuilder) -> BatchBuilder {
+    pub(super) fn give_up_with(&self, batch: BatchBuilder) -> BatchBuilder {
         match self.version {
             Some(version) => batch.require(name(), DocumentState::Version(version)).delete(name()),
             None => batch,
@@ -41,7 +48,7 @@ impl Lease {
     }
 
     /// Whether documents of the thread can be written with it.
-    pub(super) fn may_write_documents(self) -> bool {
+    pub(super) fn may_write_documents(&self) -> bool {
         self.version.is_some()
     }
 
@@ -52,6 +59,29 @@ impl Lease {
             drop(self.give_up_with(app.memory().batch()).commit(scope, thread).await);
         }
     }
+}
+
+async fn take(
+    app: &App,
+    scope: &Scope,
+    thread: ThreadId,
+    driving: &Driving,
+    state: DocumentState,
+) -> Result<u64, MemoryError> {
+    let memory = app.memory();
+    let expires_at = Some(memory.now().plus_ms(HELD_MS));
+    let put = PutDocument { name: name(), value: JsonText::of(driving.name())?, expires_at };
+    Ok(memory.batch().require(name(), state).put(put).commit(scope, thread).await?.change)
+}
+
+/// The lease of a holder that is known to be gone.
+async fn left_behind(app: &App, scope: &Scope, thread: ThreadId) -> Result<Option<DocumentState>, ApiError> {
+    let Some(document) = app.memory().find_thread_document(scope, thread, &name()).await? else {
+        return Ok(Some(DocumentState::Absent));
+    };
+    let holder: Option<String> = document.value.read().ok();
+    let is_gone = holder.is_some_and(|holder| is_driving(&holder) == Some(false));
+    Ok(is_gone.then_some(DocumentState::Version(document.version)))
 }
 
 /// What is told where another turn holds the conversation.

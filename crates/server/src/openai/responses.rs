@@ -2,6 +2,7 @@
 //!
 //! A response in a conversation is a turn of its thread (`super::turn`), and its id names the thread. One without is kept
 //! whole, as a document of the caller, for 30 days. One in the background has a document of its own until it is over.
+//! A stream that was cut is taken up by asking for the response again: the same events come, with the same numbers.
 
 pub(crate) mod answer;
 mod assistant;
@@ -12,8 +13,10 @@ pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod input_items;
 mod kept;
+mod pieces;
 pub(crate) mod retrieve;
 mod stream;
+mod teller;
 
 use axum::http::StatusCode;
 use threadkeep::{Memory, ThreadId};

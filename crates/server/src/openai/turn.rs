@@ -38,6 +38,9 @@ pub(super) struct Record {
     /// What the last item was called while it was told, where its message is called otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) alias: Option<String>,
+    /// The lengths of the pieces in which the answer's words were told, where they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) cuts: Vec<u32>,
 }
 
 #[derive(Debug, Serialize, Deserialize)]
@@ -48,7 +51,7 @@ struct Last {
 }
 
 /// A turn that has begun.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct Turn {
     pub(super) thread: ThreadId,
     lease: Lease,

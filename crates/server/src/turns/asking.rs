@@ -1,5 +1,6 @@
 //! Asking an assistant, once for each request that is meant once.
 
+use std::convert::Infallible;
 use std::time::Duration;
 
 use threadkeep::agent::{EventSink, find_running_turn};
@@ -8,7 +9,7 @@ use threadkeep::{
 };
 use tokio::sync::watch;
 
-use super::{Answered, stopping};
+use super::{Answered, resume, stopping};
 use crate::app::App;
 use crate::error::Result;
 use crate::repeats::{Attempt, WINDOW_MS};
@@ -77,10 +78,19 @@ impl Asking {
         let answering = self.agent.chat_with(&self.scope, self.thread, self.ask.clone(), &mut hear);
         let turn = tokio::select! {
             turn = answering => turn?,
-            never = stopping::heed(&self.app, &self.scope, self.thread, running, &self.ask.stop) => match never {},
+            never = self.heed(running) => match never {},
         };
         let replayed = begun.borrow().is_none();
         Ok(Answered { turn, replayed })
+    }
+
+    /// Stops the turn once somebody asked for it, from when it is known by its name.
+    async fn heed(&self, mut running: watch::Receiver<Option<String>>) -> Infallible {
+        let begun = running.wait_for(Option::is_some).await.ok().and_then(|turn| turn.clone());
+        match begun {
+            Some(turn) => stopping::heed(&self.app, &self.scope, self.thread, &turn, &self.ask.stop).await,
+            None => std::future::pending().await,
+        }
     }
 
     /// Refuses a key that was used for another question, or for another assistant.
@@ -108,14 +118,12 @@ impl Asking {
                 return Ok(None);
             };
             let seq = asked.seq;
-            if find_running_turn(memory, scope, thread).await?.is_none() {
-                break (newest, seq);
-            }
+            let Some(running) = find_running_turn(memory, scope, thread).await? else { break (newest, seq) };
             if tokio::time::Instant::now() > deadline {
                 return Err(AgentError::Busy.into());
             }
             // Where its driver is gone, it goes on here.
-            self.agent.resume(scope, thread, &mut |_| {}).await?;
+            resume(&self.app, &self.agent, scope, thread, &running.turn).await?;
             tokio::time::sleep(MOMENT).await;
         };
         let Some(tail) = newest.last().filter(|tail| tail.created_at.plus_ms(WINDOW_MS) >= memory.now()) else {

@@ -2,10 +2,11 @@
 
 use std::time::Duration;
 
-use threadkeep::agent::{Approval, ApprovalState, EventSink, find_approval, find_running_turn};
+use threadkeep::agent::{Approval, ApprovalState, Decision, EventSink, Stop, find_approval, find_running_turn};
 use threadkeep::{Agent, AgentError, JsonText, Scope, ThreadId, Value, Verdict};
 
-use super::Answered;
+use super::{Answered, resume, stopping};
+use crate::app::App;
 use crate::error::{ApiError, Result};
 use crate::repeats::Attempt;
 
@@ -17,10 +18,13 @@ const MOMENT: Duration = Duration::from_millis(100);
 /// A decision.
 #[derive(Debug)]
 pub(crate) struct Deciding {
+    pub(crate) app: App,
     pub(crate) agent: Agent,
     pub(crate) scope: Scope,
     pub(crate) thread: ThreadId,
     pub(crate) approval: String,
+    /// The turn that goes on.
+    pub(crate) turn: String,
     pub(crate) verdict: Verdict,
     /// Who decides.
     pub(crate) by: String,
@@ -31,8 +35,15 @@ impl Deciding {
     /// Decides and goes on with the turn. A decision that is repeated, with a key or by a client that says so, gets the
     /// turn of the first.
     pub(super) async fn answer(self, events: EventSink<'_>) -> Result<Answered> {
-        let Self { agent, scope, thread, approval, verdict, by, attempt } = &self;
-        match agent.decide(scope, *thread, approval, verdict.clone(), by, events).await {
+        let Self { app, agent, scope, thread, approval, turn, verdict, by, attempt } = &self;
+        let stop = Stop::new();
+        let decision =
+            Decision { approval: approval.clone(), verdict: verdict.clone(), by: by.clone(), stop: stop.clone() };
+        let decided = tokio::select! {
+            decided = agent.decide_with(scope, *thread, decision, events) => decided,
+            never = stopping::heed(app, scope, *thread, turn, &stop) => match never {},
+        };
+        match decided {
             Ok(turn) => Ok(Answered { turn, replayed: false }),
             Err(closed @ AgentError::ApprovalClosed { .. }) if attempt.key().is_some() || attempt.is_retry() => {
                 self.decided_before(closed.into()).await
@@ -51,7 +62,7 @@ impl Deciding {
                 if running.is_none_or(|running| running.turn != approval.turn) {
                     return Ok::<_, ApiError>(());
                 }
-                self.agent.resume(scope, thread, &mut |_| {}).await?;
+                resume(&self.app, &self.agent, scope, thread, &approval.turn).await?;
                 tokio::time::sleep(MOMENT).await;
             }
         });

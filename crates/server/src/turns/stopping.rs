@@ -6,7 +6,6 @@ use std::time::Duration;
 use threadkeep::agent::Stop;
 use threadkeep::core::PutDocument;
 use threadkeep::{DocumentName, JsonText, Namespace, Scope, ThreadId};
-use tokio::sync::watch;
 
 use crate::app::App;
 use crate::error::Result;
@@ -26,16 +25,8 @@ pub(crate) async fn ask_to_stop(app: &App, scope: &Scope, thread: ThreadId, turn
 }
 
 /// Stops a turn once somebody asked for it. Ends never: it runs beside the turn.
-pub(super) async fn heed(
-    app: &App,
-    scope: &Scope,
-    thread: ThreadId,
-    mut running: watch::Receiver<Option<String>>,
-    stop: &Stop,
-) -> Infallible {
-    let begun = running.wait_for(Option::is_some).await.ok().and_then(|turn| turn.clone());
-    let Some(turn) = begun else { return std::future::pending().await };
-    let (writer, name) = (writer(scope), name(&turn));
+pub(super) async fn heed(app: &App, scope: &Scope, thread: ThreadId, turn: &str, stop: &Stop) -> Infallible {
+    let (writer, name) = (writer(scope), name(turn));
     loop {
         tokio::time::sleep(MOMENT).await;
         // A store that cannot be asked now is no reason to stop.

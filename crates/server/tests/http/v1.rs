@@ -2,6 +2,7 @@ mod agents;
 mod approvals;
 mod assistants;
 mod background;
+mod cancelling;
 mod conversations;
 mod documents;
 mod exchange;
@@ -11,6 +12,7 @@ mod model;
 mod repeats;
 mod responses;
 mod search;
+mod streams;
 mod threads;
 
 pub(crate) use model::{Echo, parts_with_model, with_model, with_model_over_postgres};

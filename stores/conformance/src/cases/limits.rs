@@ -225,6 +225,7 @@ pub(super) async fn pages_have_limits(stage: &Stage<'_>) {
             ("documents", client.list_documents(scope, &documents, now).await.map(drop)),
             ("hits", client.search(scope, &query, now).await.map(drop)),
             ("tenants", client.list_tenants(None, limit).await.map(drop)),
+            ("driven threads", client.list_driven_threads(None, limit, at(1)).await.map(drop)),
             ("owners", client.list_owners(&tenant, None, limit).await.map(drop)),
             ("entries", client.dump_thread(&tenant, id, None, limit).await.map(drop)),
         ];

@@ -1,8 +1,12 @@
-use threadkeep_core::{Batch, DocumentOwner, DocumentWrite, OpenThread, SweepReport};
+use threadkeep_core::{
+    Batch, DocumentName, DocumentOwner, DocumentWrite, DrivenThread, OpenThread, Owner, PutDocument, SweepReport,
+    Timestamp,
+};
 
 use super::dump_restore::eventful;
+use crate::client::Client;
 use crate::conversation::Conversation;
-use crate::given::{EIGHT_DAYS, acme, ana, app, at, batch, note, put, thread_id, user, user_id};
+use crate::given::{EIGHT_DAYS, acme, ana, app, at, batch, note, put, system, tenant, thread_id, user, user_id};
 use crate::run::Stage;
 
 pub(super) async fn a_sweep_tells_what_it_removed(stage: &Stage<'_>) {
@@ -66,4 +70,71 @@ pub(super) async fn a_repair_changes_no_truth(stage: &Stage<'_>) {
     assert_eq!((conversation.dump(5).await, conversation.thread(at(9)).await), (dump, thread));
     let found = subject.client.search(&ana(), &super::search::query_for("walrus"), at(9)).await;
     assert_eq!(found.expect("searching works").frequencies, [1]);
+}
+
+/// The document that says who drives a thread, as a commit puts it.
+fn driver(value: &str) -> PutDocument {
+    let DocumentName { namespace, key } = DocumentName::driver();
+    put(namespace, &key, value)
+}
+
+pub(super) async fn driven_threads_are_found_wherever_they_are(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let zoe = user("globex", "zoë");
+    let shared = OpenThread::new(&acme(), thread_id(4));
+    let conversations = [
+        Conversation::open(client, &zoe, 1, at(0)).await,
+        Conversation::open(client, &ana(), 3, at(0)).await,
+        Conversation::open(client, &ana(), 2, at(0)).await,
+        Conversation::open_as(client, &acme(), &shared, at(0)).await,
+        // One that expires, one that is not driven, and one with documents of nearly the same name.
+        Conversation::open_as(
+            client,
+            &ana(),
+            &OpenThread { expires_at: Some(at(10)), ..OpenThread::new(&ana(), thread_id(5)) },
+            at(0),
+        )
+        .await,
+        Conversation::open(client, &ana(), 6, at(0)).await,
+        Conversation::open(client, &ana(), 7, at(0)).await,
+    ];
+    for (number, conversation) in conversations.iter().enumerate().take(5) {
+        let begun = Batch { put: vec![driver("1")], ..batch(&format!("begin {number}")) };
+        conversation.commit(&begun, at(1)).await;
+    }
+    let others =
+        vec![put(app("run"), "active", "1"), put(system("run"), "waiting/1", "1"), put(system("ru"), "active", "1")];
+    conversations[6].commit(&Batch { put: others, ..batch("others") }, at(1)).await;
+    let (all, tenants) = (listed(client, 100, at(2)).await, ["acme", "acme", "acme", "acme", "globex"].map(tenant));
+    assert_eq!(all.iter().map(|driven| driven.tenant.clone()).collect::<Vec<_>>(), tenants);
+    assert_eq!(all.iter().map(|driven| driven.thread).collect::<Vec<_>>(), [2, 3, 4, 5, 1].map(thread_id));
+    let owner = |name: &str| Owner::User(user_id(name));
+    let owners = [owner("ana"), owner("ana"), Owner::Tenant, owner("ana"), owner("zoë")];
+    assert_eq!(all.iter().map(|driven| driven.owner.clone()).collect::<Vec<_>>(), owners);
+    assert_eq!(listed(client, 2, at(2)).await, all, "in pages");
+    assert_eq!(listed(client, 100, at(10)).await.len(), 4, "what has expired is left out");
+
+    let later = Batch { put: vec![driver("2")], ..batch("later") };
+    let version = conversations[2].commit(&later, at(3)).await.change;
+    let let_go = Batch { delete: vec![DocumentName::driver()], ..batch("end") };
+    conversations[1].commit(&let_go, at(3)).await;
+    client.delete_thread(&zoe, conversations[0].id, at(3)).await.expect("the thread is there");
+    let left = listed(client, 100, at(4)).await;
+    assert_eq!(left.iter().map(|driven| driven.thread).collect::<Vec<_>>(), [2, 4, 5].map(thread_id));
+    assert_eq!((left[0].document.value.as_str(), left[0].document.version), ("2", version));
+    assert_eq!(left[0].document.key, DocumentName::driver().key);
+}
+
+/// All driven threads, in pages.
+async fn listed(client: &Client, limit: usize, now: Timestamp) -> Vec<DrivenThread> {
+    let mut all: Vec<DrivenThread> = Vec::new();
+    loop {
+        let page = client.list_driven_threads(all.last(), limit, now).await.expect("reading works");
+        let is_last = page.len() < limit;
+        all.extend(page);
+        if is_last {
+            return all;
+        }
+    }
 }

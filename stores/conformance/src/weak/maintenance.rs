@@ -1,6 +1,7 @@
 use async_trait::async_trait;
 use threadkeep_core::{
-    Document, DocumentOwner, Dump, Maintenance, Owner, Result, SweepReport, TenantId, ThreadId, Timestamp, VerifyReport,
+    Document, DocumentOwner, DrivenThread, Dump, Maintenance, Owner, Result, SweepReport, TenantId, ThreadId,
+    Timestamp, VerifyReport,
 };
 
 use super::Weak;
@@ -15,6 +16,16 @@ impl Maintenance for Weak {
     async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {
         self.may_refuse()?;
         self.inner.maintenance.list_owners(tenant, after, limit).await
+    }
+
+    async fn list_driven_threads(
+        &self,
+        after: Option<&DrivenThread>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Vec<DrivenThread>> {
+        self.may_refuse()?;
+        self.inner.maintenance.list_driven_threads(after, limit, now).await
     }
 
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {

@@ -3,11 +3,12 @@
 use std::collections::BTreeSet;
 
 use threadkeep_core::{
-    Conflict, DocumentName, Dump, Kind, Owner, Result, StoreError, TenantId, ThreadId, WakeUp, limits,
+    Conflict, DocumentName, DrivenThread, Dump, Kind, Owner, Result, StoreError, TenantId, ThreadId, Timestamp, WakeUp,
+    limits,
 };
 
 use super::documents::plain_owner;
-use super::{KeptThread, State, Tenant};
+use super::{KeptThread, State, Tenant, has_expired};
 
 impl State {
     pub(crate) fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
@@ -25,6 +26,29 @@ impl State {
         let owners: BTreeSet<Owner> =
             [Owner::Tenant].into_iter().chain(of_threads).chain(of_graves).chain(of_documents).collect();
         Ok(owners.into_iter().filter(|owner| after.is_none_or(|after| owner > after)).take(limit).collect())
+    }
+
+    pub(crate) fn list_driven_threads(
+        &self,
+        after: Option<&DrivenThread>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<Vec<DrivenThread>> {
+        limits::check_page(limit)?;
+        let name = DocumentName::driver();
+        let threads = self.tenants.iter().flat_map(|(id, tenant)| tenant.threads.iter().map(move |kept| (id, kept)));
+        let driven = threads.filter_map(|(tenant, (thread, kept))| {
+            let document = kept.documents.get(&name).filter(|document| !has_expired(document.expires_at, now))?;
+            let driven = || DrivenThread {
+                tenant: tenant.clone(),
+                thread: *thread,
+                owner: kept.row.owner.clone(),
+                document: document.clone(),
+            };
+            let is_later = after.is_none_or(|after| (tenant, thread) > (&after.tenant, &after.thread));
+            (is_later && kept.is_live(now)).then(driven)
+        });
+        Ok(driven.take(limit).collect())
     }
 
     pub(crate) fn dump_thread(

@@ -219,6 +219,7 @@ impl Completing {
                 output: output_ids,
                 shell: JsonText::from(&kept),
                 alias: None,
+                cuts: Vec::new(),
             };
             turn.finish(&app, &scope, &record, input.into_iter().chain(output).collect(), &attempt).await?;
         }

@@ -9,6 +9,7 @@ use threadkeep::{Draft, JsonText, Message, MessageId, Role, Scope, ThreadId};
 use super::assistant::Run;
 use super::create::CreateResponseJson;
 use super::kept::{self, Kept};
+use super::pieces::Heard;
 use super::{body, mint_id};
 use crate::app::App;
 use crate::connections::Held;
@@ -27,6 +28,8 @@ pub(super) enum Mode {
     Streamed,
     /// Later, by asking for it.
     Background,
+    /// As it is made, and later.
+    BackgroundStreamed,
 }
 
 /// A response on its way.
@@ -39,6 +42,8 @@ pub(super) struct Answering {
     pub(super) shell: Map<String, Value>,
     /// The id of the message that the first words become.
     pub(super) words: MessageId,
+    /// Whether it is told piece by piece.
+    pub(super) is_streamed: bool,
     pub(super) work: Work,
 }
 
@@ -135,13 +140,15 @@ impl Answering {
             attempt.check_same(&kept.digest)?;
             let output = kept.output.iter().map(as_item).collect();
             let work = Work::Told { response: kept.response.as_str().to_owned(), output };
-            return Ok(Self { words: app.memory().mint_message_id(), app, scope, attempt, id, shell, work });
+            let words = app.memory().mint_message_id();
+            return Ok(Self { words, is_streamed: false, app, scope, attempt, id, shell, work });
         }
         let instructions = request.instructions.map(|text| ChatMessage::text(Role::System, text));
         chat.messages = instructions.into_iter().chain(before).chain(requests::shown(&ask.input)).collect();
         ask.request = chat;
         let words = app.memory().mint_message_id();
-        Ok(Self { app, scope, attempt, id, shell, words, work: Work::Ask(Box::new(ask)) })
+        let work = Work::Ask(Box::new(ask));
+        Ok(Self { app, scope, attempt, id, shell, words, is_streamed: false, work })
     }
 
     /// Answers whole.
@@ -158,13 +165,20 @@ impl Answering {
         self,
         deltas: &mut (dyn FnMut(ChatDelta) + Send),
     ) -> Result<Answered, (ApiError, String)> {
-        let Self { app, scope, attempt, id, mut shell, words, work } = self;
+        let Self { app, scope, attempt, id, mut shell, words, is_streamed, work } = self;
         let ask = match work {
             Work::Told { response, output } => return Ok(Answered { response, output, status: "completed" }),
-            Work::Run(run) => return super::assistant::run(*run, &id, shell, words, deltas).await,
+            Work::Run(run) => return super::assistant::run(*run, &id, shell, words, is_streamed, deltas).await,
             Work::Ask(ask) => *ask,
         };
-        let answer = match turn::ask(&app, &ask.request, deltas).await {
+        let mut heard = Heard::default();
+        let mut hear = |delta: ChatDelta| {
+            if is_streamed {
+                heard.note(&delta);
+            }
+            deltas(delta);
+        };
+        let answer = match turn::ask(&app, &ask.request, &mut hear).await {
             Ok(answer) => answer,
             Err(error) => {
                 if let Some(turn) = ask.turn {
@@ -178,7 +192,8 @@ impl Answering {
         let output: Vec<Item> = drafts.iter().flat_map(|draft| items_of(&unplaced(&app, draft))).collect();
         let status = if shell["status"] == "incomplete" { "incomplete" } else { "completed" };
         let response = body::with_output(&shell, &output);
-        let stored = store(&app, &scope, &attempt, &id, &shell, &response, ask, drafts).await;
+        let cuts = heard.cuts(&output);
+        let stored = store(&app, &scope, &attempt, &id, &shell, &response, ask, drafts, cuts).await;
         match stored {
             Ok(()) => Ok(Answered { response, output, status }),
             Err(error) => Err(told_failure(&mut shell, error)),
@@ -202,6 +217,7 @@ async fn store(
     response: &str,
     ask: Ask,
     output: Vec<Draft>,
+    cuts: Vec<u32>,
 ) -> Result<()> {
     let Ask { turn, input, store, previous, .. } = ask;
     // Ids are made here, so that the record can name what it stores.
@@ -218,6 +234,7 @@ async fn store(
                 output: ids(&output),
                 shell,
                 alias: None,
+                cuts,
             };
             let drafts = input.into_iter().chain(output).collect();
             turn.finish(app, scope, &record, drafts, attempt).await
@@ -227,7 +244,7 @@ async fn store(
                 |drafts: &[Draft]| drafts.iter().flat_map(|draft| items_of(&unplaced(app, draft))).collect::<Vec<_>>();
             let (input, output) = (kept::texts(&items(&input))?, kept::texts(&items(&output))?);
             let digest = attempt.digest().to_owned();
-            let kept = Kept { digest, response: JsonText::new(response)?, input, output, previous };
+            let kept = Kept { digest, response: JsonText::new(response)?, input, output, previous, cuts };
             kept::write(app, scope, id, Some(&kept)).await
         }
         None => Ok(()),
@@ -244,7 +261,8 @@ pub(super) async fn told_before(
     let (shell, output) = recalled(&app, &scope, thread, &record).await?;
     let response = body::with_output(&shell, &output);
     let words = app.memory().mint_message_id();
-    Ok(Answering { app, scope, attempt, id: record.id, shell, words, work: Work::Told { response, output } })
+    let work = Work::Told { response, output };
+    Ok(Answering { app, scope, attempt, id: record.id, shell, words, is_streamed: false, work })
 }
 
 /// A response of a conversation as it stands: what was erased since is gone from it.
@@ -264,11 +282,6 @@ pub(super) async fn recalled(
     Ok((shell, items))
 }
 
-/// The text of a response of a conversation as it stands.
-pub(super) fn text_of(shell: &Map<String, Value>, output: &[Item]) -> String {
-    body::with_output(shell, output)
-}
-
 /// A draft as a message that has no place yet.
 pub(crate) fn unplaced(app: &App, draft: &Draft) -> Message {
     Message {
@@ -281,7 +294,7 @@ pub(crate) fn unplaced(app: &App, draft: &Draft) -> Message {
     }
 }
 
-fn as_item(json: &JsonText) -> Item {
+pub(super) fn as_item(json: &JsonText) -> Item {
     let id = json.read::<Value>().ok().and_then(|item| item["id"].as_str().map(str::to_owned));
     Item { id: id.unwrap_or_default(), json: json.as_str().to_owned() }
 }

@@ -9,6 +9,7 @@ use threadkeep::{
 
 use super::answer::{Answered, Answering, Work, conversation, told_before, told_failure};
 use super::create::CreateResponseJson;
+use super::pieces::Heard;
 use super::{body, mint_id, thread_of, unknown};
 use crate::app::App;
 use crate::connections::Held;
@@ -58,7 +59,7 @@ pub(super) async fn prepare(
     let asking =
         Asking { app: app.clone(), agent, scope: scope.clone(), thread, ask, attempt: attempt.clone(), is_passing };
     let work = Work::Run(Box::new(Run { asking, held }));
-    Ok(Answering { app, scope, attempt, id, shell, words, work })
+    Ok(Answering { app, scope, attempt, id, shell, words, is_streamed: false, work })
 }
 
 /// The thread of the conversation, or of the response before.
@@ -88,13 +89,21 @@ pub(super) async fn run(
     id: &str,
     mut shell: Map<String, Value>,
     words: MessageId,
+    is_streamed: bool,
     deltas: &mut (dyn FnMut(ChatDelta) + Send),
 ) -> Result<Answered, (ApiError, String)> {
     let Run { asking, held } = run;
     let (app, scope, thread) = (asking.app.clone(), asking.scope.clone(), asking.thread);
     let (attempt, is_passing) = (asking.attempt.clone(), asking.is_passing);
     let waiting = turns::start(held, turns::Work::Ask(asking));
-    let turn = match hear(waiting, deltas).await {
+    let mut heard = Heard::default();
+    let mut note = |delta: ChatDelta| {
+        if is_streamed {
+            heard.note(&delta);
+        }
+        deltas(delta);
+    };
+    let turn = match hear(waiting, &mut note).await {
         Ok(turn) => turn,
         Err(error) => return Err(told_failure(&mut shell, error)),
     };
@@ -115,6 +124,7 @@ pub(super) async fn run(
             output: vec![message],
             shell: threadkeep::JsonText::from(&Value::Object(shell.clone())),
             alias: Some(alias),
+            cuts: heard.cuts(&output),
         };
         // The turn is stored; without its name only this response is not found again.
         if let Err(error) = turn::note(&app, &scope, thread, &record, &attempt).await {

@@ -3,6 +3,7 @@
 //! Where one stands lies in the store, so any instance tells it and cancels it. What is stored of an answer wins over that: a
 //! response is cancelled, or it was faster.
 
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 use axum::http::header;
@@ -10,9 +11,12 @@ use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use threadkeep::core::DocumentWrite;
-use threadkeep::{DocumentName, DocumentOwner, JsonText, Namespace, Scope, Timestamp};
+use threadkeep::{DocumentName, DocumentOwner, JsonText, MessageId, Namespace, Scope, Timestamp};
 
 use super::answer::{Answering, Work};
+use super::pieces::Heard;
+use super::retrieve::{self, Found};
+use super::stream::{self, Live};
 use super::{body, kept};
 use crate::app::App;
 use crate::connections::Held;
@@ -25,6 +29,8 @@ const MOMENT: Duration = Duration::from_millis(250);
 const LEASE_MS: i64 = 30_000;
 /// How often it gives one, in moments.
 const SIGN: u32 = 20;
+/// Bytes of what was told that are kept while it is; the rest is told when it is over.
+const HEARD_BYTES: usize = 256 * 1024;
 /// How often a change is tried that others get first.
 const ATTEMPTS: usize = 16;
 
@@ -38,6 +44,12 @@ struct Standing {
     state: State,
     /// Until when whoever answers is believed to be there.
     until: Timestamp,
+    /// The id of the message that the first words become.
+    #[serde(default)]
+    words: Option<MessageId>,
+    /// What was told of them so far, where that is told piece by piece.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    heard: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -55,10 +67,13 @@ pub(super) async fn begin(mut answering: Answering, held: Held) -> Result<Respon
     if let Some((standing, _)) = find(&app, &scope, &id).await? {
         abandon(&answering).await;
         answering.attempt.check_same(&standing.digest)?;
-        return Ok(written(told(&app, standing)));
+        return match answering.is_streamed {
+            true => stream::follow(&app, &scope, &id, None).await,
+            false => Ok(written(text_of(found(&app, standing)))),
+        };
     }
     if matches!(answering.work, Work::Told { .. }) {
-        return answering.respond().await;
+        return if answering.is_streamed { Ok(stream::respond(answering)) } else { answering.respond().await };
     }
     answering.shell.insert("background".to_owned(), true.into());
     let standing = Standing {
@@ -66,21 +81,25 @@ pub(super) async fn begin(mut answering: Answering, held: Held) -> Result<Respon
         shell: answering.shell.clone(),
         state: State::InProgress,
         until: app.memory().now().plus_ms(LEASE_MS),
+        words: Some(answering.words),
+        heard: Vec::new(),
     };
     if let Err(error) = write(&app, &scope, &id, Some(&standing), Some(0)).await {
         abandon(&answering).await;
         return Err(error);
     }
+    let is_streamed = answering.is_streamed;
+    let (live, events) = Live::begin(&answering);
     tokio::spawn(async move {
-        drive(answering).await;
+        drive(answering, live).await;
         drop(held);
     });
-    Ok(written(told(&app, standing)))
+    Ok(if is_streamed { stream::response(events) } else { written(text_of(found(&app, standing))) })
 }
 
 /// The response as it stands, where it is or was in the background and nothing else is stored of it.
-pub(super) async fn look(app: &App, scope: &Scope, id: &str) -> Result<Option<String>> {
-    Ok(find(app, scope, id).await?.map(|(standing, _)| told(app, standing)))
+pub(super) async fn look(app: &App, scope: &Scope, id: &str) -> Result<Option<Found>> {
+    Ok(find(app, scope, id).await?.map(|(standing, _)| found(app, standing)))
 }
 
 /// Cancels what is in progress; what is over stays as it is.
@@ -106,45 +125,54 @@ pub(super) async fn forget(app: &App, scope: &Scope, id: &str) -> Result<()> {
     write(app, scope, id, None, None).await
 }
 
-async fn drive(answering: Answering) {
+async fn drive(answering: Answering, mut live: Live) {
     let (app, scope, id) = (answering.app.clone(), answering.scope.clone(), answering.id.clone());
+    let heard = answering.is_streamed.then(|| live.heard());
     let (turn, stop) = match &answering.work {
-        Work::Ask(ask) => (ask.turn, None),
+        Work::Ask(ask) => (ask.turn.clone(), None),
         Work::Run(run) => (None, Some(run.asking.ask.stop.clone())),
         Work::Told { .. } => (None, None),
     };
-    let mut unheard = |_| {};
-    let mut answer = Box::pin(answering.answer(&mut unheard));
+    let mut hear = |delta| live.hear(&delta);
+    let mut answer = Box::pin(answering.answer(&mut hear));
     let answered = tokio::select! {
         biased;
         answered = &mut answer => Some(answered),
-        () = cancelled(&app, &scope, &id) => match stop {
+        () = cancelled(&app, &scope, &id, heard.as_deref()) => match stop {
             Some(stop) => {
                 stop.stop();
-                Some(answer.await)
+                Some((&mut answer).await)
             }
-            None => {
-                // With it goes the connection to the model.
-                drop(answer);
-                if let Some(turn) = turn {
-                    turn.abandon(&app, &scope).await;
-                }
-                None
-            }
+            None => None,
         },
     };
-    let ended = match answered {
-        None => Ok(()),
+    // With it goes the connection to the model.
+    drop(answer);
+    let ended = match &answered {
+        None => {
+            if let Some(turn) = turn {
+                turn.abandon(&app, &scope).await;
+            }
+            Ok(())
+        }
         Some(Ok(_)) => forget(&app, &scope, &id).await,
-        Some(Err((error, response))) => fail(&app, &scope, &id, &error, &response).await,
+        Some(Err((error, response))) => fail(&app, &scope, &id, error, response).await,
     };
+    match answered {
+        Some(answered) => live.end(&answered),
+        None => match retrieve::find(&app, &scope, &id).await {
+            Ok(Some(response)) => live.cancel(&response),
+            // It was deleted, and nobody is told more.
+            _ => drop(live),
+        },
+    }
     if let Err(error) = ended {
         tracing::error!(code = error.code, internal = error.internal, "the end of a response could not be told");
     }
 }
 
 /// Waits until the response is cancelled or deleted, giving signs of life.
-async fn cancelled(app: &App, scope: &Scope, id: &str) {
+async fn cancelled(app: &App, scope: &Scope, id: &str, heard: Option<&Mutex<Heard>>) {
     let mut moments = 0_u32;
     loop {
         tokio::time::sleep(MOMENT).await;
@@ -159,8 +187,10 @@ async fn cancelled(app: &App, scope: &Scope, id: &str) {
         if standing.state == State::Cancelled {
             return;
         }
-        if moments.is_multiple_of(SIGN) {
-            let standing = Standing { until: app.memory().now().plus_ms(LEASE_MS), ..standing };
+        let heard = heard.map(|heard| heard.lock().unwrap_or_else(PoisonError::into_inner).first(HEARD_BYTES));
+        let heard = heard.unwrap_or_default();
+        if moments.is_multiple_of(SIGN) || heard.len() > standing.heard.len() {
+            let standing = Standing { until: app.memory().now().plus_ms(LEASE_MS), heard, ..standing };
             drop(write(app, scope, id, Some(&standing), Some(version)).await);
         }
     }
@@ -180,14 +210,14 @@ async fn fail(app: &App, scope: &Scope, id: &str, error: &ApiError, response: &s
 /// Gives up what was taken for an answer that nobody will make.
 async fn abandon(answering: &Answering) {
     if let Work::Ask(ask) = &answering.work
-        && let Some(turn) = ask.turn
+        && let Some(turn) = ask.turn.clone()
     {
         turn.abandon(&answering.app, &answering.scope).await;
     }
 }
 
-fn told(app: &App, standing: Standing) -> String {
-    let Standing { mut shell, state, until, .. } = standing;
+fn found(app: &App, standing: Standing) -> Found {
+    let Standing { mut shell, state, until, words, heard, .. } = standing;
     match state {
         State::Cancelled => {
             shell.insert("status".to_owned(), "cancelled".into());
@@ -195,8 +225,14 @@ fn told(app: &App, standing: Standing) -> String {
         State::InProgress if until < app.memory().now() => {
             body::failed(&mut shell, "server_error", "The server stopped before this was answered.");
         }
-        State::InProgress | State::Failed => {}
+        State::InProgress => return Found::Going { shell, words, heard },
+        State::Failed => {}
     }
+    Found::Over { shell, output: Vec::new(), cuts: Vec::new() }
+}
+
+fn text_of(found: Found) -> String {
+    let (Found::Going { shell, .. } | Found::Over { shell, .. }) = found;
     body::with_output(&shell, &[])
 }
 

@@ -74,7 +74,8 @@ pub(crate) struct CreateResponseJson {
 /// In a conversation, what was said and answered is stored together once the model has answered. A repeated request gets
 /// the answer of the first by its Idempotency-Key, or where the client says that it repeats itself and the conversation ends with that answer.
 ///
-/// In the background the answer is `in_progress` at once; it is retrieved until it is over, and can be cancelled. The model
+/// In the background the answer is `in_progress` at once; it is retrieved until it is over, and can be cancelled. With `stream`
+/// its events are told as they come, and again by retrieving it. The model
 /// `threadkeep/NAME` is an assistant: it answers as a turn in the conversation, or in one of its own that later responses go
 /// on in.
 #[utoipa::path(
@@ -96,23 +97,22 @@ pub(crate) async fn create(
     let attempt = Attempt::read(&headers, "responses", &digest)?;
     body.raw_tools = body.tools.clone().unwrap_or_default();
     let mode = mode(&body)?;
-    let answering = Answering::prepare(app, caller.scope, held.clone(), body, attempt).await?;
+    let mut answering = Answering::prepare(app, caller.scope, held.clone(), body, attempt).await?;
+    answering.is_streamed = matches!(mode, Mode::Streamed | Mode::BackgroundStreamed);
     match mode {
         Mode::Streamed => Ok(stream::respond(answering)),
         Mode::Whole => answering.respond().await,
-        Mode::Background => background::begin(answering, held).await,
+        Mode::Background | Mode::BackgroundStreamed => background::begin(answering, held).await,
     }
 }
 
 fn mode(body: &CreateResponseJson) -> Result<Mode> {
     match (body.background == Some(true), body.stream == Some(true)) {
-        (true, true) => {
-            Err(ApiError::invalid("stream", "Invalid 'stream': a response in the background is retrieved."))
-        }
-        (true, false) if body.store == Some(false) => {
+        (true, _) if body.store == Some(false) => {
             Err(ApiError::invalid("store", "Invalid 'store': a response in the background is kept."))
         }
         (true, false) => Ok(Mode::Background),
+        (true, true) => Ok(Mode::BackgroundStreamed),
         (false, true) => Ok(Mode::Streamed),
         (false, false) => Ok(Mode::Whole),
     }

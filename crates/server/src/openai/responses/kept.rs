@@ -24,6 +24,9 @@ pub(super) struct Kept {
     pub(super) input: Vec<JsonText>,
     pub(super) output: Vec<JsonText>,
     pub(super) previous: Option<String>,
+    /// The lengths of the pieces in which its words were told, where they were.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) cuts: Vec<u32>,
 }
 
 pub(super) async fn write(app: &App, scope: &Scope, id: &str, kept: Option<&Kept>) -> Result<(), ApiError> {

@@ -1,45 +1,96 @@
 use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
-use threadkeep::Scope;
+use serde_json::{Map, Value};
+use threadkeep::{MessageId, Scope};
 
-use super::answer::{recalled, text_of};
-use super::{background, kept, thread_of, unknown};
+use super::answer::{as_item, recalled};
+use super::{background, body, kept, stream, thread_of, unknown};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::Names;
+use crate::input::{Names, Params};
+use crate::openai::items::Item;
 use crate::openai::turn;
 use crate::security::Caller;
 
+/// A response as it stands.
+pub(super) enum Found {
+    /// It is being made.
+    Going {
+        shell: Map<String, Value>,
+        /// The id of the message that its first words become.
+        words: Option<MessageId>,
+        /// What was told of them so far, where that is kept.
+        heard: Vec<String>,
+    },
+    /// Its shell says how it ended.
+    Over {
+        shell: Map<String, Value>,
+        output: Vec<Item>,
+        /// The pieces in which its words were told, where that is kept.
+        cuts: Vec<u32>,
+    },
+}
+
 /// Retrieves a response
+///
+/// With `stream` its events are told, those that were and those that come: the same events with the same `sequence_number`,
+/// behind `starting_after`. Where it is not known any more in which pieces its words were told, they come as one.
 #[utoipa::path(
     get,
     path = "/v1/responses/{id}",
     tag = "openai",
-    params(("id" = String, Path)),
-    responses((status = 200, description = "The response.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
+    params(
+        ("id" = String, Path),
+        ("stream" = Option<bool>, Query),
+        ("starting_after" = Option<u64>, Query)
+    ),
+    responses((status = 200, description = "The response, or a stream of events.", content((Object = "application/json"), (String = "text/event-stream"))), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, names: Names) -> Result<Response> {
+pub(crate) async fn retrieve(
+    State(app): State<App>,
+    caller: Caller,
+    names: Names,
+    mut params: Params,
+) -> Result<Response> {
     let (id, scope) = (names.text("id"), &caller.scope);
+    let is_streamed = params.parse("stream", "true or false")?.unwrap_or(false);
+    let after = params.parse("starting_after", "the sequence number of an event")?;
+    if is_streamed {
+        return stream::follow(&app, scope, id, after).await;
+    }
     let text = find(&app, scope, id).await?.ok_or_else(|| unknown(id))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }
 
-/// A response as it stands.
+/// The text of a response as it stands.
 pub(super) async fn find(app: &App, scope: &Scope, id: &str) -> Result<Option<String>> {
-    let thread = thread_of(id)?;
-    let stored = match thread {
+    Ok(look(app, scope, id).await?.map(|found| match found {
+        Found::Going { shell, .. } => body::with_output(&shell, &[]),
+        Found::Over { shell, output, .. } => body::with_output(&shell, &output),
+    }))
+}
+
+/// A response as it stands.
+pub(super) async fn look(app: &App, scope: &Scope, id: &str) -> Result<Option<Found>> {
+    let stored = match thread_of(id)? {
         Some(thread) => match turn::find(app, scope, thread, id).await? {
             Some(record) => {
                 let (shell, output) = recalled(app, scope, thread, &record).await?;
-                Some(text_of(&shell, &output))
+                Some(Found::Over { shell, output, cuts: record.cuts })
             }
             // It goes with its conversation.
             None if app.memory().find_thread(scope, thread).await?.is_none() => return Ok(None),
             None => None,
         },
-        None => kept::find(app, scope, id).await?.map(|kept| kept.response.as_str().to_owned()),
+        None => match kept::find(app, scope, id).await? {
+            Some(kept) => {
+                let output = kept.output.iter().map(as_item).collect();
+                Some(Found::Over { shell: kept.response.read()?, output, cuts: kept.cuts })
+            }
+            None => None,
+        },
     };
     match stored {
         Some(stored) => Ok(Some(stored)),

@@ -1,161 +1,217 @@
-//! A response as a stream of events, in the order that the API gives them.
+//! A response as a stream of events: as it is made, and again for whoever lost the stream.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures::stream;
-use serde_json::{Value, json};
+use futures::{Stream, stream};
+use serde_json::{Map, Value};
 use threadkeep::core::ChatDelta;
+use threadkeep::{MessageId, Scope};
 use tokio::sync::mpsc;
+use tokio::time::Instant;
 
 use super::answer::{Answered, Answering};
-use super::body;
-use crate::error::ApiError;
-use crate::openai::members::{Members, quoted};
+use super::pieces::{Heard, pieces, words_of};
+use super::retrieve::{Found, look};
+use super::teller::Teller;
+use super::{body, unknown};
+use crate::app::App;
+use crate::error::{ApiError, Result};
+
+/// How often it is looked how far a response is that is made elsewhere.
+const MOMENT: Duration = Duration::from_millis(250);
 
 /// Answers while the model speaks.
 pub(super) fn respond(answering: Answering) -> Response {
-    let (events, told) = mpsc::unbounded_channel::<Bytes>();
+    let (mut live, events) = Live::begin(&answering);
     // A client that goes away does not undo what it asked for.
     tokio::spawn(crate::telemetry::carried(async move {
-        let mut teller = Teller { events, number: 0, open: None, said: String::new() };
-        let begun = body::with_output(&answering.shell, &[]);
-        teller.tell("response.created", &format!("\"response\":{begun}"));
-        teller.tell("response.in_progress", &format!("\"response\":{begun}"));
-        let message_id = format!("msg_{}", answering.words.0.simple());
-        let answered = answering.answer(&mut |delta| teller.hear(delta, &message_id)).await;
-        match answered {
-            Ok(answered) => teller.finish(&answered),
-            Err((error, response)) => teller.fail(&error, &response),
-        }
+        let answered = answering.answer(&mut |delta| live.hear(&delta)).await;
+        live.end(&answered);
     }));
-    let events = stream::unfold(told, |mut told| async {
-        let event = told.recv().await?;
-        Some((Ok::<_, std::convert::Infallible>(event), told))
-    });
+    response(events)
+}
+
+/// Tells a response that was begun by another request, from behind an event on.
+pub(super) async fn follow(app: &App, scope: &Scope, id: &str, after: Option<u64>) -> Result<Response> {
+    let found = look(app, scope, id).await?.ok_or_else(|| unknown(id))?;
+    let mut following = Following {
+        app: app.clone(),
+        scope: scope.clone(),
+        id: id.to_owned(),
+        teller: Teller::after(after),
+        told: VecDeque::new(),
+        heard: None,
+        is_over: false,
+    };
+    following.tell(found);
+    Ok(response(stream::unfold(following, |mut following| async {
+        let event = following.next().await?;
+        Some((event, following))
+    })))
+}
+
+pub(super) fn response(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+    let events = futures::StreamExt::map(events, Ok::<_, std::convert::Infallible>);
     let mut response = Body::from_stream(events).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
+    // Proxies that gather what they pass on would keep events back.
+    response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
     response
 }
 
-struct Teller {
+/// A response that is being made here.
+pub(super) struct Live {
+    teller: Teller,
     events: mpsc::UnboundedSender<Bytes>,
-    number: u64,
-    /// The message that is being told, by its name.
-    open: Option<String>,
-    said: String,
+    message_id: String,
+    heard: Arc<Mutex<Heard>>,
 }
 
-impl Teller {
-    fn tell(&mut self, kind: &str, members: &str) {
-        let data = format!("{{\"type\":\"{kind}\",\"sequence_number\":{},{members}}}", self.number);
-        self.number += 1;
-        // A client that is gone hears nothing.
-        drop(self.events.send(format!("event: {kind}\ndata: {data}\n\n").into()));
+impl Live {
+    /// Begins to tell; whoever listens gets the events.
+    pub(super) fn begin(answering: &Answering) -> (Self, impl Stream<Item = Bytes> + Send + use<>) {
+        let (events, told) = mpsc::unbounded_channel::<Bytes>();
+        let message_id = message_id(answering.words);
+        let mut live = Self { teller: Teller::after(None), events, message_id, heard: Arc::default() };
+        live.teller.begin(&answering.shell);
+        live.send();
+        let told = stream::unfold(told, |mut told| async { Some((told.recv().await?, told)) });
+        (live, told)
     }
 
-    /// Tells words as they come.
-    fn hear(&mut self, delta: ChatDelta, message_id: &str) {
-        match delta {
-            ChatDelta::Text(text) => {
-                if self.open.is_none() {
-                    self.open_message(message_id);
-                }
-                self.tell_words(&text);
+    /// What was told, also while it is being told.
+    pub(super) fn heard(&self) -> Arc<Mutex<Heard>> {
+        Arc::clone(&self.heard)
+    }
+
+    pub(super) fn hear(&mut self, delta: &ChatDelta) {
+        self.heard.lock().unwrap_or_else(PoisonError::into_inner).note(delta);
+        // Told words cannot be taken back: the finished item says what holds.
+        if let ChatDelta::Text(text) = delta {
+            self.teller.hear(text, &self.message_id);
+            self.send();
+        }
+    }
+
+    pub(super) fn end(mut self, answered: &Result<Answered, (ApiError, String)>) {
+        match answered {
+            Ok(answered) => self.teller.finish(answered),
+            Err((error, response)) => {
+                tracing::error!(code = error.code, internal = error.internal, "a response failed");
+                self.teller.end("failed", response);
             }
-            // Told words cannot be taken back: the finished item says what holds.
-            ChatDelta::Restarted => self.said.clear(),
-            _ => {}
         }
+        self.send();
     }
 
-    fn open_message(&mut self, id: &str) {
-        self.open = Some(id.to_owned());
-        let item = json!({ "id": id, "type": "message", "status": "in_progress", "role": "assistant", "content": [] });
-        self.tell("response.output_item.added", &format!("\"output_index\":0,\"item\":{item}"));
-        let part = json!({ "type": "output_text", "text": "", "annotations": [], "logprobs": [] });
-        let place = place(id, 0);
-        self.tell("response.content_part.added", &format!("{place},\"content_index\":0,\"part\":{part}"));
+    /// Tells that nobody makes it any more.
+    pub(super) fn cancel(mut self, response: &str) {
+        self.teller.end("cancelled", response);
+        self.send();
     }
 
-    fn tell_words(&mut self, text: &str) {
-        let Some(id) = self.open.clone() else { return };
-        self.said.push_str(text);
-        let words = quoted(text);
-        let place = place(&id, 0);
-        self.tell(
-            "response.output_text.delta",
-            &format!("{place},\"content_index\":0,\"delta\":{words},\"logprobs\":[]"),
-        );
-    }
-
-    fn finish(&mut self, answered: &Answered) {
-        // Where words were told as they came, they are the first item.
-        let words = answered.output.iter().position(|item| kind(&item.json) == "message");
-        let first = words.filter(|_| self.open.is_some());
-        let order = first.into_iter().chain((0..answered.output.len()).filter(|place| Some(*place) != first));
-        for (index, place) in order.enumerate() {
-            let item = &answered.output[place];
-            self.item(&item.id, &item.json, index, Some(place) == first);
+    fn send(&mut self) {
+        for event in self.teller.take() {
+            // A client that is gone hears nothing.
+            drop(self.events.send(event));
         }
-        let kind = format!("response.{}", answered.status);
-        self.tell(&kind, &format!("\"response\":{}", answered.response));
-    }
-
-    fn item(&mut self, id: &str, json: &str, index: usize, is_open: bool) {
-        match kind(json).as_str() {
-            "message" => self.message(id, json, index, is_open),
-            "function_call" => self.function_call(id, json, index),
-            _ => self.tell("response.output_item.added", &format!("\"output_index\":{index},\"item\":{json}")),
-        }
-        self.tell("response.output_item.done", &format!("\"output_index\":{index},\"item\":{json}"));
-    }
-
-    fn message(&mut self, id: &str, json: &str, index: usize, is_open: bool) {
-        let item: Value = serde_json::from_str(json).unwrap_or_default();
-        let part = &item["content"][0];
-        let text = part["text"].as_str().unwrap_or_default();
-        let id = if is_open { self.open.clone().unwrap_or_default() } else { id.to_owned() };
-        if !is_open {
-            self.open_message(&id);
-            self.tell_words(text);
-        }
-        let (place, words) = (place(&id, index), quoted(text));
-        self.tell(
-            "response.output_text.done",
-            &format!("{place},\"content_index\":0,\"text\":{words},\"logprobs\":[]"),
-        );
-        self.tell("response.content_part.done", &format!("{place},\"content_index\":0,\"part\":{part}"));
-    }
-
-    fn function_call(&mut self, id: &str, json: &str, index: usize) {
-        let mut members = Members::read(json).unwrap_or_default();
-        let (name, arguments) =
-            (members.text("name").unwrap_or_default(), members.text("arguments").unwrap_or_default());
-        members.set("arguments", "\"\"");
-        members.set("status", "\"in_progress\"");
-        let begun = members.to_json();
-        self.tell("response.output_item.added", &format!("\"output_index\":{index},\"item\":{begun}"));
-        let (place, arguments) = (place(id, index), quoted(&arguments));
-        self.tell("response.function_call_arguments.delta", &format!("{place},\"delta\":{arguments}"));
-        let name = quoted(&name);
-        self.tell(
-            "response.function_call_arguments.done",
-            &format!("{place},\"name\":{name},\"arguments\":{arguments}"),
-        );
-    }
-
-    fn fail(&mut self, error: &ApiError, response: &str) {
-        tracing::error!(code = error.code, internal = error.internal, "a response failed");
-        self.tell("response.failed", &format!("\"response\":{response}"));
     }
 }
 
-fn place(id: &str, index: usize) -> String {
-    format!("\"item_id\":{},\"output_index\":{index}", quoted(id))
+/// A response that was begun by another request.
+struct Following {
+    app: App,
+    scope: Scope,
+    id: String,
+    teller: Teller,
+    told: VecDeque<Bytes>,
+    /// How many pieces were told; `None` before the beginning.
+    heard: Option<usize>,
+    is_over: bool,
 }
 
-fn kind(json: &str) -> String {
-    Members::read(json).ok().and_then(|members| members.text("type")).unwrap_or_default()
+impl Following {
+    async fn next(&mut self) -> Option<Bytes> {
+        let silent_since = Instant::now();
+        loop {
+            if let Some(event) = self.told.pop_front() {
+                return Some(event);
+            }
+            if self.is_over || self.app.is_stopping() {
+                return None;
+            }
+            tokio::select! {
+                () = self.app.stopped() => return None,
+                () = tokio::time::sleep(MOMENT) => {}
+            }
+            match look(&self.app, &self.scope, &self.id).await {
+                Ok(Some(found)) => self.tell(found),
+                // It was deleted.
+                Ok(None) => return None,
+                // A store that cannot be asked now may be asked later.
+                Err(error) => tracing::debug!(code = error.code, "a response cannot be looked at"),
+            }
+            if self.told.is_empty() && silent_since.elapsed() >= self.app.options().heartbeat {
+                return Some(Bytes::from_static(b": heartbeat\n\n"));
+            }
+        }
+    }
+
+    /// Tells what is new.
+    fn tell(&mut self, found: Found) {
+        match found {
+            Found::Going { shell, words, heard } => {
+                let told = self.begin(&shell);
+                if let Some(id) = words.map(message_id) {
+                    heard.iter().skip(told).for_each(|piece| self.teller.hear(piece, &id));
+                    self.heard = Some(told.max(heard.len()));
+                }
+            }
+            Found::Over { shell, output, cuts } => {
+                let told = self.begin(&begun(&shell));
+                if let Some((id, text)) = words_of(&output) {
+                    pieces(&text, &cuts).into_iter().skip(told).for_each(|piece| self.teller.hear(piece, id));
+                }
+                let response = body::with_output(&shell, &output);
+                let status = match shell.get("status").and_then(Value::as_str) {
+                    Some("incomplete") => "incomplete",
+                    Some("failed") => "failed",
+                    Some("cancelled") => "cancelled",
+                    _ => "completed",
+                };
+                self.teller.finish(&Answered { response, output, status });
+                self.is_over = true;
+            }
+        }
+        self.told.extend(self.teller.take());
+    }
+
+    /// Tells the beginning, where that is to be done. Gives how many pieces were told.
+    fn begin(&mut self, shell: &Map<String, Value>) -> usize {
+        if self.heard.is_none() {
+            self.teller.begin(shell);
+        }
+        *self.heard.get_or_insert(0)
+    }
+}
+
+/// A response as it was when it began.
+fn begun(shell: &Map<String, Value>) -> Map<String, Value> {
+    let mut shell = shell.clone();
+    shell.shift_remove("threadkeep");
+    for member in ["usage", "error", "incomplete_details"] {
+        shell.insert(member.to_owned(), Value::Null);
+    }
+    shell.insert("status".to_owned(), "in_progress".into());
+    shell
+}
+
+fn message_id(words: MessageId) -> String {
+    format!("msg_{}", words.0.simple())
 }

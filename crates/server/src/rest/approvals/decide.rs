@@ -69,9 +69,9 @@ pub(crate) async fn decide(
     let attempt = Attempt::read(&headers, "approvals", &format!("{approval}:{digest}"))?;
     let is_streamed = body.stream || accepts_events(&headers);
     let verdict = verdict(body)?;
-    let agent = asker(&app, &caller.scope, thread, &approval).await?;
-    let by = decider(&caller);
-    let deciding = Deciding { agent, scope: caller.scope, thread, approval, verdict, by, attempt };
+    let (agent, turn) = asker(&app, &caller.scope, thread, &approval).await?;
+    let (app_held, by) = (app.clone(), decider(&caller));
+    let deciding = Deciding { app: app_held, agent, scope: caller.scope, thread, approval, turn, verdict, by, attempt };
     let waiting = turns::start(held, Work::Decide(deciding));
     if is_streamed {
         return turns::respond(&app, waiting).await;
@@ -96,8 +96,8 @@ fn verdict(body: DecideJson) -> Result<Verdict> {
     }
 }
 
-/// The assistant that asks: the turn goes on with it.
-async fn asker(app: &App, scope: &Scope, thread: ThreadId, approval: &str) -> Result<Agent> {
+/// The assistant that asks, and the turn that goes on with it.
+async fn asker(app: &App, scope: &Scope, thread: ThreadId, approval: &str) -> Result<(Agent, String)> {
     let unknown = || ApiError::not_found("approval");
     let found = find_approval(app.memory(), scope, thread, approval).await?.ok_or_else(unknown)?;
     let gone = || {
@@ -110,7 +110,7 @@ async fn asker(app: &App, scope: &Scope, thread: ThreadId, approval: &str) -> Re
         Some(running) => running.assistant,
         None => any.find_turn(scope, thread, &found.turn).await?.ok_or_else(unknown)?.agent,
     };
-    app.assistants().find(&name).ok_or_else(gone)
+    Ok((app.assistants().find(&name).ok_or_else(gone)?, found.turn))
 }
 
 /// Who decides, as the approval keeps it: the user, or the key of an application.

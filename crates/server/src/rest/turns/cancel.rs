@@ -1,12 +1,13 @@
 use std::time::Duration;
 
+use axum::Extension;
 use axum::extract::State;
-use axum::http::StatusCode;
-use threadkeep::agent::find_running_turn;
-use threadkeep::{AgentError, TurnStatus};
+use threadkeep::AgentError;
+use threadkeep::agent::{find_running_turn, stop_waiting_turn};
 
-use super::get::any_agent;
+use super::get::{any_agent, go_on};
 use crate::app::App;
+use crate::connections::Held;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::Names;
 use crate::output::json;
@@ -19,10 +20,10 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// How often it is looked whether it has.
 const MOMENT: Duration = Duration::from_millis(50);
 
-/// Stops a turn that is on its way, whichever instance it runs on
+/// Stops a turn that is on its way or waits for an approval, whichever instance it runs on
 ///
-/// It ends as failed, with the code `stopped`; what it had done until then stays in the conversation. A turn that is over
-/// is told as it is.
+/// It ends as failed, with the code `stopped`; what it had done until then stays in the conversation, and what it waited for
+/// is void. A turn that is over is told as it is.
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/turns/{turn}/cancel",
@@ -31,28 +32,35 @@ const MOMENT: Duration = Duration::from_millis(50);
     responses((status = 200, body = TurnJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
-pub(crate) async fn cancel(State(app): State<App>, caller: Caller, names: Names) -> Result {
+pub(crate) async fn cancel(
+    State(app): State<App>,
+    caller: Caller,
+    Extension(held): Extension<Held>,
+    names: Names,
+) -> Result {
     let (memory, scope, thread, turn) = (app.memory(), &caller.scope, names.thread()?, names.text("turn"));
     memory.get_thread(scope, thread).await?;
-    let is_running = || async {
-        let running = find_running_turn(memory, scope, thread).await?;
-        Ok::<_, ApiError>(running.is_some_and(|running| running.turn == turn))
-    };
-    if is_running().await? {
-        turns::ask_to_stop(&app, scope, thread, turn).await?;
-        let stopped = tokio::time::timeout(PATIENCE, async {
-            while is_running().await? {
-                tokio::time::sleep(MOMENT).await;
+    let stopped = tokio::time::timeout(PATIENCE, async {
+        let mut is_asked = false;
+        loop {
+            let running = find_running_turn(memory, scope, thread).await?;
+            match running.filter(|running| running.turn == turn) {
+                Some(running) if !is_asked => {
+                    turns::ask_to_stop(&app, scope, thread, turn).await?;
+                    is_asked = true;
+                    // One whose driver is gone hears nothing until it is gone on with.
+                    go_on(&app, scope.clone(), thread, running, held.clone());
+                }
+                Some(_) => {}
+                // Of a decision that is made at the same time one counts, so it is looked at again.
+                None if stop_waiting_turn(memory, scope, thread, turn).await? => continue,
+                None => return Ok::<_, ApiError>(()),
             }
-            Ok::<_, ApiError>(())
-        });
-        stopped.await.map_err(|_| ApiError::from(AgentError::Busy))??;
-    }
+            tokio::time::sleep(MOMENT).await;
+        }
+    });
+    stopped.await.map_err(|_| ApiError::from(AgentError::Busy))??;
     let found = any_agent(&app)?.find_turn(scope, thread, turn).await?;
     let turn = found.ok_or_else(|| ApiError::not_found("turn"))?;
-    if turn.status == TurnStatus::WaitingForApproval {
-        let message = "the turn waits for an approval: deny it";
-        return Err(ApiError::new(StatusCode::CONFLICT, "waiting_for_approval", message));
-    }
     Ok(json(&TurnJson::from(turn)))
 }

@@ -13,6 +13,7 @@ use crate::input::Names;
 use crate::output::{json, json_with};
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
+use crate::turns;
 
 /// A turn that is on its way.
 #[derive(Debug, Serialize, ToSchema)]
@@ -51,7 +52,9 @@ pub(crate) async fn get(
     app.memory().get_thread(&scope, thread).await?;
     let running = find_running_turn(app.memory(), &scope, thread).await?;
     if let Some(running) = running.filter(|running| running.turn == turn) {
-        return Ok(go_on(&app, scope, thread, running, held));
+        let told = RunningJson { thread, turn: turn.to_owned(), agent: running.assistant.clone(), status: "running" };
+        go_on(&app, scope, thread, running, held);
+        return Ok(json_with(StatusCode::ACCEPTED, &told));
     }
     let found = any_agent(&app)?.find_turn(&scope, thread, turn).await?;
     Ok(json(&TurnJson::from(found.ok_or_else(|| ApiError::not_found("turn"))?)))
@@ -63,15 +66,13 @@ pub(super) fn any_agent(app: &App) -> Result<Agent> {
 }
 
 /// Goes on with a turn whose driver may be gone, and does not wait for it.
-fn go_on(app: &App, scope: Scope, thread: ThreadId, running: RunningTurn, held: Held) -> axum::response::Response {
-    let RunningTurn { turn, assistant, .. } = running;
-    if let Some(agent) = app.assistants().find(&assistant) {
-        tokio::spawn(async move {
-            if let Err(error) = agent.resume(&scope, thread, &mut |_| {}).await {
-                tracing::warn!(%error, "a turn could not be gone on with");
-            }
-            drop(held);
-        });
-    }
-    json_with(StatusCode::ACCEPTED, &RunningJson { thread, turn, agent: assistant, status: "running" })
+pub(super) fn go_on(app: &App, scope: Scope, thread: ThreadId, running: RunningTurn, held: Held) {
+    let (app, RunningTurn { turn, assistant, .. }) = (app.clone(), running);
+    let Some(agent) = app.assistants().find(&assistant) else { return };
+    tokio::spawn(async move {
+        if let Err(error) = turns::resume(&app, &agent, &scope, thread, &turn).await {
+            tracing::warn!(%error, "a turn could not be gone on with");
+        }
+        drop(held);
+    });
 }

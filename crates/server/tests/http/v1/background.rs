@@ -16,21 +16,22 @@ use crate::server::{PATIENCE, Parts, TestServer, send};
 
 /// What the server of a model sees.
 #[derive(Debug, PartialEq)]
-enum Seen {
+pub(super) enum Seen {
     Asked,
     /// The connection was closed before it had answered.
     Closed,
 }
 
 /// A server that speaks as OpenAI's does, and answers when it is told to.
-struct ModelServer {
+pub(super) struct ModelServer {
     address: SocketAddr,
     seen: mpsc::UnboundedReceiver<Seen>,
-    answers: mpsc::UnboundedSender<&'static str>,
+    /// What it says next; `call NAME` calls a tool about a lamp.
+    pub(super) answers: mpsc::UnboundedSender<&'static str>,
 }
 
 impl ModelServer {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let ((sees, seen), (answers, mut wanted)) = (mpsc::unbounded_channel(), mpsc::unbounded_channel());
@@ -43,11 +44,11 @@ impl ModelServer {
         Self { address, seen, answers }
     }
 
-    async fn seen(&mut self) -> Seen {
+    pub(super) async fn seen(&mut self) -> Seen {
         tokio::time::timeout(PATIENCE, self.seen.recv()).await.unwrap().unwrap()
     }
 
-    fn model(&self) -> Arc<ProviderModel> {
+    pub(super) fn model(&self) -> Arc<ProviderModel> {
         let base = format!("http://{}/v1", self.address);
         let environment = |name: &str| match name {
             "OPENAI_API_KEY" => Some("sk-test".to_owned()),
@@ -78,8 +79,16 @@ async fn answer(
         text = wanted.recv() => {
             let Some(text) = text else { return };
             let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
-            let delta = json!({ "choices": [{ "index": 0, "delta": { "role": "assistant", "content": text }, "finish_reason": null }] });
-            let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] });
+            let (delta, reason) = match text.strip_prefix("call ") {
+                Some(tool) => {
+                    let function = json!({ "name": tool, "arguments": r#"{"thing":"lamp"}"# });
+                    let call = json!({ "index": 0, "id": "call_1", "type": "function", "function": function });
+                    (json!({ "role": "assistant", "tool_calls": [call] }), "tool_calls")
+                }
+                None => (json!({ "role": "assistant", "content": text }), "stop"),
+            };
+            let delta = json!({ "choices": [{ "index": 0, "delta": delta, "finish_reason": null }] });
+            let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": reason }] });
             let answer = format!("{head}data: {delta}\n\ndata: {end}\n\ndata: [DONE]\n\n");
             stream.write_all(answer.as_bytes()).await.unwrap();
         }
@@ -175,10 +184,9 @@ async fn deleting_one_that_is_in_progress_cancels_it() {
 async fn what_the_background_does_not_take_is_refused() {
     let (server, _) = with_keeper().await;
     let client = server.client();
-    for (member, value) in [("stream", json!(true)), ("store", json!(false))] {
-        let mut body = json!({ "model": "threadkeep/keeper", "input": "hello", "background": true });
-        body[member] = value;
-        assert_eq!(client.post("/v1/responses", body).await.error(400)["param"], member);
+    for stream in [false, true] {
+        let body = json!({ "model": "threadkeep/keeper", "input": "hello", "background": true, "store": false, "stream": stream });
+        assert_eq!(client.post("/v1/responses", body).await.error(400)["param"], "store");
     }
 }
 

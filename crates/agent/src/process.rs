@@ -1,0 +1,105 @@
+//! Which process drives: so that another one on the same machine knows at once when it is gone.
+//!
+//! Where nothing is known of a process it counts as there, until its lease is over. Being wrong does no harm to a
+//! conversation: each commit of a run demands the version that the one before gave it, so of two drivers one loses.
+
+use threadkeep_core::{Fingerprint, MessageId};
+
+/// A process as others on its machine see it.
+#[derive(Debug, PartialEq, Eq)]
+struct Process<'a> {
+    /// The machine since it was started, the space that process ids are of, and the user.
+    place: &'a str,
+    id: u32,
+    /// When it began, in the machine's own ticks: ids come again.
+    began: u64,
+}
+
+/// The name of this process among those that drive runs, like no other one's.
+pub(crate) fn own_name(unique: MessageId) -> String {
+    match here() {
+        Some((place, began)) => format!("{place}:{}:{began}:{unique}", std::process::id()),
+        None => format!("{}-{unique}", std::process::id()),
+    }
+}
+
+/// Whether the process of that name is known to be gone. Only one of this machine can be.
+pub(crate) fn is_gone(name: &str) -> bool {
+    let (Some(process), Some((place, _))) = (read(name), here()) else { return false };
+    process.place == place && began(&process.id.to_string()) != Some(process.began)
+}
+
+fn read(name: &str) -> Option<Process<'_>> {
+    let mut parts = name.split(':');
+    let (place, id, began) = (parts.next()?, parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
+    Some(Process { place, id, began })
+}
+
+/// Where this process runs, and when it began.
+#[cfg(target_os = "linux")]
+fn here() -> Option<(String, u64)> {
+    use std::os::unix::fs::MetadataExt;
+
+    let machine = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+    let ids = std::fs::read_link("/proc/self/ns/pid").ok()?;
+    // What belongs to others may be hidden, and would look as if it were gone.
+    let user = std::fs::metadata("/proc/self").ok()?.uid();
+    let place = Fingerprint::of(format!("{machine}\n{}\n{user}", ids.display()).as_bytes());
+    let digits = place.0.iter().map(|byte| format!("{byte:02x}")).collect();
+    Some((digits, began("self")?))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn here() -> Option<(String, u64)> {
+    None
+}
+
+/// When a process began; `None` for one that is not there, or is over and only waits for its parent to see it.
+fn began(process: &str) -> Option<u64> {
+    let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
+    // The name of the program stands in brackets and may hold anything.
+    let (_, facts) = stat.rsplit_once(')')?;
+    let mut facts = facts.split_whitespace();
+    let state = facts.next()?;
+    let began = facts.nth(18)?.parse().ok()?;
+    (!matches!(state, "Z" | "X")).then_some(began)
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use std::process::{Command, Stdio};
+
+    use super::*;
+
+    fn named(id: u32) -> String {
+        let (place, _) = here().unwrap();
+        format!("{place}:{id}:{}:any", began(&id.to_string()).unwrap())
+    }
+
+    #[test]
+    fn a_process_is_gone_once_it_has_ended_and_not_before() {
+        assert!(!is_gone(&own_name(MessageId::from_name(b"own"))));
+        let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+        let name = named(child.id());
+        assert!(!is_gone(&name));
+        child.kill().unwrap();
+        child.wait().unwrap();
+        assert!(is_gone(&name));
+    }
+
+    #[test]
+    fn one_that_took_its_id_is_another_one() {
+        let own = named(std::process::id());
+        assert!(!is_gone(&own));
+        let (place, began) = here().unwrap();
+        assert!(is_gone(&format!("{place}:{}:{}:any", std::process::id(), began + 1)));
+    }
+
+    #[test]
+    fn nothing_is_said_of_other_machines_and_other_names() {
+        let (_, began) = here().unwrap();
+        for name in [format!("0123456789abcdef:1:{}:any", began + 1), "4711-any".to_owned(), String::new()] {
+            assert!(!is_gone(&name), "{name}");
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Servers that are killed in the middle of a turn, and what becomes of the turn.
+#![cfg(unix)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::process::Command;
+
+use serde_json::{Value, json};
+
+use super::Cli;
+use super::serve::{Server, thread, until};
+
+/// A server of a model, or of anything else that is asked over HTTP: it answers when it is told to.
+struct Asked(TcpListener);
+
+/// A question that waits for its answer.
+struct Question {
+    stream: TcpStream,
+    text: String,
+}
+
+impl Asked {
+    fn new() -> Self {
+        Self(TcpListener::bind("127.0.0.1:0").unwrap())
+    }
+
+    fn url(&self) -> String {
+        format!("http://{}", self.0.local_addr().unwrap())
+    }
+
+    fn serve(&self, cli: &Cli) -> Command {
+        let mut command = cli.command(&["serve", "--listen", "127.0.0.1:0"]);
+        command.env("OPENAI_BASE_URL", format!("{}/v1", self.url())).env("OPENAI_MODEL", "held");
+        command.env("MTA_FEEDS", self.url()).env("NO_PROXY", "127.0.0.1");
+        command
+    }
+
+    /// Waits for a question.
+    fn next(&self) -> Question {
+        let deadline = std::time::Instant::now() + super::PATIENCE;
+        self.0.set_nonblocking(true).unwrap();
+        let (stream, _) = loop {
+            match self.0.accept() {
+                Ok(accepted) => break accepted,
+                Err(error) => assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock),
+            }
+            assert!(std::time::Instant::now() < deadline, "nobody asks");
+            std::thread::yield_now();
+        };
+        stream.set_nonblocking(false).unwrap();
+        let mut reader = BufReader::new(stream.try_clone().unwrap());
+        let (mut text, mut length) = (String::new(), 0);
+        while reader.read_line(&mut text).unwrap() > 2 {
+            let last = text.lines().next_back().unwrap().to_ascii_lowercase();
+            length = last.strip_prefix("content-length: ").map_or(length, |length| length.parse().unwrap());
+        }
+        let mut body = vec![0; length];
+        reader.read_exact(&mut body).unwrap();
+        text.push_str(&String::from_utf8(body).unwrap());
+        Question { stream, text }
+    }
+
+    /// Asserts that nobody has asked meanwhile.
+    fn assert_unasked(&self) {
+        self.0.set_nonblocking(true).unwrap();
+        assert_eq!(self.0.accept().unwrap_err().kind(), std::io::ErrorKind::WouldBlock);
+    }
+}
+
+impl Question {
+    /// Answers as a model does.
+    fn answer(mut self, text: &str) {
+        let head = "HTTP/1.1 200 OK\r\ncontent-type: text/event-stream\r\nconnection: close\r\n\r\n";
+        let delta = json!({ "choices": [{ "index": 0, "delta": { "role": "assistant", "content": text }, "finish_reason": null }] });
+        let end = json!({ "choices": [{ "index": 0, "delta": {}, "finish_reason": "stop" }] });
+        write!(self.stream, "{head}data: {delta}\n\ndata: {end}\n\ndata: [DONE]\n\n").unwrap();
+    }
+
+    fn refuse(mut self) {
+        self.stream
+            .write_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\nconnection: close\r\n\r\n")
+            .unwrap();
+    }
+}
+
+/// Asks an assistant, and gives the turn once it is acknowledged.
+fn ask(server: &Server, agent: &str, thread: &str, text: &str) -> String {
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    let body = json!({ "text": text, "thread": thread, "stream": true }).to_string();
+    let request = format!(
+        "POST /v1/agents/{agent}/turns HTTP/1.1\r\nhost: {}\r\ncontent-length: {}\r\n\r\n{body}",
+        server.address,
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
+    assert!(lines.any(|line| line == "event: turn.started"));
+    let data = lines.next().unwrap();
+    let data: Value = serde_json::from_str(data.strip_prefix("data: ").unwrap()).unwrap();
+    data["turn"].as_str().unwrap().to_owned()
+}
+
+fn kill(server: &mut Server) {
+    server.signal("-KILL");
+    assert_eq!(server.child.wait().unwrap().code(), None);
+}
+
+fn told(server: &Server, path: &str) -> (String, Value) {
+    let (status, body) = server.ask(&format!("GET {path}"), "").unwrap();
+    (status, serde_json::from_str(&body).unwrap())
+}
+
+fn texts(page: &Value) -> Vec<&str> {
+    page["data"].as_array().unwrap().iter().map(|message| message["text"].as_str().unwrap()).collect()
+}
+
+fn a_turn_that_was_cut_goes_on_after_the_restart(cli: &Cli) {
+    let model = Asked::new();
+    let mut server = Server::start_with(model.serve(cli));
+    let (thread, other) = (thread(&server), thread(&server));
+    let turn = ask(&server, "general", &thread, "Are you there?");
+    let held = model.next();
+    assert!(held.text.contains("Are you there?"));
+    kill(&mut server);
+
+    let server = Server::start_with(model.serve(cli));
+    // Nobody asked for the turn or spoke in its thread.
+    let held_again = model.next();
+    assert!(held_again.text.contains("Are you there?"));
+    let messages = format!("/v1/threads/{thread}/messages?order=asc");
+    assert_eq!(texts(&told(&server, &messages).1), ["Are you there?"]);
+    let path = format!("/v1/threads/{thread}/turns/{turn}");
+    let (status, running) = told(&server, &path);
+    assert_eq!((status.contains("202"), &running["status"]), (true, &json!("running")));
+    // Others go on meanwhile.
+    let turn_of_other = ask(&server, "general", &other, "And you?");
+    model.next().answer("So am I.");
+    let is_completed = |turn: &Value| turn["status"] == "completed";
+    until(&server, &format!("GET /v1/threads/{other}/turns/{turn_of_other}"), is_completed);
+
+    held_again.answer("Here I am.");
+    until(&server, &format!("GET {messages}"), |page| texts(page).len() == 2);
+    let (status, turn) = told(&server, &path);
+    assert_eq!(
+        (status.contains("200"), &turn["status"], &turn["reply"]),
+        (true, &json!("completed"), &json!("Here I am."))
+    );
+    // The thread is free.
+    let next = ask(&server, "general", &thread, "Good.");
+    model.next().answer("Yes.");
+    until(&server, &format!("GET /v1/threads/{thread}/turns/{next}"), is_completed);
+    assert_eq!(texts(&told(&server, &messages).1), ["Are you there?", "Here I am.", "Good.", "Yes."]);
+    model.assert_unasked();
+    drop(held);
+}
+
+#[test]
+fn killed_while_the_model_speaks_the_turn_goes_on_after_the_restart() {
+    a_turn_that_was_cut_goes_on_after_the_restart(&Cli::new());
+}
+
+#[test]
+fn killed_while_the_model_speaks_the_turn_goes_on_over_a_server_too() {
+    super::postgres::over_a_server(a_turn_that_was_cut_goes_on_after_the_restart);
+}
+
+/// The instance that is killed does not come back.
+fn another_instance_goes_on(cli: &Cli) {
+    let model = Asked::new();
+    let mut server = Server::start_with(model.serve(cli));
+    let others = [Server::start_with(model.serve(cli)), Server::start_with(model.serve(cli))];
+    let thread = thread(&server);
+    ask(&server, "general", &thread, "Are you there?");
+    let held = model.next();
+    kill(&mut server);
+    let messages = format!("GET /v1/threads/{thread}/messages?order=asc");
+    let held_again = model.next();
+    // Of the two that are left one has it.
+    model.assert_unasked();
+    held_again.answer("Here I am.");
+    for other in &others {
+        until(other, &messages, |page| texts(page) == ["Are you there?", "Here I am."]);
+    }
+    model.assert_unasked();
+    drop(held);
+}
+
+#[test]
+fn of_the_instances_that_are_left_one_goes_on() {
+    another_instance_goes_on(&Cli::new());
+}
+
+#[test]
+fn of_the_instances_that_are_left_one_goes_on_over_a_server_too() {
+    super::postgres::over_a_server(another_instance_goes_on);
+}
+
+#[test]
+fn killed_while_a_tool_looks_it_looks_again_and_the_turn_goes_on() {
+    let (cli, feeds) = (Cli::new(), Asked::new());
+    let serve = || {
+        let mut command = feeds.serve(&cli);
+        command.arg("--model").arg("offline").env_remove("OPENAI_BASE_URL").env_remove("OPENAI_MODEL");
+        command
+    };
+    let mut server = Server::start_with(serve());
+    let thread = thread(&server);
+    let turn = ask(&server, "subway", &thread, "Next uptown 6 at Astor");
+    // The model has asked for the tool, and the tool waits for the trains.
+    let held = feeds.next();
+    kill(&mut server);
+    let server = Server::start_with(serve());
+    feeds.next().refuse();
+    drop(held);
+    let is_over = |turn: &Value| turn["status"] != "running";
+    let path = format!("/v1/threads/{thread}/turns/{turn}");
+    let deadline = std::time::Instant::now() + super::PATIENCE;
+    feeds.0.set_nonblocking(true).unwrap();
+    while !is_over(&told(&server, &path).1) {
+        // A feed may be asked more than once.
+        if let Ok((mut stream, _)) = feeds.0.accept() {
+            drop(stream.write_all(b"HTTP/1.1 503 Service Unavailable\r\ncontent-length: 0\r\n\r\n"));
+        }
+        assert!(std::time::Instant::now() < deadline);
+    }
+    let (_, turn) = told(&server, &path);
+    assert_eq!(turn["status"], "completed", "{turn}");
+    assert_eq!(turn["tool_calls"].as_array().unwrap().len(), 1, "{turn}");
+}
+
+#[test]
+fn told_not_to_it_goes_on_with_nothing_by_itself() {
+    let (cli, model) = (Cli::new(), Asked::new());
+    let mut server = Server::start_with(model.serve(&cli));
+    let (thread, other) = (thread(&server), thread(&server));
+    let turn = ask(&server, "general", &thread, "Are you there?");
+    let held = model.next();
+    kill(&mut server);
+    let mut command = model.serve(&cli);
+    command.env("THREADKEEP_RESUME_TURNS", "false");
+    let server = Server::start_with(command);
+    ask(&server, "general", &other, "And you?");
+    let question = model.next();
+    assert!(question.text.contains("And you?"), "{}", question.text);
+    question.answer("So am I.");
+    model.assert_unasked();
+    // Whoever asks for it has it go on.
+    let path = format!("/v1/threads/{thread}/turns/{turn}");
+    assert!(told(&server, &path).0.contains("202"));
+    model.next().answer("Here I am.");
+    until(&server, &format!("GET {path}"), |turn| turn["reply"] == "Here I am.");
+    drop(held);
+}

@@ -1,0 +1,95 @@
+//! Cancelling turns, proved by what a model's server sees.
+
+use serde_json::{Value, json};
+
+use super::background::{ModelServer, Seen};
+use crate::Client;
+use crate::assistants::{keeper, with_keeper};
+use crate::server::{Parts, TestServer};
+
+const TURNS: &str = "/v1/agents/keeper/turns";
+
+/// An assistant whose model answers when it is told to.
+async fn with_model_server() -> (TestServer, ModelServer) {
+    let model = ModelServer::start().await;
+    let (mut definition, _) = keeper("keeper");
+    definition.model = model.model();
+    (TestServer::start_with(Parts { assistants: vec![definition], ..Parts::default() }).await, model)
+}
+
+/// Posts without waiting for the answer.
+fn posting(client: &Client, path: &str, body: Value) -> tokio::task::JoinHandle<Value> {
+    let (client, path) = (client.clone(), path.to_owned());
+    tokio::spawn(async move { client.post(&path, body).await.expect(200) })
+}
+
+fn paths(turn: &Value) -> (String, String) {
+    let thread = turn["thread"].as_str().unwrap();
+    let approval = turn["approvals"][0]["id"].as_str().unwrap();
+    let turn = format!("/v1/threads/{thread}/turns/{}", turn["turn"].as_str().unwrap());
+    (turn, format!("/v1/threads/{thread}/approvals/{approval}"))
+}
+
+#[tokio::test]
+async fn a_turn_that_goes_on_after_a_decision_is_cancelled() {
+    let (server, mut model) = with_model_server().await;
+    let client = server.client();
+    let asking = posting(&client, TURNS, json!({ "text": "Delete the lamp." }));
+    assert_eq!(model.seen().await, Seen::Asked);
+    model.answers.send("call delete").unwrap();
+    let turn = asking.await.unwrap();
+    assert_eq!(turn["status"], "waiting_for_approval");
+    let (path, approval) = paths(&turn);
+    let deciding = posting(&client, &approval, json!({ "decision": "approve" }));
+    assert_eq!(model.seen().await, Seen::Asked);
+    let cancelled = client.post(&format!("{path}/cancel"), json!({})).await.expect(200);
+    assert_eq!(model.seen().await, Seen::Closed);
+    assert_eq!((&cancelled["status"], &cancelled["error"]["code"]), (&json!("failed"), &json!("stopped")));
+    assert_eq!(cancelled["approvals"][0]["state"], "done", "the call was made before");
+    assert_eq!(deciding.await.unwrap()["error"]["code"], "stopped");
+    assert_eq!(client.get(&path).await.expect(200), cancelled);
+    // The thread is free.
+    let asking = posting(&client, TURNS, json!({ "text": "And now?", "thread": turn["thread"] }));
+    assert_eq!(model.seen().await, Seen::Asked);
+    model.answers.send("Now it is dark.").unwrap();
+    assert_eq!(asking.await.unwrap()["reply"], "Now it is dark.");
+}
+
+#[tokio::test]
+async fn a_turn_that_waits_for_a_decision_is_cancelled() {
+    let (server, model) = with_keeper().await;
+    let client = server.client();
+    let turn = client.post(TURNS, json!({ "text": "delete lamp" })).await.expect(200);
+    assert_eq!(turn["status"], "waiting_for_approval");
+    let (path, approval) = paths(&turn);
+    let cancelled = client.post(&format!("{path}/cancel"), json!({})).await.expect(200);
+    assert_eq!((&cancelled["status"], &cancelled["error"]["code"]), (&json!("failed"), &json!("stopped")));
+    assert_eq!(cancelled["approvals"][0]["state"], "replaced");
+    assert_eq!(client.post(&approval, json!({ "decision": "approve" })).await.code(409), "approval_closed");
+    assert_eq!(client.get("/v1/approvals").await.expect(200)["data"], json!([]));
+    assert_eq!(client.post(&format!("{path}/cancel"), json!({})).await.expect(200), cancelled);
+    assert!(model.deleted.lock().unwrap().is_empty());
+    let body = json!({ "text": "hello", "thread": turn["thread"] });
+    assert_eq!(client.post(TURNS, body).await.expect(200)["reply"], "You said: hello");
+}
+
+#[tokio::test]
+async fn of_a_cancellation_and_a_decision_at_once_one_counts() {
+    let (server, model) = with_keeper().await;
+    let client = server.client();
+    for _ in 0..8 {
+        let turn = client.post(TURNS, json!({ "text": "delete lamp" })).await.expect(200);
+        let (path, approval) = paths(&turn);
+        let cancel = format!("{path}/cancel");
+        let before = model.deleted.lock().unwrap().len();
+        let (cancelled, decided) =
+            futures::join!(client.post(&cancel, json!({})), client.post(&approval, json!({ "decision": "approve" })));
+        let deleted = model.deleted.lock().unwrap().len() - before;
+        let turn = cancelled.expect(200);
+        match decided.status {
+            409 => assert_eq!((deleted, &turn["error"]["code"]), (0, &json!("stopped"))),
+            _ => assert!(deleted <= 1 && turn["status"] != "waiting_for_approval", "{turn}"),
+        }
+        assert_eq!(client.get(&path).await.expect(200)["status"], turn["status"]);
+    }
+}

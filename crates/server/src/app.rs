@@ -7,6 +7,7 @@ use tokio::sync::watch;
 
 use crate::assistants::Assistants;
 use crate::compat::access::SharedKey;
+use crate::live::telling::Tellings;
 use crate::operations::metrics::Metrics;
 use crate::security::audit::AuditLog;
 use crate::security::jwt::TokenIssuer;
@@ -96,6 +97,7 @@ struct Inner {
     model: Option<Arc<dyn ChatModel>>,
     embedder: Option<Arc<dyn Embedder>>,
     assistants: Assistants,
+    tellings: Tellings,
     is_stopping: watch::Sender<bool>,
 }
 
@@ -126,6 +128,7 @@ impl App {
             model,
             embedder,
             assistants,
+            tellings: Tellings::default(),
             is_stopping,
         };
         Self { inner: Arc::new(inner) }
@@ -175,6 +178,10 @@ impl App {
     /// Who can be asked.
     pub(crate) fn assistants(&self) -> &Assistants {
         &self.inner.assistants
+    }
+
+    pub(crate) fn tellings(&self) -> &Tellings {
+        &self.inner.tellings
     }
 
     /// Asks every stream to end.

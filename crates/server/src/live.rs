@@ -4,3 +4,4 @@ pub(crate) mod events;
 pub(crate) mod json;
 mod listening;
 pub(crate) mod socket;
+pub(crate) mod telling;

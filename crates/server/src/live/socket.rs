@@ -14,7 +14,6 @@ use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::MissedTickBehavior;
 
-use super::json::UpdateJson;
 use super::listening::{Signal, listen};
 use crate::app::App;
 use crate::connections::Held;
@@ -62,11 +61,6 @@ enum Request {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Told<'a> {
-    Update {
-        thread: ThreadId,
-        #[serde(flatten)]
-        update: &'a UpdateJson,
-    },
     Subscribed {
         r#type: &'static str,
         thread: ThreadId,
@@ -273,8 +267,8 @@ impl Client {
             }
             while let Some(signal) = signals.recv().await {
                 // The socket has a heartbeat of its own.
-                let Signal::Update(update) = signal else { continue };
-                if outgoing.send(text(&Told::Update { thread, update: &update })).await.is_err() {
+                let Signal::Update(told) = signal else { continue };
+                if outgoing.send(Message::Text(told.text(thread))).await.is_err() {
                     return;
                 }
             }

@@ -9,6 +9,7 @@ use crate::assistants::Assistants;
 use crate::compat::access::SharedKey;
 use crate::live::telling::Tellings;
 use crate::operations::metrics::Metrics;
+use crate::repeats::Ends;
 use crate::security::audit::AuditLog;
 use crate::security::jwt::TokenIssuer;
 use crate::security::keys::Keys;
@@ -98,6 +99,7 @@ struct Inner {
     embedder: Option<Arc<dyn Embedder>>,
     assistants: Assistants,
     tellings: Tellings,
+    ends: Ends,
     is_stopping: watch::Sender<bool>,
 }
 
@@ -129,6 +131,7 @@ impl App {
             embedder,
             assistants,
             tellings: Tellings::default(),
+            ends: Ends::default(),
             is_stopping,
         };
         Self { inner: Arc::new(inner) }
@@ -182,6 +185,10 @@ impl App {
 
     pub(crate) fn tellings(&self) -> &Tellings {
         &self.inner.tellings
+    }
+
+    pub(crate) fn ends(&self) -> &Ends {
+        &self.inner.ends
     }
 
     /// Asks every stream to end.

@@ -115,7 +115,7 @@ async fn a_tenants_key_acts_for_the_tenant_or_for_a_user_that_is_named() {
 #[tokio::test]
 async fn a_key_that_was_changed_through_another_handle_is_refused_at_once() {
     let server = TestServer::start().await;
-    let elsewhere = Keys::new(&threadkeep::open(&server.url()).await.unwrap());
+    let elsewhere = Keys::new(&threadkeep::open(&server.store_url()).await.unwrap());
     let tenant = TenantId::new("acme").unwrap();
     let (record, mut secret) = elsewhere.create(new_key("acme", None, &[KeyRole::Read])).await.unwrap();
     let client = server.client();

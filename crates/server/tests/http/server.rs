@@ -61,7 +61,7 @@ impl TestServer {
     }
 
     /// Where the file lies that [`TestServer::start`] made.
-    pub(crate) fn url(&self) -> String {
+    pub(crate) fn store_url(&self) -> String {
         let folder = self.folder.as_ref().expect("it was started over a file");
         format!("sqlite:{}", folder.path().join("store.db").display())
     }

@@ -13,6 +13,7 @@ mod agent;
 mod beam;
 mod engine;
 mod floors;
+mod http;
 mod kill;
 mod latency;
 mod locomo;
@@ -55,6 +56,8 @@ enum Command {
     Postgres(postgres::Args),
     /// Kill a PostgreSQL server of its own again and again under its writers, likewise
     PostgresKill(postgres::kill::Args),
+    /// Measure the server over HTTP beside a static route and beside the library's own writers
+    Http(http::Args),
     /// Kill writers again and again, and look for what they had been told is stored
     Kill(kill::Args),
     /// Rebuild files as a power cut could leave them, and look for what had been acknowledged
@@ -76,6 +79,8 @@ enum Command {
     /// Ask a timetable for one-seat rides, compare them with a table of what is true, and time searches with transfers
     Rides(rides::Args),
     #[command(hide = true)]
+    HttpFloor(http::floor::Args),
+    #[command(hide = true)]
     KillChild(kill::child::Args),
 }
 
@@ -93,6 +98,7 @@ fn main() -> Result<()> {
         Command::Run(args) => runtime.block_on(run::run(&args)),
         Command::Postgres(args) => runtime.block_on(postgres::run(&args)),
         Command::PostgresKill(args) => runtime.block_on(postgres::kill::run(&args)),
+        Command::Http(args) => runtime.block_on(http::run(&args)),
         Command::Kill(args) => runtime.block_on(kill::run(&args)),
         Command::PowerCut(args) => runtime.block_on(power_cut::run(&args)),
         Command::Locomo(args) => runtime.block_on(locomo::run(&args)),
@@ -103,6 +109,7 @@ fn main() -> Result<()> {
         Command::K8s(args) => runtime.block_on(summaries::k8s::run(&args)),
         Command::Sgd(args) => runtime.block_on(summaries::sgd::run(&args)),
         Command::Rides(args) => rides::run(&args),
+        Command::HttpFloor(args) => runtime.block_on(http::floor::run(&args)),
         Command::KillChild(args) => runtime.block_on(kill::child::run(&args)),
     }
 }

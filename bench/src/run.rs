@@ -4,7 +4,7 @@ mod import;
 mod load;
 mod memory;
 mod paging;
-mod report;
+pub(crate) mod report;
 mod search;
 mod size;
 mod syncs;

@@ -171,4 +171,8 @@ impl Store for TrappedStore {
     async fn wake_ups(&self) -> StoreResult<WakeUps> {
         self.inner.wake_ups().await
     }
+
+    fn stamp(&self) -> Option<u64> {
+        self.inner.stamp()
+    }
 }

@@ -130,7 +130,9 @@ impl<'a> Served<'a> {
         }
         let mut memory = self.memory.clone();
         if let Some(manifest) = found.manifest() {
-            let options = MemoryOptions { retention: Some(manifest.memory.retention()), ..memory.options().clone() };
+            // The ends of threads are kept once, by the server.
+            let retention = Some(manifest.memory.retention());
+            let options = MemoryOptions { retention, tail_bytes: 0, ..memory.options().clone() };
             memory = memory.with_options(options)?;
         }
         let speaker = models::speaker(self.model.or(found.model()), &app.settings)?;

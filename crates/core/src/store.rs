@@ -137,6 +137,12 @@ pub trait Store: Portable + std::fmt::Debug {
 
     /// Listens for hints that something changed, from this moment on. They may be lost or doubled.
     async fn wake_ups(&self) -> Result<WakeUps>;
+
+    /// A number that is another one after anything was written, by anybody: while it stays the same, every read answers
+    /// as it did before, but for what expires. `None` where telling costs about as much as reading.
+    ///
+    /// It means nothing to another handle of the store.
+    fn stamp(&self) -> Option<u64>;
 }
 
 /// Comfort over every store.

@@ -5,7 +5,8 @@
 //! but what this manager itself appended, the tail holds; otherwise it is read anew. So what another instance did is never
 //! missed, and a mistake can only cost a read.
 //!
-//! Where nobody else writes ([`Writers::One`]) the store need not be asked again for whom it has answered before.
+//! Where nobody wrote since (the store has a stamp, and it is the same), or nobody else writes ([`Writers::One`]), the store
+//! need not be asked again for whom it has answered before.
 
 mod tail;
 
@@ -87,7 +88,10 @@ impl Memory {
             return self.read_from_store(scope, thread, query, now).await;
         };
         let key = (scope.tenant_id().clone(), thread);
-        if let Some(page) = tails.page_without_asking(&key, scope, query.limit, now) {
+        // Before anything is read: what is written from now on makes it another one.
+        let stamp = self.store().stamp();
+        let shows_unasked = tails.writers == Writers::One || stamp.is_some();
+        if shows_unasked && let Some(page) = tails.page_without_asking(&key, scope, query.limit, stamp, now) {
             return Ok(page);
         }
         let (found, removals) = tails.find(&key, query.limit, now);
@@ -98,7 +102,13 @@ impl Memory {
             match self.read_from_store(scope, thread, &look, now).await {
                 Ok(page) => {
                     if let Some(tail) = tail.continued(page, query.limit) {
-                        let (tail, page) = (tail.shown_to(scope, tails.writers), tail.page(query.limit));
+                        let page = tail.page(query.limit);
+                        let tail = match tail.expires_at {
+                            _ if !shows_unasked => tail,
+                            // Looked for with the second reading: most threads are read once in a while.
+                            None => self.with_expiry(tail, scope, thread, now).await?.shown_to(scope, stamp),
+                            Some(_) => tail.shown_to(scope, stamp),
+                        };
                         tails.keep(key, tail, removals, now);
                         tails.lock().figures.hits += 1;
                         return Ok(page);
@@ -114,7 +124,7 @@ impl Memory {
         let page = self.read_from_store(scope, thread, query, now).await?;
         match Tail::of(&page, query.limit) {
             Some(tail) if tails.writers == Writers::One => {
-                let tail = self.with_expiry(tail, scope, thread, now).await?.shown_to(scope, tails.writers);
+                let tail = self.with_expiry(tail, scope, thread, now).await?.shown_to(scope, stamp);
                 tails.keep(key, tail, removals, now);
             }
             Some(tail) => tails.keep(key, tail, removals, now),
@@ -123,12 +133,12 @@ impl Memory {
         Ok(page)
     }
 
-    /// Who does not ask the store again has to know when the thread is over.
+    /// Whoever does not ask the store again has to know when the thread is over.
     async fn with_expiry(&self, tail: Tail, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<Tail> {
         let name = ThreadName::Id(thread);
         let found = repeat_simply(|| self.store().find_thread(scope, &name, now)).await?;
         let expires_at = found.map_or(Some(Timestamp::MIN), |thread| thread.expires_at);
-        Ok(Tail { expires_at, ..tail })
+        Ok(Tail { expires_at: Some(expires_at), ..tail })
     }
 
     async fn read_from_store(
@@ -159,12 +169,19 @@ impl Tails {
     }
 
     /// A page that needs no look at the store.
-    fn page_without_asking(&self, key: &Key, scope: &Scope, limit: usize, now: Timestamp) -> Option<MessagePage> {
-        if self.writers == Writers::Many {
-            return None;
-        }
+    fn page_without_asking(
+        &self,
+        key: &Key,
+        scope: &Scope,
+        limit: usize,
+        stamp: Option<u64>,
+        now: Timestamp,
+    ) -> Option<MessagePage> {
         let mut state = self.lock();
         let tail = state.tails.get(key).filter(|tail| tail.is_as_stored_for(scope, now) && tail.holds(limit))?;
+        if self.writers == Writers::Many && tail.stamp != stamp {
+            return None;
+        }
         let (tail, used_at) = (tail.clone(), tail.used_at.max(now));
         state.touch(key, used_at);
         state.figures.hits += 1;

@@ -7,7 +7,9 @@ use tokio::sync::watch;
 
 use crate::assistants::Assistants;
 use crate::compat::access::SharedKey;
+use crate::live::telling::Tellings;
 use crate::operations::metrics::Metrics;
+use crate::repeats::Ends;
 use crate::security::audit::AuditLog;
 use crate::security::jwt::TokenIssuer;
 use crate::security::keys::Keys;
@@ -102,6 +104,8 @@ struct Inner {
     embedder: Option<Arc<dyn Embedder>>,
     assistants: Assistants,
     resumed: Resumed,
+    tellings: Tellings,
+    ends: Ends,
     is_stopping: watch::Sender<bool>,
 }
 
@@ -133,6 +137,8 @@ impl App {
             embedder,
             assistants,
             resumed: Resumed::new(),
+            tellings: Tellings::default(),
+            ends: Ends::default(),
             is_stopping,
         };
         Self { inner: Arc::new(inner) }
@@ -187,6 +193,14 @@ impl App {
     /// The turns that were cut off and that this instance goes on with.
     pub(crate) fn resumed(&self) -> &Resumed {
         &self.inner.resumed
+    }
+
+    pub(crate) fn tellings(&self) -> &Tellings {
+        &self.inner.tellings
+    }
+
+    pub(crate) fn ends(&self) -> &Ends {
+        &self.inner.ends
     }
 
     /// Asks every stream to end.

@@ -10,6 +10,7 @@ use tracing::Instrument;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorBody, ErrorEnvelope};
+use crate::output::hex;
 use crate::security::Caller;
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -113,6 +114,5 @@ fn mint() -> String {
         // Ids that are not told apart harm nothing but the reading of a log.
         return "req_unnamed".to_owned();
     }
-    let hex: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
-    format!("req_{hex}")
+    format!("req_{}", hex(&bytes))
 }

@@ -5,3 +5,4 @@ mod following;
 pub(crate) mod json;
 mod listening;
 pub(crate) mod socket;
+pub(crate) mod telling;

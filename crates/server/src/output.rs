@@ -37,3 +37,24 @@ pub(crate) fn with_replay(mut response: Response, replayed: bool) -> Response {
     }
     response
 }
+
+/// Bytes in hexadecimal digits, lower case.
+pub(crate) fn hex(bytes: &[u8]) -> String {
+    const DIGITS: [char; 16] = ['0', '1', '2', '3', '4', '5', '6', '7', '8', '9', 'a', 'b', 'c', 'd', 'e', 'f'];
+    let mut text = String::with_capacity(bytes.len() * 2);
+    for byte in bytes {
+        text.push(DIGITS[usize::from(byte >> 4)]);
+        text.push(DIGITS[usize::from(byte & 15)]);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::hex;
+
+    #[test]
+    fn bytes_are_two_digits_each() {
+        assert_eq!(hex(&[0, 9, 10, 0x5f, 255]), "00090a5fff");
+    }
+}

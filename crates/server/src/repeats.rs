@@ -7,12 +7,15 @@
 //!
 //! Making a thread is never matched by its body: two clients that both begin a conversation would be handed one.
 
+use std::collections::HashMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
 use axum::http::HeaderMap;
 use threadkeep::core::{ChangePage, Effect, PutDocument};
 use threadkeep::memory::Appended;
 use threadkeep::{
     AppendOptions, Conflict, Draft, Expected, JsonText, MemoryError, MessageName, Namespace, Positions, Scope,
-    StoreError, ThreadId,
+    StoreError, TenantId, ThreadId,
 };
 
 use crate::app::App;
@@ -25,6 +28,8 @@ pub(crate) const WINDOW_MS: i64 = 120_000;
 const LOOK: usize = 64;
 /// How often an append goes for the end of a thread that others keep moving.
 const ATTEMPTS: usize = 64;
+/// Ends of threads that are remembered at a time.
+const ENDS: usize = 16_384;
 
 /// What tells a repeated request from another one.
 #[derive(Clone, Debug)]
@@ -33,6 +38,31 @@ pub(crate) struct Attempt {
     /// Of the route and the body.
     digest: String,
     retries: u64,
+}
+
+/// Where threads ended when they were last appended to here: a guess that saves looking, and that the commit checks.
+#[derive(Debug, Default)]
+pub(crate) struct Ends {
+    seqs: Mutex<HashMap<(TenantId, ThreadId), u64>>,
+}
+
+impl Ends {
+    fn guess(&self, scope: &Scope, thread: ThreadId) -> Option<u64> {
+        self.lock().get(&(scope.tenant_id().clone(), thread)).copied()
+    }
+
+    fn note(&self, scope: &Scope, thread: ThreadId, seq: u64) {
+        let mut seqs = self.lock();
+        if seqs.len() >= ENDS {
+            // A guess that is missing costs a look.
+            seqs.clear();
+        }
+        seqs.insert((scope.tenant_id().clone(), thread), seq);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<(TenantId, ThreadId), u64>> {
+        self.seqs.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 impl Attempt {
@@ -115,26 +145,37 @@ impl Attempt {
         {
             return Ok(appended);
         }
+        let mut guess = app.ends().guess(scope, thread).filter(|_| expected.is_none() && self.retries == 0);
         for _ in 0..ATTEMPTS {
-            let positions = app.memory().get_thread(scope, thread).await?.positions;
-            if let Some(expected) = expected {
-                expected.check(positions)?;
-            }
-            let options = self.options(positions, expected);
+            let seq = match guess.take() {
+                Some(seq) => seq,
+                None => {
+                    let positions = app.memory().get_thread(scope, thread).await?.positions;
+                    if let Some(expected) = expected {
+                        expected.check(positions)?;
+                    }
+                    positions.seq
+                }
+            };
+            let options = self.options(seq, expected);
             match app.memory().append_all(scope, thread, drafts.clone(), &options).await {
                 // Somebody else said the same at the same time and was first; where this is a repetition, it was its first
-                // try that came so late.
+                // try that came so late. Or the end of the thread was guessed wrong.
                 Ok(appended) if appended.replayed && self.retries == 0 => {}
                 Err(MemoryError::Store(StoreError::Conflict(Conflict::Seq { .. } | Conflict::Change { .. }))) => {}
-                result => return Ok(result?),
+                Ok(appended) => {
+                    app.ends().note(scope, thread, appended.first_seq + appended.count - 1);
+                    return Ok(appended);
+                }
+                Err(error) => return Err(error.into()),
             }
         }
         Err(MemoryError::Contended { what: "the thread", attempts: ATTEMPTS }.into())
     }
 
-    fn options(&self, positions: Positions, expected: Option<Expected>) -> AppendOptions {
-        let expected = expected.or(Some(Expected::Seq(positions.seq)));
-        AppendOptions { idempotency_key: Some(self.key_at(positions.seq)), expected, ..AppendOptions::default() }
+    fn options(&self, seq: u64, expected: Option<Expected>) -> AppendOptions {
+        let expected = expected.or(Some(Expected::Seq(seq)));
+        AppendOptions { idempotency_key: Some(self.key_at(seq)), expected, ..AppendOptions::default() }
     }
 
     /// The key of an append of this body that goes behind a position. Only one can ever go there.
@@ -156,8 +197,7 @@ impl Attempt {
         if !was_appended_lately(app, scope, thread, positions, before + 1).await? {
             return Ok(None);
         }
-        let at_the_end = Positions { seq: before, ..positions };
-        let options = self.options(at_the_end, None);
+        let options = self.options(before, None);
         match app.memory().append_all(scope, thread, drafts.to_vec(), &options).await {
             Ok(appended) => Ok(Some(appended)),
             // The end is another one's, or has moved.

@@ -13,6 +13,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
 
+use crate::output::hex;
 use export::Exporter;
 pub(crate) use watched::Watched;
 
@@ -174,10 +175,6 @@ fn parse(text: &str) -> Option<Place> {
     let place = Place { trace: unhex(trace)?, span: unhex(span)? };
     let is_real = version.len() == 2 && version != "ff" && place.trace != [0; 16] && place.span != [0; 8];
     is_real.then_some(place)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 fn unhex<const N: usize>(text: &str) -> Option<[u8; N]> {

@@ -122,6 +122,10 @@ impl Client {
         patiently(|| self.backend.store.write_document(scope, write.clone(), now)).await
     }
 
+    pub(crate) fn stamp(&self) -> Option<u64> {
+        self.backend.store.stamp()
+    }
+
     pub(crate) async fn wake_ups(&self) -> Result<WakeUps> {
         patiently(|| self.backend.store.wake_ups()).await
     }

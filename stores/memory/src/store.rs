@@ -99,4 +99,8 @@ impl Store for MemoryStore {
     async fn wake_ups(&self) -> Result<WakeUps> {
         Ok(wake_ups::listen(&self.shared.wake_ups))
     }
+
+    fn stamp(&self) -> Option<u64> {
+        None
+    }
 }

@@ -97,6 +97,10 @@ impl Store for PostgresStore {
         listen::ensure(&self.shared).await?;
         Ok(stream(receiver))
     }
+
+    fn stamp(&self) -> Option<u64> {
+        None
+    }
 }
 
 #[async_trait]

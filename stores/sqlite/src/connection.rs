@@ -10,6 +10,7 @@ use threadkeep_core::{Reason, StoreError, WakeUp};
 use tokio::sync::broadcast;
 
 use crate::error::Result;
+use crate::watch::Watch;
 use crate::writer::Queue;
 use crate::{Durability, SqliteOptions, index, schema};
 
@@ -25,6 +26,8 @@ pub(crate) struct Shared {
     /// Writes that wait for it.
     pub(crate) queue: Arc<Queue>,
     readers: Mutex<Vec<Connection>>,
+    /// Tells whether anything was written.
+    watch: Watch,
     /// Numbers of tenants (user `""`) and users; they never change.
     pub(crate) owners: RwLock<HashMap<String, HashMap<String, i64>>>,
     /// About how many messages a user (or else a tenant) has, by number, and the stamp of the counting.
@@ -68,6 +71,7 @@ impl Shared {
             writer: Mutex::new(writer),
             queue: Arc::default(),
             readers: Mutex::default(),
+            watch: Watch::of(path),
             owners: RwLock::default(),
             counts: Mutex::default(),
             wake_ups: broadcast::Sender::new(WAKE_UP_BACKLOG),
@@ -75,6 +79,11 @@ impl Shared {
             incarnation,
             options,
         })
+    }
+
+    /// A number that is another one after a commit of anybody, this process included; `None` where SQLite does not say.
+    pub(crate) fn stamp(&self) -> Option<u64> {
+        self.watch.stamp()
     }
 
     /// Runs a read on this thread, on a connection of its own.

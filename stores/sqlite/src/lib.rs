@@ -27,6 +27,7 @@ mod store;
 mod sweep;
 mod threads;
 mod verify;
+mod watch;
 mod writer;
 
 use std::path::{Path, PathBuf};

@@ -95,6 +95,10 @@ impl Store for SqliteStore {
     async fn wake_ups(&self) -> Result<WakeUps> {
         Ok(stream(self.shared.wake_ups.subscribe()))
     }
+
+    fn stamp(&self) -> Option<u64> {
+        self.shared.stamp()
+    }
 }
 
 #[async_trait]

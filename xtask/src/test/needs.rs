@@ -65,6 +65,13 @@ const NEEDS: &[Need] = &[
         tests: "the README's conversation with the server",
     },
     Need {
+        program: "wrk",
+        debian_package: "wrk",
+        // It tells its version and fails.
+        probe: &["sh", "-c", "command -v wrk"],
+        tests: "nothing: the test that puts a server under load fails without it",
+    },
+    Need {
         program: "python3",
         debian_package: "python3-pip",
         probe: &["python3", "-m", "pip", "--version"],

@@ -1,9 +1,14 @@
+#[cfg(unix)]
+use std::fs::File;
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
+#[cfg(unix)]
+use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
+use threadkeep::MemoryOptions;
 use threadkeep_server::{Keys, Quota, RateLimit, Server, ServerOptions, SharedKey, TelemetryOptions, Tls, TokenIssuer};
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
@@ -16,6 +21,8 @@ use crate::settings::{self, Settings};
 use crate::store::Purpose;
 
 const PORT: u16 = 7437;
+/// Holds the ends of some thousand threads. They are looked at before they are shown, whoever else writes to the store.
+const TAIL_BYTES: usize = 16 * 1024 * 1024;
 
 /// Serve the store and the assistants over HTTP: REST, live events, the OpenAI wire
 ///
@@ -76,6 +83,8 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     begin_log(settings, arguments.log_json)?;
     app.interrupt.stop_by_itself();
     let memory = app.open(Purpose::Serve).await?.memory;
+    let tail_bytes = settings.read("THREADKEEP_TAIL_BYTES")?.unwrap_or(TAIL_BYTES);
+    let memory = memory.with_options(MemoryOptions { tail_bytes, ..memory.options().clone() })?;
     let keys = Keys::new(&memory);
     let token_issuers: Vec<TokenIssuer> = issuer(app, &arguments)?.into_iter().collect();
     let is_guarded = !token_issuers.is_empty() || keys.is_any_known().await?;
@@ -196,7 +205,7 @@ fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
 fn begin_log(settings: &Settings, as_json: bool) -> Result<()> {
     let filter = settings.get("RUST_LOG").unwrap_or_else(|| "info".to_owned());
     let filter = EnvFilter::try_new(filter).map_err(|error| Failure::usage(format!("RUST_LOG: {error}")))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(standard_error()?).with_ansi(false);
     // There is one log in a process.
     drop(if as_json || settings.read("THREADKEEP_LOG_JSON")?.unwrap_or(false) {
         log.json().flatten_event(true).with_current_span(false).try_init()
@@ -204,6 +213,18 @@ fn begin_log(settings: &Settings, as_json: bool) -> Result<()> {
         log.try_init()
     });
     Ok(())
+}
+
+/// Standard error without the lock that all threads would wait for: a line is written by one call, and whole.
+#[cfg(unix)]
+fn standard_error() -> Result<Arc<File>> {
+    use std::os::fd::AsFd;
+    Ok(Arc::new(File::from(std::io::stderr().as_fd().try_clone_to_owned()?)))
+}
+
+#[cfg(not(unix))]
+fn standard_error() -> Result<fn() -> std::io::Stderr> {
+    Ok(std::io::stderr)
 }
 
 async fn asked_to_stop() {

@@ -16,6 +16,8 @@ pub(crate) enum Kind {
     Listen,
     /// A whole number, at least 1.
     Count,
+    /// A whole number, or 0 for none.
+    Size,
     Flag,
     /// An instant as RFC 3339 writes it.
     Instant,
@@ -44,6 +46,7 @@ impl Kind {
             Self::Url => "an address, as text",
             Self::Listen => "an address and a port, such as \"127.0.0.1:7437\"",
             Self::Count => "a whole number, at least 1",
+            Self::Size => "a whole number",
             Self::Flag => "true or false",
             Self::Instant => "an instant, such as 2026-05-04T18:12:00Z",
         }
@@ -59,6 +62,7 @@ impl Kind {
             Self::Text | Self::File | Self::Url | Self::Secret => true,
             Self::Listen => text.parse::<SocketAddr>().is_ok(),
             Self::Count => text.parse::<u32>().is_ok_and(|count| count > 0),
+            Self::Size => text.parse::<u32>().is_ok(),
             Self::Flag => matches!(text, "true" | "false"),
             Self::Instant => instants::parse(text).is_ok(),
         }
@@ -67,8 +71,8 @@ impl Kind {
     /// Reads what a file holds; what it is instead where it is of another type.
     pub(crate) fn read(self, raw: Raw) -> Result<String, String> {
         let (text, is_right, found) = match raw {
-            Raw::Text(text) => (text, !matches!(self, Self::Count | Self::Flag), "text"),
-            Raw::Number(number) => (number, self == Self::Count, "a number"),
+            Raw::Text(text) => (text, !matches!(self, Self::Count | Self::Size | Self::Flag), "text"),
+            Raw::Number(number) => (number, matches!(self, Self::Count | Self::Size), "a number"),
             Raw::Flag(flag) => (flag.to_string(), self == Self::Flag, "true or false"),
             Raw::Date(date) => (date, self == Self::Instant, "an instant"),
             Raw::Other(what) => (String::new(), false, what),

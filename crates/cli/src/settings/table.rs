@@ -3,7 +3,7 @@
 use threadkeep_subway::{GTFS_ADDRESS, LIVE_ADDRESS};
 
 use super::kind::Kind;
-use super::kind::Kind::{Count, File, Flag, Instant, Listen, Secret, Text, Url};
+use super::kind::Kind::{Count, File, Flag, Instant, Listen, Secret, Size, Text, Url};
 
 /// Something that can be set.
 #[derive(Clone, Copy, Debug)]
@@ -129,6 +129,7 @@ pub(crate) const SETTINGS: [Setting; 49] = [
     setting("OTEL_SERVICE_NAME", "telemetry.service", Text, "the server's name in traces", "threadkeep"),
     setting("THREADKEEP_BODY_BYTES", "limits.body_bytes", Count, "bytes of a request's body", "20971520"),
     setting("THREADKEEP_CONNECTIONS", "limits.connections", Count, "connections at a time", "10000"),
+    setting("THREADKEEP_TAIL_BYTES", "limits.tail_bytes", Size, "bytes of ends of threads kept in memory", "16777216"),
     setting("THREADKEEP_ACTION_SECONDS", "limits.action_seconds", Count, "how long an action may take", "60"),
     setting("THREADKEEP_GRACE_SECONDS", "limits.grace_seconds", Count, "how long a stop waits for requests", "30"),
     setting("NO_COLOR", "output.no_color", Text, "output without colour", "colour on a terminal"),

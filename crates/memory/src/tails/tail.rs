@@ -2,8 +2,6 @@ use std::sync::Arc;
 
 use threadkeep_core::{Content, Map, Message, MessagePage, Part, Positions, Scope, Source, Timestamp};
 
-use crate::Writers;
-
 /// Scopes that are remembered of one thread; a shared one has many users.
 const READERS: usize = 32;
 
@@ -21,9 +19,12 @@ pub(super) struct Tail {
     pub(super) bytes: usize,
     pub(super) used: u64,
     pub(super) used_at: Timestamp,
-    /// In whose scopes the store gave it. Only kept where it is not asked again.
+    /// In whose scopes the store gave it. Only kept where it may not be asked again.
     pub(super) readers: Vec<Scope>,
-    pub(super) expires_at: Option<Timestamp>,
+    /// When the thread is over, if ever; `None` where nobody looked.
+    pub(super) expires_at: Option<Option<Timestamp>>,
+    /// What the store's stamp was before it was last asked.
+    pub(super) stamp: Option<u64>,
 }
 
 impl Tail {
@@ -48,6 +49,7 @@ impl Tail {
             used_at: Timestamp::MIN,
             readers: Vec::new(),
             expires_at: None,
+            stamp: None,
         }
     }
 
@@ -57,14 +59,14 @@ impl Tail {
 
     /// Whether the store would give the same to a reader that it has answered before, if nobody else wrote.
     pub(super) fn is_as_stored_for(&self, scope: &Scope, now: Timestamp) -> bool {
-        let is_over = self.expires_at.is_some_and(|expires_at| expires_at <= now);
-        !is_over && self.ours_through == self.positions.change && self.readers.contains(scope)
+        let is_alive = self.expires_at.is_some_and(|expires_at| expires_at.is_none_or(|expires_at| expires_at > now));
+        is_alive && self.ours_through == self.positions.change && self.readers.contains(scope)
     }
 
-    pub(super) fn shown_to(&self, scope: &Scope, writers: Writers) -> Self {
-        let mut shown = self.clone();
-        let is_new = writers == Writers::One && !shown.readers.contains(scope);
-        if is_new && shown.readers.len() < READERS {
+    /// As the store gave it to a reader, when its stamp was this.
+    pub(super) fn shown_to(self, scope: &Scope, stamp: Option<u64>) -> Self {
+        let mut shown = Self { stamp, ..self };
+        if !shown.readers.contains(scope) && shown.readers.len() < READERS {
             shown.readers.push(scope.clone());
         }
         shown

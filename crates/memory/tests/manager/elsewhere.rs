@@ -134,6 +134,10 @@ impl Store for Elsewhere {
     async fn wake_ups(&self) -> Result<WakeUps> {
         over_there!(self.store.wake_ups())
     }
+
+    fn stamp(&self) -> Option<u64> {
+        self.0.store.stamp()
+    }
 }
 
 #[async_trait]

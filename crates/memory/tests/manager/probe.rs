@@ -184,4 +184,8 @@ impl Store for Probe {
         let wake_ups = self.inner.store.wake_ups().await?;
         if self.gives_wake_ups { Ok(wake_ups) } else { Ok(futures::stream::pending().boxed()) }
     }
+
+    fn stamp(&self) -> Option<u64> {
+        self.inner.store.stamp()
+    }
 }

@@ -6,6 +6,7 @@ use threadkeep_core::{
 use threadkeep_memory::{Draft, Memory, MemoryError, MemoryOptions, Retention, TailFigures, Writers};
 use threadkeep_store_conformance::Weak;
 use threadkeep_store_memory::MemoryStore;
+use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
 use super::probe::Probe;
 use super::world::{FakeClock, World, acme, ana, ben, everywhere};
@@ -232,13 +233,21 @@ async fn a_single_writer_loads_a_second_time_without_the_store() {
 #[tokio::test(start_paused = true)]
 async fn a_tail_is_what_the_store_holds() {
     let (mut hits, mut misses) = (0, 0);
-    for seed in 1..=12_u64 {
-        let backend = MemoryStore::open();
+    let folder = tempfile::tempdir().unwrap();
+    for seed in 1..=18_u64 {
+        // One file in two hands is how two processes share it, and has a stamp.
+        let in_file = || SqliteStore::open(folder.path().join(seed.to_string()), SqliteOptions::default()).unwrap();
+        let (backend, others) = if seed > 12 {
+            (in_file().backend(), in_file().backend())
+        } else {
+            let backend = MemoryStore::open();
+            (backend.clone(), backend)
+        };
         let clock = Arc::new(FakeClock::default());
-        let keeper = Memory::with_clock(Weak::over(backend.clone(), seed), clock.clone());
-        let writers = if seed % 3 == 0 { Writers::One } else { Writers::Many };
+        let keeper = Memory::with_clock(Weak::over(backend, seed), clock.clone());
+        let writers = if seed % 3 == 0 && seed <= 12 { Writers::One } else { Writers::Many };
         let keeper = keeper.with_options(MemoryOptions { writers, ..keeping(1 << 14) }).unwrap();
-        let other = Memory::with_clock(backend, clock);
+        let other = Memory::with_clock(others, clock);
         let mut random = seed;
         let mut draw = |below: u64| {
             random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);

@@ -9,6 +9,7 @@ use threadkeep::core::limits::JSON_DEPTH;
 
 use crate::app::App;
 use crate::error::ApiError;
+use crate::output::hex;
 
 /// A JSON body. An empty one is an empty object, so that a request may leave everything out.
 #[derive(Debug)]
@@ -27,7 +28,7 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
             return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message));
         }
         let bytes = read_body(request.into_body(), app.options().body_bytes, app).await?;
-        let digest = Sha256::digest(&bytes).iter().map(|byte| format!("{byte:02x}")).collect();
+        let digest = hex(&Sha256::digest(&bytes));
         let text = std::str::from_utf8(&bytes).map_err(|_| invalid_json("it is not UTF-8"))?;
         let text = if text.trim().is_empty() { "{}" } else { text };
         check_depth(text)?;

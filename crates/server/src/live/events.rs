@@ -82,9 +82,8 @@ fn start(headers: &HeaderMap, params: &mut Params) -> Result<Start> {
 }
 
 fn written(signal: &Signal) -> Bytes {
-    let Signal::Update(update) = signal else { return Bytes::from_static(b": heartbeat\n\n") };
-    let id = update.change().map(|change| format!("id: {change}\n")).unwrap_or_default();
-    // JSON text holds no line break.
-    let data = serde_json::to_string(update).unwrap_or_default();
-    format!("{id}event: {}\ndata: {data}\n\n", update.name()).into()
+    match signal {
+        Signal::Update(told) => told.event(),
+        Signal::Heartbeat => Bytes::from_static(b": heartbeat\n\n"),
+    }
 }

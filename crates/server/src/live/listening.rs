@@ -1,5 +1,7 @@
 //! One listener to one thread: its updates in order, heartbeats between them, and an end with a reason.
 
+use std::sync::Arc;
+
 use futures::StreamExt;
 use threadkeep::ThreadId;
 use threadkeep::memory::ThreadUpdates;
@@ -7,6 +9,7 @@ use tokio::sync::mpsc;
 use tokio::time::MissedTickBehavior;
 
 use super::json::{EndJson, UpdateJson};
+use super::telling::{Telling, Tellings};
 use crate::app::App;
 use crate::security::Caller;
 
@@ -16,7 +19,7 @@ const WAITING: usize = 16;
 /// What a listener is sent.
 #[derive(Debug)]
 pub(super) enum Signal {
-    Update(Box<UpdateJson>),
+    Update(Arc<Telling>),
     /// Nothing has happened, and the stream lives.
     Heartbeat,
 }
@@ -28,7 +31,7 @@ pub(super) enum Signal {
 pub(super) fn listen(app: &App, caller: &Caller, thread: ThreadId, updates: ThreadUpdates) -> mpsc::Receiver<Signal> {
     // One place more is kept for the end.
     let (sender, receiver) = mpsc::channel(WAITING + 1);
-    let listener = Listener { app: app.clone(), caller: caller.clone(), thread, sender, heard: None };
+    let listener = Listener { app: app.clone(), caller: caller.clone(), thread, sender, heard: None, last: None };
     tokio::spawn(listener.run(updates));
     receiver
 }
@@ -39,6 +42,8 @@ struct Listener {
     thread: ThreadId,
     sender: mpsc::Sender<Signal>,
     heard: Option<u64>,
+    /// Held until the next one, so that whoever hears the same finds it written.
+    last: Option<Arc<Telling>>,
 }
 
 impl Listener {
@@ -46,7 +51,7 @@ impl Listener {
         let Ok(last_place) = self.sender.clone().try_reserve_owned() else { return };
         if let Some(reason) = self.pump(&mut updates).await {
             let end = UpdateJson::End(EndJson { reason, resume_after: self.heard });
-            last_place.send(Signal::Update(Box::new(end)));
+            last_place.send(Signal::Update(Arc::new(Telling::of(&end))));
         }
     }
 
@@ -68,9 +73,12 @@ impl Listener {
                         tracing::warn!(%error, "a stream of events failed");
                         return Some("failed");
                     }
-                    Some(Ok(update)) => match UpdateJson::of(&self.app, &self.caller.scope, self.thread, update).await {
+                    Some(Ok(update)) => match Tellings::tell(&self.app, &self.caller, self.thread, update).await {
                         None => continue,
-                        Some(update) => Signal::Update(Box::new(update)),
+                        Some(told) => {
+                            self.last = Some(Arc::clone(&told)).filter(|told| told.is_shared());
+                            Signal::Update(told)
+                        }
                     },
                 },
                 _ = beats.tick() => {
@@ -80,7 +88,7 @@ impl Listener {
                     Signal::Heartbeat
                 }
             };
-            let change = if let Signal::Update(update) = &signal { update.change() } else { None };
+            let change = if let Signal::Update(told) = &signal { told.change() } else { None };
             let sending = self.sender.reserve();
             match tokio::time::timeout(self.app.options().slow_reader, sending).await {
                 Err(_) => return Some("slow_reader"),

@@ -16,8 +16,8 @@ use tokio::task::AbortHandle;
 use tokio::time::MissedTickBehavior;
 
 use super::following::Following;
-use super::json::UpdateJson;
 use super::listening::{Signal, listen};
+use super::telling::Telling;
 use crate::app::App;
 use crate::connections::Held;
 use crate::cursor;
@@ -69,11 +69,6 @@ enum Request {
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
 enum Told<'a> {
-    Update {
-        thread: ThreadId,
-        #[serde(flatten)]
-        update: &'a UpdateJson,
-    },
     Subscribed {
         r#type: &'static str,
         thread: ThreadId,
@@ -284,8 +279,8 @@ impl Client {
             }
             while let Some(signal) = signals.recv().await {
                 // The socket has a heartbeat of its own.
-                let Signal::Update(update) = signal else { continue };
-                if outgoing.send(text(&Told::Update { thread, update: &update })).await.is_err() {
+                let Signal::Update(told) = signal else { continue };
+                if outgoing.send(Message::Text(told.text(thread))).await.is_err() {
                     return;
                 }
             }
@@ -364,7 +359,7 @@ async fn tell_threads(
             let Some(following) = &mut following else { break };
             while let Some(updates) = following.read(changed).await {
                 for update in &updates {
-                    outgoing.send(text(&Told::Update { thread: changed.id, update })).await?;
+                    outgoing.send(Message::Text(Telling::of(update).text(changed.id))).await?;
                 }
             }
         }

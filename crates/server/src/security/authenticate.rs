@@ -63,7 +63,7 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
     if let Some(text) = credentials(headers)? {
         if let Some(key) = app.keys().find(text).await? {
             count(app, &key.id, key.rate_limit, key.quota).await?;
-            return of_key(key, headers);
+            return of_key(&key, headers);
         }
         let now_seconds = app.memory().now().as_millis().div_euclid(1000);
         for issuer in &app.options().token_issuers {
@@ -87,8 +87,8 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
     Ok(Caller { scope, roles: vec![KeyRole::Admin], key_id: None, until_seconds: None })
 }
 
-fn of_key(key: KeyRecord, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let KeyRecord { id, tenant, user, roles, .. } = key;
+fn of_key(key: &KeyRecord, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let KeyRecord { id, tenant, user, roles, .. } = key.clone();
     let scope = match (user, named_user(headers)?) {
         (Some(own), Some(named)) if own != named => {
             return Err(other_user());

@@ -1,11 +1,13 @@
-//! API keys: made once, kept as a hash, looked up with every request so that one that is revoked is so at once.
+//! API keys: made once, kept as a hash, looked at with every request so that one that is revoked is so at once.
 //!
 //! They lie in the store as system documents of a tenant of their own, which no key can be made for, so that every
 //! instance knows the same ones and no door reaches them. A revoked key stays known: a server that had a key is not
 //! open to everyone again when the last one goes.
 
+use std::collections::HashMap;
 use std::fmt;
 use std::str::FromStr;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
@@ -17,11 +19,14 @@ use threadkeep::{
 
 use super::quota::Quota;
 use super::rate::RateLimit;
+use crate::output::hex;
 
 pub(super) const REGISTRY: &str = "threadkeep";
 const PREFIX: &str = "tk_";
 const ID_BYTES: usize = 8;
 const SECRET_BYTES: usize = 32;
+/// Keys that are known at a time without reading them again.
+const KNOWN: usize = 1_024;
 
 /// What a key lets its holder do. Each role but `Read` includes `Read`; `Admin` includes all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -173,10 +178,24 @@ pub enum KeyError {
 }
 
 /// The keys of a store.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Keys {
     memory: Memory,
     scope: Scope,
+    known: Arc<Mutex<Known>>,
+}
+
+/// Keys as they stand while nothing is written to the store.
+#[derive(Default)]
+struct Known {
+    stamp: u64,
+    records: HashMap<String, Arc<KeyRecord>>,
+}
+
+impl fmt::Debug for Keys {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keys").finish_non_exhaustive()
+    }
 }
 
 impl Keys {
@@ -184,7 +203,7 @@ impl Keys {
     #[must_use]
     pub fn new(memory: &Memory) -> Self {
         let scope = Scope::tenant(REGISTRY).expect("it is a name");
-        Self { memory: memory.clone(), scope }
+        Self { memory: memory.clone(), scope, known: Arc::default() }
     }
 
     /// Makes a key and tells its text, which nobody can tell again.
@@ -289,12 +308,38 @@ impl Keys {
     }
 
     /// Finds the key that a text is, if it is good now.
-    pub(crate) async fn find(&self, text: &str) -> Result<Option<KeyRecord>, KeyError> {
+    pub(crate) async fn find(&self, text: &str) -> Result<Option<Arc<KeyRecord>>, KeyError> {
         let parts = text.strip_prefix(PREFIX).and_then(|rest| rest.split_once('_'));
         let Some((id, secret)) = parts.filter(|(id, _)| id.len() == ID_BYTES * 2) else { return Ok(None) };
-        let Some((record, _)) = self.find_record(id).await? else { return Ok(None) };
+        let Some(record) = self.find_current(id).await? else { return Ok(None) };
         let is_same: bool = sha256(secret).as_bytes().ct_eq(record.secret_sha256.as_bytes()).into();
         Ok(Some(record).filter(|record| is_same && record.is_good(self.memory.now())))
+    }
+
+    /// The key of an id as it stands. It is read again once anybody wrote anything, so that one that is revoked, here or
+    /// elsewhere, is so at once.
+    async fn find_current(&self, id: &str) -> Result<Option<Arc<KeyRecord>>, KeyError> {
+        // Before the key is read: what is written from now on makes it another one.
+        let stamp = self.memory.backend().store.stamp();
+        let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(stamp) = stamp {
+            let known = lock();
+            if known.stamp == stamp
+                && let Some(record) = known.records.get(id)
+            {
+                return Ok(Some(Arc::clone(record)));
+            }
+        }
+        let Some((record, _)) = self.find_record(id).await? else { return Ok(None) };
+        let record = Arc::new(record);
+        if let Some(stamp) = stamp {
+            let mut known = lock();
+            if known.stamp != stamp || known.records.len() >= KNOWN {
+                *known = Known { stamp, records: HashMap::new() };
+            }
+            known.records.insert(id.to_owned(), Arc::clone(&record));
+        }
+        Ok(Some(record))
     }
 
     /// Whether a key that was good when a stream began still is.
@@ -351,8 +396,4 @@ fn random_hex<const N: usize>() -> Result<String, KeyError> {
 
 fn sha256(text: &str) -> String {
     hex(&Sha256::digest(text.as_bytes()))
-}
-
-pub(super) fn hex(bytes: &[u8]) -> String {
-    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }

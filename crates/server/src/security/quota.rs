@@ -14,7 +14,8 @@ use sha2::{Digest, Sha256};
 use threadkeep::core::DocumentWrite;
 use threadkeep::{Conflict, DocumentOwner, JsonText, Memory, Namespace, Scope, StoreError, Timestamp};
 
-use super::keys::{KeyError, REGISTRY, hex};
+use super::keys::{KeyError, REGISTRY};
+use crate::output::hex;
 
 const DAY_MS: i64 = 86_400_000;
 /// Blocks of a day: as many writes it takes at least.

@@ -111,6 +111,27 @@ async fn a_tenants_key_acts_for_the_tenant_or_for_a_user_that_is_named() {
     assert_eq!(tenant.post("/v1/threads", json!({})).await.expect(201)["owner"], "tenant");
 }
 
+/// What another process writes to the file counts with the next request, however often the key was good before.
+#[tokio::test]
+async fn a_key_that_was_changed_through_another_handle_is_refused_at_once() {
+    let server = TestServer::start().await;
+    let elsewhere = Keys::new(&threadkeep::open(&server.store_url()).await.unwrap());
+    let tenant = TenantId::new("acme").unwrap();
+    let (record, mut secret) = elsewhere.create(new_key("acme", None, &[KeyRole::Read])).await.unwrap();
+    let client = server.client();
+    let with = |key: &str| send(client.request("GET", "/v1/threads").bearer_auth(key));
+    for _ in 0..10 {
+        with(secret.as_str()).await.expect(200);
+        with(secret.as_str()).await.expect(200);
+        let (_, rotated) = elsewhere.rotate(&tenant, &record.id).await.unwrap();
+        assert_eq!(with(secret.as_str()).await.code(401), "invalid_key");
+        secret = rotated;
+    }
+    with(secret.as_str()).await.expect(200);
+    elsewhere.revoke(&tenant, &record.id).await.unwrap();
+    assert_eq!(with(secret.as_str()).await.code(401), "invalid_key");
+}
+
 #[tokio::test]
 async fn a_key_that_calls_too_often_is_told_when_to_come_again() {
     let server = TestServer::start().await;

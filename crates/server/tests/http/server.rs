@@ -60,6 +60,12 @@ impl TestServer {
         Some(Self { database: Some(database), ..Self::over(memory, parts).await })
     }
 
+    /// Where the file lies that [`TestServer::start`] made.
+    pub(crate) fn store_url(&self) -> String {
+        let folder = self.folder.as_ref().expect("it was started over a file");
+        format!("sqlite:{}", folder.path().join("store.db").display())
+    }
+
     /// A server over a memory, which may have others.
     pub(crate) async fn over(memory: Memory, parts: Parts) -> Self {
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();

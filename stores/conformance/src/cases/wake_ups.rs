@@ -54,6 +54,27 @@ pub(super) async fn commits_wake_those_who_listen(stage: &Stage<'_>) {
     }
 }
 
+/// A stamp that stays the same although something was written would have readers go on with what is no longer so.
+pub(super) async fn a_stamp_is_another_one_after_anything_was_written(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let mut last = client.stamp();
+    let mut has_changed = |what: &str| {
+        let (before, after) = (last, client.stamp());
+        assert_eq!(before.is_some(), after.is_some(), "a store has a stamp or it has none");
+        assert!(after.is_none() || before != after, "{what}");
+        last = after;
+    };
+    let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
+    has_changed("a thread was opened");
+    conversation.commit(&Batch { append: vec![says(1, "one")], ..batch("1") }, at(1)).await;
+    has_changed("a message was added");
+    conversation.commit(&Batch { put: vec![put(system("run"), "k", "1")], ..batch("2") }, at(1)).await;
+    has_changed("a document of the thread was written");
+    client.delete_thread(&ana(), conversation.id, at(2)).await.expect("the thread goes");
+    has_changed("the thread was deleted");
+}
+
 pub(super) async fn openings_and_deletions_wake_those_who_listen(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let client = &subject.client;

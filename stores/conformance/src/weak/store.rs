@@ -116,4 +116,8 @@ impl Store for Weak {
         });
         Ok(heard.boxed())
     }
+
+    fn stamp(&self) -> Option<u64> {
+        self.inner.store.stamp()
+    }
 }

@@ -1,14 +1,14 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use threadkeep::ContextPolicy;
-use threadkeep::Value;
+use threadkeep::context::Report;
 use threadkeep::core::{ApproximateCounter, ChatMessage};
 use threadkeep::memory::ContextOptions;
 use utoipa::ToSchema;
 
 use super::policy::PolicyJson;
 use crate::app::App;
-use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::error::{ErrorEnvelope, Result};
 use crate::input::{JsonBody, Names};
 use crate::output::{json, with_etag};
 use crate::rest::json::message::{RoleJson, UnreadableJson};
@@ -30,13 +30,13 @@ pub(crate) struct AssembleJson {
 
 /// What the model sees, and why.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ContextJson {
+pub(crate) struct ContextJson<'a> {
     messages: Vec<ContextMessageJson>,
     /// The change that the thread was read at.
     change: u64,
     /// What became of every message, and what took how many tokens.
     #[schema(value_type = Object)]
-    report: Value,
+    report: &'a Report,
     /// Whether the report is kept.
     is_report_kept: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -69,7 +69,7 @@ impl From<ChatMessage> for ContextMessageJson {
     tag = "context",
     params(("id" = String, Path)),
     request_body = AssembleJson,
-    responses((status = 200, body = ContextJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, body = ContextJson<'_>), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn assemble(
@@ -88,11 +88,10 @@ pub(crate) async fn assemble(
     let options = ContextOptions { counter, embedder, turn: body.turn, ..ContextOptions::default() };
     let assembled =
         app.memory().context_with(&caller.scope, thread, body.question.as_deref(), &policy, &options).await?;
-    let report = serde_json::to_value(&assembled.context.report);
     let body = ContextJson {
         messages: assembled.context.messages.into_iter().map(Into::into).collect(),
         change: assembled.positions.change,
-        report: report.map_err(|error| ApiError::internal(error.to_string()))?,
+        report: &assembled.context.report,
         is_report_kept: assembled.is_report_kept,
         unreadable: assembled.unreadable.into_iter().map(Into::into).collect(),
     };

@@ -81,3 +81,21 @@ async fn making_a_thread_is_matched_by_its_key_and_never_by_its_body() {
     assert_eq!(make(Some("k"), json!({ "title": "T" })).await.expect(200)["id"], first["id"]);
     assert_eq!(make(Some("k"), json!({ "title": "U" })).await.code(409), "idempotency_key_reused");
 }
+
+/// An instance goes by where the thread ended when it appended last, which is no longer true once another one did.
+#[tokio::test]
+async fn instances_that_append_in_turn_lose_nothing_and_take_nothing_for_a_repetition() {
+    let server = TestServer::start().await;
+    let other = TestServer::over(server.memory.clone(), crate::server::Parts::default()).await;
+    let (one, another) = (server.client(), other.client());
+    let thread = one.new_thread().await;
+    for client in [&one, &one, &another, &one, &another, &another] {
+        let said = say(client, &thread, "yes", &[]).await.expect(201);
+        assert_eq!(said["replayed"], json!(false));
+    }
+    assert_eq!(one.texts(&thread).await, ["yes"; 6]);
+    let lost = say(&one, &thread, "yes", &[RETRY]).await.expect(201);
+    assert_eq!(lost["replayed"], json!(true));
+    another.request("DELETE", &format!("/v1/threads/{thread}")).send().await.unwrap();
+    assert_eq!(say(&one, &thread, "yes", &[]).await.code(404), "not_found");
+}

@@ -1,0 +1,136 @@
+//! Turns (a user's and an assistant's message in one request) by 32 connections, beside the library's own 32 writers.
+
+use std::time::Duration;
+
+use anyhow::{Context, Result, ensure};
+use serde_json::{Value, json};
+
+use super::report::Row;
+use super::served::Served;
+use super::wire::Connection;
+use super::{Bench, CONNECTIONS, wrk};
+use crate::engine::{Engine, check_thread};
+use crate::measure::{BusyDisk, Disk};
+
+/// What the ratio to the library should be.
+const TO_LIBRARY: f64 = 0.7;
+/// Lets the write-ahead logs grow to their size before anything is timed.
+const GROW_SECONDS: u64 = 4;
+/// A sync of 4 KiB that takes longer tells of a busy neighbour.
+const BUSY_SECONDS: f64 = 0.000_5;
+/// Between a trial that was thrown away and the next one.
+const PAUSE: Duration = Duration::from_secs(1);
+
+pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
+    let seeded = bench.seed("turns", 1, 1).await?;
+    let library = Engine::sqlite(&bench.folder.path().join("library.db"))?;
+    let served = Served::start(bench, &seeded, &[]).await?;
+    let grow = GROW_SECONDS.min(bench.args.seconds * 2);
+    by_library(bench, &library, "grown", grow).await?;
+    by_server(bench, &served, "grown", grow).await?;
+    let (mut trials, mut thrown_away) = (Vec::new(), 0);
+    while trials.len() < bench.args.trials {
+        if is_busy(&bench.disk)? {
+            thrown_away += 1;
+            ensure!(thrown_away < bench.args.trials * 10, BusyDisk);
+            tokio::time::sleep(PAUSE).await;
+            continue;
+        }
+        let name = format!("trial {} {thrown_away}", trials.len());
+        let floor = by_library(bench, &library, &name, bench.args.seconds).await?;
+        trials.push((floor, by_server(bench, &served, &name, bench.args.seconds).await?));
+    }
+    served.stop()?;
+    let row = Row::beside("turns by 32 connections", &trials, TO_LIBRARY)?.note("floor: the library's 32 writers");
+    let row = if thrown_away > 0 { row.note(format!("{thrown_away} trials thrown away")) } else { row };
+    bench.row(row);
+    Ok(())
+}
+
+fn is_busy(disk: &Disk) -> Result<bool> {
+    Ok(disk.sync_seconds()? > BUSY_SECONDS)
+}
+
+async fn by_library(bench: &Bench<'_>, library: &Engine, name: &str, seconds: u64) -> Result<f64> {
+    library.settle().await?;
+    let names: Vec<String> = (0..CONNECTIONS).map(|writer| format!("{name} writer {writer}")).collect();
+    let turns = library.append(&names, &bench.pool, 0, seconds as f64, None).await?;
+    ensure!(turns.errors == 0, "{} appends failed", turns.errors);
+    for (name, turns) in names.iter().zip(&turns.per_writer) {
+        check_thread(library, name, &bench.pool, 0, turns * 2).await?;
+    }
+    Ok(turns.per_second())
+}
+
+async fn by_server(bench: &Bench<'_>, served: &Served, name: &str, seconds: u64) -> Result<f64> {
+    let mut connection = served.connect().await?;
+    let mut threads = Vec::with_capacity(CONNECTIONS);
+    for writer in 0..CONNECTIONS {
+        let body = json!({ "key": format!("{name} writer {writer}") }).to_string();
+        let opened = connection.ask("POST", "/v1/threads", &body).await?.json()?;
+        threads.push(opened["id"].as_str().context("a thread without an id")?.to_owned());
+    }
+    let script = script(&threads, &bench.pool, &served.key);
+    // A thread of wrk for each connection: then each has a conversation of its own, and asks one thing at a time.
+    let seen = wrk::run(&script, CONNECTIONS, served.address, seconds, bench.folder.path())?;
+    let mut stored = 0;
+    for thread in &threads {
+        stored += check(&mut connection, thread, &bench.pool).await?;
+    }
+    // What was on its way when wrk ended may have been stored.
+    let most = seen.requests + CONNECTIONS as u64;
+    ensure!((seen.requests..=most).contains(&stored), "{stored} turns are there, {} were acknowledged", seen.requests);
+    Ok(seen.per_second())
+}
+
+/// Each thread of wrk appends turn after turn to its own conversation; every message begins with its number.
+fn script(threads: &[String], pool: &[String], key: &str) -> String {
+    let paths: String = threads.iter().map(|thread| format!("  \"/v1/threads/{thread}/messages\",\n")).collect();
+    let texts: String = pool.iter().take(256).map(|text| format!("  {text:?},\n")).collect();
+    format!(
+        r#"local paths = {{
+{paths}}}
+local texts = {{
+{texts}}}
+local headers = {{ ["Authorization"] = "Bearer {key}", ["Content-Type"] = "application/json" }}
+local began = 0
+function setup(thread)
+  began = began + 1
+  thread:set("number", began)
+end
+local turn = 0
+function request()
+  turn = turn + 1
+  local user, assistant = texts[(2 * turn - 2) % 256 + 1], texts[(2 * turn - 1) % 256 + 1]
+  local body = string.format('{{"messages":[{{"role":"user","text":"%d %s"}},{{"role":"assistant","text":"%d %s"}}]}}',
+    turn, user, turn, assistant)
+  return wrk.format("POST", paths[number], headers, body)
+end
+"#
+    )
+}
+
+/// Reads a conversation whole: its turns are whole, in order and each once. Gives how many there are.
+async fn check(connection: &mut Connection, thread: &str, pool: &[String]) -> Result<u64> {
+    let (mut after, mut turns, mut last) = (0, 0, 0_u64);
+    loop {
+        let path = format!("/v1/threads/{thread}/messages?order=asc&limit=1000&after={after}");
+        let page = connection.ask("GET", &path, "").await?.json()?;
+        let messages = page["data"].as_array().context("no messages")?;
+        for (at, message) in messages.iter().enumerate() {
+            let is_user = at % 2 == 0;
+            ensure!(message["role"] == if is_user { "user" } else { "assistant" }, "a turn is not whole");
+            let (number, text) = message["text"].as_str().and_then(|text| text.split_once(' ')).context("no text")?;
+            let number: u64 = number.parse()?;
+            ensure!(if is_user { number > last } else { number == last }, "turn {number} stands after {last}");
+            let index = 2 * (number - 1) + u64::from(!is_user);
+            ensure!(text == pool[(index % 256) as usize], "turn {number} says something else");
+            (last, turns) = (number, turns + u64::from(is_user));
+        }
+        match page["next"].as_u64() {
+            Some(next) => after = next,
+            None if page["has_more"] == Value::Bool(false) => return Ok(turns),
+            None => anyhow::bail!("a page without a next one"),
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Measures a server in small: every answer is looked at, no time is.
+
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+/// The program that serves. A run of all tests has made it; on its own this one has to.
+fn server() -> PathBuf {
+    let beside = Path::new(env!("CARGO_BIN_EXE_threadkeep-bench")).with_file_name("threadkeep");
+    if !beside.is_file() {
+        let mut build = Command::new(env!("CARGO"));
+        build.args(["build", "--locked", "-p", "threadkeep-cli"]).current_dir(env!("CARGO_MANIFEST_DIR"));
+        assert!(build.status().expect("cargo starts").success());
+    }
+    beside
+}
+
+fn measure(more: &[&str]) -> Vec<Value> {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_threadkeep-bench"));
+    command.args(["http", "--json", "--trials", "1", "--seconds", "1"]).arg("--binary").arg(server()).args(more);
+    let output = command.output().expect("cargo built the program");
+    let errors = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{errors}");
+    serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"))
+}
+
+fn has_figures(row: &Value, beside_a_floor: bool) {
+    assert!(row["server"]["median"].is_number() && row["goal"].is_string(), "{row}");
+    let ratio = row["ratio"]["median"].as_f64();
+    assert_eq!(ratio.is_some_and(|ratio| ratio > 0.0), beside_a_floor, "{row}");
+}
+
+#[test]
+fn readers_and_writers_are_answered_right_beside_their_floors() {
+    let rows = measure(&["--only", "reads", "--only", "turns", "--only", "load", "--minutes", "0.02"]);
+    let names: Vec<_> = rows.iter().map(|row| row["workload"].as_str().unwrap()).collect();
+    let expected = [
+        "16 messages, uncached",
+        "16 messages, cached",
+        "a context of 16 messages, uncached",
+        "a context of 16 messages, cached",
+        "turns by 32 connections",
+        "growth of memory in 0.02 min of load",
+    ];
+    assert_eq!(names, expected);
+    rows.iter().enumerate().for_each(|(at, row)| has_figures(row, at < 5));
+}
+
+#[test]
+fn listeners_hear_every_event_and_the_server_is_ready() {
+    let rows = measure(&[
+        "--only",
+        "start",
+        "--only",
+        "sockets",
+        "--only",
+        "events",
+        "--sockets",
+        "60",
+        "--subscribers",
+        "20",
+        "--events",
+        "5",
+    ]);
+    assert_eq!(rows.len(), 7);
+    rows.iter().for_each(|row| has_figures(row, false));
+    let notes: Vec<_> = rows.iter().filter_map(|row| row["notes"][0].as_str()).collect();
+    // Of 20 subscribers to 5 events each.
+    assert_eq!(notes.iter().filter(|note| note.ends_with("of 100")).count(), 2, "{notes:?}");
+}

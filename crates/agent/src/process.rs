@@ -72,8 +72,8 @@ mod tests {
     use super::*;
 
     fn named(id: u32) -> String {
-        let (place, _) = here().unwrap();
-        format!("{place}:{id}:{}:any", began(&id.to_string()).unwrap())
+        let (place, _) = here().expect("this machine tells");
+        format!("{place}:{id}:{}:any", began(&id.to_string()).expect("the process is there"))
     }
 
     #[test]

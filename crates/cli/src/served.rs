@@ -134,7 +134,7 @@ impl<'a> Served<'a> {
             memory = memory.with_options(options)?;
         }
         let speaker = models::speaker(self.model.or(found.model()), &app.settings)?;
-        let embedder = models::embedder(&app.settings)?;
+        let embedder = models::embedder(&app.settings)?.map(|embedder| self.assistants.watched(embedder));
         let subway = subway::options(&app.settings);
         let assistant = found.make(Parts { memory: memory.clone(), model: speaker, embedder, subway })?;
         Ok(Agent::with_assistant(memory, assistant))

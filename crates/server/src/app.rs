@@ -13,7 +13,7 @@ use crate::security::jwt::TokenIssuer;
 use crate::security::keys::Keys;
 use crate::security::quota::{Quota, Quotas};
 use crate::security::rate::{RateLimit, RateLimits};
-use crate::telemetry::{Telemetry, TelemetryOptions, Watched};
+use crate::telemetry::{Telemetry, TelemetryOptions, Watch};
 use crate::tls::Tls;
 
 /// How a [`crate::Server`] behaves.
@@ -91,8 +91,7 @@ struct Inner {
     rate_limits: RateLimits,
     quotas: Quotas,
     audit: AuditLog,
-    metrics: Metrics,
-    telemetry: Telemetry,
+    watch: Watch,
     model: Option<Arc<dyn ChatModel>>,
     embedder: Option<Arc<dyn Embedder>>,
     assistants: Assistants,
@@ -109,10 +108,10 @@ impl App {
     ) -> Self {
         let keys = Keys::new(&memory);
         let (rate_limits, quotas) = (RateLimits::default(), Quotas::default());
-        let (audit, metrics) = (AuditLog::new(&memory), Metrics::new());
-        let telemetry = Telemetry::start(options.telemetry.as_ref());
-        let watched = |model| Arc::new(Watched::new(model, &metrics, &telemetry)) as Arc<dyn ChatModel>;
-        let model = model.map(watched);
+        let (audit, watch) = (AuditLog::new(&memory), assistants.watch().clone());
+        watch.telemetry.start(options.telemetry.as_ref());
+        let model = model.map(|model| watch.model(model));
+        let embedder = embedder.map(|embedder| watch.embedder(embedder));
         let is_stopping = watch::Sender::new(false);
         let inner = Inner {
             memory,
@@ -121,8 +120,7 @@ impl App {
             rate_limits,
             quotas,
             audit,
-            metrics,
-            telemetry,
+            watch,
             model,
             embedder,
             assistants,
@@ -156,11 +154,16 @@ impl App {
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
-        &self.inner.metrics
+        &self.inner.watch.metrics
     }
 
     pub(crate) fn telemetry(&self) -> &Telemetry {
-        &self.inner.telemetry
+        &self.inner.watch.telemetry
+    }
+
+    /// What counts and traces calls.
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.inner.watch
     }
 
     /// The model that answers, where one is configured.

@@ -6,6 +6,7 @@ use threadkeep::agent::{Approval, ApprovalState, EventSink, find_approval, find_
 use threadkeep::{Agent, AgentError, JsonText, Scope, ThreadId, Value, Verdict};
 
 use super::Answered;
+use crate::app::App;
 use crate::error::{ApiError, Result};
 use crate::repeats::Attempt;
 
@@ -17,6 +18,7 @@ const MOMENT: Duration = Duration::from_millis(100);
 /// A decision.
 #[derive(Debug)]
 pub(crate) struct Deciding {
+    pub(crate) app: App,
     pub(crate) agent: Agent,
     pub(crate) scope: Scope,
     pub(crate) thread: ThreadId,
@@ -31,7 +33,7 @@ impl Deciding {
     /// Decides and goes on with the turn. A decision that is repeated, with a key or by a client that says so, gets the
     /// turn of the first.
     pub(super) async fn answer(self, events: EventSink<'_>) -> Result<Answered> {
-        let Self { agent, scope, thread, approval, verdict, by, attempt } = &self;
+        let Self { agent, scope, thread, approval, verdict, by, attempt, .. } = &self;
         match agent.decide(scope, *thread, approval, verdict.clone(), by, events).await {
             Ok(turn) => Ok(Answered { turn, replayed: false }),
             Err(closed @ AgentError::ApprovalClosed { .. }) if attempt.key().is_some() || attempt.is_retry() => {

@@ -18,6 +18,7 @@ use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, Result};
 use crate::openai::turn::KEPT_MS;
+use crate::telemetry;
 
 /// How often whoever answers looks whether it was cancelled.
 const MOMENT: Duration = Duration::from_millis(250);
@@ -71,10 +72,10 @@ pub(super) async fn begin(mut answering: Answering, held: Held) -> Result<Respon
         abandon(&answering).await;
         return Err(error);
     }
-    tokio::spawn(async move {
+    tokio::spawn(telemetry::carried(async move {
         drive(answering).await;
         drop(held);
-    });
+    }));
     Ok(written(told(&app, standing)))
 }
 

@@ -71,7 +71,8 @@ pub(crate) async fn decide(
     let verdict = verdict(body)?;
     let agent = asker(&app, &caller.scope, thread, &approval).await?;
     let by = decider(&caller);
-    let deciding = Deciding { agent, scope: caller.scope, thread, approval, verdict, by, attempt };
+    let scope = caller.scope;
+    let deciding = Deciding { app: app.clone(), agent, scope, thread, approval, verdict, by, attempt };
     let waiting = turns::start(held, Work::Decide(deciding));
     if is_streamed {
         return turns::respond(&app, waiting).await;

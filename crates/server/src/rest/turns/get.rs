@@ -13,6 +13,7 @@ use crate::input::Names;
 use crate::output::{json, json_with};
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
+use crate::telemetry;
 
 /// A turn that is on its way.
 #[derive(Debug, Serialize, ToSchema)]
@@ -66,12 +67,20 @@ pub(super) fn any_agent(app: &App) -> Result<Agent> {
 fn go_on(app: &App, scope: Scope, thread: ThreadId, running: RunningTurn, held: Held) -> axum::response::Response {
     let RunningTurn { turn, assistant, .. } = running;
     if let Some(agent) = app.assistants().find(&assistant) {
-        tokio::spawn(async move {
-            if let Err(error) = agent.resume(&scope, thread, &mut |_| {}).await {
-                tracing::warn!(%error, "a turn could not be gone on with");
+        let watch = app.watch().clone();
+        tokio::spawn(telemetry::carried(async move {
+            let mut watched = watch.turn(&agent, thread);
+            match watched.around(agent.resume(&scope, thread, &mut |_| {})).await.as_deref() {
+                // Another one drives it.
+                Ok([]) => watched.pass_over(),
+                Ok([.., turn]) => watched.told(turn),
+                Err(error) => {
+                    tracing::warn!(%error, "a turn could not be gone on with");
+                    watched.failed("not_resumed");
+                }
             }
             drop(held);
-        });
+        }));
     }
     json_with(StatusCode::ACCEPTED, &RunningJson { thread, turn, agent: assistant, status: "running" })
 }

@@ -39,12 +39,14 @@ pub struct ServerOptions {
     pub connections: usize,
     /// Whose tokens are taken beside keys. With any, nobody calls without credentials. Default: nobody's.
     pub token_issuers: Vec<TokenIssuer>,
-    /// Requests that a key without a limit of its own may make in a minute. Default: no bound.
+    /// Requests that a key without a limit of its own may make in a minute; all programs of this machine together, where
+    /// none is needed; and all clients of the shared key together. Default: no bound, 600 for the shared key.
     pub rate_limit: Option<RateLimit>,
     /// What clients of the documents' endpoints show, as all of them share it. Without one these are open as all other
     /// routes are. Default: none.
     pub shared_key: Option<SharedKey>,
-    /// Requests that a key without a quota of its own may make in a day of UTC. Default: no bound.
+    /// Requests that a key without a quota of its own may make in a day of UTC, and the others as with `rate_limit`. Default:
+    /// no bound, 100,000 for the shared key.
     pub quota: Option<Quota>,
     /// Encrypts connections; none leaves that to a proxy. Default: none.
     pub tls: Option<Tls>,

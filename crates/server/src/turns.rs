@@ -80,7 +80,7 @@ pub(crate) fn start(held: Held, work: Work) -> Waiting {
         };
         let (watch, agent, thread) = work.watched();
         let mut watched = watch.turn(&agent, thread);
-        let ended = watched.around(work.run(&mut tell)).await;
+        let ended = Box::pin(watched.around(work.run(&mut tell))).await;
         match &ended {
             Ok(answered) if answered.replayed => watched.pass_over(),
             Ok(answered) => watched.told(&answered.turn),

@@ -70,7 +70,8 @@ fn go_on(app: &App, scope: Scope, thread: ThreadId, running: RunningTurn, held: 
         let watch = app.watch().clone();
         tokio::spawn(telemetry::carried(async move {
             let mut watched = watch.turn(&agent, thread);
-            match watched.around(agent.resume(&scope, thread, &mut |_| {})).await.as_deref() {
+            let resumed = Box::pin(watched.around(agent.resume(&scope, thread, &mut |_| {}))).await;
+            match resumed.as_deref() {
                 // Another one drives it.
                 Ok([]) => watched.pass_over(),
                 Ok([.., turn]) => watched.told(turn),

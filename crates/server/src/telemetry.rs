@@ -14,6 +14,7 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
 
+use crate::outgoing::OutgoingProxy;
 use export::Exporter;
 pub(crate) use watched::Watch;
 
@@ -26,6 +27,8 @@ pub struct TelemetryOptions {
     pub headers: Vec<(String, String)>,
     /// What this server is called.
     pub service: String,
+    /// Through which proxy it is reached, where it is not on this machine.
+    pub proxy: Option<OutgoingProxy>,
 }
 
 impl std::fmt::Debug for TelemetryOptions {
@@ -73,9 +76,11 @@ pub(crate) struct Span {
 impl Telemetry {
     /// Begins to send.
     pub(crate) fn start(&self, options: Option<&TelemetryOptions>) {
-        if let Some(exporter) = options.and_then(Exporter::start) {
+        match options.map(Exporter::start) {
             // Whoever has one already goes on with it.
-            drop(self.exporter.set(exporter));
+            Some(Some(exporter)) => drop(self.exporter.set(exporter)),
+            Some(None) => tracing::error!("no traces are sent: the collector's address or the proxy cannot be used"),
+            None => {}
         }
     }
 

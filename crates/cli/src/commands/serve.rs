@@ -4,7 +4,9 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
-use threadkeep_server::{Keys, Quota, RateLimit, Server, ServerOptions, SharedKey, TelemetryOptions, Tls, TokenIssuer};
+use threadkeep_server::{
+    Keys, OutgoingProxy, Quota, RateLimit, Server, ServerOptions, SharedKey, TelemetryOptions, Tls, TokenIssuer,
+};
 use tokio::net::TcpListener;
 use tracing_subscriber::EnvFilter;
 
@@ -152,7 +154,17 @@ fn telemetry(settings: &Settings) -> Result<Option<TelemetryOptions>> {
             .ok_or_else(|| Failure::usage("OTEL_EXPORTER_OTLP_HEADERS is not a list such as api-key=…,other=…"))?;
         headers.push((name.trim().to_owned(), value.trim().to_owned()));
     }
-    Ok(Some(TelemetryOptions { endpoint, headers, service }))
+    let proxy = proxy(settings, &endpoint);
+    Ok(Some(TelemetryOptions { endpoint, headers, service, proxy }))
+}
+
+/// Through which proxy a place is reached.
+fn proxy(settings: &Settings, place: &str) -> Option<OutgoingProxy> {
+    let names = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+    let those_of_http = if place.starts_with("https:") { 0 } else { 2 };
+    let url = names[those_of_http..].iter().find_map(|name| settings.get(name))?;
+    let exceptions = ["NO_PROXY", "no_proxy"].iter().find_map(|name| settings.get(name));
+    Some(OutgoingProxy { url, exceptions })
 }
 
 /// The server with the model and the embedder that the settings name.
@@ -175,7 +187,7 @@ fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
     let (tenant, secret_file) = (app.global.tenant_id()?, arguments.token_secret_file.as_deref());
     let jwks = given(&arguments.token_jwks, "THREADKEEP_TOKEN_JWKS").filter(|_| secret_file.is_none());
     let issuer = match (jwks, secret_file) {
-        (Some(jwks), _) => TokenIssuer::jwks(&jwks, issuer, audience, tenant),
+        (Some(jwks), _) => TokenIssuer::jwks(&jwks, proxy(settings, &jwks).as_ref(), issuer, audience, tenant),
         (None, Some(file)) => TokenIssuer::hs256(settings::secret_file(file)?, issuer, audience, tenant),
         (None, None) => {
             let secret = settings.get("THREADKEEP_TOKEN_SECRET").unwrap_or_default();

@@ -10,6 +10,7 @@ mod edge;
 mod limits;
 mod observed;
 mod operations;
+mod outgoing;
 mod proxy;
 mod schema;
 mod security;

@@ -51,13 +51,13 @@ async fn figures_count_requests_and_models_and_name_nobody() {
 }
 
 /// A collector: keeps what it is sent.
-struct Collector {
-    endpoint: String,
-    received: Arc<Mutex<Vec<(String, Value)>>>,
+pub(crate) struct Collector {
+    pub(crate) endpoint: String,
+    pub(crate) received: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
 impl Collector {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         let received: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
@@ -71,11 +71,12 @@ impl Collector {
     }
 
     /// Those of a server that sends here.
-    fn options(&self) -> ServerOptions {
+    pub(crate) fn options(&self) -> ServerOptions {
         let telemetry = TelemetryOptions {
             endpoint: self.endpoint.clone(),
             headers: vec![("api-key".to_owned(), "collectors-own".to_owned())],
             service: "threadkeep-test".to_owned(),
+            proxy: None,
         };
         ServerOptions { telemetry: Some(telemetry), sweep_every: None, ..ServerOptions::default() }
     }
@@ -316,6 +317,7 @@ async fn a_collector_that_is_away_harms_nobody() {
         endpoint: "http://127.0.0.1:9".to_owned(),
         headers: vec![],
         service: "threadkeep".to_owned(),
+        proxy: None,
     };
     let options = ServerOptions { telemetry: Some(telemetry), sweep_every: None, ..ServerOptions::default() };
     let mut server = TestServer::start_with(Parts { options, ..Parts::default() }).await;

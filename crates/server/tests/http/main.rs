@@ -8,6 +8,7 @@ mod compat;
 mod conversations;
 mod edge;
 mod limits;
+mod log;
 mod observed;
 mod operations;
 mod outgoing;

@@ -71,6 +71,15 @@ impl Server {
         lines
     }
 
+    /// Waits until it has logged something.
+    pub(super) fn logged(&self, words: &str) {
+        let began = std::time::Instant::now();
+        while !self.log.lock().unwrap().iter().any(|line| line.contains(words)) {
+            assert!(began.elapsed() < super::PATIENCE, "{:?}", self.log.lock().unwrap());
+            std::thread::yield_now();
+        }
+    }
+
     fn signal(&self, name: &str) {
         let status = Command::new("kill").args([name, &self.child.id().to_string()]).status().unwrap();
         assert!(status.success());

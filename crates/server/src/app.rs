@@ -4,6 +4,7 @@ use std::time::Duration;
 use threadkeep::core::{ChatModel, Embedder};
 use threadkeep::{Memory, Scope};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::assistants::Assistants;
 use crate::compat::access::SharedKey;
@@ -97,7 +98,8 @@ struct Inner {
     model: Option<Arc<dyn ChatModel>>,
     embedder: Option<Arc<dyn Embedder>>,
     assistants: Assistants,
-    is_stopping: watch::Sender<bool>,
+    /// Since when it is asked to stop.
+    stopping: watch::Sender<Option<Instant>>,
 }
 
 impl App {
@@ -114,20 +116,9 @@ impl App {
         watch.telemetry.start(options.telemetry.as_ref());
         let model = model.map(|model| watch.model(model));
         let embedder = embedder.map(|embedder| watch.embedder(embedder));
-        let is_stopping = watch::Sender::new(false);
-        let inner = Inner {
-            memory,
-            options,
-            keys,
-            rate_limits,
-            quotas,
-            audit,
-            watch,
-            model,
-            embedder,
-            assistants,
-            is_stopping,
-        };
+        let stopping = watch::Sender::new(None);
+        let inner =
+            Inner { memory, options, keys, rate_limits, quotas, audit, watch, model, embedder, assistants, stopping };
         Self { inner: Arc::new(inner) }
     }
 
@@ -184,17 +175,37 @@ impl App {
 
     /// Asks every stream to end.
     pub(crate) fn stop(&self) {
-        self.inner.is_stopping.send_replace(true);
+        self.inner.stopping.send_if_modified(|since| {
+            let is_first = since.is_none();
+            since.get_or_insert_with(Instant::now);
+            is_first
+        });
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        *self.inner.is_stopping.borrow()
+        self.inner.stopping.borrow().is_some()
     }
 
     /// Waits until the server is asked to stop.
     pub(crate) async fn stopped(&self) {
-        let mut is_stopping = self.inner.is_stopping.subscribe();
+        let mut stopping = self.inner.stopping.subscribe();
         // The sender lives as long as this app.
-        drop(is_stopping.wait_for(|is_stopping| *is_stopping).await);
+        drop(stopping.wait_for(Option::is_some).await);
+    }
+
+    /// Waits until a server that is asked to stop has hardly any time left: whoever still waits is told so.
+    pub(crate) async fn out_of_time(&self) {
+        self.stopping_for(self.options().grace * 9 / 10).await;
+    }
+
+    /// Waits until whoever was told so has had time to hear it: who has not is left behind.
+    pub(crate) async fn left_behind(&self) {
+        self.stopping_for(self.options().grace * 19 / 20).await;
+    }
+
+    async fn stopping_for(&self, time: Duration) {
+        self.stopped().await;
+        let since = *self.inner.stopping.borrow();
+        tokio::time::sleep_until(since.unwrap_or_else(Instant::now) + time).await;
     }
 }

@@ -1,3 +1,5 @@
+mod signals;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -16,6 +18,7 @@ use crate::models;
 use crate::served::Served;
 use crate::settings::{self, Settings};
 use crate::store::Purpose;
+use signals::asked_to_stop;
 
 const PORT: u16 = 7437;
 
@@ -23,8 +26,8 @@ const PORT: u16 = 7437;
 ///
 /// It listens on this machine only, unless told otherwise. As long as no key was ever made (`threadkeep keys create`),
 /// programs on this machine may call without one, and act as the user that --user names. Ctrl-C and SIGTERM finish what
-/// was accepted and end every stream with an event. What no option says comes from the environment and the configuration
-/// file: `threadkeep config show` lists it all.
+/// was accepted and end every stream with an event; a second one ends at once. What no option says comes from the
+/// environment and the configuration file: `threadkeep config show` lists it all.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep serve                                     on 127.0.0.1:7437
@@ -96,7 +99,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let listener = listener.with_context(|| format!("cannot listen on {listen}"))?;
     app.output.note(format_args!("listening on {scheme}://{}", listener.local_addr()?));
     tokio::select! {
-        ended = server.serve(listener, asked_to_stop()) => ended?,
+        ended = server.serve(listener, asked_to_stop(app.interrupt.clone())) => ended?,
         never = served.follow() => match never {},
     }
     Ok(Status::Done)
@@ -215,26 +218,4 @@ fn begin_log(settings: &Settings, as_json: bool) -> Result<()> {
         log.try_init()
     });
     Ok(())
-}
-
-async fn asked_to_stop() {
-    let interrupted = async {
-        // Where signals cannot be heard, the server runs until it is killed.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminated) => tokio::select! {
-                () = interrupted => {}
-                _ = terminated.recv() => {}
-            },
-            Err(_) => interrupted.await,
-        }
-    }
-    #[cfg(not(unix))]
-    interrupted.await;
 }

@@ -21,10 +21,12 @@ mod maintenance;
 mod migrate;
 mod models;
 mod postgres;
+mod provider;
 mod reading;
 mod readme;
 mod recall;
 mod serve;
+mod stopping;
 mod subway;
 mod supabase;
 

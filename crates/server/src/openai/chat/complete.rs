@@ -64,7 +64,7 @@ pub(super) struct StreamOptionsJson {
 
 /// An answer on its way.
 pub(super) struct Completing {
-    app: App,
+    pub(super) app: App,
     scope: Scope,
     attempt: Attempt,
     request: ChatRequest,

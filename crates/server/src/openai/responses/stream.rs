@@ -1,10 +1,7 @@
 //! A response as a stream of events, in the order that the API gives them.
 
-use axum::body::Body;
-use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
-use futures::stream;
 use serde_json::{Value, json};
 use threadkeep::core::ChatDelta;
 use tokio::sync::mpsc;
@@ -12,11 +9,14 @@ use tokio::sync::mpsc;
 use super::answer::{Answered, Answering};
 use super::body;
 use crate::error::ApiError;
+use crate::limits;
 use crate::openai::members::{Members, quoted};
+use crate::openai::streamed::streamed;
 
 /// Answers while the model speaks.
 pub(super) fn respond(answering: Answering) -> Response {
     let (events, told) = mpsc::unbounded_channel::<Bytes>();
+    let app = answering.app.clone();
     // A client that goes away does not undo what it asked for.
     tokio::spawn(crate::telemetry::carried(async move {
         let mut teller = Teller { events, number: 0, open: None, said: String::new() };
@@ -30,13 +30,16 @@ pub(super) fn respond(answering: Answering) -> Response {
             Err((error, response)) => teller.fail(&error, &response),
         }
     }));
-    let events = stream::unfold(told, |mut told| async {
-        let event = told.recv().await?;
-        Some((Ok::<_, std::convert::Infallible>(event), told))
+    streamed(app, told, stopped)
+}
+
+/// What is told last where there is no time left for the answer, as so many events were told before.
+fn stopped(number: u64) -> String {
+    let error = limits::stopping();
+    let event = json!({
+        "type": "error", "code": error.code, "message": error.message, "param": null, "sequence_number": number
     });
-    let mut response = Body::from_stream(events).into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    response
+    format!("event: error\ndata: {event}\n\n")
 }
 
 struct Teller {

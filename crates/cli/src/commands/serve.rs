@@ -1,3 +1,4 @@
+mod log;
 mod signals;
 
 use std::net::SocketAddr;
@@ -10,7 +11,6 @@ use threadkeep_server::{
     Keys, OutgoingProxy, Quota, RateLimit, Server, ServerOptions, SharedKey, TelemetryOptions, Tls, TokenIssuer,
 };
 use tokio::net::TcpListener;
-use tracing_subscriber::EnvFilter;
 
 use super::{App, Status};
 use crate::failure::Failure;
@@ -18,6 +18,7 @@ use crate::models;
 use crate::served::Served;
 use crate::settings::{self, Settings};
 use crate::store::Purpose;
+use log::begin_log;
 use signals::asked_to_stop;
 
 const PORT: u16 = 7437;
@@ -204,18 +205,4 @@ fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
     issuer.takes_service_role =
         arguments.token_service_role || settings.read("THREADKEEP_TOKEN_SERVICE_ROLE")?.unwrap_or(false);
     Ok(Some(issuer))
-}
-
-/// The log goes to standard error. RUST_LOG says how much of it; without it what an operator needs.
-fn begin_log(settings: &Settings, as_json: bool) -> Result<()> {
-    let filter = settings.get("RUST_LOG").unwrap_or_else(|| "info".to_owned());
-    let filter = EnvFilter::try_new(filter).map_err(|error| Failure::usage(format!("RUST_LOG: {error}")))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).with_ansi(false);
-    // There is one log in a process.
-    drop(if as_json || settings.read("THREADKEEP_LOG_JSON")?.unwrap_or(false) {
-        log.json().flatten_event(true).with_current_span(false).try_init()
-    } else {
-        log.try_init()
-    });
-    Ok(())
 }

@@ -16,6 +16,7 @@ mod failures;
 mod import;
 mod interruptions;
 mod keys;
+mod logging;
 mod looks;
 mod maintenance;
 mod migrate;

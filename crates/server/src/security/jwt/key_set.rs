@@ -53,7 +53,7 @@ enum Unread {
     #[error("it cannot be read")]
     File(#[from] std::io::Error),
     #[error("it cannot be fetched")]
-    Fetch(#[from] reqwest::Error),
+    Fetch(#[source] reqwest::Error),
     #[error("the answer was {0}")]
     Status(u16),
     #[error("it has more than {BYTES} bytes")]
@@ -160,6 +160,13 @@ fn bounded_file(path: &std::path::Path) -> Result<Vec<u8>, Unread> {
     let most = u64::try_from(BYTES).unwrap_or(u64::MAX);
     std::fs::File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() > BYTES { Err(Unread::Long) } else { Ok(bytes) }
+}
+
+impl From<reqwest::Error> for Unread {
+    fn from(error: reqwest::Error) -> Self {
+        // An address may hold a password.
+        Self::Fetch(error.without_url())
+    }
 }
 
 /// The keys that sign tokens; others are passed over.

@@ -96,7 +96,7 @@ impl<'a> Served<'a> {
             if stamp.is_none() && self.names.is_empty() {
                 if let Some(Written { name: Some(name), .. }) = self.files.remove(&path) {
                     self.assistants.remove(&name);
-                    self.app.output.note(format_args!("{name} is served no more: its file is gone"));
+                    tracing::info!("{name} is served no more: its file is gone");
                 }
             } else if known != Some(stamp) && stamp.is_some() {
                 self.read(&path, stamp);
@@ -118,9 +118,9 @@ impl<'a> Served<'a> {
             match self.agent(name) {
                 Ok(agent) => {
                     self.assistants.put(agent);
-                    self.app.output.note(format_args!("{name} is served with {path} as it stands now"));
+                    tracing::info!("{name} is served with {path} as it stands now");
                 }
-                Err(error) => self.app.output.note(format_args!("{error:#}: {name} is served as before")),
+                Err(error) => tracing::warn!("{error:#}: {name} is served as before"),
             }
         }
     }
@@ -142,11 +142,11 @@ impl<'a> Served<'a> {
                     self.assistants.remove(&before);
                 }
                 self.assistants.put(agent);
-                self.app.output.note(format_args!("{name} is served as {} has it", path.display()));
+                tracing::info!("{name} is served as {} has it", path.display());
                 Some(name)
             }
             Err(error) => {
-                self.app.output.note(format_args!("{error:#}: it is not served so"));
+                tracing::warn!("{error:#}: it is not served so");
                 before
             }
         };

@@ -10,6 +10,7 @@ use threadkeep_subway::{Subway, SubwayAssistant, SubwayOptions};
 
 use crate::failure::{Failure, join};
 use crate::settings::Settings;
+use crate::subway;
 
 /// What an assistant is made from.
 #[derive(Clone, Debug)]
@@ -125,6 +126,14 @@ impl Found {
 /// The names and purposes of those that are built in.
 pub(crate) fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
     ASSISTANTS.iter().map(|(name, about, _)| (*name, *about))
+}
+
+/// The name of one that is built in, and the file that it reads when it is made.
+pub(crate) fn read_by(name: &str, settings: &Settings) -> Option<(&'static str, PathBuf)> {
+    if name != "subway" {
+        return None;
+    }
+    Some(("subway", subway::options(settings).timetable?))
 }
 
 fn general(parts: Parts) -> Result<Arc<dyn Assistant>> {

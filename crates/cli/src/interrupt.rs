@@ -49,6 +49,11 @@ impl Interrupt {
         self.state.stops_by_itself.store(true, Ordering::SeqCst);
     }
 
+    /// Ends at once.
+    pub(crate) fn end(&self) -> ! {
+        self.state.end()
+    }
+
     /// Whether the command is to stop after the step that it is at.
     pub(crate) fn is_asked_to_stop(&self) -> bool {
         self.state.is_asked_to_stop.load(Ordering::SeqCst)

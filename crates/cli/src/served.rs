@@ -9,7 +9,7 @@ use anyhow::Result;
 use threadkeep::{Agent, Memory, MemoryOptions};
 use threadkeep_server::Assistants;
 
-use crate::assistants::{Found, Parts, built_in};
+use crate::assistants::{Found, Parts, built_in, read_by};
 use crate::commands::App;
 use crate::failure::Failure;
 use crate::models;
@@ -28,6 +28,16 @@ pub(crate) struct Served<'a> {
     names: &'a [String],
     assistants: Assistants,
     files: BTreeMap<PathBuf, Written>,
+    /// Files that those that are built in read.
+    read_by: Vec<ReadBy>,
+}
+
+/// A file that an assistant reads which is built in.
+#[derive(Debug)]
+struct ReadBy {
+    name: &'static str,
+    path: PathBuf,
+    stamp: Option<(SystemTime, u64)>,
 }
 
 /// A file as it was read.
@@ -42,10 +52,14 @@ impl<'a> Served<'a> {
     /// Makes the assistants of these names; without names those that are built in and those in the folder of assistants.
     pub(crate) fn open(app: &'a App, memory: &Memory, names: &'a [String], model: Option<&'a str>) -> Result<Self> {
         let (memory, assistants, files) = (memory.clone(), Assistants::default(), BTreeMap::new());
-        let mut served = Self { app, memory, model, names, assistants, files };
+        let mut served = Self { app, memory, model, names, assistants, files, read_by: Vec::new() };
         let built_in: Vec<&str> = built_in().map(|(name, _)| name).collect();
         let named = if names.is_empty() { &built_in } else { &names.iter().map(String::as_str).collect() };
         for name in named {
+            if let Some((name, path)) = read_by(name, &app.settings) {
+                let stamp = stamp(&path);
+                served.read_by.push(ReadBy { name, path, stamp });
+            }
             let agent = served.agent(name)?;
             if is_path(name) {
                 let (path, stamp) = (PathBuf::from(name), stamp(Path::new(name)));
@@ -82,10 +96,31 @@ impl<'a> Served<'a> {
             if stamp.is_none() && self.names.is_empty() {
                 if let Some(Written { name: Some(name), .. }) = self.files.remove(&path) {
                     self.assistants.remove(&name);
-                    self.app.output.note(format_args!("{name} is served no more: its file is gone"));
+                    tracing::info!("{name} is served no more: its file is gone");
                 }
             } else if known != Some(stamp) && stamp.is_some() {
                 self.read(&path, stamp);
+            }
+        }
+        self.look_at_what_is_read();
+    }
+
+    /// Makes those that are built in anew whose file was written since the last look.
+    fn look_at_what_is_read(&mut self) {
+        for place in 0..self.read_by.len() {
+            let ReadBy { name, path, stamp: known } = &mut self.read_by[place];
+            let stamp = stamp(path).filter(|stamp| *known != Some(*stamp));
+            if stamp.is_none() {
+                continue;
+            }
+            *known = stamp;
+            let (name, path) = (*name, path.display().to_string());
+            match self.agent(name) {
+                Ok(agent) => {
+                    self.assistants.put(agent);
+                    tracing::info!("{name} is served with {path} as it stands now");
+                }
+                Err(error) => tracing::warn!("{error:#}: {name} is served as before"),
             }
         }
     }
@@ -107,11 +142,11 @@ impl<'a> Served<'a> {
                     self.assistants.remove(&before);
                 }
                 self.assistants.put(agent);
-                self.app.output.note(format_args!("{name} is served as {} has it", path.display()));
+                tracing::info!("{name} is served as {} has it", path.display());
                 Some(name)
             }
             Err(error) => {
-                self.app.output.note(format_args!("{error:#}: it is not served so"));
+                tracing::warn!("{error:#}: it is not served so");
                 before
             }
         };
@@ -136,7 +171,7 @@ impl<'a> Served<'a> {
             memory = memory.with_options(options)?;
         }
         let speaker = models::speaker(self.model.or(found.model()), &app.settings)?;
-        let embedder = models::embedder(&app.settings)?;
+        let embedder = models::embedder(&app.settings)?.map(|embedder| self.assistants.watched(embedder));
         let subway = subway::options(&app.settings);
         let assistant = found.make(Parts { memory: memory.clone(), model: speaker, embedder, subway })?;
         Ok(Agent::with_assistant(memory, assistant))

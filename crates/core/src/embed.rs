@@ -11,6 +11,11 @@ pub trait Embedder: Portable + std::fmt::Debug {
     /// The model's name. Points of two models are never compared.
     fn model(&self) -> &str;
 
+    /// Who runs it, as traces and figures name it: `openai`, `ollama`. Default: `threadkeep`, for what stands in for one.
+    fn provider(&self) -> &str {
+        "threadkeep"
+    }
+
     /// Gives one point per text, in order, all of one length, each with [`Embedder::model`].
     async fn embed(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedderError>;
 }

@@ -200,6 +200,12 @@ pub trait ChatModel: Portable + std::fmt::Debug {
     /// The model's name, as it stands in a turn: a provider's id, `offline`, `scripted`.
     fn name(&self) -> &str;
 
+    /// Who runs it, as traces and figures name it: `openai`, `anthropic`. Default: `threadkeep`, for what stands in for a
+    /// model.
+    fn provider(&self) -> &str {
+        "threadkeep"
+    }
+
     /// Answers. Pieces go to `deltas` as they come; a model that cannot stream gives its text as one.
     ///
     /// Calls in the answer have ids that are unique within it, and arguments that are JSON objects; whatever a provider

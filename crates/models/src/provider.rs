@@ -324,6 +324,10 @@ impl ChatModel for ProviderModel {
         &self.config.model
     }
 
+    fn provider(&self) -> &str {
+        self.config.provider.as_str()
+    }
+
     async fn answer(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<ChatAnswer, ModelError> {
         let total: Duration = self.config.http.total_timeout;
         let deadline = Instant::now() + total;

@@ -4,6 +4,7 @@ use std::time::Duration;
 use threadkeep::core::{ChatModel, Embedder};
 use threadkeep::{Memory, Scope};
 use tokio::sync::watch;
+use tokio::time::Instant;
 
 use crate::assistants::Assistants;
 use crate::compat::access::SharedKey;
@@ -15,7 +16,7 @@ use crate::security::jwt::TokenIssuer;
 use crate::security::keys::Keys;
 use crate::security::quota::{Quota, Quotas};
 use crate::security::rate::{RateLimit, RateLimits};
-use crate::telemetry::{Telemetry, TelemetryOptions, Watched};
+use crate::telemetry::{Telemetry, TelemetryOptions, Watch};
 use crate::tls::Tls;
 use crate::turns::resuming::Resumed;
 
@@ -42,12 +43,14 @@ pub struct ServerOptions {
     pub connections: usize,
     /// Whose tokens are taken beside keys. With any, nobody calls without credentials. Default: nobody's.
     pub token_issuers: Vec<TokenIssuer>,
-    /// Requests that a key without a limit of its own may make in a minute. Default: no bound.
+    /// Requests that a key without a limit of its own may make in a minute; all programs of this machine together, where
+    /// none is needed; and all clients of the shared key together. Default: no bound, 600 for the shared key.
     pub rate_limit: Option<RateLimit>,
     /// What clients of the documents' endpoints show, as all of them share it. Without one these are open as all other
     /// routes are. Default: none.
     pub shared_key: Option<SharedKey>,
-    /// Requests that a key without a quota of its own may make in a day of UTC. Default: no bound.
+    /// Requests that a key without a quota of its own may make in a day of UTC, and the others as with `rate_limit`. Default:
+    /// no bound, 100,000 for the shared key.
     pub quota: Option<Quota>,
     /// Encrypts connections; none leaves that to a proxy. Default: none.
     pub tls: Option<Tls>,
@@ -98,15 +101,15 @@ struct Inner {
     rate_limits: RateLimits,
     quotas: Quotas,
     audit: AuditLog,
-    metrics: Metrics,
-    telemetry: Telemetry,
+    watch: Watch,
     model: Option<Arc<dyn ChatModel>>,
     embedder: Option<Arc<dyn Embedder>>,
     assistants: Assistants,
     resumed: Resumed,
     tellings: Tellings,
     ends: Ends,
-    is_stopping: watch::Sender<bool>,
+    /// Since when it is asked to stop.
+    stopping: watch::Sender<Option<Instant>>,
 }
 
 impl App {
@@ -119,11 +122,11 @@ impl App {
     ) -> Self {
         let keys = Keys::new(&memory);
         let (rate_limits, quotas) = (RateLimits::default(), Quotas::default());
-        let (audit, metrics) = (AuditLog::new(&memory), Metrics::new());
-        let telemetry = Telemetry::start(options.telemetry.as_ref());
-        let watched = |model| Arc::new(Watched::new(model, &metrics, &telemetry)) as Arc<dyn ChatModel>;
-        let model = model.map(watched);
-        let is_stopping = watch::Sender::new(false);
+        let (audit, watch) = (AuditLog::new(&memory), assistants.watch().clone());
+        watch.telemetry.start(options.telemetry.as_ref());
+        let model = model.map(|model| watch.model(model));
+        let embedder = embedder.map(|embedder| watch.embedder(embedder));
+        let stopping = watch::Sender::new(None);
         let inner = Inner {
             memory,
             options,
@@ -131,15 +134,14 @@ impl App {
             rate_limits,
             quotas,
             audit,
-            metrics,
-            telemetry,
+            watch,
             model,
             embedder,
             assistants,
             resumed: Resumed::new(),
             tellings: Tellings::default(),
             ends: Ends::default(),
-            is_stopping,
+            stopping,
         };
         Self { inner: Arc::new(inner) }
     }
@@ -169,11 +171,16 @@ impl App {
     }
 
     pub(crate) fn metrics(&self) -> &Metrics {
-        &self.inner.metrics
+        &self.inner.watch.metrics
     }
 
     pub(crate) fn telemetry(&self) -> &Telemetry {
-        &self.inner.telemetry
+        &self.inner.watch.telemetry
+    }
+
+    /// What counts and traces calls.
+    pub(crate) fn watch(&self) -> &Watch {
+        &self.inner.watch
     }
 
     /// The model that answers, where one is configured.
@@ -205,17 +212,37 @@ impl App {
 
     /// Asks every stream to end.
     pub(crate) fn stop(&self) {
-        self.inner.is_stopping.send_replace(true);
+        self.inner.stopping.send_if_modified(|since| {
+            let is_first = since.is_none();
+            since.get_or_insert_with(Instant::now);
+            is_first
+        });
     }
 
     pub(crate) fn is_stopping(&self) -> bool {
-        *self.inner.is_stopping.borrow()
+        self.inner.stopping.borrow().is_some()
     }
 
     /// Waits until the server is asked to stop.
     pub(crate) async fn stopped(&self) {
-        let mut is_stopping = self.inner.is_stopping.subscribe();
+        let mut stopping = self.inner.stopping.subscribe();
         // The sender lives as long as this app.
-        drop(is_stopping.wait_for(|is_stopping| *is_stopping).await);
+        drop(stopping.wait_for(Option::is_some).await);
+    }
+
+    /// Waits until a server that is asked to stop has hardly any time left: whoever still waits is told so.
+    pub(crate) async fn out_of_time(&self) {
+        self.stopping_for(self.options().grace * 9 / 10).await;
+    }
+
+    /// Waits until whoever was told so has had time to hear it: who has not is left behind.
+    pub(crate) async fn left_behind(&self) {
+        self.stopping_for(self.options().grace * 19 / 20).await;
+    }
+
+    async fn stopping_for(&self, time: Duration) {
+        self.stopped().await;
+        let since = *self.inner.stopping.borrow();
+        tokio::time::sleep_until(since.unwrap_or_else(Instant::now) + time).await;
     }
 }

@@ -58,6 +58,7 @@ pub(crate) async fn serve(
         }
     }
     drop(listener);
+    tracing::info!("stopping: what was accepted is finished");
     app.stop();
     // Whatever still runs, an upgraded connection too, holds its permit.
     let all = u32::try_from(app.options().connections).unwrap_or(u32::MAX);
@@ -132,7 +133,14 @@ async fn speak(
         () = app.stopped() => {
             // What was accepted is answered; then the connection closes.
             connection.as_mut().graceful_shutdown();
-            connection.await
+            tokio::select! {
+                biased;
+                served = connection => served,
+                () = app.left_behind() => {
+                    tracing::info!("a client was left behind: it did not send, or not take, what was its to");
+                    Ok(())
+                }
+            }
         }
     };
     if let Err(error) = served {

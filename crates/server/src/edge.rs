@@ -74,7 +74,7 @@ pub(crate) fn note_caller(response: &mut Response, caller: &Caller) {
 
 /// A panic, as an error.
 pub(crate) fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
-    // The panic's text may quote content; the panic hook has printed it where the operator decided.
+    // The panic's text may quote content; the program's panic hook has told where it was.
     ApiError::internal("an action panicked").into_response()
 }
 

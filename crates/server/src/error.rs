@@ -65,6 +65,11 @@ impl ApiError {
         Self { internal: Some(what.into()), ..error }
     }
 
+    /// A task of the request broke. What it says of that may quote what somebody said.
+    pub(crate) fn broken_off() -> Self {
+        Self::internal("a task broke off")
+    }
+
     pub(crate) fn param(self, param: impl Into<String>) -> Self {
         Self { param: Some(param.into()), ..self }
     }
@@ -163,7 +168,12 @@ impl From<ModelError> for ApiError {
         } else {
             message
         };
-        Self { internal: Some(error.to_string()), ..Self::new(status, code, message) }
+        // A provider's words may quote what it was asked: the client reads them, and the log does not.
+        let internal = match &error {
+            ModelError::Unauthorized { .. } | ModelError::TimedOut { .. } => error.to_string(),
+            _ => "the model's own words are with the answer".to_owned(),
+        };
+        Self { internal: Some(internal), ..Self::new(status, code, message) }
     }
 }
 

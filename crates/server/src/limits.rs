@@ -1,7 +1,7 @@
-//! How long an action may take, and what becomes of a request that no route takes.
+//! How long an action may take, also of a server that stops, and what becomes of a request that no route takes.
 
 use axum::extract::{Request, State};
-use axum::http::{Method, StatusCode, Uri};
+use axum::http::{Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 
@@ -10,13 +10,29 @@ use crate::error::ApiError;
 
 /// Ends an action that takes too long. What it was writing is either done or not done.
 pub(crate) async fn bounded_time(State(app): State<App>, request: Request, next: Next) -> Response {
-    match tokio::time::timeout(app.options().action_timeout, next.run(request)).await {
-        Ok(response) => response,
-        Err(_) => {
+    tokio::select! {
+        biased;
+        answered = tokio::time::timeout(app.options().action_timeout, next.run(request)) => answered.unwrap_or_else(|_| {
             let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "timeout", "the request took too long");
             error.into_response()
-        }
+        }),
+        () = app.out_of_time() => stopping().into_response(),
     }
+}
+
+/// Ends an action that has its own time only where the server has none left. What was accepted for good runs by itself.
+pub(crate) async fn own_time(State(app): State<App>, request: Request, next: Next) -> Response {
+    tokio::select! {
+        biased;
+        response = next.run(request) => response,
+        () = app.out_of_time() => stopping().into_response(),
+    }
+}
+
+/// What is told where a server that stops cannot wait any longer.
+pub(crate) fn stopping() -> ApiError {
+    ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "shutdown", "the server is stopping")
+        .header(header::RETRY_AFTER, "1")
 }
 
 /// No such path.

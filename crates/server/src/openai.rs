@@ -15,6 +15,7 @@ mod members;
 pub(crate) mod models;
 mod requests;
 pub(crate) mod responses;
+mod streamed;
 mod turn;
 
 use axum::http::StatusCode;

@@ -176,9 +176,10 @@ struct Document;
 pub(crate) fn router(app: &App) -> Router {
     let mut router = OpenApiRouter::<App>::new();
     for Entry { need, time, wire, routes: (schemas, paths, mut methods) } in table() {
-        if time == Time::Bounded {
-            methods = methods.route_layer(from_fn_with_state(app.clone(), limits::bounded_time));
-        }
+        methods = match time {
+            Time::Bounded => methods.route_layer(from_fn_with_state(app.clone(), limits::bounded_time)),
+            Time::Own => methods.route_layer(from_fn_with_state(app.clone(), limits::own_time)),
+        };
         if wire == Wire::OpenAi {
             methods = methods.route_layer(map_response(openai::in_its_terms));
         }

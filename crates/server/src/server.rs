@@ -8,6 +8,7 @@ use axum::Router;
 use threadkeep::Memory;
 use threadkeep::core::{ChatModel, Embedder};
 use tokio::net::TcpListener;
+use tokio::task::JoinHandle;
 
 use crate::app::{App, ServerOptions};
 use crate::assistants::Assistants;
@@ -88,11 +89,13 @@ impl Server {
         let app = App::new(memory, options, model, embedder, assistants);
         let sweeper = operations::sweep::start(&app);
         let resuming = turns::resuming::start(&app);
+        let renewals = app.options().tls.clone().map(|tls| tokio::spawn(tls.follow()));
         let router: Router = routes::router(&app);
         let served = connections::serve(&app, router, listener, shutdown).await;
         app.stop();
         sweeper.abort();
         resuming.abort();
+        renewals.inspect(JoinHandle::abort);
         app.telemetry().flush().await;
         served
     }

@@ -1,21 +1,23 @@
-//! Traces: what a request took, and the calls of models within it, by the conventions of OpenTelemetry.
+//! Traces: what a request took, and within it the turns of assistants and the calls of models, embedders and tools, by the
+//! conventions of OpenTelemetry.
 //!
 //! Spans go to a collector by OTLP over HTTP, as JSON (`export`). They hold names, numbers and outcomes: no words of
-//! anyone, no ids of users, no keys.
+//! anyone, no ids of users, no keys. What is traced of assistants is counted too (`watched`).
 
 mod export;
 mod watched;
 
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
 
+use crate::outgoing::OutgoingProxy;
 use crate::output::hex;
 use export::Exporter;
-pub(crate) use watched::Watched;
+pub(crate) use watched::Watch;
 
 /// Where traces go.
 #[derive(Clone)]
@@ -26,6 +28,8 @@ pub struct TelemetryOptions {
     pub headers: Vec<(String, String)>,
     /// What this server is called.
     pub service: String,
+    /// Through which proxy it is reached, where it is not on this machine.
+    pub proxy: Option<OutgoingProxy>,
 }
 
 impl std::fmt::Debug for TelemetryOptions {
@@ -34,10 +38,10 @@ impl std::fmt::Debug for TelemetryOptions {
     }
 }
 
-/// Takes spans, and sends them where there is a collector.
+/// Takes spans, and sends them once there is a collector.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Telemetry {
-    exporter: Option<Arc<Exporter>>,
+    exporter: Arc<OnceLock<Exporter>>,
 }
 
 /// The place of a span in its trace.
@@ -53,6 +57,7 @@ tokio::task_local! {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SpanKind {
+    Internal = 1,
     Server = 2,
     Client = 3,
 }
@@ -71,32 +76,37 @@ pub(crate) struct Span {
 
 impl Telemetry {
     /// Begins to send.
-    pub(crate) fn start(options: Option<&TelemetryOptions>) -> Self {
-        Self { exporter: options.and_then(Exporter::start).map(Arc::new) }
+    pub(crate) fn start(&self, options: Option<&TelemetryOptions>) {
+        match options.map(Exporter::start) {
+            // Whoever has one already goes on with it.
+            Some(Some(exporter)) => drop(self.exporter.set(exporter)),
+            Some(None) => tracing::error!("no traces are sent: the collector's address or the proxy cannot be used"),
+            None => {}
+        }
     }
 
     /// Begins the span of a request; `None` where nobody wants to know.
     pub(crate) fn begin_request(&self, headers: &HeaderMap) -> Option<Span> {
-        self.exporter.as_ref()?;
+        self.exporter.get()?;
         let caller = headers.get("traceparent").and_then(|value| value.to_str().ok()).and_then(parse);
         Span::begin(caller, SpanKind::Server)
     }
 
-    /// Begins the span of a call to something outside, within the request that is on its way here.
-    fn begin_call(&self) -> Option<Span> {
-        self.exporter.as_ref()?;
-        Span::begin(CURRENT.try_with(|place| *place).ok(), SpanKind::Client)
+    /// Begins a span within the one that is on its way here.
+    fn begin(&self, kind: SpanKind) -> Option<Span> {
+        self.exporter.get()?;
+        Span::begin(CURRENT.try_with(|place| *place).ok(), kind)
     }
 
     pub(crate) fn end(&self, span: Span) {
-        if let Some(exporter) = &self.exporter {
+        if let Some(exporter) = self.exporter.get() {
             exporter.send(span.ended(nanoseconds()));
         }
     }
 
     /// Sends what was not sent yet.
     pub(crate) async fn flush(&self) {
-        if let Some(exporter) = &self.exporter {
+        if let Some(exporter) = self.exporter.get() {
             exporter.flush().await;
         }
     }

@@ -17,11 +17,12 @@ pub(crate) use stopping::ask_to_stop;
 pub(crate) use stream::respond;
 
 use threadkeep::agent::EventSink;
-use threadkeep::{Turn, TurnEvent};
+use threadkeep::{Agent, ThreadId, Turn, TurnEvent};
 use tokio::sync::mpsc;
 
 use crate::connections::Held;
 use crate::error::{ApiError, Result};
+use crate::telemetry::{self, Watch};
 
 /// What came of a request.
 #[derive(Debug)]
@@ -50,6 +51,16 @@ pub(crate) enum Told {
 pub(crate) type Waiting = mpsc::UnboundedReceiver<Told>;
 
 impl Work {
+    /// What counts and traces it, the assistant, and the thread.
+    fn watched(&self) -> (Watch, Agent, ThreadId) {
+        let (app, agent, thread) = match self {
+            Self::Ask(Asking { app, agent, thread, .. }) | Self::Decide(Deciding { app, agent, thread, .. }) => {
+                (app, agent, thread)
+            }
+        };
+        (app.watch().clone(), agent.clone(), *thread)
+    }
+
     async fn run(self, events: EventSink<'_>) -> Result<Answered> {
         match self {
             Self::Ask(asking) => asking.answer(events).await,
@@ -62,17 +73,25 @@ impl Work {
 pub(crate) fn start(held: Held, work: Work) -> Waiting {
     // What a turn says is bounded by what a turn may take.
     let (sender, waiting) = mpsc::unbounded_channel();
-    tokio::spawn(async move {
+    tokio::spawn(telemetry::carried(async move {
         let mut tell = |event| {
             if !matches!(event, TurnEvent::Completed(_) | TurnEvent::Failed(_)) {
                 // A client that is gone hears nothing.
                 drop(sender.send(Told::Event(event)));
             }
         };
-        let ended = work.run(&mut tell).await;
+        let (watch, agent, thread) = work.watched();
+        let mut watched = watch.turn(&agent, thread);
+        let ended = Box::pin(watched.around(work.run(&mut tell))).await;
+        match &ended {
+            Ok(answered) if answered.replayed => watched.pass_over(),
+            Ok(answered) => watched.told(&answered.turn),
+            Err(error) => watched.failed(error.code),
+        }
+        drop(watched);
         drop(sender.send(Told::End(ended.map(Box::new))));
         drop(held);
-    });
+    }));
     waiting
 }
 

@@ -50,7 +50,8 @@ impl Agent {
     pub(super) async fn begin(&self, place: &Place, ask: &Ask) -> Result<Begun> {
         let memory = self.memory();
         let name = &self.assistant().definition().name;
-        tracing::debug!("Processing natural language input for agent {name}: {}", ask.text);
+        // Its length alone: what a user says is in no log.
+        tracing::debug!("Processing natural language input for agent {name}: {} chars", ask.text.chars().count());
         let turn = match &ask.idempotency_key {
             Some(key) => MessageId::from_name(format!("turn/{}/{key}", place.thread).as_bytes()).to_string(),
             None => memory.mint_message_id().to_string(),

@@ -1,17 +1,17 @@
-#[cfg(unix)]
-use std::fs::File;
+mod log;
+mod signals;
+
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
-#[cfg(unix)]
-use std::sync::Arc;
 use std::time::Duration;
 
 use anyhow::{Context, Result};
 use threadkeep::MemoryOptions;
-use threadkeep_server::{Keys, Quota, RateLimit, Server, ServerOptions, SharedKey, TelemetryOptions, Tls, TokenIssuer};
+use threadkeep_server::{
+    Keys, OutgoingProxy, Quota, RateLimit, Server, ServerOptions, SharedKey, TelemetryOptions, Tls, TokenIssuer,
+};
 use tokio::net::TcpListener;
-use tracing_subscriber::EnvFilter;
 
 use super::{App, Status};
 use crate::failure::Failure;
@@ -19,6 +19,8 @@ use crate::models;
 use crate::served::Served;
 use crate::settings::{self, Settings};
 use crate::store::Purpose;
+use log::begin_log;
+use signals::asked_to_stop;
 
 const PORT: u16 = 7437;
 /// Holds the ends of some thousand threads. They are looked at before they are shown, whoever else writes to the store.
@@ -28,8 +30,8 @@ const TAIL_BYTES: usize = 16 * 1024 * 1024;
 ///
 /// It listens on this machine only, unless told otherwise. As long as no key was ever made (`threadkeep keys create`),
 /// programs on this machine may call without one, and act as the user that --user names. Ctrl-C and SIGTERM finish what
-/// was accepted and end every stream with an event. What no option says comes from the environment and the configuration
-/// file: `threadkeep config show` lists it all.
+/// was accepted and end every stream with an event; a second one ends at once. What no option says comes from the
+/// environment and the configuration file: `threadkeep config show` lists it all.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep serve                                     on 127.0.0.1:7437
@@ -103,7 +105,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let listener = listener.with_context(|| format!("cannot listen on {listen}"))?;
     app.output.note(format_args!("listening on {scheme}://{}", listener.local_addr()?));
     tokio::select! {
-        ended = server.serve(listener, asked_to_stop()) => ended?,
+        ended = server.serve(listener, asked_to_stop(app.interrupt.clone())) => ended?,
         never = served.follow() => match never {},
     }
     Ok(Status::Done)
@@ -162,7 +164,17 @@ fn telemetry(settings: &Settings) -> Result<Option<TelemetryOptions>> {
             .ok_or_else(|| Failure::usage("OTEL_EXPORTER_OTLP_HEADERS is not a list such as api-key=…,other=…"))?;
         headers.push((name.trim().to_owned(), value.trim().to_owned()));
     }
-    Ok(Some(TelemetryOptions { endpoint, headers, service }))
+    let proxy = proxy(settings, &endpoint);
+    Ok(Some(TelemetryOptions { endpoint, headers, service, proxy }))
+}
+
+/// Through which proxy a place is reached.
+fn proxy(settings: &Settings, place: &str) -> Option<OutgoingProxy> {
+    let names = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
+    let those_of_http = if place.starts_with("https:") { 0 } else { 2 };
+    let url = names[those_of_http..].iter().find_map(|name| settings.get(name))?;
+    let exceptions = ["NO_PROXY", "no_proxy"].iter().find_map(|name| settings.get(name));
+    Some(OutgoingProxy { url, exceptions })
 }
 
 /// The server with the model and the embedder that the settings name.
@@ -185,7 +197,7 @@ fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
     let (tenant, secret_file) = (app.global.tenant_id()?, arguments.token_secret_file.as_deref());
     let jwks = given(&arguments.token_jwks, "THREADKEEP_TOKEN_JWKS").filter(|_| secret_file.is_none());
     let issuer = match (jwks, secret_file) {
-        (Some(jwks), _) => TokenIssuer::jwks(&jwks, issuer, audience, tenant),
+        (Some(jwks), _) => TokenIssuer::jwks(&jwks, proxy(settings, &jwks).as_ref(), issuer, audience, tenant),
         (None, Some(file)) => TokenIssuer::hs256(settings::secret_file(file)?, issuer, audience, tenant),
         (None, None) => {
             let secret = settings.get("THREADKEEP_TOKEN_SECRET").unwrap_or_default();
@@ -199,52 +211,4 @@ fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
     issuer.takes_service_role =
         arguments.token_service_role || settings.read("THREADKEEP_TOKEN_SERVICE_ROLE")?.unwrap_or(false);
     Ok(Some(issuer))
-}
-
-/// The log goes to standard error. RUST_LOG says how much of it; without it what an operator needs.
-fn begin_log(settings: &Settings, as_json: bool) -> Result<()> {
-    let filter = settings.get("RUST_LOG").unwrap_or_else(|| "info".to_owned());
-    let filter = EnvFilter::try_new(filter).map_err(|error| Failure::usage(format!("RUST_LOG: {error}")))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(standard_error()?).with_ansi(false);
-    // There is one log in a process.
-    drop(if as_json || settings.read("THREADKEEP_LOG_JSON")?.unwrap_or(false) {
-        log.json().flatten_event(true).with_current_span(false).try_init()
-    } else {
-        log.try_init()
-    });
-    Ok(())
-}
-
-/// Standard error without the lock that all threads would wait for: a line is written by one call, and whole.
-#[cfg(unix)]
-fn standard_error() -> Result<Arc<File>> {
-    use std::os::fd::AsFd;
-    Ok(Arc::new(File::from(std::io::stderr().as_fd().try_clone_to_owned()?)))
-}
-
-#[cfg(not(unix))]
-fn standard_error() -> Result<fn() -> std::io::Stderr> {
-    Ok(std::io::stderr)
-}
-
-async fn asked_to_stop() {
-    let interrupted = async {
-        // Where signals cannot be heard, the server runs until it is killed.
-        if tokio::signal::ctrl_c().await.is_err() {
-            std::future::pending::<()>().await;
-        }
-    };
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        match signal(SignalKind::terminate()) {
-            Ok(mut terminated) => tokio::select! {
-                () = interrupted => {}
-                _ = terminated.recv() => {}
-            },
-            Err(_) => interrupted.await,
-        }
-    }
-    #[cfg(not(unix))]
-    interrupted.await;
 }

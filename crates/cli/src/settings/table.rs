@@ -47,7 +47,7 @@ impl Setting {
     }
 }
 
-pub(crate) const SETTINGS: [Setting; 49] = [
+pub(crate) const SETTINGS: [Setting; 50] = [
     setting("THREADKEEP_STORE", "store", Url, "the store", "threadkeep.db in the data folder"),
     setting("THREADKEEP_TENANT", "tenant", Text, "the tenant", "local"),
     setting("THREADKEEP_USER", "user", Text, "the user", "me"),

@@ -17,15 +17,18 @@ mod failures;
 mod import;
 mod interruptions;
 mod keys;
+mod logging;
 mod looks;
 mod maintenance;
 mod migrate;
 mod models;
 mod postgres;
+mod provider;
 mod reading;
 mod readme;
 mod recall;
 mod serve;
+mod stopping;
 mod subway;
 mod supabase;
 

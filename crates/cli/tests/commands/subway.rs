@@ -7,7 +7,8 @@ use std::sync::mpsc;
 
 use serde_json::Value;
 
-use super::{Cli, Ran};
+use super::serve::Server;
+use super::{Cli, PATIENCE, Ran};
 
 /// Two stations of the 1 and two trips.
 const FEED: [(&str, &str); 6] = [
@@ -267,4 +268,46 @@ fn a_damaged_timetable_is_told_with_what_helps() {
     let ran = cli.run(&["ask", "subway", "next 6 at astor"]);
     assert_eq!(ran.code, Some(1), "{ran}");
     assert!(ran.err.contains("subway.timetable") && ran.err.contains("subway fetch"), "{ran}");
+}
+
+/// A server goes on without a restart: with the first timetable, with the next, and with the last that was good.
+#[test]
+fn a_server_takes_up_a_timetable_that_is_brought_while_it_runs() {
+    let cli = Cli::new();
+    let mut command = cli.command(&["serve", "--listen", "127.0.0.1:0", "--model", "offline", "--assistant", "subway"]);
+    // Before the first train of a Monday, and nowhere a live one.
+    command.env("THREADKEEP_NOW", "2026-05-04T11:00:00Z").env("MTA_FEEDS", "http://127.0.0.1:9");
+    let server = Server::start_with(command);
+    let told = || {
+        let (status, body) = server.ask("GET /route?from=South+Ferry&to=Rector+St+on+the+1", "").unwrap();
+        assert_eq!(status, "HTTP/1.1 200 OK", "{body}");
+        let route: Value = serde_json::from_str(&body).unwrap();
+        route["text"].as_str().unwrap().to_owned()
+    };
+    let until = |is_it: &dyn Fn(&String) -> bool| {
+        let deadline = std::time::Instant::now() + PATIENCE;
+        loop {
+            let found = told();
+            if is_it(&found) {
+                return found;
+            }
+            assert!(std::time::Instant::now() < deadline, "{found:?}");
+            std::thread::yield_now();
+        }
+    };
+    let without = told();
+    let first = cli.file("first.zip", zip());
+    ran(fetch(&cli, &[&first], ""));
+    let with_first = until(&|found| *found != without);
+    let slower = cli.file("second.zip", zip_with("stop_times.txt", &FEED[5].1.replace(":01:30", ":09:00")));
+    ran(fetch(&cli, &[&slower], ""));
+    let with_second = until(&|found| *found != with_first);
+    assert!(without.contains("2 min a stop"), "{without}");
+    assert!(
+        [&with_first, &with_second].iter().all(|told| told.contains("the timetable's")),
+        "{with_first} {with_second}"
+    );
+    cli.file("subway.timetable", "no timetable");
+    server.logged("subway is served as before");
+    assert_eq!(told(), with_second);
 }

@@ -24,6 +24,8 @@ const DIMENSIONS: usize = 65_536;
 /// Which embedding model, where, and how.
 #[derive(Clone, Debug)]
 pub struct EmbedderConfig {
+    /// Who serves it.
+    pub provider: Provider,
     /// Where: what stands before `/embeddings`.
     pub base_url: String,
     /// The server's name for the model.
@@ -41,6 +43,7 @@ impl EmbedderConfig {
     #[must_use]
     pub fn new(provider: Provider, model: impl Into<String>, key: Option<Secret>) -> Self {
         Self {
+            provider,
             base_url: provider.base_url().unwrap_or_default().to_owned(),
             model: model.into(),
             key,
@@ -140,6 +143,10 @@ impl fmt::Debug for EmbeddingModel {
 impl Embedder for EmbeddingModel {
     fn model(&self) -> &str {
         &self.space
+    }
+
+    fn provider(&self) -> &str {
+        self.config.provider.as_str()
     }
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedderError> {

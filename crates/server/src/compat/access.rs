@@ -17,8 +17,15 @@ use crate::app::App;
 use crate::error::{ApiError, Result};
 use crate::input::Params;
 use crate::security::Caller;
-use crate::security::authenticate::authenticate;
+use crate::security::authenticate::{authenticate, count};
 use crate::security::keys::KeyRole;
+use crate::security::quota::Quota;
+use crate::security::rate::RateLimit;
+
+/// Requests that all clients of the shared key may make in a minute together, where nothing else is said.
+const RATE: RateLimit = RateLimit { per_minute: 600 };
+/// Requests that they may make in a day together.
+const QUOTA: Quota = Quota { per_day: 100_000 };
 
 /// The key that all clients of the documents' endpoints share. It is kept as its hash.
 #[derive(Clone, PartialEq, Eq)]
@@ -53,7 +60,9 @@ pub(crate) async fn admit(
         return Ok(authenticate(State((app, role)), request, next).await);
     };
     if given(&request)?.is_some_and(|given| shared.is(&given)) {
-        let scope = Scope::Tenant(app.options().local_scope.tenant_id().clone());
+        let options = app.options();
+        count(&app, "shared", options.rate_limit.or(Some(RATE)), options.quota.or(Some(QUOTA))).await?;
+        let scope = Scope::Tenant(options.local_scope.tenant_id().clone());
         let roles = vec![KeyRole::Write];
         request.extensions_mut().insert(Caller { scope, roles, key_id: None, until_seconds: None });
         return Ok(next.run(request).await);

@@ -196,14 +196,19 @@ async fn ask(
 
 async fn call(tool: &dyn Tool, context: &ToolContext, arguments: &Map) -> Result<FactsJson> {
     let called = tokio::time::timeout(tool.spec().timeout, tool.call(context, arguments)).await;
-    let unavailable = |message: String| ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message);
+    // What a tool says may quote what it was asked: the client reads it, and the log does not.
+    let internal = || Some(format!("{} failed", tool.spec().name()));
+    let unavailable = |message: String| {
+        let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message);
+        ApiError { internal: internal(), ..error }
+    };
     let output = called.map_err(|_| unavailable("the question took too long".to_owned()))?;
     let output = output.map_err(|error| match error {
         ToolError::Arguments(message) => ApiError::invalid("query", message),
         ToolError::NotFound(message) => ApiError::new(StatusCode::NOT_FOUND, "not_found", message),
         ToolError::Denied(message) => ApiError::forbidden("denied", message),
         ToolError::Unavailable(message) => unavailable(message),
-        other => ApiError::internal(other.to_string()),
+        _ => ApiError::internal(internal().unwrap_or_default()),
     })?;
     Ok(FactsJson { text: output.text, data: output.value })
 }

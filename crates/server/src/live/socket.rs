@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::time::Duration;
 
 use axum::extract::State;
 use axum::extract::ws::rejection::WebSocketUpgradeRejection;
@@ -32,6 +33,8 @@ const SUBSCRIPTIONS: usize = 1_000;
 const MESSAGE_BYTES: usize = 64 * 1024;
 /// Bytes that are read or gathered at a time: sockets are many, and mostly idle.
 const BUFFER_BYTES: usize = 4 * 1024;
+/// How long a client may take to close its side.
+const CLOSING: Duration = Duration::from_secs(1);
 /// Updates of all threads that wait for the client at most.
 const WAITING: usize = 16;
 
@@ -143,7 +146,11 @@ pub(crate) async fn socket(
         .max_frame_size(MESSAGE_BYTES);
     Ok(upgrade
         .on_upgrade(move |socket| async move {
-            run(socket, app, caller).await;
+            tokio::select! {
+                biased;
+                () = run(socket, app.clone(), caller) => {}
+                () = app.left_behind() => tracing::info!("a client was left behind: it took nothing"),
+            }
             // The server waits for whoever holds a connection.
             drop(held);
         })
@@ -151,14 +158,18 @@ pub(crate) async fn socket(
 }
 
 async fn run(socket: WebSocket, app: App, caller: Caller) {
-    let (sink, stream) = socket.split();
+    let (sink, mut stream) = socket.split();
     let (outgoing, waiting) = mpsc::channel(WAITING);
     let writer = tokio::spawn(write(sink, waiting));
     let client = Client { app, caller, outgoing, threads: HashMap::new(), all: None };
-    let close = client.run(stream).await;
+    let close = client.run(&mut stream).await;
     // The writer ends once every subscription has said its last word.
-    if let (Some(frame), Ok(mut sink)) = (close, writer.await) {
-        drop(sink.send(Message::Close(Some(frame))).await);
+    if let (Some(frame), Ok(mut sink)) = (close, writer.await)
+        && sink.send(Message::Close(Some(frame))).await.is_ok()
+    {
+        // What the client said meanwhile is read: a connection that closes upon it would take the frame back.
+        let closed = async { while let Some(Ok(_)) = stream.next().await {} };
+        drop(tokio::time::timeout(CLOSING, closed).await);
     }
 }
 
@@ -183,7 +194,7 @@ struct Client {
 
 impl Client {
     /// Does what the client says until one side ends it. Gives what to close with.
-    async fn run(mut self, mut stream: SplitStream<WebSocket>) -> Option<CloseFrame> {
+    async fn run(mut self, stream: &mut SplitStream<WebSocket>) -> Option<CloseFrame> {
         let app = self.app.clone();
         let mut stopped = std::pin::pin!(app.stopped());
         let heartbeat = app.options().heartbeat;

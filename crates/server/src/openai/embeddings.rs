@@ -83,6 +83,7 @@ impl From<EmbedderError> for ApiError {
             EmbedderError::Refused(_) => (StatusCode::BAD_REQUEST, "embedder_refused"),
             _ => (StatusCode::BAD_GATEWAY, "embedder_failed"),
         };
-        Self::new(status, code, error.to_string())
+        let internal = Some("the embedder's own words are with the answer".to_owned());
+        Self { internal, ..Self::new(status, code, error.to_string()) }
     }
 }

@@ -18,10 +18,11 @@ use crate::error::{ApiError, Result};
 const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 /// Bounds of what a request takes, in seconds.
 const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
-/// Bounds of what a model takes.
-const MODEL_SECONDS: [f64; 8] = [0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
+/// Bounds of what a call takes.
+const CALL_SECONDS: [f64; 9] = [0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
 
-/// What is counted. Labels are routes, statuses and models: nothing that a caller chooses, and no tenant.
+/// What is counted. Labels are routes, statuses, and names of models, tools and assistants: nothing that a caller chooses,
+/// and no tenant.
 #[derive(Clone)]
 pub(crate) struct Metrics {
     registry: Arc<Mutex<Registry>>,
@@ -29,9 +30,31 @@ pub(crate) struct Metrics {
     request_seconds: Family<RouteLabels, Histogram>,
     running: Gauge,
     connections: Gauge,
-    model_calls: Family<ModelLabels, Counter>,
-    model_seconds: Family<NameLabels, Histogram>,
+    models: Calls,
     model_tokens: Family<TokenLabels, Counter>,
+    embedders: Calls,
+    tools: Calls,
+    turns: Calls,
+}
+
+/// Calls of one kind, by the name of what is called.
+#[derive(Clone, Debug)]
+pub(crate) struct Calls {
+    label: &'static str,
+    counts: Family<[(&'static str, String); 2], Counter>,
+    seconds: Family<[(&'static str, String); 1], Histogram>,
+}
+
+impl Calls {
+    fn new(label: &'static str) -> Self {
+        let seconds = Family::new_with_constructor((|| Histogram::new(CALL_SECONDS)) as fn() -> Histogram);
+        Self { label, counts: Family::default(), seconds }
+    }
+
+    pub(crate) fn count(&self, name: &str, outcome: String, took: Duration) {
+        self.counts.get_or_create(&[(self.label, name.to_owned()), ("outcome", outcome)]).inc();
+        self.seconds.get_or_create(&[(self.label, name.to_owned())]).observe(took.as_secs_f64());
+    }
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -44,17 +67,6 @@ struct RequestLabels {
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
 struct RouteLabels {
     route: String,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct ModelLabels {
-    model: String,
-    outcome: &'static str,
-}
-
-#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
-struct NameLabels {
-    model: String,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
@@ -78,17 +90,19 @@ impl Drop for Counted {
     }
 }
 
-impl Metrics {
-    pub(crate) fn new() -> Self {
+impl Default for Metrics {
+    fn default() -> Self {
         let metrics = Self {
             registry: Arc::default(),
             requests: Family::default(),
             request_seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
             running: Gauge::default(),
             connections: Gauge::default(),
-            model_calls: Family::default(),
-            model_seconds: Family::new_with_constructor(|| Histogram::new(MODEL_SECONDS)),
+            models: Calls::new("model"),
             model_tokens: Family::default(),
+            embedders: Calls::new("model"),
+            tools: Calls::new("tool"),
+            turns: Calls::new("assistant"),
         };
         let mut registry = Registry::with_prefix("threadkeep");
         registry.register("requests", "Requests that were answered", metrics.requests.clone());
@@ -100,13 +114,23 @@ impl Metrics {
         );
         registry.register("requests_running", "Requests whose answer has not begun", metrics.running.clone());
         registry.register("connections", "Open connections", metrics.connections.clone());
-        registry.register("model_calls", "Calls of models", metrics.model_calls.clone());
-        registry.register_with_unit("model", "Time of a model's answer", Unit::Seconds, metrics.model_seconds.clone());
+        for (calls, name, counts, seconds) in [
+            (&metrics.models, "model", "Calls of models", "Time of a model's answer"),
+            (&metrics.embedders, "embedder", "Calls of embedders", "Time of an embedder's answer"),
+            (&metrics.tools, "tool", "Calls of tools", "Time of a tool's call"),
+            (&metrics.turns, "turn", "Turns of assistants", "Time of an assistant's turn"),
+        ] {
+            let plural = if name == "turn" { "turns".to_owned() } else { format!("{name}_calls") };
+            registry.register(plural, counts, calls.counts.clone());
+            registry.register_with_unit(name, seconds, Unit::Seconds, calls.seconds.clone());
+        }
         registry.register("model_tokens", "Tokens that models read and wrote", metrics.model_tokens.clone());
         *metrics.registry.lock().unwrap_or_else(PoisonError::into_inner) = registry;
         metrics
     }
+}
 
+impl Metrics {
     pub(crate) fn count_connection(&self) -> Counted {
         self.connections.inc();
         Counted(self.connections.clone())
@@ -127,9 +151,24 @@ impl Metrics {
         self.request_seconds.get_or_create(&labels).observe(took.as_secs_f64());
     }
 
-    pub(crate) fn count_model_call(&self, model: &str, outcome: &'static str, took: Duration) {
-        self.model_calls.get_or_create(&ModelLabels { model: model.to_owned(), outcome }).inc();
-        self.model_seconds.get_or_create(&NameLabels { model: model.to_owned() }).observe(took.as_secs_f64());
+    /// Answers of models.
+    pub(crate) fn models(&self) -> &Calls {
+        &self.models
+    }
+
+    /// Points of embedders.
+    pub(crate) fn embedders(&self) -> &Calls {
+        &self.embedders
+    }
+
+    /// Calls of tools.
+    pub(crate) fn tools(&self) -> &Calls {
+        &self.tools
+    }
+
+    /// Turns of assistants.
+    pub(crate) fn turns(&self) -> &Calls {
+        &self.turns
     }
 
     pub(crate) fn count_model_tokens(&self, model: &str, read: u64, written: u64) {

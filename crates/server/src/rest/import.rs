@@ -81,7 +81,7 @@ pub(crate) async fn import(State(app): State<App>, caller: Caller, mut params: P
             problems: problems.into_iter().take(PROBLEMS).collect(),
         })
     });
-    let imported = importing.await.map_err(|error| ApiError::internal(error.to_string()))??;
+    let imported = importing.await.map_err(|_| ApiError::broken_off())??;
     Ok(json(&imported))
 }
 

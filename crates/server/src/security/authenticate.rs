@@ -79,6 +79,8 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
     let peer = request.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
     let peer = peer.ok_or_else(|| ApiError::internal("a connection without an address"))?;
     loopback::check(peer, &request.uri, headers)?;
+    // Programs of this machine are counted together, as whoever they name is nobody who showed anything.
+    count(app, "local", None, None).await?;
     let local = &app.options().local_scope;
     let scope = match named_user(headers)? {
         Some(user) => Scope::User(local.tenant_id().clone(), user),
@@ -119,17 +121,17 @@ fn other_user() -> ApiError {
 }
 
 /// Counts a request of a key or a token's user against what it may make; without limits of its own, against those of all.
-async fn count(app: &App, who: &str, rate: Option<RateLimit>, quota: Option<Quota>) -> Result<(), ApiError> {
+pub(crate) async fn count(app: &App, who: &str, rate: Option<RateLimit>, quota: Option<Quota>) -> Result<(), ApiError> {
     let options = app.options();
     if let Some(limit) = rate.or(options.rate_limit)
         && let Err(wait) = app.rate_limits().count(who, limit, Instant::now())
     {
-        return Err(too_many("rate_limited", "this key makes too many requests", wait));
+        return Err(too_many("rate_limited", "too many requests", wait));
     }
     let Some(quota) = quota.or(options.quota) else { return Ok(()) };
     match app.quotas().count(app.memory(), who, quota).await {
         Ok(()) => Ok(()),
-        Err(Uncounted::Over(wait)) => Err(too_many("quota_exceeded", "this key has made the day's requests", wait)),
+        Err(Uncounted::Over(wait)) => Err(too_many("quota_exceeded", "the day's requests are used up", wait)),
         Err(Uncounted::Store(error)) => Err(error.into()),
     }
 }

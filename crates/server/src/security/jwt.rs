@@ -16,6 +16,7 @@ use threadkeep::{Scope, TenantId, UserId, Value};
 
 use super::Caller;
 use super::keys::KeyRole;
+use crate::outgoing::OutgoingProxy;
 use key_set::KeySet;
 
 /// Bytes of a token at most.
@@ -96,17 +97,18 @@ impl TokenIssuer {
 
     /// Takes tokens of an issuer that publishes its keys (JWKS) in a file or at a URL, on behalf of the users of a tenant,
     /// who may write. The keys are read with the first token, kept for ten minutes, and read again when a token names one
-    /// that is not known, four times a minute at most.
+    /// that is not known, four times a minute at most; through the proxy, where there is one.
     ///
     /// # Errors
     /// `Location`, `Client` and `Unnamed`.
     pub fn jwks(
         location: &str,
+        proxy: Option<&OutgoingProxy>,
         issuer: impl Into<String>,
         audience: impl Into<String>,
         tenant: TenantId,
     ) -> Result<Self, IssuerError> {
-        Self::signed_by(Signer::Keys(Arc::new(KeySet::at(location)?)), issuer.into(), audience.into(), tenant)
+        Self::signed_by(Signer::Keys(Arc::new(KeySet::at(location, proxy)?)), issuer.into(), audience.into(), tenant)
     }
 
     fn signed_by(signer: Signer, issuer: String, audience: String, tenant: TenantId) -> Result<Self, IssuerError> {
@@ -281,7 +283,7 @@ mod tests {
         assert_eq!(short.unwrap_err(), IssuerError::ShortSecret);
         assert_eq!(TokenIssuer::hs256(SECRET, "", "a", tenant.clone()).unwrap_err(), IssuerError::Unnamed);
         for location in ["http://issuer.example/keys", "http://", "http://127.0.0.1.nip.io/keys"] {
-            let refused = TokenIssuer::jwks(location, "i", "a", tenant.clone()).unwrap_err();
+            let refused = TokenIssuer::jwks(location, None, "i", "a", tenant.clone()).unwrap_err();
             assert_eq!(refused, IssuerError::Location, "{location}");
         }
     }

@@ -1,10 +1,12 @@
 use std::time::Duration;
 
+use reqwest::Url;
 use serde_json::{Value, json};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 
 use super::TelemetryOptions;
+use crate::outgoing;
 
 /// Spans that wait; a collector that is away costs no more memory than this.
 const WAITING: usize = 2_048;
@@ -23,13 +25,9 @@ pub(super) struct Exporter {
 impl Exporter {
     /// `None` where nothing can be sent from here.
     pub(super) fn start(options: &TelemetryOptions) -> Option<Self> {
-        let tls = threadkeep::models::client_tls().ok()?;
-        let client = reqwest::Client::builder().tls_backend_preconfigured(tls).timeout(TIMEOUT).no_proxy().build();
-        let sender = Sender {
-            client: client.ok()?,
-            url: format!("{}/v1/traces", options.endpoint.trim_end_matches('/')),
-            options: options.clone(),
-        };
+        let url = Url::parse(&format!("{}/v1/traces", options.endpoint.trim_end_matches('/'))).ok()?;
+        let client = outgoing::client(&url, options.proxy.as_ref(), TIMEOUT)?;
+        let sender = Sender { client, url, options: options.clone() };
         let (spans, waiting) = mpsc::channel(WAITING);
         let sending = tokio::spawn(sender.run(waiting));
         Some(Self { spans: std::sync::Mutex::new(Some(spans)), sending: Mutex::new(Some(sending)) })
@@ -54,7 +52,7 @@ impl Exporter {
 
 struct Sender {
     client: reqwest::Client,
-    url: String,
+    url: Url,
     options: TelemetryOptions,
 }
 
@@ -94,7 +92,8 @@ impl Sender {
             ] },
             "scopeSpans": [{ "scope": { "name": "threadkeep" }, "spans": spans }],
         }] });
-        let mut request = self.client.post(&self.url).header("content-type", "application/json").body(body.to_string());
+        let mut request =
+            self.client.post(self.url.clone()).header("content-type", "application/json").body(body.to_string());
         for (name, value) in &self.options.headers {
             request = request.header(name, value);
         }

@@ -77,9 +77,20 @@ pub(crate) async fn resume(
     thread: ThreadId,
     turn: &str,
 ) -> Result<(), AgentError> {
+    let mut watched = app.watch().turn(agent, thread);
     let (stop, mut unheard) = (Stop::new(), |_| {});
-    tokio::select! {
-        resumed = agent.resume_with(scope, thread, &stop, &mut unheard) => resumed.map(drop),
-        never = stopping::heed(app, scope, thread, turn, &stop) => match never {},
+    let resuming = async {
+        tokio::select! {
+            resumed = agent.resume_with(scope, thread, &stop, &mut unheard) => resumed,
+            never = stopping::heed(app, scope, thread, turn, &stop) => match never {},
+        }
+    };
+    let resumed = Box::pin(watched.around(resuming)).await;
+    match resumed.as_deref() {
+        // Another one drives it.
+        Ok([]) => watched.pass_over(),
+        Ok([.., turn]) => watched.told(turn),
+        Err(_) => watched.failed("not_resumed"),
     }
+    resumed.map(drop)
 }

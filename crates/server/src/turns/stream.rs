@@ -20,7 +20,9 @@ pub(crate) async fn respond(app: &App, mut waiting: Waiting) -> Result<Response>
         Some(first) => first,
         None => return Err(ApiError::internal("a turn broke off")),
     };
-    let telling = Telling { first: Some(first), waiting, out_of_time: out_of_time(app.clone()), app: app.clone() };
+    let stopping = app.clone();
+    let out_of_time: BoxFuture<'static, ()> = Box::pin(async move { stopping.out_of_time().await });
+    let telling = Telling { first: Some(first), waiting, out_of_time, app: app.clone() };
     let events = futures::stream::unfold(Some(telling), |telling| async {
         let mut telling = telling?;
         let (told, is_last) = telling.next().await?;
@@ -86,14 +88,6 @@ impl Telling {
             }
         }
     }
-}
-
-/// Waits until a server that was asked to stop has hardly any time left.
-fn out_of_time(app: App) -> BoxFuture<'static, ()> {
-    Box::pin(async move {
-        app.stopped().await;
-        tokio::time::sleep(app.options().grace * 9 / 10).await;
-    })
 }
 
 fn event_of(event: TurnEvent) -> Option<Bytes> {

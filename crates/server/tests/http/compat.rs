@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use threadkeep::{Definition, FnTool, JsonText, Map, ToolError, ToolOutput};
-use threadkeep_server::{KeyRole, ServerOptions, SharedKey};
+use threadkeep_server::{KeyRole, Quota, RateLimit, ServerOptions, SharedKey};
 
 use crate::Client;
 use crate::assistants::{keeper, with_keeper};
@@ -160,4 +160,44 @@ async fn the_shared_key_opens_these_endpoints_only() {
     let elsewhere = send(client.request("GET", "/v1/threads").header("x-api-key", "s3cret")).await;
     assert_eq!(elsewhere.code(401), "invalid_key");
     assert!(!format!("{:?}", SharedKey::new("s3cret")).contains("s3cret"));
+}
+
+/// All clients of the shared key are counted together, whoever they name, and nobody else is counted with them.
+#[tokio::test]
+async fn clients_of_the_shared_key_are_counted_together() {
+    let with = |rate: Option<u32>, quota: Option<u32>| ServerOptions {
+        shared_key: SharedKey::new("s3cret"),
+        rate_limit: rate.map(|per_minute| RateLimit { per_minute }),
+        quota: quota.map(|per_day| Quota { per_day }),
+        ..Parts::default().options
+    };
+    let start = |options| TestServer::start_with(Parts { options, assistants: vec![subway()], ..Parts::default() });
+    let ask = |server: &TestServer, user: u32| {
+        let client = server.client();
+        async move { client.get(&format!("/route?from=a&to=b&key=s3cret&user_id=u{user}")).await }
+    };
+    for (options, code) in [(with(Some(3), None), "rate_limited"), (with(None, Some(3)), "quota_exceeded")] {
+        let server = start(options).await;
+        for user in 0..3 {
+            ask(&server, user).await.expect(200);
+        }
+        let refused = ask(&server, 3).await;
+        assert_eq!(refused.code(429), code);
+        assert!(refused.header("retry-after").parse::<u64>().unwrap() >= 1);
+        let wrong = server.client().get("/route?from=a&to=b&key=wrong").await;
+        assert_eq!(wrong.code(401), "invalid_key", "what is refused is not counted");
+        let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
+        ana.get("/route?from=a&to=b").await.expect(200);
+    }
+    // What is set by itself: others are let through while time passes, so that it may take some more than 600.
+    let server = start(with(None, None)).await;
+    let (client, mut served) = (server.client(), 0);
+    let refused = loop {
+        let answer = client.get("/route?from=a&to=b&key=s3cret").await;
+        if answer.status != 200 {
+            break answer;
+        }
+        served += 1;
+    };
+    assert_eq!((refused.code(429).as_str(), served >= 600), ("rate_limited", true), "{served} were served");
 }

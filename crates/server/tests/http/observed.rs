@@ -3,13 +3,16 @@
 use std::sync::{Arc, Mutex};
 
 use serde_json::{Value, json};
+use threadkeep::context::{RecallFrom, RecallPolicy};
+use threadkeep::{Definition, FnTool, JsonText, ToolError, ToolOutput};
 use threadkeep_server::{KeyRole, ServerOptions, TelemetryOptions};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use crate::TestServer;
-use crate::server::{Parts, send};
-use crate::v1::Echo;
+use crate::assistants::keeper;
+use crate::server::{PATIENCE, Parts, send};
+use crate::v1::{Echo, Lengths};
 
 #[tokio::test]
 async fn figures_count_requests_and_models_and_name_nobody() {
@@ -48,13 +51,13 @@ async fn figures_count_requests_and_models_and_name_nobody() {
 }
 
 /// A collector: keeps what it is sent.
-struct Collector {
-    endpoint: String,
-    received: Arc<Mutex<Vec<(String, Value)>>>,
+pub(crate) struct Collector {
+    pub(crate) endpoint: String,
+    pub(crate) received: Arc<Mutex<Vec<(String, Value)>>>,
 }
 
 impl Collector {
-    async fn start() -> Self {
+    pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let endpoint = format!("http://{}", listener.local_addr().unwrap());
         let received: Arc<Mutex<Vec<(String, Value)>>> = Arc::default();
@@ -65,6 +68,17 @@ impl Collector {
             }
         });
         Self { endpoint, received }
+    }
+
+    /// Those of a server that sends here.
+    pub(crate) fn options(&self) -> ServerOptions {
+        let telemetry = TelemetryOptions {
+            endpoint: self.endpoint.clone(),
+            headers: vec![("api-key".to_owned(), "collectors-own".to_owned())],
+            service: "threadkeep-test".to_owned(),
+            proxy: None,
+        };
+        ServerOptions { telemetry: Some(telemetry), sweep_every: None, ..ServerOptions::default() }
     }
 
     fn spans(&self) -> Vec<Value> {
@@ -101,15 +115,17 @@ fn attribute(span: &Value, key: &str) -> Value {
     found.map_or(Value::Null, |attribute| attribute["value"].clone())
 }
 
+/// An attribute that is text; empty where there is none.
+fn text<'a>(span: &'a Value, key: &str) -> &'a str {
+    let attributes = span["attributes"].as_array().unwrap();
+    let found = attributes.iter().find(|attribute| attribute["key"] == key);
+    found.and_then(|attribute| attribute["value"]["stringValue"].as_str()).unwrap_or_default()
+}
+
 #[tokio::test]
 async fn a_collector_receives_requests_with_the_models_calls_below_them() {
     let collector = Collector::start().await;
-    let telemetry = TelemetryOptions {
-        endpoint: collector.endpoint.clone(),
-        headers: vec![("api-key".to_owned(), "collectors-own".to_owned())],
-        service: "threadkeep-test".to_owned(),
-    };
-    let options = ServerOptions { telemetry: Some(telemetry), sweep_every: None, ..ServerOptions::default() };
+    let options = collector.options();
     let parts = Parts { options, model: Some(Arc::new(Echo::default())), ..Parts::default() };
     let mut server = TestServer::start_with(parts).await;
     let client = server.client();
@@ -162,12 +178,146 @@ async fn a_collector_receives_requests_with_the_models_calls_below_them() {
     assert!(!text.contains("safe") && !text.contains("hello"), "{text}");
 }
 
+const CALLERS: &str = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01";
+
+/// The keeper, who recalls by meaning, and has a tool that fails.
+fn recalling_keeper() -> Definition {
+    let (mut definition, _) = keeper("keeper");
+    definition.embedder = Some(Arc::new(Lengths));
+    definition.context.window = Some(1);
+    definition.context.recall = RecallPolicy { from: RecallFrom::Thread, ..RecallPolicy::default() };
+    let schema = JsonText::new(r#"{"type":"object"}"#).unwrap();
+    let broken = FnTool::with_schema("delete", "Fails", schema, |_, _| async {
+        Err::<ToolOutput, _>(ToolError::Unavailable("the secret shed is locked".to_owned()))
+    });
+    definition.tools.truncate(1);
+    definition.with_tool(broken)
+}
+
+/// Every door's turns, as a trace and in figures.
+#[tokio::test]
+async fn a_turn_of_an_assistant_shows_each_call_of_its_model_tools_and_embedder() {
+    let collector = Collector::start().await;
+    let parts = Parts {
+        options: collector.options(),
+        embedder: Some(Arc::new(Lengths)),
+        assistants: vec![recalling_keeper()],
+        ..Parts::default()
+    };
+    let mut server = TestServer::start_with(parts).await;
+    let client = server.client();
+    let ask = |path: &str, body: Value| send(client.request("POST", path).header("traceparent", CALLERS).json(&body));
+    let turns = |text: &str| ask("/v1/agents/keeper/turns", json!({ "text": text, "thread": "web:shed" }));
+    turns("the lamp in the shed is red").await.expect(200);
+    turns("nothing else is in there").await.expect(200);
+    let recalled = turns("look lamp").await.expect(200);
+    let failing = turns("delete lamp").await.expect(200);
+    assert_eq!((&recalled["status"], &failing["tool_calls"][0]["ok"]), (&json!("completed"), &json!(false)));
+    ask("/keeper/chat", json!({ "message": "fail", "user_id": "ana-user" })).await.expect(200);
+    ask(
+        "/v1/chat/completions",
+        json!({ "model": "threadkeep/keeper", "messages": [{ "role": "user", "content": "hello there" }] }),
+    )
+    .await
+    .expect(200);
+    let response = json!({ "model": "threadkeep/keeper", "input": "hello again", "background": true });
+    let response = ask("/v1/responses", response).await.expect(200);
+    let path = format!("/v1/responses/{}", response["id"].as_str().unwrap());
+    let over = async { while client.get(&path).await.expect(200)["status"] == "in_progress" {} };
+    tokio::time::timeout(PATIENCE, over).await.unwrap();
+    ask("/v1/embeddings", json!({ "model": "lengths", "input": "of the secret shed" })).await.expect(200);
+    let told = client.get("/metrics").await.text;
+    server.ask_to_stop();
+    server.stopped().await.unwrap();
+    for line in [
+        r#"threadkeep_turns_total{assistant="keeper",outcome="completed"} 6"#,
+        r#"threadkeep_turns_total{assistant="keeper",outcome="model_unavailable"} 1"#,
+        r#"threadkeep_turn_seconds_count{assistant="keeper"} 7"#,
+        r#"threadkeep_model_calls_total{model="keeper",outcome="answered"} 8"#,
+        r#"threadkeep_model_calls_total{model="keeper",outcome="model_unavailable"} 1"#,
+        r#"threadkeep_model_tokens_total{model="keeper",kind="input"} 56"#,
+        r#"threadkeep_tool_calls_total{tool="look",outcome="answered"} 1"#,
+        r#"threadkeep_tool_calls_total{tool="delete",outcome="unavailable"} 1"#,
+    ] {
+        assert!(told.lines().any(|told| told == line), "{line}: {told}");
+    }
+    let embedded = told
+        .lines()
+        .find_map(|line| line.strip_prefix(r#"threadkeep_embedder_calls_total{model="lengths",outcome="answered"} "#));
+    let embedded: usize = embedded.unwrap().parse().unwrap();
+    let spans = collector.spans();
+    let of = |operation: &str| -> Vec<Value> {
+        let is_it = |span: &&Value| text(span, "gen_ai.operation.name") == operation;
+        spans.iter().filter(is_it).cloned().collect()
+    };
+    let above = |span: &Value| spans.iter().find(|above| above["spanId"] == span["parentSpanId"]).unwrap();
+    let (agents, chats, tools, embeddings) = (of("invoke_agent"), of("chat"), of("execute_tool"), of("embeddings"));
+    assert_eq!((agents.len(), chats.len(), tools.len(), embeddings.len()), (7, 9, 2, embedded), "{spans:#?}");
+    assert!(agents.iter().chain(&chats).chain(&tools).chain(&embeddings).all(|span| {
+        span["traceId"] == "0af7651916cd43dd8448eb211c80319c" && text(span, "gen_ai.provider.name") == "threadkeep"
+            || text(span, "gen_ai.operation.name") == "execute_tool"
+    }));
+    for agent in &agents {
+        assert_eq!((&agent["name"], &agent["kind"]), (&json!("invoke_agent keeper"), &json!(1)));
+        assert_eq!((text(agent, "gen_ai.agent.name"), text(agent, "gen_ai.request.model")), ("keeper", "keeper"));
+        assert_eq!(above(agent)["kind"], 2, "a request is above a turn");
+    }
+    let second = &agents[2];
+    assert_eq!(text(second, "gen_ai.conversation.id"), recalled["thread"]);
+    assert_eq!(attribute(second, "gen_ai.usage.input_tokens"), json!({ "intValue": "14" }));
+    let failed: Vec<&Value> = agents.iter().filter(|span| span["status"] == json!({ "code": 2 })).collect();
+    assert_eq!((failed.len(), text(failed[0], "error.type")), (1, "model_unavailable"));
+    for chat in &chats {
+        assert_eq!((&chat["name"], &chat["kind"]), (&json!("chat keeper"), &json!(3)));
+        assert_eq!(text(above(chat), "gen_ai.operation.name"), "invoke_agent");
+    }
+    for tool in &tools {
+        assert_eq!(tool["kind"], 1);
+        assert_eq!(text(above(tool), "gen_ai.operation.name"), "invoke_agent");
+    }
+    assert_eq!((&tools[0]["name"], &tools[1]["name"]), (&json!("execute_tool look"), &json!("execute_tool delete")));
+    assert_eq!((text(&tools[0], "gen_ai.tool.name"), text(&tools[1], "error.type")), ("look", "unavailable"));
+    let recall = embeddings.iter().filter(|span| text(above(span), "gen_ai.operation.name") == "invoke_agent").count();
+    assert_eq!((recall > 0, recall + 1), (true, embedded), "one was asked for by itself");
+    assert_eq!(attribute(&embeddings[0], "gen_ai.embeddings.dimension.count"), json!({ "intValue": "2" }));
+    let sent = serde_json::to_string(&spans).unwrap();
+    for hidden in ["shed", "lamp", "locked", "hello", "ana-user"] {
+        assert!(!sent.contains(hidden) && !told.contains(hidden), "{hidden}");
+    }
+}
+
+/// A call that is given up is told as well: its model never answers.
+#[tokio::test]
+async fn a_call_that_nobody_waits_for_any_longer_is_counted() {
+    let collector = Collector::start().await;
+    let (definition, model) = keeper("keeper");
+    let parts = Parts { options: collector.options(), assistants: vec![definition], ..Parts::default() };
+    let mut server = TestServer::start_with(parts).await;
+    let client = server.client();
+    let response = json!({ "model": "threadkeep/keeper", "input": "wait", "background": true });
+    let response = client.post("/v1/responses", response).await.expect(200);
+    model.waits().await;
+    let path = format!("/v1/responses/{}", response["id"].as_str().unwrap());
+    client.post(&format!("{path}/cancel"), json!({})).await.expect(200);
+    let line = r#"threadkeep_model_calls_total{model="keeper",outcome="cancelled"} 1"#;
+    let counted = async { while !client.get("/metrics").await.text.lines().any(|told| told == line) {} };
+    tokio::time::timeout(PATIENCE, counted).await.unwrap();
+    server.ask_to_stop();
+    server.stopped().await.unwrap();
+    let spans = collector.spans();
+    let chat = spans.iter().find(|span| span["name"] == "chat keeper").unwrap();
+    assert_eq!((text(chat, "error.type"), &chat["status"]), ("cancelled", &json!({ "code": 2 })));
+    let turn = spans.iter().find(|span| span["name"] == "invoke_agent keeper").unwrap();
+    assert_eq!(text(turn, "error.type"), "stopped");
+}
+
 #[tokio::test]
 async fn a_collector_that_is_away_harms_nobody() {
     let telemetry = TelemetryOptions {
         endpoint: "http://127.0.0.1:9".to_owned(),
         headers: vec![],
         service: "threadkeep".to_owned(),
+        proxy: None,
     };
     let options = ServerOptions { telemetry: Some(telemetry), sweep_every: None, ..ServerOptions::default() };
     let mut server = TestServer::start_with(Parts { options, ..Parts::default() }).await;

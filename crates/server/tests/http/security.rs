@@ -152,6 +152,25 @@ async fn a_key_that_calls_too_often_is_told_when_to_come_again() {
     other.get("/v1/threads").await.expect(200);
 }
 
+/// Without any key, all programs of this machine share what is set for all; nothing is set by itself.
+#[tokio::test]
+async fn programs_of_this_machine_are_counted_together() {
+    let options = |rate: Option<u32>, quota: Option<u32>| ServerOptions {
+        rate_limit: rate.map(|per_minute| RateLimit { per_minute }),
+        quota: quota.map(|per_day| Quota { per_day }),
+        ..Parts::default().options
+    };
+    for (options, code) in [(options(Some(3), None), "rate_limited"), (options(None, Some(3)), "quota_exceeded")] {
+        let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+        let client = server.client();
+        for user in ["ana", "ben", "eve"] {
+            client.as_user(user).get("/v1/threads").await.expect(200);
+        }
+        assert_eq!(client.get("/v1/threads").await.code(429), code);
+        client.get("/health").await.expect(200);
+    }
+}
+
 #[tokio::test]
 async fn the_days_requests_are_counted_across_a_restart_and_instances() {
     let server = TestServer::start().await;

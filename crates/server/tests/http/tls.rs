@@ -6,6 +6,7 @@ use threadkeep_server::{ServerOptions, Tls, TlsError};
 use tokio::io::AsyncReadExt;
 
 use crate::TestServer;
+use crate::log::Log;
 use crate::server::{PATIENCE, Parts};
 
 fn files(folder: &std::path::Path) -> (std::path::PathBuf, std::path::PathBuf, String) {
@@ -43,6 +44,63 @@ async fn a_client_that_trusts_the_certificate_is_served_and_no_other() {
     let read = tokio::time::timeout(PATIENCE, silent.read(&mut [0; 16])).await.unwrap();
     assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
     assert_eq!(trusting.get(&url).send().await.unwrap().status(), 200);
+}
+
+/// Writes a certificate with a serial number of its own, and its key. Gives it in PEM.
+fn renew(folder: &std::path::Path, serial: &[u8]) -> String {
+    let mut params = rcgen::CertificateParams::new(vec!["localhost".to_owned()]).unwrap();
+    params.serial_number = Some(rcgen::SerialNumber::from(serial.to_vec()));
+    let key = rcgen::KeyPair::generate().unwrap();
+    let made = params.self_signed(&key).unwrap();
+    std::fs::write(folder.join("cert.pem"), made.pem()).unwrap();
+    std::fs::write(folder.join("key.pem"), key.serialize_pem()).unwrap();
+    made.pem()
+}
+
+/// New connections see a renewed certificate, those that are open go on, and what is broken changes nothing.
+#[tokio::test]
+async fn a_renewed_certificate_is_shown_without_a_restart() {
+    const FIRST: [u8; 8] = *b"\x11serial1";
+    const SECOND: [u8; 8] = *b"\x11serial2";
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let (log, _heard) = Log::begin();
+    let folder = tempfile::tempdir().unwrap();
+    let first = renew(folder.path(), &FIRST);
+    let tls = Tls::from_pem_files(&folder.path().join("cert.pem"), &folder.path().join("key.pem")).unwrap();
+    let options = ServerOptions { tls: Some(tls), sweep_every: None, ..ServerOptions::default() };
+    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let url = format!("https://localhost:{}/v1/threads", server.address.port());
+    let client = |pem: &str| {
+        let root = reqwest::Certificate::from_pem(pem.as_bytes()).unwrap();
+        let client = reqwest::Client::builder().tls_certs_only([root]).no_proxy().tls_info(true);
+        client.resolve("localhost", server.address).build().unwrap()
+    };
+    // Whether the server shows a certificate of this number to a client that trusts it.
+    let shows = async |client: &reqwest::Client, serial: &[u8]| {
+        let Ok(answer) = client.get(&url).send().await else { return false };
+        assert_eq!(answer.status(), 200);
+        let shown = answer.extensions().get::<reqwest::tls::TlsInfo>().unwrap().peer_certificate().unwrap();
+        shown.windows(serial.len()).any(|bytes| bytes == serial)
+    };
+    let open = client(&first);
+    assert!(shows(&open, &FIRST).await);
+
+    std::fs::write(folder.path().join("cert.pem"), "-----BEGIN CERTIFICATE-----\nno\n-----END CERTIFICATE-----\n")
+        .unwrap();
+    log.wait_for("a renewed certificate cannot be used").await;
+    assert!(shows(&client(&first), &FIRST).await, "the one before goes on");
+    let second = renew(folder.path(), &SECOND);
+    let other_key = rcgen::KeyPair::generate().unwrap().serialize_pem();
+    let key = std::fs::read_to_string(folder.path().join("key.pem")).unwrap();
+    std::fs::write(folder.path().join("key.pem"), other_key).unwrap();
+    log.wait_for("the certificate and the key cannot be used together").await;
+    assert!(shows(&client(&first), &FIRST).await);
+
+    std::fs::write(folder.path().join("key.pem"), key).unwrap();
+    log.wait_for("the certificate was renewed").await;
+    assert!(shows(&client(&second), &SECOND).await);
+    assert!(!shows(&client(&first), &FIRST).await, "nobody is shown the old one");
+    assert!(shows(&open, &FIRST).await, "an open connection goes on");
 }
 
 #[tokio::test]

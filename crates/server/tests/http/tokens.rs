@@ -130,7 +130,7 @@ impl Publisher {
 }
 
 fn issuer(location: &str) -> TokenIssuer {
-    TokenIssuer::jwks(location, ISSUER, AUDIENCE, TenantId::new("acme").unwrap()).unwrap()
+    TokenIssuer::jwks(location, None, ISSUER, AUDIENCE, TenantId::new("acme").unwrap()).unwrap()
 }
 
 async fn server(issuer: TokenIssuer) -> TestServer {

@@ -15,4 +15,4 @@ mod search;
 mod streams;
 mod threads;
 
-pub(crate) use model::{Echo, parts_with_model, with_model, with_model_over_postgres};
+pub(crate) use model::{Echo, Lengths, parts_with_model, with_model, with_model_over_postgres};

@@ -47,9 +47,10 @@ pub(super) async fn complete(
         include_usage: body.stream_options.unwrap_or_default().include_usage,
     };
     let is_passing = named.is_none();
+    let stopping = app.clone();
     let waiting = turns::start(held, Work::Ask(Asking { app, agent, scope, thread, ask, attempt, is_passing }));
     let mut response = if body.stream == Some(true) {
-        respond(shell, waiting).await?
+        respond(stopping, shell, waiting).await?
     } else {
         let turn = turns::whole(waiting).await?.turn;
         let mut body = whole(&shell, &answer(&turn));
@@ -72,7 +73,7 @@ fn answer(turn: &Turn) -> Answer {
 }
 
 /// Answers while the assistant speaks. What keeps it from beginning is an error like any other.
-async fn respond(shell: Shell, mut waiting: Waiting) -> Result<Response> {
+async fn respond(app: App, shell: Shell, mut waiting: Waiting) -> Result<Response> {
     let mut told = match waiting.recv().await {
         Some(Told::End(Err(error))) => return Err(error),
         told => told,
@@ -95,7 +96,7 @@ async fn respond(shell: Shell, mut waiting: Waiting) -> Result<Response> {
         }
         teller.fail(&ApiError::internal("a turn broke off"));
     });
-    Ok(streamed(heard))
+    Ok(streamed(app, heard))
 }
 
 /// Tells what the user reads and has not heard yet: words that no model said, such as what waits for an approval.

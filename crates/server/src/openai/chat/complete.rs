@@ -64,7 +64,7 @@ pub(super) struct StreamOptionsJson {
 
 /// An answer on its way.
 pub(super) struct Completing {
-    app: App,
+    pub(super) app: App,
     scope: Scope,
     attempt: Attempt,
     request: ChatRequest,
@@ -129,7 +129,7 @@ pub(crate) async fn complete(
     let shell = completing.shell.clone();
     // A client that goes away does not undo what it asked for.
     let answering = tokio::spawn(telemetry::carried(async move { completing.answer(&mut |_| {}).await }));
-    let answer = answering.await.map_err(|error| ApiError::internal(error.to_string()))??;
+    let answer = answering.await.map_err(|_| ApiError::broken_off())??;
     Ok(json(&whole(&shell, &answer)))
 }
 

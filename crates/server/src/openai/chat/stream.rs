@@ -1,21 +1,21 @@
 //! A completion as a stream of chunks.
 
-use axum::body::Body;
-use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
-use futures::stream;
 use serde_json::{Value, json};
 use threadkeep::Part;
 use threadkeep::core::ChatDelta;
 use tokio::sync::mpsc;
 
 use super::complete::{Answer, Completing, Shell, calls};
+use crate::app::App;
 use crate::error::ApiError;
+use crate::limits;
 
 /// Answers while the model speaks.
 pub(super) fn respond(completing: Completing) -> Response {
     let (chunks, told) = mpsc::unbounded_channel::<Bytes>();
+    let app = completing.app.clone();
     // A client that goes away does not undo what it asked for.
     tokio::spawn(crate::telemetry::carried(async move {
         let mut teller = Teller::new(chunks, completing.shell.clone());
@@ -24,18 +24,17 @@ pub(super) fn respond(completing: Completing) -> Response {
             Err(error) => teller.fail(&error),
         }
     }));
-    streamed(told)
+    streamed(app, told)
 }
 
 /// Chunks as a response.
-pub(super) fn streamed(told: mpsc::UnboundedReceiver<Bytes>) -> Response {
-    let chunks = stream::unfold(told, |mut told| async {
-        let chunk = told.recv().await?;
-        Some((Ok::<_, std::convert::Infallible>(chunk), told))
-    });
-    let mut response = Body::from_stream(chunks).into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    response
+pub(super) fn streamed(app: App, told: mpsc::UnboundedReceiver<Bytes>) -> Response {
+    crate::openai::streamed::streamed(app, told, |_| failure(&limits::stopping()))
+}
+
+fn failure(error: &ApiError) -> String {
+    let told = json!({ "message": error.message, "type": error.family(), "param": error.param, "code": error.code });
+    format!("data: {}\n\n", json!({ "error": told }))
 }
 
 /// Writes the chunks of one completion.
@@ -101,8 +100,7 @@ impl Teller {
 
     pub(super) fn fail(&self, error: &ApiError) {
         tracing::error!(code = error.code, internal = error.internal, "a completion failed");
-        let told =
-            json!({ "message": error.message, "type": error.family(), "param": error.param, "code": error.code });
-        self.send(&json!({ "error": told }).to_string());
+        // A client that is gone hears nothing.
+        drop(self.chunks.send(failure(error).into()));
     }
 }

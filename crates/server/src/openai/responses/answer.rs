@@ -155,7 +155,7 @@ impl Answering {
     pub(super) async fn respond(self) -> Result<Response> {
         // A client that goes away does not undo what it asked for.
         let answering = tokio::spawn(telemetry::carried(async move { self.answer(&mut |_| {}).await }));
-        let answered = answering.await.map_err(|error| ApiError::internal(error.to_string()))?;
+        let answered = answering.await.map_err(|_| ApiError::broken_off())?;
         let answered = answered.map_err(|(error, _)| error)?;
         Ok(([(header::CONTENT_TYPE, "application/json")], answered.response).into_response())
     }

@@ -22,6 +22,7 @@ use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, Result};
 use crate::openai::turn::KEPT_MS;
+use crate::telemetry;
 
 /// How often whoever answers looks whether it was cancelled.
 const MOMENT: Duration = Duration::from_millis(250);
@@ -89,12 +90,12 @@ pub(super) async fn begin(mut answering: Answering, held: Held) -> Result<Respon
         return Err(error);
     }
     let is_streamed = answering.is_streamed;
-    let (live, events) = Live::begin(&answering);
-    tokio::spawn(async move {
+    let (live, told) = Live::begin(&answering);
+    tokio::spawn(telemetry::carried(async move {
         drive(answering, live).await;
         drop(held);
-    });
-    Ok(if is_streamed { stream::response(events) } else { written(text_of(found(&app, standing))) })
+    }));
+    Ok(if is_streamed { stream::response(app, told) } else { written(text_of(found(&app, standing))) })
 }
 
 /// The response as it stands, where it is or was in the background and nothing else is stored of it.

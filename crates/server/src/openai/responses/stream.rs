@@ -4,12 +4,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use axum::body::Body;
-use axum::http::{HeaderValue, header};
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use bytes::Bytes;
-use futures::{Stream, stream};
-use serde_json::{Map, Value};
+use futures::stream;
+use serde_json::{Map, Value, json};
 use threadkeep::core::ChatDelta;
 use threadkeep::{MessageId, Scope};
 use tokio::sync::mpsc;
@@ -22,19 +20,36 @@ use super::teller::Teller;
 use super::{body, unknown};
 use crate::app::App;
 use crate::error::{ApiError, Result};
+use crate::limits;
+use crate::openai::streamed::{event_stream, streamed};
 
 /// How often it is looked how far a response is that is made elsewhere.
 const MOMENT: Duration = Duration::from_millis(250);
 
 /// Answers while the model speaks.
 pub(super) fn respond(answering: Answering) -> Response {
-    let (mut live, events) = Live::begin(&answering);
+    let app = answering.app.clone();
+    let (mut live, told) = Live::begin(&answering);
     // A client that goes away does not undo what it asked for.
     tokio::spawn(crate::telemetry::carried(async move {
         let answered = answering.answer(&mut |delta| live.hear(&delta)).await;
         live.end(&answered);
     }));
-    response(events)
+    response(app, told)
+}
+
+/// A response that is being made here.
+pub(super) fn response(app: App, told: mpsc::UnboundedReceiver<Bytes>) -> Response {
+    streamed(app, told, stopped)
+}
+
+/// What is told last where the answer is not waited for, as so many events were told before. The stream can be taken up again.
+fn stopped(number: u64) -> String {
+    let error = limits::stopping();
+    let event = json!({
+        "type": "error", "code": error.code, "message": error.message, "param": null, "sequence_number": number
+    });
+    format!("event: error\ndata: {event}\n\n")
 }
 
 /// Tells a response that was begun by another request, from behind an event on.
@@ -50,19 +65,10 @@ pub(super) async fn follow(app: &App, scope: &Scope, id: &str, after: Option<u64
         is_over: false,
     };
     following.tell(found);
-    Ok(response(stream::unfold(following, |mut following| async {
+    Ok(event_stream(stream::unfold(following, |mut following| async {
         let event = following.next().await?;
-        Some((event, following))
+        Some((Ok(event), following))
     })))
-}
-
-pub(super) fn response(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
-    let events = futures::StreamExt::map(events, Ok::<_, std::convert::Infallible>);
-    let mut response = Body::from_stream(events).into_response();
-    response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
-    // Proxies that gather what they pass on would keep events back.
-    response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
-    response
 }
 
 /// A response that is being made here.
@@ -75,13 +81,12 @@ pub(super) struct Live {
 
 impl Live {
     /// Begins to tell; whoever listens gets the events.
-    pub(super) fn begin(answering: &Answering) -> (Self, impl Stream<Item = Bytes> + Send + use<>) {
+    pub(super) fn begin(answering: &Answering) -> (Self, mpsc::UnboundedReceiver<Bytes>) {
         let (events, told) = mpsc::unbounded_channel::<Bytes>();
         let message_id = message_id(answering.words);
         let mut live = Self { teller: Teller::after(None), events, message_id, heard: Arc::default() };
         live.teller.begin(&answering.shell);
         live.send();
-        let told = stream::unfold(told, |mut told| async { Some((told.recv().await?, told)) });
         (live, told)
     }
 
@@ -143,11 +148,14 @@ impl Following {
             if let Some(event) = self.told.pop_front() {
                 return Some(event);
             }
-            if self.is_over || self.app.is_stopping() {
+            if self.is_over {
                 return None;
             }
             tokio::select! {
-                () = self.app.stopped() => return None,
+                () = self.app.stopped() => {
+                    self.is_over = true;
+                    return Some(stopped(self.teller.number()).into());
+                }
                 () = tokio::time::sleep(MOMENT) => {}
             }
             match look(&self.app, &self.scope, &self.id).await {

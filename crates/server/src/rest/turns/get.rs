@@ -13,6 +13,7 @@ use crate::input::Names;
 use crate::output::{json, json_with};
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
+use crate::telemetry;
 use crate::turns;
 
 /// A turn that is on its way.
@@ -69,10 +70,10 @@ pub(super) fn any_agent(app: &App) -> Result<Agent> {
 pub(super) fn go_on(app: &App, scope: Scope, thread: ThreadId, running: RunningTurn, held: Held) {
     let (app, RunningTurn { turn, assistant, .. }) = (app.clone(), running);
     let Some(agent) = app.assistants().find(&assistant) else { return };
-    tokio::spawn(async move {
+    tokio::spawn(telemetry::carried(async move {
         if let Err(error) = turns::resume(&app, &agent, &scope, thread, &turn).await {
             tracing::warn!(%error, "a turn could not be gone on with");
         }
         drop(held);
-    });
+    }));
 }

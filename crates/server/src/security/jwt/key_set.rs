@@ -14,6 +14,7 @@ use tokio::sync::Mutex;
 
 use super::IssuerError;
 use super::signature::PublicKey;
+use crate::outgoing::{self, OutgoingProxy};
 use crate::security::rate::{RateLimit, RateLimits};
 
 /// How long a set is taken for what it was.
@@ -52,7 +53,7 @@ enum Unread {
     #[error("it cannot be read")]
     File(#[from] std::io::Error),
     #[error("it cannot be fetched")]
-    Fetch(#[from] reqwest::Error),
+    Fetch(#[source] reqwest::Error),
     #[error("the answer was {0}")]
     Status(u16),
     #[error("it has more than {BYTES} bytes")]
@@ -62,9 +63,9 @@ enum Unread {
 }
 
 impl KeySet {
-    pub(super) fn at(location: &str) -> Result<Self, IssuerError> {
+    pub(super) fn at(location: &str, proxy: Option<&OutgoingProxy>) -> Result<Self, IssuerError> {
         let is_url = location.starts_with("http://") || location.starts_with("https://");
-        let source = if is_url { from_url(location)? } else { Source::File(PathBuf::from(location)) };
+        let source = if is_url { from_url(location, proxy)? } else { Source::File(PathBuf::from(location)) };
         Ok(Self { source, known: RwLock::default(), reading: Mutex::default() })
     }
 
@@ -129,21 +130,13 @@ impl Known {
 }
 
 /// Keys decide who is let in, so they come over TLS, or from this machine.
-fn from_url(location: &str) -> Result<Source, IssuerError> {
+fn from_url(location: &str, proxy: Option<&OutgoingProxy>) -> Result<Source, IssuerError> {
     let url = Url::parse(location).map_err(|_| IssuerError::Location)?;
-    let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_owned();
-    let is_here = host == "localhost" || host.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback());
-    if url.scheme() != "https" && !is_here {
+    if url.scheme() != "https" && !outgoing::is_here(&url) {
         return Err(IssuerError::Location);
     }
-    let tls = threadkeep::models::client_tls().map_err(|_| IssuerError::Client)?;
-    let client = reqwest::Client::builder()
-        .tls_backend_preconfigured(tls)
-        .timeout(TIMEOUT)
-        .redirect(reqwest::redirect::Policy::none())
-        .no_proxy()
-        .build();
-    Ok(Source::Url { url, client: client.map_err(|_| IssuerError::Client)? })
+    let client = outgoing::client(&url, proxy, TIMEOUT).ok_or(IssuerError::Client)?;
+    Ok(Source::Url { url, client })
 }
 
 async fn fetch(client: &reqwest::Client, url: Url) -> Result<Vec<u8>, Unread> {
@@ -167,6 +160,13 @@ fn bounded_file(path: &std::path::Path) -> Result<Vec<u8>, Unread> {
     let most = u64::try_from(BYTES).unwrap_or(u64::MAX);
     std::fs::File::open(path)?.take(most + 1).read_to_end(&mut bytes)?;
     if bytes.len() > BYTES { Err(Unread::Long) } else { Ok(bytes) }
+}
+
+impl From<reqwest::Error> for Unread {
+    fn from(error: reqwest::Error) -> Self {
+        // An address may hold a password.
+        Self::Fetch(error.without_url())
+    }
 }
 
 /// The keys that sign tokens; others are passed over.

@@ -63,7 +63,7 @@ impl ChatModel for Echo {
 
 /// A point for each text: its length.
 #[derive(Debug)]
-struct Lengths;
+pub(crate) struct Lengths;
 
 #[async_trait]
 impl Embedder for Lengths {

@@ -1,0 +1,79 @@
+#[cfg(unix)]
+use std::fs::File;
+use std::panic::PanicHookInfo;
+#[cfg(unix)]
+use std::sync::Arc;
+
+use anyhow::Result;
+use tracing_subscriber::EnvFilter;
+
+use crate::failure::Failure;
+use crate::settings::Settings;
+
+/// The log goes to standard error. RUST_LOG says how much of it; without it what an operator needs.
+pub(super) fn begin_log(settings: &Settings, as_json: bool) -> Result<()> {
+    let filter = settings.get("RUST_LOG").unwrap_or_else(|| "info".to_owned());
+    let filter = EnvFilter::try_new(filter).map_err(|error| Failure::usage(format!("RUST_LOG: {error}")))?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(standard_error()?).with_ansi(false);
+    // There is one log in a process.
+    drop(if as_json || settings.read("THREADKEEP_LOG_JSON")?.unwrap_or(false) {
+        log.json().flatten_event(true).with_current_span(false).try_init()
+    } else {
+        log.try_init()
+    });
+    std::panic::set_hook(Box::new(tell_panic));
+    Ok(())
+}
+
+/// Standard error without the lock that all threads would wait for: a line is written by one call, and whole.
+#[cfg(unix)]
+fn standard_error() -> Result<Arc<File>> {
+    use std::os::fd::AsFd;
+    Ok(Arc::new(File::from(std::io::stderr().as_fd().try_clone_to_owned()?)))
+}
+
+#[cfg(not(unix))]
+fn standard_error() -> Result<fn() -> std::io::Stderr> {
+    Ok(std::io::stderr)
+}
+
+/// Tells where a panic was. Its words may quote what somebody said.
+fn tell_panic(panic: &PanicHookInfo<'_>) {
+    let place = panic.location().map(ToString::to_string).unwrap_or_default();
+    tracing::error!(place, "a task panicked");
+}
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    #[derive(Clone, Default)]
+    struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Write for Kept {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            self.0.lock().unwrap().write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_panic_is_told_by_its_place_alone() {
+        let (kept, hook) = (Kept::default(), std::panic::take_hook());
+        let writer = kept.clone();
+        let log = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
+        std::panic::set_hook(Box::new(tell_panic));
+        let broken =
+            tracing::subscriber::with_default(log, || std::panic::catch_unwind(|| panic!("{} words", "hidden")));
+        std::panic::set_hook(hook);
+        let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        assert!(broken.is_err());
+        assert!(text.contains("log.rs:") && text.contains("a task panicked") && !text.contains("hidden"), "{text}");
+    }
+}

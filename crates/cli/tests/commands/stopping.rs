@@ -1,0 +1,197 @@
+//! How the server ends while everything is on its way: with a word to everyone who listens, and nothing lost.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::sync::mpsc::{Sender, channel};
+use std::thread::JoinHandle;
+
+use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite;
+use tungstenite::protocol::frame::coding::CloseCode;
+
+use super::provider::Provider;
+use super::serve::{Server, thread};
+use super::{Cli, PATIENCE};
+
+/// Sends a request, and reads the answer elsewhere until it ends.
+fn begin(server: &Server, path: &str, body: &Value) -> JoinHandle<String> {
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    let (address, body) = (&server.address, body.to_string());
+    let head = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-length: {}\r\n\r\n", body.len());
+    stream.write_all((head + &body).as_bytes()).unwrap();
+    std::thread::spawn(move || {
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    })
+}
+
+/// Sends half of a body, and gives the rest of the answer.
+fn upload_half(server: &Server, thread: &str) -> JoinHandle<String> {
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    let head = format!("POST /v1/threads/{thread}/messages HTTP/1.1\r\nhost: {}\r\n", server.address);
+    stream.write_all(format!("{head}expect: 100-continue\r\ncontent-length: 1000\r\n\r\n").as_bytes()).unwrap();
+    let mut reader = BufReader::new(stream.try_clone().unwrap());
+    let mut line = String::new();
+    reader.read_line(&mut line).unwrap();
+    assert!(line.starts_with("HTTP/1.1 100"), "{line}");
+    stream.write_all(br#"{"messages":["#).unwrap();
+    std::thread::spawn(move || {
+        let mut answer = String::new();
+        reader.read_to_string(&mut answer).unwrap();
+        answer
+    })
+}
+
+/// Listens to a thread by WebSocket. Gives the last word, and what the connection was closed with.
+fn listen(server: &Server, thread: &str) -> JoinHandle<(Value, CloseCode, String)> {
+    let stream = TcpStream::connect(&server.address).unwrap();
+    stream.set_read_timeout(Some(PATIENCE)).unwrap();
+    let (mut socket, _) = tungstenite::client(format!("ws://{}/v1/live", server.address), stream).unwrap();
+    let subscribe = json!({ "type": "subscribe", "thread": thread, "after": 0 }).to_string();
+    socket.send(tungstenite::Message::text(subscribe)).unwrap();
+    let first: Value = serde_json::from_str(socket.read().unwrap().to_text().unwrap()).unwrap();
+    assert_eq!(first["type"], "subscribed");
+    std::thread::spawn(move || {
+        let mut last = Value::Null;
+        loop {
+            match socket.read().unwrap() {
+                tungstenite::Message::Text(text) => last = serde_json::from_str(&text).unwrap(),
+                tungstenite::Message::Close(frame) => {
+                    let frame = frame.unwrap();
+                    return (last, frame.code, frame.reason.to_string());
+                }
+                _ => {}
+            }
+        }
+    })
+}
+
+/// Asks in a conversation of its own until the server is gone. Gives the thread, and what was answered.
+fn ask_until_gone(server: &Server, number: usize, heard: &Sender<()>) -> (String, Vec<String>) {
+    let (mut thread, mut acknowledged) = (String::new(), Vec::new());
+    for count in 0.. {
+        let text = format!("asked {number}/{count}");
+        let body = json!({ "text": text, "thread": format!("web:{number}") }).to_string();
+        let Some((status, body)) = server.ask("POST /v1/agents/general/turns", &body) else { break };
+        let turn: Value = serde_json::from_str(&body).unwrap();
+        if !status.contains("200") {
+            assert_eq!((status.contains("503"), &turn["error"]["code"]), (true, &json!("shutdown")), "{body}");
+            break;
+        }
+        assert_eq!(turn["status"], "completed", "{body}");
+        thread = turn["thread"].as_str().unwrap().to_owned();
+        acknowledged.push(text);
+        heard.send(()).unwrap();
+    }
+    (thread, acknowledged)
+}
+
+fn server(cli: &Cli, provider: &Provider, grace_seconds: &str) -> Server {
+    let mut command = provider.command(cli);
+    command.env("THREADKEEP_GRACE_SECONDS", grace_seconds);
+    Server::start_with(command)
+}
+
+#[test]
+fn under_load_nothing_acknowledged_is_lost_and_everyone_hears_why_it_ends() {
+    const ASKING: usize = 3;
+    let (cli, provider) = (Cli::new(), Provider::start());
+    let mut server = server(&cli, &provider, "4");
+    let heard_of = thread(&server);
+    let mut events: Vec<_> = (0..3).map(|_| server.listen(&heard_of)).collect();
+    let sockets: Vec<_> = (0..3).map(|_| listen(&server, &heard_of)).collect();
+    let asked = json!([{ "role": "user", "content": "wait" }]);
+    let waiting = [
+        (begin(&server, "/v1/chat/completions", &json!({ "messages": asked, "stream": true })), r#""code":"shutdown""#),
+        (
+            begin(
+                &server,
+                "/v1/chat/completions",
+                &json!({ "model": "threadkeep/general", "messages": asked, "stream": true }),
+            ),
+            r#""code":"shutdown""#,
+        ),
+        (begin(&server, "/v1/responses", &json!({ "input": "wait", "stream": true })), "event: error\n"),
+        (
+            begin(&server, "/v1/responses", &json!({ "model": "threadkeep/general", "input": "wait", "stream": true })),
+            "event: error\n",
+        ),
+        (begin(&server, "/v1/agents/general/turns", &json!({ "text": "wait", "stream": true })), "event: end\n"),
+        (begin(&server, "/v1/agents/general/turns", &json!({ "text": "wait" })), "HTTP/1.1 503"),
+        (begin(&server, "/v1/chat/completions", &json!({ "messages": asked })), "HTTP/1.1 503"),
+    ];
+    provider.wait_for(waiting.len());
+    let upload = upload_half(&server, &heard_of);
+    let mut silent = TcpStream::connect(&server.address).unwrap();
+    silent.write_all(b"GET /health HTTP/1.1\r\nhost:").unwrap();
+    let (heard, hears) = channel();
+    let acknowledged: Vec<_> = std::thread::scope(|scope| {
+        let server = &server;
+        let asking: Vec<_> = (0..ASKING)
+            .map(|number| (number, heard.clone()))
+            .map(|(number, heard)| scope.spawn(move || ask_until_gone(server, number, &heard)))
+            .collect();
+        let saying = scope.spawn(move || {
+            let body = r#"{"messages":[{"role":"user","text":"said"}]}"#;
+            let say = || server.ask(&format!("POST /v1/threads/{heard_of}/messages"), body);
+            std::iter::from_fn(say).take_while(|(status, _)| status.contains("201")).count()
+        });
+        for _ in 0..ASKING * 5 {
+            hears.recv_timeout(PATIENCE).unwrap();
+        }
+        server.signal("-TERM");
+        assert!(saying.join().unwrap() > 0);
+        asking.into_iter().map(|asking| asking.join().unwrap()).collect()
+    });
+    for lines in &mut events {
+        assert!(lines.any(|line| line.contains(r#""reason":"shutdown""#)));
+    }
+    for socket in sockets {
+        let (last, code, reason) = socket.join().unwrap();
+        assert_eq!((&last["type"], &last["reason"]), (&json!("end"), &json!("shutdown")));
+        assert_eq!((code, reason.as_str()), (CloseCode::Away, "shutdown"), "1001");
+    }
+    for (answer, end) in waiting {
+        let answer = answer.join().unwrap();
+        assert!(answer.contains(end) && answer.contains("shutdown"), "{end}: {answer}");
+    }
+    let upload = upload.join().unwrap();
+    assert!(upload.contains("HTTP/1.1 503") && upload.contains("shutdown"), "{upload}");
+    let mut rest = Vec::new();
+    assert!(silent.read_to_end(&mut rest).is_err() || rest.is_empty(), "who asked nothing is left behind");
+    // Turns that wait for their model were cut, and the program says so; their journals go on another time.
+    assert_eq!(server.child.wait().unwrap().code(), Some(3));
+    for (thread, acknowledged) in acknowledged {
+        let shown = cli.json(&["show", &thread, "--all"]);
+        let texts: Vec<&str> = shown["messages"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .filter_map(|message| message["parts"][0]["text"].as_str())
+            .collect();
+        assert!(acknowledged.len() >= 2);
+        for text in &acknowledged {
+            assert!(texts.contains(&text.as_str()), "{text}: {texts:?}");
+            assert!(texts.contains(&format!("Let me see. \"{text}\"").as_str()), "{text}: {texts:?}");
+        }
+    }
+}
+
+#[test]
+fn asked_twice_it_ends_at_once() {
+    for signals in [["-TERM", "-TERM"], ["-INT", "-TERM"], ["-TERM", "-INT"], ["-INT", "-INT"]] {
+        let (cli, provider) = (Cli::new(), Provider::start());
+        let mut server = server(&cli, &provider, "600");
+        let waiting = begin(&server, "/v1/agents/general/turns", &json!({ "text": "wait" }));
+        provider.wait_for(1);
+        server.signal(signals[0]);
+        // It takes nobody any more once it has heard.
+        while TcpStream::connect(&server.address).is_ok() {
+            std::thread::yield_now();
+        }
+        server.signal(signals[1]);
+        assert_eq!(server.child.wait().unwrap().code(), Some(130), "{signals:?}");
+        drop(waiting);
+    }
+}

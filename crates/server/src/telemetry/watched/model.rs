@@ -1,0 +1,76 @@
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use threadkeep::{ChatAnswer, ChatModel, ChatRequest, DeltaSink, Finish, ModelError};
+
+use super::{ANSWERED, Operation, Watch};
+use crate::telemetry::Span;
+
+/// A model whose calls are watched.
+#[derive(Debug)]
+pub(super) struct WatchedModel {
+    pub(super) model: Arc<dyn ChatModel>,
+    pub(super) watch: Watch,
+}
+
+#[async_trait]
+#[deny(clippy::missing_trait_methods)]
+impl ChatModel for WatchedModel {
+    fn name(&self) -> &str {
+        self.model.name()
+    }
+
+    fn provider(&self) -> &str {
+        self.model.provider()
+    }
+
+    async fn answer(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<ChatAnswer, ModelError> {
+        let metrics = &self.watch.metrics;
+        let mut call = self.watch.call(Operation::Chat, metrics.models(), self.name());
+        call.tell(|span| self.asked(span, request));
+        let answered = self.model.answer(request, deltas).await;
+        match &answered {
+            Ok(answer) => {
+                if let Some(usage) = &answer.usage {
+                    metrics.count_model_tokens(self.name(), usage.input_tokens, usage.output_tokens);
+                }
+                call.tell(|span| told(span, answer));
+                call.ended(ANSWERED);
+            }
+            Err(error) => call.failed(error.code()),
+        }
+        answered
+    }
+}
+
+impl WatchedModel {
+    fn asked(&self, span: &mut Span, request: &ChatRequest) {
+        span.text("gen_ai.provider.name", self.provider());
+        span.text("gen_ai.request.model", self.name());
+        if let Some(most) = request.max_tokens {
+            span.number("gen_ai.request.max_tokens", most);
+        }
+        if let Some(temperature) = request.temperature {
+            span.decimal("gen_ai.request.temperature", temperature);
+        }
+    }
+}
+
+fn told(span: &mut Span, answer: &ChatAnswer) {
+    span.text("gen_ai.response.model", &answer.model);
+    span.texts("gen_ai.response.finish_reasons", &[finish(answer.finish)]);
+    if let Some(usage) = &answer.usage {
+        span.number("gen_ai.usage.input_tokens", usage.input_tokens);
+        span.number("gen_ai.usage.output_tokens", usage.output_tokens);
+    }
+}
+
+fn finish(finish: Finish) -> &'static str {
+    match finish {
+        Finish::Stop => "stop",
+        Finish::ToolCalls => "tool_calls",
+        Finish::Length => "length",
+        Finish::Filtered => "content_filter",
+        _ => "other",
+    }
+}

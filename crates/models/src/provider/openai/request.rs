@@ -1,14 +1,14 @@
 //! What chat completions are asked with.
 
 use serde_json::{Map, Value, json};
-use threadkeep_core::{ChatMessage, ChatRequest, JsonText, Part, Role, ToolCall, ToolChoice};
+use threadkeep_core::{AnswerFormat, ChatMessage, ChatRequest, JsonText, Part, Role, Sampling, ToolCall, ToolChoice};
 
 use crate::provider::{Provider, ProviderConfig};
 
 /// Characters of a speaker's name that OpenAI takes.
 const NAME_CHARACTERS: usize = 64;
 
-pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest, temperature: Option<f64>) -> Value {
+pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) -> Map<String, Value> {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(config.model));
     body.insert("messages".to_owned(), request.messages.iter().flat_map(messages).collect());
@@ -17,8 +17,18 @@ pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest, 
         if let Some(choice) = tool_choice(&request.tool_choice) {
             body.insert("tool_choice".to_owned(), choice);
         }
+        if let Some(parallel) = request.parallel_tool_calls {
+            body.insert("parallel_tool_calls".to_owned(), json!(parallel));
+        }
     }
-    if let Some(temperature) = temperature {
+    if let Some(format) = &request.format {
+        body.insert("response_format".to_owned(), response_format(format));
+    }
+    if let Some(effort) = &request.reasoning_effort {
+        body.insert("reasoning_effort".to_owned(), json!(effort));
+    }
+    sampling(&mut body, &request.sampling);
+    if let Some(temperature) = request.temperature {
         body.insert("temperature".to_owned(), json!(temperature));
     }
     if let Some(max_tokens) = request.max_tokens {
@@ -30,7 +40,31 @@ pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest, 
         body.insert("stream".to_owned(), json!(true));
         body.insert("stream_options".to_owned(), json!({"include_usage": true}));
     }
-    Value::Object(body)
+    body
+}
+
+fn response_format(format: &AnswerFormat) -> Value {
+    let AnswerFormat::Schema { name, description, schema, is_strict } = format else {
+        return json!({"type": "json_object"});
+    };
+    let mut told = json!({"name": name, "schema": json_of(schema)});
+    if let Some(description) = description {
+        told["description"] = json!(description);
+    }
+    if let Some(is_strict) = is_strict {
+        told["strict"] = json!(is_strict);
+    }
+    json!({"type": "json_schema", "json_schema": told})
+}
+
+fn sampling(body: &mut Map<String, Value>, sampling: &Sampling) {
+    let Sampling { top_p, frequency_penalty, presence_penalty, seed, stop } = sampling;
+    let numbers = [("top_p", top_p), ("frequency_penalty", frequency_penalty), ("presence_penalty", presence_penalty)];
+    body.extend(numbers.into_iter().filter_map(|(name, number)| Some((name.to_owned(), json!((*number)?)))));
+    body.extend(seed.map(|seed| ("seed".to_owned(), json!(seed))));
+    if !stop.is_empty() {
+        body.insert("stop".to_owned(), json!(stop));
+    }
 }
 
 fn tool(tool: &threadkeep_core::ToolDescription) -> Value {

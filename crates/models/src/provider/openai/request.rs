@@ -11,7 +11,10 @@ const NAME_CHARACTERS: usize = 64;
 pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) -> Map<String, Value> {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(config.model));
-    body.insert("messages".to_owned(), request.messages.iter().flat_map(messages).collect());
+    body.insert(
+        "messages".to_owned(),
+        request.messages.iter().flat_map(|message| messages(config.provider, message)).collect(),
+    );
     if !request.tools.is_empty() {
         body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
         if let Some(choice) = tool_choice(&request.tool_choice) {
@@ -93,9 +96,9 @@ fn tool_choice(choice: &ToolChoice) -> Option<Value> {
 }
 
 /// The messages that one of ours becomes: each result is a message of its own, and one that says nothing is none.
-fn messages(message: &ChatMessage) -> Vec<Value> {
+fn messages(provider: Provider, message: &ChatMessage) -> Vec<Value> {
     let mut messages = Vec::new();
-    let content = content(message);
+    let content = content(provider, message);
     let calls: Vec<Value> = message.tool_calls().map(call).collect();
     if message.role == Role::Assistant && !calls.is_empty() {
         messages.push(with_name(message, json!({"role": "assistant", "content": content, "tool_calls": calls})));
@@ -115,20 +118,42 @@ fn call(call: &ToolCall) -> Value {
     json!({"id": call.id, "type": "function", "function": function})
 }
 
-/// A text, a list of parts where there are pictures, null where nothing is said.
-fn content(message: &ChatMessage) -> Value {
-    let is_shown = |part: &Part| matches!(part, Part::Image(image) if is_address(&image.url));
-    if message.role == Role::User && message.parts.iter().any(is_shown) {
-        let parts = message.parts.iter().filter_map(|part| match part {
-            Part::Image(image) if is_address(&image.url) => {
-                Some(json!({"type": "image_url", "image_url": {"url": image.url}}))
-            }
-            _ => part.text().filter(|text| !text.is_empty()).map(|text| json!({"type": "text", "text": text})),
-        });
-        return parts.collect();
+/// A text, a list of parts where there are pictures or files, null where nothing is said.
+fn content(provider: Provider, message: &ChatMessage) -> Value {
+    let shown = |part: &Part| match part {
+        Part::Image(image) if is_address(&image.url) => {
+            Some(json!({"type": "image_url", "image_url": {"url": image.url}}))
+        }
+        Part::Raw { format, json } if matches!(provider, Provider::OpenAi | Provider::Compatible) => {
+            attachment(format, json)
+        }
+        _ => None,
+    };
+    if message.role == Role::User && message.parts.iter().any(|part| shown(part).is_some()) {
+        let words = |part: &Part| Some(json!({"type": "text", "text": part.text().filter(|text| !text.is_empty())?}));
+        return message.parts.iter().filter_map(|part| shown(part).or_else(|| words(part))).collect();
     }
     let text = message.plain_text();
     if text.is_empty() { Value::Null } else { json!(text) }
+}
+
+/// A file or a sound, which came as this wire writes it or as OpenAI's responses do.
+fn attachment(format: &str, json: &JsonText) -> Option<Value> {
+    if !matches!(format, "openai.chat" | "openai.content") {
+        return None;
+    }
+    let given: Value = json.read().ok()?;
+    match given["type"].as_str()? {
+        "file" | "input_audio" => Some(given),
+        "input_file" => {
+            let members = ["file_data", "file_id", "filename"];
+            let told = members.into_iter().filter_map(|name| Some((name.to_owned(), json!(given[name].as_str()?))));
+            let file: Map<String, Value> = told.collect();
+            let has_content = file.contains_key("file_data") || file.contains_key("file_id");
+            has_content.then(|| json!({"type": "file", "file": file}))
+        }
+        _ => None,
+    }
 }
 
 /// Whether a picture's address is one that a provider can follow.

@@ -2,6 +2,7 @@ mod agents;
 mod approvals;
 mod assistants;
 mod background;
+mod completions;
 mod conversations;
 mod documents;
 mod exchange;
@@ -12,5 +13,6 @@ mod repeats;
 mod responses;
 mod search;
 mod threads;
+mod wire;
 
 pub(crate) use model::{Echo, parts_with_model, with_model, with_model_over_postgres};

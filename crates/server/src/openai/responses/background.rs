@@ -13,10 +13,11 @@ use threadkeep::core::DocumentWrite;
 use threadkeep::{DocumentName, DocumentOwner, JsonText, Namespace, Scope, Timestamp};
 
 use super::answer::{Answering, Work};
-use super::{body, kept};
+use super::body;
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, Result};
+use crate::openai::shelf;
 use crate::openai::turn::KEPT_MS;
 
 /// How often whoever answers looks whether it was cancelled.
@@ -225,7 +226,7 @@ async fn write(app: &App, scope: &Scope, id: &str, standing: Option<&Standing>, 
 }
 
 fn owner(scope: &Scope) -> DocumentOwner {
-    kept::owner(scope)
+    shelf::owner(scope)
 }
 
 fn name(id: &str) -> DocumentName {

@@ -48,8 +48,8 @@ pub use message::{
     Content, CorruptRow, ImageReference, Message, NewMessage, Part, Role, Source, ToolCall, ToolResult, Usage,
 };
 pub use model::{
-    ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest, DeltaSink, Finish, ModelError, ToolChoice,
-    ToolDescription, count_tokens,
+    AnswerFormat, ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest, DeltaSink, Finish, ModelError, Sampling,
+    ToolChoice, ToolDescription, count_tokens,
 };
 pub use scope::{Access, Owner, Scope};
 pub use search::{

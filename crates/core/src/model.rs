@@ -109,6 +109,48 @@ pub enum ToolChoice {
     Named(String),
 }
 
+/// The form that the words of an answer must have.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum AnswerFormat {
+    /// Any JSON object.
+    Json,
+    /// JSON that a schema describes.
+    Schema {
+        /// What the schema is called: letters, digits, `_` and `-`, at most 64 of them.
+        name: String,
+        /// What it is for, in words for the model.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        description: Option<String>,
+        /// The JSON Schema, an object.
+        schema: JsonText,
+        /// Whether the provider has to keep the answer to it; `None` leaves that to the provider.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        is_strict: Option<bool>,
+    },
+}
+
+/// How words are chosen. `None` and empty leave it to the provider; what a provider has no word for is not told to it.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Sampling {
+    /// The share of the likeliest words that are chosen from, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub top_p: Option<f64>,
+    /// How much what was said often is avoided, from -2 to 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub frequency_penalty: Option<f64>,
+    /// How much what was said at all is avoided, from -2 to 2.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub presence_penalty: Option<f64>,
+    /// The same seed is to give the same answer, as far as the provider can.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub seed: Option<i64>,
+    /// Texts that end the answer.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub stop: Vec<String>,
+}
+
 /// What a model is asked.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatRequest {
@@ -126,6 +168,22 @@ pub struct ChatRequest {
     /// Tokens that it may write at most. `None` leaves it to the provider.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_tokens: Option<u64>,
+    /// The form that its words must have. `None` lets it write as it likes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub format: Option<AnswerFormat>,
+    /// Whether it may call several tools at once. `None` leaves it to the provider.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parallel_tool_calls: Option<bool>,
+    /// How much it is to think before it answers, by the provider's own word for it (`low`, `high`).
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reasoning_effort: Option<String>,
+    /// How words are chosen, beside `temperature`.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub sampling: Sampling,
+}
+
+fn is_default(sampling: &Sampling) -> bool {
+    *sampling == Sampling::default()
 }
 
 /// A piece of an answer as it is made. Pieces of one kind join to the parts of the finished [`ChatAnswer`].

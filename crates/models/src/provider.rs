@@ -10,9 +10,9 @@ mod ping;
 mod sse;
 mod trouble;
 
+use std::collections::BTreeSet;
 use std::fmt;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -36,6 +36,9 @@ use trouble::Trouble;
 
 /// How often a model is asked again that wrote a call which cannot be read.
 const MALFORMED_RETRIES: u32 = 1;
+
+/// Members of a request that some models do not take, and that an answer can do without.
+const DISPENSABLE: [&str; 3] = ["temperature", "top_p", "reasoning_effort"];
 
 /// Who serves a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -153,8 +156,8 @@ impl ProviderConfig {
 /// connection.
 pub struct ProviderModel {
     config: ProviderConfig,
-    /// The model does not take a temperature, as it has told.
-    refuses_temperature: AtomicBool,
+    /// What of these the model does not take, as it has told.
+    refused: Mutex<BTreeSet<&'static str>>,
     http: Http,
     pacing: Arc<dyn Pacing>,
 }
@@ -174,7 +177,7 @@ impl ProviderModel {
     /// As [`ProviderModel::new`].
     pub fn with_pacing(config: ProviderConfig, pacing: Arc<dyn Pacing>) -> Result<Self, ConnectError> {
         let http = Http::new(&config.base_url, config.key.as_ref(), config.provider.headers(), config.http.clone())?;
-        Ok(Self { config, refuses_temperature: AtomicBool::new(false), http, pacing })
+        Ok(Self { config, refused: Mutex::default(), http, pacing })
     }
 
     /// Asks the provider what models it has: whether it is there, takes the key and knows the model. Costs no tokens.
@@ -206,8 +209,8 @@ impl ProviderModel {
             {
                 malformed += 1;
                 spent = tokens;
-            } else if request.temperature.is_some() && trouble.is_about("temperature") && !self.refuses_temperature() {
-                self.refuses_temperature.store(true, Ordering::Relaxed);
+            } else if self.is_told_what_to_leave_out(&trouble) {
+                // It is asked again at once.
             } else if trouble.is_retryable() && attempt < self.config.http.retries {
                 let wait = wait_before_next(attempt, trouble.retry_after(), self.pacing.chance());
                 let Some(wait) = wait.filter(|wait| Instant::now() + *wait < deadline) else { return Err(trouble) };
@@ -265,17 +268,29 @@ impl ProviderModel {
         ChatAnswer { parts, finish, model, usage }
     }
 
-    fn refuses_temperature(&self) -> bool {
-        self.refuses_temperature.load(Ordering::Relaxed)
+    /// Whether the model has just told that it does not take something that it can be asked without.
+    fn is_told_what_to_leave_out(&self, trouble: &Trouble) -> bool {
+        let refused = DISPENSABLE.into_iter().find(|name| trouble.is_about(name));
+        refused.is_some_and(|name| self.refused().insert(name))
+    }
+
+    fn refused(&self) -> std::sync::MutexGuard<'_, BTreeSet<&'static str>> {
+        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What is asked, without what the model does not take.
+    fn openai_body(&self, request: &ChatRequest) -> Value {
+        let mut body = openai::body(&self.config, request);
+        for name in self.refused().iter() {
+            body.remove(*name);
+        }
+        Value::Object(body)
     }
 
     /// Asks once, and puts the answer together as it comes.
     async fn fetch(&self, request: &ChatRequest, gate: &mut Gate, deltas: DeltaSink<'_>) -> Result<Draft, Trouble> {
         let (path, body) = match self.config.provider.wire() {
-            Wire::OpenAi => {
-                let temperature = request.temperature.filter(|_| !self.refuses_temperature());
-                ("chat/completions", openai::body(&self.config, request, temperature))
-            }
+            Wire::OpenAi => ("chat/completions", self.openai_body(request)),
             Wire::Anthropic => ("messages", anthropic::body(&self.config, request)),
         };
         let response = self.http.send(self.http.post(path, body.to_string())).await?;

@@ -13,8 +13,10 @@ mod items;
 mod lease;
 mod members;
 pub(crate) mod models;
+mod references;
 mod requests;
 pub(crate) mod responses;
+mod shelf;
 mod streamed;
 mod turn;
 

@@ -95,6 +95,11 @@ impl Attempt {
         self.retries > 0
     }
 
+    /// Whether it may have been sent before: the client says so, or gave it a key.
+    pub(crate) fn is_repeated(&self) -> bool {
+        self.is_retry() || self.key.is_some()
+    }
+
     /// An id for what this request makes: always the same for the same key, `None` without one.
     pub(crate) fn named_id(&self, scope: &Scope) -> Option<ThreadId> {
         let key = self.key.as_ref()?;

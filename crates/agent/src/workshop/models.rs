@@ -35,6 +35,7 @@ impl Workshop<'_> {
             tool_choice: ask.tool_choice,
             temperature: ask.temperature.or(definition.temperature),
             max_tokens: ask.max_tokens.or(definition.max_tokens),
+            ..ChatRequest::default()
         };
         let mut deltas = |delta| match delta {
             ChatDelta::Text(text) if ask.speaks => self.tell(TurnEvent::Token { text }),

@@ -114,6 +114,32 @@ def openai_stream(url):
         return of_completion(stream.get_final_completion())
 
 
+PLACE = {
+    "type": "object",
+    "properties": {"at": {"type": "string"}},
+    "required": ["at"],
+    "additionalProperties": False,
+}
+
+
+def openai_formed(url):
+    return of_completion(
+        openai_client(url).chat.completions.create(
+            model="gpt-4o-mini",
+            messages=OPENAI_MESSAGES,
+            tools=OPENAI_TOOLS,
+            response_format={"type": "json_schema", "json_schema": {"name": "place", "schema": PLACE, "strict": True}},
+            parallel_tool_calls=False,
+            reasoning_effort="low",
+            top_p=0.5,
+            frequency_penalty=0.25,
+            presence_penalty=-0.5,
+            seed=7,
+            stop=["END"],
+        )
+    )
+
+
 def groq_stream(url):
     stream = openai_client(url).chat.completions.create(
         model="gpt-4o-mini",
@@ -146,6 +172,21 @@ def anthropic_whole(url):
     )
 
 
+def anthropic_formed(url):
+    return of_message(
+        anthropic_client(url).messages.create(
+            model="claude-sonnet-5-5",
+            max_tokens=16384,
+            system="Be brief.",
+            messages=ANTHROPIC_MESSAGES,
+            tools=ANTHROPIC_TOOLS,
+            tool_choice={"type": "auto", "disable_parallel_tool_use": True},
+            output_config={"format": {"type": "json_schema", "schema": PLACE}, "effort": "low"},
+            stop_sequences=["END"],
+        )
+    )
+
+
 def anthropic_stream(url):
     # The manager of streams sends the same and puts the message together.
     with anthropic_client(url).messages.stream(
@@ -169,8 +210,10 @@ def embeddings(url):
 CASES = {
     "openai_whole": openai_whole,
     "openai_stream": openai_stream,
+    "openai_formed": openai_formed,
     "groq_stream": groq_stream,
     "anthropic_whole": anthropic_whole,
+    "anthropic_formed": anthropic_formed,
     "anthropic_stream": anthropic_stream,
     "embeddings": embeddings,
 }
@@ -223,6 +266,7 @@ def openai_replies():
     done = "data: [DONE]\n\n"
     return {
         "openai_whole": whole.model_dump_json(exclude_unset=True),
+        "openai_formed": whole.model_dump_json(exclude_unset=True),
         "openai_stream": "".join(map(data, [*words, *calls, chunk({}, "tool_calls"), last])) + done,
         "groq_stream": "".join(map(data, [*words, chunk({}, "stop"), last])) + done,
     }
@@ -275,8 +319,10 @@ def anthropic_replies():
         at.RawMessageDeltaEvent(type="message_delta", delta=end, usage=at.MessageDeltaUsage(output_tokens=20)),
         at.RawMessageStopEvent(type="message_stop"),
     ]
+    whole = message([thought, words, block], "tool_use", 20).model_dump_json(exclude_unset=True)
     return {
-        "anthropic_whole": message([thought, words, block], "tool_use", 20).model_dump_json(exclude_unset=True),
+        "anthropic_whole": whole,
+        "anthropic_formed": whole,
         "anthropic_stream": "".join(map(named, events)),
     }
 

@@ -10,8 +10,8 @@ use std::sync::Arc;
 
 use serde_json::{Value, json};
 use threadkeep_core::{
-    ChatAnswer, ChatMessage, ChatRequest, Embedder, ImageReference, JsonText, Part, Role, ToolCall, ToolChoice,
-    ToolResult,
+    AnswerFormat, ChatAnswer, ChatMessage, ChatRequest, Embedder, ImageReference, JsonText, Part, Role, Sampling,
+    ToolCall, ToolChoice, ToolResult,
 };
 use threadkeep_models::{EmbedderConfig, EmbeddingModel, Provider, ProviderConfig, Secret};
 
@@ -76,6 +76,32 @@ fn request(case: &str) -> (Provider, ChatRequest, bool) {
         max_tokens: Some(500),
         ..conversation(provider)
     };
+    let schema = || {
+        let schema = json!({"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"], "additionalProperties": false});
+        JsonText::from(&schema)
+    };
+    let formed = |provider| ChatRequest {
+        format: Some(AnswerFormat::Schema {
+            name: "place".to_owned(),
+            description: None,
+            schema: schema(),
+            is_strict: (provider == Provider::OpenAi).then_some(true),
+        }),
+        parallel_tool_calls: Some(false),
+        reasoning_effort: Some("low".to_owned()),
+        sampling: match provider {
+            // Its wire has these no longer.
+            Provider::Anthropic => Sampling { stop: vec!["END".to_owned()], ..Sampling::default() },
+            _ => Sampling {
+                top_p: Some(0.5),
+                frequency_penalty: Some(0.25),
+                presence_penalty: Some(-0.5),
+                seed: Some(7),
+                stop: vec!["END".to_owned()],
+            },
+        },
+        ..conversation(provider)
+    };
     let named =
         |provider| ChatRequest { tool_choice: ToolChoice::Named("arrivals".to_owned()), ..conversation(provider) };
     match case {
@@ -83,6 +109,8 @@ fn request(case: &str) -> (Provider, ChatRequest, bool) {
         "openai_stream" => (Provider::OpenAi, named(Provider::OpenAi), true),
         "anthropic_whole" => (Provider::Anthropic, bounded(Provider::Anthropic), false),
         "anthropic_stream" => (Provider::Anthropic, named(Provider::Anthropic), true),
+        "openai_formed" => (Provider::OpenAi, formed(Provider::OpenAi), false),
+        "anthropic_formed" => (Provider::Anthropic, formed(Provider::Anthropic), false),
         "groq_stream" => {
             let messages = vec![ChatMessage::text(Role::User, "Hi")];
             (Provider::Groq, ChatRequest { messages, max_tokens: Some(500), ..ChatRequest::default() }, true)
@@ -91,7 +119,15 @@ fn request(case: &str) -> (Provider, ChatRequest, bool) {
     }
 }
 
-const CASES: [&str; 5] = ["openai_whole", "openai_stream", "groq_stream", "anthropic_whole", "anthropic_stream"];
+const CASES: [&str; 7] = [
+    "openai_whole",
+    "openai_stream",
+    "openai_formed",
+    "groq_stream",
+    "anthropic_whole",
+    "anthropic_stream",
+    "anthropic_formed",
+];
 
 /// What both sides understood, in the script's form.
 fn understood(answer: &ChatAnswer, case: &str) -> Value {

@@ -138,18 +138,32 @@ async fn what_will_not_pass_is_told_as_it_is() {
 }
 
 #[tokio::test]
-async fn a_model_without_temperature_is_asked_without() {
-    let refusal = json!({"error": {
-        "message": "Unsupported value: 'temperature' does not support 0.1 with this model. Only the default (1) value is supported.",
-        "type": "invalid_request_error", "param": "temperature", "code": "unsupported_value",
-    }});
-    let server = Server::start([Reply::json(400, &refusal), said("Hello."), said("Again.")]).await;
+async fn what_a_model_can_do_without_is_left_out_once_it_refuses_it() {
+    let refusal = |name: &str| {
+        let error = json!({"error": {
+            "message": format!("Unsupported value: '{name}' is not supported with this model."),
+            "type": "invalid_request_error", "param": name, "code": "unsupported_value",
+        }});
+        Reply::json(400, &error)
+    };
+    let refusals = [refusal("temperature"), refusal("reasoning_effort")];
+    let server = Server::start(refusals.into_iter().chain([said("Hello."), said("Again."), refusal("stop")])).await;
     let (model, noted) = model(config(Provider::OpenAi, &server, "m"));
-    let request = threadkeep_core::ChatRequest { temperature: Some(0.1), ..asking("Hi") };
+    let request = threadkeep_core::ChatRequest {
+        temperature: Some(0.1),
+        reasoning_effort: Some("low".to_owned()),
+        sampling: threadkeep_core::Sampling { stop: vec!["END".to_owned()], ..Default::default() },
+        ..asking("Hi")
+    };
     assert_eq!(short(&ask(&model, &request).await.0.unwrap()), ["Hello."]);
     assert_eq!(short(&ask(&model, &request).await.0.unwrap()), ["Again."]);
-    let temperatures: Vec<Value> = server.asked().iter().map(|asked| asked.body["temperature"].clone()).collect();
-    assert_eq!(temperatures, [json!(0.1), Value::Null, Value::Null], "it is remembered");
+    let error = ask(&model, &request).await.0.unwrap_err();
+    assert_eq!(error.code(), "model_refused", "an answer may not do without it");
+    let asked = server.asked();
+    let told = |name: &str| asked.iter().map(|asked| asked.body.get(name).is_some()).collect::<Vec<_>>();
+    assert_eq!(told("temperature"), [true, false, false, false, false], "it is remembered");
+    assert_eq!(told("reasoning_effort"), [true, true, false, false, false]);
+    assert_eq!(told("stop"), [true; 5]);
     assert!(waits(&noted).is_empty());
 }
 

@@ -1,7 +1,7 @@
 //! Replies of chat completions, in the shapes that OpenAI, Groq, Ollama and others document.
 
 use serde_json::{Value, json};
-use threadkeep_core::Finish;
+use threadkeep_core::{ChatMessage, ChatRequest, Finish, JsonText, Part, Role};
 use threadkeep_models::Provider;
 
 use crate::server::{Reply, Server, ask, asking, config, event, model, short};
@@ -189,4 +189,30 @@ async fn groq_tells_its_usage_in_a_place_of_its_own() {
     let (model, _) = model(config(Provider::Groq, &server, "openai/gpt-oss-20b"));
     let usage = ask(&model, &asking("Hi")).await.0.unwrap().usage.unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens), (7, 2));
+}
+
+#[tokio::test]
+async fn files_and_sounds_go_to_who_takes_them() {
+    let part = |format: &str, json: &Value| Part::Raw { format: format.to_owned(), json: JsonText::from(json) };
+    let sound = json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}});
+    let file = json!({"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA", "filename": "a.pdf"}});
+    let as_item = json!({"type": "input_file", "file_data": "data:application/pdf;base64,AAAA", "filename": "a.pdf"});
+    let parts = vec![
+        Part::Text("What is it?".to_owned()),
+        part("openai.chat", &sound),
+        part("openai.content", &as_item),
+        part("openai.content", &json!({"type": "input_file", "file_url": "https://x.test/a.pdf"})),
+        part("openai.item", &file),
+    ];
+    for (provider, takes) in [(Provider::OpenAi, true), (Provider::Compatible, true), (Provider::Groq, false)] {
+        let server =
+            Server::start([Reply::stream([chunk(&json!({"content": "A."}), Some("stop")), DONE.to_owned()])]).await;
+        let (model, _) = model(config(provider, &server, "m"));
+        let message = ChatMessage { parts: parts.clone(), ..ChatMessage::text(Role::User, "") };
+        let request = ChatRequest { messages: vec![message], ..ChatRequest::default() };
+        ask(&model, &request).await.0.unwrap();
+        let content = &server.asked()[0].body["messages"][0]["content"];
+        let told = json!([{"type": "text", "text": "What is it?"}, sound, file]);
+        assert_eq!(*content, if takes { told } else { json!("What is it?") }, "{provider:?}");
+    }
 }

@@ -3,6 +3,7 @@
 mod assistant;
 mod complete;
 mod messages;
+pub(crate) mod stored;
 mod stream;
 
 pub(crate) use complete::{__path_complete, complete};

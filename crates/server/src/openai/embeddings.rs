@@ -19,17 +19,11 @@ const TEXTS: usize = 2_048;
 /// What to embed.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct EmbeddingsJson {
-    input: InputJson,
+    /// One text or several.
+    #[schema(value_type = Value)]
+    input: Value,
     #[serde(default)]
     encoding_format: Option<String>,
-}
-
-/// One text or several.
-#[derive(Debug, Deserialize, ToSchema)]
-#[serde(untagged)]
-pub(crate) enum InputJson {
-    One(String),
-    Several(Vec<String>),
 }
 
 /// Turns texts into points
@@ -45,10 +39,16 @@ pub(crate) async fn embeddings(
     State(app): State<App>,
     JsonBody { value: body, .. }: JsonBody<EmbeddingsJson>,
 ) -> Result {
+    let text = |given: Value| if let Value::String(text) = given { Some(text) } else { None };
     let texts = match body.input {
-        InputJson::One(text) => vec![text],
-        InputJson::Several(texts) => texts,
+        Value::Array(texts) => texts.into_iter().map(text).collect::<Option<Vec<_>>>(),
+        one => text(one).map(|text| vec![text]),
     };
+    let texts = texts.ok_or_else(|| {
+        let message =
+            "Invalid 'input': texts are taken, no tokens. LangChain sends texts with check_embedding_ctx_length=False.";
+        ApiError::invalid("input", message)
+    })?;
     if texts.is_empty() || texts.len() > TEXTS || texts.iter().any(String::is_empty) {
         return Err(ApiError::invalid("input", format!("Invalid 'input': 1 to {TEXTS} texts, none of them empty.")));
     }

@@ -7,6 +7,8 @@ use crate::error::ApiError;
 use axum::http::StatusCode;
 
 const DIGITS: usize = 32;
+/// What the names begin with that this wire gives to items.
+const PREFIXES: [&str; 6] = ["msg", "fc", "fco", "rs", "cmp", "item"];
 
 pub(super) fn conversation(id: ThreadId) -> String {
     format!("conv_{}", id.0.simple())
@@ -45,7 +47,7 @@ pub(super) fn item(prefix: &str, message: MessageId, external_id: Option<&str>, 
 
 /// How the message is named that an item belongs to, and which of its items it is.
 pub(super) fn message(item: &str) -> Option<(MessageName, usize)> {
-    let own = item.split_once('_').and_then(|(_, rest)| {
+    let own = item.split_once('_').filter(|(prefix, _)| PREFIXES.contains(prefix)).and_then(|(_, rest)| {
         let (digits, place) = rest.split_once('_').unwrap_or((rest, "0"));
         Some((own_digits(digits)?, place.parse().ok()?))
     });

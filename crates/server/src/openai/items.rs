@@ -3,10 +3,12 @@
 //! A message whose words are all there is to it is kept as any other door's. What is more than that (annotations, an image's
 //! detail, members that came later) lies beside the words, exactly; an item of an unknown type is kept as it is.
 
+mod compaction;
 mod read;
 mod write;
 
-pub(super) use read::{read, read_all};
+pub(super) use compaction::compacted;
+pub(super) use read::{Given, legible, read, read_all, read_each};
 pub(super) use write::{Item, items_of};
 
 use serde_json::Value;
@@ -28,6 +30,7 @@ fn prefix(kind: &str) -> &'static str {
         "function_call" => "fc",
         "function_call_output" => "fco",
         "reasoning" => "rs",
+        "compaction" => "cmp",
         _ => "item",
     }
 }
@@ -40,6 +43,11 @@ fn text_part(is_output: bool, text: &str) -> String {
     } else {
         format!(r#"{{"type":"input_text","text":{text}}}"#)
     }
+}
+
+/// A picture as this wire writes it.
+fn image_part(url: &str) -> String {
+    format!(r#"{{"type":"input_image","detail":"auto","image_url":{}}}"#, quoted(url))
 }
 
 /// Whether two texts are one JSON value.

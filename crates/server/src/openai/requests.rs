@@ -2,13 +2,20 @@
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use threadkeep::core::{ChatMessage, ToolChoice, ToolDescription};
+use threadkeep::core::{AnswerFormat, ChatMessage, ToolChoice, ToolDescription};
 use threadkeep::{Draft, JsonText, Value};
 
+use super::items::{self, Given};
 use crate::error::ApiError;
 
 /// Tools of one request at most.
 const TOOLS: usize = 128;
+/// Items of an input at most: clients that keep a conversation themselves send all of it, every time.
+const ITEMS: usize = 20_000;
+/// What is new in a conversation at most: the store takes it in one commit, with the answer.
+const NEW: usize = threadkeep::core::limits::COMMIT_MESSAGES / 2;
+/// Texts that may end an answer.
+const STOPS: usize = 4;
 
 /// A tool: a function, whose members stand in it or in its `function`.
 #[derive(Debug, Deserialize)]
@@ -53,9 +60,6 @@ fn description(tool: ToolJson, index: usize) -> Result<ToolDescription, ApiError
                 .map_err(|_| ApiError::invalid(place.clone(), format!("Invalid '{place}': a function has a name.")))?
         }
     };
-    let is_name = |name: &str| {
-        (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
-    };
     if !is_name(&function.name) {
         let message = format!("Invalid '{place}.name': letters, digits, '_' and '-', at most 64.");
         return Err(ApiError::invalid(format!("{place}.name"), message));
@@ -81,6 +85,45 @@ pub(super) fn tool_choice(given: Option<&Value>) -> Result<ToolChoice, ApiError>
     }
 }
 
+/// Reads the form that an answer must have: with a schema's members in it, or in its `json_schema`.
+pub(super) fn format(given: Option<&Value>, place: &str) -> Result<Option<AnswerFormat>, ApiError> {
+    let Some(given) = given.filter(|given| !given.is_null()) else { return Ok(None) };
+    let invalid = |what: &str| ApiError::invalid(place, format!("Invalid '{place}': {what}"));
+    match given["type"].as_str() {
+        Some("text") => return Ok(None),
+        Some("json_object") => return Ok(Some(AnswerFormat::Json)),
+        Some("json_schema") => {}
+        _ => return Err(invalid("expected the type 'text', 'json_object' or 'json_schema'.")),
+    }
+    let told = given.get("json_schema").unwrap_or(given);
+    let name = told["name"].as_str().filter(|name| is_name(name));
+    let name = name.ok_or_else(|| invalid("a schema has a name: letters, digits, '_' and '-', at most 64."))?;
+    let schema = told.get("schema").filter(|schema| schema.is_object());
+    Ok(Some(AnswerFormat::Schema {
+        name: name.to_owned(),
+        description: told["description"].as_str().map(str::to_owned),
+        schema: JsonText::of(schema.ok_or_else(|| invalid("the schema is missing."))?)?,
+        is_strict: told["strict"].as_bool(),
+    }))
+}
+
+/// Reads the texts that end an answer: one or several.
+pub(super) fn stop(given: Option<&Value>) -> Result<Vec<String>, ApiError> {
+    let texts = match given {
+        None | Some(Value::Null) => Some(Vec::new()),
+        Some(Value::String(text)) => Some(vec![text.clone()]),
+        Some(Value::Array(texts)) if texts.len() <= STOPS => {
+            texts.iter().map(|text| text.as_str().map(str::to_owned)).collect()
+        }
+        Some(_) => None,
+    };
+    texts.ok_or_else(|| ApiError::invalid("stop", format!("Invalid 'stop': a text, or at most {STOPS}.")))
+}
+
+fn is_name(name: &str) -> bool {
+    (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
+}
+
 /// What a model is shown of messages that are not stored yet.
 pub(super) fn shown(drafts: &[Draft]) -> Vec<ChatMessage> {
     let shown = drafts.iter().filter(|draft| !draft.content.parts.is_empty());
@@ -93,18 +136,25 @@ pub(super) fn shown(drafts: &[Draft]) -> Vec<ChatMessage> {
     shown.collect()
 }
 
+/// Refuses what is more than one commit takes.
+pub(super) fn check_new(count: usize, param: &str) -> Result<(), ApiError> {
+    if count <= NEW {
+        return Ok(());
+    }
+    let message = format!("Invalid '{param}': at most {NEW} are added to a conversation at once.");
+    Err(ApiError::invalid(param, message))
+}
+
 /// Reads an input that is a text or a list of items.
-pub(super) fn input(given: Option<&RawValue>) -> Result<Vec<Draft>, ApiError> {
+pub(super) fn input(given: Option<&RawValue>) -> Result<Vec<Given>, ApiError> {
     let Some(given) = given.filter(|given| given.get() != "null") else { return Ok(Vec::new()) };
     if let Ok(text) = serde_json::from_str::<String>(given.get()) {
-        return Ok(vec![Draft::user(text)]);
+        return Ok(vec![Given::Item(Box::new(Draft::user(text)))]);
     }
     let items: Vec<Box<RawValue>> = serde_json::from_str(given.get())
         .map_err(|_| ApiError::invalid("input", "Invalid 'input': expected a text or a list of items."))?;
-    // What the store takes in one commit bounds it.
-    let most = threadkeep::core::limits::COMMIT_MESSAGES / 2;
-    if items.len() > most {
-        return Err(ApiError::invalid("input", format!("Invalid 'input': at most {most} items are taken.")));
+    if items.len() > ITEMS {
+        return Err(ApiError::invalid("input", format!("Invalid 'input': at most {ITEMS} items are taken.")));
     }
-    items.iter().enumerate().map(|(index, item)| super::items::read(item, &format!("input[{index}]"))).collect()
+    items::read_each(&items, "input")
 }

@@ -5,13 +5,17 @@
 //! A stream that was cut is taken up by asking for the response again: the same events come, with the same numbers.
 
 pub(crate) mod answer;
+mod asked;
 mod assistant;
 mod background;
 mod body;
 pub(crate) mod cancel;
+mod chain;
+pub(crate) mod compact;
 pub(crate) mod create;
 pub(crate) mod delete;
 pub(crate) mod input_items;
+pub(crate) mod input_tokens;
 mod kept;
 mod pieces;
 pub(crate) mod retrieve;
@@ -19,17 +23,27 @@ mod stream;
 mod teller;
 
 use axum::http::StatusCode;
-use threadkeep::{Memory, ThreadId};
+use threadkeep::{Memory, MessageId, ThreadId};
 
+use super::turn;
 use crate::error::ApiError;
+
+pub(super) use kept::find_item as kept_item;
 
 const PREFIX: &str = "resp_";
 
-/// What a response is called: random digits, then those of its conversation's thread.
+/// What a response is called: random digits, of which the last are left to its items (`turn::item_id`), then those of its
+/// conversation's thread.
 fn mint_id(memory: &Memory, named: Option<ThreadId>, thread: Option<ThreadId>) -> String {
     let own = named.unwrap_or_else(|| memory.mint_thread_id());
     let thread = thread.map(|thread| thread.0.simple().to_string()).unwrap_or_default();
-    format!("{PREFIX}{}{thread}", own.0.simple())
+    format!("{PREFIX}{}{thread}", turn::family(own.0.simple()))
+}
+
+/// The id of the message that the first words of a response become.
+fn words_of(id: &str) -> MessageId {
+    let digits = id.strip_prefix(PREFIX).and_then(|digits| digits.get(..32)).and_then(|digits| digits.parse().ok());
+    turn::words_id(digits.expect("an id of a response begins with 32 digits"))
 }
 
 /// The thread that a response's id names; `None` for one without a conversation. What is no id names no response.

@@ -3,10 +3,12 @@
 //! What was said lies in the thread's messages only. The record of a turn names them, so that what is erased from the
 //! thread is gone from it too, and the record goes with the thread.
 
+use std::time::Duration;
+
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use threadkeep::context::ContextPolicy;
-use threadkeep::core::{ChatAnswer, ChatDelta, ChatMessage, ChatRequest, PutDocument};
+use threadkeep::core::{ChatAnswer, ChatDelta, ChatMessage, ChatRequest, ModelError, PutDocument};
 use threadkeep::{
     BatchBuilder, Content, DocumentName, DocumentOwner, Draft, JsonText, Message, MessageId, MessageName, Namespace,
     Part, Role, Scope, ThreadId, Timestamp,
@@ -20,7 +22,9 @@ use crate::repeats::{Attempt, WINDOW_MS};
 /// How long a record is kept: 30 days.
 pub(super) const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 /// Messages of the thread that a model is shown as they are; a summary stands in for older ones.
-const WINDOW: usize = 200;
+pub(super) const WINDOW: usize = 200;
+/// How often a request looks whether its first try is over.
+const MOMENT: Duration = Duration::from_millis(200);
 const NAMESPACE: &str = "openai.turns";
 const LAST: &str = "last";
 
@@ -66,7 +70,8 @@ pub(super) enum Begun {
 }
 
 impl Turn {
-    /// Takes a conversation for a turn, unless this request had its turn already.
+    /// Takes a conversation for a turn, unless this request had its turn already. Where another holds it, a request that may
+    /// have been sent before waits.
     pub(super) async fn begin(
         app: &App,
         scope: &Scope,
@@ -74,29 +79,19 @@ impl Turn {
         id: &str,
         attempt: &Attempt,
     ) -> Result<Begun, ApiError> {
-        if let Some(record) = before(app, scope, thread, id, attempt).await? {
-            return Ok(Begun::Before(record));
+        loop {
+            if let Some(record) = before(app, scope, thread, id, attempt).await? {
+                return Ok(Begun::Before(record));
+            }
+            match Lease::take(app, scope, thread).await {
+                Ok(lease) => return Ok(Begun::Turn(Self { thread, lease })),
+                // Its first try may still be on its way, although its client heard nothing: then that answer is its own.
+                Err(error) if error.code == lease::locked().code && attempt.is_repeated() => {
+                    tokio::time::sleep(MOMENT).await;
+                }
+                Err(error) => return Err(error),
+            }
         }
-        Ok(Begun::Turn(Self { thread, lease: Lease::take(app, scope, thread).await? }))
-    }
-
-    /// What the model is shown of the thread before what is new.
-    pub(super) async fn context(
-        &self,
-        app: &App,
-        scope: &Scope,
-        input: &[Draft],
-    ) -> Result<Vec<ChatMessage>, ApiError> {
-        let policy = ContextPolicy { window: Some(WINDOW), ..ContextPolicy::default() };
-        let assembled = app.memory().context(scope, self.thread, None, &policy).await?;
-        let mut messages = assembled.context.messages;
-        let answered: Vec<&str> = input.iter().flat_map(|draft| &draft.content.parts).filter_map(called).collect();
-        // A call whose result is new is shown as waiting; now it waits no longer.
-        for message in &mut messages {
-            message.parts.retain(|part| called(part).is_none_or(|id| !answered.contains(&id)));
-        }
-        messages.retain(|message| !message.parts.is_empty());
-        Ok(messages)
     }
 
     /// Stores what was said and answered, with the record of it.
@@ -116,13 +111,36 @@ impl Turn {
         if self.lease.may_write_documents() {
             batch = documents(record, attempt, now)?.into_iter().fold(batch, BatchBuilder::put);
         }
-        batch.commit(scope, self.thread).await.map(drop).map_err(lease::locked_or)
+        let stored = batch.commit(scope, self.thread).await.map(drop).map_err(lease::locked_or);
+        if stored.is_err() {
+            self.abandon(app, scope).await;
+        }
+        stored
     }
 
     /// Ends it with nothing stored.
     pub(super) async fn abandon(self, app: &App, scope: &Scope) {
         self.lease.give_up(app, scope, self.thread).await;
     }
+}
+
+/// What the model is shown of a thread before what is new.
+pub(super) async fn context(
+    app: &App,
+    scope: &Scope,
+    thread: ThreadId,
+    input: &[Draft],
+) -> Result<Vec<ChatMessage>, ApiError> {
+    let policy = ContextPolicy { window: Some(WINDOW), ..ContextPolicy::default() };
+    let assembled = app.memory().context(scope, thread, None, &policy).await?;
+    let mut messages = assembled.context.messages;
+    let answered: Vec<&str> = input.iter().flat_map(|draft| &draft.content.parts).filter_map(called).collect();
+    // A call whose result is new is shown as waiting; now it waits no longer.
+    for message in &mut messages {
+        message.parts.retain(|part| called(part).is_none_or(|id| !answered.contains(&id)));
+    }
+    messages.retain(|message| !message.parts.is_empty());
+    Ok(messages)
 }
 
 /// What is kept of a turn.
@@ -180,18 +198,44 @@ pub(super) async fn ask(
     deltas: &mut (dyn FnMut(ChatDelta) + Send),
 ) -> Result<ChatAnswer, ApiError> {
     let model = app.model().ok_or_else(no_model)?;
-    Ok(model.answer(request, deltas).await?)
+    model.answer(request, deltas).await.map_err(|error| {
+        let is_too_long = matches!(error, ModelError::ContextTooLong { .. });
+        let error = ApiError::from(error);
+        // By this name clients know it.
+        if is_too_long { error.code("context_length_exceeded") } else { error }
+    })
 }
 
 pub(super) fn no_model() -> ApiError {
     ApiError::new(StatusCode::NOT_FOUND, "model_not_found", "this server has no model").param("model")
 }
 
+/// Digits of an id that tell the items of one answer from each other.
+const OWN_DIGITS: usize = 4;
+
+/// The digits that are the same in the ids of all items of an answer, and in the id of the response that it is.
+pub(super) fn family(id: impl ToString) -> String {
+    let digits = id.to_string();
+    format!("{}{}", &digits[..digits.len() - OWN_DIGITS], "0".repeat(OWN_DIGITS))
+}
+
+/// The id of an answer's first words, which a stream tells before anything else of it is known.
+pub(super) fn words_id(of: MessageId) -> MessageId {
+    item_id(of, u16::MAX)
+}
+
+fn item_id(of: MessageId, number: u16) -> MessageId {
+    let digits = of.0.simple().to_string();
+    let id = format!("{}{number:04x}", &digits[..digits.len() - OWN_DIGITS]);
+    id.parse().expect("32 hexadecimal digits are a UUID")
+}
+
 /// The messages that an answer is stored as: words, thoughts and each call are an item of their own. The first words get
 /// the id that a stream has told already.
-pub(super) fn output(app: &App, answer: &ChatAnswer, words: MessageId) -> Vec<Draft> {
+pub(super) fn output(answer: &ChatAnswer, words: MessageId) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = Vec::new();
-    let mut words = Some(words);
+    let (first, mut words) = (words, Some(words));
+    let mut numbers = 1..u16::MAX;
     for part in &answer.parts {
         let last = drafts.last_mut().map(|draft| &mut draft.content.parts);
         match (part, last) {
@@ -203,7 +247,8 @@ pub(super) fn output(app: &App, answer: &ChatAnswer, words: MessageId) -> Vec<Dr
             _ => {
                 let content = Content { parts: vec![part.clone()], ..Content::empty(Role::Assistant) };
                 let told = if matches!(part, Part::Text(_)) { words.take() } else { None };
-                drafts.push(Draft::new(content).with_id(told.unwrap_or_else(|| app.memory().mint_message_id())));
+                let id = told.or_else(|| numbers.next().map(|number| item_id(first, number)));
+                drafts.push(Draft { id, ..Draft::new(content) });
             }
         }
     }

@@ -1,10 +1,11 @@
-"""What the official Python clients see of a server. Prints JSON; the tests in clients.rs say what it must be."""
+"""What the official Python client sees of a server. Prints JSON; the tests in clients.rs say what it must be."""
 
 import asyncio
 import json
 import sys
 
 import openai
+import pydantic
 
 PART, BASE, INPUT = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
 LOOK = {"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"]}
@@ -147,34 +148,71 @@ def assistants():
     }
 
 
-async def run_agents():
-    import agents
+def body_of(call):
+    try:
+        call()
+    except openai.APIStatusError as error:
+        body = dict(error.body)
+        assert body.pop("request_id") == error.request_id
+        return [error.status_code, body]
 
-    agents.set_tracing_disabled(True)
-    api = openai.AsyncOpenAI(base_url=BASE, api_key="any", max_retries=3)
 
-    @agents.function_tool
-    def look(at: str) -> str:
-        """Looks at the next arrivals."""
-        return "in 3 minutes"
+def errors():
+    api = client()
+    id = api.conversations.create().id
+    nobody = "conv_" + "0" * 48
+    post = lambda text: api.post(f"/conversations/{id}/items", cast_to=object, content=text.encode())
+    return [
+        body_of(lambda: api.conversations.retrieve(nobody)),
+        body_of(lambda: api.conversations.items.retrieve("msg_nobody", conversation_id=id)),
+        body_of(lambda: api.conversations.items.list(id, limit=1000)),
+        body_of(lambda: api.responses.create(model="echo", input="x", conversation=id, previous_response_id="resp_0")),
+        body_of(lambda: post("{not JSON")),
+        body_of(lambda: api.responses.create(model="echo")),
+    ]
 
-    model = agents.OpenAIResponsesModel(model="echo", openai_client=api)
-    agent = agents.Agent(name="subway", model=model, tools=[look])
-    session = agents.OpenAIConversationsSession(openai_client=api)
-    first = await agents.Runner.run(agent, "call", session=session)
-    second = await agents.Runner.run(agent, "call", session=session)
-    kept = await session.get_items()
-    latest = await session.get_items(limit=2)
-    await session.pop_item()
-    left = len(await session.get_items())
-    await session.clear_session()
+
+class Place(pydantic.BaseModel):
+    at: str
+
+
+def forms():
+    api = client()
+    with api.responses.stream(model="echo", input="x", text_format=Place) as stream:
+        streamed = stream.get_final_response().output_parsed
+    events = [event.to_dict() for event in api.responses.create(model="echo", input="hello", stream=True)]
+    assert [event["sequence_number"] for event in events] == list(range(len(events)))
+    raw = api.responses.with_raw_response.create(model="echo", input="hello")
+    with api.responses.with_streaming_response.create(model="echo", input="hello") as streaming:
+        streaming = streaming.parse().output_text
+    first = api.responses.create(model="echo", input="one")
+    compacted = api.responses.compact(model="echo", previous_response_id=first.id)
+    kept = [item.to_dict() for item in compacted.output]
+    reference = {"type": "item_reference", "id": first.output[0].id}
+
+    async def asynchronous():
+        api = openai.AsyncOpenAI(base_url=BASE, api_key="any", max_retries=3)
+        conversation = await api.conversations.create(items=[user(str(number)) for number in range(20)])
+        await api.conversations.items.create(conversation.id, items=[user("20"), user("21")])
+        listed = api.conversations.items.list(conversation.id, order="asc", include=["reasoning.encrypted_content"])
+        return [text_of(item) async for item in listed]
+
     return {
-        "kinds": [item["type"] for item in kept],
-        "answers": [first.final_output, second.final_output],
-        "latest": len(latest),
-        "after_pop": left,
+        "parsed": [
+            api.responses.parse(model="echo", input="x", text_format=Place).output_parsed.at,
+            streamed.at,
+            api.chat.completions.parse(model="echo", messages=[user("x")], response_format=Place)
+            .choices[0]
+            .message.parsed.at,
+        ],
+        "events": [event["type"] for event in events],
+        "raw": [raw.headers["x-request-id"][:4], raw.parse().output_text, streaming],
+        "counted": api.responses.input_tokens.count(model="gpt-5", input="hello there").input_tokens,
+        "after_compaction": api.responses.create(model="echo", input=[*kept, user("two")]).output_text,
+        "after_reference": api.responses.create(model="echo", input=[reference, user("two")]).output_text,
+        "asynchronous": asyncio.run(asynchronous()),
     }
 
 
-parts = {"items": items, "model": model, "lossy": lossy, "assistants": assistants, "agents": lambda: asyncio.run(run_agents())}
+parts = {"items": items, "model": model, "lossy": lossy, "assistants": assistants, "errors": errors, "forms": forms}
 print(json.dumps(parts[PART]()))

@@ -24,9 +24,18 @@ pub(crate) fn program(name: &str) -> std::path::PathBuf {
     program
 }
 
-/// Runs a part of the script against an address, and reads what it prints.
+/// Has the client of OpenAI do a part of its script against an address.
 async fn python(part: &str, base: &str, input: Value) -> Value {
-    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/clients.py");
+    run(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/clients.py"), part, base, input).await
+}
+
+/// Has the Agents SDK do a part of its script.
+async fn agents_sdk(part: &str, base: &str, input: Value) -> Value {
+    run(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/agents_sdk.py"), part, base, input).await
+}
+
+/// Runs a script, and reads what it prints.
+async fn run(script: &str, part: &str, base: &str, input: Value) -> Value {
     let mut command = tokio::process::Command::new(program("python"));
     command.args([script, part, base, &input.to_string()]).kill_on_drop(true);
     // A proxy of this machine is not meant for this machine.
@@ -137,7 +146,52 @@ async fn the_client_talks_with_an_assistant() {
     assert_eq!(asked.iter().filter(|asked| asked.starts_with("turn")).count(), 8, "no turn was asked twice");
 }
 
-/// The runner of the Agents SDK keeps its session in a conversation.
+#[tokio::test]
+async fn the_client_reads_errors_forms_and_events() {
+    if is_left_out() {
+        return;
+    }
+    for (server, _) in servers().await {
+        let error = |status: u16, code: &str, param: Value, message: &str| json!([status, { "message": message, "type": "invalid_request_error", "param": param, "code": code }]);
+        let errors = python("errors", &server.url("/v1"), json!({})).await;
+        let nobody = format!("Conversation with id 'conv_{}' not found.", "0".repeat(48));
+        let limit = "Invalid 'limit': integer above maximum value. Expected a value <= 100, but got 1000 instead.";
+        let both = "Mutually exclusive parameters: Ensure you are only providing one of: 'previous_response_id' or 'conversation'.";
+        assert_eq!(errors[0], error(404, "not_found", json!(null), &nobody));
+        assert_eq!(
+            errors[1],
+            error(404, "not_found", json!(null), "Item with id 'msg_nobody' not found in conversation.")
+        );
+        assert_eq!(errors[2], error(400, "integer_above_max_value", json!("limit"), limit));
+        assert_eq!(errors[3], error(400, "mutually_exclusive_parameters", json!(null), both));
+        assert_eq!((&errors[4][0], &errors[4][1]["code"]), (&json!(400), &json!("invalid_json")));
+        assert_eq!((&errors[5][0], &errors[5][1]["param"]), (&json!(400), &json!("input")));
+        let told = python("forms", &server.url("/v1"), json!({})).await;
+        assert_eq!(told["parsed"], json!(["14 St", "14 St", "14 St"]));
+        assert_eq!(
+            told["events"],
+            json!([
+                "response.created",
+                "response.in_progress",
+                "response.output_item.added",
+                "response.content_part.added",
+                "response.output_text.delta",
+                "response.output_text.delta",
+                "response.output_text.done",
+                "response.content_part.done",
+                "response.output_item.done",
+                "response.completed",
+            ])
+        );
+        assert_eq!(told["raw"], json!(["req_", "echo: hello (1 messages)", "echo: hello (1 messages)"]));
+        assert!(told["counted"].as_u64().is_some_and(|count| count > 2));
+        assert_eq!(told["after_compaction"], "echo: two (3 messages)");
+        assert_eq!(told["after_reference"], "echo: two (2 messages)");
+        assert_eq!(told["asynchronous"], json!((0..22).map(|number| number.to_string()).collect::<Vec<_>>()));
+    }
+}
+
+/// The runner of the Agents SDK keeps its session in a conversation, and its history there is the one that it keeps itself.
 #[tokio::test]
 async fn the_agents_sdk_keeps_its_session_here() {
     if is_left_out() {
@@ -147,24 +201,52 @@ async fn the_agents_sdk_keeps_its_session_here() {
         for is_lossy in [false, true] {
             let proxy = Proxy::before(server.address).await;
             let address = if is_lossy { proxy.address } else { server.address };
-            let told = python("agents", &format!("http://{address}/v1"), json!({})).await;
-            assert_eq!(
-                told["kinds"],
-                json!([
-                    "message",
-                    "function_call",
-                    "function_call_output",
-                    "message",
-                    "message",
-                    "function_call",
-                    "function_call_output",
-                    "message",
-                ])
-            );
+            // More than 20 items are several requests, none of which it repeats.
+            let items = if is_lossy { 15 } else { 45 };
+            let told = agents_sdk("sessions", &format!("http://{address}/v1"), json!({ "items": items })).await;
+            let turn = ["message", "function_call", "function_call_output", "message"];
+            assert_eq!(told["kinds"], json!([turn, turn].concat()));
             assert_eq!(told["answers"], json!(["echo: in 3 minutes (3 messages)", "echo: in 3 minutes (7 messages)"]));
-            assert_eq!(told["latest"], json!(2));
-            assert_eq!(told["after_pop"], json!(7));
+            assert_eq!(told["as_sqlite"], json!([true, true, true]));
+            assert_eq!(told["left"], json!(7));
+            assert_eq!(told["cleared"], json!([]));
+            assert_eq!(told["added"], true);
             assert_eq!(is_lossy, proxy.cut() > 0);
         }
+    }
+}
+
+#[tokio::test]
+async fn the_agents_sdk_runs_in_all_its_ways() {
+    if is_left_out() {
+        return;
+    }
+    for (server, _) in servers().await {
+        let proxy = Proxy::before(server.address).await;
+        for address in [server.address, proxy.address] {
+            let told = agents_sdk("runs", &format!("http://{address}/v1"), json!({})).await;
+            let answer = |count: usize| format!("echo: in 3 minutes ({count} messages)");
+            let turn = ["message", "function_call", "function_call_output", "message"];
+            let turns = [turn, turn].concat();
+            let kinds = ["tool_called", "tool_output", "message_output_created"];
+            assert_eq!(told["streamed"], json!([answer(7), kinds, 8]));
+            assert_eq!(told["handed"], json!(["other", "echo: {\"assistant\": \"other\"} (3 messages)"]));
+            assert_eq!(told["in_conversation"], json!([answer(7), turns]));
+            assert_eq!(told["chained"], json!([answer(7), answer(3)]));
+            assert_eq!(told["formed"], "14 St");
+        }
+        assert!(proxy.cut() > 3, "{} replies were lost", proxy.cut());
+        let told = agents_sdk("compaction", &server.url("/v1"), json!({})).await;
+        assert_eq!(told["answers"][3], "echo: 3 (5 messages)", "{told}");
+        assert!(told["kinds"].as_array().unwrap().contains(&json!("compaction")), "{told}");
+        let said = agents_sdk("locked", &server.url("/v1"), json!({ "turns": 3 })).await;
+        let mut asked: Vec<String> = Vec::new();
+        for (place, pair) in said.as_array().unwrap().chunks(2).enumerate() {
+            let text = pair[0].as_str().unwrap();
+            assert_eq!(pair[1], format!("echo: {text} ({} messages)", 2 * place + 1));
+            asked.push(text.to_owned());
+        }
+        asked.sort();
+        assert_eq!(asked, ["turn 0", "turn 1", "turn 2"]);
     }
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use threadkeep_server::{KeyRole, RouteInfo, Server};
 
 use crate::Client;
-use cases::{NAMES_NOTHING, NO_RESPONSE, NOBODY, Owned, Probe, cases};
+use cases::{NAMES_NOTHING, NO_COMPLETION, NO_RESPONSE, NOBODY, Owned, Probe, cases, item_of};
 
 use crate::assistants::keeper;
 use crate::server::{Answer, Parts, TestServer, send};
@@ -58,7 +58,8 @@ fn is_same(found: &Answer, unknown: &Answer, names: &[String]) -> bool {
 fn names(owned: &Owned) -> Vec<String> {
     let simple = |id: &str| id.replace('-', "");
     let mut names = owned.responses.clone();
-    names.push(NO_RESPONSE.to_owned());
+    names.extend([NO_RESPONSE, NO_COMPLETION, owned.completion.as_str()].map(str::to_owned));
+    names.extend([item_of(&owned.responses[0]), item_of(NO_RESPONSE)]);
     names.extend([simple(&owned.thread), simple(&owned.message), simple(NOBODY)]);
     names.extend([owned.thread.clone(), NOBODY.to_owned()]);
     names
@@ -88,11 +89,14 @@ async fn own(client: &Client, tenant: &Client, user: &'static str) -> Owned {
         let response = client.post("/v1/responses", body).await.expect(200);
         responses.push(response["id"].as_str().unwrap().to_owned());
     }
+    let body = json!({ "messages": [{ "role": "user", "content": "hello" }], "store": true });
+    let completion = client.post("/v1/chat/completions", body).await.expect(200);
     let asked = json!({ "text": "delete lamp", "thread": thread });
     let turn = client.post("/v1/agents/keeper/turns", asked).await.expect(200);
     let text = |value: &Value| value.as_str().unwrap().to_owned();
     let (approval, turn) = (text(&turn["approvals"][0]["id"]), text(&turn["turn"]));
-    Owned { approval, turn, responses, thread, message, key: "web:1".to_owned(), cursors, user }
+    let completion = text(&completion["id"]);
+    Owned { approval, turn, responses, completion, thread, message, key: "web:1".to_owned(), cursors, user }
 }
 
 #[test]
@@ -103,6 +107,7 @@ fn every_route_has_a_case() {
         key: "k".to_owned(),
         cursors: vec![("threads", String::new()), ("documents", String::new())],
         responses: vec![NO_RESPONSE.to_owned()],
+        completion: NO_COMPLETION.to_owned(),
         turn: NOBODY.to_owned(),
         approval: NOBODY.to_owned(),
         user: "ana",

@@ -3,6 +3,7 @@ mod approvals;
 mod assistants;
 mod background;
 mod cancelling;
+mod completions;
 mod conversations;
 mod documents;
 mod exchange;
@@ -14,5 +15,6 @@ mod responses;
 mod search;
 mod streams;
 mod threads;
+mod wire;
 
 pub(crate) use model::{Echo, Lengths, parts_with_model, with_model, with_model_over_postgres};

@@ -1,7 +1,7 @@
 //! What Anthropic's messages are asked with.
 
 use serde_json::{Map, Value, json};
-use threadkeep_core::{ChatMessage, ChatRequest, Part, Role, ToolChoice};
+use threadkeep_core::{AnswerFormat, ChatMessage, ChatRequest, Part, Role, ToolChoice};
 
 use crate::provider::ProviderConfig;
 use crate::provider::anthropic::BLOCK;
@@ -10,6 +10,9 @@ use crate::provider::openai::is_address;
 /// What a model may write where the request says nothing: the wire demands a number.
 /// It is what all its models can write, and leaves room to think.
 const MAX_TOKENS: u64 = 16_384;
+
+/// How much a model may be told to think.
+const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
 /// What stands first where a conversation begins with the assistant: the wire demands a user.
 const CONTINUED: &str = "(The conversation goes on.)";
@@ -31,9 +34,15 @@ pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) 
             json!({"name": tool.name, "description": tool.description, "input_schema": schema})
         });
         body.insert("tools".to_owned(), tools.collect());
-        if let Some(choice) = tool_choice(&request.tool_choice) {
+        if let Some(choice) = tool_choice(&request.tool_choice, request.parallel_tool_calls) {
             body.insert("tool_choice".to_owned(), choice);
         }
+    }
+    if let Some(output) = output_config(request) {
+        body.insert("output_config".to_owned(), output);
+    }
+    if !request.sampling.stop.is_empty() {
+        body.insert("stop_sequences".to_owned(), json!(request.sampling.stop));
     }
     if config.streams {
         body.insert("stream".to_owned(), json!(true));
@@ -41,13 +50,31 @@ pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) 
     Value::Object(body)
 }
 
-fn tool_choice(choice: &ToolChoice) -> Option<Value> {
-    match choice {
-        ToolChoice::Auto => None,
-        ToolChoice::None => Some(json!({"type": "none"})),
-        ToolChoice::Required => Some(json!({"type": "any"})),
-        ToolChoice::Named(name) => Some(json!({"type": "tool", "name": name})),
+fn tool_choice(choice: &ToolChoice, parallel: Option<bool>) -> Option<Value> {
+    let is_one_by_one = parallel == Some(false);
+    let mut told = match choice {
+        ToolChoice::Auto if is_one_by_one => json!({"type": "auto"}),
+        ToolChoice::Auto => return None,
+        ToolChoice::None => return Some(json!({"type": "none"})),
+        ToolChoice::Required => json!({"type": "any"}),
+        ToolChoice::Named(name) => json!({"type": "tool", "name": name}),
+    };
+    if is_one_by_one {
+        told["disable_parallel_tool_use"] = json!(true);
     }
+    Some(told)
+}
+
+/// How it is to think and write. The wire has no word for JSON without a schema.
+fn output_config(request: &ChatRequest) -> Option<Value> {
+    let mut config = Map::new();
+    if let Some(AnswerFormat::Schema { schema, .. }) = &request.format {
+        let schema: Value = schema.read().unwrap_or(Value::Null);
+        config.insert("format".to_owned(), json!({"type": "json_schema", "schema": schema}));
+    }
+    let effort = request.reasoning_effort.as_deref().filter(|effort| EFFORTS.contains(effort));
+    config.extend(effort.map(|effort| ("effort".to_owned(), json!(effort))));
+    (!config.is_empty()).then_some(Value::Object(config))
 }
 
 /// The messages in turns: users and assistants take turns on this wire, results are a user's, and what a system says

@@ -1,24 +1,37 @@
 //! What chat completions are asked with.
 
 use serde_json::{Map, Value, json};
-use threadkeep_core::{ChatMessage, ChatRequest, JsonText, Part, Role, ToolCall, ToolChoice};
+use threadkeep_core::{AnswerFormat, ChatMessage, ChatRequest, JsonText, Part, Role, Sampling, ToolCall, ToolChoice};
 
 use crate::provider::{Provider, ProviderConfig};
 
 /// Characters of a speaker's name that OpenAI takes.
 const NAME_CHARACTERS: usize = 64;
 
-pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest, temperature: Option<f64>) -> Value {
+pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) -> Map<String, Value> {
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(config.model));
-    body.insert("messages".to_owned(), request.messages.iter().flat_map(messages).collect());
+    body.insert(
+        "messages".to_owned(),
+        request.messages.iter().flat_map(|message| messages(config.provider, message)).collect(),
+    );
     if !request.tools.is_empty() {
         body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());
         if let Some(choice) = tool_choice(&request.tool_choice) {
             body.insert("tool_choice".to_owned(), choice);
         }
+        if let Some(parallel) = request.parallel_tool_calls {
+            body.insert("parallel_tool_calls".to_owned(), json!(parallel));
+        }
     }
-    if let Some(temperature) = temperature {
+    if let Some(format) = &request.format {
+        body.insert("response_format".to_owned(), response_format(format));
+    }
+    if let Some(effort) = &request.reasoning_effort {
+        body.insert("reasoning_effort".to_owned(), json!(effort));
+    }
+    sampling(&mut body, &request.sampling);
+    if let Some(temperature) = request.temperature {
         body.insert("temperature".to_owned(), json!(temperature));
     }
     if let Some(max_tokens) = request.max_tokens {
@@ -30,7 +43,31 @@ pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest, 
         body.insert("stream".to_owned(), json!(true));
         body.insert("stream_options".to_owned(), json!({"include_usage": true}));
     }
-    Value::Object(body)
+    body
+}
+
+fn response_format(format: &AnswerFormat) -> Value {
+    let AnswerFormat::Schema { name, description, schema, is_strict } = format else {
+        return json!({"type": "json_object"});
+    };
+    let mut told = json!({"name": name, "schema": json_of(schema)});
+    if let Some(description) = description {
+        told["description"] = json!(description);
+    }
+    if let Some(is_strict) = is_strict {
+        told["strict"] = json!(is_strict);
+    }
+    json!({"type": "json_schema", "json_schema": told})
+}
+
+fn sampling(body: &mut Map<String, Value>, sampling: &Sampling) {
+    let Sampling { top_p, frequency_penalty, presence_penalty, seed, stop } = sampling;
+    let numbers = [("top_p", top_p), ("frequency_penalty", frequency_penalty), ("presence_penalty", presence_penalty)];
+    body.extend(numbers.into_iter().filter_map(|(name, number)| Some((name.to_owned(), json!((*number)?)))));
+    body.extend(seed.map(|seed| ("seed".to_owned(), json!(seed))));
+    if !stop.is_empty() {
+        body.insert("stop".to_owned(), json!(stop));
+    }
 }
 
 fn tool(tool: &threadkeep_core::ToolDescription) -> Value {
@@ -59,9 +96,9 @@ fn tool_choice(choice: &ToolChoice) -> Option<Value> {
 }
 
 /// The messages that one of ours becomes: each result is a message of its own, and one that says nothing is none.
-fn messages(message: &ChatMessage) -> Vec<Value> {
+fn messages(provider: Provider, message: &ChatMessage) -> Vec<Value> {
     let mut messages = Vec::new();
-    let content = content(message);
+    let content = content(provider, message);
     let calls: Vec<Value> = message.tool_calls().map(call).collect();
     if message.role == Role::Assistant && !calls.is_empty() {
         messages.push(with_name(message, json!({"role": "assistant", "content": content, "tool_calls": calls})));
@@ -81,20 +118,42 @@ fn call(call: &ToolCall) -> Value {
     json!({"id": call.id, "type": "function", "function": function})
 }
 
-/// A text, a list of parts where there are pictures, null where nothing is said.
-fn content(message: &ChatMessage) -> Value {
-    let is_shown = |part: &Part| matches!(part, Part::Image(image) if is_address(&image.url));
-    if message.role == Role::User && message.parts.iter().any(is_shown) {
-        let parts = message.parts.iter().filter_map(|part| match part {
-            Part::Image(image) if is_address(&image.url) => {
-                Some(json!({"type": "image_url", "image_url": {"url": image.url}}))
-            }
-            _ => part.text().filter(|text| !text.is_empty()).map(|text| json!({"type": "text", "text": text})),
-        });
-        return parts.collect();
+/// A text, a list of parts where there are pictures or files, null where nothing is said.
+fn content(provider: Provider, message: &ChatMessage) -> Value {
+    let shown = |part: &Part| match part {
+        Part::Image(image) if is_address(&image.url) => {
+            Some(json!({"type": "image_url", "image_url": {"url": image.url}}))
+        }
+        Part::Raw { format, json } if matches!(provider, Provider::OpenAi | Provider::Compatible) => {
+            attachment(format, json)
+        }
+        _ => None,
+    };
+    if message.role == Role::User && message.parts.iter().any(|part| shown(part).is_some()) {
+        let words = |part: &Part| Some(json!({"type": "text", "text": part.text().filter(|text| !text.is_empty())?}));
+        return message.parts.iter().filter_map(|part| shown(part).or_else(|| words(part))).collect();
     }
     let text = message.plain_text();
     if text.is_empty() { Value::Null } else { json!(text) }
+}
+
+/// A file or a sound, which came as this wire writes it or as OpenAI's responses do.
+fn attachment(format: &str, json: &JsonText) -> Option<Value> {
+    if !matches!(format, "openai.chat" | "openai.content") {
+        return None;
+    }
+    let given: Value = json.read().ok()?;
+    match given["type"].as_str()? {
+        "file" | "input_audio" => Some(given),
+        "input_file" => {
+            let members = ["file_data", "file_id", "filename"];
+            let told = members.into_iter().filter_map(|name| Some((name.to_owned(), json!(given[name].as_str()?))));
+            let file: Map<String, Value> = told.collect();
+            let has_content = file.contains_key("file_data") || file.contains_key("file_id");
+            has_content.then(|| json!({"type": "file", "file": file}))
+        }
+        _ => None,
+    }
 }
 
 /// Whether a picture's address is one that a provider can follow.

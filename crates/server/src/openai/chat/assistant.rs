@@ -7,7 +7,7 @@ use threadkeep::core::ChatDelta;
 use threadkeep::{Agent, Part, Turn, TurnEvent};
 use tokio::sync::mpsc;
 
-use super::complete::{Answer, CompleteJson, Shell, THREAD, thread, whole};
+use super::complete::{Answer, CompleteJson, PREFIX, Shell, THREAD, thread, whole};
 use super::messages;
 use super::stream::{Teller, streamed};
 use crate::app::App;
@@ -41,7 +41,7 @@ pub(super) async fn complete(
         None => assistant::new_thread(&app, &agent, &scope, &attempt, said, true).await?,
     };
     let shell = Shell {
-        id: format!("chatcmpl-{}", own.0.simple()),
+        id: format!("{PREFIX}{}", own.0.simple()),
         created: memory.now().as_millis().div_euclid(1000),
         model: body.model.unwrap_or_default(),
         include_usage: body.stream_options.unwrap_or_default().include_usage,

@@ -5,15 +5,16 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, json as value};
-use threadkeep::core::{ChatDelta, ChatRequest, Finish};
+use threadkeep::core::{ChatDelta, ChatRequest, Finish, Sampling};
 use threadkeep::{Draft, JsonText, Part, Role, Scope, ThreadId, Usage, Value};
 use utoipa::ToSchema;
 
-use super::{assistant, messages, stream};
+use super::{assistant, messages, stored, stream};
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::JsonBody;
+use crate::openai::conversations::checked;
 use crate::openai::requests::{self, ToolJson};
 use crate::openai::turn::{self, Begun, Record, Turn};
 use crate::openai::{assistant as assistants, ids};
@@ -22,6 +23,8 @@ use crate::repeats::Attempt;
 use crate::security::Caller;
 use crate::telemetry;
 
+/// What the ids of completions begin with.
+pub(super) const PREFIX: &str = "chatcmpl-";
 /// Names the thread that a chat goes on in.
 pub(super) const THREAD: &str = "threadkeep-thread";
 
@@ -49,6 +52,28 @@ pub(crate) struct CompleteJson {
     #[serde(default)]
     temperature: Option<f64>,
     #[serde(default)]
+    top_p: Option<f64>,
+    #[serde(default)]
+    frequency_penalty: Option<f64>,
+    #[serde(default)]
+    presence_penalty: Option<f64>,
+    #[serde(default)]
+    seed: Option<i64>,
+    /// A text, or at most four.
+    #[serde(default)]
+    #[schema(value_type = Option<Value>)]
+    stop: Option<Value>,
+    #[serde(default)]
+    #[schema(value_type = Option<Value>)]
+    response_format: Option<Value>,
+    #[serde(default)]
+    parallel_tool_calls: Option<bool>,
+    #[serde(default)]
+    reasoning_effort: Option<String>,
+    /// Whether it can be retrieved later.
+    #[serde(default)]
+    store: Option<bool>,
+    #[serde(default)]
     n: Option<u64>,
     /// `thread` names the thread that the chat goes on in.
     #[serde(default)]
@@ -73,6 +98,14 @@ pub(super) struct Completing {
     new: Vec<Draft>,
     pub(super) shell: Shell,
     before: Option<Answer>,
+    /// What is stored with the completion, where it is to be stored.
+    stored: Option<ToStore>,
+}
+
+/// What is stored with a completion.
+struct ToStore {
+    messages: Vec<Box<RawValue>>,
+    metadata: Map<String, Value>,
 }
 
 /// What all pieces of an answer have.
@@ -142,7 +175,7 @@ async fn prepare(app: App, scope: Scope, headers: &HeaderMap, body: CompleteJson
     let memory = app.memory();
     let own = attempt.named_id(&scope).unwrap_or_else(|| memory.mint_thread_id());
     let shell = Shell {
-        id: format!("chatcmpl-{}", own.0.simple()),
+        id: format!("{PREFIX}{}", own.0.simple()),
         created: memory.now().as_millis().div_euclid(1000),
         model: body.model.unwrap_or(model),
         include_usage: body.stream_options.unwrap_or_default().include_usage,
@@ -153,27 +186,53 @@ async fn prepare(app: App, scope: Scope, headers: &HeaderMap, body: CompleteJson
         tool_choice: requests::tool_choice(body.tool_choice.as_ref())?,
         temperature: body.temperature,
         max_tokens: body.max_completion_tokens.or(body.max_tokens),
+        format: requests::format(body.response_format.as_ref(), "response_format")?,
+        parallel_tool_calls: body.parallel_tool_calls,
+        reasoning_effort: body.reasoning_effort,
+        sampling: Sampling {
+            top_p: body.top_p,
+            frequency_penalty: body.frequency_penalty,
+            presence_penalty: body.presence_penalty,
+            seed: body.seed,
+            stop: requests::stop(body.stop.as_ref())?,
+        },
+    };
+    let stored = match body.store {
+        // In a thread it is there already, and goes with it.
+        Some(true) if thread.is_none() => Some(ToStore { messages: body.messages, metadata: checked(body.metadata)? }),
+        _ => None,
     };
     let (system, new): (Vec<Draft>, Vec<Draft>) =
         drafts.iter().cloned().partition(|draft| draft.content.role == Role::System);
     let Some(thread) = thread else {
         request.messages = requests::shown(&drafts);
-        return Ok(Completing { app, scope, attempt, request, turn: None, new: Vec::new(), shell, before: None });
+        return Ok(Completing {
+            app,
+            scope,
+            attempt,
+            request,
+            turn: None,
+            new: Vec::new(),
+            shell,
+            before: None,
+            stored,
+        });
     };
+    requests::check_new(new.len(), "messages")?;
     let begun = Turn::begin(&app, &scope, thread, &shell.id, &attempt).await?;
     let turn = match begun {
         Begun::Before(record) => {
             let (shell, before) = told_before(&app, &scope, thread, &record, shell).await?;
             let before = Some(before);
-            return Ok(Completing { app, scope, attempt, request, turn: None, new, shell, before });
+            return Ok(Completing { app, scope, attempt, request, turn: None, new, shell, before, stored: None });
         }
         Begun::Turn(turn) => turn,
     };
-    match turn.context(&app, &scope, &new).await {
+    match turn::context(&app, &scope, thread, &new).await {
         Ok(context) => {
             request.messages =
                 requests::shown(&system).into_iter().chain(context).chain(requests::shown(&new)).collect();
-            Ok(Completing { app, scope, attempt, request, turn: Some(turn), new, shell, before: None })
+            Ok(Completing { app, scope, attempt, request, turn: Some(turn), new, shell, before: None, stored })
         }
         Err(error) => {
             turn.abandon(&app, &scope).await;
@@ -185,7 +244,7 @@ async fn prepare(app: App, scope: Scope, headers: &HeaderMap, body: CompleteJson
 impl Completing {
     /// Asks the model, and stores the turn where there is a thread.
     pub(super) async fn answer(self, deltas: &mut (dyn FnMut(ChatDelta) + Send)) -> Result<Answer> {
-        let Self { app, scope, attempt, request, turn, new, shell, before } = self;
+        let Self { app, scope, attempt, request, turn, new, shell, before, stored } = self;
         if let Some(before) = before {
             return Ok(before);
         }
@@ -205,7 +264,7 @@ impl Completing {
             usage: usage(answer.usage.as_ref()),
         };
         if let Some(turn) = turn {
-            let output = turn::output(&app, &answer, app.memory().mint_message_id());
+            let output = turn::output(&answer, turn::words_id(app.memory().mint_message_id()));
             let named = |draft: Draft| draft.with_id(app.memory().mint_message_id());
             let input: Vec<Draft> = new.into_iter().map(named).collect();
             let ids = |drafts: &[Draft]| drafts.iter().filter_map(|draft| draft.id).collect();
@@ -213,7 +272,7 @@ impl Completing {
                 value!({ "created": shell.created, "model": shell.model, "finish": told.finish, "usage": told.usage });
             let (input_ids, output_ids) = (ids(&input), ids(&output));
             let record = Record {
-                id: shell.id,
+                id: shell.id.clone(),
                 digest: attempt.digest().to_owned(),
                 input: input_ids,
                 output: output_ids,
@@ -221,7 +280,11 @@ impl Completing {
                 alias: None,
                 cuts: Vec::new(),
             };
-            turn.finish(&app, &scope, &record, input.into_iter().chain(output).collect(), &attempt).await?;
+            let drafts = input.into_iter().chain(output).collect();
+            turn.finish(&app, &scope, &record, drafts, &attempt).await?;
+        }
+        if let Some(ToStore { messages, metadata }) = stored {
+            stored::keep(&app, &scope, &whole(&shell, &told), &messages, metadata).await?;
         }
         Ok(told)
     }

@@ -4,6 +4,7 @@ use serde_json::value::RawValue;
 use threadkeep::{Content, Draft, ImageReference, JsonText, Part, Role, ToolCall, ToolResult, Value};
 
 use crate::error::ApiError;
+use crate::openai::items::legible;
 
 /// Messages of one request at most.
 const MESSAGES: usize = 2_000;
@@ -67,6 +68,7 @@ fn part(part: &Value) -> Option<Part> {
 fn tool_call(call: &Value) -> Option<Part> {
     let (id, function) = (call["id"].as_str()?.to_owned(), &call["function"]);
     let name = function["name"].as_str()?.to_owned();
-    let arguments = JsonText::new(function["arguments"].as_str()?).ok()?;
+    let arguments = function["arguments"].as_str()?;
+    let arguments = JsonText::new(arguments).or_else(|_| legible(arguments)).ok()?;
     Some(Part::ToolCall(ToolCall { id, name, arguments }))
 }

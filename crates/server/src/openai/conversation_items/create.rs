@@ -11,7 +11,7 @@ use super::list_of;
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{JsonBody, Names};
-use crate::openai::{ids, items};
+use crate::openai::{ids, items, references};
 use crate::output::with_replay;
 use crate::repeats::{self, Attempt};
 use crate::security::Caller;
@@ -46,8 +46,9 @@ pub(crate) async fn create(
 ) -> Result {
     let (scope, id) = (&caller.scope, names.text("id"));
     let thread = ids::thread(id)?;
-    let drafts = items::read_all(&body.items)?;
+    let given = items::read_all(&body.items)?;
     let attempt = Attempt::read(&headers, "items", &digest)?;
+    let drafts = references::resolve(&app, scope, Some(thread), given).await?;
     let (messages, replayed) = add(&app, scope, thread, drafts, &attempt).await.map_err(ids::about(id))?;
     let items: Vec<_> = messages.iter().flat_map(items::items_of).collect();
     Ok(with_replay(list_of(&items, false), replayed))

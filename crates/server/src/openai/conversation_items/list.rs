@@ -22,8 +22,17 @@ pub(crate) struct PageQuery {
 }
 
 impl PageQuery {
-    /// Reads the parameters that all lists of this wire have.
+    /// Reads the parameters that all lists of this wire have. The newest come first unless asked otherwise.
     pub(crate) fn read(params: &mut Params) -> Result<Self> {
+        Self::read_with(params, Take::Newest)
+    }
+
+    /// The same where the oldest come first unless asked otherwise.
+    pub(crate) fn read_ascending(params: &mut Params) -> Result<Self> {
+        Self::read_with(params, Take::Oldest)
+    }
+
+    fn read_with(params: &mut Params, default: Take) -> Result<Self> {
         // What an item may hold beyond its own is always in it.
         params.take_all("include");
         let limit: i64 = params.parse("limit", "a whole number")?.unwrap_or(DEFAULT as i64);
@@ -37,7 +46,8 @@ impl PageQuery {
             return Err(ApiError::invalid("limit", message).code(code));
         }
         let take = match params.take("order")?.as_deref() {
-            None | Some("desc") => Take::Newest,
+            None => default,
+            Some("desc") => Take::Newest,
             Some("asc") => Take::Oldest,
             Some(_) => return Err(ApiError::invalid("order", "Invalid 'order': expected 'asc' or 'desc'.")),
         };

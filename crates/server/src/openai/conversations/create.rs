@@ -10,7 +10,7 @@ use super::{ConversationJson, checked};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::JsonBody;
-use crate::openai::items;
+use crate::openai::{items, references};
 use crate::output::json;
 use crate::repeats::Attempt;
 use crate::security::Caller;
@@ -47,7 +47,8 @@ pub(crate) async fn create(
 ) -> Result {
     let scope = &caller.scope;
     let attempt = Attempt::read(&headers, "conversations", &digest)?;
-    let drafts = items::read_all(&body.items.unwrap_or_default())?;
+    let given = items::read_all(&body.items.unwrap_or_default())?;
+    let drafts = references::resolve(&app, scope, None, given).await?;
     let id = attempt.thread_id(&app, scope);
     let open = OpenThread { metadata: checked(body.metadata)?, ..OpenThread::new(scope, id) };
     let opened = app.memory().open_thread(scope, open).await?;

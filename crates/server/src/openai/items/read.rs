@@ -3,14 +3,21 @@ use threadkeep::{Content, Draft, ImageReference, JsonText, Part, Role, ToolCall,
 
 use super::super::ids;
 use super::super::members::{Members, quoted};
-use super::{DATA, FORMAT, PART_FORMAT, ROLE, is_same, prefix, text_part};
+use super::{DATA, FORMAT, PART_FORMAT, ROLE, image_part, is_same, prefix, text_part};
 use crate::error::ApiError;
 
 /// Items of one request at most.
 const ITEMS: usize = 20;
 
+/// An item that comes with a request.
+pub(crate) enum Given {
+    Item(Box<Draft>),
+    /// One that is kept already, by its id.
+    Reference(String),
+}
+
 /// Reads the items of a request that takes a bounded number of them.
-pub(crate) fn read_all(items: &[Box<RawValue>]) -> Result<Vec<Draft>, ApiError> {
+pub(crate) fn read_all(items: &[Box<RawValue>]) -> Result<Vec<Given>, ApiError> {
     if items.len() > ITEMS {
         let message = format!(
             "Invalid 'items': array too long. Expected an array with maximum length {ITEMS}, but got an array with length {} instead.",
@@ -18,7 +25,26 @@ pub(crate) fn read_all(items: &[Box<RawValue>]) -> Result<Vec<Draft>, ApiError> 
         );
         return Err(ApiError::invalid("items", message).code("array_above_max_length"));
     }
-    items.iter().enumerate().map(|(index, item)| read(item, &format!("items[{index}]"))).collect()
+    read_each(items, "items")
+}
+
+/// Reads items and references to items.
+pub(crate) fn read_each(items: &[Box<RawValue>], place: &str) -> Result<Vec<Given>, ApiError> {
+    let each = items.iter().enumerate().map(|(index, item)| match reference(item) {
+        Some(id) => Ok(Given::Reference(id)),
+        None => Ok(Given::Item(Box::new(read(item, &format!("{place}[{index}]"))?))),
+    });
+    each.collect()
+}
+
+/// The id of the item that this one stands for, where it is a reference: no more than an id.
+fn reference(item: &RawValue) -> Option<String> {
+    let members = Members::read(item.get()).ok()?;
+    let is_reference = match members.get("type") {
+        None | Some("null") => members.has_only(&["id", "type"]),
+        Some(_) => members.text("type").is_some_and(|kind| kind == "item_reference"),
+    };
+    members.text("id").filter(|_| is_reference)
 }
 
 /// Reads an item into a message.
@@ -41,10 +67,11 @@ pub(crate) fn read(item: &RawValue, place: &str) -> Result<Draft, ApiError> {
     };
     let content = match kind.as_str() {
         "message" => message(members, place)?,
-        "function_call" => function_call(members, item, place)?,
+        "function_call" => function_call(members, place)?,
         "function_call_output" => function_call_output(members, place)?,
         "reasoning" => reasoning(members)?,
-        "item_reference" => return Err(invalid("a reference to an item is not an item")),
+        "compaction" => compaction(members, item)?,
+        "item_reference" => return Err(invalid("a reference has the id of an item")),
         _ => unknown(&kind, item)?,
     };
     let draft = Draft::new(content);
@@ -101,10 +128,11 @@ fn message(mut members: Members, place: &str) -> Result<Content, ApiError> {
     Ok(content)
 }
 
-/// The content that words alone are written as; `None` where there is more than words.
+/// The content that words and pictures alone are written as; `None` where there is more.
 fn plain_content(parts: &[Part], is_output: bool) -> Option<String> {
     let parts = parts.iter().map(|part| match part {
         Part::Text(text) => Some(text_part(is_output, text)),
+        Part::Image(image) if !is_output => Some(image_part(&image.url)),
         _ => None,
     });
     Some(format!("[{}]", parts.collect::<Option<Vec<_>>>()?.join(",")))
@@ -123,16 +151,24 @@ fn content_part(json: &RawValue) -> Option<Part> {
     known.map_or_else(raw, Some)
 }
 
-fn function_call(mut members: Members, item: &RawValue, place: &str) -> Result<Content, ApiError> {
+/// Arguments that are no JSON, as a model can be shown them: its result would have no call otherwise.
+pub(crate) fn legible(arguments: &str) -> Result<JsonText, ApiError> {
+    Ok(if arguments.trim().is_empty() { JsonText::new("{}")? } else { JsonText::new(quoted(arguments))? })
+}
+
+fn function_call(mut members: Members, place: &str) -> Result<Content, ApiError> {
     let [id, name, arguments] = ["call_id", "name", "arguments"].map(|member| required(&members, place, member));
     let (id, name, arguments) = (id?, name?, arguments?);
-    let Ok(arguments) = JsonText::new(arguments) else { return unknown("function_call", item) };
     members.set("type", "\"function_call\"");
     members.set_if_absent("status", "\"completed\"");
     members.remove("id");
+    let exact = JsonText::new(arguments.clone()).ok();
+    let is_json = exact.is_some();
+    let arguments = exact.map_or_else(|| legible(&arguments), Ok)?;
     let mut content = Content::empty(Role::Assistant);
     content.parts = vec![Part::ToolCall(ToolCall { id, name, arguments })];
-    keep_what_is_more(&mut content, &members, &["type", "call_id", "name", "arguments", "status"])?;
+    let known: &[&str] = if is_json { &["type", "call_id", "name", "arguments", "status"] } else { &[] };
+    keep_what_is_more(&mut content, &members, known)?;
     Ok(content)
 }
 
@@ -141,8 +177,8 @@ fn function_call_output(mut members: Members, place: &str) -> Result<Content, Ap
     let output = members.get("output").ok_or_else(|| missing(place, "output"))?;
     let text = serde_json::from_str::<String>(output);
     let is_text = text.is_ok();
-    // Parts stay as they are: joined, they could not be told apart again.
-    let output = text.unwrap_or_else(|_| output.to_owned());
+    // Joined, parts could not be told apart again: they lie beside what a model is shown of them.
+    let output = text.unwrap_or_else(|_| words_of(output).unwrap_or_else(|| output.to_owned()));
     members.set("type", "\"function_call_output\"");
     members.set_if_absent("status", "\"completed\"");
     members.remove("id");
@@ -151,6 +187,13 @@ fn function_call_output(mut members: Members, place: &str) -> Result<Content, Ap
     let known: &[&str] = if is_text { &["type", "call_id", "output", "status"] } else { &[] };
     keep_what_is_more(&mut content, &members, known)?;
     Ok(content)
+}
+
+/// The words of an output of parts; `None` where it is more than words.
+fn words_of(output: &str) -> Option<String> {
+    let parts: Vec<Value> = serde_json::from_str(output).ok()?;
+    let text = |part: &Value| part["text"].as_str().filter(|_| part["type"] == "input_text").map(str::to_owned);
+    Some(parts.iter().map(text).collect::<Option<Vec<_>>>()?.join("\n"))
 }
 
 fn reasoning(mut members: Members) -> Result<Content, ApiError> {
@@ -164,6 +207,13 @@ fn reasoning(mut members: Members) -> Result<Content, ApiError> {
     }
     content.data = Some(kept(&members)?);
     Ok(content)
+}
+
+fn compaction(mut members: Members, item: &RawValue) -> Result<Content, ApiError> {
+    let shown = members.text("encrypted_content").and_then(|content| super::compaction::shown(&content));
+    let Some((role, part)) = shown else { return unknown("compaction", item) };
+    members.remove("id");
+    Ok(Content { parts: vec![part], data: Some(kept(&members)?), ..Content::empty(role) })
 }
 
 fn unknown(kind: &str, item: &RawValue) -> Result<Content, ApiError> {

@@ -1,8 +1,11 @@
-use threadkeep::{Content, JsonText, Message, Part, Role, ToolCall, ToolResult};
+use threadkeep::{Content, JsonText, Message, Part, Role, ToolCall, ToolResult, Value};
 
 use super::super::ids;
 use super::super::members::{Members, quoted};
-use super::{DATA, FORMAT, ROLE, prefix, text_part};
+use super::{DATA, FORMAT, ROLE, image_part, prefix, text_part};
+
+/// The format of thoughts as Anthropic's models write them.
+const THOUGHT: &str = "anthropic.block";
 
 /// An item as this wire shows it.
 #[derive(Clone, Debug)]
@@ -24,6 +27,7 @@ pub(crate) fn items_of(message: &Message) -> Vec<Item> {
             Part::ToolCall(call) => Some(("function_call", function_call(call))),
             Part::ToolResult(result) => Some(("function_call_output", function_call_output(result))),
             Part::Reasoning(text) => Some(("reasoning", reasoning(text))),
+            Part::Raw { format, json } if format == THOUGHT => Some(("reasoning", reasoning(&thought(json)))),
             _ => None,
         };
         match told {
@@ -58,11 +62,16 @@ fn exact(message: &Message) -> Option<Item> {
 /// An unknown item comes back byte for byte; one that had no id gets it in front.
 fn as_written(message: &Message, json: &JsonText) -> Item {
     let text = json.as_str();
-    let members = Members::read(text).unwrap_or_default();
+    let mut members = Members::read(text).unwrap_or_default();
     let kind = members.text("type").unwrap_or_default();
     let id = ids::item(prefix(&kind), message.id, message.external_id.as_deref(), 0);
     if members.text("id").is_some() {
         return Item { id, json: text.to_owned() };
+    }
+    if members.get("id").is_some() {
+        // What stands there is no id.
+        members.remove("id");
+        return Item { json: members.with_id(&id), id };
     }
     let rest = text.trim_start().trim_start_matches('{');
     let json = format!("{{\"id\":{},{rest}", quoted(&id));
@@ -103,9 +112,7 @@ fn role(content: &Content) -> &str {
 fn content_part(is_output: bool, part: &Part) -> String {
     match part {
         Part::Text(text) => text_part(is_output, text),
-        Part::Image(image) if !is_output => {
-            format!(r#"{{"type":"input_image","detail":"auto","image_url":{}}}"#, quoted(&image.url))
-        }
+        Part::Image(image) if !is_output => image_part(&image.url),
         Part::Image(image) => text_part(is_output, image.description.as_deref().unwrap_or(&image.url)),
         Part::Raw { json, .. } => text_part(is_output, json.as_str()),
         _ => text_part(is_output, ""),
@@ -123,5 +130,14 @@ fn function_call_output(result: &ToolResult) -> String {
 }
 
 fn reasoning(text: &str) -> String {
+    if text.is_empty() {
+        return r#"{"type":"reasoning","summary":[]}"#.to_owned();
+    }
     format!(r#"{{"type":"reasoning","summary":[{{"type":"summary_text","text":{}}}]}}"#, quoted(text))
+}
+
+/// The words of a block of thoughts; one that is sealed has none.
+fn thought(block: &JsonText) -> String {
+    let block: Value = block.read().unwrap_or_default();
+    block["thinking"].as_str().unwrap_or_default().to_owned()
 }

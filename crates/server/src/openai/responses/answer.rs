@@ -3,21 +3,21 @@
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
-use threadkeep::core::{ChatDelta, ChatMessage, ChatRequest};
+use threadkeep::core::{ChatDelta, ChatMessage, ChatRequest, Sampling};
 use threadkeep::{Draft, JsonText, Message, MessageId, Role, Scope, ThreadId};
 
 use super::assistant::Run;
 use super::create::CreateResponseJson;
 use super::kept::{self, Kept};
 use super::pieces::Heard;
-use super::{body, mint_id};
+use super::{body, chain, mint_id, words_of};
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, Result};
 use crate::openai::conversations::checked;
 use crate::openai::items::{Item, items_of};
 use crate::openai::turn::{self, Begun, Record, Turn};
-use crate::openai::{assistant, ids, requests};
+use crate::openai::{assistant, ids, references, requests};
 use crate::repeats::Attempt;
 use crate::telemetry;
 
@@ -92,6 +92,10 @@ impl Answering {
         let mut chat = chat_request(&request)?;
         checked(request.metadata.clone())?;
         let input = requests::input(request.input.as_deref())?;
+        if input.is_empty() && conversation.is_none() && request.previous_response_id.is_none() {
+            let message = "Missing required parameter: 'input'.";
+            return Err(ApiError::invalid("input", message).code("missing_required_parameter"));
+        }
         let thread = conversation.as_deref().map(ids::thread).transpose()?;
         let id = mint_id(app.memory(), attempt.named_id(&scope), thread);
         let created_at = app.memory().now().as_millis().div_euclid(1000);
@@ -102,7 +106,7 @@ impl Answering {
         }
         let mut ask = Ask {
             turn: None,
-            input,
+            input: Vec::new(),
             request: ChatRequest::default(),
             store: request.store.unwrap_or(true),
             previous: None,
@@ -113,8 +117,11 @@ impl Answering {
                 match begun {
                     Begun::Before(record) => return told_before(app, scope, attempt, thread, record).await,
                     Begun::Turn(turn) => {
-                        let context = turn.context(&app, &scope, &ask.input).await;
-                        match context {
+                        let read = async {
+                            ask.input = references::settle(&app, &scope, Some(thread), input).await?;
+                            turn::context(&app, &scope, thread, &ask.input).await
+                        };
+                        match read.await {
                             Ok(context) => {
                                 ask.turn = Some(turn);
                                 context
@@ -128,11 +135,18 @@ impl Answering {
                 }
             }
             (_, _, Some(previous)) => {
-                let chain = kept::chain(&app, &scope, &previous).await?;
+                let is_cut = request.truncation.as_deref() == Some("auto");
+                let chain = chain::read(&app, &scope, &previous, is_cut).await?;
+                let is_said = |draft: &Draft| draft.id.is_some() && chain.iter().any(|said| said.id == draft.id);
+                ask.input = references::settle(&app, &scope, None, input).await?;
+                ask.input.retain(|draft| !is_said(draft));
                 ask.previous = Some(previous);
                 requests::shown(&chain)
             }
-            _ => Vec::new(),
+            _ => {
+                ask.input = references::settle(&app, &scope, None, input).await?;
+                Vec::new()
+            }
         };
         if thread.is_none()
             && let Some(kept) = kept::find(&app, &scope, &id).await?
@@ -140,13 +154,12 @@ impl Answering {
             attempt.check_same(&kept.digest)?;
             let output = kept.output.iter().map(as_item).collect();
             let work = Work::Told { response: kept.response.as_str().to_owned(), output };
-            let words = app.memory().mint_message_id();
-            return Ok(Self { words, is_streamed: false, app, scope, attempt, id, shell, work });
+            return Ok(Self { words: words_of(&id), is_streamed: false, app, scope, attempt, id, shell, work });
         }
         let instructions = request.instructions.map(|text| ChatMessage::text(Role::System, text));
         chat.messages = instructions.into_iter().chain(before).chain(requests::shown(&ask.input)).collect();
         ask.request = chat;
-        let words = app.memory().mint_message_id();
+        let words = words_of(&id);
         let work = Work::Ask(Box::new(ask));
         Ok(Self { app, scope, attempt, id, shell, words, is_streamed: false, work })
     }
@@ -188,7 +201,7 @@ impl Answering {
             }
         };
         body::finished(&mut shell, answer.finish, answer.usage.as_ref());
-        let drafts = turn::output(&app, &answer, words);
+        let drafts = turn::output(&answer, words);
         let output: Vec<Item> = drafts.iter().flat_map(|draft| items_of(&unplaced(&app, draft))).collect();
         let status = if shell["status"] == "incomplete" { "incomplete" } else { "completed" };
         let response = body::with_output(&shell, &output);
@@ -245,7 +258,7 @@ async fn store(
             let (input, output) = (kept::texts(&items(&input))?, kept::texts(&items(&output))?);
             let digest = attempt.digest().to_owned();
             let kept = Kept { digest, response: JsonText::new(response)?, input, output, previous, cuts };
-            kept::write(app, scope, id, Some(&kept)).await
+            kept::write(app, scope, id, &kept).await
         }
         None => Ok(()),
     }
@@ -260,7 +273,7 @@ pub(super) async fn told_before(
 ) -> Result<Answering> {
     let (shell, output) = recalled(&app, &scope, thread, &record).await?;
     let response = body::with_output(&shell, &output);
-    let words = app.memory().mint_message_id();
+    let words = words_of(&record.id);
     let work = Work::Told { response, output };
     Ok(Answering { app, scope, attempt, id: record.id, shell, words, is_streamed: false, work })
 }
@@ -321,11 +334,16 @@ pub(super) fn conversation(request: &CreateResponseJson) -> Result<Option<String
 fn chat_request(request: &CreateResponseJson) -> Result<ChatRequest> {
     let tools = request.raw_tools.iter().cloned().map(serde_json::from_value).collect::<Result<Vec<_>, _>>();
     let tools = tools.map_err(|_| ApiError::invalid("tools", "Invalid 'tools': a tool is an object with a 'type'."))?;
+    let effort = request.reasoning.as_ref().and_then(|reasoning| reasoning.get("effort")?.as_str());
     Ok(ChatRequest {
         messages: Vec::new(),
         tools: requests::tools(Some(tools))?,
         tool_choice: requests::tool_choice(request.tool_choice.as_ref())?,
         temperature: request.temperature,
         max_tokens: request.max_output_tokens,
+        format: requests::format(request.text.as_ref().and_then(|text| text.get("format")), "text.format")?,
+        parallel_tool_calls: request.parallel_tool_calls,
+        reasoning_effort: effort.map(str::to_owned),
+        sampling: Sampling { top_p: request.top_p, ..Sampling::default() },
     })
 }

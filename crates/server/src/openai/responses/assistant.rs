@@ -10,7 +10,7 @@ use threadkeep::{
 use super::answer::{Answered, Answering, Work, conversation, told_before, told_failure};
 use super::create::CreateResponseJson;
 use super::pieces::Heard;
-use super::{body, mint_id, thread_of, unknown};
+use super::{body, chain, mint_id, thread_of, words_of};
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, Result};
@@ -19,7 +19,7 @@ use crate::openai::conversations::checked;
 use crate::openai::items::{Item, items_of};
 use crate::openai::members::{Members, quoted};
 use crate::openai::turn::{self, Record};
-use crate::openai::{ids, requests};
+use crate::openai::{ids, references, requests};
 use crate::repeats::Attempt;
 use crate::turns::{self, Asking, Told};
 
@@ -40,7 +40,8 @@ pub(super) async fn prepare(
 ) -> Result<Answering> {
     assistant::refuse_tools(request.raw_tools.len())?;
     checked(request.metadata.clone())?;
-    let (said, ask) = assistant::question(requests::input(request.input.as_deref())?, "input")?;
+    let input = references::settle(&app, &scope, None, requests::input(request.input.as_deref())?).await?;
+    let (said, ask) = assistant::question(input, "input")?;
     let is_kept = request.store != Some(false);
     let is_named = request.conversation.as_ref().is_some_and(|given| !given.is_null());
     let is_passing = !is_kept && !is_named && request.previous_response_id.is_none();
@@ -55,7 +56,7 @@ pub(super) async fn prepare(
     }
     let created_at = memory.now().as_millis().div_euclid(1000);
     let shell = body::shell(&id, created_at, &request, Some(&ids::conversation(thread)));
-    let words = memory.mint_message_id();
+    let words = words_of(&id);
     let asking =
         Asking { app: app.clone(), agent, scope: scope.clone(), thread, ask, attempt: attempt.clone(), is_passing };
     let work = Work::Run(Box::new(Run { asking, held }));
@@ -70,8 +71,8 @@ async fn named_thread(app: &App, scope: &Scope, request: &CreateResponseJson) ->
         return Ok(Some(found.map_err(|error| ids::about(&name)(error.into()))?.id));
     }
     let Some(previous) = &request.previous_response_id else { return Ok(None) };
-    let unknown = || unknown(previous).param("previous_response_id");
-    let thread = thread_of(previous)?.ok_or_else(unknown)?;
+    let unknown = || chain::not_found(previous);
+    let thread = thread_of(previous).ok().flatten().ok_or_else(unknown)?;
     let record = turn::find(app, scope, thread, previous).await?.ok_or_else(unknown)?;
     let last: Vec<_> = record.output.last().copied().into_iter().collect();
     let last = turn::said(app, scope, thread, &last).await?.pop().map(|message| message.seq);

@@ -14,13 +14,14 @@ use threadkeep::core::DocumentWrite;
 use threadkeep::{DocumentName, DocumentOwner, JsonText, MessageId, Namespace, Scope, Timestamp};
 
 use super::answer::{Answering, Work};
+use super::body;
 use super::pieces::Heard;
 use super::retrieve::{self, Found};
 use super::stream::{self, Live};
-use super::{body, kept};
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, Result};
+use crate::openai::shelf;
 use crate::openai::turn::KEPT_MS;
 use crate::telemetry;
 
@@ -262,7 +263,7 @@ async fn write(app: &App, scope: &Scope, id: &str, standing: Option<&Standing>, 
 }
 
 fn owner(scope: &Scope) -> DocumentOwner {
-    kept::owner(scope)
+    shelf::owner(scope)
 }
 
 fn name(id: &str) -> DocumentName {

@@ -26,21 +26,27 @@ pub(super) fn shell(
         "incomplete_details": null,
         "instructions": request.instructions,
         "max_output_tokens": request.max_output_tokens,
+        "max_tool_calls": request.max_tool_calls,
         "metadata": request.metadata.clone().unwrap_or_default(),
         "model": request.model,
         "output": [],
         "parallel_tool_calls": request.parallel_tool_calls.unwrap_or(true),
         "previous_response_id": request.previous_response_id,
+        "prompt_cache_key": request.prompt_cache_key,
         "conversation": conversation.map(|id| json!({ "id": id })),
         "reasoning": or(&request.reasoning, json!({ "effort": null, "summary": null })),
+        "safety_identifier": request.safety_identifier,
+        "service_tier": request.service_tier,
         "store": request.store.unwrap_or(true),
         "temperature": request.temperature.unwrap_or(1.0),
         "text": or(&request.text, json!({ "format": { "type": "text" } })),
         "tool_choice": or(&request.tool_choice, json!("auto")),
         "tools": tools,
+        "top_logprobs": request.top_logprobs,
         "top_p": request.top_p.unwrap_or(1.0),
         "truncation": request.truncation.as_deref().unwrap_or("disabled"),
         "usage": null,
+        "user": request.user,
     });
     match shell {
         Value::Object(members) => members,
@@ -71,15 +77,19 @@ pub(super) fn finished(shell: &mut Map<String, Value>, finish: Finish, usage: Op
     if let Some(reason) = reason {
         shell.insert("incomplete_details".to_owned(), json!({ "reason": reason }));
     }
+    shell.insert("usage".to_owned(), self::usage(usage));
+}
+
+/// What an answer took.
+pub(super) fn usage(usage: Option<&Usage>) -> Value {
     let (input, output) = usage.map_or((0, 0), |usage| (usage.input_tokens, usage.output_tokens));
-    let usage = json!({
+    json!({
         "input_tokens": input,
         "input_tokens_details": { "cached_tokens": 0, "cache_write_tokens": 0 },
         "output_tokens": output,
         "output_tokens_details": { "reasoning_tokens": 0 },
         "total_tokens": input + output,
-    });
-    shell.insert("usage".to_owned(), usage);
+    })
 }
 
 /// Says in a shell that the model failed.

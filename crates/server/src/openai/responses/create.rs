@@ -67,6 +67,28 @@ pub(crate) struct CreateResponseJson {
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub(super) reasoning: Option<Value>,
+    #[serde(default)]
+    #[schema(value_type = Option<Value>)]
+    pub(super) max_tool_calls: Option<Value>,
+    #[serde(default)]
+    #[schema(value_type = Option<Value>)]
+    pub(super) prompt_cache_key: Option<Value>,
+    #[serde(default)]
+    #[schema(value_type = Option<Value>)]
+    pub(super) safety_identifier: Option<Value>,
+    #[serde(default)]
+    #[schema(value_type = Option<Value>)]
+    pub(super) service_tier: Option<Value>,
+    #[serde(default)]
+    #[schema(value_type = Option<Value>)]
+    pub(super) top_logprobs: Option<Value>,
+    #[serde(default)]
+    #[schema(value_type = Option<Value>)]
+    pub(super) user: Option<Value>,
+    /// Not taken: prompts are kept by whoever asks.
+    #[serde(default)]
+    #[schema(value_type = Option<Value>)]
+    pub(super) prompt: Option<Value>,
 }
 
 /// Asks the model
@@ -94,6 +116,9 @@ pub(crate) async fn create(
     headers: HeaderMap,
     JsonBody { value: mut body, digest }: JsonBody<CreateResponseJson>,
 ) -> Result<Response> {
+    if body.prompt.as_ref().is_some_and(|prompt| !prompt.is_null()) {
+        return Err(ApiError::invalid("prompt", "Invalid 'prompt': this server keeps no prompts."));
+    }
     let attempt = Attempt::read(&headers, "responses", &digest)?;
     body.raw_tools = body.tools.clone().unwrap_or_default();
     let mode = mode(&body)?;

@@ -25,7 +25,7 @@ pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names)
             turn::forget(&app, scope, thread, id).await?;
         }
         None if kept::find(&app, scope, id).await?.is_some() => {
-            kept::write(&app, scope, id, None).await?;
+            kept::forget(&app, scope, id).await?;
         }
         _ => {
             // Nobody waits for what is deleted.

@@ -2,17 +2,15 @@
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
-use threadkeep::core::DocumentWrite;
-use threadkeep::{DocumentOwner, Draft, JsonText, Namespace, Scope};
+use threadkeep::{Draft, JsonText, MessageName, Scope, Value};
 
-use super::unknown;
+use super::PREFIX;
 use crate::app::App;
 use crate::error::ApiError;
+use crate::openai::ids;
 use crate::openai::items::{self, Item};
-use crate::openai::turn::KEPT_MS;
-
-/// Responses of one chain that are read at most.
-const CHAIN: usize = 200;
+use crate::openai::shelf::Shelf;
+use crate::openai::turn;
 
 /// A response with what it answered.
 #[derive(Debug, Serialize, Deserialize)]
@@ -29,63 +27,39 @@ pub(super) struct Kept {
     pub(super) cuts: Vec<u32>,
 }
 
-pub(super) async fn write(app: &App, scope: &Scope, id: &str, kept: Option<&Kept>) -> Result<(), ApiError> {
-    let memory = app.memory();
-    let write = DocumentWrite {
-        owner: owner(scope),
-        namespace: namespace(),
-        key: id.to_owned(),
-        expected: None,
-        value: kept.map(JsonText::of).transpose()?,
-        expires_at: Some(memory.now().plus_ms(KEPT_MS)),
-    };
-    memory.backend().store.write_document(scope, write, memory.now()).await?;
-    Ok(())
+const SHELF: Shelf = Shelf::new("openai.responses");
+
+/// Keeps a response.
+pub(super) async fn write(app: &App, scope: &Scope, id: &str, kept: &Kept) -> Result<(), ApiError> {
+    SHELF.write(app, scope, id, kept).await
+}
+
+/// Forgets a response.
+pub(super) async fn forget(app: &App, scope: &Scope, id: &str) -> Result<(), ApiError> {
+    SHELF.delete(app, scope, id).await
 }
 
 pub(super) async fn find(app: &App, scope: &Scope, id: &str) -> Result<Option<Kept>, ApiError> {
-    let memory = app.memory();
-    let (owner, namespace) = (owner(scope), namespace());
-    let found = memory.backend().store.find_document(scope, &owner, &namespace, id, memory.now()).await?;
-    Ok(found.map(|document| document.value.read()).transpose()?)
+    SHELF.find(app, scope, id).await
 }
 
-/// What was said in a chain of responses up to one, oldest first.
-pub(super) async fn chain(app: &App, scope: &Scope, last: &str) -> Result<Vec<Draft>, ApiError> {
-    let (mut items, mut next, mut read) = (Vec::new(), Some(last.to_owned()), 0);
-    while let Some(id) = next {
-        if read == CHAIN {
-            let message = format!("a chain of more than {CHAIN} responses is not read; use a conversation");
-            return Err(ApiError::invalid("previous_response_id", message));
-        }
-        read += 1;
-        let kept = find(app, scope, &id).await?.ok_or_else(|| unknown(&id).param("previous_response_id"))?;
-        // Backwards, as the chain is.
-        items.extend(kept.output.into_iter().rev());
-        items.extend(kept.input.into_iter().rev());
-        next = kept.previous;
-    }
-    items.reverse();
-    let drafts = items.iter().map(|item| {
-        let raw: &RawValue =
-            serde_json::from_str(item.as_str()).map_err(|_| ApiError::internal("a kept item is no JSON"))?;
-        items::read(raw, "input")
-    });
-    drafts.collect()
+/// An item that a response gave, by its id.
+pub(in crate::openai) async fn find_item(app: &App, scope: &Scope, item: &str) -> Result<Option<Draft>, ApiError> {
+    let Some((MessageName::Id(message), _)) = ids::message(item) else { return Ok(None) };
+    let response = format!("{PREFIX}{}", turn::family(message.0.simple()));
+    let Some(kept) = find(app, scope, &response).await? else { return Ok(None) };
+    let is_it = |json: &&JsonText| json.read::<Value>().is_ok_and(|known| known["id"] == item);
+    kept.output.iter().find(is_it).map(draft).transpose()
+}
+
+/// An item as it is kept.
+pub(super) fn draft(item: &JsonText) -> Result<Draft, ApiError> {
+    let raw: &RawValue =
+        serde_json::from_str(item.as_str()).map_err(|_| ApiError::internal("a kept item is no JSON"))?;
+    items::read(raw, "input")
 }
 
 /// Items as they are kept.
 pub(super) fn texts(items: &[Item]) -> Result<Vec<JsonText>, ApiError> {
     Ok(items.iter().map(|item| JsonText::new(item.json.clone())).collect::<Result<_, _>>()?)
-}
-
-pub(super) fn owner(scope: &Scope) -> DocumentOwner {
-    match scope {
-        Scope::User(_, user) => DocumentOwner::User(user.clone()),
-        Scope::Tenant(_) => DocumentOwner::Tenant,
-    }
-}
-
-fn namespace() -> Namespace {
-    Namespace::System("openai.responses".to_owned())
 }

@@ -24,6 +24,8 @@ pub(super) struct Owned {
     pub(super) cursors: Vec<(&'static str, String)>,
     /// One without a conversation, and one in one.
     pub(super) responses: Vec<String>,
+    /// One that is stored.
+    pub(super) completion: String,
     /// One that waits for an approval.
     pub(super) turn: String,
     pub(super) approval: String,
@@ -31,6 +33,7 @@ pub(super) struct Owned {
 }
 
 pub(super) const NO_RESPONSE: &str = "resp_0190b4e2000070008000000000000000";
+pub(super) const NO_COMPLETION: &str = "chatcmpl-0190b4e2000070008000000000000000";
 pub(super) const NOBODY: &str = "0190b4e2-0000-7000-8000-000000000000";
 
 /// Routes on which nothing of anyone's can be named.
@@ -58,6 +61,11 @@ pub(super) const NAMES_NOTHING: [(&str, &str); 22] = [
     ("GET", "/v1/models/threadkeep/{name}"),
     ("POST", "/v1/embeddings"),
 ];
+
+/// The words of a response without a conversation.
+pub(super) fn item_of(response: &str) -> String {
+    format!("msg_{}ffff", &response["resp_".len()..][..28])
+}
 
 pub(super) fn at(path: impl Into<String>) -> Probe {
     Probe { path: path.into(), ..Probe::default() }
@@ -91,6 +99,26 @@ pub(super) fn cases(owned: &Owned) -> Vec<Case> {
     let responses = |rest: &str, body: Option<Value>| {
         let of = |id: &str| probe(format!("/v1/responses/{id}{rest}"), &body);
         owned.responses.iter().map(|response| (of(response), of(NO_RESPONSE))).collect()
+    };
+    let completions = |rest: &str, body: Option<Value>| {
+        let of = |id: &str| probe(format!("/v1/chat/completions/{id}{rest}"), &body);
+        vec![(of(&owned.completion), of(NO_COMPLETION))]
+    };
+    let asked = |path: &str| {
+        let pair = |theirs: Value, nobodys: Value| (with(path, theirs), with(path, nobodys));
+        let reference = |id: &str| json!({ "input": [{ "type": "item_reference", "id": id }] });
+        vec![
+            pair(
+                json!({ "input": "x", "previous_response_id": owned.responses[0] }),
+                json!({ "input": "x", "previous_response_id": NO_RESPONSE }),
+            ),
+            pair(reference(&item), reference(&no_item)),
+            pair(reference(&item_of(&owned.responses[0])), reference(&item_of(NO_RESPONSE))),
+            pair(
+                json!({ "input": "x", "conversation": conversation }),
+                json!({ "input": "x", "conversation": no_conversation }),
+            ),
+        ]
     };
     let chat = |thread: &str| Probe {
         headers: vec![("threadkeep-thread", thread.to_owned())],
@@ -295,24 +323,25 @@ pub(super) fn cases(owned: &Owned) -> Vec<Case> {
         ),
         case("GET", "/v1/conversations/{id}/items/{item}", conversations(&format!("/items/{item}"), None)),
         case("DELETE", "/v1/conversations/{id}/items/{item}", conversations(&format!("/items/{item}"), None)),
-        case(
-            "POST",
-            "/v1/responses",
-            vec![
-                (
-                    with("/v1/responses", json!({ "input": "x", "conversation": conversation })),
-                    with("/v1/responses", json!({ "input": "x", "conversation": no_conversation })),
-                ),
-                (
-                    with("/v1/responses", json!({ "input": "x", "previous_response_id": owned.responses[0] })),
-                    with("/v1/responses", json!({ "input": "x", "previous_response_id": NO_RESPONSE })),
-                ),
-            ],
-        ),
+        case("POST", "/v1/responses", asked("/v1/responses")),
+        case("POST", "/v1/responses/input_tokens", asked("/v1/responses/input_tokens")),
+        case("POST", "/v1/responses/compact", asked("/v1/responses/compact")[..3].to_vec()),
         case("GET", "/v1/responses/{id}", responses("", None)),
         case("DELETE", "/v1/responses/{id}", responses("", None)),
         case("POST", "/v1/responses/{id}/cancel", responses("/cancel", Some(json!({})))),
         case("GET", "/v1/responses/{id}/input_items", responses("/input_items", None)),
+        case(
+            "GET",
+            "/v1/chat/completions",
+            vec![(
+                at(format!("/v1/chat/completions?after={}", owned.completion)),
+                at(format!("/v1/chat/completions?after={NO_COMPLETION}")),
+            )],
+        ),
+        case("GET", "/v1/chat/completions/{id}", completions("", None)),
+        case("POST", "/v1/chat/completions/{id}", completions("", Some(json!({ "metadata": { "a": "b" } })))),
+        case("DELETE", "/v1/chat/completions/{id}", completions("", None)),
+        case("GET", "/v1/chat/completions/{id}/messages", completions("/messages", None)),
         case(
             "POST",
             "/v1/chat/completions",

@@ -8,13 +8,19 @@ use threadkeep::core::{
     ChatAnswer, ChatDelta, ChatModel, ChatRequest, DeltaSink, Embedder, EmbedderError, Embedding, Finish, ModelError,
 };
 use threadkeep::{JsonText, Part, ToolCall, Usage};
+use tokio::sync::Notify;
 
 use crate::server::{Parts, TestServer, send};
 
-/// Says what it was asked: `echo: WORDS (COUNT messages)`; calls the first tool where the last message is `call`.
+/// Says what it was asked: `echo: WORDS (COUNT messages)`; calls the first tool where the last message is `call`, and answers
+/// in the form that is wanted.
 #[derive(Debug, Default)]
 pub(crate) struct Echo {
     pub(crate) asked: Mutex<Vec<ChatRequest>>,
+    /// It was asked to `wait`, and does.
+    pub(crate) waits: Notify,
+    /// What it waits for.
+    pub(crate) go: Notify,
 }
 
 #[async_trait]
@@ -36,6 +42,10 @@ impl ChatModel for Echo {
             _ => None,
         });
         let words = words.unwrap_or_default();
+        if words == "wait" {
+            self.waits.notify_one();
+            self.go.notified().await;
+        }
         let usage = Usage { input_tokens: 7, output_tokens: 3, ..Usage::default() };
         let answer =
             |parts, finish| ChatAnswer { parts, finish, model: "echo-1".to_owned(), usage: Some(usage.clone()) };
@@ -51,7 +61,10 @@ impl ChatModel for Echo {
                 Ok(answer(vec![Part::ToolCall(call)], Finish::ToolCalls))
             }
             _ => {
-                let text = format!("echo: {words} ({} messages)", request.messages.len());
+                let text = match request.format {
+                    Some(_) => r#"{"at":"14 St"}"#.to_owned(),
+                    None => format!("echo: {words} ({} messages)", request.messages.len()),
+                };
                 let (first, rest) = text.split_at(5);
                 deltas(ChatDelta::Text(first.to_owned()));
                 deltas(ChatDelta::Text(rest.to_owned()));

@@ -1,0 +1,39 @@
+use axum::extract::State;
+use serde_json::json as value;
+use threadkeep::{JsonText, Map, Value};
+
+use super::find;
+use crate::app::App;
+use crate::error::{ErrorEnvelope, Result};
+use crate::input::{Names, Params};
+use crate::openai::conversation_items::list::{PageQuery, page_of};
+use crate::openai::items::Item;
+use crate::security::Caller;
+
+/// Lists the messages that a stored completion answers, oldest first unless asked otherwise
+#[utoipa::path(
+    get,
+    path = "/v1/chat/completions/{id}/messages",
+    tag = "openai",
+    params(
+        ("id" = String, Path),
+        ("after" = Option<String>, Query),
+        ("limit" = Option<u32>, Query),
+        ("order" = Option<String>, Query, description = "`asc` (default) or `desc`")
+    ),
+    responses((status = 200, description = "A page of messages.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn messages(State(app): State<App>, caller: Caller, names: Names, mut params: Params) -> Result {
+    let query = PageQuery::read_ascending(&mut params)?;
+    let id = names.text("id");
+    let stored = find(&app, &caller.scope, id).await?;
+    let item = |(place, message): (usize, &JsonText)| {
+        let mut members: Map = message.read()?;
+        let id = format!("{id}-{place}");
+        members.insert("id".to_owned(), value!(id));
+        Ok(Item { id, json: Value::Object(members).to_string() })
+    };
+    let items = stored.messages.iter().enumerate().map(item).collect::<Result<Vec<_>>>()?;
+    page_of(items, &query)
+}

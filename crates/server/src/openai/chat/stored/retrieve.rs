@@ -1,0 +1,21 @@
+use axum::extract::State;
+
+use super::find;
+use crate::app::App;
+use crate::error::{ErrorEnvelope, Result};
+use crate::input::Names;
+use crate::output::json;
+use crate::security::Caller;
+
+/// Retrieves a stored completion
+#[utoipa::path(
+    get,
+    path = "/v1/chat/completions/{id}",
+    tag = "openai",
+    params(("id" = String, Path)),
+    responses((status = 200, description = "The completion.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, names: Names) -> Result {
+    Ok(json(&find(&app, &caller.scope, names.text("id")).await?.told()?))
+}

@@ -1,0 +1,43 @@
+use axum::extract::State;
+use serde::Deserialize;
+use threadkeep::Map;
+use utoipa::ToSchema;
+
+use super::{SHELF, find};
+use crate::app::App;
+use crate::error::{ErrorEnvelope, Result};
+use crate::input::{JsonBody, Names};
+use crate::openai::conversations::checked;
+use crate::output::json;
+use crate::security::Caller;
+
+/// New metadata in place of the old.
+#[derive(Debug, Deserialize, ToSchema)]
+pub(crate) struct UpdateCompletionJson {
+    #[schema(value_type = Option<Object>)]
+    metadata: Option<Map>,
+}
+
+/// Replaces a stored completion's metadata
+#[utoipa::path(
+    post,
+    path = "/v1/chat/completions/{id}",
+    tag = "openai",
+    params(("id" = String, Path)),
+    request_body = UpdateCompletionJson,
+    responses((status = 200, description = "The completion.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn update(
+    State(app): State<App>,
+    caller: Caller,
+    names: Names,
+    JsonBody { value: body, .. }: JsonBody<UpdateCompletionJson>,
+) -> Result {
+    let (id, scope) = (names.text("id"), &caller.scope);
+    let metadata = checked(body.metadata)?;
+    let mut stored = find(&app, scope, id).await?;
+    stored.metadata = metadata;
+    SHELF.write(&app, scope, id, &stored).await?;
+    Ok(json(&stored.told()?))
+}

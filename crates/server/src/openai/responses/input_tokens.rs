@@ -1,0 +1,40 @@
+use axum::extract::State;
+use serde_json::json as value;
+use threadkeep::context::count_tokens;
+use threadkeep::tokens::counter_for_model;
+use threadkeep::{TokenCount, Value};
+
+use super::asked::Asked;
+use super::create::CreateResponseJson;
+use crate::app::App;
+use crate::error::{ErrorEnvelope, Result};
+use crate::input::JsonBody;
+use crate::output::json;
+use crate::security::Caller;
+
+/// Counts the tokens that a response would be asked with, by the model's own table where it is known
+#[utoipa::path(
+    post,
+    path = "/v1/responses/input_tokens",
+    tag = "openai",
+    request_body = CreateResponseJson,
+    responses((status = 200, description = "The count.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
+    security(("key" = []))
+)]
+pub(crate) async fn count(
+    State(app): State<App>,
+    caller: Caller,
+    JsonBody { value: mut body, .. }: JsonBody<CreateResponseJson>,
+) -> Result {
+    let asked = Asked::read(&app, &caller.scope, &body).await?;
+    let model = body.model.as_deref().or_else(|| app.model().map(|model| model.name())).unwrap_or_default();
+    let counter = counter_for_model(model);
+    let tools = body.tools.take().unwrap_or_default();
+    let tools: TokenCount = tools.iter().map(|tool: &Value| counter.count(&tool.to_string())).sum();
+    let messages = asked.messages(body.instructions.take());
+    // Counting takes the time of the words.
+    let counted = tokio::task::spawn_blocking(move || count_tokens(&messages, &*counter));
+    let counted = counted.await.map_err(|error| crate::error::ApiError::internal(error.to_string()))?;
+    let tokens = counted + tools;
+    Ok(json(&value!({ "object": "response.input_tokens", "input_tokens": tokens.0 })))
+}

@@ -1,0 +1,363 @@
+//! What clients of the OpenAI wire rely on beyond one question and its answer.
+
+use serde_json::{Value, json};
+use threadkeep::core::{AnswerFormat, DocumentQuery};
+use threadkeep::{DocumentOwner, Part, Role, Scope, UserId};
+
+use super::model::with_model;
+use crate::server::{Client, send};
+
+fn words(response: &Value) -> &str {
+    response["output"][0]["content"][0]["text"].as_str().unwrap()
+}
+
+async fn new_conversation(client: &Client) -> String {
+    client.post("/v1/conversations", json!({})).await.expect(200)["id"].as_str().unwrap().to_owned()
+}
+
+/// The items of a conversation, oldest first.
+async fn items(client: &Client, conversation: &str) -> Vec<Value> {
+    let page = client.get(&format!("/v1/conversations/{conversation}/items?order=asc&limit=100")).await.expect(200);
+    page["data"].as_array().unwrap().clone()
+}
+
+#[tokio::test]
+async fn what_is_wanted_of_an_answer_reaches_the_model() {
+    let (server, model) = with_model().await;
+    let client = server.client();
+    let schema = json!({ "type": "object", "properties": { "at": { "type": "string" } } });
+    let flat = json!({ "type": "json_schema", "name": "place", "schema": schema, "strict": true });
+    let nested = json!({ "type": "json_schema", "json_schema": { "name": "place", "schema": schema, "strict": true } });
+    let response = json!({ "input": "x", "text": { "format": flat }, "top_p": 0.5, "parallel_tool_calls": false,
+        "reasoning": { "effort": "low" }, "max_output_tokens": 9, "temperature": 0.25, "prompt_cache_key": "k", "user": "u" });
+    let told = client.post("/v1/responses", response).await.expect(200);
+    assert_eq!((&told["text"]["format"], &told["prompt_cache_key"], &told["user"]), (&flat, &json!("k"), &json!("u")));
+    let messages = json!([{ "role": "user", "content": "x" }]);
+    let chat = json!({ "messages": messages, "response_format": nested, "top_p": 0.5, "parallel_tool_calls": false,
+        "reasoning_effort": "low", "max_completion_tokens": 9, "temperature": 0.25 });
+    client.post("/v1/chat/completions", chat).await.expect(200);
+    let chat = json!({ "messages": messages, "response_format": { "type": "json_object" }, "stop": "END", "seed": 7,
+        "frequency_penalty": 0.5, "presence_penalty": -0.5 });
+    client.post("/v1/chat/completions", chat).await.expect(200);
+    for (path, wrong) in [
+        ("/v1/responses", json!({ "input": "x", "text": { "format": { "type": "json_schema", "name": "a b" } } })),
+        ("/v1/chat/completions", json!({ "messages": messages, "response_format": { "type": "xml" } })),
+        ("/v1/chat/completions", json!({ "messages": messages, "stop": [1] })),
+        ("/v1/responses", json!({ "input": "x", "prompt": { "id": "pmpt_1" } })),
+        ("/v1/embeddings", json!({ "input": [1, 2] })),
+        ("/v1/embeddings", json!({ "input": [[1], [2]] })),
+    ] {
+        assert_eq!(client.post(path, wrong).await.code(400), "invalid_request");
+    }
+    let asked = model.asked.lock().unwrap();
+    assert_eq!(asked.len(), 3);
+    assert_eq!(asked[0], asked[1], "both ways of asking are one");
+    let Some(AnswerFormat::Schema { name, schema: kept, is_strict, .. }) = &asked[0].format else { panic!() };
+    assert_eq!((name.as_str(), kept.read::<Value>().unwrap(), *is_strict), ("place", schema, Some(true)));
+    assert_eq!((asked[0].parallel_tool_calls, asked[0].reasoning_effort.as_deref()), (Some(false), Some("low")));
+    assert_eq!((asked[0].sampling.top_p, asked[0].max_tokens), (Some(0.5), Some(9)));
+    assert_eq!(asked[2].format, Some(AnswerFormat::Json));
+    assert_eq!((asked[2].sampling.seed, asked[2].sampling.stop.as_slice()), (Some(7), &["END".to_owned()][..]));
+}
+
+#[tokio::test]
+async fn an_item_is_named_instead_of_said_again() {
+    let (server, model) = with_model().await;
+    let client = server.client();
+    let named = |item: &Value| json!({ "type": "item_reference", "id": item["id"] });
+    let first = client.post("/v1/responses", json!({ "input": "one" })).await.expect(200);
+    let said = &first["output"][0];
+    let input = json!([{ "role": "user", "content": "one" }, named(said), { "role": "user", "content": "two" }]);
+    let second = client.post("/v1/responses", json!({ "input": input })).await.expect(200);
+    assert_eq!(words(&second), "echo: two (3 messages)");
+    assert_eq!(model.asked.lock().unwrap()[1].messages[1].plain_text(), "echo: one (1 messages)");
+    // What the chain has already is not said twice.
+    let body = json!({ "previous_response_id": first["id"], "input": [{ "id": said["id"] }, { "role": "user", "content": "two" }] });
+    assert_eq!(words(&client.post("/v1/responses", body).await.expect(200)), "echo: two (3 messages)");
+    let tools = json!([{ "type": "function", "name": "look", "parameters": { "type": "object" } }]);
+    let called = client.post("/v1/responses", json!({ "input": "call", "tools": tools })).await.expect(200);
+    let call = &called["output"][0];
+    let output = json!({ "type": "function_call_output", "call_id": call["call_id"], "output": "now" });
+    let body = json!({ "input": [{ "role": "user", "content": "call" }, named(call), output] });
+    assert_eq!(words(&client.post("/v1/responses", body).await.expect(200)), "echo: now (3 messages)");
+
+    let conversation = new_conversation(&client).await;
+    let items_path = format!("/v1/conversations/{conversation}/items");
+    let added = client.post(&items_path, json!({ "items": [named(said), { "role": "user", "content": "x" }] })).await;
+    let added = added.expect(200);
+    assert_eq!((&added["data"][0], added["data"].as_array().unwrap().len()), (said, 2));
+    let again = client.post(&items_path, json!({ "items": [named(said)] })).await.expect(200);
+    assert_eq!((&again["data"][0], items(&client, &conversation).await.len()), (said, 2));
+    // What the conversation has already is neither said nor stored twice.
+    let input = json!([named(said), added["data"][1], { "role": "user", "content": "y" }]);
+    let told = client.post("/v1/responses", json!({ "conversation": conversation, "input": input })).await.expect(200);
+    assert_eq!(words(&told), "echo: y (3 messages)");
+    assert_eq!(items(&client, &conversation).await.len(), 4);
+    let mut other = added["data"][1].clone();
+    other["content"] = json!("something else");
+    let other = json!({ "conversation": conversation, "input": [other] });
+    assert_eq!(client.post("/v1/responses", other).await.code(400), "message_id_taken");
+
+    let unknown = json!({ "input": [{ "type": "item_reference", "id": "msg_0123" }] });
+    assert_eq!(client.post("/v1/responses", unknown).await.code(404), "not_found");
+    client.delete(&format!("/v1/responses/{}", first["id"].as_str().unwrap())).await.expect(200);
+    let gone = json!({ "input": [named(said), { "role": "user", "content": "two" }] });
+    assert_eq!(client.post("/v1/responses", gone).await.code(404), "not_found");
+}
+
+#[tokio::test]
+async fn a_result_never_stands_without_its_call() {
+    let (server, model) = with_model().await;
+    let client = server.client();
+    let conversation = new_conversation(&client).await;
+    let calls = ["", "not JSON", r#"{"b": 1.0,"a":2}"#];
+    let said: Vec<Value> = calls
+        .iter()
+        .enumerate()
+        .flat_map(|(number, arguments)| {
+            let call_id = format!("call_{number}");
+            let output = json!([{ "type": "input_text", "text": "one" }, { "type": "input_text", "text": "two" }]);
+            [
+                json!({ "type": "function_call", "call_id": call_id, "name": "look", "arguments": arguments, "id": null }),
+                json!({ "type": "function_call_output", "call_id": call_id, "output": output }),
+            ]
+        })
+        .collect();
+    client.post(&format!("/v1/conversations/{conversation}/items"), json!({ "items": said })).await.expect(200);
+    let kept = items(&client, &conversation).await;
+    let arguments: Vec<&str> = kept.iter().filter_map(|item| item["arguments"].as_str()).collect();
+    assert_eq!(arguments, calls);
+    assert_eq!(kept[1]["output"][1]["text"], "two");
+    client.post("/v1/responses", json!({ "conversation": conversation, "input": "x" })).await.expect(200);
+    client.post("/v1/responses", json!({ "input": kept })).await.expect(200);
+    let tool_call = |(number, arguments): (usize, &&str)| json!({ "id": format!("call_{number}"), "type": "function", "function": { "name": "look", "arguments": arguments } });
+    let messages: Vec<Value> = calls
+        .iter()
+        .enumerate()
+        .flat_map(|call| {
+            let answer = json!({ "role": "tool", "tool_call_id": format!("call_{}", call.0), "content": "one\ntwo" });
+            [json!({ "role": "assistant", "content": null, "tool_calls": [tool_call(call)] }), answer]
+        })
+        .collect();
+    client.post("/v1/chat/completions", json!({ "messages": messages })).await.expect(200);
+    for asked in model.asked.lock().unwrap().iter() {
+        let calls = asked.messages.iter().flat_map(|message| message.tool_calls());
+        let told: Vec<&str> = calls.map(|call| call.arguments.as_str()).collect();
+        assert_eq!(told, ["{}", r#""not JSON""#, r#"{"b": 1.0,"a":2}"#]);
+        let results: Vec<&str> = asked
+            .messages
+            .iter()
+            .flat_map(|message| message.tool_results())
+            .map(|result| result.output.as_str())
+            .collect();
+        assert_eq!(results, ["one\ntwo"; 3]);
+    }
+}
+
+#[tokio::test]
+async fn an_item_without_an_id_gets_one_whatever_its_kind() {
+    let (server, _) = with_model().await;
+    let client = server.client();
+    let conversation = new_conversation(&client).await;
+    let given =
+        json!({ "type": "mcp_approval_response", "id": null, "approve": true, "approval_request_id": "mcpr_1" });
+    let named =
+        json!({ "type": "web_search_call", "id": "ws_0123456789abcdef0123456789abcdef", "status": "completed" });
+    let body = json!({ "items": [given, named] });
+    let added = client.post(&format!("/v1/conversations/{conversation}/items"), body).await.expect(200);
+    for item in added["data"].as_array().unwrap() {
+        let id = item["id"].as_str().unwrap();
+        let path = format!("/v1/conversations/{conversation}/items/{id}");
+        assert_eq!(client.get(&path).await.expect(200), *item);
+    }
+    assert_eq!((&added["data"][0]["approve"], &added["data"][1]), (&json!(true), &named));
+    let after = format!("/v1/conversations/{conversation}/items?order=desc&after={}", named["id"].as_str().unwrap());
+    assert_eq!(client.get(&after).await.expect(200)["data"][0], added["data"][0]);
+}
+
+#[tokio::test]
+async fn what_cannot_be_stored_leaves_the_conversation_open() {
+    let (server, model) = with_model().await;
+    let client = server.client();
+    let conversation = new_conversation(&client).await;
+    let twice = json!({ "type": "message", "role": "user", "content": "x", "id": "msg_mine" });
+    let body = json!({ "conversation": conversation, "input": [twice, twice] });
+    assert_eq!(client.post("/v1/responses", body).await.code(400), "invalid_request");
+    assert!(items(&client, &conversation).await.is_empty());
+    client.post("/v1/responses", json!({ "conversation": conversation, "input": "y" })).await.expect(200);
+    let asked = model.asked.lock().unwrap().len();
+    assert_eq!(client.post("/v1/responses", json!({})).await.code(400), "missing_required_parameter");
+    assert_eq!(client.post("/v1/responses", json!({ "input": [] })).await.code(400), "missing_required_parameter");
+    assert_eq!(model.asked.lock().unwrap().len(), asked, "nothing is asked about nothing");
+}
+
+/// A client whose connection broke repeats itself while its first try is still on its way.
+#[tokio::test]
+async fn a_repetition_waits_for_its_first_try() {
+    let (server, model) = with_model().await;
+    let client = server.client();
+    let conversation = new_conversation(&client).await;
+    for path in ["/v1/responses", "/v1/chat/completions"] {
+        let ask = |retry: u64| {
+            let body = if path.ends_with("responses") {
+                json!({ "conversation": conversation, "input": "wait" })
+            } else {
+                json!({ "metadata": { "thread": conversation }, "messages": [{ "role": "user", "content": "wait" }] })
+            };
+            let request = client.request("POST", path).header("x-stainless-retry-count", retry.to_string());
+            tokio::spawn(send(request.json(&body)))
+        };
+        let before = items(&client, &conversation).await.len();
+        let first = ask(0);
+        model.waits.notified().await;
+        assert_eq!(ask(0).await.unwrap().code(400), "conversation_locked");
+        let second = ask(1);
+        // The first is gone before it is answered, as its connection is.
+        first.abort();
+        assert!(first.await.unwrap_err().is_cancelled());
+        model.go.notify_one();
+        let told = second.await.unwrap().expect(200);
+        assert!(told.to_string().contains("echo: wait"), "{told}");
+        assert_eq!(items(&client, &conversation).await.len(), before + 2, "{path}");
+    }
+    assert_eq!(model.asked.lock().unwrap().len(), 2);
+}
+
+#[tokio::test]
+async fn tokens_are_counted_before_they_are_asked() {
+    let (server, model) = with_model().await;
+    let client = server.client();
+    let conversation = new_conversation(&client).await;
+    let count = async |body: Value| {
+        let told = client.post("/v1/responses/input_tokens", body).await.expect(200);
+        assert_eq!(told["object"], "response.input_tokens");
+        told["input_tokens"].as_u64().unwrap()
+    };
+    let one = count(json!({ "input": "one two three" })).await;
+    let more = count(json!({ "input": "one two three", "instructions": "Be brief." })).await;
+    let tools = json!([{ "type": "function", "name": "look", "parameters": { "type": "object" } }]);
+    assert!(one > 3 && more > one && count(json!({ "input": "one two three", "tools": tools })).await > one);
+    let empty = count(json!({ "conversation": conversation, "input": "x" })).await;
+    let item = json!({ "items": [{ "role": "user", "content": "a longer sentence" }] });
+    client.post(&format!("/v1/conversations/{conversation}/items"), item).await.expect(200);
+    assert!(count(json!({ "conversation": conversation, "input": "x" })).await > empty);
+    let unknown = json!({ "conversation": format!("conv_{}", "0".repeat(32)), "input": "x" });
+    assert_eq!(client.post("/v1/responses/input_tokens", unknown).await.code(404), "not_found");
+    assert!(model.asked.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_long_input_is_made_short() {
+    let (server, model) = with_model().await;
+    let client = server.client();
+    let input = json!([
+        { "role": "user", "content": "Where is the 7?" },
+        { "type": "function_call", "call_id": "c", "name": "look", "arguments": "{\"line\":\"7\"}" },
+        { "type": "function_call_output", "call_id": "c", "output": "at Queensboro Plaza" },
+        { "role": "assistant", "content": "At Queensboro Plaza." },
+        { "role": "user", "content": "Thanks." },
+    ]);
+    let compacted = client.post("/v1/responses/compact", json!({ "model": "m", "input": input })).await.expect(200);
+    assert_eq!(
+        (&compacted["object"], &compacted["usage"]["total_tokens"]),
+        (&json!("response.compaction"), &json!(10))
+    );
+    let output = compacted["output"].as_array().unwrap();
+    let kinds: Vec<&str> = output.iter().map(|item| item["type"].as_str().unwrap()).collect();
+    assert_eq!(kinds, ["message", "message", "compaction"]);
+    assert_eq!(output[1]["content"][0]["text"], "Thanks.");
+    let notes = model.asked.lock().unwrap()[0].messages[1].plain_text();
+    for said in ["called look({\"line\":\"7\"})", "at Queensboro Plaza", "At Queensboro Plaza."] {
+        assert!(notes.contains(said), "{notes}");
+    }
+    // Its output is the next input, here and in a conversation, and comes back as it is.
+    let mut next = output.clone();
+    next.push(json!({ "role": "user", "content": "And now?" }));
+    client.post("/v1/responses", json!({ "input": next })).await.expect(200);
+    let conversation = new_conversation(&client).await;
+    client.post(&format!("/v1/conversations/{conversation}/items"), json!({ "items": output })).await.expect(200);
+    client.post("/v1/responses", json!({ "conversation": conversation, "input": "And now?" })).await.expect(200);
+    assert_eq!(items(&client, &conversation).await[..3], output[..]);
+    let asked = model.asked.lock().unwrap().clone();
+    for asked in &asked[1..] {
+        let told = asked.messages.iter().find(|message| message.role == Role::System).unwrap();
+        let Some(Part::Text(text)) = told.parts.first() else { panic!() };
+        assert!(text.starts_with("Notes on the conversation before:\necho: The notes so far"), "{text}");
+    }
+    // What another server wrote is kept and not read.
+    let foreign = json!({ "type": "compaction", "id": "cmp_1", "encrypted_content": "gAAAAB" });
+    let body = json!({ "input": [foreign, { "role": "user", "content": "x" }] });
+    assert_eq!(words(&client.post("/v1/responses", body).await.expect(200)), "echo: x (2 messages)");
+    assert_eq!(client.post("/v1/responses/compact", json!({})).await.code(400), "missing_required_parameter");
+    let named = json!({ "conversation": conversation, "input": "x" });
+    assert_eq!(client.post("/v1/responses/compact", named).await.code(400), "invalid_request");
+}
+
+#[tokio::test]
+async fn what_is_long_is_kept_whole() {
+    let (server, model) = with_model().await;
+    let client = server.client();
+    let picture = |fill: &str| {
+        let url = format!("data:image/png;base64,{}", fill.repeat(3_000_000));
+        let part = json!({ "type": "input_image", "detail": "auto", "image_url": url });
+        json!({ "role": "user", "content": [part, { "type": "input_text", "text": "What is \"this\"? \u{1f600}" }] })
+    };
+    let mut input: Vec<Value> = (0..600).map(|n| json!({ "role": "user", "content": n.to_string() })).collect();
+    input.extend([picture("A"), picture("B")]);
+    let first = client.post("/v1/responses", json!({ "input": input })).await.expect(200);
+    let path = format!("/v1/responses/{}", first["id"].as_str().unwrap());
+    assert_eq!(client.get(&path).await.expect(200), first);
+    let asked = client.get(&format!("{path}/input_items?limit=2")).await.expect(200);
+    assert_eq!(asked["data"][0]["content"], picture("B")["content"]);
+    let second = json!({ "input": "next", "previous_response_id": first["id"] });
+    assert_eq!(words(&client.post("/v1/responses", second).await.expect(200)), "echo: next (604 messages)");
+    let asked = model.asked.lock().unwrap().clone();
+    assert_eq!(asked[1].messages[601].parts, asked[0].messages[601].parts);
+    let documents = || async {
+        let scope = Scope::user("local", "me").unwrap();
+        let query = DocumentQuery::of(DocumentOwner::User(UserId::new("me").unwrap()));
+        let store = &server.memory.backend().store;
+        store.list_documents(&scope, &query, server.memory.now()).await.unwrap().len()
+    };
+    let before = documents().await;
+    assert_eq!(client.delete(&path).await.expect(200)["deleted"], true);
+    assert_eq!((before, documents().await), (4 + 1, 1), "it lay in pieces, and they are gone");
+    // A conversation holds a picture once, so that it may be as large as a message.
+    let conversation = new_conversation(&client).await;
+    client
+        .post(&format!("/v1/conversations/{conversation}/items"), json!({ "items": [picture("C")] }))
+        .await
+        .expect(200);
+    assert_eq!(items(&client, &conversation).await[0]["content"], picture("C")["content"]);
+    let many: Vec<Value> = (0..501).map(|n| json!({ "role": "user", "content": n.to_string() })).collect();
+    let body = json!({ "conversation": conversation, "input": many });
+    assert_eq!(client.post("/v1/responses", body).await.code(400), "invalid_request");
+    client.post("/v1/responses", json!({ "conversation": conversation, "input": "x" })).await.expect(200);
+}
+
+#[tokio::test]
+async fn a_response_of_a_conversation_can_be_gone_on_from() {
+    let (server, model) = with_model().await;
+    let client = server.client();
+    let conversation = new_conversation(&client).await;
+    let in_conversation = async |input: &str| {
+        client.post("/v1/responses", json!({ "conversation": conversation, "input": input })).await.expect(200)
+    };
+    let (first, second) = (in_conversation("one").await, in_conversation("two").await);
+    let after = |previous: &Value| {
+        client.post("/v1/responses", json!({ "previous_response_id": previous["id"], "input": "x" }))
+    };
+    let third = after(&first).await.expect(200);
+    assert_eq!(
+        (words(&third), words(&after(&second).await.expect(200))),
+        ("echo: x (3 messages)", "echo: x (5 messages)")
+    );
+    let fourth = after(&third).await.expect(200);
+    assert_eq!(words(&fourth), "echo: x (5 messages)");
+    let said: Vec<String> = model.asked.lock().unwrap()[4].messages.iter().map(|said| said.plain_text()).collect();
+    assert_eq!(said, ["one", "echo: one (1 messages)", "x", "echo: x (3 messages)", "x"]);
+    assert_eq!(items(&client, &conversation).await.len(), 4, "it goes on beside the conversation");
+    client.delete(&format!("/v1/conversations/{conversation}")).await.expect(200);
+    assert_eq!(after(&fourth).await.code(400), "previous_response_not_found");
+    assert_eq!(after(&json!({ "id": "resp_1" })).await.code(400), "previous_response_not_found");
+}

@@ -14,7 +14,7 @@ pub(crate) use asking::Asking;
 pub(crate) use deciding::Deciding;
 pub(crate) use resuming::resume;
 pub(crate) use stopping::ask_to_stop;
-pub(crate) use stream::respond;
+pub(crate) use stream::{out_of_time, respond};
 
 use threadkeep::agent::EventSink;
 use threadkeep::{Turn, TurnEvent};

@@ -89,7 +89,7 @@ impl Telling {
 }
 
 /// Waits until a server that was asked to stop has hardly any time left.
-fn out_of_time(app: App) -> BoxFuture<'static, ()> {
+pub(crate) fn out_of_time(app: App) -> BoxFuture<'static, ()> {
     Box::pin(async move {
         app.stopped().await;
         tokio::time::sleep(app.options().grace * 9 / 10).await;

@@ -94,7 +94,7 @@ pub(super) async fn begin(mut answering: Answering, held: Held) -> Result<Respon
         drive(answering, live).await;
         drop(held);
     });
-    Ok(if is_streamed { stream::response(events) } else { written(text_of(found(&app, standing))) })
+    Ok(if is_streamed { stream::response(&app, events) } else { written(text_of(found(&app, standing))) })
 }
 
 /// The response as it stands, where it is or was in the background and nothing else is stored of it.

@@ -8,8 +8,8 @@ use axum::body::Body;
 use axum::http::{HeaderValue, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
-use futures::{Stream, stream};
-use serde_json::{Map, Value};
+use futures::{Stream, StreamExt, stream};
+use serde_json::{Map, Value, json};
 use threadkeep::core::ChatDelta;
 use threadkeep::{MessageId, Scope};
 use tokio::sync::mpsc;
@@ -22,19 +22,21 @@ use super::teller::Teller;
 use super::{body, unknown};
 use crate::app::App;
 use crate::error::{ApiError, Result};
+use crate::turns::out_of_time;
 
 /// How often it is looked how far a response is that is made elsewhere.
 const MOMENT: Duration = Duration::from_millis(250);
 
 /// Answers while the model speaks.
 pub(super) fn respond(answering: Answering) -> Response {
+    let app = answering.app.clone();
     let (mut live, events) = Live::begin(&answering);
     // A client that goes away does not undo what it asked for.
     tokio::spawn(crate::telemetry::carried(async move {
         let answered = answering.answer(&mut |delta| live.hear(&delta)).await;
         live.end(&answered);
     }));
-    response(events)
+    response(&app, events)
 }
 
 /// Tells a response that was begun by another request, from behind an event on.
@@ -50,15 +52,35 @@ pub(super) async fn follow(app: &App, scope: &Scope, id: &str, after: Option<u64
         is_over: false,
     };
     following.tell(found);
-    Ok(response(stream::unfold(following, |mut following| async {
+    let events = stream::unfold(following, |mut following| async {
         let event = following.next().await?;
         Some((event, following))
-    })))
+    });
+    Ok(streamed(events))
 }
 
-pub(super) fn response(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
-    let events = futures::StreamExt::map(events, Ok::<_, std::convert::Infallible>);
-    let mut response = Body::from_stream(events).into_response();
+/// Events as they come; where the server has to stop before the last one, an event that says so.
+pub(super) fn response(app: &App, events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+    let telling = (Box::pin(events), out_of_time(app.clone()), 0);
+    streamed(stream::unfold(Some(telling), |telling| async {
+        let (mut events, mut out_of_time, number) = telling?;
+        tokio::select! {
+            biased;
+            event = events.next() => Some((event?, Some((events, out_of_time, number + 1)))),
+            () = &mut out_of_time => Some((stopping(number), None)),
+        }
+    }))
+}
+
+/// Tells that the stream ends before the response: it can be taken up elsewhere, or later.
+fn stopping(number: u64) -> Bytes {
+    let message = "The server stops. Take the stream up again.";
+    let data = json!({ "type": "error", "sequence_number": number, "code": "server_stopping", "message": message, "param": null });
+    format!("event: error\ndata: {data}\n\n").into()
+}
+
+fn streamed(events: impl Stream<Item = Bytes> + Send + 'static) -> Response {
+    let mut response = Body::from_stream(events.map(Ok::<_, std::convert::Infallible>)).into_response();
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static("text/event-stream"));
     // Proxies that gather what they pass on would keep events back.
     response.headers_mut().insert("x-accel-buffering", HeaderValue::from_static("no"));
@@ -143,11 +165,14 @@ impl Following {
             if let Some(event) = self.told.pop_front() {
                 return Some(event);
             }
-            if self.is_over || self.app.is_stopping() {
+            if self.is_over {
                 return None;
             }
             tokio::select! {
-                () = self.app.stopped() => return None,
+                () = self.app.stopped() => {
+                    self.is_over = true;
+                    return Some(stopping(self.teller.number()));
+                }
                 () = tokio::time::sleep(MOMENT) => {}
             }
             match look(&self.app, &self.scope, &self.id).await {

@@ -29,6 +29,11 @@ impl Teller {
         std::mem::take(&mut self.told)
     }
 
+    /// The number of the next event.
+    pub(super) fn number(&self) -> u64 {
+        self.number
+    }
+
     pub(super) fn begin(&mut self, shell: &Map<String, Value>) {
         let begun = body::with_output(shell, &[]);
         self.tell("response.created", &format!("\"response\":{begun}"));

@@ -4,13 +4,13 @@ use threadkeep_core::{DocumentName, DocumentState, PutDocument, Timestamp};
 use threadkeep_graph::Failure;
 use threadkeep_memory::{Draft, Memory, MemoryError};
 
-use crate::ledger::approval_document;
+use crate::ledger::{self, approval_document};
 use crate::place::{Place, Versioned};
 use crate::plan::not_made;
-use crate::record::{self, KEPT_MS, RunRecord, Stub};
+use crate::record::{self, KEPT_MS, Recorded, RunRecord, Stub};
 use crate::segment::{note_draft, result_draft};
 use crate::workshop::Workshop;
-use crate::{ApprovalState, Result, TurnStatus, TurnUsage};
+use crate::{ApprovalState, Result, TurnStatus};
 
 /// Voids what earlier turns of the thread wait for.
 pub(crate) async fn replace_earlier(workshop: &Workshop<'_>, turn: &str) -> Result<()> {
@@ -62,7 +62,9 @@ pub(crate) async fn close(
         let id = record::message_id(&record.turn, record.started_at, number);
         batch = batch.append(Draft::with_id(draft, id));
     }
-    let stub = stub(record, failure, messages, memory.now());
+    // A journal that cannot be read must not keep the run from being closed.
+    let recorded = place.journal(memory, &record.turn).await.unwrap_or_default();
+    let stub = stub(record, &recorded, failure, messages, memory.now());
     let expires_at = Some(memory.now().plus_ms(KEPT_MS));
     batch = batch.put(PutDocument { name: record::stub(&record.turn), value: stub.to_json()?, expires_at });
     match batch.commit(&place.writer, place.thread).await {
@@ -91,16 +93,16 @@ fn words(failure: &Failure, previews: &[String]) -> String {
     }
 }
 
-fn stub(record: &RunRecord, failure: Failure, messages: u16, now: Timestamp) -> Stub {
+fn stub(record: &RunRecord, recorded: &[Recorded], failure: Failure, messages: u16, now: Timestamp) -> Stub {
     Stub {
         assistant: record.assistant.clone(),
         graph: record.graph.clone(),
         version: record.version,
-        model: record.model.clone(),
+        model: ledger::model(record, recorded),
         status: TurnStatus::Failed,
         error: Some(failure),
         confidence: None,
-        usage: TurnUsage::default(),
+        usage: ledger::usage(record, recorded),
         context: record.context,
         messages,
         started_at: record.started_at,

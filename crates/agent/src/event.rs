@@ -12,7 +12,7 @@ use crate::{ApprovalTrace, ToolCallTrace, Turn, TurnStatus};
 #[serde(tag = "event", content = "data")]
 #[non_exhaustive]
 pub enum TurnEvent {
-    /// The user's message is stored.
+    /// The user's message is stored, or a decision with which the turn goes on.
     #[serde(rename = "turn.started")]
     Started {
         /// The thread.

@@ -168,17 +168,7 @@ impl Ledger {
     }
 
     pub(crate) fn usage(&self) -> TurnUsage {
-        let mut usage = TurnUsage { embedding_calls: self.record.embedding_calls, ..TurnUsage::default() };
-        usage.embedding_calls += self.recorded.iter().map(|recorded| recorded.embedding_calls).sum::<u64>();
-        for answer in answers(&self.recorded) {
-            usage.model_calls += 1;
-            let told = answer.usage.as_ref();
-            usage.input_tokens += told.map_or(0, |told| told.input_tokens);
-            usage.output_tokens += told.map_or(0, |told| told.output_tokens);
-            let cost = told.and_then(|told| told.cost_usd);
-            usage.cost_usd = usage.cost_usd.zip(cost).map(|(sum, cost)| sum + cost);
-        }
-        usage
+        usage(&self.record, &self.recorded)
     }
 
     /// The calls of tools that were made or refused, in the order of their requests.
@@ -191,7 +181,7 @@ impl Ledger {
 
     /// What spoke last.
     pub(crate) fn model(&self) -> String {
-        answers(&self.recorded).last().map_or_else(|| self.record.model.clone(), |answer| answer.model.clone())
+        model(&self.record, &self.recorded)
     }
 
     /// The latest result of a call.
@@ -200,6 +190,26 @@ impl Ledger {
             |recorded: &&Recorded| recorded.tool_outcome().is_some_and(|outcome| outcome.call_id == call_id);
         self.recorded.iter().rev().find(is_result)
     }
+}
+
+/// What a run took, by its journal.
+pub(crate) fn usage(record: &RunRecord, recorded: &[Recorded]) -> TurnUsage {
+    let mut usage = TurnUsage { embedding_calls: record.embedding_calls, ..TurnUsage::default() };
+    usage.embedding_calls += recorded.iter().map(|recorded| recorded.embedding_calls).sum::<u64>();
+    for answer in answers(recorded) {
+        usage.model_calls += 1;
+        let told = answer.usage.as_ref();
+        usage.input_tokens += told.map_or(0, |told| told.input_tokens);
+        usage.output_tokens += told.map_or(0, |told| told.output_tokens);
+        let cost = told.and_then(|told| told.cost_usd);
+        usage.cost_usd = usage.cost_usd.zip(cost).map(|(sum, cost)| sum + cost);
+    }
+    usage
+}
+
+/// What spoke last in a run, by its journal.
+pub(crate) fn model(record: &RunRecord, recorded: &[Recorded]) -> String {
+    answers(recorded).last().map_or_else(|| record.model.clone(), |answer| answer.model.clone())
 }
 
 pub(crate) fn answers(recorded: &[Recorded]) -> impl Iterator<Item = &ChatAnswer> {

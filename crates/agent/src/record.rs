@@ -57,6 +57,9 @@ pub(crate) struct RunRecord {
     pub(crate) messages: u16,
     #[serde(default)]
     pub(crate) context: ContextNumbers,
+    /// How long it took until it was put away.
+    #[serde(default)]
+    pub(crate) worked_ms: u64,
     /// Embedding calls beside those of tools.
     #[serde(default)]
     pub(crate) embedding_calls: u64,

@@ -40,6 +40,7 @@ pub(crate) async fn put_away(workshop: &Workshop<'_>, ledger: &mut Ledger) -> Re
     let (drafts, reply) = messages::waiting(workshop, ledger);
     keep_numbers(workshop, ledger).await;
     ledger.record.said = ledger.run.said().len();
+    ledger.record.worked_ms = worked_ms(workshop, ledger);
     ledger.record.lease_until = lease_until(workshop.memory);
     let batch = ledger.fenced(workshop.memory.batch()).delete(record::active());
     let batch = ledger.journal(batch)?;
@@ -52,6 +53,7 @@ pub(crate) async fn put_away(workshop: &Workshop<'_>, ledger: &mut Ledger) -> Re
         workshop.tell(TurnEvent::ApprovalRequested(approval));
     }
     let turn = turn(workshop, ledger, TurnStatus::WaitingForApproval, reply, None, &Output::default());
+    let turn = Turn { duration_ms: ledger.record.worked_ms, ..turn };
     workshop.tell(TurnEvent::ended(&turn));
     Ok(turn)
 }
@@ -146,7 +148,6 @@ fn turn(
     output: &Output,
 ) -> Turn {
     let record = &ledger.record;
-    let duration_ms = workshop.now().as_millis() - record.started_at.as_millis();
     Turn {
         thread: workshop.place.thread,
         turn: record.turn.clone(),
@@ -165,8 +166,13 @@ fn turn(
         data: output.data.clone(),
         stored: ledger.stored.clone(),
         started_at: record.started_at,
-        duration_ms: u64::try_from(duration_ms).unwrap_or(0),
+        duration_ms: worked_ms(workshop, ledger),
     }
+}
+
+fn worked_ms(workshop: &Workshop<'_>, ledger: &Ledger) -> u64 {
+    let worked_ms = workshop.now().as_millis() - ledger.record.started_at.as_millis();
+    u64::try_from(worked_ms).unwrap_or(0)
 }
 
 fn stub(ledger: &Ledger, turn: &Turn) -> Stub {

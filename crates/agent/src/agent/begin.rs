@@ -109,6 +109,7 @@ impl Agent {
             said: 0,
             messages: 1,
             context: ContextNumbers::default(),
+            worked_ms: 0,
             embedding_calls: 0,
         }
     }

@@ -10,7 +10,7 @@ use crate::ledger::{approval_document, lease_until};
 use crate::place::{Place, Versioned};
 use crate::record::{self, RunRecord};
 use crate::segment::decision_draft;
-use crate::{AgentError, Approval, ApprovalState, Result, Stop, Turn, Verdict, closing, list_approvals};
+use crate::{AgentError, Approval, ApprovalState, Result, Stop, Turn, TurnEvent, Verdict, closing, list_approvals};
 
 /// A decision about an approval.
 #[derive(Clone, Debug)]
@@ -87,6 +87,8 @@ impl Agent {
         let Some((seq, question)) = self.question(&place, &run.value).await? else {
             return Err(AgentError::Superseded { turn: run.value.turn });
         };
+        let started = (run.value.turn.clone(), run.value.assistant.clone());
+        events.send(TurnEvent::Started { thread, turn: started.0, agent: started.1 });
         let claimed = (found.state == ApprovalState::Claimed).then_some(approval);
         Box::pin(self.go(&place, Going { run, seq, question, stop: &stop, claimed }, &events)).await
     }

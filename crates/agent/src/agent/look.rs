@@ -5,9 +5,10 @@ use std::collections::BTreeMap;
 use threadkeep_core::{JsonText, Message, Part, Role, Scope, ThreadId, Value};
 
 use super::Agent;
+use crate::ledger;
 use crate::place::Place;
 use crate::record::{self, Stub};
-use crate::{ApprovalTrace, Result, StoredMessage, ToolCallTrace, Turn, TurnStatus, TurnUsage};
+use crate::{ApprovalTrace, Result, StoredMessage, ToolCallTrace, Turn, TurnStatus};
 
 impl Agent {
     /// Finds a turn that is over or waits, as it was answered. Its messages are read from the thread, so what was erased
@@ -67,19 +68,21 @@ impl Agent {
         let waiting = memory.find_thread_document(&place.writer, place.thread, &record::waiting(turn)).await?;
         let Some(document) = waiting else { return Ok(None) };
         let record: record::RunRecord = document.value.read()?;
+        let recorded = place.journal(memory, turn).await?;
+        let (model, usage) = (ledger::model(&record, &recorded), ledger::usage(&record, &recorded));
         Ok(Some(Stub {
             assistant: record.assistant,
             graph: record.graph,
             version: record.version,
-            model: record.model,
+            model,
             status: TurnStatus::WaitingForApproval,
             error: None,
             confidence: None,
-            usage: TurnUsage::default(),
+            usage,
             context: record.context,
             messages: record.messages,
             started_at: record.started_at,
-            duration_ms: 0,
+            duration_ms: record.worked_ms,
         }))
     }
 }

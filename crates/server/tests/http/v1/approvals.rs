@@ -58,7 +58,9 @@ async fn a_decision_changes_the_call_or_denies_it_with_a_reason() {
     let (turn, path) = waiting(&client, "delete lamp", None).await;
     let changed = json!({ "decision": "approve", "arguments": { "thing": "candle" }, "stream": true });
     let told = events(&client.post(&path, changed).await.text);
-    assert_eq!(told.last().unwrap().0, "turn.completed");
+    let names: Vec<&str> = told.iter().map(|(name, _)| name.as_str()).collect();
+    assert_eq!(names, ["turn.started", "tool.started", "tool.finished", "token", "token", "turn.completed"]);
+    assert_eq!(told[0].1["turn"], turn["turn"]);
     assert_eq!(told.last().unwrap().1["reply"], "Done: candle deleted");
     assert_eq!(client.get(&path).await.expect(200)["arguments"], json!({ "thing": "candle" }));
     let thread = turn["thread"].as_str().unwrap();

@@ -62,7 +62,12 @@ async fn a_turn_that_waits_for_a_decision_is_cancelled() {
     let turn = client.post(TURNS, json!({ "text": "delete lamp" })).await.expect(200);
     assert_eq!(turn["status"], "waiting_for_approval");
     let (path, approval) = paths(&turn);
+    // It is told again as it was told.
+    let again = client.get(&path).await.expect(200);
+    assert_eq!(again, turn);
+    assert_eq!((&turn["usage"]["model_calls"], &turn["model"]), (&json!(1), &json!("keeper-1")));
     let cancelled = client.post(&format!("{path}/cancel"), json!({})).await.expect(200);
+    assert_eq!((&cancelled["usage"], &cancelled["model"]), (&turn["usage"], &turn["model"]));
     assert_eq!((&cancelled["status"], &cancelled["error"]["code"]), (&json!("failed"), &json!("stopped")));
     assert_eq!(cancelled["approvals"][0]["state"], "replaced");
     assert_eq!(client.post(&approval, json!({ "decision": "approve" })).await.code(409), "approval_closed");

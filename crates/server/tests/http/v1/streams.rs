@@ -7,6 +7,7 @@ use futures::StreamExt;
 use serde_json::{Value, json};
 use threadkeep::Part;
 use threadkeep::core::{ChatAnswer, ChatDelta, ChatModel, ChatRequest, DeltaSink, Finish, ModelError};
+use threadkeep_server::ServerOptions;
 use tokio::sync::{Mutex, mpsc};
 
 use super::agents::events;
@@ -192,6 +193,27 @@ async fn cancelling_ends_every_stream_of_a_response() {
         let told = stream.whole().await;
         let (kind, data) = told.last().unwrap();
         assert_eq!((kind.as_str(), &data["response"]["status"]), ("response.cancelled", &json!("cancelled")));
+    }
+}
+
+#[tokio::test]
+async fn a_server_that_stops_ends_streams_with_an_event() {
+    let (gives, given) = mpsc::unbounded_channel();
+    let model: Arc<dyn ChatModel> = Arc::new(Piecewise(Mutex::new(given)));
+    let options = ServerOptions { grace: std::time::Duration::from_millis(500), ..Parts::default().options };
+    let mut server = TestServer::start_with(Parts { model: Some(model), options, ..Parts::default() }).await;
+    let client = server.client();
+    let mut live = Stream::open(asking(&client, json!({ "background": true }))).await;
+    gives.send("A lamp").unwrap();
+    let id = id_of(&live.until(1).await);
+    let mut followed = Stream::open(again(&client, &id, None)).await;
+    followed.until(1).await;
+    server.ask_to_stop();
+    for stream in [live, followed] {
+        let told = stream.whole().await;
+        let (kind, data) = told.last().unwrap();
+        assert_eq!((kind.as_str(), &data["code"]), ("error", &json!("shutdown")));
+        assert_eq!(numbers(&told), (0..told.len() as u64).collect::<Vec<_>>());
     }
 }
 

@@ -83,16 +83,19 @@ impl Question {
     }
 }
 
+/// Sends a request whose answer may never come.
+fn begin(server: &Server, path: &str, body: &Value) -> TcpStream {
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    let body = body.to_string();
+    let (host, length) = (&server.address, body.len());
+    write!(stream, "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+    stream
+}
+
 /// Asks an assistant, and gives the turn once it is acknowledged.
 fn ask(server: &Server, agent: &str, thread: &str, text: &str) -> String {
-    let mut stream = TcpStream::connect(&server.address).unwrap();
-    let body = json!({ "text": text, "thread": thread, "stream": true }).to_string();
-    let request = format!(
-        "POST /v1/agents/{agent}/turns HTTP/1.1\r\nhost: {}\r\ncontent-length: {}\r\n\r\n{body}",
-        server.address,
-        body.len()
-    );
-    stream.write_all(request.as_bytes()).unwrap();
+    let body = json!({ "text": text, "thread": thread, "stream": true });
+    let stream = begin(server, &format!("/v1/agents/{agent}/turns"), &body);
     let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
     assert!(lines.any(|line| line == "event: turn.started"));
     let data = lines.next().unwrap();
@@ -250,4 +253,25 @@ fn told_not_to_it_goes_on_with_nothing_by_itself() {
     model.next().answer("Here I am.");
     until(&server, &format!("GET {path}"), |turn| turn["reply"] == "Here I am.");
     drop(held);
+}
+
+#[test]
+fn a_conversation_is_free_once_its_holder_was_killed() {
+    let (cli, model) = (Cli::new(), Asked::new());
+    let mut server = Server::start_with(model.serve(&cli));
+    let (_, conversation) = server.ask("POST /v1/conversations", "{}").unwrap();
+    let conversation: Value = serde_json::from_str(&conversation).unwrap();
+    let body = |text: &str| json!({ "input": text, "conversation": conversation["id"] });
+    let cut = begin(&server, "/v1/responses", &body("Are you there?"));
+    let held = model.next();
+    let (status, locked) = server.ask("POST /v1/responses", &body("And now?").to_string()).unwrap();
+    assert!(status.contains("400") && locked.contains("conversation_locked"), "{status} {locked}");
+    kill(&mut server);
+    let server = Server::start_with(model.serve(&cli));
+    let mut answered = begin(&server, "/v1/responses", &body("And now?"));
+    model.next().answer("Here I am.");
+    let mut answer = [0; 15];
+    answered.read_exact(&mut answer).unwrap();
+    assert_eq!(String::from_utf8_lossy(&answer), "HTTP/1.1 200 OK");
+    drop((cut, held));
 }

@@ -43,9 +43,9 @@ impl Teller {
     /// Tells words as they come.
     pub(super) fn hear(&mut self, text: &str, message_id: &str) {
         if self.open.is_none() {
-            self.open_message(message_id);
+            self.open_message(message_id, 0);
         }
-        self.tell_words(text);
+        self.tell_words(text, 0);
     }
 
     pub(super) fn finish(&mut self, answered: &Answered) {
@@ -77,19 +77,19 @@ impl Teller {
         }
     }
 
-    fn open_message(&mut self, id: &str) {
+    fn open_message(&mut self, id: &str, index: usize) {
         self.open = Some(id.to_owned());
         let item = json!({ "id": id, "type": "message", "status": "in_progress", "role": "assistant", "content": [] });
-        self.tell("response.output_item.added", &format!("\"output_index\":0,\"item\":{item}"));
+        self.tell("response.output_item.added", &format!("\"output_index\":{index},\"item\":{item}"));
         let part = json!({ "type": "output_text", "text": "", "annotations": [], "logprobs": [] });
-        let place = place(id, 0);
+        let place = place(id, index);
         self.tell("response.content_part.added", &format!("{place},\"content_index\":0,\"part\":{part}"));
     }
 
-    fn tell_words(&mut self, text: &str) {
+    fn tell_words(&mut self, text: &str, index: usize) {
         let Some(id) = self.open.clone() else { return };
         let words = quoted(text);
-        let place = place(&id, 0);
+        let place = place(&id, index);
         self.tell(
             "response.output_text.delta",
             &format!("{place},\"content_index\":0,\"delta\":{words},\"logprobs\":[]"),
@@ -111,8 +111,8 @@ impl Teller {
         let text = part["text"].as_str().unwrap_or_default();
         let id = if is_open { self.open.clone().unwrap_or_default() } else { id.to_owned() };
         if !is_open {
-            self.open_message(&id);
-            self.tell_words(text);
+            self.open_message(&id, index);
+            self.tell_words(text, index);
         }
         let (place, words) = (place(&id, index), quoted(text));
         self.tell(
@@ -146,4 +146,39 @@ fn place(id: &str, index: usize) -> String {
 
 fn kind(json: &str) -> String {
     Members::read(json).ok().and_then(|members| members.text("type")).unwrap_or_default()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::openai::items::Item;
+
+    #[test]
+    fn words_that_come_after_thoughts_stand_behind_them() {
+        let item = |id: &str, json: Value| Item { id: id.to_owned(), json: json.to_string() };
+        let part = json!({ "type": "output_text", "text": "At nine.", "annotations": [] });
+        let output = vec![
+            item("rs_1", json!({ "id": "rs_1", "type": "reasoning", "summary": [] })),
+            item("msg_1", json!({ "id": "msg_1", "type": "message", "role": "assistant", "content": [part] })),
+        ];
+        let mut teller = Teller::default();
+        teller.finish(&Answered { response: "{}".to_owned(), output, status: "completed" });
+        let told = teller.take().into_iter().filter_map(|event| {
+            let text = String::from_utf8(event.to_vec()).ok()?;
+            serde_json::from_str::<Value>(text.lines().find_map(|line| line.strip_prefix("data: "))?).ok()
+        });
+        let places: Vec<_> = told.map(|event| (event["type"].clone(), event["output_index"].as_u64())).collect();
+        let expected = [
+            ("response.output_item.added", Some(0)),
+            ("response.output_item.done", Some(0)),
+            ("response.output_item.added", Some(1)),
+            ("response.content_part.added", Some(1)),
+            ("response.output_text.delta", Some(1)),
+            ("response.output_text.done", Some(1)),
+            ("response.content_part.done", Some(1)),
+            ("response.output_item.done", Some(1)),
+            ("response.completed", None),
+        ];
+        assert_eq!(places, expected.map(|(kind, place)| (json!(kind), place)));
+    }
 }

@@ -67,5 +67,5 @@ pub use snippet::Snippet;
 pub use subscribe::{
     Start, SubscribeOptions, ThreadEvent, ThreadUpdate, ThreadUpdates, ThreadsUpdate, ThreadsUpdates, UpdatesPage,
 };
-pub use tails::TailFigures;
+pub use tails::{HeldMessages, TailFigures};
 pub use title::make_title;

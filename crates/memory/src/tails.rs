@@ -8,8 +8,10 @@
 //! Where nobody wrote since (the store has a stamp, and it is the same), or nobody else writes ([`Writers::One`]), the store
 //! need not be asked again for whom it has answered before.
 
+mod held;
 mod tail;
 
+pub use held::HeldMessages;
 pub(crate) use tail::size;
 
 use std::collections::{BTreeMap, HashMap};
@@ -70,6 +72,16 @@ impl Memory {
         self.tails().map_or_else(TailFigures::default, |tails| tails.lock().figures)
     }
 
+    /// The newest messages of a thread, where they are held in memory and are known to be so still: nobody wrote to the store
+    /// since it gave them in this scope. Whoever is given nothing reads the messages.
+    #[must_use]
+    pub fn held_messages(&self, scope: &Scope, thread: ThreadId, limit: usize) -> Option<HeldMessages> {
+        let (tails, stamp) = (self.tails()?, self.store().stamp());
+        let shows_unasked = tails.writers == Writers::One || stamp.is_some();
+        let key = (scope.tenant_id().clone(), thread);
+        if shows_unasked { tails.held_without_asking(&key, scope, limit, stamp, self.now()) } else { None }
+    }
+
     pub(crate) fn forget_tail(&self, scope: &Scope, thread: ThreadId) {
         if let Some(tails) = self.tails() {
             tails.remove(&(scope.tenant_id().clone(), thread));
@@ -91,8 +103,8 @@ impl Memory {
         // Before anything is read: what is written from now on makes it another one.
         let stamp = self.store().stamp();
         let shows_unasked = tails.writers == Writers::One || stamp.is_some();
-        if shows_unasked && let Some(page) = tails.page_without_asking(&key, scope, query.limit, stamp, now) {
-            return Ok(page);
+        if shows_unasked && let Some(held) = tails.held_without_asking(&key, scope, query.limit, stamp, now) {
+            return Ok(held.to_page());
         }
         let (found, removals) = tails.find(&key, query.limit, now);
         if let Some(tail) = found {
@@ -168,25 +180,24 @@ impl Tails {
         Self { capacity, writers, state: Mutex::default() }
     }
 
-    /// A page that needs no look at the store.
-    fn page_without_asking(
+    /// Messages that need no look at the store.
+    fn held_without_asking(
         &self,
         key: &Key,
         scope: &Scope,
         limit: usize,
         stamp: Option<u64>,
         now: Timestamp,
-    ) -> Option<MessagePage> {
+    ) -> Option<HeldMessages> {
         let mut state = self.lock();
         let tail = state.tails.get(key).filter(|tail| tail.is_as_stored_for(scope, now) && tail.holds(limit))?;
         if self.writers == Writers::Many && tail.stamp != stamp {
             return None;
         }
-        let (tail, used_at) = (tail.clone(), tail.used_at.max(now));
+        let (held, used_at) = (tail.newest(limit), tail.used_at.max(now));
         state.touch(key, used_at);
         state.figures.hits += 1;
-        drop(state);
-        Some(tail.page(limit))
+        Some(held)
     }
 
     fn find(&self, key: &Key, limit: usize, now: Timestamp) -> (Option<Tail>, u64) {

@@ -2,6 +2,7 @@
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use bytes::Bytes;
 use serde::Serialize;
 
 use crate::error::ApiError;
@@ -17,10 +18,21 @@ pub(crate) fn created_or_found<T: Serialize>(created: bool, body: &T) -> Respons
 }
 
 pub(crate) fn json_with<T: Serialize>(status: StatusCode, body: &T) -> Response {
-    match serde_json::to_string(body) {
+    match written(body) {
         Ok(text) => (status, [(header::CONTENT_TYPE, "application/json")], text).into_response(),
-        Err(error) => ApiError::internal(format!("an answer has no JSON form: {error}")).into_response(),
+        Err(error) => error.into_response(),
     }
+}
+
+/// An answer whose JSON is there.
+pub(crate) fn json_text(text: Bytes) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], text).into_response()
+}
+
+/// The JSON of an answer.
+pub(crate) fn written<T: Serialize>(body: &T) -> Result<Bytes, ApiError> {
+    let text = serde_json::to_vec(body);
+    text.map(Bytes::from).map_err(|error| ApiError::internal(format!("an answer has no JSON form: {error}")))
 }
 
 /// Adds the position that a later request can demand.

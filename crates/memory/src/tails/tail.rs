@@ -1,6 +1,8 @@
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use threadkeep_core::{Content, Map, Message, MessagePage, Part, Positions, Scope, Source, Timestamp};
+
+use super::held::{Form, HeldMessages};
 
 /// Scopes that are remembered of one thread; a shared one has many users.
 const READERS: usize = 32;
@@ -9,6 +11,8 @@ const READERS: usize = 32;
 #[derive(Clone, Debug)]
 pub(super) struct Tail {
     pub(super) messages: Arc<Vec<Message>>,
+    /// What a reader made of them.
+    pub(super) form: Arc<OnceLock<Form>>,
     /// Whether they are all of the thread's.
     pub(super) is_whole: bool,
     /// The most that was asked for.
@@ -40,6 +44,7 @@ impl Tail {
         let bytes = messages.iter().map(size).sum();
         Self {
             messages: Arc::new(messages),
+            form: Arc::default(),
             is_whole,
             limit,
             positions,
@@ -103,12 +108,17 @@ impl Tail {
     }
 
     pub(super) fn page(&self, limit: usize) -> MessagePage {
+        self.newest(limit).to_page()
+    }
+
+    pub(super) fn newest(&self, limit: usize) -> HeldMessages {
         let from = self.messages.len().saturating_sub(limit);
-        MessagePage {
-            messages: self.messages[from..].to_vec(),
-            corrupt: Vec::new(),
+        HeldMessages {
+            all: Arc::clone(&self.messages),
+            from,
             more: !self.is_whole || from > 0,
             positions: self.positions,
+            form: Arc::clone(&self.form),
         }
     }
 }

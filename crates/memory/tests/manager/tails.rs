@@ -3,7 +3,7 @@ use std::sync::Arc;
 use threadkeep_core::{
     Content, Message, MessageId, MessageQuery, OpenThread, Role, Scope, StoreError, ThreadId, ThreadPatch,
 };
-use threadkeep_memory::{Draft, Memory, MemoryError, MemoryOptions, Retention, TailFigures, Writers};
+use threadkeep_memory::{Draft, HeldMessages, Memory, MemoryError, MemoryOptions, Retention, TailFigures, Writers};
 use threadkeep_store_conformance::Weak;
 use threadkeep_store_memory::MemoryStore;
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
@@ -232,7 +232,7 @@ async fn a_single_writer_loads_a_second_time_without_the_store() {
 /// Two instances (or only the one that keeps tails) do whatever they like; it reads what the store holds, always.
 #[tokio::test(start_paused = true)]
 async fn a_tail_is_what_the_store_holds() {
-    let (mut hits, mut misses) = (0, 0);
+    let (mut hits, mut misses, mut has_held) = (0, 0, 0);
     let folder = tempfile::tempdir().unwrap();
     for seed in 1..=18_u64 {
         // One file in two hands is how two processes share it, and has a stamp.
@@ -276,11 +276,19 @@ async fn a_tail_is_what_the_store_holds() {
                 _ => {}
             }
             let query = MessageQuery::newest(1 + draw(9) as usize);
+            let stored = other.messages(&ana(), thread, &query).await.unwrap();
+            if let Some(held) = keeper.held_messages(&ana(), thread, query.limit) {
+                assert_eq!(held.to_page(), stored, "seed {seed}, step {step}");
+                let last = |held: &HeldMessages| (held.messages().len(), held.messages().last().cloned());
+                assert_eq!(*held.form(last), last(&held));
+                has_held += 1;
+            }
             let shown = keeper.messages(&ana(), thread, &query).await.unwrap();
-            assert_eq!(shown, other.messages(&ana(), thread, &query).await.unwrap(), "seed {seed}, step {step}");
+            assert_eq!(shown, stored, "seed {seed}, step {step}");
+            assert!(keeper.held_messages(&ben(), thread, query.limit).is_none(), "it was never shown to him");
         }
         let figures = counted(&keeper);
         (hits, misses) = (hits + figures.0, misses + figures.1);
     }
-    assert!(hits > 500 && misses > 500, "{hits} {misses}");
+    assert!(hits > 500 && misses > 500 && has_held > 100, "{hits} {misses} {has_held}");
 }

@@ -1,13 +1,13 @@
 use axum::extract::State;
 use serde::Serialize;
-use threadkeep::core::Take;
+use threadkeep::core::{MessagePage, Take};
 use threadkeep::{Bound, MessageQuery, OnCorrupt};
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{Names, Params};
-use crate::output::{json, with_etag};
+use crate::output::{json_text, with_etag, written};
 use crate::rest::json::message::{MessageJson, UnreadableJson};
 use crate::security::Caller;
 
@@ -51,18 +51,31 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, m
     let (before, after) = (bound(&mut params, "before")?, bound(&mut params, "after")?);
     let (roles, limit) = (params.roles()?, params.limit(50)?);
     params.finish()?;
+    let thread = names.thread()?;
+    let is_newest = before.is_none() && after.is_none() && roles.is_empty() && take == Take::Newest;
+    if is_newest && let Some(held) = app.memory().held_messages(&caller.scope, thread, limit) {
+        let written = held.form(|held| written(&MessagesJson::of(held.to_page(), take)));
+        return Ok(with_etag(json_text(written.as_ref().clone()?), held.positions().change));
+    }
     let on_corrupt = OnCorrupt::Report;
     let query = MessageQuery { before, after, roles, take, on_corrupt, ..MessageQuery::newest(limit) };
-    let page = app.memory().messages(&caller.scope, names.thread()?, &query).await?;
-    let seqs = page.messages.iter().map(|message| message.seq).chain(page.corrupt.iter().map(|row| row.seq));
-    let end = if take == Take::Newest { seqs.min() } else { seqs.max() };
-    let mut data: Vec<MessageJson> = page.messages.into_iter().map(Into::into).collect();
-    if take == Take::Newest {
-        data.reverse();
+    let page = app.memory().messages(&caller.scope, thread, &query).await?;
+    let change = page.positions.change;
+    Ok(with_etag(json_text(written(&MessagesJson::of(page, take))?), change))
+}
+
+impl MessagesJson {
+    fn of(page: MessagePage, take: Take) -> Self {
+        let MessagePage { messages, corrupt, more, .. } = page;
+        let seqs = messages.iter().map(|message| message.seq).chain(corrupt.iter().map(|row| row.seq));
+        let end = if take == Take::Newest { seqs.min() } else { seqs.max() };
+        let mut data: Vec<MessageJson> = messages.into_iter().map(Into::into).collect();
+        if take == Take::Newest {
+            data.reverse();
+        }
+        let unreadable = corrupt.into_iter().map(Into::into).collect();
+        Self { data, unreadable, has_more: more, next: end.filter(|_| more) }
     }
-    let unreadable = page.corrupt.into_iter().map(Into::into).collect();
-    let body = MessagesJson { data, unreadable, has_more: page.more, next: end.filter(|_| page.more) };
-    Ok(with_etag(json(&body), page.positions.change))
 }
 
 fn bound(params: &mut Params, name: &str) -> Result<Option<Bound>> {

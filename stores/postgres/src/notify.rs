@@ -3,6 +3,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use threadkeep_core::{Owner, TenantId, ThreadId, WakeUp};
 use tokio::sync::Notify;
@@ -18,6 +19,9 @@ const PAYLOAD_BYTES: usize = 7_500;
 /// Threads that wait to be told of; of more, it is told that anything may have changed.
 const PENDING: usize = 10_000;
 const ANYTHING: &str = "*";
+/// What comes so soon after a notification goes with the next one. Each costs the server, and whoever hears it, about as much
+/// as a commit does.
+const GATHERING: Duration = Duration::from_millis(3);
 
 /// Hints on their way out.
 pub(crate) struct Outbox {
@@ -84,6 +88,8 @@ pub(crate) fn start(shared: &Arc<Shared>) {
             filled.notified().await;
             let Some(shared) = weak.upgrade() else { return };
             send(&shared).await;
+            drop(shared);
+            tokio::time::sleep(GATHERING).await;
         }
     });
 }

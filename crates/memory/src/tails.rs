@@ -19,8 +19,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use threadkeep_core::{
-    Batch, CommitOutcome, MessagePage, MessageQuery, OrderBy, Result, Scope, Take, TenantId, ThreadId, ThreadName,
-    Timestamp, limits,
+    Batch, CommitOutcome, Message, MessagePage, MessageQuery, OrderBy, Result, Scope, Take, TenantId, ThreadId,
+    ThreadName, Timestamp, limits,
 };
 
 use crate::retry::repeat_simply;
@@ -76,10 +76,16 @@ impl Memory {
     /// since it gave them in this scope. Whoever is given nothing reads the messages.
     #[must_use]
     pub fn held_messages(&self, scope: &Scope, thread: ThreadId, limit: usize) -> Option<HeldMessages> {
-        let (tails, stamp) = (self.tails()?, self.store().stamp());
-        let shows_unasked = tails.writers == Writers::One || stamp.is_some();
+        let (tails, stamp, now) = (self.tails()?, self.store().stamp(), self.now());
+        if tails.writers == Writers::Many && stamp.is_none() {
+            return None;
+        }
         let key = (scope.tenant_id().clone(), thread);
-        if shows_unasked { tails.held_without_asking(&key, scope, limit, stamp, self.now()) } else { None }
+        let held = tails.held_without_asking(&key, scope, limit, stamp, now)?;
+        // What is too old is left out by whoever reads the messages.
+        let cutoff = self.options().retention.and_then(|retention| retention.cutoff(now));
+        let is_outdated = |message: &Message| cutoff.is_some_and(|cutoff| message.created_at < cutoff);
+        (!held.messages().iter().any(is_outdated)).then_some(held)
     }
 
     pub(crate) fn forget_tail(&self, scope: &Scope, thread: ThreadId) {

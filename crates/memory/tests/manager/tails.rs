@@ -157,6 +157,31 @@ async fn a_thread_that_begins_anew_has_no_old_tail() {
     .await;
 }
 
+/// What is held is no way round the time that messages are kept for.
+// S4.36
+#[tokio::test(start_paused = true)]
+async fn what_is_too_old_is_not_shown_from_memory_either() {
+    let world = World::plain();
+    let thread = world.thread().await;
+    let retention = Some(Retention { max_messages: None, ttl_minutes: Some(60) });
+    let keeper = world.memory.with_options(MemoryOptions { writers: Writers::One, retention, ..keeping(1 << 20) });
+    let keeper = keeper.unwrap();
+    say(&keeper, thread, "an hour ago").await;
+    world.clock.advance_minutes(40);
+    say(&keeper, thread, "since").await;
+    assert_eq!(texts(&keeper, thread, 9).await, ["an hour ago", "since"]);
+    // What this manager appended is looked at once before it is held.
+    texts(&keeper, thread, 9).await;
+    assert_eq!(keeper.held_messages(&ana(), thread, 9).map(|held| held.messages().len()), Some(2));
+    world.clock.advance_minutes(9);
+    texts(&keeper, thread, 9).await;
+    world.clock.advance_minutes(9);
+    texts(&keeper, thread, 9).await;
+    world.clock.advance_minutes(3);
+    assert_eq!(texts(&keeper, thread, 9).await, ["since"]);
+    assert!(keeper.held_messages(&ana(), thread, 9).is_none());
+}
+
 #[tokio::test(start_paused = true)]
 async fn tails_are_bounded_and_forgotten_and_can_be_off() {
     let world = World::plain();

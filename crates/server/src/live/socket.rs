@@ -17,6 +17,7 @@ use tokio::task::AbortHandle;
 use tokio::time::MissedTickBehavior;
 
 use super::following::Following;
+use super::json::UpdateJson;
 use super::listening::{Signal, listen};
 use super::telling::Telling;
 use crate::app::App;
@@ -371,6 +372,10 @@ async fn tell_threads(
             while let Some(updates) = following.read(changed).await {
                 for update in &updates {
                     outgoing.send(Message::Text(Telling::of(update).text(changed.id))).await?;
+                }
+                // What cannot be read now is tried again with the thread's next change.
+                if matches!(updates.last(), Some(UpdateJson::End(_))) {
+                    break;
                 }
             }
         }

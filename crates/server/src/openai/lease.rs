@@ -1,6 +1,7 @@
 //! One turn at a time: whoever answers in a conversation holds it until the answer is stored.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::http::StatusCode;
 use threadkeep::agent::{Driving, is_driving};
@@ -12,7 +13,7 @@ use crate::app::App;
 use crate::error::ApiError;
 
 /// How long a turn is given. Whoever takes longer loses the conversation to the next one, and its answer is not stored.
-const HELD_MS: i64 = 10 * 60_000;
+pub(super) const HELD: Duration = Duration::from_mins(10);
 
 /// A conversation that is held, for as long as this lives or until it is given up.
 #[derive(Clone, Debug)]
@@ -69,7 +70,7 @@ async fn take(
     state: DocumentState,
 ) -> Result<u64, MemoryError> {
     let memory = app.memory();
-    let expires_at = Some(memory.now().plus_ms(HELD_MS));
+    let expires_at = Some(memory.now().plus_ms(i64::try_from(HELD.as_millis()).unwrap_or(i64::MAX)));
     let put = PutDocument { name: name(), value: JsonText::of(driving.name())?, expires_at };
     Ok(memory.batch().require(name(), state).put(put).commit(scope, thread).await?.change)
 }

@@ -21,7 +21,7 @@ pub(super) struct Shelf {
 }
 
 /// What is kept in place of an answer that one document does not hold: in how many it lies.
-#[derive(Default, Serialize, Deserialize)]
+#[derive(Serialize, Deserialize)]
 struct Pieces {
     #[serde(default)]
     pieces: usize,
@@ -57,10 +57,13 @@ impl Shelf {
 
     /// Forgets an answer.
     pub(super) async fn delete(self, app: &App, scope: &Scope, key: &str) -> Result<(), ApiError> {
-        let kept = self.get(app, scope, key).await?;
-        let Pieces { pieces } = kept.map(|kept| kept.read()).transpose()?.unwrap_or_default();
-        for number in 1..=pieces {
-            self.put(app, scope, piece(key, number), None).await?;
+        // All that there are: an answer that was written anew may have had more of them before.
+        for number in 1.. {
+            let piece = piece(key, number);
+            if self.get(app, scope, &piece).await?.is_none() {
+                break;
+            }
+            self.put(app, scope, piece, None).await?;
         }
         self.put(app, scope, key.to_owned(), None).await
     }

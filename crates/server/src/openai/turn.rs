@@ -3,7 +3,7 @@
 //! What was said lies in the thread's messages only. The record of a turn names them, so that what is erased from the
 //! thread is gone from it too, and the record goes with the thread.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
@@ -71,7 +71,7 @@ pub(super) enum Begun {
 
 impl Turn {
     /// Takes a conversation for a turn, unless this request had its turn already. Where another holds it, a request that may
-    /// have been sent before waits.
+    /// have been sent before waits, as long as a conversation may be held.
     pub(super) async fn begin(
         app: &App,
         scope: &Scope,
@@ -79,6 +79,7 @@ impl Turn {
         id: &str,
         attempt: &Attempt,
     ) -> Result<Begun, ApiError> {
+        let began = Instant::now();
         loop {
             if let Some(record) = before(app, scope, thread, id, attempt).await? {
                 return Ok(Begun::Before(record));
@@ -86,7 +87,9 @@ impl Turn {
             match Lease::take(app, scope, thread).await {
                 Ok(lease) => return Ok(Begun::Turn(Self { thread, lease })),
                 // Its first try may still be on its way, although its client heard nothing: then that answer is its own.
-                Err(error) if error.code == lease::locked().code && attempt.is_repeated() => {
+                Err(error)
+                    if error.code == lease::locked().code && attempt.is_repeated() && began.elapsed() < lease::HELD =>
+                {
                     tokio::time::sleep(MOMENT).await;
                 }
                 Err(error) => return Err(error),

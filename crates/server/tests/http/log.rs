@@ -3,6 +3,7 @@
 use std::io::Write;
 use std::sync::{Arc, Mutex};
 
+use tokio::sync::Notify;
 use tracing_subscriber::fmt::MakeWriter;
 
 use crate::server::PATIENCE;
@@ -11,6 +12,7 @@ use crate::server::PATIENCE;
 #[derive(Clone, Default)]
 pub(crate) struct Log {
     written: Arc<Mutex<Vec<u8>>>,
+    grown: Arc<Notify>,
 }
 
 impl Log {
@@ -30,7 +32,7 @@ impl Log {
     pub(crate) async fn wait_for(&self, words: &str) {
         let said = async {
             while !self.text().contains(words) {
-                tokio::time::sleep(std::time::Duration::from_millis(20)).await;
+                self.grown.notified().await;
             }
         };
         tokio::time::timeout(PATIENCE, said).await.unwrap_or_else(|_| panic!("{words}"));
@@ -40,6 +42,8 @@ impl Log {
 impl Write for Log {
     fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
         self.written.lock().unwrap().extend_from_slice(bytes);
+        // Whoever looks next is let through, also where it had not begun to wait.
+        self.grown.notify_one();
         Ok(bytes.len())
     }
 

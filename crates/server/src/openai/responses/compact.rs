@@ -19,7 +19,6 @@ use crate::input::JsonBody;
 use crate::openai::items::{Item, compacted, items_of};
 use crate::openai::turn;
 use crate::security::Caller;
-use crate::telemetry;
 
 /// Items that are compacted at most.
 const ITEMS: usize = 2_000;
@@ -60,7 +59,7 @@ pub(crate) async fn compact(
     let (said, rest): (Vec<Draft>, Vec<Draft>) = items.into_iter().partition(|draft| draft.content.role == Role::User);
     let said: Vec<Message> = said.iter().map(|draft| unplaced(&app, draft)).collect();
     let rest: Vec<Message> = rest.iter().map(|draft| unplaced(&app, &in_words(draft))).collect();
-    let (notes, usage) = telemetry::carried(async move { write(&*model, &rest).await }).await?;
+    let (notes, usage) = write(&*model, &rest).await?;
     let memory = app.memory();
     let mut output: Vec<Item> = said.iter().flat_map(items_of).collect();
     output.extend(notes.map(|notes| compacted(memory.mint_message_id(), &notes)));

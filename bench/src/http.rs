@@ -53,6 +53,9 @@ pub(crate) struct Args {
     /// How long memory is watched under load
     #[arg(long, default_value_t = 2.0)]
     minutes: f64,
+    /// Count trials on a slow or busy disk as well, whose syncs take over 0.5 ms
+    #[arg(long)]
+    busy_disk: bool,
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -95,7 +98,7 @@ struct Bench<'a> {
 pub(crate) async fn run(args: &Args) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("threadkeep-http-").tempdir_in(&args.folder)?;
     let pool = Arc::new(Language::new(1).pool(TEXT_BYTES));
-    let (binary, disk) = (binary(args)?, Disk::of(folder.path())?);
+    let (binary, disk) = (binary(args)?, Disk::of(folder.path(), args.busy_disk)?);
     let mut bench = Bench { args, binary, folder, disk, pool, rows: Vec::new() };
     let mut given_up = Vec::new();
     for workload in ALL.into_iter().filter(|workload| args.only.is_empty() || args.only.contains(workload)) {

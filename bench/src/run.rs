@@ -31,6 +31,9 @@ pub(crate) struct Args {
     /// Run only these workloads
     #[arg(long, value_enum)]
     only: Vec<Workload>,
+    /// Count trials on a slow or busy disk as well, whose syncs take over 0.5 ms
+    #[arg(long)]
+    busy_disk: bool,
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
@@ -89,7 +92,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     let mut bench = Bench {
         trials: if args.quick { 3 } else { 5 },
         seconds: if args.quick { 1.0 } else { 3.0 },
-        disk: Disk::of(folder.path())?,
+        disk: Disk::of(folder.path(), args.busy_disk)?,
         folder,
         pool: Arc::new(language.pool(TEXT_BYTES)),
         language,

@@ -18,7 +18,11 @@ fn server() -> PathBuf {
 
 fn measure(more: &[&str]) -> Vec<Value> {
     let mut command = Command::new(env!("CARGO_BIN_EXE_threadkeep-bench"));
-    command.args(["http", "--json", "--trials", "1", "--seconds", "1"]).arg("--binary").arg(server()).args(more);
+    command
+        .args(["http", "--json", "--trials", "1", "--seconds", "1", "--busy-disk"])
+        .arg("--binary")
+        .arg(server())
+        .args(more);
     let output = command.output().expect("cargo built the program");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");

@@ -10,14 +10,12 @@ use super::served::Served;
 use super::wire::Connection;
 use super::{Bench, CONNECTIONS, wrk};
 use crate::engine::{Engine, check_thread};
-use crate::measure::{BusyDisk, Disk};
+use crate::measure::BusyDisk;
 
 /// What the ratio to the library should be.
 const TO_LIBRARY: f64 = 0.7;
 /// Lets the write-ahead logs grow to their size before anything is timed.
 const GROW_SECONDS: u64 = 4;
-/// A sync of 4 KiB that takes longer tells of a busy neighbour.
-const BUSY_SECONDS: f64 = 0.000_5;
 /// Between a trial that was thrown away and the next one.
 const PAUSE: Duration = Duration::from_secs(1);
 
@@ -30,7 +28,7 @@ pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
     by_server(bench, &served, "grown", grow).await?;
     let (mut trials, mut thrown_away) = (Vec::new(), 0);
     while trials.len() < bench.args.trials {
-        if is_busy(&bench.disk)? {
+        if bench.disk.is_busy()? {
             thrown_away += 1;
             ensure!(thrown_away < bench.args.trials * 10, BusyDisk);
             tokio::time::sleep(PAUSE).await;
@@ -45,10 +43,6 @@ pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
     let row = if thrown_away > 0 { row.note(format!("{thrown_away} trials thrown away")) } else { row };
     bench.row(row);
     Ok(())
-}
-
-fn is_busy(disk: &Disk) -> Result<bool> {
-    Ok(disk.sync_seconds()? > BUSY_SECONDS)
 }
 
 async fn by_library(bench: &Bench<'_>, library: &Engine, name: &str, seconds: u64) -> Result<f64> {

@@ -54,7 +54,9 @@ where
     let mut traced = app.telemetry().begin_request(request.headers());
     // Whatever is logged on the way names the request.
     let named = tracing::info_span!("request", request_id);
-    let answering = AssertUnwindSafe(answer(request, id)).catch_unwind().instrument(named);
+    // It stays where it is: what holds it would be as large once more.
+    let answering = std::pin::pin!(answer(request, id).instrument(named));
+    let answering = AssertUnwindSafe(answering).catch_unwind();
     let answered = match &traced {
         Some(span) => span.around(answering).await,
         None => answering.await,

@@ -125,7 +125,8 @@ pub(crate) struct Next<'a> {
 impl Next<'_> {
     pub(crate) async fn run(self, request: Request) -> Response {
         let Guarded { app, rule, route } = self.guarded;
-        let acting = async { route.clone().oneshot(request).await.into_response() };
+        // It stays where it is: what waits for it would be as large once more.
+        let acting = std::pin::pin!(async { route.clone().oneshot(request).await.into_response() });
         let response = match rule.time {
             Time::Bounded => limits::bounded_time(app, acting).await,
             Time::Own => limits::own_time(app, acting).await,

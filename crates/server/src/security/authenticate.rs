@@ -36,7 +36,8 @@ pub(crate) async fn authenticate(app: &App, role: KeyRole, request: Request, nex
             parts.extensions.insert(caller);
             let request = Request::from_parts(parts, body);
             match act {
-                Some(act) => audited(app, act, next.run(request)).await,
+                // Of acts, tokens and quotas there are few: what they take is no part of each request.
+                Some(act) => Box::pin(audited(app, act, next.run(request))).await,
                 None => next.run(request).await,
             }
         }
@@ -67,8 +68,8 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
         }
         let now_seconds = app.memory().now().as_millis().div_euclid(1000);
         for issuer in &app.options().token_issuers {
-            if let Some(caller) = issuer.caller(text, now_seconds).await {
-                return of_token(app, caller, headers).await;
+            if let Some(caller) = Box::pin(issuer.caller(text, now_seconds)).await {
+                return Box::pin(of_token(app, caller, headers)).await;
             }
         }
     }
@@ -130,7 +131,7 @@ pub(crate) async fn count(app: &App, who: &str, rate: Option<RateLimit>, quota: 
         return Err(too_many("rate_limited", "too many requests", wait));
     }
     let Some(quota) = quota.or(options.quota) else { return Ok(()) };
-    match app.quotas().count(app.memory(), who, quota).await {
+    match Box::pin(app.quotas().count(app.memory(), who, quota)).await {
         Ok(()) => Ok(()),
         Err(Uncounted::Over(wait)) => Err(too_many("quota_exceeded", "the day's requests are used up", wait)),
         Err(Uncounted::Store(error)) => Err(error.into()),

@@ -205,7 +205,7 @@ mod tests {
 
     impl Write for Taker {
         fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-            drop(self.permits.recv());
+            let _ = self.permits.recv();
             self.written.lock().unwrap().extend_from_slice(bytes);
             Ok(bytes.len())
         }

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use threadkeep::agent::Stop;
 
 use crate::failure::INTERRUPTED;
+use crate::log_lines;
 use crate::output::Output;
 
 /// Hears of Ctrl-C. Cheap to clone.
@@ -84,6 +85,7 @@ impl State {
             // Finished and renamed already, or never made: nothing is left to remove.
             drop(if file.is_dir() { std::fs::remove_dir_all(file) } else { std::fs::remove_file(file) });
         }
+        log_lines::flush();
         std::process::exit(i32::from(INTERRUPTED));
     }
 }

@@ -13,6 +13,7 @@ mod failure;
 mod instants;
 mod interrupt;
 mod json;
+mod log_lines;
 mod models;
 mod output;
 mod place;
@@ -62,6 +63,7 @@ fn main() -> ExitCode {
         }
         Err(error) => Err(error.into()),
     };
+    log_lines::flush();
     match result {
         Ok(Status::Done) => ExitCode::SUCCESS,
         Ok(Status::Findings) => ExitCode::from(failure::YOURS),

@@ -7,7 +7,6 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use axum::Router;
-use axum::extract::ConnectInfo;
 use hyper::body::Incoming;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
@@ -80,7 +79,14 @@ async fn accept(
 
 /// Held as long as anything of a connection runs.
 #[derive(Clone, Debug)]
-pub(crate) struct Held(#[expect(dead_code, reason = "it is held, not read")] Arc<OwnedSemaphorePermit>);
+pub(crate) struct Held(Arc<(Peer, OwnedSemaphorePermit)>);
+
+impl Held {
+    /// The address of the client.
+    pub(crate) fn peer(&self) -> Peer {
+        self.0.0
+    }
+}
 
 struct Connection {
     app: App,
@@ -115,9 +121,8 @@ async fn speak(
     stream: impl AsyncRead + AsyncWrite + Unpin + Send + 'static,
 ) {
     let options = app.options();
-    let held = Held(Arc::new(permit));
+    let held = Held(Arc::new((peer, permit)));
     let service = hyper::service::service_fn(move |mut request: hyper::Request<Incoming>| {
-        request.extensions_mut().insert(ConnectInfo(peer));
         request.extensions_mut().insert(held.clone());
         router.clone().oneshot(request.map(axum::body::Body::new))
     });

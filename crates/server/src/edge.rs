@@ -1,62 +1,84 @@
 //! The outermost layer: names each request, writes every error in the one form, and logs both, once.
 
+use std::future::Future;
+use std::hash::{BuildHasher, RandomState};
+use std::panic::AssertUnwindSafe;
+use std::sync::LazyLock;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Instant;
 
 use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
+use futures::FutureExt;
 use tracing::Instrument;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorBody, ErrorEnvelope};
-use crate::output::hex;
-use crate::security::Caller;
+use crate::limits::{unknown_route, wrong_method};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 
-/// Names the key that called, for the log.
-#[derive(Clone, Debug)]
-pub(crate) struct CalledWith(pub(crate) String);
+/// An answer, and whose key the request came with, for the log.
+#[derive(Debug)]
+pub(crate) struct Answered {
+    pub(crate) response: Response,
+    pub(crate) key: Option<String>,
+}
 
-/// What a request is called in logs, traces and answers.
-#[derive(Clone, Debug)]
-pub(crate) struct RequestId(pub(crate) String);
+impl From<Response> for Answered {
+    fn from(response: Response) -> Self {
+        Self { response, key: None }
+    }
+}
+
+impl From<ApiError> for Answered {
+    fn from(error: ApiError) -> Self {
+        error.into_response().into()
+    }
+}
 
 /// Wraps everything else.
-pub(crate) async fn edge(State(app): State<App>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn edge<F>(app: &App, request: Request, answer: impl FnOnce(Request, RequestId) -> F) -> Response
+where
+    F: Future<Output = Answered>,
+{
     let started = Instant::now();
-    let request_id = mint();
+    let id = RequestId::new();
+    let request_id = id.as_str();
     let method = request.method().clone();
     // The route, not the path: a path may hold what a user called something.
-    let route = request.extensions().get::<MatchedPath>().map(|path| path.as_str().to_owned());
-    request.extensions_mut().insert(RequestId(request_id.clone()));
+    let route = request.extensions().get::<MatchedPath>().cloned();
+    let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
     let _counted = app.metrics().count_running();
     let mut traced = app.telemetry().begin_request(request.headers());
     // Whatever is logged on the way names the request.
     let named = tracing::info_span!("request", request_id);
-    let answering = next.run(request).instrument(named);
-    let response = match &traced {
+    // It stays where it is: what holds it would be as large once more.
+    let answering = std::pin::pin!(answer(request, id).instrument(named));
+    let answering = AssertUnwindSafe(answering).catch_unwind();
+    let answered = match &traced {
         Some(span) => span.around(answering).await,
         None => answering.await,
     };
-    let mut response = rendered(response, &request_id);
-    if let Ok(value) = HeaderValue::from_str(&request_id) {
-        response.headers_mut().insert(REQUEST_ID, value);
-    }
-    response.headers_mut().entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
-    response.headers_mut().insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
-    let key = response.extensions().get::<CalledWith>().map_or("", |with| with.0.as_str());
-    let (status, route) = (response.status().as_u16(), route.as_deref().unwrap_or("unknown"));
-    let took_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+    // A panic's text may quote content; the program's panic hook has told where it was.
+    let Answered { response, key } =
+        answered.unwrap_or_else(|_| ApiError::internal("an action panicked").into_response().into());
+    let mut response = rendered(response, request_id);
+    let headers = response.headers_mut();
+    headers.insert(REQUEST_ID, id.to_header());
+    headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
+    headers.insert(header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff"));
+    let (status, key, took) = (response.status().as_u16(), key.as_deref().unwrap_or_default(), started.elapsed());
+    let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     tracing::info!(%method, route, status, took_ms, request_id, key, "request");
-    app.metrics().count_request(&method, route, status, started.elapsed());
+    app.metrics().count_request(&method, route, status, took);
     if let Some(mut span) = traced.take() {
         span.named(format!("{method} {route}"));
         span.text("http.request.method", method.as_str());
         span.text("http.route", route);
         span.number("http.response.status_code", u64::from(status));
-        span.text("threadkeep.request_id", &request_id);
+        span.text("threadkeep.request_id", request_id);
         if status >= 500 {
             span.failed();
         }
@@ -65,17 +87,14 @@ pub(crate) async fn edge(State(app): State<App>, mut request: Request, next: Nex
     response
 }
 
-/// Notes who called where the log will look for it.
-pub(crate) fn note_caller(response: &mut Response, caller: &Caller) {
-    if let Some(key) = &caller.key_id {
-        response.extensions_mut().insert(CalledWith(key.clone()));
-    }
+/// Answers what no route takes.
+pub(crate) async fn no_route(State(app): State<App>, request: Request) -> Response {
+    edge(&app, request, |request, _| async move { unknown_route(request.method(), request.uri()).into() }).await
 }
 
-/// A panic, as an error.
-pub(crate) fn panicked(_: Box<dyn std::any::Any + Send>) -> Response {
-    // The panic's text may quote content; the program's panic hook has told where it was.
-    ApiError::internal("an action panicked").into_response()
+/// Answers a method that the route does not take.
+pub(crate) async fn no_method(State(app): State<App>, request: Request) -> Response {
+    edge(&app, request, |request, _| async move { wrong_method(request.method()).into() }).await
 }
 
 fn rendered(response: Response, request_id: &str) -> Response {
@@ -102,17 +121,41 @@ fn rendered(response: Response, request_id: &str) -> Response {
         rendered.headers_mut().insert(header::ALLOW, allow.clone());
     }
     rendered.headers_mut().extend(error.headers.iter().map(|(name, value)| (name.clone(), value.clone())));
-    if let Some(with) = response.extensions().get::<CalledWith>() {
-        rendered.extensions_mut().insert(with.clone());
-    }
     rendered
 }
 
-fn mint() -> String {
-    let mut bytes = [0; 12];
-    if getrandom::fill(&mut bytes).is_err() {
-        // Ids that are not told apart harm nothing but the reading of a log.
-        return "req_unnamed".to_owned();
+/// What a request is called in logs, traces and answers.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct RequestId([u8; Self::PREFIX.len() + 2 * Self::BYTES]);
+
+impl RequestId {
+    const PREFIX: &str = "req_";
+    const BYTES: usize = 12;
+
+    /// Makes one that no other request has. It tells no client how many there were.
+    fn new() -> Self {
+        // The system's randomness, taken once.
+        static SEEDS: LazyLock<[RandomState; 2]> = LazyLock::new(|| [RandomState::new(), RandomState::new()]);
+        static COUNT: AtomicU64 = AtomicU64::new(0);
+        let count = COUNT.fetch_add(1, Ordering::Relaxed);
+        let [first, second] = SEEDS.each_ref().map(|seed| seed.hash_one(count).to_be_bytes());
+        let mut text = [0; Self::PREFIX.len() + 2 * Self::BYTES];
+        let (prefix, digits) = text.split_at_mut(Self::PREFIX.len());
+        prefix.copy_from_slice(Self::PREFIX.as_bytes());
+        for (pair, byte) in digits.chunks_exact_mut(2).zip(first.into_iter().chain(second)) {
+            pair.copy_from_slice(&[
+                b"0123456789abcdef"[usize::from(byte >> 4)],
+                b"0123456789abcdef"[usize::from(byte & 15)],
+            ]);
+        }
+        Self(text)
     }
-    format!("req_{}", hex(&bytes))
+
+    pub(crate) fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.0).expect("letters and digits are UTF-8")
+    }
+
+    fn to_header(self) -> HeaderValue {
+        HeaderValue::from_bytes(&self.0).expect("letters and digits are a header's value")
+    }
 }

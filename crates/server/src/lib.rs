@@ -2,7 +2,8 @@
 //!
 //! Start with [`Server`]. Each surface is a folder (`rest`, `live`, `openai`, `compat`, `operations`), each action in it a
 //! file, and `routes` is the one table of them all. A request passes, in this order: `edge` (request id, log, metrics, trace, the one
-//! form of an error), `limits`, `security` (who calls, on whose behalf, with which role), and the action.
+//! form of an error), its `gate` (`security`: who calls, on whose behalf, with which role; `limits`: how long it may take),
+//! and the action.
 //!
 //! The server keeps nothing between two requests that another instance would need: what makes a repeated request count
 //! once lies in the store. It knows no assistant by name and no backend at all.
@@ -15,6 +16,7 @@ mod connections;
 mod cursor;
 mod edge;
 mod error;
+mod gate;
 mod input;
 mod limits;
 mod live;

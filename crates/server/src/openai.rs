@@ -26,7 +26,7 @@ use axum::response::{IntoResponse, Response};
 use crate::error::ApiError;
 
 /// Says an error as these clients take it: they repeat what answers 409, and a conflict is none that passes.
-pub(crate) async fn in_its_terms(response: Response) -> Response {
+pub(crate) fn in_its_terms(response: Response) -> Response {
     let Some(error) = response.extensions().get::<ApiError>() else { return response };
     if !matches!(error.status, StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED) {
         return response;

@@ -3,50 +3,18 @@
 use std::sync::LazyLock;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::middleware::{from_fn_with_state, map_response};
-use tower_http::catch_panic::CatchPanicLayer;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::{OpenApiRouter, UtoipaMethodRouter};
 use utoipa_axum::routes;
 
 use crate::app::App;
-use crate::compat::access::admit;
-use crate::security::authenticate::authenticate;
+use crate::gate::{Gate, Need, Rule, Time, Wire};
 use crate::security::keys::KeyRole;
-use crate::{compat, edge, error, limits, live, openai, operations, rest};
-
-/// Who may call a route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Need {
-    /// Anyone who reaches the server.
-    Nothing,
-    /// A caller with a role.
-    Role(KeyRole),
-    /// A caller with a role, or with the key that clients of the documents' endpoints share.
-    Shared(KeyRole),
-}
-
-/// How long an action may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Time {
-    Bounded,
-    /// It ends by itself: it streams, or waits for a model.
-    Own,
-}
-
-/// In whose terms a client is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wire {
-    Ours,
-    OpenAi,
-}
+use crate::{compat, edge, error, live, openai, operations, rest};
 
 struct Entry {
-    need: Need,
-    time: Time,
-    wire: Wire,
+    rule: Rule,
     routes: UtoipaMethodRouter<App>,
 }
 
@@ -68,11 +36,11 @@ const APPROVE: Need = Need::Role(KeyRole::Approve);
 const ADMIN: Need = Need::Role(KeyRole::Admin);
 
 fn table() -> Vec<Entry> {
-    let bounded = |need, routes| Entry { need, time: Time::Bounded, wire: Wire::Ours, routes };
-    let own_time = |need, routes| Entry { need, time: Time::Own, wire: Wire::Ours, routes };
-    let shared = |role, time, routes| Entry { need: Need::Shared(role), time, wire: Wire::Ours, routes };
-    let openai = |need, routes| Entry { need, time: Time::Bounded, wire: Wire::OpenAi, routes };
-    let openai_model = |need, routes| Entry { need, time: Time::Own, wire: Wire::OpenAi, routes };
+    let bounded = |need, routes| Entry { rule: Rule { need, time: Time::Bounded, wire: Wire::Ours }, routes };
+    let own_time = |need, routes| Entry { rule: Rule { need, time: Time::Own, wire: Wire::Ours }, routes };
+    let shared = |role, time, routes| Entry { rule: Rule { need: Need::Shared(role), time, wire: Wire::Ours }, routes };
+    let openai = |need, routes| Entry { rule: Rule { need, time: Time::Bounded, wire: Wire::OpenAi }, routes };
+    let openai_model = |need, routes| Entry { rule: Rule { need, time: Time::Own, wire: Wire::OpenAi }, routes };
     vec![
         bounded(NOTHING, routes!(operations::health::health)),
         bounded(NOTHING, routes!(operations::ready::ready)),
@@ -182,37 +150,18 @@ struct Document;
 /// All routes, ready to serve.
 pub(crate) fn router(app: &App) -> Router {
     let mut router = OpenApiRouter::<App>::new();
-    for Entry { need, time, wire, routes: (schemas, paths, mut methods) } in table() {
-        methods = match time {
-            Time::Bounded => methods.route_layer(from_fn_with_state(app.clone(), limits::bounded_time)),
-            Time::Own => methods.route_layer(from_fn_with_state(app.clone(), limits::own_time)),
-        };
-        if wire == Wire::OpenAi {
-            methods = methods.route_layer(map_response(openai::in_its_terms));
-        }
-        methods = match need {
-            Need::Nothing => methods,
-            Need::Role(role) => methods.route_layer(from_fn_with_state((app.clone(), role), authenticate)),
-            Need::Shared(role) => methods.route_layer(from_fn_with_state((app.clone(), role), admit)),
-        };
-        router = router.routes((schemas, paths, methods));
+    for Entry { rule, routes: (schemas, paths, methods) } in table() {
+        router = router.routes((schemas, paths, methods.route_layer(Gate::new(app, rule))));
     }
     let (router, _) = router.split_for_parts();
-    router
-        .fallback(limits::unknown_route)
-        .method_not_allowed_fallback(limits::wrong_method)
-        // Bodies are bounded where they are read.
-        .layer(DefaultBodyLimit::disable())
-        .layer(CatchPanicLayer::custom(edge::panicked))
-        .layer(from_fn_with_state(app.clone(), edge::edge))
-        .with_state(app.clone())
+    router.fallback(edge::no_route).method_not_allowed_fallback(edge::no_method).with_state(app.clone())
 }
 
 /// The table without its actions.
 pub(crate) fn infos() -> Vec<RouteInfo> {
     let mut infos = Vec::new();
-    for Entry { need, routes: (_, paths, _), .. } in table() {
-        let role = match need {
+    for Entry { rule, routes: (_, paths, _) } in table() {
+        let role = match rule.need {
             Need::Nothing => None,
             Need::Role(role) | Need::Shared(role) => Some(role),
         };

@@ -5,16 +5,16 @@
 
 use std::fmt;
 
-use axum::extract::{Request, State};
+use axum::extract::Request;
 use axum::http::StatusCode;
-use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use threadkeep::Scope;
 
 use crate::app::App;
+use crate::edge::Answered;
 use crate::error::{ApiError, Result};
+use crate::gate::Next;
 use crate::input::Params;
 use crate::security::Caller;
 use crate::security::authenticate::{authenticate, count};
@@ -51,27 +51,34 @@ impl fmt::Debug for SharedKey {
 }
 
 /// What stands before these endpoints.
-pub(crate) async fn admit(
-    State((app, role)): State<(App, KeyRole)>,
-    mut request: Request,
-    next: Next,
-) -> Result<Response> {
-    let Some(shared) = &app.options().shared_key else {
-        return Ok(authenticate(State((app, role)), request, next).await);
+pub(crate) async fn admit(app: &App, role: KeyRole, mut request: Request, next: Next<'_>) -> Answered {
+    let Some(shared) = &app.options().shared_key else { return authenticate(app, role, request, next).await };
+    let is_shown = match given(&request) {
+        Ok(given) => given.is_some_and(|given| shared.is(&given)),
+        Err(refused) => return refused.into(),
     };
-    if given(&request)?.is_some_and(|given| shared.is(&given)) {
+    match sharer(app, is_shown).await {
+        Ok(Some(caller)) => {
+            request.extensions_mut().insert(caller);
+            next.run(request).await.into()
+        }
+        Ok(None) => authenticate(app, role, request, next).await,
+        Err(refused) => refused.into(),
+    }
+}
+
+/// Who calls with the shared key; without it nobody, where the server has keys of its own that may be good.
+async fn sharer(app: &App, is_shown: bool) -> Result<Option<Caller>> {
+    if is_shown {
         let options = app.options();
-        count(&app, "shared", options.rate_limit.or(Some(RATE)), options.quota.or(Some(QUOTA))).await?;
+        count(app, "shared", options.rate_limit.or(Some(RATE)), options.quota.or(Some(QUOTA))).await?;
         let scope = Scope::Tenant(options.local_scope.tenant_id().clone());
-        let roles = vec![KeyRole::Write];
-        request.extensions_mut().insert(Caller { scope, roles, key_id: None, until_seconds: None });
-        return Ok(next.run(request).await);
+        return Ok(Some(Caller { scope, roles: vec![KeyRole::Write], key_id: None, until_seconds: None }));
     }
     if !app.options().token_issuers.is_empty() || app.keys().is_any_known().await? {
-        return Ok(authenticate(State((app, role)), request, next).await);
+        return Ok(None);
     }
-    let refused = ApiError::new(StatusCode::UNAUTHORIZED, "invalid_key", "show a key that is good");
-    Ok(refused.into_response())
+    Err(ApiError::new(StatusCode::UNAUTHORIZED, "invalid_key", "show a key that is good"))
 }
 
 fn given(request: &Request) -> Result<Option<String>> {

@@ -21,7 +21,7 @@ pub(super) async fn find(app: &App, names: &Names, method: Method, uri: Uri) -> 
     };
     match found {
         Some(agent) => Ok(agent),
-        None => Err(unknown_route(method, uri).await),
+        None => Err(unknown_route(&method, &uri)),
     }
 }
 

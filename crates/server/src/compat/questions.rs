@@ -173,13 +173,13 @@ async fn ask(
     let agent = assistant::find(&app, &names, method.clone(), uri.clone()).await?;
     let tools = &agent.assistant().definition().tools;
     let Some(tool) = tools.iter().find(|tool| tool.spec().name() == name) else {
-        return Err(unknown_route(method, uri).await);
+        return Err(unknown_route(&method, &uri));
     };
     params.take("key")?;
     let scope = assistant::scope(&caller, params.take("user_id")?.as_deref())?;
     let arguments = tool.spec().without_aliases(params.into_texts()?);
     if tool.effect(&arguments) != ToolEffect::ReadOnly {
-        return Err(unknown_route(method, uri).await);
+        return Err(unknown_route(&method, &uri));
     }
     let memory = app.memory();
     let context = ToolContext {

@@ -7,22 +7,21 @@ use crate::error::ApiError;
 
 /// What a request's path names.
 #[derive(Debug)]
-pub(crate) struct Names(Vec<(String, String)>);
+pub(crate) struct Names(RawPathParams);
 
 impl FromRequestParts<App> for Names {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, app: &App) -> Result<Self, ApiError> {
         let names = RawPathParams::from_request_parts(parts, app).await;
-        let names = names.map_err(|_| ApiError::invalid("path", "the path is not percent-encoded UTF-8"))?;
-        Ok(Self(names.iter().map(|(name, value)| (name.to_owned(), value.to_owned())).collect()))
+        names.map(Self).map_err(|_| ApiError::invalid("path", "the path is not percent-encoded UTF-8"))
     }
 }
 
 impl Names {
     /// What stands at `{name}`.
     pub(crate) fn text(&self, name: &str) -> &str {
-        self.0.iter().find(|(known, _)| known == name).map_or("", |(_, value)| value)
+        self.0.iter().find(|(known, _)| *known == name).map_or("", |(_, value)| value)
     }
 
     /// The thread at `{id}`. What is no id is the id of no thread.

@@ -29,10 +29,7 @@ impl Params {
     /// Takes all values of a name.
     pub(crate) fn take_all(&mut self, name: &str) -> Vec<String> {
         let is_named = |given: &str| given == name || given.strip_suffix("[]") == Some(name);
-        let (named, rest) = std::mem::take(&mut self.0).into_iter().partition(|(given, _)| is_named(given));
-        self.0 = rest;
-        let named: Vec<(String, String)> = named;
-        named.into_iter().map(|(_, value)| value).collect()
+        self.0.extract_if(.., |(given, _)| is_named(given)).map(|(_, value)| value).collect()
     }
 
     /// Takes the one value of a name.

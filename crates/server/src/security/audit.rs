@@ -122,7 +122,13 @@ impl AuditLog {
 }
 
 /// What a request is going to do, where that is written down.
-pub(super) fn act(request: &Parts, role: KeyRole, caller: &Caller, now: Timestamp) -> Option<AuditRecord> {
+pub(super) fn act(
+    request: &Parts,
+    role: KeyRole,
+    caller: &Caller,
+    id: RequestId,
+    now: Timestamp,
+) -> Option<AuditRecord> {
     let route = request.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
     // Everyone may erase their own, which is an act as well.
     let is_act = matches!(role, KeyRole::Admin | KeyRole::Approve) || route == "/v1/erase";
@@ -146,7 +152,7 @@ pub(super) fn act(request: &Parts, role: KeyRole, caller: &Caller, now: Timestam
         act: format!("{} {route}", request.method),
         target: (path != route).then(|| cut(path)),
         outcome: "begun".to_owned(),
-        request_id: request.extensions.get::<RequestId>().map(|id| id.0.clone()),
+        request_id: Some(id.as_str().to_owned()),
     })
 }
 

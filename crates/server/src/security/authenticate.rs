@@ -1,12 +1,10 @@
 //! From a request's headers to a [`Caller`].
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-use axum::extract::{ConnectInfo, Request, State};
+use axum::extract::Request;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode, header};
-use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use threadkeep::{Scope, UserId};
 
@@ -16,33 +14,36 @@ use super::quota::{Quota, Uncounted};
 use super::rate::RateLimit;
 use super::{Caller, audit, loopback};
 use crate::app::App;
-use crate::edge;
+use crate::connections::Held;
+use crate::edge::Answered;
 use crate::error::ApiError;
+use crate::gate::Next;
 
 /// Names the user on whose behalf a key of a tenant acts.
 pub(crate) const USER: &str = "threadkeep-user";
 
 /// What stands before an action that needs a role.
-pub(crate) async fn authenticate(State((app, role)): State<(App, KeyRole)>, request: Request, next: Next) -> Response {
+pub(crate) async fn authenticate(app: &App, role: KeyRole, request: Request, next: Next<'_>) -> Answered {
     let (mut parts, body) = request.into_parts();
-    let caller = match caller(&app, &parts).await {
+    let caller = match caller(app, &parts).await {
         Ok(caller) => caller,
-        Err(refused) => return refused.into_response(),
+        Err(refused) => return refused.into(),
     };
-    let mut response = match caller.demand(role) {
+    let key = caller.key_id.clone();
+    let response = match caller.demand(role) {
         Ok(()) => {
-            let act = audit::act(&parts, role, &caller, app.memory().now());
-            parts.extensions.insert(caller.clone());
+            let act = audit::act(&parts, role, &caller, next.id, app.memory().now());
+            parts.extensions.insert(caller);
             let request = Request::from_parts(parts, body);
             match act {
-                Some(act) => audited(&app, act, next.run(request)).await,
+                // Of acts, tokens and quotas there are few: what they take is no part of each request.
+                Some(act) => Box::pin(audited(app, act, next.run(request))).await,
                 None => next.run(request).await,
             }
         }
         Err(refused) => refused.into_response(),
     };
-    edge::note_caller(&mut response, &caller);
-    response
+    Answered { response, key }
 }
 
 /// Writes an act down, does it, and writes down how it ended.
@@ -67,8 +68,8 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
         }
         let now_seconds = app.memory().now().as_millis().div_euclid(1000);
         for issuer in &app.options().token_issuers {
-            if let Some(caller) = issuer.caller(text, now_seconds).await {
-                return of_token(app, caller, headers).await;
+            if let Some(caller) = Box::pin(issuer.caller(text, now_seconds)).await {
+                return Box::pin(of_token(app, caller, headers)).await;
             }
         }
     }
@@ -76,7 +77,7 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
         return Err(ApiError::new(StatusCode::UNAUTHORIZED, "invalid_key", "show a key that is good"));
     }
     // A client that cannot do without a key shows any.
-    let peer = request.extensions.get::<ConnectInfo<SocketAddr>>().map(|info| info.0);
+    let peer = request.extensions.get::<Held>().map(Held::peer);
     let peer = peer.ok_or_else(|| ApiError::internal("a connection without an address"))?;
     loopback::check(peer, &request.uri, headers)?;
     // Programs of this machine are counted together, as whoever they name is nobody who showed anything.
@@ -90,15 +91,16 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
 }
 
 fn of_key(key: &KeyRecord, headers: &HeaderMap) -> Result<Caller, ApiError> {
-    let KeyRecord { id, tenant, user, roles, .. } = key.clone();
+    let KeyRecord { id, tenant, user, roles, .. } = key;
     let scope = match (user, named_user(headers)?) {
-        (Some(own), Some(named)) if own != named => {
+        (Some(own), Some(named)) if *own != named => {
             return Err(other_user());
         }
-        (Some(user), _) | (None, Some(user)) => Scope::User(tenant, user),
-        (None, None) => Scope::Tenant(tenant),
+        (Some(user), _) => Scope::User(tenant.clone(), user.clone()),
+        (None, Some(user)) => Scope::User(tenant.clone(), user),
+        (None, None) => Scope::Tenant(tenant.clone()),
     };
-    Ok(Caller { scope, roles, key_id: Some(id), until_seconds: None })
+    Ok(Caller { scope, roles: roles.clone(), key_id: Some(id.clone()), until_seconds: None })
 }
 
 /// A token is one user's, whom a header may repeat; that of the application may name one.
@@ -129,7 +131,7 @@ pub(crate) async fn count(app: &App, who: &str, rate: Option<RateLimit>, quota: 
         return Err(too_many("rate_limited", "too many requests", wait));
     }
     let Some(quota) = quota.or(options.quota) else { return Ok(()) };
-    match app.quotas().count(app.memory(), who, quota).await {
+    match Box::pin(app.quotas().count(app.memory(), who, quota)).await {
         Ok(()) => Ok(()),
         Err(Uncounted::Over(wait)) => Err(too_many("quota_exceeded", "the day's requests are used up", wait)),
         Err(Uncounted::Store(error)) => Err(error.into()),

@@ -1,20 +1,18 @@
-#[cfg(unix)]
-use std::fs::File;
 use std::panic::PanicHookInfo;
-#[cfg(unix)]
-use std::sync::Arc;
 
-use anyhow::Result;
+use anyhow::{Context, Result};
 use tracing_subscriber::EnvFilter;
 
 use crate::failure::Failure;
+use crate::log_lines;
 use crate::settings::Settings;
 
 /// The log goes to standard error. RUST_LOG says how much of it; without it what an operator needs.
 pub(super) fn begin_log(settings: &Settings, as_json: bool) -> Result<()> {
     let filter = settings.get("RUST_LOG").unwrap_or_else(|| "info".to_owned());
     let filter = EnvFilter::try_new(filter).map_err(|error| Failure::usage(format!("RUST_LOG: {error}")))?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(standard_error()?).with_ansi(false);
+    let lines = log_lines::to_standard_error().context("the log cannot be written")?;
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines).with_ansi(false);
     // There is one log in a process.
     drop(if as_json || settings.read("THREADKEEP_LOG_JSON")?.unwrap_or(false) {
         log.json().flatten_event(true).with_current_span(false).try_init()
@@ -25,22 +23,12 @@ pub(super) fn begin_log(settings: &Settings, as_json: bool) -> Result<()> {
     Ok(())
 }
 
-/// Standard error without the lock that all threads would wait for: a line is written by one call, and whole.
-#[cfg(unix)]
-fn standard_error() -> Result<Arc<File>> {
-    use std::os::fd::AsFd;
-    Ok(Arc::new(File::from(std::io::stderr().as_fd().try_clone_to_owned()?)))
-}
-
-#[cfg(not(unix))]
-fn standard_error() -> Result<fn() -> std::io::Stderr> {
-    Ok(std::io::stderr)
-}
-
 /// Tells where a panic was. Its words may quote what somebody said.
 fn tell_panic(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     tracing::error!(place, "a task panicked");
+    // It may be the end of the program.
+    log_lines::flush();
 }
 
 #[cfg(test)]

@@ -25,6 +25,8 @@ pub struct AppendOptions {
     pub expected: Option<Expected>,
     /// What is kept of the thread; the manager's own retention when there is none.
     pub retention: Option<Retention>,
+    /// The instant that counts as now, for the messages and the change; that of the manager's clock when there is none.
+    pub at: Option<Timestamp>,
 }
 
 /// What appending did.
@@ -77,7 +79,7 @@ impl Memory {
         drafts: Vec<Draft>,
         options: &AppendOptions,
     ) -> Result<Appended> {
-        let now = self.now();
+        let now = options.at.unwrap_or_else(|| self.now());
         let key = match &options.idempotency_key {
             Some(key) => IdempotencyKey::Given(key.clone()),
             None => self.mint_key(now),

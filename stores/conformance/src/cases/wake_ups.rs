@@ -86,7 +86,7 @@ pub(super) async fn a_stamp_of_documents_is_another_one_after_one_was_written(st
         (acme(), tenants("1")),
         (acme(), tenants("2")),
         (ana(), anas("1")),
-        (acme(), DocumentWrite { value: None, ..tenants("") }),
+        (acme(), DocumentWrite { value: None, ..tenants("0") }),
         (ana(), anas("2")),
     ];
     for (number, (scope, write)) in (1..).zip(&writes) {

@@ -81,16 +81,19 @@ impl Watch {
         }
     }
 
-    /// Looks at what stands there, within a transaction that nobody else can commit before.
+    /// Looks at what stands there, within a transaction that nobody else can commit before. Nothing is opened for it: as long
+    /// as nobody asked for a stamp, none has to be kept.
     pub(crate) fn begin(&self, writer: &Connection) -> Begun {
-        Begun { header: self.header(), total_changes: writer.total_changes() }
+        let header = self.file.get().and_then(|file| header(file.as_ref()?));
+        Begun { header, total_changes: writer.total_changes() }
     }
 
     /// Notes that the transaction was committed. Others may have followed already: it is ours alone where it wrote something
     /// and one commit was counted.
     pub(crate) fn end(&self, writer: &Connection, begun: &Begun, writes: Writes) {
         let mut threads_only = lock(&self.threads_only);
-        let (Some(before), Some(after)) = (begun.header, self.header()) else {
+        let after = begun.header.and_then(|_| self.header());
+        let (Some(before), Some(after)) = (begun.header, after) else {
             *threads_only = None;
             return;
         };
@@ -106,13 +109,17 @@ impl Watch {
     }
 
     fn header(&self) -> Option<Header> {
-        let file = self.file.get_or_init(|| open_for_ever(&self.path)).as_ref()?;
-        let mut copies = [0; HEADER * 2];
-        if read(file, &mut copies)? < copies.len() {
-            return None;
-        }
-        checked(&copies)
+        header(self.file.get_or_init(|| open_for_ever(&self.path)).as_ref()?)
     }
+}
+
+/// The header as it stands; `None` while it is being written.
+fn header(file: &File) -> Option<Header> {
+    let mut copies = [0; HEADER * 2];
+    if read(file, &mut copies)? < copies.len() {
+        return None;
+    }
+    checked(&copies)
 }
 
 /// Opens a file that is never closed: closing it would release every lock that SQLite holds on it in this process, as

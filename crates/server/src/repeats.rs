@@ -10,7 +10,7 @@
 //! Making a thread is never matched by its body: two clients that both begin a conversation would be handed one.
 
 use axum::http::HeaderMap;
-use threadkeep::core::{ChangePage, Effect, PutDocument};
+use threadkeep::core::{ChangePage, Effect, Fingerprint, PutDocument};
 use threadkeep::memory::Appended;
 use threadkeep::{
     AppendOptions, Conflict, Draft, Expected, JsonText, MemoryError, MessageName, Namespace, Positions, Scope,
@@ -148,7 +148,8 @@ impl Attempt {
     fn options_at(&self, at: Timestamp) -> AppendOptions {
         let digest = self.digest.get(..self.digest.len().saturating_sub(SPARED)).unwrap_or(&self.digest);
         let idempotency_key = Some(format!("wire:{:016x}:{digest}", at.as_micros()));
-        AppendOptions { idempotency_key, ..AppendOptions::default() }
+        let fingerprint = Some(Fingerprint::of(self.digest.as_bytes()));
+        AppendOptions { idempotency_key, fingerprint, ..AppendOptions::default() }
     }
 
     /// What an earlier try of the same request appended, where that is still the end of the thread.

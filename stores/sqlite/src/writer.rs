@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -19,6 +19,9 @@ use crate::watch::Writes;
 const GROUP: usize = 256;
 /// How long the thread waits for writers that wrote with the last group.
 const GATHER: Duration = Duration::from_micros(80);
+/// How long several writers count as being about after they were answered: what each does before it comes again takes longer
+/// than gathering, and one that wrote alone would keep a sync to itself, on a thread that others need.
+const ABOUT: Duration = Duration::from_millis(2);
 /// How long the thread stays when nothing comes.
 const LINGER: Duration = Duration::from_secs(2);
 
@@ -52,6 +55,12 @@ struct Waiting {
     is_closed: bool,
 }
 
+impl Waiting {
+    fn is_idle(&self) -> bool {
+        self.jobs.is_empty() && !self.is_closed
+    }
+}
+
 impl Queue {
     /// Lets the thread that serves it end.
     pub(crate) fn close(&self) {
@@ -62,19 +71,31 @@ impl Queue {
     /// Waits until something is to be done, and a moment longer for as many as are expected: those who were answered
     /// just now come again, and a sync costs far more than that moment. `false` when it is time to end.
     fn wait_for(&self, expected: usize) -> bool {
-        let mut waiting = lock(&self.jobs);
-        waiting.wanted = expected.clamp(1, GROUP);
-        let is_too_few = |waiting: &mut Waiting| waiting.jobs.len() < waiting.wanted && !waiting.is_closed;
-        (waiting, _) =
-            self.arrived.wait_timeout_while(waiting, GATHER, is_too_few).unwrap_or_else(PoisonError::into_inner);
-        if waiting.jobs.is_empty() && !waiting.is_closed {
+        let mut waiting = self.wait(lock(&self.jobs), expected, GATHER);
+        if waiting.is_idle() && expected > 1 {
+            waiting = self.wait(waiting, 1, ABOUT);
+            if !waiting.is_idle() {
+                waiting = self.wait(waiting, expected, GATHER);
+            }
+        }
+        if waiting.is_idle() {
             self.is_shared.store(false, Ordering::Relaxed);
-            waiting.wanted = 1;
-            (waiting, _) =
-                self.arrived.wait_timeout_while(waiting, LINGER, is_too_few).unwrap_or_else(PoisonError::into_inner);
+            waiting = self.wait(waiting, 1, LINGER);
         }
         waiting.is_served = !waiting.jobs.is_empty();
         waiting.is_served
+    }
+
+    fn wait<'a>(
+        &self,
+        mut waiting: MutexGuard<'a, Waiting>,
+        wanted: usize,
+        patience: Duration,
+    ) -> MutexGuard<'a, Waiting> {
+        waiting.wanted = wanted.clamp(1, GROUP);
+        let is_too_few = |waiting: &mut Waiting| waiting.jobs.len() < waiting.wanted && !waiting.is_closed;
+        let waited = self.arrived.wait_timeout_while(waiting, patience, is_too_few);
+        waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 

@@ -175,4 +175,8 @@ impl Store for TrappedStore {
     fn stamp(&self) -> Option<u64> {
         self.inner.stamp()
     }
+
+    fn documents_stamp(&self) -> Option<u64> {
+        self.inner.documents_stamp()
+    }
 }

@@ -143,6 +143,9 @@ pub trait Store: Portable + std::fmt::Debug {
     ///
     /// It means nothing to another handle of the store.
     fn stamp(&self) -> Option<u64>;
+
+    /// As [`Store::stamp`], of the documents of users and tenants alone: it may stay the same over what else is written.
+    fn documents_stamp(&self) -> Option<u64>;
 }
 
 /// Comfort over every store.

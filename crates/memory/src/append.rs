@@ -1,8 +1,8 @@
 //! Appending messages, with what policy adds to the same commit.
 
 use threadkeep_core::{
-    Access, Batch, CommitOutcome, Conflict, Expected, IdempotencyKey, MessageId, MessageName, Scope, StoreError,
-    Thread, ThreadId, Timestamp,
+    Access, Batch, CommitOutcome, Conflict, Expected, Fingerprint, IdempotencyKey, MessageId, MessageName, Scope,
+    StoreError, Thread, ThreadId, Timestamp,
 };
 
 use crate::context::is_about_summary;
@@ -25,6 +25,10 @@ pub struct AppendOptions {
     pub expected: Option<Expected>,
     /// What is kept of the thread; the manager's own retention when there is none.
     pub retention: Option<Retention>,
+    /// The instant that counts as now, for the messages and the change; that of the manager's clock when there is none.
+    pub at: Option<Timestamp>,
+    /// What tells this request from another one with the same key; a digest of the drafts when there is none.
+    pub fingerprint: Option<Fingerprint>,
 }
 
 /// What appending did.
@@ -77,12 +81,15 @@ impl Memory {
         drafts: Vec<Draft>,
         options: &AppendOptions,
     ) -> Result<Appended> {
-        let now = self.now();
+        let now = options.at.unwrap_or_else(|| self.now());
         let key = match &options.idempotency_key {
             Some(key) => IdempotencyKey::Given(key.clone()),
             None => self.mint_key(now),
         };
-        let fingerprint = fingerprint::of_drafts(&key, &drafts)?;
+        let fingerprint = match options.fingerprint {
+            Some(fingerprint) => fingerprint,
+            None => fingerprint::of_drafts(&key, &drafts)?,
+        };
         let mut batch = Batch::new(key, fingerprint);
         batch.expected = options.expected;
         batch.append = drafts.into_iter().map(|draft| draft.into_message(self, now)).collect();

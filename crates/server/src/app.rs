@@ -10,7 +10,6 @@ use crate::assistants::Assistants;
 use crate::compat::access::SharedKey;
 use crate::live::telling::Tellings;
 use crate::operations::metrics::Metrics;
-use crate::repeats::Ends;
 use crate::security::audit::AuditLog;
 use crate::security::jwt::TokenIssuer;
 use crate::security::keys::Keys;
@@ -107,7 +106,6 @@ struct Inner {
     assistants: Assistants,
     resumed: Resumed,
     tellings: Tellings,
-    ends: Ends,
     /// Since when it is asked to stop.
     stopping: watch::Sender<Option<Instant>>,
 }
@@ -140,7 +138,6 @@ impl App {
             assistants,
             resumed: Resumed::new(),
             tellings: Tellings::default(),
-            ends: Ends::default(),
             stopping,
         };
         Self { inner: Arc::new(inner) }
@@ -204,10 +201,6 @@ impl App {
 
     pub(crate) fn tellings(&self) -> &Tellings {
         &self.inner.tellings
-    }
-
-    pub(crate) fn ends(&self) -> &Ends {
-        &self.inner.ends
     }
 
     /// Asks every stream to end.

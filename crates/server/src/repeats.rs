@@ -3,19 +3,18 @@
 //! A client that sends an `Idempotency-Key` is taken at its word, for as long as the store keeps records of commits. One
 //! that sends none but says that it repeats itself (OpenAI's clients do) is believed where nothing has happened since: the
 //! same body was appended less than two minutes ago and is still the end of the thread. Whatever tells so lies in the
-//! store: an append without a key is committed under a key made of its body and of the position that it goes to.
+//! store: an append without a key is committed under a key made of its instant and its body. The change log tells the
+//! instant of the thread's last append, so that who repeats it finds the key, and nobody else has to look for anything.
+//! The instant comes first, as keys that grow with time are written side by side.
 //!
 //! Making a thread is never matched by its body: two clients that both begin a conversation would be handed one.
 
-use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use axum::http::HeaderMap;
-use threadkeep::core::{ChangePage, Effect, PutDocument};
+use threadkeep::core::{ChangePage, Effect, Fingerprint, PutDocument};
 use threadkeep::memory::Appended;
 use threadkeep::{
     AppendOptions, Conflict, Draft, Expected, JsonText, MemoryError, MessageName, Namespace, Positions, Scope,
-    StoreError, TenantId, ThreadId,
+    StoreError, ThreadId, Timestamp,
 };
 
 use crate::app::App;
@@ -28,8 +27,8 @@ pub(crate) const WINDOW_MS: i64 = 120_000;
 const LOOK: usize = 64;
 /// How often an append goes for the end of a thread that others keep moving.
 const ATTEMPTS: usize = 64;
-/// Ends of threads that are remembered at a time.
-const ENDS: usize = 16_384;
+/// Digits of a body's digest that a key does without: 128 bits tell bodies apart.
+const SPARED: usize = 32;
 
 /// What tells a repeated request from another one.
 #[derive(Clone, Debug)]
@@ -38,31 +37,6 @@ pub(crate) struct Attempt {
     /// Of the route and the body.
     digest: String,
     retries: u64,
-}
-
-/// Where threads ended when they were last appended to here: a guess that saves looking, and that the commit checks.
-#[derive(Debug, Default)]
-pub(crate) struct Ends {
-    seqs: Mutex<HashMap<(TenantId, ThreadId), u64>>,
-}
-
-impl Ends {
-    fn guess(&self, scope: &Scope, thread: ThreadId) -> Option<u64> {
-        self.lock().get(&(scope.tenant_id().clone(), thread)).copied()
-    }
-
-    fn note(&self, scope: &Scope, thread: ThreadId, seq: u64) {
-        let mut seqs = self.lock();
-        if seqs.len() >= ENDS {
-            // A guess that is missing costs a look.
-            seqs.clear();
-        }
-        seqs.insert((scope.tenant_id().clone(), thread), seq);
-    }
-
-    fn lock(&self) -> MutexGuard<'_, HashMap<(TenantId, ThreadId), u64>> {
-        self.seqs.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Attempt {
@@ -145,47 +119,37 @@ impl Attempt {
             let options = AppendOptions { idempotency_key, expected, ..AppendOptions::default() };
             return Ok(app.memory().append_all(scope, thread, drafts, &options).await?);
         }
-        if self.retries > 0
-            && let Some(appended) = self.repeated(app, scope, thread, &drafts).await?
-        {
-            return Ok(appended);
-        }
-        let mut guess = app.ends().guess(scope, thread).filter(|_| expected.is_none() && self.retries == 0);
-        for _ in 0..ATTEMPTS {
-            let seq = match guess.take() {
-                Some(seq) => seq,
-                None => {
-                    let positions = app.memory().get_thread(scope, thread).await?.positions;
-                    if let Some(expected) = expected {
-                        expected.check(positions)?;
-                    }
-                    positions.seq
-                }
-            };
-            let options = self.options(seq, expected);
-            match app.memory().append_all(scope, thread, drafts.clone(), &options).await {
-                // Somebody else said the same at the same time and was first; where this is a repetition, it was its first
-                // try that came so late. Or the end of the thread was guessed wrong.
-                Ok(appended) if appended.replayed && self.retries == 0 => {}
-                Err(MemoryError::Store(StoreError::Conflict(Conflict::Seq { .. } | Conflict::Change { .. }))) => {}
-                Ok(appended) => {
-                    app.ends().note(scope, thread, appended.first_seq + appended.count - 1);
+        for attempt in 0..ATTEMPTS {
+            let expected = if self.is_retry() {
+                let positions = app.memory().get_thread(scope, thread).await?.positions;
+                if let Some(appended) = self.repeated(app, scope, thread, positions, &drafts).await? {
                     return Ok(appended);
                 }
-                Err(error) => return Err(error.into()),
+                expected.map_or(Ok(()), |expected| expected.check(positions))?;
+                // Where the first try arrives only now, it is found with the next look.
+                expected.or(Some(Expected::Seq(positions.seq)))
+            } else {
+                expected
+            };
+            let at = later(app.memory().now(), attempt);
+            let options = AppendOptions { expected, at: Some(at), ..self.options_at(at) };
+            match app.memory().append_all(scope, thread, drafts.clone(), &options).await {
+                // Somebody else said the same at the same instant and was first.
+                Ok(appended) if appended.replayed => {}
+                Err(MemoryError::Store(StoreError::Conflict(Conflict::Seq { .. } | Conflict::Change { .. })))
+                    if self.is_retry() => {}
+                answer => return Ok(answer?),
             }
         }
         Err(MemoryError::Contended { what: "the thread", attempts: ATTEMPTS }.into())
     }
 
-    fn options(&self, seq: u64, expected: Option<Expected>) -> AppendOptions {
-        let expected = expected.or(Some(Expected::Seq(seq)));
-        AppendOptions { idempotency_key: Some(self.key_at(seq)), expected, ..AppendOptions::default() }
-    }
-
-    /// The key of an append of this body that goes behind a position. Only one can ever go there.
-    fn key_at(&self, seq: u64) -> String {
-        format!("wire:{}:{seq}", self.digest)
+    /// The key of an append of this body at an instant.
+    fn options_at(&self, at: Timestamp) -> AppendOptions {
+        let digest = self.digest.get(..self.digest.len().saturating_sub(SPARED)).unwrap_or(&self.digest);
+        let idempotency_key = Some(format!("wire:{:016x}:{digest}", at.as_micros()));
+        let fingerprint = Some(Fingerprint::of(self.digest.as_bytes()));
+        AppendOptions { idempotency_key, fingerprint, ..AppendOptions::default() }
     }
 
     /// What an earlier try of the same request appended, where that is still the end of the thread.
@@ -194,15 +158,13 @@ impl Attempt {
         app: &App,
         scope: &Scope,
         thread: ThreadId,
+        positions: Positions,
         drafts: &[Draft],
     ) -> Result<Option<Appended>, ApiError> {
-        let positions = app.memory().get_thread(scope, thread).await?.positions;
         let before = positions.seq.checked_sub(drafts.len() as u64).filter(|_| !drafts.is_empty());
         let Some(before) = before else { return Ok(None) };
-        if !was_appended_lately(app, scope, thread, positions, before + 1).await? {
-            return Ok(None);
-        }
-        let options = self.options(before, None);
+        let Some(at) = appended_lately(app, scope, thread, positions, before + 1).await? else { return Ok(None) };
+        let options = AppendOptions { expected: Some(Expected::Seq(before)), ..self.options_at(at) };
         match app.memory().append_all(scope, thread, drafts.to_vec(), &options).await {
             Ok(appended) => Ok(Some(appended)),
             // The end is another one's, or has moved.
@@ -212,24 +174,28 @@ impl Attempt {
     }
 }
 
-/// Whether one commit appended everything from a position to the end, within the window.
-async fn was_appended_lately(
+fn later(now: Timestamp, micros: usize) -> Timestamp {
+    Timestamp::from_micros(now.as_micros() + micros as i64).unwrap_or(now)
+}
+
+/// When one commit appended everything from a position to the end, if it was within the window.
+async fn appended_lately(
     app: &App,
     scope: &Scope,
     thread: ThreadId,
     positions: Positions,
     first: u64,
-) -> Result<bool, ApiError> {
+) -> Result<Option<Timestamp>, ApiError> {
     let (memory, now) = (app.memory(), app.memory().now());
     let after = positions.change.saturating_sub(LOOK as u64);
     let page = memory.backend().store.list_changes(scope, thread, after, LOOK, now).await?;
-    let ChangePage::Changes { changes, .. } = page else { return Ok(false) };
+    let ChangePage::Changes { changes, .. } = page else { return Ok(None) };
     let appends_it = |effect: &Effect| {
         let Effect::Appended { first_seq, count } = effect else { return false };
         *first_seq == first && first_seq + count == positions.seq + 1
     };
     let found = changes.iter().find(|change| change.effects.iter().any(appends_it));
-    Ok(found.is_some_and(|change| change.at.plus_ms(WINDOW_MS) >= now))
+    Ok(found.map(|change| change.at).filter(|at| at.plus_ms(WINDOW_MS) >= now))
 }
 
 /// The messages that an append put into a thread, as they stand.

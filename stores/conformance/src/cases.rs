@@ -148,6 +148,7 @@ pub(crate) const CASES: &[Case] = cases! {
     wake_ups {
         commits_wake_those_who_listen,
         a_stamp_is_another_one_after_anything_was_written,
+        a_stamp_of_documents_is_another_one_after_one_was_written,
         openings_and_deletions_wake_those_who_listen,
         a_slow_listener_disturbs_nobody,
     }

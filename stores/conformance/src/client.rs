@@ -126,6 +126,10 @@ impl Client {
         self.backend.store.stamp()
     }
 
+    pub(crate) fn documents_stamp(&self) -> Option<u64> {
+        self.backend.store.documents_stamp()
+    }
+
     pub(crate) async fn wake_ups(&self) -> Result<WakeUps> {
         patiently(|| self.backend.store.wake_ups()).await
     }

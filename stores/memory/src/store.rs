@@ -103,4 +103,8 @@ impl Store for MemoryStore {
     fn stamp(&self) -> Option<u64> {
         None
     }
+
+    fn documents_stamp(&self) -> Option<u64> {
+        None
+    }
 }

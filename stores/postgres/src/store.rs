@@ -101,6 +101,10 @@ impl Store for PostgresStore {
     fn stamp(&self) -> Option<u64> {
         None
     }
+
+    fn documents_stamp(&self) -> Option<u64> {
+        None
+    }
 }
 
 #[async_trait]

@@ -12,6 +12,7 @@ use crate::connection::Shared;
 use crate::error;
 use crate::residue::{self, Residue};
 use crate::row::{self, ThreadRow, role_number};
+use crate::watch::Writes;
 use crate::{documents, index, owners, threads, writer};
 
 pub(crate) async fn commit(
@@ -33,7 +34,7 @@ pub(crate) async fn commit(
     }
     let (inside, caller) = (Arc::clone(shared), scope.clone());
     let urgency = batch.urgency;
-    let (outcome, owner_no) = writer::write_by(shared, urgency, move |connection| {
+    let (outcome, owner_no) = writer::write_by(shared, urgency, Writes::Threads, move |connection| {
         let (row, access) = threads::get_row(&inside, connection, &caller, thread, now)?;
         let outcome = Commit { connection, row, batch: &batch, encoded: &encoded, now }.run(access)?;
         Ok((outcome, row.owner_no))

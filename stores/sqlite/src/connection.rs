@@ -27,7 +27,7 @@ pub(crate) struct Shared {
     pub(crate) queue: Arc<Queue>,
     readers: Mutex<Vec<Connection>>,
     /// Tells whether anything was written.
-    watch: Watch,
+    pub(crate) watch: Watch,
     /// Numbers of tenants (user `""`) and users; they never change.
     pub(crate) owners: RwLock<HashMap<String, HashMap<String, i64>>>,
     /// About how many messages a user (or else a tenant) has, by number, and the stamp of the counting.
@@ -84,6 +84,11 @@ impl Shared {
     /// A number that is another one after a commit of anybody, this process included; `None` where SQLite does not say.
     pub(crate) fn stamp(&self) -> Option<u64> {
         self.watch.stamp()
+    }
+
+    /// As [`Shared::stamp`], but the same over what this process wrote to threads alone.
+    pub(crate) fn documents_stamp(&self) -> Option<u64> {
+        self.watch.documents_stamp()
     }
 
     /// Runs a read on this thread, on a connection of its own.

@@ -99,6 +99,10 @@ impl Store for SqliteStore {
     fn stamp(&self) -> Option<u64> {
         self.shared.stamp()
     }
+
+    fn documents_stamp(&self) -> Option<u64> {
+        self.shared.documents_stamp()
+    }
 }
 
 #[async_trait]

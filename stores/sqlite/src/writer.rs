@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, TryLockError, Weak};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, TryLockError, Weak};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -13,17 +13,26 @@ use tokio::sync::oneshot;
 use crate::Durability;
 use crate::connection::{self, Shared, lock};
 use crate::error::{GroupFailure, Result, SqliteError};
+use crate::watch::Writes;
 
 /// The most writes that share a transaction: bounds what a crash undoes and how long the first one waits.
 const GROUP: usize = 256;
 /// How long the thread waits for writers that wrote with the last group.
 const GATHER: Duration = Duration::from_micros(80);
+/// How long several writers count as being about after they were answered: what each does before it comes again takes longer
+/// than gathering, and one that wrote alone would keep a sync to itself, on a thread that others need.
+const ABOUT: Duration = Duration::from_millis(2);
 /// How long the thread stays when nothing comes.
 const LINGER: Duration = Duration::from_secs(2);
 
 type Finish = Box<dyn FnOnce(Option<GroupFailure>) + Send>;
-/// Given no connection, a job does nothing and waits to be told of the group's failure.
-type Job = Box<dyn FnOnce(Option<&Connection>) -> (Option<GroupFailure>, Finish) + Send>;
+/// Given no connection, it does nothing and waits to be told of the group's failure.
+type Work = Box<dyn FnOnce(Option<&Connection>) -> (Option<GroupFailure>, Finish) + Send>;
+
+struct Job {
+    work: Work,
+    writes: Writes,
+}
 
 /// Writes that wait for the connection.
 #[derive(Default)]
@@ -46,6 +55,12 @@ struct Waiting {
     is_closed: bool,
 }
 
+impl Waiting {
+    fn is_idle(&self) -> bool {
+        self.jobs.is_empty() && !self.is_closed
+    }
+}
+
 impl Queue {
     /// Lets the thread that serves it end.
     pub(crate) fn close(&self) {
@@ -56,19 +71,31 @@ impl Queue {
     /// Waits until something is to be done, and a moment longer for as many as are expected: those who were answered
     /// just now come again, and a sync costs far more than that moment. `false` when it is time to end.
     fn wait_for(&self, expected: usize) -> bool {
-        let mut waiting = lock(&self.jobs);
-        waiting.wanted = expected.clamp(1, GROUP);
-        let is_too_few = |waiting: &mut Waiting| waiting.jobs.len() < waiting.wanted && !waiting.is_closed;
-        (waiting, _) =
-            self.arrived.wait_timeout_while(waiting, GATHER, is_too_few).unwrap_or_else(PoisonError::into_inner);
-        if waiting.jobs.is_empty() && !waiting.is_closed {
+        let mut waiting = self.wait(lock(&self.jobs), expected, GATHER);
+        if waiting.is_idle() && expected > 1 {
+            waiting = self.wait(waiting, 1, ABOUT);
+            if !waiting.is_idle() {
+                waiting = self.wait(waiting, expected, GATHER);
+            }
+        }
+        if waiting.is_idle() {
             self.is_shared.store(false, Ordering::Relaxed);
-            waiting.wanted = 1;
-            (waiting, _) =
-                self.arrived.wait_timeout_while(waiting, LINGER, is_too_few).unwrap_or_else(PoisonError::into_inner);
+            waiting = self.wait(waiting, 1, LINGER);
         }
         waiting.is_served = !waiting.jobs.is_empty();
         waiting.is_served
+    }
+
+    fn wait<'a>(
+        &self,
+        mut waiting: MutexGuard<'a, Waiting>,
+        wanted: usize,
+        patience: Duration,
+    ) -> MutexGuard<'a, Waiting> {
+        waiting.wanted = wanted.clamp(1, GROUP);
+        let is_too_few = |waiting: &mut Waiting| waiting.jobs.len() < waiting.wanted && !waiting.is_closed;
+        let waited = self.arrived.wait_timeout_while(waiting, patience, is_too_few);
+        waited.unwrap_or_else(PoisonError::into_inner).0
     }
 }
 
@@ -80,13 +107,15 @@ pub(crate) async fn write<T: Send + 'static>(
     shared: &Arc<Shared>,
     work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
 ) -> Result<T, StoreError> {
-    write_by(shared, Urgency::Now, work).await
+    write_by(shared, Urgency::Now, Writes::Anything, work).await
 }
 
-/// As [`write`]. What is deferred gets no sync of its own; in a group it shares that of the others.
+/// As [`write`], where it is known what is written. What is deferred gets no sync of its own; in a group it shares that of
+/// the others.
 pub(crate) async fn write_by<T: Send + 'static>(
     shared: &Arc<Shared>,
     urgency: Urgency,
+    writes: Writes,
     work: impl FnOnce(&Connection) -> Result<T> + Send + 'static,
 ) -> Result<T, StoreError> {
     shared.check_writable()?;
@@ -94,15 +123,15 @@ pub(crate) async fn write_by<T: Send + 'static>(
     let is_alone = !shared.queue.is_shared.load(Ordering::Relaxed);
     if is_alone && shared.queue.length.load(Ordering::Acquire) == 0 {
         match shared.writer.try_lock() {
-            Ok(connection) => return write_alone(shared, &connection, urgency, work),
+            Ok(connection) => return write_alone(shared, &connection, urgency, writes, work),
             Err(TryLockError::Poisoned(poisoned)) => {
-                return write_alone(shared, &poisoned.into_inner(), urgency, work);
+                return write_alone(shared, &poisoned.into_inner(), urgency, writes, work);
             }
             Err(TryLockError::WouldBlock) => {}
         }
     }
     let (sender, receiver) = oneshot::channel();
-    let job: Job = Box::new(move |connection| {
+    let work: Work = Box::new(move |connection| {
         let result = connection.map(work);
         let failure = match &result {
             Some(Err(error @ SqliteError::Sqlite(_))) => Some(GroupFailure::before(error)),
@@ -120,7 +149,7 @@ pub(crate) async fn write_by<T: Send + 'static>(
         });
         (failure, finish)
     });
-    enqueue(shared, job);
+    enqueue(shared, Job { work, writes });
     match receiver.await {
         Ok(answer) => answer,
         Err(_) => Err(StoreError::Unavailable { reason: Reason::Closed, maybe_applied: true, source: None }),
@@ -130,7 +159,7 @@ pub(crate) async fn write_by<T: Send + 'static>(
 /// Runs a write on this thread, waiting for the connection: for work that runs on a blocking thread anyway.
 pub(crate) fn write_blocking<T>(shared: &Shared, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T, StoreError> {
     shared.check_writable()?;
-    write_now(&lock(&shared.writer), work)
+    write_now(shared, &lock(&shared.writer), Writes::Anything, work)
 }
 
 /// Runs a write in a transaction of its own, with the sync that its urgency asks for.
@@ -138,14 +167,15 @@ fn write_alone<T>(
     shared: &Shared,
     connection: &Connection,
     urgency: Urgency,
+    writes: Writes,
     work: impl FnOnce(&Connection) -> Result<T>,
 ) -> Result<T, StoreError> {
     if urgency == Urgency::Now || shared.options.durability == Durability::Process {
-        return write_now(connection, work);
+        return write_now(shared, connection, writes, work);
     }
     // The log is synced whole, so the next commit that syncs takes this one with it.
     connection::set_durability(connection, Durability::Process).map_err(StoreError::from)?;
-    let written = write_now(connection, work);
+    let written = write_now(shared, connection, writes, work);
     let restored = connection::set_durability(connection, Durability::Full);
     let value = written?;
     // What was written stays written, so this is no failure before the commit.
@@ -154,11 +184,20 @@ fn write_alone<T>(
 }
 
 /// Runs a write in a transaction of its own.
-fn write_now<T>(connection: &Connection, work: impl FnOnce(&Connection) -> Result<T>) -> Result<T, StoreError> {
+fn write_now<T>(
+    shared: &Shared,
+    connection: &Connection,
+    writes: Writes,
+    work: impl FnOnce(&Connection) -> Result<T>,
+) -> Result<T, StoreError> {
     begin(connection).map_err(StoreError::from)?;
+    let begun = shared.watch.begin(connection);
     match work(connection) {
         Ok(value) => match commit(connection) {
-            Ok(()) => Ok(value),
+            Ok(()) => {
+                shared.watch.end(connection, &begun, writes);
+                Ok(value)
+            }
             Err(error) => {
                 roll_back(connection);
                 Err(GroupFailure::at_commit(&error).into_error())
@@ -231,16 +270,22 @@ fn write_group(shared: &Shared, mut group: Vec<Job>) -> usize {
         group.extend(more);
     }
     let mut failure = begin(&connection).err().map(|error| GroupFailure::before(&error));
+    let begun = shared.watch.begin(&connection);
+    let threads_only = group.iter().all(|job| job.writes == Writes::Threads);
     let mut finishes = Vec::with_capacity(group.len());
     for job in group {
-        let (broke, finish) = job(failure.is_none().then_some(&connection));
+        let (broke, finish) = (job.work)(failure.is_none().then_some(&connection));
         failure = failure.or(broke);
         finishes.push(finish);
     }
-    if failure.is_none()
-        && let Err(error) = commit(&connection)
-    {
-        failure = Some(GroupFailure::at_commit(&error));
+    if failure.is_none() {
+        match commit(&connection) {
+            Ok(()) => {
+                let writes = if threads_only { Writes::Threads } else { Writes::Anything };
+                shared.watch.end(&connection, &begun, writes);
+            }
+            Err(error) => failure = Some(GroupFailure::at_commit(&error)),
+        }
     }
     if failure.is_some() {
         roll_back(&connection);
@@ -288,7 +333,7 @@ mod tests {
             let store = SqliteStore::open(folder.path().join(format!("{durability:?}.db")), options).unwrap();
             let mut seen = Vec::new();
             for urgency in [Urgency::Now, Urgency::Deferred, Urgency::Now] {
-                seen.push(write_by(&store.shared, urgency, synchronous).await.unwrap());
+                seen.push(write_by(&store.shared, urgency, Writes::Anything, synchronous).await.unwrap());
             }
             assert_eq!(seen, expected);
         }

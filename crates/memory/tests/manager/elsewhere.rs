@@ -138,6 +138,10 @@ impl Store for Elsewhere {
     fn stamp(&self) -> Option<u64> {
         self.0.store.stamp()
     }
+
+    fn documents_stamp(&self) -> Option<u64> {
+        self.0.store.documents_stamp()
+    }
 }
 
 #[async_trait]

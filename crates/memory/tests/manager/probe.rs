@@ -188,4 +188,8 @@ impl Store for Probe {
     fn stamp(&self) -> Option<u64> {
         self.inner.store.stamp()
     }
+
+    fn documents_stamp(&self) -> Option<u64> {
+        self.inner.store.documents_stamp()
+    }
 }

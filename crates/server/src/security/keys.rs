@@ -185,7 +185,7 @@ pub struct Keys {
     known: Arc<Mutex<Known>>,
 }
 
-/// Keys as they stand while nothing is written to the store.
+/// Keys as they stand while no document of a tenant or a user is written to the store.
 #[derive(Default)]
 struct Known {
     stamp: u64,
@@ -316,11 +316,11 @@ impl Keys {
         Ok(Some(record).filter(|record| is_same && record.is_good(self.memory.now())))
     }
 
-    /// The key of an id as it stands. It is read again once anybody wrote anything, so that one that is revoked, here or
+    /// The key of an id as it stands. It is read again once anybody wrote a document, so that one that is revoked, here or
     /// elsewhere, is so at once.
     async fn find_current(&self, id: &str) -> Result<Option<Arc<KeyRecord>>, KeyError> {
         // Before the key is read: what is written from now on makes it another one.
-        let stamp = self.memory.backend().store.stamp();
+        let stamp = self.memory.backend().store.documents_stamp();
         let lock = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(stamp) = stamp {
             let known = lock();

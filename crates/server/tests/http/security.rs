@@ -132,6 +132,31 @@ async fn a_key_that_was_changed_through_another_handle_is_refused_at_once() {
     assert_eq!(with(secret.as_str()).await.code(401), "invalid_key");
 }
 
+/// A key stays known over what this server appends, and over nothing else.
+#[tokio::test]
+async fn a_key_is_refused_at_once_however_much_is_appended_with_it() {
+    let server = TestServer::start().await;
+    let (here, tenant) = (Keys::new(&server.memory), TenantId::new("acme").unwrap());
+    let elsewhere = Keys::new(&threadkeep::open(&server.store_url()).await.unwrap());
+    let (record, mut secret) = here.create(new_key("acme", None, &[KeyRole::Write])).await.unwrap();
+    let client = server.client();
+    let opened = send(client.request("POST", "/v1/threads").bearer_auth(secret.as_str()).json(&json!({}))).await;
+    let path = format!("/v1/threads/{}/messages", opened.expect(201)["id"].as_str().unwrap());
+    let body = json!({ "messages": [{ "role": "user", "text": "hello" }] });
+    let say = |key: &str| send(client.request("POST", &path).bearer_auth(key).json(&body));
+    for keys in [&here, &elsewhere].repeat(5) {
+        for _ in 0..3 {
+            say(secret.as_str()).await.expect(201);
+        }
+        let (_, rotated) = keys.rotate(&tenant, &record.id).await.unwrap();
+        assert_eq!(say(secret.as_str()).await.code(401), "invalid_key");
+        secret = rotated;
+    }
+    say(secret.as_str()).await.expect(201);
+    elsewhere.revoke(&tenant, &record.id).await.unwrap();
+    assert_eq!(say(secret.as_str()).await.code(401), "invalid_key");
+}
+
 #[tokio::test]
 async fn a_key_that_calls_too_often_is_told_when_to_come_again() {
     let server = TestServer::start().await;

@@ -1,4 +1,4 @@
-use threadkeep_core::{Bound, MessageQuery, NewMessage, OrderBy};
+use threadkeep_core::{Bound, ChangePage, MessageQuery, NewMessage, OrderBy};
 
 use crate::conversation::{Conversation, newest_by_time, oldest};
 use crate::given::{adds, ana, at, says};
@@ -56,7 +56,11 @@ pub(super) async fn instants_keep_their_microseconds(stage: &Stage<'_>) {
     });
     let mut messages: Vec<_> = messages.collect();
     messages.reverse();
-    conversation.commit(&adds(messages), at(1)).await;
+    let committed_at = "2026-01-01T00:00:01.000003Z".parse().expect("an instant");
+    conversation.commit(&adds(messages), committed_at).await;
+    let ChangePage::Changes { changes, .. } = conversation.changes(0, at(2)).await else { panic!("a reset") };
+    // A repeated request is found by it.
+    assert_eq!(changes.iter().map(|change| change.at).collect::<Vec<_>>(), [committed_at]);
     let page = conversation.page(&newest_by_time(10), at(2)).await;
     let read: Vec<_> = page.messages.iter().map(|message| message.created_at.to_string()).collect();
     assert_eq!(read, instants);

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use threadkeep_core::{Batch, ChangePage, OpenThread, ThreadId, WakeUp, WakeUps};
+use threadkeep_core::{Batch, ChangePage, DocumentOwner, DocumentWrite, OpenThread, ThreadId, WakeUp, WakeUps};
 
 use crate::conversation::Conversation;
-use crate::given::{acme, ana, at, batch, ben, put, says, system, thread_id};
+use crate::given::{acme, ana, at, batch, ben, note, put, says, system, thread_id, user_id};
 use crate::run::Stage;
 
 /// As long as a hint may take.
@@ -73,6 +73,34 @@ pub(super) async fn a_stamp_is_another_one_after_anything_was_written(stage: &St
     has_changed("a document of the thread was written");
     client.delete_thread(&ana(), conversation.id, at(2)).await.expect("the thread goes");
     has_changed("the thread was deleted");
+}
+
+/// It is what keys are held against: one that was revoked must not be good because messages are all that it looks at.
+pub(super) async fn a_stamp_of_documents_is_another_one_after_one_was_written(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
+    let tenants = |value: &str| note(DocumentOwner::Tenant, "k", value);
+    let anas = |value: &str| note(DocumentOwner::User(user_id("ana")), "k", value);
+    let writes = [
+        (acme(), tenants("1")),
+        (acme(), tenants("2")),
+        (ana(), anas("1")),
+        (acme(), DocumentWrite { value: None, ..tenants("0") }),
+        (ana(), anas("2")),
+    ];
+    for (number, (scope, write)) in (1..).zip(&writes) {
+        let key = number.to_string();
+        conversation.commit(&Batch { append: vec![says(number, "one")], ..batch(&key) }, at(1)).await;
+        let before = client.documents_stamp();
+        conversation
+            .commit(&Batch { append: vec![says(number + 10, "two")], ..batch(&format!("{key} again")) }, at(1))
+            .await;
+        client.write_document(scope, write, at(1)).await.expect("writing works");
+        let after = client.documents_stamp();
+        assert_eq!(before.is_some(), after.is_some(), "a store has a stamp or it has none");
+        assert!(after.is_none() || before != after, "{number}");
+    }
 }
 
 pub(super) async fn openings_and_deletions_wake_those_who_listen(stage: &Stage<'_>) {

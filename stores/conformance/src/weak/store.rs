@@ -120,4 +120,8 @@ impl Store for Weak {
     fn stamp(&self) -> Option<u64> {
         self.inner.store.stamp()
     }
+
+    fn documents_stamp(&self) -> Option<u64> {
+        self.inner.store.documents_stamp()
+    }
 }

@@ -82,7 +82,7 @@ async fn making_a_thread_is_matched_by_its_key_and_never_by_its_body() {
     assert_eq!(make(Some("k"), json!({ "title": "U" })).await.code(409), "idempotency_key_reused");
 }
 
-/// An instance goes by where the thread ended when it appended last, which is no longer true once another one did.
+/// What tells a repetition lies in the store, so it does not matter which instance was asked before.
 #[tokio::test]
 async fn instances_that_append_in_turn_lose_nothing_and_take_nothing_for_a_repetition() {
     let server = TestServer::start().await;
@@ -94,6 +94,7 @@ async fn instances_that_append_in_turn_lose_nothing_and_take_nothing_for_a_repet
         assert_eq!(said["replayed"], json!(false));
     }
     assert_eq!(one.texts(&thread).await, ["yes"; 6]);
+    // The last one was said to the other instance.
     let lost = say(&one, &thread, "yes", &[RETRY]).await.expect(201);
     assert_eq!(lost["replayed"], json!(true));
     another.request("DELETE", &format!("/v1/threads/{thread}")).send().await.unwrap();

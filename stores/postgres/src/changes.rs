@@ -61,7 +61,7 @@ fn change(row: &Row, first_column: usize) -> Result<Change> {
     if count > 0 {
         effects.push(Effect::Appended { first_seq, count });
     }
-    effects.extend(row::effects(get(row, column(5))?)?);
+    effects.extend(row::effects(get(row, column(4))?)?);
     Ok(Change { change: unsigned(row, column(0))?, at: row::timestamp(row, column(1))?, effects })
 }
 

@@ -1,3 +1,5 @@
+use std::ops::Range;
+
 use threadkeep_core::{
     Batch, Bound, Change, ChangePage, ChangedThread, Content, Effect, Message, MessageQuery, Owner, Positions,
     Replacement, Role, ThreadPatch, Timestamp, UserCursor, limits,
@@ -69,16 +71,15 @@ async fn followed(conversation: &Conversation, limit: usize, now: Timestamp) -> 
         let ChangePage::Changes { changes: page, positions } = read.page else { panic!("a reset") };
         assert!(page.len() <= limit && (after == positions.change) == page.is_empty(), "a page of no use");
         changes.extend(page);
-        let Some(appended) = appended else {
-            assert_eq!((read.messages, read.read_to), (Vec::new(), 0));
-            return (changes, messages);
-        };
-        assert!(read.read_to < appended.end, "beyond what was asked for");
-        assert!(read.messages.iter().all(|message| appended.contains(&message.seq) && message.seq <= read.read_to));
+        let Range { start, end } = appended.unwrap_or(1..1);
+        assert!(read.read_to < end, "beyond what was asked for");
+        assert!(read.messages.iter().all(|message| message.seq >= start && message.seq <= read.read_to));
         messages.extend(read.messages);
-        let rest = MessageQuery::following(read.read_to.max(appended.start - 1), limits::PAGE);
-        let rest = conversation.page(&MessageQuery { before: Some(Bound::Seq(appended.end)), ..rest }, now).await;
-        messages.extend(rest.messages);
+        if read.read_to + 1 < end {
+            let rest = MessageQuery::following(read.read_to.max(start - 1), limits::PAGE);
+            let rest = conversation.page(&MessageQuery { before: Some(Bound::Seq(end)), ..rest }, now).await;
+            messages.extend(rest.messages);
+        }
         if changes.last().is_none_or(|last| last.change == positions.change) {
             return (changes, messages);
         }

@@ -19,7 +19,10 @@ DECLARE
   v_count bigint;
 BEGIN
   FOR i IN 1 .. cardinality(p_threads) LOOP
-    v_set := threadkeep.enter(p_tenants[i], p_callers[i]);
+    -- Whoever looks at several threads enters once.
+    IF i = 1 OR (p_tenants[i], p_callers[i]) IS DISTINCT FROM (p_tenants[i - 1], p_callers[i - 1]) THEN
+      v_set := threadkeep.enter(p_tenants[i], p_callers[i]);
+    END IF;
     place := i;
     v_count := 0;
     FOR r IN SELECT t.no, t.seq, t.change, t.first_seq, t.log_from,

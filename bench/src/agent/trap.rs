@@ -156,7 +156,7 @@ impl Store for TrappedStore {
         after: u64,
         limit: usize,
         now: Timestamp,
-    ) -> Result<ChangesWithMessages> {
+    ) -> StoreResult<ChangesWithMessages> {
         self.inner.list_changes_with_messages(scope, thread, after, limit, now).await
     }
 

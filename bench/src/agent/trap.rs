@@ -9,10 +9,10 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::Result;
 use async_trait::async_trait;
 use threadkeep_core::{
-    Backend, Batch, ChangePage, ChangedThreads, ChatAnswer, ChatModel, ChatRequest, CommitOutcome, DeltaSink, Document,
-    DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, ModelError,
-    Namespace, OpenThread, Opened, Result as StoreResult, Scope, Store, Thread, ThreadId, ThreadName, ThreadPage,
-    ThreadQuery, Timestamp, UserCursor, WakeUps, Written,
+    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, ChatAnswer, ChatModel, ChatRequest, CommitOutcome,
+    DeltaSink, Document, DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery,
+    ModelError, Namespace, OpenThread, Opened, Result as StoreResult, Scope, Store, Thread, ThreadId, ThreadName,
+    ThreadPage, ThreadQuery, Timestamp, UserCursor, WakeUps, Written,
 };
 
 /// Counts the points that a process passes, and ends it at one.
@@ -147,6 +147,17 @@ impl Store for TrappedStore {
         now: Timestamp,
     ) -> StoreResult<ChangePage> {
         self.inner.list_changes(scope, thread, after, limit, now).await
+    }
+
+    async fn list_changes_with_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> StoreResult<ChangesWithMessages> {
+        self.inner.list_changes_with_messages(scope, thread, after, limit, now).await
     }
 
     async fn find_document(

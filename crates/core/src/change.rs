@@ -1,7 +1,11 @@
+use std::ops::Range;
+
 use futures_core::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 
-use crate::{DocumentName, MessageId, Owner, Positions, TenantId, ThreadId, Timestamp};
+use crate::{
+    CorruptRow, DocumentName, Message, MessageId, MessagePage, Owner, Positions, TenantId, ThreadId, Timestamp,
+};
 
 /// One commit on a thread, as its subscribers see it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +83,48 @@ pub enum ChangePage {
         /// Where the thread stands.
         positions: Positions,
     },
+}
+
+impl ChangePage {
+    /// The positions that its changes gave to messages, from the first to the one after the last; `None` where they added none.
+    /// Positions are gapless, so what a run of changes added is one range.
+    #[must_use]
+    pub fn appended(&self) -> Option<Range<u64>> {
+        let Self::Changes { changes, .. } = self else { return None };
+        let ranges = changes.iter().flat_map(|change| &change.effects).filter_map(|effect| match effect {
+            Effect::Appended { first_seq, count } => Some(*first_seq..first_seq.saturating_add(*count)),
+            _ => None,
+        });
+        ranges.reduce(|all, one| all.start.min(one.start)..all.end.max(one.end))
+    }
+}
+
+/// What came after a change position, and the messages that it added.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ChangesWithMessages {
+    /// The changes.
+    pub page: ChangePage,
+    /// What they appended, ascending, as it stands when it is read.
+    pub messages: Vec<Message>,
+    /// Those that do not decode.
+    pub corrupt: Vec<CorruptRow>,
+    /// How far the messages reach: one up to here that is not among them is gone, one beyond has to be read. 0 where nothing
+    /// was appended.
+    pub read_to: u64,
+}
+
+impl ChangesWithMessages {
+    /// Puts together changes and a page of what they appended, read in ascending order from the first on.
+    #[must_use]
+    pub fn new(page: ChangePage, messages: Option<MessagePage>) -> Self {
+        let last = page.appended().map_or(0, |appended| appended.end.saturating_sub(1));
+        let Some(MessagePage { messages, corrupt, more, .. }) = messages else {
+            return Self { page, messages: Vec::new(), corrupt: Vec::new(), read_to: 0 };
+        };
+        let reached = messages.last().map(|message| message.seq).max(corrupt.last().map(|row| row.seq));
+        let read_to = if more { reached.unwrap_or(0) } else { last };
+        Self { page, messages, corrupt, read_to }
+    }
 }
 
 /// How far a subscriber to all of a user's (or tenant's) threads has come. Opaque: only the store that made it reads it.

@@ -33,7 +33,7 @@ pub use batch::{
     Batch, CommitOutcome, DocumentCondition, DocumentName, DocumentState, EncodedBatch, Expected, Fingerprint,
     IdempotencyKey, PutDocument, Replacement, Urgency,
 };
-pub use change::{Change, ChangePage, Effect, UserCursor, WakeUp, WakeUps};
+pub use change::{Change, ChangePage, ChangesWithMessages, Effect, UserCursor, WakeUp, WakeUps};
 pub use document::{Document, DocumentOwner, DocumentQuery, DocumentWrite, Namespace, Written};
 pub use embed::{Embedder, EmbedderError};
 pub use error::{Conflict, Kind, Reason, Result, StoreError};

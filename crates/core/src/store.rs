@@ -4,9 +4,9 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Batch, ChangePage, CommitOutcome, CorruptRow, Document, DocumentOwner, DocumentQuery, DocumentWrite, Kind,
-    Maintenance, Map, Message, MessageId, Namespace, Owner, Portable, Positions, Result, Role, Scope, SearchIndex,
-    StoreError, Thread, ThreadId, ThreadKey, Timestamp, UserCursor, WakeUps, Written, limits,
+    Batch, ChangePage, ChangesWithMessages, CommitOutcome, CorruptRow, Document, DocumentOwner, DocumentQuery,
+    DocumentWrite, Kind, Maintenance, Map, Message, MessageId, Namespace, Owner, Portable, Positions, Result, Role,
+    Scope, SearchIndex, StoreError, Thread, ThreadId, ThreadKey, Timestamp, UserCursor, WakeUps, Written, limits,
 };
 
 /// Keeps conversations: the contract of every backend.
@@ -115,6 +115,30 @@ pub trait Store: Portable + std::fmt::Debug {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage>;
+
+    /// Reads a thread's changes after a position as [`Store::list_changes`] does, with the messages that they appended: what
+    /// a subscriber waits for, in one round trip where the store is far.
+    ///
+    /// Messages are as they stand then or a moment later, as many as one page holds. Of changes that bring many
+    /// messages there may be fewer than `limit`, but one at least where any follows.
+    async fn list_changes_with_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangesWithMessages> {
+        let page = self.list_changes(scope, thread, after, limit, now).await?;
+        let Some(appended) = page.appended() else { return Ok(ChangesWithMessages::new(page, None)) };
+        let query = MessageQuery {
+            before: Some(Bound::Seq(appended.end)),
+            on_corrupt: OnCorrupt::Report,
+            ..MessageQuery::following(appended.start.saturating_sub(1), limits::PAGE)
+        };
+        let messages = self.list_messages(scope, thread, &query, now).await?;
+        Ok(ChangesWithMessages::new(page, Some(messages)))
+    }
 
     /// Finds a document of a thread, a user or the tenant.
     async fn find_document(

@@ -154,6 +154,8 @@ pub(crate) const CASES: &[Case] = cases! {
     }
     changes {
         each_effect_is_told,
+        changes_come_with_their_messages,
+        changes_that_bring_much_come_in_parts,
         a_new_thread_has_no_changes,
         a_swept_past_answers_reset,
         changed_threads_come_once_in_order,

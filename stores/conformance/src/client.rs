@@ -2,10 +2,11 @@
 
 use futures::future::BoxFuture;
 use threadkeep_core::{
-    Backend, Batch, CatchUp, ChangePage, ChangedThreads, Collection, CommitOutcome, Document, DocumentOwner,
-    DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, Message, MessageName, MessagePage, MessageQuery,
-    Namespace, OpenThread, Opened, Owner, Result, Scope, SearchAnswer, SearchQuery, SweepReport, TenantId, Thread,
-    ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, VerifyReport, WakeUps, Written,
+    Backend, Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Document,
+    DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, Message, MessageName, MessagePage,
+    MessageQuery, Namespace, OpenThread, Opened, Owner, Result, Scope, SearchAnswer, SearchQuery, SweepReport,
+    TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, VerifyReport, WakeUps,
+    Written,
 };
 
 /// So often a call is repeated; over `Weak` at most about every third call fails.
@@ -96,6 +97,17 @@ impl Client {
         now: Timestamp,
     ) -> Result<ChangePage> {
         patiently(|| self.backend.store.list_changes(scope, thread, after, limit, now)).await
+    }
+
+    pub(crate) async fn list_changes_with_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangesWithMessages> {
+        patiently(|| self.backend.store.list_changes_with_messages(scope, thread, after, limit, now)).await
     }
 
     pub(crate) async fn find_document(

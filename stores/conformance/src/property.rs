@@ -164,6 +164,8 @@ impl Play {
                 continue;
             }
             same(answer, expected)?;
+            let answer = self.client.list_changes_with_messages(scope, id, after, 1000, self.now).await;
+            same(answer.map(|read| read.page), self.model.list_changes(scope, id, after))?;
         }
         Ok(())
     }

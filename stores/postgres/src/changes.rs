@@ -37,25 +37,32 @@ pub(crate) async fn list(
         (&signed(limit as u64), Type::INT8),
     ];
     let rows = shared.call(sql, &values).await?;
+    page_of_changes(&rows, 0, after)
+}
+
+/// Reads rows that each tell where the thread stands, how far its log is forgotten, and a change.
+pub(crate) fn page_of_changes(rows: &[Row], first_column: usize, after: u64) -> Result<ChangePage> {
+    let column = |number: usize| first_column + number;
     let first = rows.first().ok_or(StoreError::NotFound(Kind::Thread))?;
-    let positions = positions(first, 0)?;
-    if after > positions.change || after < unsigned(first, 3)? {
+    let positions = positions(first, column(0))?;
+    if after > positions.change || after < unsigned(first, column(3))? {
         return Ok(ChangePage::Reset { positions });
     }
     // Where nothing follows, the one row tells of the thread alone.
-    let is_empty = get::<Option<i64>>(first, 4)?.is_none();
-    let changes = rows.iter().filter(|_| !is_empty).map(change).collect::<Result<_>>()?;
+    let is_empty = get::<Option<i64>>(first, column(4))?.is_none();
+    let changes = rows.iter().filter(|_| !is_empty).map(|row| change(row, column(4))).collect::<Result<_>>()?;
     Ok(ChangePage::Changes { changes, positions })
 }
 
-fn change(row: &Row) -> Result<Change> {
-    let (first_seq, count) = (unsigned(row, 6)?, unsigned(row, 7)?);
+fn change(row: &Row, first_column: usize) -> Result<Change> {
+    let column = |number: usize| first_column + number;
+    let (first_seq, count) = (unsigned(row, column(2))?, unsigned(row, column(3))?);
     let mut effects = Vec::new();
     if count > 0 {
         effects.push(Effect::Appended { first_seq, count });
     }
-    effects.extend(row::effects(get(row, 8)?)?);
-    Ok(Change { change: unsigned(row, 4)?, at: row::timestamp(row, 5)?, effects })
+    effects.extend(row::effects(get(row, column(4))?)?);
+    Ok(Change { change: unsigned(row, column(0))?, at: row::timestamp(row, column(1))?, effects })
 }
 
 /// Where the data is, the snapshot of this transaction, and the last deletion that is forgotten.

@@ -1,7 +1,8 @@
 //! Keeps conversations in PostgreSQL: the store for several instances, Supabase included.
 //!
 //! Start with [`PostgresStore::open`]. `schema/` holds the tables and the functions that run beside them, `commit` how a
-//! thread changes, `lanes` how many commits share a transaction, `collections` what applications fill, `pool` how a call becomes
+//! thread changes, `lanes` how many commits share a transaction, `following` how many
+//! subscribers share a look, `collections` what applications fill, `pool` how a call becomes
 //! one flight, `listen` and `notify` how instances wake each other, `index` how
 //! search follows the log off the commit path.
 //!
@@ -16,6 +17,7 @@ mod commit;
 mod documents;
 mod dump;
 mod error;
+mod following;
 mod index;
 mod keeper;
 mod lanes;

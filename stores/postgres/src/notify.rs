@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::options::Listen;
 use crate::pool::{Parameter, Shared};
-use crate::row;
+use crate::row::{self, get};
 
 /// Bytes of one notification; PostgreSQL takes less than 8,000.
 const PAYLOAD_BYTES: usize = 7_500;
@@ -22,6 +22,8 @@ const ANYTHING: &str = "*";
 /// What comes so soon after a notification goes with the next one. Each costs the server, and whoever hears it, about as much
 /// as a commit does.
 const GATHERING: Duration = Duration::from_millis(3);
+/// As long as nobody listens; whoever begins to may hear its first hint so much later.
+const GATHERING_UNHEARD: Duration = Duration::from_millis(25);
 
 /// Hints on their way out.
 pub(crate) struct Outbox {
@@ -87,21 +89,24 @@ pub(crate) fn start(shared: &Arc<Shared>) {
         loop {
             filled.notified().await;
             let Some(shared) = weak.upgrade() else { return };
-            send(&shared).await;
+            let is_heard = send(&shared).await;
             drop(shared);
-            tokio::time::sleep(GATHERING).await;
+            tokio::time::sleep(if is_heard { GATHERING } else { GATHERING_UNHEARD }).await;
         }
     });
 }
 
-async fn send(shared: &Shared) {
+/// Says whether anybody listens, as far as is known.
+async fn send(shared: &Shared) -> bool {
     let payloads = shared.outbox.take();
     if payloads.is_empty() {
-        return;
+        return true;
     }
     let values: [Parameter<'_>; 1] = [(&payloads, Type::TEXT_ARRAY)];
     // Hints that are lost are made up for by those who look now and then.
-    drop(shared.call("SELECT threadkeep.tell($1)", &values).await);
+    let rows = shared.call("SELECT threadkeep.tell($1)", &values).await;
+    let answer = rows.ok().and_then(|rows| rows.first().and_then(|row| get(row, 0).ok()));
+    answer.unwrap_or(true)
 }
 
 // Names hold no control characters, so a tab and a line feed part them.

@@ -19,7 +19,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::{PostgresError, Result};
 use crate::options::PostgresOptions;
-use crate::{lanes::Lanes, listen::Listener, notify::Outbox, tls};
+use crate::{following::Following, lanes::Lanes, listen::Listener, notify::Outbox, tls};
 
 /// Hints a slow listener may fall behind by before it is told "anything".
 const WAKE_UP_BACKLOG: usize = 1024;
@@ -64,6 +64,7 @@ pub(crate) struct Shared {
     pub(crate) outbox: Outbox,
     pub(crate) listener: Listener,
     pub(crate) lanes: Lanes,
+    pub(crate) following: Following,
     /// Counts this process's commits, so that the keeper sees when nobody commits.
     pub(crate) activity: AtomicU64,
     pub(crate) active: Arc<Notify>,
@@ -97,6 +98,7 @@ impl Shared {
             outbox: Outbox::default(),
             listener: Listener::default(),
             lanes: Lanes::of(options.pool_size),
+            following: Following::default(),
             activity: AtomicU64::new(0),
             active: Arc::default(),
             tasks: Mutex::default(),

@@ -1,14 +1,16 @@
 use async_trait::async_trait;
 use futures_core::stream::BoxStream;
 use threadkeep_core::{
-    Batch, CatchUp, ChangePage, ChangedThreads, Collection, CommitOutcome, Document, DocumentOwner, DocumentQuery,
-    DocumentWrite, IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Result,
-    Scope, SearchAnswer, SearchIndex, SearchQuery, Store, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery,
-    Timestamp, UserCursor, WakeUp, WakeUps, Written,
+    Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Document,
+    DocumentOwner, DocumentQuery, DocumentWrite, IndexEntry, Message, MessageName, MessagePage, MessageQuery,
+    Namespace, OpenThread, Opened, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, Thread, ThreadId,
+    ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, WakeUp, WakeUps, Written,
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
-use crate::{PostgresStore, changes, collections, commit, documents, index, listen, messages, search, threads};
+use crate::{
+    PostgresStore, changes, collections, commit, documents, following, index, listen, messages, search, threads,
+};
 
 #[async_trait]
 impl Store for PostgresStore {
@@ -71,6 +73,17 @@ impl Store for PostgresStore {
         now: Timestamp,
     ) -> Result<ChangePage> {
         Ok(changes::list(&self.shared, scope, thread, after, limit, now).await?)
+    }
+
+    async fn list_changes_with_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangesWithMessages> {
+        following::list(&self.shared, scope, thread, after, limit, now).await
     }
 
     async fn find_document(

@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::ops::Range;
 use std::sync::Arc;
 
 use threadkeep_core::{
@@ -67,32 +68,31 @@ impl Log {
     /// Reads what comes after a position, a page at a time.
     pub(super) async fn read(&self, after: u64) -> Result<Read> {
         let (store, now) = (self.memory.store(), self.memory.now());
-        let page = repeat_simply(|| store.list_changes(&self.scope, self.thread, after, CHANGES, now)).await?;
-        match page {
+        let read =
+            repeat_simply(|| store.list_changes_with_messages(&self.scope, self.thread, after, CHANGES, now)).await?;
+        let appended = read.page.appended();
+        match read.page {
             ChangePage::Reset { positions } => Ok(Read::Reset { positions }),
             ChangePage::Changes { changes, positions } => {
-                let messages = self.messages_of(&changes).await?;
+                let mut mentioned = Mentioned::default();
+                mentioned.by_seq.extend(read.messages.into_iter().map(|message| (message.seq, message)));
+                mentioned.corrupt = read.corrupt;
+                if let Some(Range { start, end }) = appended {
+                    self.read_range(start.max(read.read_to.saturating_add(1)), end, &mut mentioned).await?;
+                }
+                self.read_replaced(&changes, &mut mentioned).await?;
                 Ok(Read::Commits {
-                    commits: changes.into_iter().map(|change| messages.tell(change)).collect(),
+                    commits: changes.into_iter().map(|change| mentioned.tell(change)).collect(),
                     positions,
                 })
             }
         }
     }
 
-    /// Reads the messages that some changes speak of, as they stand.
-    async fn messages_of(&self, changes: &[Change]) -> Result<Mentioned> {
-        let mut mentioned = Mentioned::default();
-        let effects = || changes.iter().flat_map(|change| &change.effects);
-        let appended = effects().filter_map(|effect| match effect {
-            Effect::Appended { first_seq, count } => Some((*first_seq, *first_seq + *count)),
-            _ => None,
-        });
-        // Positions are gapless, so what a run of changes appended is one range.
-        if let Some((first, end)) = appended.reduce(|all, one| (all.0.min(one.0), all.1.max(one.1))) {
-            self.read_range(first, end, &mut mentioned).await?;
-        }
-        let replaced: Vec<_> = effects()
+    /// Reads the messages that some changes replaced, as they stand.
+    async fn read_replaced(&self, changes: &[Change], mentioned: &mut Mentioned) -> Result<()> {
+        let effects = changes.iter().flat_map(|change| &change.effects);
+        let replaced: Vec<_> = effects
             .filter_map(|effect| match effect {
                 Effect::Replaced { id, .. } => Some(MessageName::Id(*id)),
                 _ => None,
@@ -102,7 +102,7 @@ impl Log {
             let found = self.memory.find_messages(&self.scope, self.thread, names).await?;
             mentioned.by_id.extend(found.into_iter().map(|message| (message.id, message)));
         }
-        Ok(mentioned)
+        Ok(())
     }
 
     async fn read_range(&self, first: u64, end: u64, mentioned: &mut Mentioned) -> Result<()> {

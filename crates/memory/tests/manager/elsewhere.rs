@@ -7,11 +7,11 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use threadkeep_core::{
-    Backend, Batch, CatchUp, ChangePage, ChangedThreads, Collection, CommitOutcome, Document, DocumentOwner,
-    DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, Maintenance, Message, MessageName, MessagePage,
-    MessageQuery, Namespace, OpenThread, Opened, Owner, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store,
-    SweepReport, TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, VerifyReport,
-    WakeUps, Written,
+    Backend, Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Document,
+    DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, Maintenance, Message, MessageName,
+    MessagePage, MessageQuery, Namespace, OpenThread, Opened, Owner, Result, Scope, SearchAnswer, SearchIndex,
+    SearchQuery, Store, SweepReport, TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp,
+    UserCursor, VerifyReport, WakeUps, Written,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -110,6 +110,17 @@ impl Store for Elsewhere {
         now: Timestamp,
     ) -> Result<ChangePage> {
         over_there!(self.store.list_changes(scope: &, thread, after, limit, now))
+    }
+
+    async fn list_changes_with_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangesWithMessages> {
+        over_there!(self.store.list_changes_with_messages(scope: &, thread, after, limit, now))
     }
 
     async fn find_document(

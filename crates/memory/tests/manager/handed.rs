@@ -200,13 +200,13 @@ async fn one_look_at_the_log_serves_all_who_listen() {
     probe.take_calls();
     let heard = futures::future::join_all(all.iter_mut().map(next)).await;
     assert!(heard.iter().all(|update| texts(update) == ["from elsewhere"]));
-    assert_eq!(probe.take_calls(), [("list_changes", 1), ("list_messages", 1)]);
+    assert_eq!(probe.take_calls(), [("list_changes_with_messages", 1)]);
 
     // Nor does each of them look now and then.
     let silence = futures::future::join_all(all.iter_mut().map(ThreadUpdates::next));
     assert!(tokio::time::timeout(Duration::from_secs(10), silence).await.is_err());
     let calls = probe.take_calls();
-    assert!(matches!(calls.as_slice(), [("list_changes", 5..=11)]), "{calls:?}");
+    assert!(matches!(calls.as_slice(), [("list_changes_with_messages", 5..=11)]), "{calls:?}");
 }
 
 #[tokio::test(start_paused = true)]
@@ -235,7 +235,7 @@ async fn a_slow_listener_reads_what_is_held_no_more() {
     for number in 1..=150 {
         assert_eq!(texts(&next(&mut slow).await), [number.to_string()]);
     }
-    assert!(probe.take_calls().contains(&("list_changes", 1)));
+    assert!(probe.take_calls().contains(&("list_changes_with_messages", 1)));
     // One that is too large to be held is told all the same.
     let long = "x".repeat(300_000);
     memory.append(&scope, thread, Draft::assistant(&long)).await.unwrap();
@@ -271,7 +271,7 @@ async fn another_scope_is_told_by_the_store_alone() {
     memory.append(&ana(), thread, Draft::assistant("for the tenant")).await.unwrap();
     probe.take_calls();
     assert_eq!(texts(&next(&mut of_tenant).await), ["for the tenant"]);
-    assert_eq!(probe.take_calls(), [("list_changes", 1), ("list_messages", 1)]);
+    assert_eq!(probe.take_calls(), [("list_changes_with_messages", 1)]);
 
     // An id of Ana's whose thread has expired becomes Ben's: what he says there is not for her.
     let mut hers = subscribe(memory, &ana(), thread).await;

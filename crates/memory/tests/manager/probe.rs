@@ -6,9 +6,10 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures::StreamExt;
 use threadkeep_core::{
-    Backend, Batch, ChangePage, ChangedThreads, CommitOutcome, Document, DocumentOwner, DocumentQuery, DocumentWrite,
-    Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Reason, Result, Scope, Store,
-    StoreError, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, WakeUps, Written,
+    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentOwner,
+    DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
+    Reason, Result, Scope, Store, StoreError, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp,
+    UserCursor, WakeUps, Written,
 };
 
 use super::world::World;
@@ -153,6 +154,18 @@ impl Store for Probe {
     ) -> Result<ChangePage> {
         self.count("list_changes");
         self.inner.store.list_changes(scope, thread, after, limit, now).await
+    }
+
+    async fn list_changes_with_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangesWithMessages> {
+        self.count("list_changes_with_messages");
+        self.inner.store.list_changes_with_messages(scope, thread, after, limit, now).await
     }
 
     async fn find_document(

@@ -1,6 +1,8 @@
+use std::ops::Range;
+
 use threadkeep_core::{
-    Batch, Change, ChangePage, ChangedThread, Content, Effect, Owner, Positions, Replacement, Role, ThreadPatch,
-    UserCursor,
+    Batch, Bound, Change, ChangePage, ChangedThread, Content, Effect, Message, MessageQuery, Owner, Positions,
+    Replacement, Role, ThreadPatch, Timestamp, UserCursor, limits,
 };
 
 use crate::conversation::Conversation;
@@ -54,6 +56,82 @@ pub(super) async fn each_effect_is_told(stage: &Stage<'_>) {
     }
     for after in [8, 100, u64::MAX >> 11] {
         assert_eq!(conversation.changes(after, at(9)).await, ChangePage::Reset { positions });
+    }
+}
+
+/// What followed a position, as a subscriber reads it: page after page, and what a page does not bring by itself.
+async fn followed(conversation: &Conversation, limit: usize, now: Timestamp) -> (Vec<Change>, Vec<Message>) {
+    let (mut changes, mut messages): (Vec<Change>, Vec<Message>) = (Vec::new(), Vec::new());
+    loop {
+        let after = changes.last().map_or(0, |change| change.change);
+        let client = &conversation.client;
+        let read = client.list_changes_with_messages(&ana(), conversation.id, after, limit, now).await;
+        let read = read.expect("reading works");
+        let appended = read.page.appended();
+        let ChangePage::Changes { changes: page, positions } = read.page else { panic!("a reset") };
+        assert!(page.len() <= limit && (after == positions.change) == page.is_empty(), "a page of no use");
+        changes.extend(page);
+        let Range { start, end } = appended.unwrap_or(1..1);
+        assert!(read.read_to < end, "beyond what was asked for");
+        assert!(read.messages.iter().all(|message| message.seq >= start && message.seq <= read.read_to));
+        messages.extend(read.messages);
+        if read.read_to + 1 < end {
+            let rest = MessageQuery::following(read.read_to.max(start - 1), limits::PAGE);
+            let rest = conversation.page(&MessageQuery { before: Some(Bound::Seq(end)), ..rest }, now).await;
+            messages.extend(rest.messages);
+        }
+        if changes.last().is_none_or(|last| last.change == positions.change) {
+            return (changes, messages);
+        }
+    }
+}
+
+pub(super) async fn changes_come_with_their_messages(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    assert_eq!(followed(&conversation, 5, at(0)).await, (Vec::new(), Vec::new()));
+    let content = Content::text(Role::User, "anew");
+    for (second, batch) in (1..).zip([
+        Batch { append: vec![says(1, "one"), says(2, "two"), says(3, "three")], ..batch("first") },
+        Batch { replace: vec![Replacement { id: message_id(2), content }], ..batch("replace") },
+        Batch { append: vec![says(4, "four")], ..batch("second") },
+        Batch { erase: vec![message_id(3)], ..batch("erase") },
+        Batch { append: vec![says(5, "five"), says(6, "six")], ..batch("third") },
+        Batch { put: vec![put(app("notes"), "k", "1")], ..batch("put") },
+        Batch { trim_below: Some(2), append: vec![says(7, "seven")], ..batch("trim") },
+    ]) {
+        conversation.commit(&batch, at(second)).await;
+    }
+    let ChangePage::Changes { changes, .. } = conversation.changes(0, at(9)).await else { panic!("a reset") };
+    let messages = conversation.messages(at(9)).await;
+    assert_eq!(messages.iter().map(|message| message.seq).collect::<Vec<_>>(), [2, 4, 5, 6, 7]);
+    for limit in 1..=8 {
+        assert_eq!(followed(&conversation, limit, at(9)).await, (changes.clone(), messages.clone()), "by {limit}");
+    }
+    // As far as one page holds them, they come at once.
+    let read = subject.client.list_changes_with_messages(&ana(), conversation.id, 2, 10, at(9)).await;
+    let read = read.expect("reading works");
+    assert_eq!((read.messages, read.corrupt, read.read_to), (messages[1..].to_vec(), Vec::new(), 7));
+    let positions = Positions { seq: 7, change: 7, first_seq: 2 };
+    let read = subject.client.list_changes_with_messages(&ana(), conversation.id, 8, 10, at(9)).await;
+    assert_eq!(read.expect("reading works").page, ChangePage::Reset { positions });
+}
+
+pub(super) async fn changes_that_bring_much_come_in_parts(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
+    let long = "x".repeat(200_000);
+    for number in 0..4 {
+        let first = number * 300;
+        let mut append: Vec<_> = (first..first + 300).map(|number| says(number, "short")).collect();
+        append.push(says(10_000 + number, &long));
+        conversation.commit(&Batch { append, ..batch(&number.to_string()) }, at(1)).await;
+    }
+    let ChangePage::Changes { changes, .. } = conversation.changes(0, at(2)).await else { panic!("a reset") };
+    let messages = conversation.messages(at(2)).await;
+    assert_eq!((changes.len(), messages.len()), (4, 1_204));
+    for limit in [1, 2, 100] {
+        assert!(followed(&conversation, limit, at(2)).await == (changes.clone(), messages.clone()), "by {limit}");
     }
 }
 

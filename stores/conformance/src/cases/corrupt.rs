@@ -37,6 +37,9 @@ pub(super) async fn a_broken_message_is_told_of(stage: &Stage<'_>) {
     let page = conversation.page(&query, at(3)).await;
     assert_eq!(page.messages.iter().map(|message| message.seq).collect::<Vec<_>>(), [1, 3]);
     assert_eq!(page.corrupt.iter().map(|row| row.seq).collect::<Vec<_>>(), [2]);
+    let followed = client.list_changes_with_messages(&ana(), conversation.id, 0, 5, at(3)).await;
+    let followed = followed.expect("reading works");
+    assert_eq!((&followed.messages, &followed.corrupt, followed.read_to), (&page.messages, &page.corrupt, 3));
     assert!(!page.corrupt[0].detail.contains("sec"), "a report quotes the message: {}", page.corrupt[0].detail);
     // The rest of the thread, and other threads, are as they were.
     assert_eq!(conversation.seqs(&MessageQuery::newest(1), at(3)).await, [3]);

@@ -43,6 +43,8 @@ async fn assert_absent(conversation: &Conversation, now: Timestamp) {
     assert_error!(page, StoreError::NotFound(Kind::Thread));
     assert_error!(client.find_messages(scope, *id, &[], now).await, StoreError::NotFound(Kind::Thread));
     assert_error!(client.list_changes(scope, *id, 0, 5, now).await, StoreError::NotFound(Kind::Thread));
+    let followed = client.list_changes_with_messages(scope, *id, 0, 5, now).await;
+    assert_error!(followed, StoreError::NotFound(Kind::Thread));
     assert_error!(client.delete_thread(scope, *id, now).await, StoreError::NotFound(Kind::Thread));
     let owner = DocumentOwner::Thread(*id);
     let document = client.find_document(scope, &owner, &app("notes"), "k", now).await;

@@ -222,6 +222,7 @@ pub(super) async fn pages_have_limits(stage: &Stage<'_>) {
             ("changed threads", client.list_changed_threads(scope, Some(&cursor), limit, now).await.map(drop)),
             ("changed threads from now", client.list_changed_threads(scope, None, limit, now).await.map(drop)),
             ("changes", client.list_changes(scope, id, 0, limit, now).await.map(drop)),
+            ("followed", client.list_changes_with_messages(scope, id, 0, limit, now).await.map(drop)),
             ("documents", client.list_documents(scope, &documents, now).await.map(drop)),
             ("hits", client.search(scope, &query, now).await.map(drop)),
             ("tenants", client.list_tenants(None, limit).await.map(drop)),

@@ -64,6 +64,7 @@ async fn answers_about(client: &Client, scope: &Scope, id: ThreadId) -> Vec<Stri
         format!("{:?}", client.find_messages(scope, id, &names, now).await),
         format!("{:?}", client.list_changes(scope, id, 0, 5, now).await),
         format!("{:?}", client.list_changes(scope, id, 99, 5, now).await),
+        format!("{:?}", client.list_changes_with_messages(scope, id, 0, 5, now).await),
         format!("{:?}", client.find_document(scope, &owner, &app("notes"), "k", now).await),
         format!("{:?}", client.list_documents(scope, &documents, now).await),
         format!("{:?}", client.search(scope, &query, now).await),

@@ -54,6 +54,8 @@ pub(super) async fn unknown_threads_are_not_found(stage: &Stage<'_>) {
     assert_error!(page, StoreError::NotFound(Kind::Thread));
     assert_error!(client.find_messages(&ana(), unknown, &[], at(1)).await, StoreError::NotFound(Kind::Thread));
     assert_error!(client.list_changes(&ana(), unknown, 0, 1, at(1)).await, StoreError::NotFound(Kind::Thread));
+    let followed = client.list_changes_with_messages(&ana(), unknown, 0, 1, at(1)).await;
+    assert_error!(followed, StoreError::NotFound(Kind::Thread));
     let dump = client.dump_thread(acme().tenant_id(), unknown, None, 1).await;
     assert_error!(dump, StoreError::NotFound(Kind::Thread));
 }

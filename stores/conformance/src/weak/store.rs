@@ -1,9 +1,9 @@
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use threadkeep_core::{
-    Batch, ChangePage, ChangedThreads, CommitOutcome, Document, DocumentOwner, DocumentQuery, DocumentWrite, Message,
-    MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Result, Scope, Store, Thread, ThreadId,
-    ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, WakeUps, Written,
+    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentOwner, DocumentQuery,
+    DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Result, Scope,
+    Store, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, WakeUps, Written,
 };
 
 use super::dice::Dice;
@@ -83,6 +83,18 @@ impl Store for Weak {
     ) -> Result<ChangePage> {
         self.may_refuse()?;
         self.inner.store.list_changes(scope, thread, after, limit, now).await
+    }
+
+    async fn list_changes_with_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangesWithMessages> {
+        self.may_refuse()?;
+        self.inner.store.list_changes_with_messages(scope, thread, after, limit, now).await
     }
 
     async fn find_document(

@@ -1,7 +1,7 @@
 //! Commits that share a transaction: what they spare, and that none suffers for another.
 
 use futures::future::join_all;
-use threadkeep_core::{Batch, Urgency};
+use threadkeep_core::{Batch, Kind, Scope, StoreError, Urgency};
 use threadkeep_postgres_server::Server;
 use threadkeep_store_postgres::PostgresStore;
 use tokio::time::timeout;
@@ -89,4 +89,38 @@ async fn only_what_is_deferred_is_not_waited_for() {
     let rows = client.query("SELECT setting FROM public.seen ORDER BY change", &[]).await.unwrap();
     let seen: Vec<String> = rows.iter().map(|row| row.get(0)).collect();
     assert_eq!(seen, ["off", "on", "off", "on", "on", "on"]);
+}
+
+// S0.14
+#[tokio::test]
+async fn looks_that_come_together_share_flights_and_keep_to_their_scopes() {
+    let Some(server) = Server::shared() else { return };
+    let database = server.create_database().await;
+    let url = format!("{}?background=off&pool_size=16", database.url());
+    let writing = PostgresStore::open(&url).await.unwrap().backend();
+    let ben = Scope::user("acme", "ben").unwrap();
+    for number in 0..40 {
+        let scope = if number % 2 == 0 { ana() } else { ben.clone() };
+        open_thread(&writing, &scope, number).await;
+        writing.store.commit(&scope, thread_id(number), says(number), now()).await.unwrap();
+    }
+    drop(writing);
+    let backend = PostgresStore::open(&url).await.unwrap().backend();
+    let client = client(&database).await;
+    let ana = ana();
+    // Every second thread is another user's, and the last ten are nobody's.
+    let looking = (0..50).map(|number| backend.store.list_changes_with_messages(&ana, thread_id(number), 0, 10, now()));
+    for (number, read) in (0..).zip(timeout(PATIENCE, join_all(looking)).await.unwrap()) {
+        if number % 2 == 1 || number >= 40 {
+            assert!(matches!(read, Err(StoreError::NotFound(Kind::Thread))), "{number}: {read:?}");
+            continue;
+        }
+        let read = read.unwrap();
+        let ids: Vec<_> = read.messages.iter().map(|message| message.id.0.as_u128()).collect();
+        assert_eq!(ids, [2 * number, 2 * number + 1]);
+    }
+    let sql = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND pid <> pg_backend_pid() \
+               AND query LIKE '%list_followed%'";
+    let connections: i64 = client.query_one(sql, &[]).await.unwrap().get(0);
+    assert!((1..=2).contains(&connections), "{connections} connections");
 }

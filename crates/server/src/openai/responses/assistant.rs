@@ -3,9 +3,7 @@
 
 use serde_json::{Map, Value, json};
 use threadkeep::core::{ChatDelta, Finish};
-use threadkeep::{
-    Agent, MessageId, MessageName, Role, Scope, ThreadId, Turn as AgentTurn, TurnEvent, TurnStatus, Usage,
-};
+use threadkeep::{Agent, MessageId, MessageName, Role, Scope, ThreadId, Turn as AgentTurn, TurnEvent, TurnStatus};
 
 use super::answer::{Answered, Answering, Work, conversation, told_before, told_failure};
 use super::create::CreateResponseJson;
@@ -149,9 +147,7 @@ async fn hear(mut waiting: turns::Waiting, deltas: &mut (dyn FnMut(ChatDelta) + 
 
 /// Says in a shell how the turn ended.
 fn told(shell: &mut Map<String, Value>, turn: &AgentTurn) -> &'static str {
-    let usage =
-        Usage { input_tokens: turn.usage.input_tokens, output_tokens: turn.usage.output_tokens, ..Usage::default() };
-    body::finished(shell, Finish::Stop, Some(&usage));
+    body::finished(shell, Finish::Stop, Some(&assistant::usage(turn)));
     shell.insert("threadkeep".to_owned(), assistant::beside(turn));
     let status = match (turn.status, &turn.error) {
         (TurnStatus::Failed, Some(error)) if error.code == "stopped" => "cancelled",

@@ -4,20 +4,24 @@
 //! machine alone.
 
 use std::fmt;
+use std::net::SocketAddr;
+use std::time::Instant;
 
 use axum::extract::{Request, State};
-use axum::http::StatusCode;
 use axum::middleware::Next;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use threadkeep::Scope;
 
 use crate::app::App;
-use crate::error::{ApiError, Result};
+use crate::error::Result;
 use crate::input::Params;
 use crate::security::Caller;
-use crate::security::authenticate::{authenticate, count};
+use crate::security::authenticate::{
+    authenticate, count, credentials, guessed_wrong, not_good, peer, too_many_guesses,
+};
+use crate::security::guesses::Source;
 use crate::security::keys::KeyRole;
 use crate::security::quota::Quota;
 use crate::security::rate::RateLimit;
@@ -59,7 +63,15 @@ pub(crate) async fn admit(
     let Some(shared) = &app.options().shared_key else {
         return Ok(authenticate(State((app, role)), request, next).await);
     };
-    if given(&request)?.is_some_and(|given| shared.is(&given)) {
+    let peer = peer(request.extensions())?;
+    let source = Source::of(peer, request.headers());
+    let given = given(&request)?;
+    if let Some(given) = &given {
+        app.guesses().admit(source, Instant::now()).map_err(too_many_guesses)?;
+        if !shared.is(given) {
+            return other_key(app, role, request, next, peer).await;
+        }
+        app.guesses().note_good(source, Instant::now());
         let options = app.options();
         count(&app, "shared", options.rate_limit.or(Some(RATE)), options.quota.or(Some(QUOTA))).await?;
         let scope = Scope::Tenant(options.local_scope.tenant_id().clone());
@@ -67,11 +79,17 @@ pub(crate) async fn admit(
         request.extensions_mut().insert(Caller { scope, roles, key_id: None, until_seconds: None });
         return Ok(next.run(request).await);
     }
-    if !app.options().token_issuers.is_empty() || app.keys().is_any_known().await? {
+    other_key(app, role, request, next, peer).await
+}
+
+/// Admits whoever has a key of the server's own, where there are any.
+async fn other_key(app: App, role: KeyRole, request: Request, next: Next, peer: SocketAddr) -> Result<Response> {
+    // It counts what is shown to it and not good.
+    let is_shown = credentials(request.headers())?.is_some();
+    if is_shown && (!app.options().token_issuers.is_empty() || app.keys().is_any_known().await?) {
         return Ok(authenticate(State((app, role)), request, next).await);
     }
-    let refused = ApiError::new(StatusCode::UNAUTHORIZED, "invalid_key", "show a key that is good");
-    Ok(refused.into_response())
+    Err(if given(&request)?.is_some() { guessed_wrong(&app, peer, request.headers()) } else { not_good() })
 }
 
 fn given(request: &Request) -> Result<Option<String>> {

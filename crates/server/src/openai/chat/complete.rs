@@ -281,7 +281,7 @@ impl Completing {
                 cuts: Vec::new(),
             };
             let drafts = input.into_iter().chain(output).collect();
-            turn.finish(&app, &scope, &record, drafts, &attempt).await?;
+            turn.finish(&app, &scope, &record, drafts).await?;
         }
         if let Some(ToStore { messages, metadata }) = stored {
             stored::keep(&app, &scope, &whole(&shell, &told), &messages, metadata).await?;

@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
@@ -28,13 +29,12 @@ pub(super) async fn heard_turns(
         while last < *all_said.borrow() {
             tokio::select! {
                 update = updates.next() => {
-                    let Some(Ok(ThreadUpdate::Commit { change, .. })) = update else { anyhow::bail!("the events ended") };
-                    last = change;
+                    last = change_of(update)?;
                 }
                 changed = all_said.changed() => changed?,
             }
         }
-        Ok(())
+        anyhow::Ok(())
     });
     let mut done = 0;
     while Instant::now() < until {
@@ -94,10 +94,9 @@ async fn one(here: Memory, elsewhere: Memory, number: u32, seconds: u64) -> Resu
         let mut heard = HashMap::new();
         while heard.len() < turns as usize {
             let update = tokio::time::timeout(PATIENCE, updates.next()).await?;
-            let Some(Ok(ThreadUpdate::Commit { change, .. })) = update else { anyhow::bail!("the events ended") };
-            heard.insert(change, Instant::now());
+            heard.insert(change_of(update)?, Instant::now());
         }
-        Ok(heard)
+        anyhow::Ok(heard)
     });
     let mut committed = HashMap::new();
     let pace = Duration::from_secs(1) / TURNS_A_SECOND;
@@ -121,4 +120,11 @@ async fn append(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<()> 
     let turn = vec![Draft::user("what is amparo?"), Draft::assistant("a remedy")];
     memory.append_all(scope, thread, turn, &AppendOptions::default()).await?;
     Ok(())
+}
+
+fn change_of(update: Option<threadkeep_memory::Result<Arc<ThreadUpdate>>>) -> Result<u64> {
+    match update.transpose()?.as_deref() {
+        Some(ThreadUpdate::Commit { change, .. }) => Ok(*change),
+        _ => anyhow::bail!("the events ended"),
+    }
 }

@@ -16,6 +16,7 @@ use crate::event::{EventSink, Events};
 use crate::place::Place;
 use crate::{Assistant, Result, Stop, Turn, TurnEvent};
 
+pub use begin::turn_of_key;
 pub use decide::Decision;
 
 /// An assistant over a memory. Cheap to clone; all clones are the same one.

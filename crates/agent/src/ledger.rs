@@ -1,6 +1,6 @@
 //! A run on its way, with all that is written down of it.
 
-use threadkeep_core::{ChatAnswer, DocumentState, JsonText, PutDocument};
+use threadkeep_core::{ChatAnswer, DocumentState, JsonText, PutDocument, TokenDetails};
 use threadkeep_graph::{AnyRun, Event, Failure, Outcome, RequestId};
 use threadkeep_memory::{Appended, BatchBuilder, Draft, Memory};
 
@@ -201,6 +201,7 @@ pub(crate) fn usage(record: &RunRecord, recorded: &[Recorded]) -> TurnUsage {
         let told = answer.usage.as_ref();
         usage.input_tokens += told.map_or(0, |told| told.input_tokens);
         usage.output_tokens += told.map_or(0, |told| told.output_tokens);
+        usage.details = usage.details.plus(told.map_or_else(TokenDetails::default, |told| told.details));
         let cost = told.and_then(|told| told.cost_usd);
         usage.cost_usd = usage.cost_usd.zip(cost).map(|(sum, cost)| sum + cost);
     }

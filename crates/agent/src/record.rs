@@ -222,6 +222,8 @@ pub(crate) fn approval(id: &str) -> DocumentName {
 
 #[cfg(test)]
 mod tests {
+    use threadkeep_core::TokenDetails;
+
     use super::*;
 
     #[test]
@@ -241,6 +243,7 @@ mod tests {
                 embedding_calls: 3,
                 input_tokens: big,
                 output_tokens: big,
+                details: TokenDetails { cached_input: big, cache_write: big, reasoning: big },
                 cost_usd: None,
             },
             context: ContextNumbers { messages: 20, tokens: big, summary: big, recalled: 50, dropped: big },

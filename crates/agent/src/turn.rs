@@ -1,7 +1,7 @@
 //! One turn, as every door returns it.
 
 use serde::{Deserialize, Serialize};
-use threadkeep_core::{JsonText, Role, Source, ThreadId, Timestamp};
+use threadkeep_core::{JsonText, Role, Source, ThreadId, Timestamp, TokenDetails};
 use threadkeep_graph::Failure;
 
 use crate::ApprovalState;
@@ -110,13 +110,23 @@ pub struct TurnUsage {
     pub input_tokens: u64,
     /// Tokens that models wrote, where they told.
     pub output_tokens: u64,
+    /// What some of these were, where models told.
+    #[serde(default, skip_serializing_if = "TokenDetails::is_empty")]
+    pub details: TokenDetails,
     /// US dollars; `None` where a price is not known.
     pub cost_usd: Option<f64>,
 }
 
 impl Default for TurnUsage {
     fn default() -> Self {
-        Self { model_calls: 0, embedding_calls: 0, input_tokens: 0, output_tokens: 0, cost_usd: Some(0.0) }
+        Self {
+            model_calls: 0,
+            embedding_calls: 0,
+            input_tokens: 0,
+            output_tokens: 0,
+            details: TokenDetails::default(),
+            cost_usd: Some(0.0),
+        }
     }
 }
 

@@ -45,7 +45,8 @@ pub use maintenance::{
     VerifyReport,
 };
 pub use message::{
-    Content, CorruptRow, ImageReference, Message, NewMessage, Part, Role, Source, ToolCall, ToolResult, Usage,
+    Content, CorruptRow, ImageReference, Message, NewMessage, Part, Role, Source, TokenDetails, ToolCall, ToolResult,
+    Usage,
 };
 pub use model::{
     AnswerFormat, ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest, DeltaSink, Finish, ModelError, Sampling,

@@ -259,12 +259,53 @@ pub struct Usage {
     /// Tokens that it wrote.
     #[serde(default)]
     pub output_tokens: u64,
+    /// What some of these were, where the provider tells.
+    #[serde(default, skip_serializing_if = "TokenDetails::is_empty")]
+    pub details: TokenDetails,
     /// US dollars, where a price is known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
     /// Milliseconds from question to answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
+}
+
+/// What some of a call's tokens were.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct TokenDetails {
+    /// Of those that were read, the ones from the provider's cache.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cached_input: u64,
+    /// Of those that were read, the ones that were written to it.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub cache_write: u64,
+    /// Of those that were written, the thoughts.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub reasoning: u64,
+}
+
+impl TokenDetails {
+    /// Whether nothing was told.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        *self == Self::default()
+    }
+
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, other: Self) -> Self {
+        Self {
+            cached_input: self.cached_input.saturating_add(other.cached_input),
+            cache_write: self.cache_write.saturating_add(other.cache_write),
+            reasoning: self.reasoning.saturating_add(other.reasoning),
+        }
+    }
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes references")]
+const fn is_zero(count: &u64) -> bool {
+    *count == 0
 }
 
 impl Usage {

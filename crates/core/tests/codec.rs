@@ -6,7 +6,8 @@ use proptest::prelude::*;
 use serde_json::json;
 use threadkeep_core::codec::{ThreadWords, decode_content, decode_thread, encode_content, encode_thread};
 use threadkeep_core::{
-    Content, ImageReference, JsonText, Map, Part, Role, Source, StoreError, ThreadPatch, ToolCall, ToolResult, Usage,
+    Content, ImageReference, JsonText, Map, Part, Role, Source, StoreError, ThreadPatch, TokenDetails, ToolCall,
+    ToolResult, Usage,
 };
 
 fn map(value: serde_json::Value) -> Map {
@@ -52,6 +53,7 @@ fn everything() -> Content {
             model: Some("m".to_owned()),
             input_tokens: 1,
             output_tokens: 2,
+            details: TokenDetails::default(),
             cost_usd: Some(0.0014),
             duration_ms: Some(3),
         }),
@@ -60,6 +62,16 @@ fn everything() -> Content {
 }
 
 const EVERYTHING: &str = r#"1a{"author":"Ana","parts":[{"text":"words"},{"tool_call":{"id":"call_1","name":"get_route","arguments":{ "from":"A", "n": 1.50 }}},{"tool_result":{"call_id":"call_1","output":"12 min","is_error":true}},{"image":{"url":"https://example.org/a.png","description":"a cat"}},{"reasoning":"hm"},{"raw":{"format":"openai.responses","json":{"type" : "compaction","x":"\u00e9\u0000","n":1e400}}}],"agent":"CIRCLE","data":[ 18446744073709551615 ],"sources":[{"kind":"tesis","id":"2031234","title":"AMPARO","score":1150.5,"distance":0.234,"fields":{"epoca":"11a","anio":2024}}],"usage":{"model":"m","input_tokens":1,"output_tokens":2,"cost_usd":0.0014,"duration_ms":3},"metadata":{"z":1,"a":null}}"#;
+
+#[test]
+fn what_some_tokens_were_is_stored_where_it_was_told() {
+    let details = TokenDetails { cached_input: 1, reasoning: 2, ..TokenDetails::default() };
+    let usage = Usage { input_tokens: 3, output_tokens: 4, details, ..Usage::default() };
+    let content = Content { usage: Some(usage), ..Content::text(Role::Assistant, "hi") };
+    let text = r#"1a{"parts":[{"text":"hi"}],"usage":{"input_tokens":3,"output_tokens":4,"details":{"cached_input":1,"reasoning":2}}}"#;
+    assert_eq!(encode_content(&content).unwrap(), text);
+    assert_eq!(decode_content(text).unwrap(), content);
+}
 
 #[test]
 fn plain_words_are_stored_plainly() {

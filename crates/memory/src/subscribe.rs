@@ -16,6 +16,8 @@ mod thread;
 mod threads;
 mod wake;
 
+use std::sync::Arc;
+
 use futures::stream::BoxStream;
 use threadkeep_core::{
     ChangedThread, CorruptRow, DocumentName, Message, MessageId, Positions, Role, Timestamp, UserCursor,
@@ -25,8 +27,8 @@ pub(crate) use feeds::Feeds;
 
 use crate::Result;
 
-/// The changes of one thread. It ends after [`ThreadUpdate::Deleted`] and after an error.
-pub type ThreadUpdates = BoxStream<'static, Result<ThreadUpdate>>;
+/// The changes of one thread, each shared by all who hear the same. It ends after [`ThreadUpdate::Deleted`] and after an error.
+pub type ThreadUpdates = BoxStream<'static, Result<Arc<ThreadUpdate>>>;
 
 /// The changes among a scope's threads. It ends after an error.
 pub type ThreadsUpdates = BoxStream<'static, Result<ThreadsUpdate>>;

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
+use threadkeep_core::TokenDetails;
 
 /// The table that ships.
 const BUILT_IN: &str = include_str!("prices.json");
@@ -44,6 +45,8 @@ pub struct Tokens {
     pub cache_write: u64,
     /// All that were written.
     pub output: u64,
+    /// Of these, the thoughts.
+    pub reasoning: u64,
 }
 
 impl Tokens {
@@ -54,7 +57,12 @@ impl Tokens {
             cached_input: self.cached_input.saturating_add(other.cached_input),
             cache_write: self.cache_write.saturating_add(other.cache_write),
             output: self.output.saturating_add(other.output),
+            reasoning: self.reasoning.saturating_add(other.reasoning),
         }
+    }
+
+    pub(crate) fn details(self) -> TokenDetails {
+        TokenDetails { cached_input: self.cached_input, cache_write: self.cache_write, reasoning: self.reasoning }
     }
 }
 
@@ -165,7 +173,7 @@ mod tests {
             r#"{"a": {"m": {"input": 10, "output": 0, "cached_input": 1, "cache_write": 20}, "n": {"input": 10, "output": 0}}}"#,
         )
         .unwrap();
-        let tokens = Tokens { input: 1_000_000, cached_input: 500_000, cache_write: 100_000, output: 5 };
+        let tokens = Tokens { input: 1_000_000, cached_input: 500_000, cache_write: 100_000, output: 5, reasoning: 0 };
         assert_eq!(table.cost_usd("a", "m", tokens), Some(4.0 + 0.5 + 2.0));
         assert_eq!(table.cost_usd("a", "n", tokens), Some(10.0));
     }

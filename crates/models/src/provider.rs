@@ -261,6 +261,7 @@ impl ProviderModel {
                 model: Some(model.clone()),
                 input_tokens: tokens.input,
                 output_tokens: tokens.output,
+                details: tokens.details(),
                 cost_usd: cost(&model).or_else(|| cost(&self.config.model)),
                 duration_ms: u64::try_from(started.elapsed().as_millis()).ok(),
             }

@@ -11,6 +11,7 @@ use crate::compat::access::SharedKey;
 use crate::live::telling::Tellings;
 use crate::operations::metrics::Metrics;
 use crate::security::audit::AuditLog;
+use crate::security::guesses::Guesses;
 use crate::security::jwt::TokenIssuer;
 use crate::security::keys::Keys;
 use crate::security::quota::{Quota, Quotas};
@@ -98,6 +99,7 @@ struct Inner {
     options: ServerOptions,
     keys: Keys,
     rate_limits: RateLimits,
+    guesses: Guesses,
     quotas: Quotas,
     audit: AuditLog,
     watch: Watch,
@@ -130,6 +132,7 @@ impl App {
             options,
             keys,
             rate_limits,
+            guesses: Guesses::default(),
             quotas,
             audit,
             watch,
@@ -157,6 +160,10 @@ impl App {
 
     pub(crate) fn rate_limits(&self) -> &RateLimits {
         &self.inner.rate_limits
+    }
+
+    pub(crate) fn guesses(&self) -> &Guesses {
+        &self.inner.guesses
     }
 
     pub(crate) fn quotas(&self) -> &Quotas {

@@ -6,6 +6,7 @@
 
 pub(crate) mod audit;
 pub(crate) mod authenticate;
+pub(crate) mod guesses;
 pub(crate) mod jwt;
 pub(crate) mod keys;
 mod loopback;

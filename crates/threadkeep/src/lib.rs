@@ -44,8 +44,8 @@ pub use threadkeep_core::{
     Finish, ImageReference, JsonText, Map, Message, MessageId, MessageName, MessagePage, MessageQuery, ModelError,
     Namespace, OnCorrupt, OpenThread, Opened, OrderBy, Owner, Part, Positions, Role, Sampling, Scope, Source,
     StoreError, Take, TenantId, Thread, ThreadId, ThreadKey, ThreadOrder, ThreadPage, ThreadPatch, ThreadQuery,
-    Timestamp, TokenCount, TokenCounter, Tool, ToolCall, ToolChoice, ToolContext, ToolDescription, ToolEffect,
-    ToolError, ToolOutput, ToolResult, ToolSpec, Usage, UserCursor, UserId, Value, exchange,
+    Timestamp, TokenCount, TokenCounter, TokenDetails, Tool, ToolCall, ToolChoice, ToolContext, ToolDescription,
+    ToolEffect, ToolError, ToolOutput, ToolResult, ToolSpec, Usage, UserCursor, UserId, Value, exchange,
 };
 pub use threadkeep_graph as graph;
 pub use threadkeep_memory as memory;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use threadkeep_core::{ChatModel, Content, DocumentState, JsonText, MessageId, PutDocument, Role, Tool};
+use threadkeep_core::{ChatModel, Content, DocumentState, JsonText, MessageId, PutDocument, Role, ThreadId, Tool};
 use threadkeep_graph::{AnyRun, Failure, Input};
 use threadkeep_memory::{Draft, ThreadConfig};
 use tokio::sync::Mutex;
@@ -45,6 +45,12 @@ pub(super) struct Going<'a> {
     pub(super) claimed: Option<&'a str>,
 }
 
+/// The id of the turn that an idempotency key ([`crate::Ask::idempotency_key`]) has in a thread, begun or not.
+#[must_use]
+pub fn turn_of_key(thread: ThreadId, key: &str) -> String {
+    MessageId::from_name(format!("turn/{thread}/{key}").as_bytes()).to_string()
+}
+
 impl Agent {
     /// Stores the user's message and takes the thread.
     pub(super) async fn begin(&self, place: &Place, ask: &Ask) -> Result<Begun> {
@@ -53,7 +59,7 @@ impl Agent {
         // Its length alone: what a user says is in no log.
         tracing::debug!("Processing natural language input for agent {name}: {} chars", ask.text.chars().count());
         let turn = match &ask.idempotency_key {
-            Some(key) => MessageId::from_name(format!("turn/{}/{key}", place.thread).as_bytes()).to_string(),
+            Some(key) => turn_of_key(place.thread, key),
             None => memory.mint_message_id().to_string(),
         };
         for attempt in 1.. {

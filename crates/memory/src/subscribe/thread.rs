@@ -50,7 +50,7 @@ impl Memory {
         let subscription = Subscription { log, feed, signals, roles: options.roles, after, ready, has_ended: false };
         let updates = futures::stream::unfold(subscription, |mut subscription| async move {
             let update = subscription.next().await?;
-            Some((update.map(Arc::unwrap_or_clone), subscription))
+            Some((update, subscription))
         });
         Ok(updates.boxed())
     }
@@ -160,7 +160,8 @@ impl Subscription {
         // Whoever was here before has read for all.
         match self.take_from_feed() {
             Some(found) => Ok(found),
-            None => self.read().await,
+            // On the heap while it runs: whoever listens mostly waits, and pays for the largest that it may do.
+            None => Box::pin(self.read()).await,
         }
     }
 

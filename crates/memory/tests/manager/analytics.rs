@@ -18,6 +18,7 @@ fn answer(agent: &str, sources: &[&str], duration_ms: u64) -> Content {
         output_tokens: 10,
         cost_usd: Some(0.25),
         duration_ms: Some(duration_ms),
+        ..Usage::default()
     };
     Content {
         agent: Some(agent.to_owned()),

@@ -1,6 +1,7 @@
 //! What a manager hands to those who listen is what they would have read. S1.06, S1.07
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
@@ -20,7 +21,7 @@ async fn subscribe(memory: &Memory, scope: &Scope, thread: ThreadId) -> ThreadUp
 /// The next update; a minute of the paused clock is more than any backstop.
 async fn next(updates: &mut ThreadUpdates) -> ThreadUpdate {
     let update = tokio::time::timeout(Duration::from_secs(60), updates.next()).await;
-    update.expect("something was heard of in time").expect("the stream goes on").unwrap()
+    Arc::unwrap_or_clone(update.expect("something was heard of in time").expect("the stream goes on").unwrap())
 }
 
 /// What is heard up to a change.

@@ -1,3 +1,4 @@
+use std::sync::Arc;
 use std::time::Duration;
 
 use futures::{FutureExt, StreamExt};
@@ -16,7 +17,7 @@ fn from(start: Start) -> SubscribeOptions {
 /// The next update; a minute of the paused clock is more than any backstop.
 async fn next(updates: &mut ThreadUpdates) -> ThreadUpdate {
     let update = tokio::time::timeout(Duration::from_secs(60), updates.next()).await;
-    update.expect("something was heard of in time").expect("the stream goes on").unwrap()
+    Arc::unwrap_or_clone(update.expect("something was heard of in time").expect("the stream goes on").unwrap())
 }
 
 async fn next_threads(updates: &mut ThreadsUpdates) -> threadkeep_memory::ThreadsUpdate {

@@ -103,6 +103,8 @@ impl Assembly {
             cached_input: cached,
             cache_write: written,
             output: count(usage, "output_tokens").unwrap_or(known.output),
+            // Thoughts are counted among what is written, and not told apart.
+            reasoning: 0,
         });
     }
 

@@ -71,12 +71,13 @@ impl Assembly {
         }
         let groq = frame.get("x_groq").and_then(|groq| groq.get("usage"));
         if let Some(usage) = frame.get("usage").filter(|usage| usage.is_object()).or(groq) {
-            let cached = usage.get("prompt_tokens_details").and_then(|details| count(details, "cached_tokens"));
+            let detail = |of: &str, name: &str| usage.get(of).and_then(|details| count(details, name)).unwrap_or(0);
             self.draft.tokens = Some(Tokens {
                 input: count(usage, "prompt_tokens").unwrap_or(0),
-                cached_input: cached.unwrap_or(0),
+                cached_input: detail("prompt_tokens_details", "cached_tokens"),
                 cache_write: 0,
                 output: count(usage, "completion_tokens").unwrap_or(0),
+                reasoning: detail("completion_tokens_details", "reasoning_tokens"),
             });
         }
     }

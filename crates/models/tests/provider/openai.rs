@@ -1,7 +1,7 @@
 //! Replies of chat completions, in the shapes that OpenAI, Groq, Ollama and others document.
 
 use serde_json::{Value, json};
-use threadkeep_core::{ChatMessage, ChatRequest, Finish, JsonText, Part, Role};
+use threadkeep_core::{ChatMessage, ChatRequest, Finish, JsonText, Part, Role, TokenDetails};
 use threadkeep_models::Provider;
 
 use crate::server::{Reply, Server, ask, asking, config, event, model, short};
@@ -44,7 +44,7 @@ async fn words_and_split_calls_come_together() {
         chunk(&call(0, None, None, ":  \"Times Sq\"}"), None),
         chunk(&call(1, None, None, "oba\"}"), None),
         chunk(&json!({}), Some("tool_calls")),
-        usage(&json!({"prompt_tokens": 1200, "completion_tokens": 40, "total_tokens": 1240, "prompt_tokens_details": {"cached_tokens": 1000}})),
+        usage(&json!({"prompt_tokens": 1200, "completion_tokens": 40, "total_tokens": 1240, "prompt_tokens_details": {"cached_tokens": 1000}, "completion_tokens_details": {"reasoning_tokens": 30}})),
         DONE.to_owned(),
     ]
     .concat();
@@ -61,6 +61,7 @@ async fn words_and_split_calls_come_together() {
     assert_eq!((answer.finish, answer.model.as_str()), (Finish::ToolCalls, "gpt-4o-mini-2024-07-18"));
     let usage = answer.usage.unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens), (1200, 40));
+    assert_eq!(usage.details, TokenDetails { cached_input: 1000, reasoning: 30, ..TokenDetails::default() });
     // 200 plain, 1,000 cached and 40 written tokens at $0.15, $0.075 and $0.60 a million.
     assert!((usage.cost_usd.unwrap() - 0.000_129).abs() < 1e-12, "{usage:?}");
     assert!(usage.duration_ms.is_some());

@@ -4,20 +4,25 @@
 //! machine alone.
 
 use std::fmt;
+use std::net::SocketAddr;
+use std::time::Instant;
 
 use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::http::HeaderMap;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use threadkeep::Scope;
 
 use crate::app::App;
 use crate::edge::Answered;
-use crate::error::{ApiError, Result};
+use crate::error::Result;
 use crate::gate::Next;
 use crate::input::Params;
 use crate::security::Caller;
-use crate::security::authenticate::{authenticate, count};
+use crate::security::authenticate::{
+    authenticate, count, credentials, guessed_wrong, not_good, peer, too_many_guesses,
+};
+use crate::security::guesses::Source;
 use crate::security::keys::KeyRole;
 use crate::security::quota::Quota;
 use crate::security::rate::RateLimit;
@@ -53,11 +58,11 @@ impl fmt::Debug for SharedKey {
 /// What stands before these endpoints.
 pub(crate) async fn admit(app: &App, role: KeyRole, mut request: Request, next: Next<'_>) -> Answered {
     let Some(shared) = &app.options().shared_key else { return authenticate(app, role, request, next).await };
-    let is_shown = match given(&request) {
-        Ok(given) => given.is_some_and(|given| shared.is(&given)),
-        Err(refused) => return refused.into(),
+    let (given, peer) = match (given(&request), peer(request.extensions())) {
+        (Ok(given), Ok(peer)) => (given, peer),
+        (Err(refused), _) | (_, Err(refused)) => return refused.into(),
     };
-    match sharer(app, is_shown).await {
+    match sharer(app, shared, given.as_deref(), peer, request.headers()).await {
         Ok(Some(caller)) => {
             request.extensions_mut().insert(caller);
             next.run(request).await.into()
@@ -67,18 +72,31 @@ pub(crate) async fn admit(app: &App, role: KeyRole, mut request: Request, next: 
     }
 }
 
-/// Who calls with the shared key; without it nobody, where the server has keys of its own that may be good.
-async fn sharer(app: &App, is_shown: bool) -> Result<Option<Caller>> {
-    if is_shown {
-        let options = app.options();
-        count(app, "shared", options.rate_limit.or(Some(RATE)), options.quota.or(Some(QUOTA))).await?;
-        let scope = Scope::Tenant(options.local_scope.tenant_id().clone());
-        return Ok(Some(Caller { scope, roles: vec![KeyRole::Write], key_id: None, until_seconds: None }));
+/// Who calls with the shared key; nobody where a key of the server's own is shown, which may be good.
+async fn sharer(
+    app: &App,
+    shared: &SharedKey,
+    given: Option<&str>,
+    peer: SocketAddr,
+    headers: &HeaderMap,
+) -> Result<Option<Caller>> {
+    if let Some(given) = given {
+        let source = Source::of(peer, headers);
+        app.guesses().admit(source, Instant::now()).map_err(too_many_guesses)?;
+        if shared.is(given) {
+            app.guesses().note_good(source, Instant::now());
+            let options = app.options();
+            count(app, "shared", options.rate_limit.or(Some(RATE)), options.quota.or(Some(QUOTA))).await?;
+            let scope = Scope::Tenant(options.local_scope.tenant_id().clone());
+            return Ok(Some(Caller { scope, roles: vec![KeyRole::Write], key_id: None, until_seconds: None }));
+        }
     }
-    if !app.options().token_issuers.is_empty() || app.keys().is_any_known().await? {
+    // What is shown to those and not good is counted there.
+    let is_shown = credentials(headers)?.is_some();
+    if is_shown && (!app.options().token_issuers.is_empty() || app.keys().is_any_known().await?) {
         return Ok(None);
     }
-    Err(ApiError::new(StatusCode::UNAUTHORIZED, "invalid_key", "show a key that is good"))
+    Err(if given.is_some() { guessed_wrong(app, peer, headers) } else { not_good() })
 }
 
 fn given(request: &Request) -> Result<Option<String>> {

@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, header};
@@ -5,13 +7,18 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::stream;
 use threadkeep::{Start, SubscribeOptions};
+use tokio::sync::mpsc;
 
 use super::json::UpdateJson;
-use super::listening::{Signal, listen};
+use super::listening::Listener;
+use super::telling::Telling;
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{Names, Params};
 use crate::security::Caller;
+
+/// Events that wait for a reader at most.
+const WAITING: usize = 16;
 
 /// Streams what happens in a thread, as server-sent events
 ///
@@ -48,10 +55,14 @@ pub(crate) async fn events(
     let options = SubscribeOptions { start, roles };
     let thread = names.thread()?;
     let updates = app.memory().subscribe(&caller.scope, thread, options).await?;
-    let signals = listen(&app, &caller, thread, updates);
-    let events = stream::unfold(signals, |mut signals| async {
-        let signal = signals.recv().await?;
-        Some((Ok::<_, std::convert::Infallible>(written(&signal)), signals))
+    let (outgoing, waiting) = mpsc::channel(WAITING);
+    let write = |told: &Telling, _| told.event();
+    let heartbeat = Some(Bytes::from_static(b": heartbeat\n\n"));
+    let listener = Listener { app, caller: Arc::new(caller), thread, outgoing, write, heartbeat };
+    tokio::spawn(listener.run(updates));
+    let events = stream::unfold(waiting, |mut waiting| async {
+        let event = waiting.recv().await?;
+        Some((Ok::<_, std::convert::Infallible>(event), waiting))
     });
     // The first byte goes out at once, so that a client knows that it listens.
     let opening = stream::iter([Ok(Bytes::from_static(b": listening\n\n"))]);
@@ -78,12 +89,5 @@ fn start(headers: &HeaderMap, params: &mut Params) -> Result<Start> {
         (Some(change), _) => Ok(Start::After(change)),
         (None, Some(last)) => Ok(Start::Last(last)),
         (None, None) => Ok(Start::Now),
-    }
-}
-
-fn written(signal: &Signal) -> Bytes {
-    match signal {
-        Signal::Update(told) => told.event(),
-        Signal::Heartbeat => Bytes::from_static(b": heartbeat\n\n"),
     }
 }

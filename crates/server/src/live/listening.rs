@@ -1,101 +1,101 @@
-//! One listener to one thread: its updates in order, heartbeats between them, and an end with a reason.
+//! One listener to one thread: its updates in order, and an end with a reason.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use futures::StreamExt;
-use threadkeep::ThreadId;
 use threadkeep::memory::ThreadUpdates;
+use threadkeep::{ThreadId, ThreadUpdate};
 use tokio::sync::mpsc;
-use tokio::time::MissedTickBehavior;
+use tokio::time::{Instant, Interval, MissedTickBehavior};
 
 use super::json::{EndJson, UpdateJson};
 use super::telling::{Telling, Tellings};
 use crate::app::App;
 use crate::security::Caller;
 
-/// Updates that wait for a reader at most.
-const WAITING: usize = 16;
-
-/// What a listener is sent.
-#[derive(Debug)]
-pub(super) enum Signal {
-    Update(Arc<Telling>),
-    /// Nothing has happened, and the stream lives.
-    Heartbeat,
+/// A listener, and how its door writes what it hears.
+pub(super) struct Listener<T> {
+    pub(super) app: App,
+    pub(super) caller: Arc<Caller>,
+    pub(super) thread: ThreadId,
+    /// To whoever writes to the client. What does not fit is not read from the thread yet.
+    pub(super) outgoing: mpsc::Sender<T>,
+    pub(super) write: fn(&Telling, ThreadId) -> T,
+    /// What shows that a silent stream lives. A door that looks by itself whether client and key are still there has none.
+    pub(super) heartbeat: Option<T>,
 }
 
-/// Reads updates on behalf of a listener until there is a reason to end, which is the last signal.
-///
-/// At most a few updates wait for a reader. One that takes nothing for too long is dropped; the last update that went
-/// out is where it resumes. Others feel nothing of it, as each has a task of its own.
-pub(super) fn listen(app: &App, caller: &Caller, thread: ThreadId, updates: ThreadUpdates) -> mpsc::Receiver<Signal> {
-    // One place more is kept for the end.
-    let (sender, receiver) = mpsc::channel(WAITING + 1);
-    let listener = Listener { app: app.clone(), caller: caller.clone(), thread, sender, heard: None, last: None };
-    tokio::spawn(listener.run(updates));
-    receiver
-}
-
-struct Listener {
-    app: App,
-    caller: Caller,
-    thread: ThreadId,
-    sender: mpsc::Sender<Signal>,
-    heard: Option<u64>,
-    /// Held until the next one, so that whoever hears the same finds it written.
-    last: Option<Arc<Telling>>,
-}
-
-impl Listener {
-    async fn run(mut self, mut updates: ThreadUpdates) {
-        let Ok(last_place) = self.sender.clone().try_reserve_owned() else { return };
-        if let Some(reason) = self.pump(&mut updates).await {
-            let end = UpdateJson::End(EndJson { reason, resume_after: self.heard });
-            last_place.send(Signal::Update(Arc::new(Telling::of(&end))));
-        }
+impl<T: Clone + Send> Listener<T> {
+    /// Tells updates until there is a reason to end, which is told last, or the client is gone.
+    ///
+    /// A client that takes nothing for too long is dropped; the last update that went out is where it resumes. Others feel
+    /// nothing of it, as each has a task of its own.
+    pub(super) async fn run(self, mut updates: ThreadUpdates) {
+        let mut heard = None;
+        let Some(reason) = self.pump(&mut updates, &mut heard).await else { return };
+        drop(updates);
+        let end = Telling::of(&UpdateJson::End(EndJson { reason, resume_after: heard }));
+        // A client that is gone hears nothing.
+        drop(self.outgoing.send((self.write)(&end, self.thread)).await);
     }
 
     /// Sends what happens; gives the reason to end, where the thread's own end was none.
-    async fn pump(&mut self, updates: &mut ThreadUpdates) -> Option<&'static str> {
-        let heartbeat = self.app.options().heartbeat;
-        let mut beats = tokio::time::interval_at(tokio::time::Instant::now() + heartbeat, heartbeat);
-        beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
-        let app = self.app.clone();
-        let mut stopped = std::pin::pin!(app.stopped());
+    async fn pump(&self, updates: &mut ThreadUpdates, heard: &mut Option<u64>) -> Option<&'static str> {
+        let mut beats = self.heartbeat.as_ref().map(|_| beats(self.app.options().heartbeat));
+        let mut stopped = std::pin::pin!(self.app.stopped());
+        // Held until the next one, so that whoever hears the same finds it written.
+        let mut _last = None;
         loop {
-            let signal = tokio::select! {
+            let (told, change) = tokio::select! {
                 biased;
                 () = &mut stopped => return Some("shutdown"),
-                () = self.sender.closed() => return None,
+                () = self.outgoing.closed() => return None,
                 update = updates.next() => match update {
                     None => return None,
                     Some(Err(error)) => {
                         tracing::warn!(%error, "a stream of events failed");
                         return Some("failed");
                     }
-                    Some(Ok(update)) => match Tellings::tell(&self.app, &self.caller, self.thread, update).await {
-                        None => continue,
-                        Some(told) => {
-                            self.last = Some(Arc::clone(&told)).filter(|told| told.is_shared());
-                            Signal::Update(told)
-                        }
-                    },
+                    Some(Ok(update)) => {
+                        let Some(told) = self.telling(update).await else { continue };
+                        let written = ((self.write)(&told, self.thread), told.change());
+                        _last = Some(told).filter(|told| told.is_shared());
+                        written
+                    }
                 },
-                _ = beats.tick() => {
-                    if !self.caller.is_still_good(&self.app).await {
+                () = tick(&mut beats) => {
+                    // On the heap while it runs, as a listener mostly waits.
+                    if !Box::pin(self.caller.is_still_good(&self.app)).await {
                         return Some("key_revoked");
                     }
-                    Signal::Heartbeat
+                    let Some(heartbeat) = self.heartbeat.clone() else { continue };
+                    (heartbeat, None)
                 }
             };
-            let change = if let Signal::Update(told) = &signal { told.change() } else { None };
-            let sending = self.sender.reserve();
-            match tokio::time::timeout(self.app.options().slow_reader, sending).await {
+            match tokio::time::timeout(self.app.options().slow_reader, self.outgoing.reserve()).await {
                 Err(_) => return Some("slow_reader"),
                 Ok(Err(_)) => return None,
-                Ok(Ok(place)) => place.send(signal),
+                Ok(Ok(place)) => place.send(told),
             }
-            self.heard = change.or(self.heard);
+            *heard = change.or(*heard);
         }
+    }
+
+    async fn telling(&self, update: Arc<ThreadUpdate>) -> Option<Arc<Telling>> {
+        Box::pin(Tellings::tell(&self.app, &self.caller.scope, self.thread, update)).await
+    }
+}
+
+fn beats(heartbeat: Duration) -> Interval {
+    let mut beats = tokio::time::interval_at(Instant::now() + heartbeat, heartbeat);
+    beats.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    beats
+}
+
+async fn tick(beats: &mut Option<Interval>) {
+    match beats {
+        Some(beats) => drop(beats.tick().await),
+        None => std::future::pending().await,
     }
 }

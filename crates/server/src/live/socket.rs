@@ -1,4 +1,8 @@
+mod json;
+mod subscribing;
+
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::extract::State;
@@ -8,28 +12,17 @@ use axum::response::{IntoResponse, Response};
 use axum::{Extension, http::StatusCode};
 use futures::stream::{SplitSink, SplitStream};
 use futures::{SinkExt, StreamExt};
-use serde::{Deserialize, Serialize};
-use threadkeep::core::{ChangedThread, UserCursor};
-use threadkeep::memory::{ThreadsUpdate, ThreadsUpdates};
-use threadkeep::{Role, Scope, Start, SubscribeOptions, ThreadId};
+use threadkeep::ThreadId;
 use tokio::sync::mpsc;
 use tokio::task::AbortHandle;
 use tokio::time::MissedTickBehavior;
 
-use super::following::Following;
-use super::json::UpdateJson;
-use super::listening::{Signal, listen};
-use super::telling::Telling;
 use crate::app::App;
 use crate::connections::Held;
-use crate::cursor;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::rest::json::message::RoleJson;
-use crate::rest::json::thread::OwnerJson;
 use crate::security::Caller;
+use json::{Request, problem};
 
-/// Threads that one socket listens to at most.
-const SUBSCRIPTIONS: usize = 1_000;
 /// Bytes of what a client says at most.
 const MESSAGE_BYTES: usize = 64 * 1024;
 /// Bytes that are read or gathered at a time: sockets are many, and mostly idle.
@@ -38,86 +31,6 @@ const BUFFER_BYTES: usize = 4 * 1024;
 const CLOSING: Duration = Duration::from_secs(1);
 /// Updates of all threads that wait for the client at most.
 const WAITING: usize = 16;
-
-/// What a client says.
-#[derive(Debug, Deserialize)]
-#[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-enum Request {
-    /// Listen to a thread, in place of an earlier subscription to it.
-    Subscribe {
-        thread: String,
-        #[serde(default)]
-        after: Option<u64>,
-        #[serde(default)]
-        last: Option<usize>,
-        #[serde(default)]
-        roles: Vec<RoleJson>,
-    },
-    Unsubscribe {
-        thread: String,
-    },
-    /// Hear which of the caller's threads change, and, to follow them, what happens in each; in place of an earlier such
-    /// subscription.
-    SubscribeThreads {
-        #[serde(default)]
-        cursor: Option<String>,
-        #[serde(default)]
-        follow: bool,
-        #[serde(default)]
-        roles: Vec<RoleJson>,
-    },
-    UnsubscribeThreads,
-}
-
-/// What a client is told.
-#[derive(Debug, Serialize)]
-#[serde(untagged)]
-enum Told<'a> {
-    Subscribed {
-        r#type: &'static str,
-        thread: ThreadId,
-    },
-    SubscribedThreads {
-        r#type: &'static str,
-        cursor: String,
-    },
-    Threads {
-        r#type: &'static str,
-        threads: Vec<ChangedJson>,
-        cursor: String,
-        reset: bool,
-    },
-    Error {
-        r#type: &'static str,
-        #[serde(skip_serializing_if = "Option::is_none")]
-        thread: Option<&'a str>,
-        error: ProblemJson<'a>,
-    },
-}
-
-#[derive(Debug, Serialize)]
-struct ProblemJson<'a> {
-    code: &'a str,
-    message: &'a str,
-    param: Option<&'a str>,
-}
-
-/// A thread that changed; without a change it was deleted.
-#[derive(Debug, Serialize)]
-struct ChangedJson {
-    id: ThreadId,
-    owner: OwnerJson,
-    change: Option<u64>,
-    seq: Option<u64>,
-}
-
-impl From<ChangedThread> for ChangedJson {
-    fn from(thread: ChangedThread) -> Self {
-        let ChangedThread { id, owner, positions } = thread;
-        let (change, seq) = (positions.map(|positions| positions.change), positions.map(|positions| positions.seq));
-        Self { id, owner: owner.into(), change, seq }
-    }
-}
 
 /// Opens a WebSocket that listens to many threads at once
 ///
@@ -162,7 +75,7 @@ async fn run(socket: WebSocket, app: App, caller: Caller) {
     let (sink, mut stream) = socket.split();
     let (outgoing, waiting) = mpsc::channel(WAITING);
     let writer = tokio::spawn(write(sink, waiting));
-    let client = Client { app, caller, outgoing, threads: HashMap::new(), all: None };
+    let client = Client { app, caller: Arc::new(caller), outgoing, threads: HashMap::new(), all: None };
     let close = client.run(&mut stream).await;
     // The writer ends once every subscription has said its last word.
     if let (Some(frame), Ok(mut sink)) = (close, writer.await)
@@ -187,7 +100,7 @@ async fn write(mut sink: Outgoing, mut waiting: mpsc::Receiver<Message>) -> Outg
 
 struct Client {
     app: App,
-    caller: Caller,
+    caller: Arc<Caller>,
     outgoing: mpsc::Sender<Message>,
     threads: HashMap<ThreadId, AbortHandle>,
     all: Option<AbortHandle>,
@@ -209,7 +122,8 @@ impl Client {
                     return Some(closed(close_code::AWAY, "shutdown"));
                 }
                 said = stream.next() => match said {
-                    Some(Ok(Message::Text(text))) => self.obey(&text).await,
+                    // On the heap while it runs: most sockets mostly wait, and a task is as large as the largest that it may do.
+                    Some(Ok(Message::Text(text))) => Box::pin(self.obey(&text)).await,
                     Some(Ok(Message::Binary(_))) => self.tell_problem(None, &not_understood("send text")).await,
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                     Some(Ok(Message::Close(_)) | Err(_)) | None => {
@@ -218,7 +132,7 @@ impl Client {
                     }
                 },
                 _ = beats.tick() => {
-                    if !self.caller.is_still_good(&app).await {
+                    if !Box::pin(self.caller.is_still_good(&app)).await {
                         self.abandon();
                         return Some(closed(close_code::POLICY, "key_revoked"));
                     }
@@ -260,87 +174,6 @@ impl Client {
         }
     }
 
-    async fn subscribe(
-        &mut self,
-        thread: &str,
-        after: Option<u64>,
-        last: Option<usize>,
-        roles: Vec<RoleJson>,
-    ) -> Result<()> {
-        let thread: ThreadId = thread.parse().map_err(|_| ApiError::not_found("thread"))?;
-        let start = match (after, last) {
-            (Some(_), Some(_)) => return Err(ApiError::invalid("last", "give `after` or `last`, not both")),
-            (Some(change), None) => Start::After(change),
-            (None, Some(last)) => Start::Last(last),
-            (None, None) => Start::Now,
-        };
-        self.threads.retain(|_, subscription| !subscription.is_finished());
-        if self.threads.len() >= SUBSCRIPTIONS {
-            let message = format!("one socket listens to at most {SUBSCRIPTIONS} threads");
-            return Err(ApiError::invalid("thread", message).code("limit_exceeded"));
-        }
-        let roles: Vec<Role> = roles.into_iter().map(Into::into).collect();
-        let options = SubscribeOptions { start, roles };
-        let updates = self.app.memory().subscribe(&self.caller.scope, thread, options).await?;
-        let mut signals = listen(&self.app, &self.caller, thread, updates);
-        let outgoing = self.outgoing.clone();
-        let subscription = tokio::spawn(async move {
-            let subscribed = text(&Told::Subscribed { r#type: "subscribed", thread });
-            if outgoing.send(subscribed).await.is_err() {
-                return;
-            }
-            while let Some(signal) = signals.recv().await {
-                // The socket has a heartbeat of its own.
-                let Signal::Update(told) = signal else { continue };
-                if outgoing.send(Message::Text(told.text(thread))).await.is_err() {
-                    return;
-                }
-            }
-        });
-        if let Some(earlier) = self.threads.insert(thread, subscription.abort_handle()) {
-            earlier.abort();
-        }
-        Ok(())
-    }
-
-    async fn subscribe_threads(&mut self, cursor: Option<String>, follow: bool, roles: Vec<RoleJson>) -> Result<()> {
-        if !follow && !roles.is_empty() {
-            return Err(ApiError::invalid(
-                "roles",
-                "roles choose what is heard of threads that one follows: add `follow`",
-            ));
-        }
-        let scope = self.caller.scope.clone();
-        let given = cursor.map(|cursor| cursor::take(&scope, LIST, "cursor", &cursor)).transpose()?.map(UserCursor);
-        let is_new = given.is_none();
-        let cursor = match given {
-            Some(cursor) => cursor,
-            None => self.app.memory().present_cursor(&scope).await?,
-        };
-        let roles = roles.into_iter().map(Into::into).collect();
-        let following = match follow {
-            true => Some(Following::begin(&self.app, &scope, roles, is_new).await?),
-            false => None,
-        };
-        let updates = self.app.memory().subscribe_threads(&scope, Some(cursor.clone())).await?;
-        let (outgoing, app) = (self.outgoing.clone(), self.app.clone());
-        let subscription = tokio::spawn(async move {
-            let cursor = cursor::give(&scope, LIST, &cursor.0);
-            let subscribed = text(&Told::SubscribedThreads { r#type: "subscribed_threads", cursor });
-            if outgoing.send(subscribed).await.is_ok() {
-                let mut stopped = std::pin::pin!(app.stopped());
-                tokio::select! {
-                    () = &mut stopped => {}
-                    _ = tell_threads(&scope, updates, following, &outgoing) => {}
-                }
-            }
-        });
-        if let Some(earlier) = self.all.replace(subscription.abort_handle()) {
-            earlier.abort();
-        }
-        Ok(())
-    }
-
     async fn tell_problem(&self, thread: Option<&str>, error: &ApiError) {
         // A client that is gone needs no answer.
         drop(self.outgoing.send(problem(thread, error)).await);
@@ -353,49 +186,6 @@ impl Client {
     fn abandon(self) {
         self.threads.values().chain(&self.all).for_each(AbortHandle::abort);
     }
-}
-
-/// Tells which threads change, after what happened in those that are followed: whoever has a cursor has heard all before it.
-async fn tell_threads(
-    scope: &Scope,
-    mut updates: ThreadsUpdates,
-    mut following: Option<Following>,
-    outgoing: &mpsc::Sender<Message>,
-) -> Result<(), mpsc::error::SendError<Message>> {
-    while let Some(update) = updates.next().await {
-        let ThreadsUpdate { threads, cursor, reset } = match update {
-            Ok(update) => update,
-            Err(error) => return outgoing.send(problem(None, &error.into())).await,
-        };
-        for changed in &threads {
-            let Some(following) = &mut following else { break };
-            while let Some(updates) = following.read(changed).await {
-                for update in &updates {
-                    outgoing.send(Message::Text(Telling::of(update).text(changed.id))).await?;
-                }
-                // What cannot be read now is tried again with the thread's next change.
-                if matches!(updates.last(), Some(UpdateJson::End(_))) {
-                    break;
-                }
-            }
-        }
-        let cursor = cursor::give(scope, LIST, &cursor.0);
-        let threads = threads.into_iter().map(Into::into).collect();
-        outgoing.send(text(&Told::Threads { r#type: "threads", threads, cursor, reset })).await?;
-    }
-    Ok(())
-}
-
-fn problem(thread: Option<&str>, error: &ApiError) -> Message {
-    let error = ProblemJson { code: error.code, message: &error.message, param: error.param.as_deref() };
-    text(&Told::Error { r#type: "error", thread, error })
-}
-
-/// The name of the list that cursors of `subscribe_threads` belong to.
-const LIST: &str = "live threads";
-
-fn text(told: &Told<'_>) -> Message {
-    Message::Text(serde_json::to_string(told).unwrap_or_default().into())
 }
 
 fn closed(code: u16, reason: &'static str) -> CloseFrame {

@@ -7,11 +7,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use axum::extract::ws::Utf8Bytes;
 use bytes::Bytes;
 use threadkeep::agent::approval_id;
-use threadkeep::{ThreadEvent, ThreadId, ThreadUpdate};
+use threadkeep::{Scope, ThreadEvent, ThreadId, ThreadUpdate};
 
 use super::json::UpdateJson;
 use crate::app::App;
-use crate::security::Caller;
 
 /// Longer texts are written for each listener, so that nobody who waits for the next one holds them.
 const SHARED_BYTES: usize = 64 * 1024;
@@ -22,7 +21,7 @@ const REMEMBERED: usize = 1_024;
 #[derive(Debug)]
 pub(super) struct Telling {
     /// What is told, where others may be told the same.
-    update: Option<ThreadUpdate>,
+    update: Option<Arc<ThreadUpdate>>,
     change: Option<u64>,
     /// As a server-sent event.
     event: Bytes,
@@ -89,18 +88,20 @@ impl Tellings {
     /// The update as a listener is told it; `None` where there is nothing that a door may show.
     pub(super) async fn tell(
         app: &App,
-        caller: &Caller,
+        scope: &Scope,
         thread: ThreadId,
-        update: ThreadUpdate,
+        update: Arc<ThreadUpdate>,
     ) -> Option<Arc<Telling>> {
         if !is_same_for_all(&update) {
-            return Some(Arc::new(Telling::of(&UpdateJson::of(app, &caller.scope, thread, update).await?)));
+            return Some(Arc::new(Telling::of(
+                &UpdateJson::of(app, scope, thread, Arc::unwrap_or_clone(update)).await?,
+            )));
         }
         let tellings = app.tellings();
         if let Some(told) = tellings.find(thread, &update) {
             return Some(told);
         }
-        let told = Telling::of(&UpdateJson::of(app, &caller.scope, thread, update.clone()).await?);
+        let told = Telling::of(&UpdateJson::of(app, scope, thread, update.as_ref().clone()).await?);
         if told.event.len() > SHARED_BYTES {
             return Some(Arc::new(told));
         }
@@ -109,10 +110,10 @@ impl Tellings {
         Some(told)
     }
 
-    fn find(&self, thread: ThreadId, update: &ThreadUpdate) -> Option<Arc<Telling>> {
+    fn find(&self, thread: ThreadId, update: &Arc<ThreadUpdate>) -> Option<Arc<Telling>> {
         let last = self.lock().by_thread.get(&thread).and_then(Weak::upgrade);
         // Listeners to some roles only hear less of a commit, and a message may have changed since.
-        last.filter(|last| last.update.as_ref() == Some(update))
+        last.filter(|last| last.update.as_ref().is_some_and(|known| Arc::ptr_eq(known, update) || **known == **update))
     }
 
     fn keep(&self, thread: ThreadId, told: &Arc<Telling>) {
@@ -151,8 +152,8 @@ mod tests {
         Telling::of(&UpdateJson::Commit { change, at: Timestamp::MIN, events: vec![EventJson::Patched] })
     }
 
-    fn update(change: u64) -> ThreadUpdate {
-        ThreadUpdate::Commit { change, at: Timestamp::MIN, events: vec![ThreadEvent::Patched] }
+    fn update(change: u64) -> Arc<ThreadUpdate> {
+        Arc::new(ThreadUpdate::Commit { change, at: Timestamp::MIN, events: vec![ThreadEvent::Patched] })
     }
 
     #[test]

@@ -2,8 +2,9 @@
 
 use axum::http::StatusCode;
 use serde_json::{Value, json};
+use threadkeep::agent::TurnUsage;
 use threadkeep::core::limits::COMMIT_MESSAGES;
-use threadkeep::{Agent, AppendOptions, Ask, Draft, OpenThread, Role, Scope, ThreadId, Turn, TurnStatus};
+use threadkeep::{Agent, AppendOptions, Ask, Draft, OpenThread, Role, Scope, ThreadId, Turn, TurnStatus, Usage};
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -66,6 +67,12 @@ pub(super) async fn new_thread(
         memory.append_all(scope, id, said, &options).await?;
     }
     Ok(id)
+}
+
+/// What a turn took, as one answer of a model tells it.
+pub(super) fn usage(turn: &Turn) -> Usage {
+    let TurnUsage { input_tokens, output_tokens, details, .. } = turn.usage;
+    Usage { input_tokens, output_tokens, details, ..Usage::default() }
 }
 
 /// What this wire has no member for.

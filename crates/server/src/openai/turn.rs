@@ -104,7 +104,6 @@ impl Turn {
         scope: &Scope,
         record: &Record,
         drafts: Vec<Draft>,
-        attempt: &Attempt,
     ) -> Result<(), ApiError> {
         let now = app.memory().now();
         let mut batch = self.lease.give_up_with(app.memory().batch());
@@ -112,7 +111,7 @@ impl Turn {
             batch = batch.append(draft);
         }
         if self.lease.may_write_documents() {
-            batch = documents(record, attempt, now)?.into_iter().fold(batch, BatchBuilder::put);
+            batch = documents(record, now)?.into_iter().fold(batch, BatchBuilder::put);
         }
         let stored = batch.commit(scope, self.thread).await.map(drop).map_err(lease::locked_or);
         if stored.is_err() {
@@ -147,8 +146,8 @@ pub(super) async fn context(
 }
 
 /// What is kept of a turn.
-fn documents(record: &Record, attempt: &Attempt, now: Timestamp) -> Result<[PutDocument; 2], ApiError> {
-    let last = Last { id: record.id.clone(), digest: attempt.digest().to_owned(), at: now };
+fn documents(record: &Record, now: Timestamp) -> Result<[PutDocument; 2], ApiError> {
+    let last = Last { id: record.id.clone(), digest: record.digest.clone(), at: now };
     let expires_at = Some(now.plus_ms(KEPT_MS));
     Ok([
         PutDocument { name: name(&record.id), value: JsonText::of(record)?, expires_at },
@@ -158,14 +157,8 @@ fn documents(record: &Record, attempt: &Attempt, now: Timestamp) -> Result<[PutD
 
 /// Keeps the record of a turn whose messages are stored already. It is the application's own: a user may ask in a shared
 /// thread, and may not write its documents.
-pub(super) async fn note(
-    app: &App,
-    scope: &Scope,
-    thread: ThreadId,
-    record: &Record,
-    attempt: &Attempt,
-) -> Result<(), ApiError> {
-    let batch = documents(record, attempt, app.memory().now())?;
+pub(super) async fn note(app: &App, scope: &Scope, thread: ThreadId, record: &Record) -> Result<(), ApiError> {
+    let batch = documents(record, app.memory().now())?;
     let batch = batch.into_iter().fold(app.memory().batch(), BatchBuilder::put);
     batch.commit(&Scope::Tenant(scope.tenant_id().clone()), thread).await?;
     Ok(())

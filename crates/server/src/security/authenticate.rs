@@ -1,14 +1,16 @@
 //! From a request's headers to a [`Caller`].
 
+use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use axum::extract::Request;
 use axum::http::request::Parts;
-use axum::http::{HeaderMap, StatusCode, header};
+use axum::http::{Extensions, HeaderMap, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use threadkeep::{Scope, UserId};
 
 use super::audit::AuditRecord;
+use super::guesses::Source;
 use super::keys::{KeyError, KeyRecord, KeyRole};
 use super::quota::{Quota, Uncounted};
 use super::rate::RateLimit;
@@ -61,7 +63,8 @@ async fn audited(app: &App, act: AuditRecord, done: impl Future<Output = Respons
 
 async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
     let headers = &request.headers;
-    if let Some(text) = credentials(headers)? {
+    let shown = credentials(headers)?;
+    if let Some(text) = shown {
         if let Some(key) = app.keys().find(text).await? {
             count(app, &key.id, key.rate_limit, key.quota).await?;
             return of_key(&key, headers);
@@ -74,12 +77,14 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
         }
     }
     if !app.options().token_issuers.is_empty() || app.keys().is_any_known().await? {
-        return Err(ApiError::new(StatusCode::UNAUTHORIZED, "invalid_key", "show a key that is good"));
+        let Some(text) = shown else { return Err(not_good()) };
+        let refused = guessed_wrong(app, peer(&request.extensions)?, headers);
+        // Whoever has a token that is good no more has to hear so, to get another.
+        let is_old_token = !app.options().token_issuers.is_empty() && is_token(text);
+        return Err(if is_old_token { not_good() } else { refused });
     }
     // A client that cannot do without a key shows any.
-    let peer = request.extensions.get::<Held>().map(Held::peer);
-    let peer = peer.ok_or_else(|| ApiError::internal("a connection without an address"))?;
-    loopback::check(peer, &request.uri, headers)?;
+    loopback::check(peer(&request.extensions)?, &request.uri, headers)?;
     // Programs of this machine are counted together, as whoever they name is nobody who showed anything.
     count(app, "local", None, None).await?;
     let local = &app.options().local_scope;
@@ -88,6 +93,31 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
         None => local.clone(),
     };
     Ok(Caller { scope, roles: vec![KeyRole::Admin], key_id: None, until_seconds: None })
+}
+
+/// The other end of the connection.
+pub(crate) fn peer(extensions: &Extensions) -> Result<SocketAddr, ApiError> {
+    let peer = extensions.get::<Held>().map(Held::peer);
+    peer.ok_or_else(|| ApiError::internal("a connection without an address"))
+}
+
+pub(crate) fn not_good() -> ApiError {
+    ApiError::new(StatusCode::UNAUTHORIZED, "invalid_key", "show a key that is good")
+}
+
+/// Counts a key that is not good, and says what its sender is told.
+pub(crate) fn guessed_wrong(app: &App, peer: SocketAddr, headers: &HeaderMap) -> ApiError {
+    let counted = app.guesses().count_wrong(Source::of(peer, headers), Instant::now());
+    counted.err().map_or_else(not_good, too_many_guesses)
+}
+
+pub(crate) fn too_many_guesses(wait: Duration) -> ApiError {
+    too_many("rate_limited", "too many keys that are not good", wait)
+}
+
+/// Whether a text has the three parts of a token.
+fn is_token(text: &str) -> bool {
+    text.split('.').count() == 3
 }
 
 fn of_key(key: &KeyRecord, headers: &HeaderMap) -> Result<Caller, ApiError> {
@@ -145,7 +175,7 @@ fn too_many(code: &'static str, message: &str, wait: Duration) -> ApiError {
 }
 
 /// The key in `Authorization: Bearer …` or `x-api-key`.
-fn credentials(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
+pub(crate) fn credentials(headers: &HeaderMap) -> Result<Option<&str>, ApiError> {
     let mut given = headers.get_all(header::AUTHORIZATION).iter().chain(headers.get_all("x-api-key").iter());
     let Some(value) = given.next() else { return Ok(None) };
     if given.next().is_some() {

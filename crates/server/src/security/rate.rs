@@ -36,10 +36,48 @@ pub(crate) struct RateLimits {
     buckets: Mutex<HashMap<String, Bucket>>,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Bucket {
-    left: f64,
-    at: Instant,
+/// What a limit leaves at a moment.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Bucket {
+    /// What was left when something was taken last; a bucket that nothing was taken from is full.
+    last: Option<(f64, Instant)>,
+}
+
+impl Bucket {
+    /// Takes one; else gives the time until there is one.
+    pub(super) fn take(&mut self, limit: RateLimit, now: Instant) -> Result<(), Duration> {
+        let wait = self.wait(limit, now);
+        if !wait.is_zero() {
+            return Err(wait);
+        }
+        self.last = Some((self.left(limit, now) - 1.0, now));
+        Ok(())
+    }
+
+    /// The time until there is one.
+    pub(super) fn wait(&self, limit: RateLimit, now: Instant) -> Duration {
+        let lacking = (1.0 - self.left(limit, now)).max(0.0);
+        Duration::from_secs_f64(lacking * 60.0 / most(limit))
+    }
+
+    pub(super) fn is_full(&self, limit: RateLimit, now: Instant) -> bool {
+        self.left(limit, now) >= most(limit)
+    }
+
+    fn left(&self, limit: RateLimit, now: Instant) -> f64 {
+        let Some((left, at)) = self.last else { return most(limit) };
+        let refilled = now.saturating_duration_since(at).as_secs_f64() * most(limit) / 60.0;
+        (left + refilled).min(most(limit))
+    }
+
+    /// Whether whatever was taken is there again by now: after a minute, whatever the limit.
+    fn is_outdated(&self, now: Instant) -> bool {
+        self.last.is_none_or(|(_, at)| now.saturating_duration_since(at) >= Duration::from_secs(60))
+    }
+}
+
+fn most(limit: RateLimit) -> f64 {
+    f64::from(limit.per_minute.max(1))
 }
 
 impl fmt::Debug for RateLimits {
@@ -51,20 +89,11 @@ impl fmt::Debug for RateLimits {
 impl RateLimits {
     /// Counts a request of a key; refuses it with the time to wait.
     pub(crate) fn count(&self, key: &str, limit: RateLimit, now: Instant) -> Result<(), Duration> {
-        let most = f64::from(limit.per_minute.max(1));
         let mut buckets = self.buckets.lock().unwrap_or_else(PoisonError::into_inner);
         if buckets.len() >= KEPT && !buckets.contains_key(key) {
-            // After a minute every bucket is full again, whatever its size.
-            buckets.retain(|_, bucket| now.saturating_duration_since(bucket.at) < Duration::from_secs(60));
+            buckets.retain(|_, bucket| !bucket.is_outdated(now));
         }
-        let bucket = buckets.entry(key.to_owned()).or_insert(Bucket { left: most, at: now });
-        let refilled = now.saturating_duration_since(bucket.at).as_secs_f64() * most / 60.0;
-        let left = (bucket.left + refilled).min(most);
-        if left < 1.0 {
-            return Err(Duration::from_secs_f64((1.0 - left) * 60.0 / most));
-        }
-        *bucket = Bucket { left: left - 1.0, at: now };
-        Ok(())
+        buckets.entry(key.to_owned()).or_default().take(limit, now)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use threadkeep::agent::{EventSink, find_running_turn};
+use threadkeep::agent::{EventSink, find_running_turn, turn_of_key};
 use threadkeep::{
     Agent, AgentError, Ask, Conflict, Message, MessageName, Role, Scope, StoreError, ThreadId, TurnEvent, TurnStatus,
 };
@@ -53,8 +53,7 @@ impl Asking {
 
     async fn answer_once(mut self, events: EventSink<'_>) -> Result<Answered> {
         if let Some(key) = self.attempt.key() {
-            // Users who share a thread may choose the same key.
-            self.ask.idempotency_key = Some(format!("http\n{}\n{key}", self.user()));
+            self.ask.idempotency_key = Some(self.own(key));
             let answered = self.ask(events).await?;
             self.check_same(&answered).await?;
             return Ok(answered);
@@ -65,6 +64,20 @@ impl Asking {
             return Ok(answered);
         }
         self.ask(events).await
+    }
+
+    /// The id of the turn that this will be, by the request's own key or else by the one that is given.
+    pub(crate) fn name_turn(&mut self, or: String) -> String {
+        let key = match self.attempt.key() {
+            Some(key) => self.own(key),
+            None => self.ask.idempotency_key.insert(or).clone(),
+        };
+        turn_of_key(self.thread, &key)
+    }
+
+    /// A key as this user's: those who share a thread may choose the same.
+    fn own(&self, key: &str) -> String {
+        format!("http\n{}\n{key}", self.user())
     }
 
     async fn ask(&self, events: EventSink<'_>) -> Result<Answered> {

@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use serde_json::json;
 use threadkeep::core::{ChatAnswer, ChatDelta, ChatModel, ChatRequest, DeltaSink, Finish, ModelError};
-use threadkeep::{Definition, FnTool, JsonText, Map, Part, ToolCall, ToolError, ToolOutput, Usage};
+use threadkeep::{Definition, FnTool, JsonText, Map, Part, TokenDetails, ToolCall, ToolError, ToolOutput, Usage};
 use tokio::sync::Semaphore;
 
 use crate::server::{PATIENCE, Parts, TestServer};
@@ -56,7 +56,8 @@ impl ChatModel for Keeper {
             asked.push(said.clone());
             asked.len()
         };
-        let usage = Some(Usage { input_tokens: 7, output_tokens: 3, ..Usage::default() });
+        let details = TokenDetails { cached_input: 5, ..TokenDetails::default() };
+        let usage = Some(Usage { input_tokens: 7, output_tokens: 3, details, ..Usage::default() });
         let answer = |part, finish| ChatAnswer { parts: vec![part], finish, model: "keeper-1".to_owned(), usage };
         let call = said.split_once(' ').filter(|(verb, _)| !is_result && matches!(*verb, "look" | "delete"));
         if let Some((verb, thing)) = call {

@@ -162,6 +162,38 @@ async fn the_shared_key_opens_these_endpoints_only() {
     assert!(!format!("{:?}", SharedKey::new("s3cret")).contains("s3cret"));
 }
 
+/// Guesses from one address are soon looked at no more; who shows the right key elsewhere, or showed it there before, feels
+/// nothing of it.
+#[tokio::test]
+async fn the_shared_key_is_not_found_by_trying() {
+    let options = ServerOptions { shared_key: SharedKey::new("s3cret"), ..Parts::default().options };
+    let server = TestServer::start_with(Parts { options, assistants: vec![subway()], ..Parts::default() }).await;
+    let client = server.client();
+    // As a proxy on this machine says it.
+    let ask = |from: &str, key: &str| {
+        let request = client.request("GET", &format!("/route?from=a&to=b&key={key}"));
+        send(request.header("x-forwarded-for", from))
+    };
+    ask("192.0.2.1", "s3cret").await.expect(200);
+    for guesser in ["192.0.2.2", "192.0.2.1"] {
+        let mut guesses = 0;
+        let refused = loop {
+            let answer = ask(guesser, &format!("guess{guesses}")).await;
+            if answer.status != 401 {
+                break answer;
+            }
+            guesses += 1;
+        };
+        assert_eq!((refused.code(429).as_str(), guesses >= 10), ("rate_limited", true), "{guesses} were looked at");
+        assert!((1..=6).contains(&refused.header("retry-after").parse::<u64>().unwrap()));
+    }
+    // One that showed the right key before, and one that comes for the first time.
+    for from in ["192.0.2.1", "192.0.2.3"] {
+        ask(from, "s3cret").await.expect(200);
+    }
+    client.get("/route?from=a&to=b&key=s3cret").await.expect(200);
+}
+
 /// All clients of the shared key are counted together, whoever they name, and nobody else is counted with them.
 #[tokio::test]
 async fn clients_of_the_shared_key_are_counted_together() {

@@ -2,7 +2,7 @@
 
 use threadkeep_core::{
     Batch, Content, DocumentOwner, DocumentWrite, ImageReference, Map, NewMessage, OpenThread, Part, Replacement, Role,
-    Source, ThreadPatch, ToolCall, ToolResult, Usage,
+    Source, ThreadPatch, TokenDetails, ToolCall, ToolResult, Usage,
 };
 
 use crate::conversation::Conversation;
@@ -66,6 +66,7 @@ pub(crate) fn full() -> Content {
             model: Some("gpt".to_owned()),
             input_tokens: u64::MAX,
             output_tokens: 0,
+            details: TokenDetails { reasoning: 0, cached_input: 5, cache_write: 0 },
             cost_usd: Some(0.1 + 0.2),
             duration_ms: Some(1),
         }),

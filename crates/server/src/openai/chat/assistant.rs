@@ -2,12 +2,11 @@
 
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
-use serde_json::json as value;
 use threadkeep::core::ChatDelta;
 use threadkeep::{Agent, Part, Turn, TurnEvent};
 use tokio::sync::mpsc;
 
-use super::complete::{Answer, CompleteJson, PREFIX, Shell, THREAD, thread, whole};
+use super::complete::{Answer, CompleteJson, PREFIX, Shell, THREAD, thread, usage, whole};
 use super::messages;
 use super::stream::{Teller, streamed};
 use crate::app::App;
@@ -64,11 +63,10 @@ pub(super) async fn complete(
 }
 
 fn answer(turn: &Turn) -> Answer {
-    let (input, output) = (turn.usage.input_tokens, turn.usage.output_tokens);
     Answer {
         parts: vec![Part::Text(turn.reply.clone())],
         finish: "stop".to_owned(),
-        usage: value!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output }),
+        usage: usage(Some(&assistant::usage(turn))),
     }
 }
 

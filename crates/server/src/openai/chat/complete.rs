@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, json as value};
 use threadkeep::core::{ChatDelta, ChatRequest, Finish, Sampling};
-use threadkeep::{Draft, JsonText, Part, Role, Scope, ThreadId, Usage, Value};
+use threadkeep::{Draft, JsonText, Part, Role, Scope, ThreadId, TokenDetails, Usage, Value};
 use utoipa::ToSchema;
 
 use super::{assistant, messages, stored, stream};
@@ -281,7 +281,7 @@ impl Completing {
                 cuts: Vec::new(),
             };
             let drafts = input.into_iter().chain(output).collect();
-            turn.finish(&app, &scope, &record, drafts, &attempt).await?;
+            turn.finish(&app, &scope, &record, drafts).await?;
         }
         if let Some(ToStore { messages, metadata }) = stored {
             stored::keep(&app, &scope, &whole(&shell, &told), &messages, metadata).await?;
@@ -358,7 +358,15 @@ fn finish(finish: Finish) -> &'static str {
     }
 }
 
-fn usage(usage: Option<&Usage>) -> Value {
+/// What an answer took.
+pub(super) fn usage(usage: Option<&Usage>) -> Value {
     let (input, output) = usage.map_or((0, 0), |usage| (usage.input_tokens, usage.output_tokens));
-    value!({ "prompt_tokens": input, "completion_tokens": output, "total_tokens": input + output })
+    let details = usage.map_or_else(TokenDetails::default, |usage| usage.details);
+    value!({
+        "prompt_tokens": input,
+        "prompt_tokens_details": { "cached_tokens": details.cached_input },
+        "completion_tokens": output,
+        "completion_tokens_details": { "reasoning_tokens": details.reasoning },
+        "total_tokens": input + output,
+    })
 }

@@ -250,7 +250,7 @@ async fn store(
                 cuts,
             };
             let drafts = input.into_iter().chain(output).collect();
-            turn.finish(app, scope, &record, drafts, attempt).await
+            turn.finish(app, scope, &record, drafts).await
         }
         None if store => {
             let items =

@@ -2,14 +2,14 @@
 //! responses go on in.
 
 use serde_json::{Map, Value, json};
+use threadkeep::agent::{RunningTurn, find_running_turn};
 use threadkeep::core::{ChatDelta, Finish};
-use threadkeep::{
-    Agent, MessageId, MessageName, Role, Scope, ThreadId, Turn as AgentTurn, TurnEvent, TurnStatus, Usage,
-};
+use threadkeep::{Agent, MessageId, MessageName, Role, Scope, ThreadId, Turn as AgentTurn, TurnEvent, TurnStatus};
 
 use super::answer::{Answered, Answering, Work, conversation, told_before, told_failure};
 use super::create::CreateResponseJson;
 use super::pieces::Heard;
+use super::retrieve::Found;
 use super::{body, chain, mint_id, thread_of, words_of};
 use crate::app::App;
 use crate::connections::Held;
@@ -21,6 +21,7 @@ use crate::openai::members::{Members, quoted};
 use crate::openai::turn::{self, Record};
 use crate::openai::{ids, references, requests};
 use crate::repeats::Attempt;
+use crate::telemetry;
 use crate::turns::{self, Asking, Told};
 
 /// An assistant's turn on its way.
@@ -94,8 +95,8 @@ pub(super) async fn run(
     deltas: &mut (dyn FnMut(ChatDelta) + Send),
 ) -> Result<Answered, (ApiError, String)> {
     let Run { asking, held } = run;
-    let (app, scope, thread) = (asking.app.clone(), asking.scope.clone(), asking.thread);
-    let (attempt, is_passing) = (asking.attempt.clone(), asking.is_passing);
+    let (app, scope) = (asking.app.clone(), asking.scope.clone());
+    let (digest, is_passing) = (asking.attempt.digest().to_owned(), asking.is_passing);
     let waiting = turns::start(held, turns::Work::Ask(asking));
     let mut heard = Heard::default();
     let mut note = |delta: ChatDelta| {
@@ -108,31 +109,89 @@ pub(super) async fn run(
         Ok(turn) => turn,
         Err(error) => return Err(told_failure(&mut shell, error)),
     };
-    let status = told(&mut shell, &turn);
+    let named = Named { id, digest: &digest, words, is_passing };
+    let response = response_of(&app, &scope, named, &mut shell, &turn, &heard).await;
+    response.map_err(|error| told_failure(&mut shell, error))
+}
+
+/// A response that an assistant gives, by its names.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Named<'a> {
+    pub(super) id: &'a str,
+    /// Of the request that it answers.
+    pub(super) digest: &'a str,
+    pub(super) words: MessageId,
+    /// Whether nothing of it stays.
+    pub(super) is_passing: bool,
+}
+
+/// What became of a response whose maker is gone: others go on with its turn. `None` where it was never begun.
+pub(super) async fn taken_up(
+    app: &App,
+    scope: &Scope,
+    named: Named<'_>,
+    mut shell: Map<String, Value>,
+    turn: &str,
+) -> Result<Option<Found>> {
+    let Some(thread) = thread_of(named.id)? else { return Ok(None) };
+    let running = find_running_turn(app.memory(), scope, thread).await?;
+    if let Some(running) = running.filter(|running| running.turn == turn) {
+        go_on(app, scope, thread, running);
+        return Ok(Some(Found::Going { shell, words: None, heard: Vec::new() }));
+    }
+    let Some(agent) = app.assistants().all().into_iter().next() else { return Ok(None) };
+    let Some(turn) = agent.find_turn(scope, thread, turn).await? else { return Ok(None) };
+    let answered = response_of(app, scope, named, &mut shell, &turn, &Heard::default()).await?;
+    Ok(Some(Found::Over { shell, output: answered.output, cuts: Vec::new() }))
+}
+
+/// Goes on with a turn that nobody goes on with unasked.
+fn go_on(app: &App, scope: &Scope, thread: ThreadId, running: RunningTurn) {
+    if app.options().resume_turns {
+        return;
+    }
+    let (app, scope) = (app.clone(), scope.clone());
+    let Some(agent) = app.assistants().find(&running.assistant) else { return };
+    tokio::spawn(telemetry::carried(async move {
+        if let Err(error) = turns::resume(&app, &agent, &scope, thread, &running.turn).await {
+            tracing::warn!(%error, "a turn could not be gone on with");
+        }
+    }));
+}
+
+/// The response that a turn became, which is noted by its name.
+async fn response_of(
+    app: &App,
+    scope: &Scope,
+    Named { id, digest, words, is_passing }: Named<'_>,
+    shell: &mut Map<String, Value>,
+    turn: &AgentTurn,
+    heard: &Heard,
+) -> Result<Answered> {
+    let status = told(shell, turn);
     let alias = format!("msg_{}", words.0.simple());
-    let said = if is_passing { Ok(None) } else { answer_of(&app, &scope, &turn).await };
+    let said = if is_passing { None } else { answer_of(app, scope, turn).await? };
     let (item, message) = match said {
-        Ok(Some((item, message))) => (called(item, &alias), Some(message)),
-        Ok(None) => (written(&alias, &turn.reply), None),
-        Err(error) => return Err(told_failure(&mut shell, error)),
+        Some((item, message)) => (called(item, &alias), Some(message)),
+        None => (written(&alias, &turn.reply), None),
     };
     let output = vec![item];
     if let Some(message) = message {
         let record = Record {
             id: id.to_owned(),
-            digest: attempt.digest().to_owned(),
-            input: first_of(&app, &scope, &turn).await.unwrap_or_default(),
+            digest: digest.to_owned(),
+            input: first_of(app, scope, turn).await.unwrap_or_default(),
             output: vec![message],
             shell: threadkeep::JsonText::from(&Value::Object(shell.clone())),
             alias: Some(alias),
             cuts: heard.cuts(&output),
         };
         // The turn is stored; without its name only this response is not found again.
-        if let Err(error) = turn::note(&app, &scope, thread, &record, &attempt).await {
+        if let Err(error) = turn::note(app, scope, turn.thread, &record).await {
             tracing::warn!(code = error.code, "a response could not be named");
         }
     }
-    Ok(Answered { response: body::with_output(&shell, &output), output, status })
+    Ok(Answered { response: body::with_output(shell, &output), output, status })
 }
 
 async fn hear(mut waiting: turns::Waiting, deltas: &mut (dyn FnMut(ChatDelta) + Send)) -> Result<AgentTurn> {
@@ -149,9 +208,7 @@ async fn hear(mut waiting: turns::Waiting, deltas: &mut (dyn FnMut(ChatDelta) + 
 
 /// Says in a shell how the turn ended.
 fn told(shell: &mut Map<String, Value>, turn: &AgentTurn) -> &'static str {
-    let usage =
-        Usage { input_tokens: turn.usage.input_tokens, output_tokens: turn.usage.output_tokens, ..Usage::default() };
-    body::finished(shell, Finish::Stop, Some(&usage));
+    body::finished(shell, Finish::Stop, Some(&assistant::usage(turn)));
     shell.insert("threadkeep".to_owned(), assistant::beside(turn));
     let status = match (turn.status, &turn.error) {
         (TurnStatus::Failed, Some(error)) if error.code == "stopped" => "cancelled",

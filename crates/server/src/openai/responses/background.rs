@@ -10,20 +10,22 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
+use threadkeep::agent::{Driving, is_driving};
 use threadkeep::core::DocumentWrite;
 use threadkeep::{DocumentName, DocumentOwner, JsonText, MessageId, Namespace, Scope, Timestamp};
 
 use super::answer::{Answering, Work};
-use super::body;
+use super::assistant::{self, Named};
 use super::pieces::Heard;
 use super::retrieve::{self, Found};
 use super::stream::{self, Live};
+use super::{body, thread_of, words_of};
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, Result};
 use crate::openai::shelf;
 use crate::openai::turn::KEPT_MS;
-use crate::telemetry;
+use crate::{telemetry, turns};
 
 /// How often whoever answers looks whether it was cancelled.
 const MOMENT: Duration = Duration::from_millis(250);
@@ -49,6 +51,12 @@ struct Standing {
     /// The id of the message that the first words become.
     #[serde(default)]
     words: Option<MessageId>,
+    /// The assistant's turn that it is, where it is one: whoever goes on with that makes the response too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    turn: Option<String>,
+    /// Whoever answers, as others on this machine know whether it is there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    driver: Option<String>,
     /// What was told of them so far, where that is told piece by piece.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     heard: Vec<String>,
@@ -71,19 +79,26 @@ pub(super) async fn begin(mut answering: Answering, held: Held) -> Result<Respon
         answering.attempt.check_same(&standing.digest)?;
         return match answering.is_streamed {
             true => stream::follow(&app, &scope, &id, None).await,
-            false => Ok(written(text_of(found(&app, standing)))),
+            false => Ok(written(found(&app, &scope, &id, standing).await?.text())),
         };
     }
     if matches!(answering.work, Work::Told { .. }) {
         return if answering.is_streamed { Ok(stream::respond(answering)) } else { answering.respond().await };
     }
     answering.shell.insert("background".to_owned(), true.into());
+    let turn = match &mut answering.work {
+        Work::Run(run) => Some(run.asking.name_turn(format!("response\n{id}"))),
+        Work::Ask(_) | Work::Told { .. } => None,
+    };
+    let driving = Driving::begin(app.memory());
     let standing = Standing {
         digest: answering.attempt.digest().to_owned(),
         shell: answering.shell.clone(),
         state: State::InProgress,
         until: app.memory().now().plus_ms(LEASE_MS),
         words: Some(answering.words),
+        turn,
+        driver: Some(driving.name().to_owned()),
         heard: Vec::new(),
     };
     if let Err(error) = write(&app, &scope, &id, Some(&standing), Some(0)).await {
@@ -94,14 +109,17 @@ pub(super) async fn begin(mut answering: Answering, held: Held) -> Result<Respon
     let (live, told) = Live::begin(&answering);
     tokio::spawn(telemetry::carried(async move {
         drive(answering, live).await;
-        drop(held);
+        drop((driving, held));
     }));
-    Ok(if is_streamed { stream::response(app, told) } else { written(text_of(found(&app, standing))) })
+    Ok(if is_streamed { stream::response(app, told) } else { written(body::with_output(&standing.shell, &[])) })
 }
 
 /// The response as it stands, where it is or was in the background and nothing else is stored of it.
 pub(super) async fn look(app: &App, scope: &Scope, id: &str) -> Result<Option<Found>> {
-    Ok(find(app, scope, id).await?.map(|(standing, _)| found(app, standing)))
+    match find(app, scope, id).await? {
+        Some((standing, _)) => found(app, scope, id, standing).await.map(Some),
+        None => Ok(None),
+    }
 }
 
 /// Cancels what is in progress; what is over stays as it is.
@@ -111,9 +129,14 @@ pub(super) async fn cancel(app: &App, scope: &Scope, id: &str) -> Result<()> {
         if standing.state != State::InProgress {
             return Ok(());
         }
+        let is_left = standing.is_left(app.memory().now());
         let cancelled = Standing { state: State::Cancelled, ..standing };
         match write(app, scope, id, Some(&cancelled), Some(version)).await {
-            Ok(()) => return Ok(()),
+            // Whoever goes on with its turn does not look here.
+            Ok(()) => match (thread_of(id)?, &cancelled.turn) {
+                (Some(thread), Some(turn)) if is_left => return turns::ask_to_stop(app, scope, thread, turn).await,
+                _ => return Ok(()),
+            },
             // Whoever answers gave a sign meanwhile.
             Err(error) if error.code == "changed_meanwhile" => {}
             Err(error) => return Err(error),
@@ -218,24 +241,35 @@ async fn abandon(answering: &Answering) {
     }
 }
 
-fn found(app: &App, standing: Standing) -> Found {
-    let Standing { mut shell, state, until, words, heard, .. } = standing;
+impl Standing {
+    /// Whether whoever answered is gone before the end.
+    fn is_left(&self, now: Timestamp) -> bool {
+        let is_gone = || self.driver.as_deref().and_then(is_driving) == Some(false);
+        self.state == State::InProgress && (self.until < now || is_gone())
+    }
+}
+
+/// A response as it stands. What an assistant's turn became that others went on with, the response became too.
+async fn found(app: &App, scope: &Scope, id: &str, standing: Standing) -> Result<Found> {
+    let is_left = standing.is_left(app.memory().now());
+    let Standing { digest, mut shell, state, words, turn, heard, .. } = standing;
     match state {
         State::Cancelled => {
             shell.insert("status".to_owned(), "cancelled".into());
         }
-        State::InProgress if until < app.memory().now() => {
+        State::InProgress if is_left => {
+            let named = Named { id, digest: &digest, words: words_of(id), is_passing: false };
+            if let Some(turn) = &turn
+                && let Some(found) = assistant::taken_up(app, scope, named, shell.clone(), turn).await?
+            {
+                return Ok(found);
+            }
             body::failed(&mut shell, "server_error", "The server stopped before this was answered.");
         }
-        State::InProgress => return Found::Going { shell, words, heard },
+        State::InProgress => return Ok(Found::Going { shell, words, heard }),
         State::Failed => {}
     }
-    Found::Over { shell, output: Vec::new(), cuts: Vec::new() }
-}
-
-fn text_of(found: Found) -> String {
-    let (Found::Going { shell, .. } | Found::Over { shell, .. }) = found;
-    body::with_output(&shell, &[])
+    Ok(Found::Over { shell, output: Vec::new(), cuts: Vec::new() })
 }
 
 fn written(response: String) -> Response {

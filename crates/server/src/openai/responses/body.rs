@@ -1,8 +1,8 @@
 //! A response as it is written.
 
 use serde_json::{Map, Value, json};
-use threadkeep::Usage;
 use threadkeep::core::Finish;
+use threadkeep::{TokenDetails, Usage};
 
 use super::create::CreateResponseJson;
 use crate::openai::items::Item;
@@ -83,11 +83,12 @@ pub(super) fn finished(shell: &mut Map<String, Value>, finish: Finish, usage: Op
 /// What an answer took.
 pub(super) fn usage(usage: Option<&Usage>) -> Value {
     let (input, output) = usage.map_or((0, 0), |usage| (usage.input_tokens, usage.output_tokens));
+    let details = usage.map_or_else(TokenDetails::default, |usage| usage.details);
     json!({
         "input_tokens": input,
-        "input_tokens_details": { "cached_tokens": 0, "cache_write_tokens": 0 },
+        "input_tokens_details": { "cached_tokens": details.cached_input, "cache_write_tokens": details.cache_write },
         "output_tokens": output,
-        "output_tokens_details": { "reasoning_tokens": 0 },
+        "output_tokens_details": { "reasoning_tokens": details.reasoning },
         "total_tokens": input + output,
     })
 }

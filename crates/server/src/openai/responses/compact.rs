@@ -110,6 +110,7 @@ async fn write(model: &dyn ChatModel, messages: &[Message]) -> Result<(Option<St
         let took = answer.usage.unwrap_or_default();
         usage.input_tokens += took.input_tokens;
         usage.output_tokens += took.output_tokens;
+        usage.details = usage.details.plus(took.details);
         notes = Some(text);
     }
     Ok((notes, usage))

@@ -32,6 +32,15 @@ pub(super) enum Found {
     },
 }
 
+impl Found {
+    pub(super) fn text(self) -> String {
+        match self {
+            Self::Going { shell, .. } => body::with_output(&shell, &[]),
+            Self::Over { shell, output, .. } => body::with_output(&shell, &output),
+        }
+    }
+}
+
 /// Retrieves a response
 ///
 /// With `stream` its events are told, those that were and those that come: the same events with the same `sequence_number`,
@@ -66,10 +75,7 @@ pub(crate) async fn retrieve(
 
 /// The text of a response as it stands.
 pub(super) async fn find(app: &App, scope: &Scope, id: &str) -> Result<Option<String>> {
-    Ok(look(app, scope, id).await?.map(|found| match found {
-        Found::Going { shell, .. } => body::with_output(&shell, &[]),
-        Found::Over { shell, output, .. } => body::with_output(&shell, &output),
-    }))
+    Ok(look(app, scope, id).await?.map(Found::text))
 }
 
 /// A response as it stands.

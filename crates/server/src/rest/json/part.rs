@@ -1,5 +1,5 @@
 use serde::{Deserialize, Serialize};
-use threadkeep::{ImageReference, JsonText, Map, Part, Source, ToolCall, ToolResult, Usage};
+use threadkeep::{ImageReference, JsonText, Map, Part, Source, TokenDetails, ToolCall, ToolResult, Usage};
 use utoipa::ToSchema;
 
 /// A piece of what a message says: an object with one member, which names its kind.
@@ -97,10 +97,40 @@ pub(crate) struct UsageJson {
     input_tokens: u64,
     #[serde(default)]
     output_tokens: u64,
+    /// What some of these were, where the provider told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    details: Option<TokenDetailsJson>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     cost_usd: Option<f64>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     duration_ms: Option<u64>,
+}
+
+/// What some of a call's tokens were, where the provider told.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(crate) struct TokenDetailsJson {
+    /// Of those that were read, the ones from the provider's cache.
+    cached_input: u64,
+    /// Of those that were read, the ones that were written to it.
+    cache_write: u64,
+    /// Of those that were written, the thoughts.
+    reasoning: u64,
+}
+
+impl TokenDetailsJson {
+    /// Nothing where nothing was told.
+    pub(crate) fn of(details: TokenDetails) -> Option<Self> {
+        let TokenDetails { cached_input, cache_write, reasoning } = details;
+        (!details.is_empty()).then_some(Self { cached_input, cache_write, reasoning })
+    }
+}
+
+impl From<TokenDetailsJson> for TokenDetails {
+    fn from(details: TokenDetailsJson) -> Self {
+        let TokenDetailsJson { cached_input, cache_write, reasoning } = details;
+        Self { cached_input, cache_write, reasoning }
+    }
 }
 
 impl From<Part> for PartJson {
@@ -151,14 +181,16 @@ impl From<SourceJson> for Source {
 
 impl From<Usage> for UsageJson {
     fn from(usage: Usage) -> Self {
-        let Usage { model, input_tokens, output_tokens, cost_usd, duration_ms } = usage;
-        Self { model, input_tokens, output_tokens, cost_usd, duration_ms }
+        let Usage { model, input_tokens, output_tokens, details, cost_usd, duration_ms } = usage;
+        let details = TokenDetailsJson::of(details);
+        Self { model, input_tokens, output_tokens, details, cost_usd, duration_ms }
     }
 }
 
 impl From<UsageJson> for Usage {
     fn from(usage: UsageJson) -> Self {
-        let UsageJson { model, input_tokens, output_tokens, cost_usd, duration_ms } = usage;
-        Self { model, input_tokens, output_tokens, cost_usd, duration_ms }
+        let UsageJson { model, input_tokens, output_tokens, details, cost_usd, duration_ms } = usage;
+        let details = details.unwrap_or_default().into();
+        Self { model, input_tokens, output_tokens, details, cost_usd, duration_ms }
     }
 }

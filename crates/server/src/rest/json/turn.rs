@@ -5,7 +5,7 @@ use utoipa::ToSchema;
 
 use super::approval::StateJson;
 use super::message::RoleJson;
-use super::part::SourceJson;
+use super::part::{SourceJson, TokenDetailsJson};
 
 /// One turn of an assistant, as every door tells it.
 #[derive(Debug, Serialize, ToSchema)]
@@ -98,6 +98,8 @@ pub(crate) struct TurnUsageJson {
     embedding_calls: u64,
     input_tokens: u64,
     output_tokens: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<TokenDetailsJson>,
     /// US dollars; null where a price is not known.
     cost_usd: Option<f64>,
 }
@@ -210,8 +212,9 @@ impl From<ApprovalTrace> for ApprovalTraceJson {
 
 impl From<TurnUsage> for TurnUsageJson {
     fn from(usage: TurnUsage) -> Self {
-        let TurnUsage { model_calls, embedding_calls, input_tokens, output_tokens, cost_usd } = usage;
-        Self { model_calls, embedding_calls, input_tokens, output_tokens, cost_usd }
+        let TurnUsage { model_calls, embedding_calls, input_tokens, output_tokens, details, cost_usd } = usage;
+        let details = TokenDetailsJson::of(details);
+        Self { model_calls, embedding_calls, input_tokens, output_tokens, details, cost_usd }
     }
 }
 

@@ -28,8 +28,8 @@ pub(super) async fn answered(server: &TestServer, thread: &str) {
     let scope = Scope::user("local", "me").unwrap();
     let options = SubscribeOptions { start: Start::After(0), roles: vec![Role::Assistant] };
     let mut updates = server.memory.subscribe(&scope, thread.parse().unwrap(), options).await.unwrap();
-    let is_said = |update: ThreadUpdate| matches!(update, ThreadUpdate::Commit { events, .. } if events.iter().any(|event| matches!(event, ThreadEvent::Appended { messages, .. } if !messages.is_empty())));
-    let waiting = async { while !is_said(updates.next().await.unwrap().unwrap()) {} };
+    let is_said = |update: &ThreadUpdate| matches!(update, ThreadUpdate::Commit { events, .. } if events.iter().any(|event| matches!(event, ThreadEvent::Appended { messages, .. } if !messages.is_empty())));
+    let waiting = async { while !is_said(&updates.next().await.unwrap().unwrap()) {} };
     tokio::time::timeout(PATIENCE, waiting).await.unwrap();
 }
 

@@ -59,6 +59,7 @@ async fn a_chat_with_a_thread_is_a_turn_of_it() {
     let seen = seen.expect(200);
     assert_eq!((words(&seen), &seen["choices"][0]["finish_reason"]), (r#"Done: {"seen":"lamp"}"#, &json!("stop")));
     assert_eq!((&seen["model"], &seen["usage"]["total_tokens"]), (&json!(MODEL), &json!(20)));
+    assert_eq!(seen["usage"]["prompt_tokens_details"]["cached_tokens"], 10);
     assert_eq!(words(&ask("look lamp", "1").await.expect(200)), words(&seen));
     assert_eq!(model.times_asked(), 2, "a repetition asks nobody");
     let waits = ask("delete lamp", "0").await.expect(200);

@@ -10,6 +10,7 @@ use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
 use super::agents::answered;
+use super::model::{data_of, parts_with_model};
 use crate::Client;
 use crate::assistants::{keeper, with_keeper};
 use crate::server::{PATIENCE, Parts, TestServer, send};
@@ -222,4 +223,43 @@ async fn an_assistant_answers_in_the_background_and_is_cancelled() {
     let begun = client.post("/v1/responses", ask("hello")).await.expect(200);
     let response = over(&client, begun["id"].as_str().unwrap()).await;
     assert_eq!(response["output"][0]["content"][0]["text"], "You said: hello");
+}
+
+/// A server is cut off as by a crash, and another one goes on with the turn; nobody goes on with what a model alone was asked.
+#[tokio::test]
+async fn a_response_becomes_what_its_turn_becomes() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("store.db").display());
+    let ((definition, keeper_of_first), (echo, _)) = (keeper("keeper"), parts_with_model());
+    let crashing = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let memory = threadkeep::open(&url).await.unwrap();
+    let parts = Parts { assistants: vec![definition], ..echo };
+    let first = crashing.spawn(TestServer::over(memory, parts)).await.unwrap();
+    let ask = |model: &str| json!({ "model": model, "input": "wait", "background": true });
+    let begun = first.client().post("/v1/responses", ask("threadkeep/keeper")).await.expect(200);
+    let alone = first.client().post("/v1/responses", ask("echo")).await.expect(200);
+    keeper_of_first.waits().await;
+    crashing.shutdown_background();
+
+    let (definition, keeper) = keeper("keeper");
+    let memory = threadkeep::open(&url).await.unwrap();
+    let second = TestServer::over(memory, Parts { assistants: vec![definition], ..Parts::default() }).await;
+    let client = second.client();
+    let id = begun["id"].as_str().unwrap();
+    keeper.waits().await;
+    assert_eq!(client.get(&format!("/v1/responses/{id}")).await.expect(200)["status"], "in_progress");
+    keeper.go();
+    let response = over(&client, id).await;
+    assert_eq!((&response["status"], &response["background"]), (&json!("completed"), &json!(true)));
+    assert_eq!(response["output"][0]["content"][0]["text"], "You said: wait");
+    assert_eq!(client.get(&format!("/v1/responses/{id}")).await.expect(200), response);
+    let streamed = client.get(&format!("/v1/responses/{id}?stream=true")).await;
+    assert_eq!(data_of(&streamed.text).last().unwrap()["response"], response);
+    // Its thread goes on from it.
+    let next = json!({ "model": "threadkeep/keeper", "input": "more", "previous_response_id": id });
+    let next = client.post("/v1/responses", next).await.expect(200);
+    assert_eq!(next["output"][0]["content"][0]["text"], "You said: more");
+
+    let failed = over(&client, alone["id"].as_str().unwrap()).await;
+    assert_eq!((&failed["status"], &failed["error"]["code"]), (&json!("failed"), &json!("server_error")));
 }

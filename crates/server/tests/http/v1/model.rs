@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use threadkeep::core::{
     ChatAnswer, ChatDelta, ChatModel, ChatRequest, DeltaSink, Embedder, EmbedderError, Embedding, Finish, ModelError,
 };
-use threadkeep::{JsonText, Part, ToolCall, Usage};
+use threadkeep::{JsonText, Part, TokenDetails, ToolCall, Usage};
 use tokio::sync::Notify;
 
 use crate::server::{Parts, TestServer, send};
@@ -46,7 +46,8 @@ impl ChatModel for Echo {
             self.waits.notify_one();
             self.go.notified().await;
         }
-        let usage = Usage { input_tokens: 7, output_tokens: 3, ..Usage::default() };
+        let details = TokenDetails { cached_input: 5, reasoning: 2, ..TokenDetails::default() };
+        let usage = Usage { input_tokens: 7, output_tokens: 3, details, ..Usage::default() };
         let answer =
             |parts, finish| ChatAnswer { parts, finish, model: "echo-1".to_owned(), usage: Some(usage.clone()) };
         match (words.as_str(), request.tools.first()) {
@@ -143,6 +144,9 @@ async fn a_chat_passes_through_or_goes_on_in_a_thread() {
     let alone = client.post("/v1/chat/completions", ask("hello")).await.expect(200);
     assert_eq!(alone["choices"][0]["message"]["content"], "echo: hello (2 messages)");
     assert_eq!((&alone["choices"][0]["finish_reason"], &alone["usage"]["total_tokens"]), (&json!("stop"), &json!(10)));
+    let usage = &alone["usage"];
+    assert_eq!(usage["prompt_tokens_details"], json!({ "cached_tokens": 5 }));
+    assert_eq!(usage["completion_tokens_details"], json!({ "reasoning_tokens": 2 }));
     assert_eq!(client.get("/v1/threads").await.expect(200)["data"], json!([]));
     let thread = client.new_thread().await;
     let in_thread = |text: &str, retry: &str| {

@@ -34,6 +34,8 @@ async fn a_response_goes_on_from_the_one_before() {
     ] {
         assert!(first.get(member).is_some(), "{member}");
     }
+    assert_eq!(first["usage"]["input_tokens_details"], json!({ "cached_tokens": 5, "cache_write_tokens": 0 }));
+    assert_eq!(first["usage"]["output_tokens_details"], json!({ "reasoning_tokens": 2 }));
     let body = json!({ "input": [{ "role": "user", "content": "two" }], "previous_response_id": first["id"] });
     let second = client.post("/v1/responses", body).await.expect(200);
     // Instructions are not inherited.

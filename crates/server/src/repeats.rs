@@ -116,17 +116,19 @@ impl Attempt {
         self.named_id(scope).unwrap_or_else(|| app.memory().mint_thread_id())
     }
 
-    /// Notes what a thread was made by, where a key was given: the same key with another body is a conflict.
-    pub(crate) async fn note_creation(&self, app: &App, scope: &Scope, thread: ThreadId) -> Result<(), ApiError> {
+    /// Notes what a thread was made by, where a key was given: the same key with another body is a conflict. Says whether
+    /// there is such a note.
+    pub(crate) async fn note_creation(&self, app: &App, scope: &Scope, thread: ThreadId) -> Result<bool, ApiError> {
         if self.key.is_none() {
-            return Ok(());
+            return Ok(false);
         }
         let name = threadkeep::DocumentName { namespace: Namespace::system("server")?, key: "created".to_owned() };
         let put = PutDocument { name, value: JsonText::of(&self.digest)?, expires_at: None };
         let noted = app.memory().batch().idempotency_key("http:created").put(put).commit(scope, thread).await;
         match noted {
             // A user may open a shared thread, and may not write its documents.
-            Ok(_) | Err(MemoryError::Store(StoreError::Denied(_))) => Ok(()),
+            Ok(_) => Ok(true),
+            Err(MemoryError::Store(StoreError::Denied(_))) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }
@@ -145,17 +147,18 @@ impl Attempt {
             let options = AppendOptions { idempotency_key, expected, ..AppendOptions::default() };
             return Ok(app.memory().append_all(scope, thread, drafts, &options).await?);
         }
-        if self.retries > 0
-            && let Some(appended) = self.repeated(app, scope, thread, &drafts).await?
-        {
-            return Ok(appended);
-        }
         let mut guess = app.ends().guess(scope, thread).filter(|_| expected.is_none() && self.retries == 0);
         for _ in 0..ATTEMPTS {
             let seq = match guess.take() {
                 Some(seq) => seq,
                 None => {
                     let positions = app.memory().get_thread(scope, thread).await?.positions;
+                    // The first try may come through at any moment: it is looked for wherever this is to be appended.
+                    if self.retries > 0
+                        && let Some(appended) = self.repeated(app, scope, thread, positions, &drafts).await?
+                    {
+                        return Ok(appended);
+                    }
                     if let Some(expected) = expected {
                         expected.check(positions)?;
                     }
@@ -194,9 +197,9 @@ impl Attempt {
         app: &App,
         scope: &Scope,
         thread: ThreadId,
+        positions: Positions,
         drafts: &[Draft],
     ) -> Result<Option<Appended>, ApiError> {
-        let positions = app.memory().get_thread(scope, thread).await?.positions;
         let before = positions.seq.checked_sub(drafts.len() as u64).filter(|_| !drafts.is_empty());
         let Some(before) = before else { return Ok(None) };
         if !was_appended_lately(app, scope, thread, positions, before + 1).await? {

@@ -195,6 +195,12 @@ pub(crate) fn is_about_runs(error: &MemoryError) -> bool {
     matches!(error.conflict(), Some(Conflict::Document { namespace, .. }) if *namespace == runs())
 }
 
+/// The same, or because the turn has been: another one has begun, or it is over.
+pub(crate) fn is_about_turns(error: &MemoryError) -> bool {
+    let is_stub = |namespace: &Namespace| matches!(namespace, Namespace::System(name) if name == STUBS);
+    is_about_runs(error) || matches!(error.conflict(), Some(Conflict::Document { namespace, .. }) if is_stub(namespace))
+}
+
 /// Whether a commit failed because an approval is not what it demanded: somebody else has decided.
 pub(crate) fn is_about_approvals(error: &MemoryError) -> bool {
     matches!(error.conflict(), Some(Conflict::Document { namespace, .. }) if *namespace == approvals())

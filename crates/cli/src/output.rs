@@ -7,6 +7,7 @@ use anstyle::{AnsiColor, Color, Style};
 use serde::Serialize;
 use terminal_size::{Width, terminal_size_of};
 use threadkeep::Role;
+use threadkeep::core::json_line;
 
 use crate::arguments::{Global, When};
 
@@ -81,7 +82,7 @@ impl Output {
 
     /// Prints one JSON document on one line.
     pub(crate) fn json<T: Serialize + ?Sized>(&self, document: &T) -> anyhow::Result<()> {
-        self.line(serde_json::to_string(document)?)
+        self.line(json_line(document)?)
     }
 
     /// Tells a person something beside the result, on standard error.

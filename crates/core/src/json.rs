@@ -49,6 +49,22 @@ impl JsonText {
     }
 }
 
+/// Writes a value as JSON on one line, for formats in which a line break ends something.
+///
+/// A [`JsonText`] is written as it came, which may be over several lines.
+///
+/// # Errors
+/// As [`serde_json::to_string`].
+pub fn json_line<T: Serialize + ?Sized>(value: &T) -> serde_json::Result<String> {
+    serde_json::to_string(value).map(on_one_line)
+}
+
+/// JSON on one line: its line breaks stand between tokens, as texts have none, and become blanks.
+#[must_use]
+pub fn on_one_line(json: String) -> String {
+    if json.contains(['\n', '\r']) { json.replace(['\n', '\r'], " ") } else { json }
+}
+
 impl From<&Value> for JsonText {
     fn from(value: &Value) -> Self {
         Self(serde_json::value::to_raw_value(value).expect("a JSON value always has a text"))
@@ -72,5 +88,18 @@ impl fmt::Debug for JsonText {
 impl fmt::Display for JsonText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(self.as_str())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_stands_on_several_lines_is_written_on_one() {
+        let text = JsonText::new("{\r\n \"a\\n\": [1,\n1.0]\n}").unwrap();
+        let line = json_line(std::slice::from_ref(&text)).unwrap();
+        assert_eq!(line, r#"[{   "a\n": [1, 1.0] }]"#);
+        assert_eq!(serde_json::from_str::<Value>(&line).unwrap()[0], text.read::<Value>().unwrap());
     }
 }

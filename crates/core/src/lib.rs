@@ -38,7 +38,7 @@ pub use document::{Document, DocumentOwner, DocumentQuery, DocumentWrite, Namesp
 pub use embed::{Embedder, EmbedderError};
 pub use error::{Conflict, Kind, Reason, Result, StoreError};
 pub use id::{MessageId, TenantId, ThreadId, UserId};
-pub use json::{JsonText, Map, Value};
+pub use json::{JsonText, Map, Value, json_line, on_one_line};
 pub use limits::IDEMPOTENCY_WINDOW_MS;
 pub use maintenance::{
     DrivenThread, Dump, DumpEntry, DumpedCommit, DumpedThread, Finding, Maintenance, Severity, SweepReport,

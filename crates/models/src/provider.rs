@@ -5,6 +5,7 @@ mod draft;
 mod embeddings;
 mod http;
 mod openai;
+mod order;
 mod pacing;
 mod ping;
 mod sse;

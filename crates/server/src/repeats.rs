@@ -90,17 +90,19 @@ impl Attempt {
         self.named_id(scope).unwrap_or_else(|| app.memory().mint_thread_id())
     }
 
-    /// Notes what a thread was made by, where a key was given: the same key with another body is a conflict.
-    pub(crate) async fn note_creation(&self, app: &App, scope: &Scope, thread: ThreadId) -> Result<(), ApiError> {
+    /// Notes what a thread was made by, where a key was given: the same key with another body is a conflict. Says whether
+    /// there is such a note.
+    pub(crate) async fn note_creation(&self, app: &App, scope: &Scope, thread: ThreadId) -> Result<bool, ApiError> {
         if self.key.is_none() {
-            return Ok(());
+            return Ok(false);
         }
         let name = threadkeep::DocumentName { namespace: Namespace::system("server")?, key: "created".to_owned() };
         let put = PutDocument { name, value: JsonText::of(&self.digest)?, expires_at: None };
         let noted = app.memory().batch().idempotency_key("http:created").put(put).commit(scope, thread).await;
         match noted {
             // A user may open a shared thread, and may not write its documents.
-            Ok(_) | Err(MemoryError::Store(StoreError::Denied(_))) => Ok(()),
+            Ok(_) => Ok(true),
+            Err(MemoryError::Store(StoreError::Denied(_))) => Ok(false),
             Err(error) => Err(error.into()),
         }
     }

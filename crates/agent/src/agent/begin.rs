@@ -78,9 +78,14 @@ impl Agent {
             let mut content = Content::text(Role::User, &ask.text);
             content.author = ask.author.clone().or_else(|| place.author.clone());
             let id = record::message_id(&turn, record.started_at, 0);
-            let batch = memory
-                .batch()
-                .require(record::active(), DocumentState::Absent)
+            let mut batch = memory.batch().require(record::active(), DocumentState::Absent);
+            if ask.idempotency_key.is_some() {
+                // The same request elsewhere may have had its turn, from its beginning to its end, since it was looked for.
+                for name in [record::stub(&turn), record::waiting(&turn)] {
+                    batch = batch.require(name, DocumentState::Absent);
+                }
+            }
+            let batch = batch
                 .put(PutDocument { name: record::active(), value: JsonText::of(&record)?, expires_at: None })
                 .append(Draft::new(content).with_id(id));
             match batch.commit(&place.writer, place.thread).await {
@@ -88,7 +93,7 @@ impl Agent {
                     let record = Versioned { value: record, version: appended.change };
                     return Ok(Begun::Now(Box::new(Run { record, seq: appended.first_seq, driving })));
                 }
-                Err(error) if record::is_about_runs(&error) && attempt < ATTEMPTS => {}
+                Err(error) if record::is_about_turns(&error) && attempt < ATTEMPTS => {}
                 Err(error) => return Err(error.into()),
             }
         }

@@ -1,12 +1,16 @@
 //! Several turns at once on one thread.
 
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
-use threadkeep_agent::{AgentError, BusyPolicy, Definition};
-use threadkeep_core::Role;
+use threadkeep_agent::{Agent, AgentError, Ask, BusyPolicy, Definition};
+use threadkeep_core::{Clock, Role, Timestamp};
+use threadkeep_memory::Memory;
 use threadkeep_models::{Reply, ScriptedModel, Turn};
+use threadkeep_store_memory::MemoryStore;
 
-use crate::world::{World, assistant, roles};
+use crate::world::{StillClock, World, assistant, roles};
 
 fn echo() -> ScriptedModel {
     ScriptedModel::always(|request| Ok(Reply::text(format!("You said {}", Turn::of(request).question()))))
@@ -74,4 +78,47 @@ async fn a_turn_waits_no_longer_than_policy_says() {
     }
     assert!(matches!(agent.chat(&world.scope, world.thread, "two").await, Err(AgentError::Busy)));
     first.abort();
+}
+
+/// A clock that waits once, where it is first asked for randomness: there a turn begins.
+#[derive(Debug)]
+struct WaitingClock {
+    clock: Arc<StillClock>,
+    gate: Mutex<Option<(Sender<()>, Receiver<()>)>>,
+}
+
+impl Clock for WaitingClock {
+    fn now(&self) -> Timestamp {
+        self.clock.now()
+    }
+
+    fn random(&self) -> [u8; 10] {
+        if let Some((reached, go_on)) = self.gate.lock().unwrap().take() {
+            reached.send(()).unwrap();
+            go_on.recv().unwrap();
+        }
+        self.clock.random()
+    }
+}
+
+// The same request at two instances: one has its whole turn while the other is about to begin it.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn a_request_that_comes_twice_at_once_is_one_turn() {
+    let backend = MemoryStore::open();
+    let world = World::over(backend.clone()).await;
+    let ((reached, is_reached), (release, go_on)) = (channel(), channel());
+    let clock = WaitingClock { clock: world.clock.clone(), gate: Mutex::new(Some((reached, go_on))) };
+    let slow = Agent::new(Memory::with_clock(backend, Arc::new(clock)), assistant(echo()));
+    let ask = || Ask { idempotency_key: Some("event 7".to_owned()), ..Ask::new("Hello?") };
+    let late = {
+        let (world, ask) = (world.clone(), ask());
+        tokio::spawn(async move { slow.chat_with(&world.scope, world.thread, ask, &mut |_| {}).await })
+    };
+    tokio::task::spawn_blocking(move || is_reached.recv()).await.unwrap().unwrap();
+    world.clock.advance_minutes(1);
+    let quick = world.agent(assistant(echo()));
+    let turn = quick.chat_with(&world.scope, world.thread, ask(), &mut |_| {}).await.unwrap();
+    release.send(()).unwrap();
+    assert_eq!(late.await.unwrap().unwrap(), turn);
+    assert_eq!(world.transcript().await, ["user: Hello?", "assistant: You said Hello?"]);
 }

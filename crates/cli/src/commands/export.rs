@@ -9,6 +9,7 @@ use futures::StreamExt;
 use serde::Serialize;
 use tempfile::NamedTempFile;
 use threadkeep::core::exchange::ExportLine;
+use threadkeep::core::json_line;
 use threadkeep::memory::ExportLines;
 use threadkeep::{MemoryError, Selection, StoreError};
 
@@ -99,7 +100,7 @@ async fn write_all(app: &App, parts: Vec<ExportLines>, mut write: impl FnMut(&st
                 Ok(line) => {
                     has_header = true;
                     exported.count(&line);
-                    write(&serde_json::to_string(&line)?)?;
+                    write(&json_line(&line)?)?;
                 }
                 Err(error @ MemoryError::Store(StoreError::Corrupt { what: "message", .. })) => {
                     app.output.note(format_args!("left out: {error}"));

@@ -10,6 +10,8 @@ use crate::{MemoryError, Result};
 
 /// How often a thread is written anew because it changed meanwhile.
 const ATTEMPTS: usize = 16;
+/// Bytes of an object that stands on several lines.
+const RECORD_BYTES: usize = 256 * 1024 * 1024;
 
 /// Reads a store as the lines of a backup, every tenant's, in bounded memory.
 #[derive(Debug)]
@@ -26,8 +28,19 @@ pub struct BackupReader {
     backend: Backend,
     hasher: Sha256,
     lines: u64,
+    records: u64,
+    /// An object that goes on in the next line.
+    begun: Option<Begun>,
     done: Progress,
     has_ended: bool,
+}
+
+/// JSON that is kept byte for byte may stand on several lines, and so does the object that holds it.
+#[derive(Debug)]
+struct Begun {
+    text: String,
+    /// How many brackets are open.
+    depth: i64,
 }
 
 impl BackupLines {
@@ -142,7 +155,8 @@ impl BackupReader {
     /// Prepares to fill a store.
     #[must_use]
     pub fn into(backend: Backend) -> Self {
-        Self { backend, hasher: Sha256::new(), lines: 0, done: Progress::default(), has_ended: false }
+        let (hasher, done) = (Sha256::new(), Progress::default());
+        Self { backend, hasher, lines: 0, records: 0, begun: None, done, has_ended: false }
     }
 
     /// Takes one line, without its end.
@@ -152,15 +166,38 @@ impl BackupReader {
     /// of the store.
     pub async fn line(&mut self, text: &str) -> Result<Progress> {
         self.lines += 1;
-        let line: BackupLine = serde_json::from_str(text).map_err(|error| self.corrupt(&error.to_string()))?;
+        let Some(mut begun) = self.begun.take() else { return self.record(text).await };
+        begun.text.push('\n');
+        begun.text.push_str(text);
+        begun.depth += nesting(text);
+        if begun.depth <= 0 {
+            return self.record(&begun.text).await;
+        }
+        if begun.text.len() > RECORD_BYTES {
+            return Err(self.corrupt("an object that does not end"));
+        }
+        self.begun = Some(begun);
+        Ok(self.done)
+    }
+
+    async fn record(&mut self, text: &str) -> Result<Progress> {
+        let line: BackupLine = match serde_json::from_str(text) {
+            Ok(line) => line,
+            Err(error) if error.is_eof() && nesting(text) > 0 => {
+                self.begun = Some(Begun { text: text.to_owned(), depth: nesting(text) });
+                return Ok(self.done);
+            }
+            Err(error) => return Err(self.corrupt(&error.to_string())),
+        };
+        self.records += 1;
         match line {
             BackupLine::ThreadkeepBackup { version, .. } if version > BACKUP_VERSION => {
                 let later = format!("the backup has version {version}, this program reads {BACKUP_VERSION}");
                 return Err(StoreError::Incompatible(later).into());
             }
-            BackupLine::ThreadkeepBackup { .. } if self.lines == 1 => {}
+            BackupLine::ThreadkeepBackup { .. } if self.records == 1 => {}
             _ if self.has_ended => return Err(self.corrupt("more follows the end")),
-            _ if self.lines == 1 => return Err(self.corrupt("it does not begin with the header of a backup")),
+            _ if self.records == 1 => return Err(self.corrupt("it does not begin with the header of a backup")),
             BackupLine::ThreadkeepBackup { .. } => return Err(self.corrupt("a second header")),
             BackupLine::Chunk { tenant, thread, dump } => {
                 let is_last = dump.next.is_none();
@@ -207,6 +244,22 @@ impl BackupReader {
     fn corrupt(&self, detail: &str) -> MemoryError {
         StoreError::corrupt("backup", format!("line {}: {detail}", self.lines)).into()
     }
+}
+
+/// How many more brackets a line opens than it closes. A text of JSON ends on the line on which it begins.
+fn nesting(line: &str) -> i64 {
+    let (mut depth, mut in_text, mut escaped) = (0, false, false);
+    for byte in line.bytes() {
+        match byte {
+            _ if escaped => escaped = false,
+            b'\\' if in_text => escaped = true,
+            b'"' => in_text = !in_text,
+            b'[' | b'{' if !in_text => depth += 1,
+            b']' | b'}' if !in_text => depth -= 1,
+            _ => {}
+        }
+    }
+    depth
 }
 
 fn hex(hasher: Sha256) -> String {

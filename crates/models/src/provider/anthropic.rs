@@ -5,7 +5,7 @@ mod request;
 use serde_json::{Map, Value};
 use threadkeep_core::{ChatDelta, DeltaSink, Finish};
 
-use super::draft::{Draft, DraftCall};
+use super::draft::{Draft, DraftCall, without_nul};
 use super::sse::Event;
 use super::trouble::Trouble;
 use super::{count, parse_event};
@@ -158,16 +158,18 @@ impl Assembly {
 
     fn say(&mut self, text: &str, show: DeltaSink<'_>) {
         if !text.is_empty() {
-            self.draft.push_text(text);
-            show(ChatDelta::Text(text.to_owned()));
+            let text = without_nul(text);
+            self.draft.push_text(&text);
+            show(ChatDelta::Text(text.into_owned()));
         }
     }
 
     fn think(&mut self, text: &str, show: DeltaSink<'_>) {
         if let Some(thought) = self.thought.as_mut().filter(|_| !text.is_empty()) {
             thought.text.push_str(text);
-            self.draft.push_reasoning(text);
-            show(ChatDelta::Reasoning(text.to_owned()));
+            let text = without_nul(text);
+            self.draft.push_reasoning(&text);
+            show(ChatDelta::Reasoning(text.into_owned()));
         }
     }
 

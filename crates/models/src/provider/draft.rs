@@ -1,5 +1,7 @@
 //! An answer while it is put together from the pieces of a provider.
 
+use std::borrow::Cow;
+
 use threadkeep_core::{Finish, JsonText, Value};
 
 use crate::price::Tokens;
@@ -34,6 +36,11 @@ pub(crate) struct DraftCall {
     pub(crate) id: String,
     pub(crate) name: String,
     pub(crate) arguments: String,
+}
+
+/// A text that stores take: models write NUL at times, and no store keeps it.
+pub(in crate::provider) fn without_nul(text: &str) -> Cow<'_, str> {
+    if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
 impl Draft {

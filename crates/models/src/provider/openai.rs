@@ -5,7 +5,7 @@ mod request;
 use serde_json::Value;
 use threadkeep_core::{ChatDelta, DeltaSink, Finish};
 
-use super::draft::{Draft, DraftCall};
+use super::draft::{Draft, DraftCall, without_nul};
 use super::sse::Event;
 use super::trouble::Trouble;
 use super::{count, parse_event};
@@ -85,12 +85,14 @@ impl Assembly {
     fn take_delta(&mut self, delta: &Value, show: DeltaSink<'_>) -> Result<(), Trouble> {
         let thoughts = ["reasoning_content", "reasoning"].iter().find_map(|member| delta.get(member)?.as_str());
         if let Some(thought) = thoughts.filter(|thought| !thought.is_empty()) {
-            self.draft.push_reasoning(thought);
-            show(ChatDelta::Reasoning(thought.to_owned()));
+            let thought = without_nul(thought);
+            self.draft.push_reasoning(&thought);
+            show(ChatDelta::Reasoning(thought.into_owned()));
         }
         for text in texts(delta) {
-            self.draft.push_text(text);
-            show(ChatDelta::Text(text.to_owned()));
+            let text = without_nul(text);
+            self.draft.push_text(&text);
+            show(ChatDelta::Text(text.into_owned()));
         }
         let calls = delta.get("tool_calls").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         calls.iter().try_for_each(|call| self.take_call(call))

@@ -68,6 +68,20 @@ async fn words_and_split_calls_come_together() {
 }
 
 #[tokio::test]
+async fn what_no_store_keeps_is_not_said() {
+    let stream = [
+        chunk(&json!({"content": "a\0b", "reasoning": "\0"}), None),
+        chunk(&json!({"content": "c"}), Some("stop")),
+        DONE.to_owned(),
+    ];
+    let server = Server::start([Reply::stream(stream)]).await;
+    let (model, _) = model(config(Provider::OpenAi, &server, "gpt-4o-mini"));
+    let (answer, shown) = ask(&model, &asking("Hi")).await;
+    assert_eq!(short(&answer.unwrap()).last().unwrap(), "a\u{fffd}bc");
+    assert!(!shown.concat().contains('\0') && shown.concat().contains("a\u{fffd}b"), "{shown:?}");
+}
+
+#[tokio::test]
 async fn a_price_that_is_not_known_is_none() {
     let stream = [
         chunk(&json!({"content": "Hi"}), Some("stop")),

@@ -7,6 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use axum::extract::ws::Utf8Bytes;
 use bytes::Bytes;
 use threadkeep::agent::approval_id;
+use threadkeep::core::json_line;
 use threadkeep::{Scope, ThreadEvent, ThreadId, ThreadUpdate};
 
 use super::json::UpdateJson;
@@ -36,8 +37,7 @@ impl Telling {
         let id = json.change().map(|change| format!("id: {change}\n")).unwrap_or_default();
         let mut event = format!("{id}event: {}\ndata: ", json.name());
         let begin = event.len();
-        // JSON text holds no line break.
-        event.push_str(&serde_json::to_string(json).unwrap_or_default());
+        event.push_str(&json_line(json).unwrap_or_default());
         let data = begin..event.len();
         event.push_str("\n\n");
         Self { update: None, change: json.change(), event: event.into(), data, text: OnceLock::new() }

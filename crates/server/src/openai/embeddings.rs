@@ -24,6 +24,9 @@ pub(crate) struct EmbeddingsJson {
     input: Value,
     #[serde(default)]
     encoding_format: Option<String>,
+    /// What the embedder gives: it is not asked for another number.
+    #[serde(default)]
+    dimensions: Option<usize>,
 }
 
 /// Turns texts into points
@@ -59,6 +62,12 @@ pub(crate) async fn embeddings(
     };
     let embedder = app.embedder().ok_or_else(no_model)?;
     let points = embedder.embed(&texts).await?;
+    if let Some((asked, given)) = body.dimensions.zip(points.first().map(|point| point.vector.len()))
+        && asked != given
+    {
+        let message = format!("Invalid 'dimensions': this server's embedder gives {given}, no other number.");
+        return Err(ApiError::invalid("dimensions", message));
+    }
     let shown = |vector: &[f32]| {
         if !is_base64 {
             return value!(vector);

@@ -194,6 +194,11 @@ pub(super) async fn ask(
     deltas: &mut (dyn FnMut(ChatDelta) + Send),
 ) -> Result<ChatAnswer, ApiError> {
     let model = app.model().ok_or_else(no_model)?;
+    let says_something = |part: &Part| !matches!(part, Part::Text(text) if text.is_empty());
+    if !request.messages.iter().flat_map(|message| &message.parts).any(says_something) {
+        // Messages that say nothing are not shown to a model, and it can be asked nothing.
+        return Err(ApiError::invalid("input", "There is nothing to ask the model: all messages are empty."));
+    }
     model.answer(request, deltas).await.map_err(|error| {
         let is_too_long = matches!(error, ModelError::ContextTooLong { .. });
         let error = ApiError::from(error);

@@ -4,6 +4,7 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::StreamExt;
+use threadkeep::core::json_line;
 use threadkeep::{MemoryError, Selection, StoreError, exchange::ExportLine};
 
 use super::analytics::selection;
@@ -43,8 +44,8 @@ pub(crate) async fn export(State(app): State<App>, caller: Caller, mut params: P
 fn written(line: Result<ExportLine, MemoryError>) -> Option<Result<Bytes, MemoryError>> {
     match line {
         Ok(line) => {
-            let mut text = serde_json::to_vec(&line).ok()?;
-            text.push(b'\n');
+            let mut text = json_line(&line).ok()?;
+            text.push('\n');
             Some(Ok(text.into()))
         }
         Err(MemoryError::Store(StoreError::Corrupt { what: "message", detail })) => {

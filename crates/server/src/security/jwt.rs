@@ -126,7 +126,7 @@ impl TokenIssuer {
             Some("service_role") if self.takes_service_role => Scope::Tenant(self.tenant.clone()),
             Some(_) => return None,
         };
-        Some(Caller { scope, roles: self.roles.clone(), key_id: None, until_seconds: Some(claims.exp) })
+        Some(Caller { scope, roles: self.roles.clone(), key_id: None, until_seconds: Some(claims.exp.0) })
     }
 
     async fn claims(&self, token: &str, now_seconds: i64) -> Option<Claims> {
@@ -160,8 +160,8 @@ impl TokenIssuer {
             Value::Array(audiences) => audiences.iter().any(|audience| *audience == *self.audience),
             _ => false,
         };
-        let is_current = claims.exp.saturating_add(LEEWAY) > now_seconds
-            && claims.nbf.is_none_or(|not_before| not_before.saturating_sub(LEEWAY) <= now_seconds);
+        let is_current = claims.exp.0.saturating_add(LEEWAY) > now_seconds
+            && claims.nbf.is_none_or(|not_before| not_before.0.saturating_sub(LEEWAY) <= now_seconds);
         is_audience && is_current && claims.iss == self.issuer
     }
 }
@@ -175,13 +175,25 @@ struct Header {
     crit: Option<Value>,
 }
 
+/// Seconds since 1970, which may have a fraction.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(from = "serde_json::Number")]
+struct Seconds(i64);
+
+impl From<serde_json::Number> for Seconds {
+    #[expect(clippy::cast_possible_truncation, reason = "what is beyond all seconds is held at the last of them")]
+    fn from(number: serde_json::Number) -> Self {
+        Self(number.as_i64().unwrap_or_else(|| number.as_f64().unwrap_or(0.0).floor() as i64))
+    }
+}
+
 #[derive(Deserialize)]
 struct Claims {
     iss: String,
     aud: Value,
-    exp: i64,
+    exp: Seconds,
     #[serde(default)]
-    nbf: Option<i64>,
+    nbf: Option<Seconds>,
     #[serde(default)]
     sub: Option<String>,
     #[serde(default)]
@@ -230,6 +242,12 @@ mod tests {
         let mut several = claims();
         several["aud"] = json!(["other", "authenticated"]);
         assert!(scope(&several).await.is_some());
+        let mut fractions = claims();
+        fractions["exp"] = json!(1_800_000_060.25);
+        fractions["nbf"] = json!(1_799_999_999.75);
+        assert!(scope(&fractions).await.is_some());
+        fractions["exp"] = json!(1_799_999_969.75);
+        assert!(scope(&fractions).await.is_none());
     }
 
     #[tokio::test]

@@ -6,6 +6,7 @@ use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use futures::future::BoxFuture;
 use serde::Serialize;
+use threadkeep::core::json_line;
 use threadkeep::{TurnEvent, TurnStatus};
 
 use super::{Answered, Told, Waiting};
@@ -104,7 +105,6 @@ fn end_of(answered: Answered) -> Bytes {
 }
 
 fn written(name: &str, data: &impl Serialize) -> Bytes {
-    // JSON text holds no line break.
-    let data = serde_json::to_string(data).unwrap_or_default();
+    let data = json_line(data).unwrap_or_default();
     format!("event: {name}\ndata: {data}\n\n").into()
 }

@@ -104,6 +104,9 @@ async fn roles_say_what_a_key_may_do() {
     assert_eq!(reader.post("/v1/threads", json!({})).await.code(403), "role_missing");
     let thread = writer.new_thread().await;
     reader.get(&format!("/v1/threads/{thread}")).await.expect(200);
+    let context = format!("/v1/threads/{thread}/context");
+    reader.post(&context, json!({})).await.expect(200);
+    assert_eq!(reader.post(&context, json!({ "turn": "kept" })).await.code(403), "role_missing");
     assert_eq!(writer.post("/v1/import", json!({})).await.code(403), "role_missing");
     let erase = json!({ "user": "ana" });
     assert_eq!(reader.post("/v1/erase", erase.clone()).await.code(403), "role_missing");

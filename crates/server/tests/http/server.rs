@@ -13,6 +13,8 @@ use threadkeep_server::{Assistants, KeyRole, Keys, NewKey, ServeError, Server, S
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::held::Holder;
+
 /// How long anything is waited for before a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 
@@ -50,6 +52,14 @@ impl TestServer {
         let folder = tempfile::tempdir().unwrap();
         let url = format!("sqlite:{}", folder.path().join("store.db").display());
         let memory = threadkeep::open(&url).await.unwrap();
+        Self { folder: Some(folder), ..Self::over(memory, parts).await }
+    }
+
+    /// A server over a SQLite file whose answers a test may hold back.
+    pub(crate) async fn start_held(holder: &Holder, parts: Parts) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let url = format!("sqlite:{}", folder.path().join("store.db").display());
+        let memory = Memory::new(holder.over(threadkeep::open_backend(&url).await.unwrap()));
         Self { folder: Some(folder), ..Self::over(memory, parts).await }
     }
 

@@ -6,6 +6,7 @@ use threadkeep_core::{AnswerFormat, ChatMessage, ChatRequest, Part, Role, ToolCh
 use crate::provider::ProviderConfig;
 use crate::provider::anthropic::BLOCK;
 use crate::provider::openai::is_address;
+use crate::provider::order::in_order;
 
 /// What a model may write where the request says nothing: the wire demands a number.
 /// It is what all its models can write, and leaves room to think.
@@ -21,13 +22,14 @@ pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) 
     let mut body = Map::new();
     body.insert("model".to_owned(), json!(config.model));
     body.insert("max_tokens".to_owned(), json!(request.max_tokens.unwrap_or(MAX_TOKENS)));
-    let leading = request.messages.iter().take_while(|message| message.role == Role::System);
-    let system: Vec<String> = leading.map(ChatMessage::plain_text).filter(|text| !text.is_empty()).collect();
+    let ordered = in_order(&request.messages);
+    let leading = ordered.iter().take_while(|message| message.role == Role::System);
+    let system: Vec<String> = leading.map(|message| message.plain_text()).filter(|text| !text.is_empty()).collect();
     if !system.is_empty() {
         body.insert("system".to_owned(), json!(system.join("\n\n")));
     }
-    let rest = request.messages.iter().skip_while(|message| message.role == Role::System);
-    body.insert("messages".to_owned(), messages(rest));
+    let rest = ordered.iter().skip_while(|message| message.role == Role::System);
+    body.insert("messages".to_owned(), messages(rest.map(AsRef::as_ref)));
     if !request.tools.is_empty() {
         let tools = request.tools.iter().map(|tool| {
             let schema: Value = tool.parameters.read().unwrap_or(Value::Null);

@@ -3,6 +3,7 @@
 use serde_json::{Map, Value, json};
 use threadkeep_core::{AnswerFormat, ChatMessage, ChatRequest, JsonText, Part, Role, Sampling, ToolCall, ToolChoice};
 
+use crate::provider::order::in_order;
 use crate::provider::{Provider, ProviderConfig};
 
 /// Characters of a speaker's name that OpenAI takes.
@@ -13,7 +14,7 @@ pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) 
     body.insert("model".to_owned(), json!(config.model));
     body.insert(
         "messages".to_owned(),
-        request.messages.iter().flat_map(|message| messages(config.provider, message)).collect(),
+        in_order(&request.messages).iter().flat_map(|message| messages(config.provider, message)).collect(),
     );
     if !request.tools.is_empty() {
         body.insert("tools".to_owned(), request.tools.iter().map(tool).collect());

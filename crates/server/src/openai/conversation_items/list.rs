@@ -1,6 +1,6 @@
 use axum::extract::State;
-use threadkeep::core::Take;
-use threadkeep::{Bound, MessageQuery, Scope, ThreadId};
+use threadkeep::core::{ChangePage, Effect, Take};
+use threadkeep::{Bound, MessageName, MessageQuery, Scope, ThreadId};
 
 use super::{find, list_of, thread_of};
 use crate::app::App;
@@ -12,6 +12,8 @@ use crate::security::Caller;
 
 const DEFAULT: usize = 20;
 const MOST: usize = 100;
+/// Changes of a thread among which the deletion of an item is looked for.
+const CHANGES: usize = 1_000;
 
 /// Which page.
 #[derive(Debug)]
@@ -81,22 +83,22 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, m
 /// A page of a thread's items, and whether more follow.
 async fn page(app: &App, scope: &Scope, thread: ThreadId, query: &PageQuery) -> Result<(Vec<Item>, bool)> {
     let from = match &query.after {
-        Some(after) => Some(find(app, scope, thread, after).await?),
+        Some(after) => Some(place(app, scope, thread, after).await?),
         None => None,
     };
     // One message is at least one item; the message that the page goes on in may have nothing left.
     let mut messages = MessageQuery { take: query.take, ..MessageQuery::newest(query.limit + 2) };
-    if let Some((message, _)) = &from {
+    if let Some((seq, _)) = from {
         match query.take {
-            Take::Newest => messages.before = Some(Bound::Seq(message.seq + 1)),
-            Take::Oldest => messages.after = Some(Bound::Seq(message.seq - 1)),
+            Take::Newest => messages.before = Some(Bound::Seq(seq + 1)),
+            Take::Oldest => messages.after = Some(Bound::Seq(seq - 1)),
         }
     }
     let page = app.memory().messages(scope, thread, &messages).await?;
     let is_told = |seq: u64, place: usize| {
-        from.as_ref().is_some_and(|(message, last)| match query.take {
-            Take::Newest => message.seq == seq && place >= *last,
-            Take::Oldest => message.seq == seq && place <= *last,
+        from.is_some_and(|(from, last)| match query.take {
+            Take::Newest => from == seq && place >= last,
+            Take::Oldest => from == seq && place <= last,
         })
     };
     let mut items: Vec<Item> = Vec::new();
@@ -110,6 +112,26 @@ async fn page(app: &App, scope: &Scope, thread: ThreadId, query: &PageQuery) -> 
     let has_more = page.more || items.len() > query.limit;
     items.truncate(query.limit);
     Ok((items, has_more))
+}
+
+/// Where an item stands: the position of its message, and which of its items it is. An item that was deleted lately still has
+/// its place, as a client may delete what it has read before it asks for the next page.
+async fn place(app: &App, scope: &Scope, thread: ThreadId, item: &str) -> Result<(u64, usize)> {
+    let missing = match find(app, scope, thread, item).await {
+        Ok((message, place)) => return Ok((message.seq, place)),
+        Err(error) => error,
+    };
+    let Some((MessageName::Id(id), place)) = ids::message(item) else { return Err(missing) };
+    let memory = app.memory();
+    let newest = memory.get_thread(scope, thread).await?.positions.change;
+    let after = newest.saturating_sub(CHANGES as u64);
+    let page = memory.backend().store.list_changes(scope, thread, after, CHANGES, memory.now()).await?;
+    let ChangePage::Changes { changes, .. } = page else { return Err(missing) };
+    let erased = changes.iter().flat_map(|change| &change.effects).find_map(|effect| match effect {
+        Effect::Erased { seq, id: erased } if *erased == id => Some(*seq),
+        _ => None,
+    });
+    erased.map(|seq| (seq, place)).ok_or(missing)
 }
 
 /// A page of items that are all at hand, oldest first.

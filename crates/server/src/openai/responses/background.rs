@@ -75,12 +75,7 @@ enum State {
 pub(super) async fn begin(mut answering: Answering, held: Held) -> Result<Response> {
     let (app, scope, id) = (answering.app.clone(), answering.scope.clone(), answering.id.clone());
     if let Some((standing, _)) = find(&app, &scope, &id).await? {
-        abandon(&answering).await;
-        answering.attempt.check_same(&standing.digest)?;
-        return match answering.is_streamed {
-            true => stream::follow(&app, &scope, &id, None).await,
-            false => Ok(written(found(&app, &scope, &id, standing).await?.text())),
-        };
+        return tell_again(answering, standing).await;
     }
     if matches!(answering.work, Work::Told { .. }) {
         return if answering.is_streamed { Ok(stream::respond(answering)) } else { answering.respond().await };
@@ -102,6 +97,12 @@ pub(super) async fn begin(mut answering: Answering, held: Held) -> Result<Respon
         heard: Vec::new(),
     };
     if let Err(error) = write(&app, &scope, &id, Some(&standing), Some(0)).await {
+        // The same request was quicker elsewhere.
+        if error.code == "changed_meanwhile"
+            && let Some((standing, _)) = find(&app, &scope, &id).await?
+        {
+            return tell_again(answering, standing).await;
+        }
         abandon(&answering).await;
         return Err(error);
     }
@@ -112,6 +113,17 @@ pub(super) async fn begin(mut answering: Answering, held: Held) -> Result<Respon
         drop((driving, held));
     }));
     Ok(if is_streamed { stream::response(app, told) } else { written(body::with_output(&standing.shell, &[])) })
+}
+
+/// Tells what an earlier request with the same key began.
+async fn tell_again(answering: Answering, standing: Standing) -> Result<Response> {
+    abandon(&answering).await;
+    answering.attempt.check_same(&standing.digest)?;
+    let Answering { app, scope, id, is_streamed, .. } = answering;
+    match is_streamed {
+        true => stream::follow(&app, &scope, &id, None).await,
+        false => Ok(written(found(&app, &scope, &id, standing).await?.text())),
+    }
 }
 
 /// The response as it stands, where it is or was in the background and nothing else is stored of it.

@@ -3,6 +3,7 @@
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};
+use threadkeep::core::on_one_line;
 
 use super::answer::Answered;
 use super::body;
@@ -72,7 +73,7 @@ impl Teller {
         let number = self.number;
         self.number = self.number.saturating_add(1);
         if self.after.is_none_or(|after| number > after) {
-            let data = format!("{{\"type\":\"{kind}\",\"sequence_number\":{number},{members}}}");
+            let data = on_one_line(format!("{{\"type\":\"{kind}\",\"sequence_number\":{number},{members}}}"));
             self.told.push(format!("event: {kind}\ndata: {data}\n\n").into());
         }
     }

@@ -14,6 +14,7 @@ use crate::output::{json, with_etag};
 use crate::rest::json::message::{RoleJson, UnreadableJson};
 use crate::rest::json::part::PartJson;
 use crate::security::Caller;
+use crate::security::keys::KeyRole;
 
 /// What the model is asked, and by which policy it is shown the thread.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
@@ -78,6 +79,10 @@ pub(crate) async fn assemble(
     names: Names,
     JsonBody { value: body, .. }: JsonBody<AssembleJson>,
 ) -> Result {
+    if body.turn.is_some() {
+        // What is kept is written.
+        caller.demand(KeyRole::Write)?;
+    }
     let thread = names.thread()?;
     let policy = ContextPolicy::from(body.policy);
     let counter = match &body.model {

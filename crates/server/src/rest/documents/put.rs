@@ -67,7 +67,13 @@ pub(crate) async fn put(
 
 /// The version that a request demands; 0 where there must be none.
 pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<u64>> {
-    let Some(value) = headers.get(header::IF_NONE_MATCH) else { return if_match(headers) };
+    let Some(value) = headers.get(header::IF_NONE_MATCH) else {
+        if headers.get(header::IF_MATCH).is_some_and(|value| value == "*") {
+            // That it is there, in whatever version, is nothing that a store can be told.
+            return Err(ApiError::invalid("If-Match", "give the document's ETag: `*` is not understood here"));
+        }
+        return if_match(headers);
+    };
     if value == "*" {
         return Ok(Some(0));
     }

@@ -1,8 +1,11 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
-use threadkeep::core::{OpenThread, codec};
-use threadkeep::{AppendOptions, Draft, Map, Message, MessageQuery, Scope, Thread, ThreadId};
+use threadkeep::core::{DocumentState, OpenThread, PutDocument, codec};
+use threadkeep::{
+    AppendOptions, DocumentName, Draft, JsonText, Map, MemoryError, Message, MessageQuery, Namespace, Scope,
+    StoreError, Thread, ThreadId,
+};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -29,6 +32,14 @@ pub(crate) struct ForkJson {
     /// The new thread's metadata; that of the old where it is left out.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Map>,
+}
+
+/// How far a fork with an Idempotency-Key has come.
+#[derive(Debug, Deserialize, Serialize)]
+struct Progress {
+    /// The last position that is taken over.
+    through: u64,
+    is_whole: bool,
 }
 
 /// Makes a thread that begins as another one did
@@ -64,11 +75,41 @@ pub(crate) async fn fork(
     let metadata = body.metadata.unwrap_or_else(|| from.metadata.clone());
     let open = OpenThread { title, metadata, state: from.state.clone(), ..OpenThread::new(scope, id) };
     let opened = memory.open_thread(scope, open).await?;
-    attempt.note_creation(&app, scope, id).await?;
-    copy(&app, scope, &from, id, through).await?;
+    let is_noted = attempt.note_creation(&app, scope, id).await?;
+    if is_noted {
+        copy_once(&app, scope, &from, id, through).await?;
+    } else {
+        copy(&app, scope, &from, id, through).await?;
+    }
     let thread = memory.get_thread(scope, id).await?;
     let change = thread.positions.change;
     Ok(with_etag(created_or_found(opened.created, &ThreadJson::from(thread)), change))
+}
+
+/// Copies what an earlier try of the same request has not. The other thread may have changed since: where the fork ends was
+/// settled by the first try, and a fork that is whole is left alone.
+async fn copy_once(app: &App, scope: &Scope, from: &Thread, to: ThreadId, through: u64) -> Result<()> {
+    let (memory, name) =
+        (app.memory(), DocumentName { namespace: Namespace::system("server")?, key: "fork".to_owned() });
+    let put = |progress: &Progress| -> Result<PutDocument> {
+        Ok(PutDocument { name: name.clone(), value: JsonText::of(progress)?, expires_at: None })
+    };
+    let begun = Progress { through, is_whole: false };
+    let first = memory.batch().require(name.clone(), DocumentState::Absent).put(put(&begun)?).commit(scope, to).await;
+    let begun = match first {
+        Ok(_) => begun,
+        Err(MemoryError::Store(StoreError::Conflict(_))) => {
+            let found = memory.find_thread_document(scope, to, &name).await?;
+            found.map(|document| document.value.read()).transpose()?.unwrap_or(begun)
+        }
+        Err(error) => return Err(error.into()),
+    };
+    if begun.is_whole {
+        return Ok(());
+    }
+    copy(app, scope, from, to, begun.through).await?;
+    memory.batch().put(put(&Progress { is_whole: true, ..begun })?).commit(scope, to).await?;
+    Ok(())
 }
 
 async fn copy(app: &App, scope: &Scope, from: &Thread, to: ThreadId, through: u64) -> Result<()> {

@@ -1,7 +1,7 @@
 use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::{Deserialize, Serialize};
-use threadkeep::core::OpenThread;
+use threadkeep::core::{OpenThread, Opened};
 use threadkeep::{Map, Owner, ThreadId, ThreadKey, Timestamp};
 use utoipa::ToSchema;
 
@@ -70,10 +70,11 @@ pub(crate) async fn open(
         created_at: None,
         expires_at: body.expires_at,
     };
-    let opened = app.memory().open_thread(scope, open).await?;
-    if !is_named {
-        attempt.note_creation(&app, scope, id).await?;
+    let Opened { mut thread, created } = app.memory().open_thread(scope, open).await?;
+    if !is_named && attempt.note_creation(&app, scope, id).await? {
+        // The note changed it: what is told is what it is now.
+        thread = app.memory().get_thread(scope, id).await?;
     }
-    let change = opened.thread.positions.change;
-    Ok(with_etag(created_or_found(opened.created, &ThreadJson::from(opened.thread)), change))
+    let change = thread.positions.change;
+    Ok(with_etag(created_or_found(created, &ThreadJson::from(thread)), change))
 }

@@ -13,6 +13,7 @@ use super::agents::answered;
 use super::model::{data_of, parts_with_model};
 use crate::Client;
 use crate::assistants::{keeper, with_keeper};
+use crate::held::{self, Holder};
 use crate::server::{PATIENCE, Parts, TestServer, send};
 
 /// What the server of a model sees.
@@ -205,6 +206,29 @@ async fn a_repeated_request_gets_the_response_of_the_first() {
     model.answers.send("a lamp").unwrap();
     let id = begun["id"].as_str().unwrap();
     assert_eq!(over(&client, id).await, ask().await.expect(200));
+}
+
+// Two instances take the same request at the same time.
+#[tokio::test]
+async fn a_request_that_comes_twice_at_once_begins_one_response() {
+    let mut model = ModelServer::start().await;
+    let holder = Holder::default();
+    let parts = Parts { model: Some(model.model()), ..Parts::default() };
+    let server = TestServer::start_held(&holder, parts).await;
+    let client = server.client();
+    let ask = || {
+        let request = client.request("POST", "/v1/responses").header("idempotency-key", "k");
+        send(request.json(&json!({ "input": "hello", "background": true })))
+    };
+    let (is_looking, go_on) = holder.hold(held::Answer::Document("openai.background"));
+    let late = tokio::spawn(ask());
+    is_looking.await.unwrap();
+    let begun = ask().await.expect(200);
+    assert_eq!(model.seen().await, Seen::Asked);
+    go_on.send(()).unwrap();
+    assert_eq!(late.await.unwrap().expect(200)["id"], begun["id"]);
+    model.answers.send("a lamp").unwrap();
+    assert_eq!(over(&client, begun["id"].as_str().unwrap()).await["status"], "completed");
 }
 
 #[tokio::test]

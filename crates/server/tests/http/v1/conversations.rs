@@ -159,6 +159,33 @@ async fn pages_are_right_to_the_last_item_both_ways() {
 }
 
 #[tokio::test]
+async fn what_was_read_may_be_deleted_before_the_next_page() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    for order in ["asc", "desc"] {
+        let id = begin(&client, json!({})).await;
+        for number in 0..7 {
+            add(&client, &id, &format!(r#"{{"role":"user","content":"{number}"}}"#)).await;
+        }
+        let mut after = String::new();
+        for left in [4, 1, 0] {
+            let path = format!("/v1/conversations/{id}/items");
+            let page = client.get(&format!("{path}?order={order}&limit=3&after={after}")).await.expect(200);
+            for item in page["data"].as_array().unwrap() {
+                client.delete(&format!("{path}/{}", item["id"].as_str().unwrap())).await.expect(200);
+            }
+            assert_eq!((ids(&client, &id, order, 10).await.len(), &page["has_more"]), (left, &json!(left > 0)));
+            after = page["last_id"].as_str().unwrap().to_owned();
+        }
+    }
+    let (one, other) = (begin(&client, json!({})).await, begin(&client, json!({})).await);
+    add(&client, &one, r#"{"role":"user","content":"mine"}"#).await;
+    let item = ids(&client, &one, "asc", 1).await.remove(0);
+    client.delete(&format!("/v1/conversations/{one}/items/{item}")).await.expect(200);
+    client.get(&format!("/v1/conversations/{other}/items?after={item}")).await.error(404);
+}
+
+#[tokio::test]
 async fn messages_of_other_doors_are_items_too() {
     let server = TestServer::start().await;
     let client = server.client();

@@ -24,6 +24,7 @@ async fn documents_change_by_who_knows_their_version() {
         let second = put("if-match", &tag).await;
         second.expect(200);
         assert_eq!(put("if-match", &tag).await.code(412), "changed_meanwhile");
+        assert_eq!(put("if-match", "*").await.error(400)["param"], "If-Match");
         put("", "").await.expect(200);
         let found = client.get(&path).await;
         assert!(found.text.contains(r#""value":{"z":1.10,"a":[]}"#), "{}", found.text);

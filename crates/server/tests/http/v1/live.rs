@@ -126,6 +126,29 @@ async fn what_was_missed_is_replayed_erasures_included() {
 }
 
 // S1.06
+// What is kept byte for byte may stand on several lines; an event's data may not.
+#[tokio::test]
+async fn json_on_several_lines_is_told_whole() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    let path = format!("/v1/threads/{thread}/messages");
+    let call = "{\"tool_call\":{\"id\":\"c\",\"name\":\"look\",\"arguments\":{\r\n\n\"at\":\n1.0}}}";
+    let body = format!("{{\"messages\":[{{\"role\":\"assistant\",\"parts\":[{call}]}}]}}");
+    let request = client.request("POST", &path).header("content-type", "application/json");
+    crate::server::send(request.body(body)).await.expect(201);
+    for query in ["after=0", "last=1"] {
+        let mut events = Events::open(&client, &format!("/v1/threads/{thread}/events?{query}"), None).await;
+        let told = events.next().await.unwrap().data;
+        let messages = if query == "last=1" { &told["messages"] } else { &told["events"][0]["messages"] };
+        assert_eq!(messages[0]["parts"][0]["tool_call"]["arguments"], json!({ "at": 1.0 }), "{query}");
+    }
+    let exported = client.get("/v1/export").await;
+    let lines: Vec<Value> = exported.text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    assert_eq!(lines.len(), 3);
+    assert!(client.get(&path).await.text.contains("{\r\n\n\"at\":\n1.0}"), "byte for byte");
+}
+
 #[tokio::test]
 async fn roles_filter_what_is_heard() {
     let server = TestServer::start().await;

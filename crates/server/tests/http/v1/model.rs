@@ -125,6 +125,15 @@ async fn what_answers_is_listed_and_embeds() {
     assert_eq!(points["data"][1]["embedding"], json!([3.0, 0.5]));
     let packed = json!({ "input": "ab", "encoding_format": "base64" });
     assert_eq!(client.post("/v1/embeddings", packed).await.expect(200)["data"][0]["embedding"], "AAAAQAAAAD8=");
+    client.post("/v1/embeddings", json!({ "input": "ab", "dimensions": 2 })).await.expect(200);
+    let other = client.post("/v1/embeddings", json!({ "input": "ab", "dimensions": 256 })).await;
+    assert_eq!(other.error(400)["param"], "dimensions");
+    for (path, body) in [
+        ("/v1/responses", json!({ "input": "" })),
+        ("/v1/chat/completions", json!({ "messages": [{ "role": "user", "content": null }] })),
+    ] {
+        assert_eq!(client.post(path, body).await.code(400), "invalid_request", "nothing is asked: {path}");
+    }
     let alone = TestServer::start().await;
     for (path, body) in [
         ("/v1/embeddings", json!({ "input": "a" })),

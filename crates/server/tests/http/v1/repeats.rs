@@ -1,6 +1,7 @@
 use serde_json::{Value, json};
 
-use crate::server::{Answer, send};
+use crate::held::{self, Holder};
+use crate::server::{Answer, Parts, send};
 use crate::{Client, TestServer};
 
 async fn say(client: &Client, thread: &str, text: &str, headers: &[(&str, &str)]) -> Answer {
@@ -50,6 +51,27 @@ async fn without_a_key_only_a_repetition_of_the_tail_counts_once() {
     // A retry whose first try never came is kept.
     say(&client, &thread, "maybe", &[RETRY]).await.expect(201);
     assert_eq!(client.texts(&thread).await, ["yes", "yes", "no", "yes", "maybe"]);
+}
+
+// The first try, whose client gave up waiting, comes through while its repetition looks for it.
+#[tokio::test]
+async fn a_first_try_that_is_on_its_way_counts_once() {
+    let holder = Holder::default();
+    let server = TestServer::start_held(&holder, Parts::default()).await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    client.say(&thread, "before").await;
+    let (is_looking, go_on) = holder.hold(held::Answer::Thread);
+    let repetition = {
+        let (client, thread) = (client.clone(), thread.clone());
+        tokio::spawn(async move { say(&client, &thread, "yes", &[RETRY]).await })
+    };
+    is_looking.await.unwrap();
+    let first = say(&client, &thread, "yes", &[]).await.expect(201);
+    go_on.send(()).unwrap();
+    let repetition = repetition.await.unwrap().expect(201);
+    assert_eq!((&repetition["messages"], &repetition["replayed"]), (&first["messages"], &json!(true)));
+    assert_eq!(client.texts(&thread).await, ["before", "yes"]);
 }
 
 #[tokio::test]

@@ -97,6 +97,26 @@ async fn a_fork_begins_as_the_other_did() {
     let keyed = || send(client.request("POST", &path).header("idempotency-key", "k").json(&json!({})));
     let (one, other) = (keyed().await.expect(201), keyed().await.expect(200));
     assert_eq!((&one["id"], &one["messages"]), (&other["id"], &other["messages"]));
+    // Nor a longer or a shorter one, whatever becomes of the other thread meanwhile.
+    client.say(&thread, "later").await;
+    client.delete(&format!("/v1/threads/{thread}/messages/1")).await;
+    let late = keyed().await.expect(200);
+    assert_eq!((&one["id"], &one["messages"]), (&late["id"], &late["messages"]));
+    assert_eq!(client.texts(late["id"].as_str().unwrap()).await.len(), 4);
+}
+
+// The answer to a repeated request is the same, and so is what its ETag demands.
+#[tokio::test]
+async fn a_thread_that_is_made_with_a_key_is_told_as_it_is() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let keyed = || send(client.request("POST", "/v1/threads").header("idempotency-key", "k").json(&json!({})));
+    let (one, other) = (keyed().await, keyed().await);
+    assert_eq!(one.header("etag"), other.header("etag"));
+    assert_eq!(one.expect(201), other.expect(200));
+    let path = format!("/v1/threads/{}", one.expect(201)["id"].as_str().unwrap());
+    let patch = client.request("PATCH", &path).header("if-match", one.header("etag"));
+    send(patch.json(&json!({ "title": "Mine" }))).await.expect(200);
 }
 
 #[tokio::test]

@@ -1,0 +1,163 @@
+//! A store that holds an answer back once, so that something else happens before it is acted upon.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use threadkeep::core::{
+    Backend, Batch, ChangePage, ChangedThreads, CommitOutcome, DocumentQuery, DocumentWrite, MessagePage, OpenThread,
+    Opened, Result, Store, ThreadName, ThreadPage, ThreadQuery, UserCursor, WakeUps, Written,
+};
+use threadkeep::{
+    Document, DocumentOwner, Message, MessageName, MessageQuery, Namespace, Scope, Thread, ThreadId, Timestamp,
+};
+use tokio::sync::oneshot;
+
+/// Which answer is held back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Where a thread stands.
+    Thread,
+    /// A document of this system namespace.
+    Document(&'static str),
+}
+
+#[derive(Debug)]
+struct HeldStore {
+    inner: Arc<dyn Store>,
+    hold: Arc<Mutex<Option<Hold>>>,
+}
+
+#[derive(Debug)]
+struct Hold {
+    answer: Answer,
+    reached: oneshot::Sender<()>,
+    go_on: oneshot::Receiver<()>,
+}
+
+/// Holds answers of a store back.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Holder(Arc<Mutex<Option<Hold>>>);
+
+impl Holder {
+    pub(crate) fn over(&self, backend: Backend) -> Backend {
+        let store = HeldStore { inner: backend.store.clone(), hold: self.0.clone() };
+        Backend { store: Arc::new(store), ..backend }
+    }
+
+    /// Holds the next such answer back: the first end says that it is there, the second one lets it go.
+    pub(crate) fn hold(&self, answer: Answer) -> (oneshot::Receiver<()>, oneshot::Sender<()>) {
+        let ((reached, is_reached), (release, go_on)) = (oneshot::channel(), oneshot::channel());
+        *self.0.lock().unwrap() = Some(Hold { answer, reached, go_on });
+        (is_reached, release)
+    }
+}
+
+impl HeldStore {
+    async fn pass(&self, answer: &Answer) {
+        let hold = self.hold.lock().unwrap().take_if(|hold| hold.answer == *answer);
+        if let Some(Hold { reached, go_on, .. }) = hold {
+            reached.send(()).unwrap();
+            go_on.await.unwrap();
+        }
+    }
+}
+
+#[async_trait]
+impl Store for HeldStore {
+    async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
+        self.inner.commit(scope, thread, batch, now).await
+    }
+
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+        self.inner.open_thread(scope, open, now).await
+    }
+
+    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
+        let found = self.inner.find_thread(scope, name, now).await;
+        self.pass(&Answer::Thread).await;
+        found
+    }
+
+    async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
+        self.inner.list_threads(scope, query, now).await
+    }
+
+    async fn list_changed_threads(
+        &self,
+        scope: &Scope,
+        after: Option<&UserCursor>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangedThreads> {
+        self.inner.list_changed_threads(scope, after, limit, now).await
+    }
+
+    async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
+        self.inner.delete_thread(scope, thread, now).await
+    }
+
+    async fn list_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<MessagePage> {
+        self.inner.list_messages(scope, thread, query, now).await
+    }
+
+    async fn find_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        names: &[MessageName],
+        now: Timestamp,
+    ) -> Result<Vec<Message>> {
+        self.inner.find_messages(scope, thread, names, now).await
+    }
+
+    async fn list_changes(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangePage> {
+        self.inner.list_changes(scope, thread, after, limit, now).await
+    }
+
+    async fn find_document(
+        &self,
+        scope: &Scope,
+        owner: &DocumentOwner,
+        namespace: &Namespace,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<Document>> {
+        let found = self.inner.find_document(scope, owner, namespace, key, now).await;
+        let held = self.hold.lock().unwrap().as_ref().map(|hold| hold.answer.clone());
+        if let (Some(Answer::Document(name)), Namespace::System(own)) = (held, namespace)
+            && name == own
+        {
+            self.pass(&Answer::Document(name)).await;
+        }
+        found
+    }
+
+    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
+        self.inner.list_documents(scope, query, now).await
+    }
+
+    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
+        self.inner.write_document(scope, write, now).await
+    }
+
+    async fn wake_ups(&self) -> Result<WakeUps> {
+        self.inner.wake_ups().await
+    }
+
+    fn stamp(&self) -> Option<u64> {
+        self.inner.stamp()
+    }
+}

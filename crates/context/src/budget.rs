@@ -155,6 +155,10 @@ impl<'a> Fitting<'a> {
             Trimming::Steps { keep_percent } if plan.is_shortened => keep_percent,
             _ => 100,
         };
+        if plan.input.recalled.is_empty() {
+            let shown = self.greedy_units(plan, budget, share(left, keep_percent));
+            return self.take(plan, shown.units);
+        }
         let promised = share(left, plan.policy.recall.share_percent);
         let shown = self.greedy_units(plan, budget, share(left.saturating_sub(promised), keep_percent));
         let mut found = recalled_lines(plan, budget, promised, Vec::new(), &shown.units);

@@ -1,5 +1,7 @@
 //! From what was loaded to what a model sees.
 
+use std::borrow::Cow;
+
 use serde::Serialize;
 use threadkeep_core::{Message, Role, TokenCounter};
 
@@ -8,8 +10,7 @@ use crate::chat::{mark_waiting, shown};
 use crate::sources::SourceMemory;
 use crate::units::{Unit, units};
 use crate::window::{Candidates, candidates};
-use crate::{ChatMessage, count_tokens};
-use crate::{ContextError, ContextInput, ContextPolicy, Report, Summary, Trimming};
+use crate::{ChatMessage, ContextError, ContextInput, ContextPolicy, Report, Summary, Trimming};
 
 /// What a model sees of a conversation.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -137,10 +138,10 @@ fn finish(plan: &Plan<'_>, fitting: Fitting<'_>, counter: &dyn TokenCounter) -> 
     let policy = plan.policy;
     let messages = fitting.chosen.render(policy.rendering);
     let anchor = fitting.anchor(plan);
-    let report = crate::report::write(plan, &fitting, count_tokens(&messages, counter), anchor, counter);
+    let report = crate::report::write(plan, &fitting, &messages, anchor, counter);
     Context {
         messages,
-        summary: fitting.summary,
+        summary: fitting.summary.map(Cow::into_owned),
         anchor,
         sources: SourceMemory::of(plan.input.history, policy.max_sources),
         report,
@@ -160,7 +161,7 @@ pub(crate) fn show<'a>(plan: &Plan<'a>, taken: &[usize], newest_room: Option<usi
             let characters = plan.policy.message_characters.filter(|_| !is_newest);
             let mut message = shown(&plan.input.history[index], characters);
             if let (Some(room), true) = (&mut room, newest.contains(&index)) {
-                message.is_cut |= crate::cut::cut_all(&mut message.parts, room);
+                message.is_cut |= crate::cut::cut_all(message.parts.to_mut(), room);
             }
             message
         })

@@ -1,5 +1,6 @@
 //! Taking as much as the budget has room for, measured on the final rendering.
 
+use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use threadkeep_core::{Message, ThreadId, TokenCount, TokenCounter};
@@ -23,7 +24,7 @@ pub(crate) struct Fitting<'a> {
     pub(crate) units: Vec<usize>,
     /// The places of their messages, ascending.
     pub(crate) taken: Vec<usize>,
-    pub(crate) summary: Option<Summary>,
+    pub(crate) summary: Option<Cow<'a, Summary>>,
     pub(crate) question_was_cut: bool,
     /// Characters that the newest unit was cut to.
     newest_room: Option<usize>,
@@ -131,7 +132,8 @@ impl<'a> Fitting<'a> {
             plan.policy.summary.map(|policy| share(budget.limit.unwrap_or(TokenCount(u64::MAX)), policy.share_percent));
         self.take_greedily(plan, budget, left);
         self.renew_summary(plan, budget, summary_limit);
-        if let Some(text) = &self.chosen.summary {
+        // Without a bound everything has its place already.
+        if let (Some(text), Some(_)) = (&self.chosen.summary, budget.limit) {
             let needed = budget.counter.count(text) + SEAM;
             self.take_greedily(plan, budget, left.saturating_sub(needed));
             self.renew_summary(plan, budget, summary_limit);
@@ -153,6 +155,10 @@ impl<'a> Fitting<'a> {
             Trimming::Steps { keep_percent } if plan.is_shortened => keep_percent,
             _ => 100,
         };
+        if plan.input.recalled.is_empty() {
+            let shown = self.greedy_units(plan, budget, share(left, keep_percent));
+            return self.take(plan, shown.units);
+        }
         let promised = share(left, plan.policy.recall.share_percent);
         let shown = self.greedy_units(plan, budget, share(left.saturating_sub(promised), keep_percent));
         let mut found = recalled_lines(plan, budget, promised, Vec::new(), &shown.units);
@@ -182,7 +188,10 @@ impl<'a> Fitting<'a> {
         };
         for &unit in plan.candidates.order.iter().filter(|unit| Some(**unit) != newest) {
             let members = plan.units[unit].members.iter();
-            let cost: TokenCount = members.map(|&index| message_cost(plan, index, budget)).sum();
+            let cost: TokenCount = match budget.limit {
+                Some(_) => members.map(|&index| message_cost(plan, index, budget)).sum(),
+                None => TokenCount::ZERO,
+            };
             if budget.limit.is_some() && taken.cost + cost + frame > room {
                 if plan.candidates.is_contiguous {
                     break;
@@ -210,8 +219,8 @@ impl<'a> Fitting<'a> {
         let limit = budget.limit.map(|_| limit);
         // What is shown needs no summary, whatever was summarised while less was shown.
         let boundary = plan.boundary(&self.taken);
-        let fallen = self.summary.as_ref().map(|summary| summary.without(|item| item.seq >= boundary));
-        self.chosen.summary = fallen.and_then(|summary| summary.text(limit, budget.counter));
+        self.chosen.summary =
+            self.summary.as_ref().and_then(|summary| summary.text_before(boundary, limit, budget.counter));
     }
 
     /// Takes away what is worth least: the unit taken last, then the last recalled message, then notes.
@@ -331,14 +340,15 @@ fn preferences_text(lines: &[PreferenceLine]) -> Option<String> {
 
 /// The summary with all that lies before what is shown without a hole. Where messages between it and the history were not
 /// loaded it stays as it is: it must not claim what it has not seen.
-fn renewed(plan: &Plan<'_>, taken: &[usize]) -> Option<Summary> {
+fn renewed<'a>(plan: &Plan<'a>, taken: &[usize]) -> Option<Cow<'a, Summary>> {
     let (input, policy) = (&plan.input, plan.policy.summary?);
     let loaded_from = input.loaded_from();
     let covered = input.summary.map_or(0, |summary| summary.through_seq).max(input.thread.first_seq.saturating_sub(1));
     let through = plan.boundary(taken) - 1;
     if covered + 1 < loaded_from || through <= covered {
-        return input.summary.cloned();
+        return input.summary.map(Cow::Borrowed);
     }
     let fallen: &[Message] = input.history;
-    Some(Summary::extend(input.summary, fallen, input.thread.first_seq, through, policy.characters))
+    let extended = Summary::extend(input.summary, fallen, input.thread.first_seq, through, policy.characters);
+    Some(Cow::Owned(extended))
 }

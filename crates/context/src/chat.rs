@@ -1,5 +1,6 @@
 //! The context as messages with roles, tool parts kept, in an order that models take.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use threadkeep_core::{ChatMessage, Message, Part, Role, ToolResult};
@@ -12,7 +13,7 @@ pub const WAITING: &str = "(waiting: no result yet)";
 pub(crate) struct Shown<'a> {
     pub(crate) message: &'a Message,
     /// What it says, cut where policy cuts it, without what models do not take back.
-    pub(crate) parts: Vec<Part>,
+    pub(crate) parts: Cow<'a, [Part]>,
     /// Ids of its calls that have no result.
     pub(crate) waiting: Vec<&'a str>,
     pub(crate) is_cut: bool,
@@ -81,8 +82,12 @@ fn latest_results<'h, 'a>(history: &'h [Shown<'a>]) -> Results<'h, 'a> {
 
 /// Takes a message of the history as it will be shown, cut to `characters` where they are given.
 pub(crate) fn shown<'a>(message: &'a Message, characters: Option<usize>) -> Shown<'a> {
-    let kept = message.content.parts.iter().filter(|part| !matches!(part, Part::Reasoning(_)));
-    let mut parts: Vec<Part> = kept.cloned().collect();
+    let is_shown = |part: &&Part| !matches!(part, Part::Reasoning(_));
+    let all = &message.content.parts;
+    let mut parts = match all.iter().all(|part| is_shown(&part)) {
+        true => Cow::Borrowed(&all[..]),
+        false => Cow::Owned(all.iter().filter(is_shown).cloned().collect()),
+    };
     let is_cut = characters.is_some_and(|characters| crate::cut::cut_parts(&mut parts, characters));
     Shown { message, parts, waiting: Vec::new(), is_cut }
 }

@@ -1,5 +1,7 @@
 //! Cutting text where a reader would.
 
+use std::borrow::Cow;
+
 use threadkeep_core::{JsonText, Part, ToolCall, ToolResult};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -38,10 +40,18 @@ pub(crate) fn cut_marked(text: &str, characters: usize) -> Option<String> {
 }
 
 /// Cuts the words and tool results of a message to `characters` in all, its parts in order. Tool calls stay as they are.
-pub(crate) fn cut_parts(parts: &mut [Part], characters: usize) -> bool {
+pub(crate) fn cut_parts(parts: &mut Cow<'_, [Part]>, characters: usize) -> bool {
+    let words = |part: &Part| match part {
+        Part::Text(text) | Part::ToolResult(ToolResult { output: text, .. }) => text.len(),
+        _ => 0,
+    };
+    // As many bytes are at most as many characters: nothing is copied where nothing is cut.
+    if parts.iter().map(words).sum::<usize>() <= characters {
+        return false;
+    }
     let mut room = characters;
     let mut was_cut = false;
-    for part in parts {
+    for part in parts.to_mut() {
         if let Part::Text(text) | Part::ToolResult(ToolResult { output: text, .. }) = part {
             was_cut |= cut_into(text, &mut room);
         }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use serde::{Deserialize, Serialize};
-use threadkeep_core::{ThreadId, TokenCount, TokenCounter};
+use threadkeep_core::{Part, ThreadId, TokenCount, TokenCounter, add_tokens, count_message_tokens};
 
 use crate::assemble::Plan;
 use crate::budget::Fitting;
@@ -165,8 +165,7 @@ pub(crate) fn message_tokens(shown: &Shown<'_>, rendering: Rendering, counter: &
     match rendering {
         Rendering::Chat => {
             let content = &shown.message.content;
-            let (role, author, parts) = (content.role, content.author.clone(), shown.parts.clone());
-            ChatMessage { role, author, parts, seq: None }.count_tokens(counter)
+            count_message_tokens(content.author.as_deref(), &shown.parts, counter)
         }
         Rendering::Transcript => counter.count(&block(shown)),
     }
@@ -176,17 +175,27 @@ pub(crate) fn message_tokens(shown: &Shown<'_>, rendering: Rendering, counter: &
 pub(crate) fn write(
     plan: &Plan<'_>,
     fitting: &Fitting<'_>,
-    total: TokenCount,
+    messages: &[ChatMessage],
     anchor: Option<u64>,
     counter: &dyn TokenCounter,
 ) -> Report {
     let chosen = &fitting.chosen;
     let rendering = plan.policy.rendering;
-    let shown: BTreeMap<u64, TokenCount> =
-        chosen.history.iter().map(|shown| (shown.message.seq, message_tokens(shown, rendering, counter))).collect();
-    let count = |text: &str| if text.is_empty() { TokenCount::ZERO } else { counter.count(text) };
+    let rendered = Rendered::count(messages, counter);
+    let shown: BTreeMap<u64, TokenCount> = chosen
+        .history
+        .iter()
+        .map(|shown| {
+            let count = rendered.whole(shown).unwrap_or_else(|| message_tokens(shown, rendering, counter));
+            (shown.message.seq, count)
+        })
+        .collect();
+    let count = |text: &str| match text {
+        "" => TokenCount::ZERO,
+        _ => rendered.notes(text).unwrap_or_else(|| counter.count(text)),
+    };
     let tokens = TokensByPart {
-        total,
+        total: rendered.total,
         system_prompt: count(&chosen.system_prompt),
         enrichment: count(&chosen.enrichment),
         preferences: count(chosen.preferences.as_deref().unwrap_or_default()),
@@ -205,6 +214,40 @@ pub(crate) fn write(
         recalled,
         question_was_cut: fitting.question_was_cut,
         anchor,
+    }
+}
+
+/// What the final messages take, each counted once: most of them are what the history shows, to the letter.
+struct Rendered<'m> {
+    total: TokenCount,
+    /// Of messages of the thread, by position.
+    by_seq: BTreeMap<u64, TokenCount>,
+    /// The text of the first message, where it holds nothing else, and what it takes without a frame.
+    notes: Option<(&'m str, TokenCount)>,
+}
+
+impl<'m> Rendered<'m> {
+    fn count(messages: &'m [ChatMessage], counter: &dyn TokenCounter) -> Self {
+        let counts: Vec<TokenCount> = messages.iter().map(|message| message.count_tokens(counter)).collect();
+        let by_seq = messages.iter().zip(&counts).filter_map(|(message, count)| Some((message.seq?, *count)));
+        let frame = count_message_tokens(None, &[], counter);
+        let notes =
+            messages.first().zip(counts.first()).and_then(|(first, count)| match (&first.parts[..], &first.author) {
+                ([Part::Text(text)], None) => Some((text.as_str(), count.saturating_sub(frame))),
+                _ => None,
+            });
+        Self { total: add_tokens(counts.iter().copied()), by_seq: by_seq.collect(), notes }
+    }
+
+    /// What a message of the history takes, where it is one of the final messages. One that calls tools or brings what they
+    /// gave is several of them.
+    fn whole(&self, shown: &Shown<'_>) -> Option<TokenCount> {
+        let stands_alone = |part: &Part| !matches!(part, Part::ToolCall(_) | Part::ToolResult(_));
+        shown.parts.iter().all(stands_alone).then(|| self.by_seq.get(&shown.message.seq).copied()).flatten()
+    }
+
+    fn notes(&self, text: &str) -> Option<TokenCount> {
+        self.notes.filter(|(notes, _)| *notes == text).map(|(_, count)| count)
     }
 }
 

@@ -1,8 +1,9 @@
 //! What stands in for messages that fell out: sentences taken from them, as many as there is room for.
 
-use std::borrow::Cow;
+use std::borrow::{Borrow, Cow};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
+use std::fmt::Write;
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{Message, Part, Role, Timestamp, TokenCount, TokenCounter, text};
@@ -105,21 +106,29 @@ impl Summary {
         (self.first_seq..=self.through_seq).contains(&seq)
     }
 
-    /// The summary as text of at most so many tokens, what a model wrote of it first, then one sentence a line; `None`
-    /// when it has nothing to say. Where there is no room for what was written, the sentences say it all.
-    pub(crate) fn text(&self, at_most: Option<TokenCount>, counter: &dyn TokenCounter) -> Option<String> {
-        let text = self.written.as_ref().and_then(|written| self.fit(Some(written), at_most, counter));
-        text.or_else(|| self.fit(None, at_most, counter))
+    /// What it says of the messages before a position, as text of at most so many tokens: what a model wrote of it first,
+    /// then one sentence a line; `None` when it has nothing to say. Where there is no room for what was written, the
+    /// sentences say it all.
+    pub(crate) fn text_before(
+        &self,
+        seq: u64,
+        at_most: Option<TokenCount>,
+        counter: &dyn TokenCounter,
+    ) -> Option<String> {
+        let text = self.written.as_ref().and_then(|written| self.fit(seq, Some(written), at_most, counter));
+        text.or_else(|| self.fit(seq, None, at_most, counter))
     }
 
     fn fit(
         &self,
+        before: u64,
         written: Option<&WrittenSummary>,
         at_most: Option<TokenCount>,
         counter: &dyn TokenCounter,
     ) -> Option<String> {
         let covered = written.map_or(0, |written| written.through_seq);
-        let mut items: Vec<SummaryItem> = self.items.iter().filter(|item| item.seq > covered).cloned().collect();
+        let is_shown = |item: &&SummaryItem| item.seq > covered && item.seq < before;
+        let mut items: Vec<&SummaryItem> = self.items.iter().filter(is_shown).collect();
         let head = written.map_or_else(String::new, |written| format!("\n- {}", indent(&written.text)));
         let mut is_last = false;
         loop {
@@ -133,31 +142,46 @@ impl Summary {
             // A proportional cut comes close from above in a few rounds.
             let (length, limit) = (text.chars().count() as u128, u128::from(limit.0));
             let wanted = (length * limit / u128::from(tokens.0.max(1))).saturating_sub(head.chars().count() as u128);
-            let before = items.len();
-            items = keep_best(items, |item| self.line(item).chars().count() + 1, usize::try_from(wanted).unwrap_or(0));
-            if items.len() == before {
+            let count = items.len();
+            items = keep_best(items, |item| item.line_characters() + 1, usize::try_from(wanted).unwrap_or(0));
+            if items.len() == count {
                 items = without_worst(items);
             }
         }
     }
 
-    fn write(&self, head: &str, items: &[SummaryItem]) -> String {
-        let lines: String = items.iter().map(|item| format!("\n{}", self.line(item))).collect();
+    fn write(&self, head: &str, items: &[&SummaryItem]) -> String {
         let Self { first_seq, through_seq, .. } = self;
-        format!("Summary of the conversation before (messages {first_seq} to {through_seq}):{head}{lines}")
+        let mut text = format!("Summary of the conversation before (messages {first_seq} to {through_seq}):{head}");
+        for item in items {
+            text.push('\n');
+            item.write_line(&mut text);
+        }
+        text
     }
+}
 
-    fn line(&self, item: &SummaryItem) -> String {
-        let role = match item.role {
+impl SummaryItem {
+    fn write_line(&self, text: &mut String) {
+        let role = match self.role {
             Role::System => "System",
             Role::User => "User",
             Role::Assistant => "Assistant",
             Role::Tool => "Tool",
         };
-        match &item.author {
-            Some(author) => format!("- {role} ({}): {}", one_line(author), item.text),
-            None => format!("- {role}: {}", item.text),
+        text.push_str("- ");
+        text.push_str(role);
+        if let Some(author) = &self.author {
+            let _infallible = write!(text, " ({})", one_line(author));
         }
+        text.push_str(": ");
+        text.push_str(&self.text);
+    }
+
+    fn line_characters(&self) -> usize {
+        let mut line = String::new();
+        self.write_line(&mut line);
+        line.chars().count()
     }
 }
 
@@ -265,12 +289,12 @@ fn weight(speaker: Speaker, sentence: &str) -> Option<u32> {
 
 /// The best items whose lengths add up to at most `room`, in their order; of two alike the newer one. Lines that tools
 /// give are alike where only their numbers differ, as those of a log.
-fn keep_best(items: Vec<SummaryItem>, length: impl Fn(&SummaryItem) -> usize, room: usize) -> Vec<SummaryItem> {
+fn keep_best<T: Borrow<SummaryItem>>(items: Vec<T>, length: impl Fn(&SummaryItem) -> usize, room: usize) -> Vec<T> {
     let mut ranked: Vec<usize> = (0..items.len()).collect();
-    ranked.sort_by_key(|&place| (Reverse(items[place].weight), Reverse(place)));
+    ranked.sort_by_key(|&place| (Reverse(items[place].borrow().weight), Reverse(place)));
     let (mut left, mut kept, mut seen) = (room, BTreeSet::new(), BTreeSet::new());
     for place in ranked {
-        let item = &items[place];
+        let item = items[place].borrow();
         let length = length(item);
         if length <= left && seen.insert((item.role, likeness(item))) {
             left -= length;
@@ -288,7 +312,7 @@ fn likeness(item: &SummaryItem) -> Cow<'_, str> {
     }
 }
 
-fn without_worst(mut items: Vec<SummaryItem>) -> Vec<SummaryItem> {
+fn without_worst(mut items: Vec<&SummaryItem>) -> Vec<&SummaryItem> {
     let worst = (0..items.len()).min_by_key(|&place| (items[place].weight, place));
     if let Some(worst) = worst {
         items.remove(worst);

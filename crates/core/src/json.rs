@@ -23,6 +23,15 @@ impl JsonText {
     pub fn new(text: impl Into<String>) -> Result<Self, StoreError> {
         let text = text.into();
         limits::check_json_depth(&text)?;
+        Self::stored(text)
+    }
+
+    /// Takes back a text that was [`Self::new`] before it was stored: its depth was checked then.
+    ///
+    /// # Errors
+    /// `Invalid` when it is not JSON.
+    pub fn stored(text: impl Into<String>) -> Result<Self, StoreError> {
+        let text = text.into();
         RawValue::from_string(text).map(Self).map_err(|error| StoreError::invalid("json", format!("not JSON: {error}")))
     }
 

@@ -50,7 +50,7 @@ pub use message::{
 };
 pub use model::{
     AnswerFormat, ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest, DeltaSink, Finish, ModelError, Sampling,
-    ToolChoice, ToolDescription, count_tokens,
+    ToolChoice, ToolDescription, add_tokens, count_message_tokens, count_tokens,
 };
 pub use scope::{Access, Owner, Scope};
 pub use search::{

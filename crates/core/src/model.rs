@@ -53,15 +53,27 @@ impl ChatMessage {
     /// Counts what it takes: the words of all its parts, ids and names of calls, the author, and 4 for its frame.
     #[must_use]
     pub fn count_tokens(&self, counter: &dyn TokenCounter) -> TokenCount {
-        let author = self.author.as_deref().map_or(TokenCount::ZERO, |author| counter.count(author));
-        MESSAGE_TOKENS + author + self.parts.iter().map(|part| count_part(part, counter)).sum()
+        count_message_tokens(self.author.as_deref(), &self.parts, counter)
     }
+}
+
+/// Counts what a message of an author and parts takes, as [`ChatMessage::count_tokens`] does.
+#[must_use]
+pub fn count_message_tokens(author: Option<&str>, parts: &[Part], counter: &dyn TokenCounter) -> TokenCount {
+    let author = author.map_or(TokenCount::ZERO, |author| counter.count(author));
+    MESSAGE_TOKENS + author + parts.iter().map(|part| count_part(part, counter)).sum()
 }
 
 /// Counts what messages take together: each of them, and 3 tokens that begin the answer.
 #[must_use]
 pub fn count_tokens(messages: &[ChatMessage], counter: &dyn TokenCounter) -> TokenCount {
-    ANSWER_TOKENS + messages.iter().map(|message| message.count_tokens(counter)).sum()
+    add_tokens(messages.iter().map(|message| message.count_tokens(counter)))
+}
+
+/// What messages take together that take so much each, as [`count_tokens`] does.
+#[must_use]
+pub fn add_tokens(counts: impl IntoIterator<Item = TokenCount>) -> TokenCount {
+    ANSWER_TOKENS + counts.into_iter().sum()
 }
 
 fn calls_among(parts: &[Part]) -> impl Iterator<Item = &ToolCall> {

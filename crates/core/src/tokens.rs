@@ -71,36 +71,40 @@ pub trait TokenCounter: Portable + std::fmt::Debug {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ApproximateCounter;
 
+/// What a run is made of.
 #[derive(Clone, Copy, PartialEq, Eq)]
+#[repr(u8)]
 enum Run {
     Letters,
     Digits,
     Alphabet,
     Space,
-    Single(u64),
+    Single,
 }
 
-impl Run {
-    fn of(character: char) -> Self {
-        match character {
-            'a'..='z' | 'A'..='Z' => Self::Letters,
-            '0'..='9' => Self::Digits,
-            ' ' => Self::Space,
-            '\u{80}'..='\u{7ff}' if character.is_alphabetic() => Self::Alphabet,
-            '\u{10000}'.. => Self::Single(3),
-            _ => Self::Single(1),
-        }
-    }
+/// A run's places repeat themselves after so many: it is a multiple of all lengths that count one.
+const PLACES: u32 = 12;
 
-    fn tokens(self, length: u64) -> u64 {
-        match self {
-            Self::Letters => length.div_ceil(4),
-            Self::Digits => length.div_ceil(3),
-            Self::Alphabet => length.div_ceil(2),
-            Self::Space => length - 1,
-            Self::Single(each) => length * each,
+impl Run {
+    const ASCII: [Self; 128] = {
+        let mut runs = [Self::Single; 128];
+        let mut byte = 0;
+        while byte < runs.len() {
+            runs[byte] = match byte as u8 {
+                b'a'..=b'z' | b'A'..=b'Z' => Self::Letters,
+                b'0'..=b'9' => Self::Digits,
+                b' ' => Self::Space,
+                _ => Self::Single,
+            };
+            byte += 1;
         }
-    }
+        runs
+    };
+
+    /// At which places of a run, from the lowest bit on, a character begins another token; those after the first of
+    /// [`PLACES`] stand for all that follow.
+    const BEGINS: [u16; 5] =
+        [0b1_0001_0001_0001, 0b1_0010_0100_1001, 0b1_0101_0101_0101, 0b1_1111_1111_1110, 0b1_1111_1111_1111];
 }
 
 impl TokenCounter for ApproximateCounter {
@@ -109,16 +113,23 @@ impl TokenCounter for ApproximateCounter {
     }
 
     fn count(&self, text: &str) -> TokenCount {
-        let (mut tokens, mut run, mut length) = (0, Run::Single(1), 0);
+        let (mut tokens, mut run, mut place) = (0, Run::Single, 0);
+        // No branch depends on where a word ends: guessing those wrong would take most of the time.
         for character in text.chars() {
-            let next = Run::of(character);
-            if next != run {
-                tokens += if length == 0 { 0 } else { run.tokens(length) };
-                (run, length) = (next, 0);
-            }
-            length += 1;
+            let next = match Run::ASCII.get(character as usize) {
+                Some(run) => *run,
+                None if character <= '\u{7ff}' && character.is_alphabetic() => Run::Alphabet,
+                None => {
+                    tokens += if character >= '\u{10000}' { 2 } else { 0 };
+                    Run::Single
+                }
+            };
+            let following = if place == PLACES { 1 } else { place + 1 };
+            place = if next == run { following } else { 0 };
+            run = next;
+            tokens += u64::from(Run::BEGINS[run as usize] >> place & 1);
         }
-        TokenCount(tokens + if length == 0 { 0 } else { run.tokens(length) })
+        TokenCount(tokens)
     }
 }
 
@@ -140,9 +151,34 @@ mod tests {
             ("東京", 2),
             ("👍", 3),
             ("a.\n\n", 4),
+            ("  a", 2),
+            ("👍👍", 6),
         ];
         for (text, expected) in cases {
             assert_eq!(ApproximateCounter.count(text), TokenCount(expected), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_run_of_any_length_counts_by_the_rule() {
+        for length in 1..200_u64 {
+            let rules = [
+                ('x', length.div_ceil(4)),
+                ('7', length.div_ceil(3)),
+                ('ñ', length.div_ceil(2)),
+                (' ', length - 1),
+                ('.', length),
+                ('東', length),
+                ('👍', length * 3),
+            ];
+            for (character, expected) in rules {
+                let text = character.to_string().repeat(length as usize);
+                assert_eq!(ApproximateCounter.count(&text), TokenCount(expected), "{length} of {character:?}");
+                // Beside runs of other kinds.
+                let between = ApproximateCounter.count(&format!("東{text}東"));
+                let beside = if character == '東' { length + 2 } else { expected + 2 };
+                assert_eq!(between, TokenCount(beside), "{length} of {character:?}");
+            }
         }
     }
 }

@@ -6,27 +6,28 @@ mod recalling;
 mod report;
 mod writing;
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use threadkeep_context::enrichment::Enrichment;
 use threadkeep_context::{
-    Context, ContextInput, ContextPolicy, PreferenceLine, Recalled, Summary, SummaryPolicy, ThreadRange, Trimming,
-    assemble,
+    Context, ContextInput, ContextPolicy, PreferenceLine, Recalled, Summary, SummaryItem, SummaryPolicy, ThreadRange,
+    Trimming, assemble,
 };
 use threadkeep_core::{
     ApproximateCounter, Bound, CorruptRow, Embedder, Message, MessageQuery, OnCorrupt, Positions, Scope, ThreadId,
     Timestamp, TokenCounter, limits,
 };
 
+use crate::tails::Shared;
 use crate::{Memory, Result};
-use carried::Carried;
 use counts::{Counts, KnownCounter};
 
 pub use recalling::RecallOutcome;
 
 pub use writing::SummaryRenewal;
 
-pub(crate) use carried::{Gone, is_about_summary};
+pub(crate) use carried::{Carried, Gone, is_about_summary, touches_carried};
 
 /// Messages loaded beyond the window, so that those which fell out lately need no second reading.
 const MARGIN: usize = 16;
@@ -120,7 +121,10 @@ impl Memory {
         let loaded = self.load_history(scope, thread, policy, options.through_seq).await?;
         let keeps_counts = Counts::are_kept_of(&*options.counter);
         let has_memory = policy.summary.is_some() || matches!(policy.trimming, Trimming::Steps { .. }) || keeps_counts;
-        let stored = if has_memory { self.find_carried(scope, thread).await? } else { Carried::default() };
+        let stored = match has_memory {
+            true => self.carried_at(scope, thread, loaded.positions).await?,
+            false => Arc::default(),
+        };
         let summary = match policy.summary {
             Some(summary_policy) => self.catch_up_summary(scope, thread, &loaded, &stored, summary_policy).await?,
             None => None,
@@ -133,23 +137,24 @@ impl Memory {
             recalled.map(|found| Recalled { thread: elsewhere(found), ..found.clone() }).collect();
         let input = ContextInput {
             thread: loaded.range,
-            history: &loaded.messages,
+            history: loaded.messages(),
             unreadable: &loaded.unreadable,
             question,
-            summary: summary.as_ref(),
+            summary: summary.as_deref(),
             recalled: &recalled,
             preferences: &preferences,
             enrichment: options.enrichment.as_ref(),
             anchor: stored.anchor,
         };
-        let counter = KnownCounter::new(Arc::clone(&options.counter), &stored.counts, &loaded.messages);
-        let context = assemble(&input, policy, &counter)?;
-        if has_memory {
-            let counts = keeps_counts.then(|| counter.counts(&loaded.messages));
-            let renewed = stored.renewed(policy, &context, counts);
-            if renewed != stored {
-                self.store_carried(scope, thread, &renewed, loaded.positions).await;
-            }
+        let (context, counts) = if keeps_counts {
+            let counter = KnownCounter::new(Arc::clone(&options.counter), &stored.counts, loaded.messages());
+            let context = assemble(&input, policy, &counter)?;
+            (context, Some(counter.counts(loaded.messages())))
+        } else {
+            (assemble(&input, policy, &*options.counter)?, None)
+        };
+        if has_memory && let Some(renewed) = stored.renewed(policy, &context, counts) {
+            self.store_carried(scope, thread, renewed, loaded.positions).await;
         }
         let is_report_kept = match &options.turn {
             Some(turn) => self.store_report(scope, thread, turn, &context.report).await.is_ok(),
@@ -174,39 +179,40 @@ impl Memory {
     ) -> Result<Loaded> {
         let before = through_seq.map(|seq| Bound::Seq(seq + 1));
         let query = MessageQuery { before, on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(reach(policy)) };
-        let page = self.messages_as_stored(scope, thread, &query).await?;
-        let last_seq = page.positions.seq.min(through_seq.unwrap_or(u64::MAX));
-        let mut messages = page.messages;
+        let page = self.read_shared(scope, thread, &query, self.now()).await?;
+        let positions = page.positions();
+        let last_seq = positions.seq.min(through_seq.unwrap_or(u64::MAX));
         let cutoff = self.options().retention.and_then(|retention| retention.cutoff(self.now()));
         // What is too old is as if it were trimmed already.
         let is_outdated = |message: &&Message| cutoff.is_some_and(|cutoff| message.created_at < cutoff);
-        let outdated = messages.iter().filter(is_outdated).map(|message| message.seq).max();
-        let first_seq = outdated.map_or(0, |seq| seq + 1).max(page.positions.first_seq);
-        messages.retain(|message| message.seq >= first_seq);
-        let mut unreadable = page.corrupt;
-        unreadable.retain(|row| row.seq >= first_seq);
+        let outdated = page.messages().iter().filter(is_outdated).map(|message| message.seq).max();
+        let first_seq = outdated.map_or(0, |seq| seq + 1).max(positions.first_seq);
+        let first = page.messages().partition_point(|message| message.seq < first_seq);
+        let unreadable = page.corrupt().iter().filter(|row| row.seq >= first_seq).cloned().collect();
         let range = ThreadRange { first_seq, last_seq };
-        Ok(Loaded { messages, unreadable, range, positions: page.positions, cutoff })
+        Ok(Loaded { page, first, unreadable, range, positions, cutoff })
     }
 
     /// The stored summary, continued up to the loaded messages as far as one call goes.
-    async fn catch_up_summary(
+    async fn catch_up_summary<'a>(
         &self,
         scope: &Scope,
         thread: ThreadId,
         loaded: &Loaded,
-        stored: &Carried,
+        stored: &'a Carried,
         policy: SummaryPolicy,
-    ) -> Result<Option<Summary>> {
+    ) -> Result<Option<Cow<'a, Summary>>> {
         let first_seq = loaded.range.first_seq;
         let is_gone =
             |created_at: Timestamp, seq| seq < first_seq || loaded.cutoff.is_some_and(|cutoff| created_at < cutoff);
         let summary = stored.summary.as_ref().map(|summary| {
-            let summary = summary.without(|item| is_gone(item.created_at, item.seq));
+            let is_gone_item = |item: &SummaryItem| is_gone(item.created_at, item.seq);
+            let has_gone = summary.items.iter().any(is_gone_item);
+            let kept = if has_gone { Cow::Owned(summary.without(is_gone_item)) } else { Cow::Borrowed(summary) };
             let is_outdated = summary.written.as_ref().is_some_and(|text| is_gone(text.oldest_at, text.first_seq));
-            if is_outdated { summary.without_written() } else { summary }
+            if is_outdated { Cow::Owned(kept.without_written()) } else { kept }
         });
-        let covered = summary.as_ref().map_or(0, |summary| summary.through_seq).max(first_seq.saturating_sub(1));
+        let covered = summary.as_deref().map_or(0, |summary| summary.through_seq).max(first_seq.saturating_sub(1));
         let missing = (loaded.from() - 1).saturating_sub(covered);
         if missing == 0 {
             return Ok(summary);
@@ -216,7 +222,8 @@ impl Memory {
         let through = page.next.unwrap_or(loaded.from() - 1).min(loaded.from() - 1);
         let mut fallen = page.page.messages;
         fallen.retain(|message| !is_gone(message.created_at, message.seq));
-        Ok(Some(Summary::extend(summary.as_ref(), &fallen, first_seq, through, policy.characters)))
+        let extended = Summary::extend(summary.as_deref(), &fallen, first_seq, through, policy.characters);
+        Ok(Some(Cow::Owned(extended)))
     }
 
     async fn preference_lines(&self, scope: &Scope, policy: &ContextPolicy) -> Result<Vec<PreferenceLine>> {
@@ -235,7 +242,9 @@ impl Memory {
 
 /// The newest messages of a thread.
 struct Loaded {
-    messages: Vec<Message>,
+    page: Shared,
+    /// Those of the page before this one are gone.
+    first: usize,
     unreadable: Vec<CorruptRow>,
     range: ThreadRange,
     positions: Positions,
@@ -243,9 +252,13 @@ struct Loaded {
 }
 
 impl Loaded {
+    fn messages(&self) -> &[Message] {
+        &self.page.messages()[self.first..]
+    }
+
     /// The first position that was loaded; one past the last where nothing was.
     fn from(&self) -> u64 {
-        let first = self.messages.first().map(|message| message.seq);
+        let first = self.messages().first().map(|message| message.seq);
         let first = first.into_iter().chain(self.unreadable.iter().map(|row| row.seq)).min();
         first.unwrap_or(self.range.last_seq + 1)
     }

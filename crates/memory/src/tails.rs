@@ -8,6 +8,7 @@
 //! Where nobody wrote since (the store has a stamp, and it is the same), or nobody else writes ([`Writers::One`]), the store
 //! need not be asked again for whom it has answered before.
 
+mod carried;
 mod held;
 mod tail;
 
@@ -19,8 +20,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use threadkeep_core::{
-    Batch, CommitOutcome, Message, MessagePage, MessageQuery, OrderBy, Result, Scope, Take, TenantId, ThreadId,
-    ThreadName, Timestamp, limits,
+    Batch, CommitOutcome, CorruptRow, Message, MessagePage, MessageQuery, OrderBy, Positions, Result, Scope, Take,
+    TenantId, ThreadId, ThreadName, Timestamp, limits,
 };
 
 use crate::retry::repeat_simply;
@@ -102,15 +103,26 @@ impl Memory {
         query: &MessageQuery,
         now: Timestamp,
     ) -> Result<MessagePage> {
+        Ok(self.read_shared(scope, thread, query, now).await?.into_page())
+    }
+
+    /// Reads a page, without a copy where it is held.
+    pub(crate) async fn read_shared(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<Shared> {
         let Some(tails) = self.tails().filter(|_| is_tail(query)) else {
-            return self.read_from_store(scope, thread, query, now).await;
+            return self.read_from_store(scope, thread, query, now).await.map(Shared::Read);
         };
         let key = (scope.tenant_id().clone(), thread);
         // Before anything is read: what is written from now on makes it another one.
         let stamp = self.store().stamp();
         let shows_unasked = tails.writers == Writers::One || stamp.is_some();
         if shows_unasked && let Some(held) = tails.held_without_asking(&key, scope, query.limit, stamp, now) {
-            return Ok(held.to_page());
+            return Ok(Shared::Held(held));
         }
         let (found, removals) = tails.find(&key, query.limit, now);
         if let Some(tail) = found {
@@ -120,7 +132,7 @@ impl Memory {
             match self.read_from_store(scope, thread, &look, now).await {
                 Ok(page) => {
                     if let Some(tail) = tail.continued(page, query.limit) {
-                        let page = tail.page(query.limit);
+                        let held = tail.newest(query.limit);
                         let tail = match tail.expires_at {
                             _ if !shows_unasked => tail,
                             // Looked for with the second reading: most threads are read once in a while.
@@ -129,7 +141,7 @@ impl Memory {
                         };
                         tails.keep(key, tail, removals, now);
                         tails.lock().figures.hits += 1;
-                        return Ok(page);
+                        return Ok(Shared::Held(held));
                     }
                 }
                 Err(error) => {
@@ -140,15 +152,19 @@ impl Memory {
         }
         tails.lock().figures.misses += 1;
         let page = self.read_from_store(scope, thread, query, now).await?;
-        match Tail::of(&page, query.limit) {
-            Some(tail) if tails.writers == Writers::One => {
-                let tail = self.with_expiry(tail, scope, thread, now).await?.shown_to(scope, stamp);
-                tails.keep(key, tail, removals, now);
+        let tail = match Tail::of(page, query.limit) {
+            Ok(tail) if tails.writers == Writers::One => {
+                self.with_expiry(tail, scope, thread, now).await?.shown_to(scope, stamp)
             }
-            Some(tail) => tails.keep(key, tail, removals, now),
-            None => tails.remove(&key),
-        }
-        Ok(page)
+            Ok(tail) => tail,
+            Err(page) => {
+                tails.remove(&key);
+                return Ok(Shared::Read(page));
+            }
+        };
+        let held = tail.newest(query.limit);
+        tails.keep(key, tail, removals, now);
+        Ok(Shared::Held(held))
     }
 
     /// Whoever does not ask the store again has to know when the thread is over.
@@ -171,6 +187,45 @@ impl Memory {
                 repeat_simply(|| self.store().list_messages(scope, thread, query, now)).await
             }
             answer => answer,
+        }
+    }
+}
+
+/// A page that was read.
+pub(crate) enum Shared {
+    /// As it is held in memory.
+    Held(HeldMessages),
+    Read(MessagePage),
+}
+
+impl Shared {
+    /// The messages, oldest first.
+    pub(crate) fn messages(&self) -> &[Message] {
+        match self {
+            Self::Held(held) => held.messages(),
+            Self::Read(page) => &page.messages,
+        }
+    }
+
+    /// Messages among them that do not decode: none among those that are held.
+    pub(crate) fn corrupt(&self) -> &[CorruptRow] {
+        match self {
+            Self::Held(_) => &[],
+            Self::Read(page) => &page.corrupt,
+        }
+    }
+
+    pub(crate) fn positions(&self) -> Positions {
+        match self {
+            Self::Held(held) => held.positions(),
+            Self::Read(page) => page.positions,
+        }
+    }
+
+    fn into_page(self) -> MessagePage {
+        match self {
+            Self::Held(held) => held.to_page(),
+            Self::Read(page) => page,
         }
     }
 }
@@ -225,7 +280,7 @@ impl Tails {
         state.uses.insert(used, key.clone());
         state.figures.bytes += tail.bytes;
         state.tails.insert(key, Tail { used, used_at: now, ..tail });
-        while state.figures.bytes > self.capacity && state.drop_oldest() {}
+        state.make_room(self.capacity);
         state.figures.threads = state.tails.len();
     }
 
@@ -249,9 +304,13 @@ impl Tails {
         } else if let Some(outcome) = outcome
             && !batch.is_empty()
             && let Some(tail) = self.lock().tails.get_mut(key)
-            && tail.ours_through + 1 == outcome.change
         {
-            tail.ours_through = outcome.change;
+            if tail.ours_through + 1 == outcome.change {
+                tail.ours_through = outcome.change;
+            }
+            if let Some(carried) = &mut tail.carried {
+                carried.follow(batch, outcome);
+            }
         }
     }
 
@@ -282,6 +341,10 @@ impl State {
             (tail.used, tail.used_at) = (last_use, now);
             self.uses.insert(last_use, key.clone());
         }
+    }
+
+    fn make_room(&mut self, capacity: usize) {
+        while self.figures.bytes > capacity && self.drop_oldest() {}
     }
 
     fn drop_oldest(&mut self) -> bool {

@@ -64,8 +64,10 @@ pub(crate) fn restore_of_thread(connection: &Connection, thread_no: i64, documen
 
 fn put_verbatim(connection: &Connection, kind: i64, owner_no: i64, document: &Document) -> error::Result<()> {
     residue::note(connection, Residue::Pages)?;
-    let sql = "INSERT OR REPLACE INTO documents (kind, owner_no, namespace, key, version, expires_at, value) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    // An update in place, where there is one: it leaves the index of names as it is.
+    let sql = "INSERT INTO documents (kind, owner_no, namespace, key, version, expires_at, value) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (kind, owner_no, namespace, key) \
+               DO UPDATE SET version = excluded.version, expires_at = excluded.expires_at, value = excluded.value";
     connection.prepare_cached(sql)?.execute(params![
         kind,
         owner_no,
@@ -304,7 +306,7 @@ fn document(row: &Row<'_>) -> error::Result<Document> {
     Ok(Document {
         namespace: row::text(row, 0)?.parse().map_err(corrupt)?,
         key: row.get(1)?,
-        value: JsonText::new(row::text(row, 4)?).map_err(corrupt)?,
+        value: JsonText::stored(row::text(row, 4)?).map_err(corrupt)?,
         version: row::unsigned(row, 2)?,
         expires_at: expires_at.map(row::timestamp).transpose()?,
     })

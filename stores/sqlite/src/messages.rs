@@ -7,7 +7,7 @@ use threadkeep_core::{
 use crate::connection::Shared;
 use crate::error::Result;
 use crate::row::{self, ThreadRow, message_columns, role_number};
-use crate::threads;
+use crate::{owners, threads};
 
 pub(crate) fn list(
     shared: &Shared,
@@ -18,6 +18,8 @@ pub(crate) fn list(
 ) -> Result<MessagePage> {
     query.check()?;
     shared.read(|connection| {
+        // Looked up here, the names' numbers are remembered: inside a transaction they are not.
+        owners::of_scope(shared, connection, scope)?;
         // One snapshot for the thread's row and its messages.
         let snapshot = Snapshot::begin(connection)?;
         let (row, _) = threads::get_row(shared, connection, scope, thread, now)?;
@@ -148,6 +150,7 @@ pub(crate) fn find(
 ) -> Result<Vec<Message>> {
     limits::check_bytes("message names", names.len(), limits::PAGE)?;
     shared.read(|connection| {
+        owners::of_scope(shared, connection, scope)?;
         let snapshot = Snapshot::begin(connection)?;
         let (row, _) = threads::get_row(shared, connection, scope, thread, now)?;
         let mut found = Vec::with_capacity(names.len());

@@ -1,6 +1,7 @@
 //! What is carried from one context of a thread to the next: derived, and stored as a document of the thread.
 
 use std::collections::BTreeSet;
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use threadkeep_context::{Context, ContextPolicy, Summary, Trimming};
@@ -11,11 +12,12 @@ use threadkeep_core::{
 
 use super::counts::Counts;
 use crate::retry::repeat_simply;
+use crate::tails::Tails;
 use crate::{Memory, MemoryError, Result};
 
 /// The document `system/summary` `thread`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Carried {
+pub(crate) struct Carried {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) summary: Option<Summary>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -56,19 +58,21 @@ impl Gone {
 }
 
 impl Carried {
-    /// With what a context changed. What its policy does not use stays for the next one that does.
-    pub(super) fn renewed(&self, policy: &ContextPolicy, context: &Context, counts: Option<Counts>) -> Self {
-        let mut renewed = self.clone();
-        if policy.summary.is_some() {
-            renewed.summary.clone_from(&context.summary);
+    /// With what a context changed, if it did. What its policy does not use stays for the next one that does.
+    pub(super) fn renewed(&self, policy: &ContextPolicy, context: &Context, counts: Option<Counts>) -> Option<Self> {
+        let summary = policy.summary.and(Some(&context.summary)).filter(|summary| **summary != self.summary);
+        let has_anchor = matches!(policy.trimming, Trimming::Steps { .. });
+        let anchor = if has_anchor { context.anchor } else { self.anchor };
+        let counts = counts.filter(|counts| *counts != self.counts);
+        if summary.is_none() && anchor == self.anchor && counts.is_none() {
+            return None;
         }
-        if matches!(policy.trimming, Trimming::Steps { .. }) {
-            renewed.anchor = context.anchor;
-        }
-        if let Some(counts) = counts {
-            renewed.counts = counts;
-        }
-        renewed
+        Some(Self {
+            summary: summary.unwrap_or(&self.summary).clone(),
+            anchor,
+            counts: counts.unwrap_or_else(|| self.counts.clone()),
+            scrubs: self.scrubs,
+        })
     }
 }
 
@@ -93,17 +97,39 @@ impl Memory {
         Ok(found.and_then(|document| document.value.read().ok()).unwrap_or_default())
     }
 
+    /// As [`Memory::find_carried`], for a thread that was found to stand here: read once while it stands so, or only changes
+    /// in other ways by this manager, where the ends of threads are kept.
+    pub(super) async fn carried_at(&self, scope: &Scope, thread: ThreadId, at: Positions) -> Result<Arc<Carried>> {
+        let Some(tails) = self.tails() else { return Ok(Arc::new(self.find_carried(scope, thread).await?)) };
+        let key = (scope.tenant_id().clone(), thread);
+        if let Some(held) = tails.carried(&key, at.change) {
+            return Ok(held);
+        }
+        let removals = tails.removals();
+        let found = self.find_carried_document(scope, thread).await?;
+        let bytes = found.as_ref().map_or(0, |document| document.value.as_str().len());
+        let carried = Arc::new(found.and_then(|document| document.value.read().ok()).unwrap_or_default());
+        tails.keep_carried(&key, at.change, &carried, bytes + size_of::<Carried>(), removals);
+        Ok(carried)
+    }
+
     /// Stores what is carried on, unless the thread changed since it was read: then it may hold words of a message that
     /// was erased meanwhile. Failing costs only that the same work is done again.
-    pub(super) async fn store_carried(&self, scope: &Scope, thread: ThreadId, carried: &Carried, read_at: Positions) {
-        let Ok(value) = JsonText::of(carried) else { return };
+    pub(super) async fn store_carried(&self, scope: &Scope, thread: ThreadId, carried: Carried, read_at: Positions) {
+        let Ok(value) = JsonText::of(&carried) else { return };
+        let bytes = value.as_str().len() + size_of::<Carried>();
+        let removals = self.tails().map_or(0, Tails::removals);
         let now = self.now();
         let mut batch = self.minted_batch(now);
         batch.expected = Some(Expected::Change(read_at.change));
         batch.put.push(PutDocument { name: name(), value, expires_at: None });
         // What is derived can be derived again.
         batch.urgency = Urgency::Deferred;
-        drop(self.commit_repeatedly(scope, thread, &batch, now).await);
+        let stored = self.commit_repeatedly(scope, thread, &batch, now).await;
+        if let (Ok(stored), Some(tails)) = (stored, self.tails()) {
+            let key = (scope.tenant_id().clone(), thread);
+            tails.keep_carried(&key, stored.change, &Arc::new(carried), bytes, removals);
+        }
     }
 
     /// Adds to a batch that takes messages away what takes them out of the summary and the counts too.
@@ -173,6 +199,12 @@ pub(crate) fn is_about_summary(error: &MemoryError) -> bool {
     };
     let name = name();
     *namespace == name.namespace && *key == name.key
+}
+
+/// Whether a commit writes what is carried.
+pub(crate) fn touches_carried(batch: &Batch) -> bool {
+    let name = name();
+    batch.put.iter().any(|put| put.name == name) || batch.delete.contains(&name)
 }
 
 pub(super) fn name() -> DocumentName {

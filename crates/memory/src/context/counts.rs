@@ -11,7 +11,7 @@ const REMEMBERED_BYTES: usize = 64 * 1024;
 
 /// What the newest messages of a thread count, by one counter. Numbers without words.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     counter: String,
     by_seq: BTreeMap<u64, Counted>,
 }

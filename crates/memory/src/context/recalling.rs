@@ -40,7 +40,7 @@ impl Memory {
         policy: &ContextPolicy,
         options: &ContextOptions,
     ) -> (Vec<Recalled>, RecallOutcome) {
-        let newest = loaded.messages.iter().rev().find(|message| message.content.role == Role::User);
+        let newest = loaded.messages().iter().rev().find(|message| message.content.role == Role::User);
         let question = question.map(str::to_owned).or_else(|| newest.map(|newest| newest.plain_text().into_owned()));
         let Some(question) = question.filter(|_| policy.recall.from != RecallFrom::Nowhere) else {
             return (Vec::new(), RecallOutcome::NotAsked);
@@ -108,12 +108,12 @@ struct Shown {
 
 /// With a bound of tokens, an anchor or a choice by relevance only the newest message is sure to be shown.
 fn shown_from(loaded: &Loaded, policy: &ContextPolicy) -> Shown {
-    let window = policy.window.unwrap_or(loaded.messages.len()).min(loaded.messages.len());
+    let window = policy.window.unwrap_or(loaded.messages().len()).min(loaded.messages().len());
     let is_whole = policy.budget.is_none() && policy.pruning.is_none() && policy.trimming == Trimming::Sliding;
     let surely = if is_whole { window } else { window.min(1) };
-    let from = loaded.messages.len() - surely;
+    let from = loaded.messages().len() - surely;
     Shown {
-        surely: loaded.messages.get(from).map_or(loaded.range.last_seq + 1, |message| message.seq),
+        surely: loaded.messages().get(from).map_or(loaded.range.last_seq + 1, |message| message.seq),
         perhaps: window - surely,
     }
 }

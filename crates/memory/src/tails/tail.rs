@@ -2,6 +2,7 @@ use std::sync::{Arc, OnceLock};
 
 use threadkeep_core::{Content, Map, Message, MessagePage, Part, Positions, Scope, Source, Timestamp};
 
+use super::carried::HeldCarried;
 use super::held::{Form, HeldMessages};
 
 /// Scopes that are remembered of one thread; a shared one has many users.
@@ -29,15 +30,17 @@ pub(super) struct Tail {
     pub(super) expires_at: Option<Option<Timestamp>>,
     /// What the store's stamp was before it was last asked.
     pub(super) stamp: Option<u64>,
+    /// What contexts of the thread carry on.
+    pub(super) carried: Option<HeldCarried>,
 }
 
 impl Tail {
-    /// A page of the newest messages, if it can be told from what it will look like after a change.
-    pub(super) fn of(page: &MessagePage, limit: usize) -> Option<Self> {
+    /// A page of the newest messages, if it can be told from what it will look like after a change; else the page.
+    pub(super) fn of(page: MessagePage, limit: usize) -> Result<Self, MessagePage> {
         if !page.corrupt.is_empty() || page.messages.is_empty() {
-            return None;
+            return Err(page);
         }
-        Some(Self::new(page.messages.clone(), !page.more, limit, page.positions))
+        Ok(Self::new(page.messages, !page.more, limit, page.positions))
     }
 
     fn new(messages: Vec<Message>, is_whole: bool, limit: usize, positions: Positions) -> Self {
@@ -55,6 +58,7 @@ impl Tail {
             readers: Vec::new(),
             expires_at: None,
             stamp: None,
+            carried: None,
         }
     }
 
@@ -103,12 +107,9 @@ impl Tail {
         let surplus = all.len().saturating_sub(limit);
         all.drain(..surplus);
         let tail = Self::new(all, self.is_whole && surplus == 0, limit, positions);
-        let Self { ours_through, readers, expires_at, .. } = self;
-        Some(Self { ours_through, readers, expires_at, ..tail })
-    }
-
-    pub(super) fn page(&self, limit: usize) -> MessagePage {
-        self.newest(limit).to_page()
+        let Self { ours_through, readers, expires_at, carried, .. } = self;
+        let bytes = tail.bytes + carried.as_ref().map_or(0, HeldCarried::bytes);
+        Some(Self { ours_through, readers, expires_at, carried, bytes, ..tail })
     }
 
     pub(super) fn newest(&self, limit: usize) -> HeldMessages {

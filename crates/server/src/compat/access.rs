@@ -4,24 +4,21 @@
 //! machine alone.
 
 use std::fmt;
-use std::net::SocketAddr;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use axum::extract::Request;
-use axum::http::HeaderMap;
+use axum::http::StatusCode;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use threadkeep::Scope;
 
 use crate::app::App;
 use crate::edge::Answered;
-use crate::error::Result;
+use crate::error::{ApiError, Result};
 use crate::gate::Next;
 use crate::input::Params;
 use crate::security::Caller;
-use crate::security::authenticate::{
-    authenticate, count, credentials, guessed_wrong, not_good, peer, too_many_guesses,
-};
+use crate::security::authenticate::{authenticate, count, not_good, peer, too_many};
 use crate::security::guesses::Source;
 use crate::security::keys::KeyRole;
 use crate::security::quota::Quota;
@@ -58,45 +55,55 @@ impl fmt::Debug for SharedKey {
 /// What stands before these endpoints.
 pub(crate) async fn admit(app: &App, role: KeyRole, mut request: Request, next: Next<'_>) -> Answered {
     let Some(shared) = &app.options().shared_key else { return authenticate(app, role, request, next).await };
-    let (given, peer) = match (given(&request), peer(request.extensions())) {
-        (Ok(given), Ok(peer)) => (given, peer),
+    let (given, source) = match (given(&request), peer(request.extensions())) {
+        (Ok(given), Ok(peer)) => (given, Source::of(peer, request.headers())),
         (Err(refused), _) | (_, Err(refused)) => return refused.into(),
     };
-    match sharer(app, shared, given.as_deref(), peer, request.headers()).await {
+    match sharer(app, shared, given.as_deref(), source).await {
         Ok(Some(caller)) => {
             request.extensions_mut().insert(caller);
-            next.run(request).await.into()
+            return next.run(request).await.into();
         }
-        Ok(None) => authenticate(app, role, request, next).await,
-        Err(refused) => refused.into(),
+        Ok(None) => {}
+        Err(refused) => return refused.into(),
+    }
+    let answered = other_key(app, role, request, next).await;
+    let is_wrong = given.is_some() && answered.response.status() == StatusCode::UNAUTHORIZED;
+    match is_wrong.then(|| app.guesses().count_wrong(source, Instant::now())) {
+        Some(Err(wait)) => too_many_guesses(wait).into(),
+        Some(Ok(())) | None => answered,
     }
 }
 
-/// Who calls with the shared key; nobody where a key of the server's own is shown, which may be good.
-async fn sharer(
-    app: &App,
-    shared: &SharedKey,
-    given: Option<&str>,
-    peer: SocketAddr,
-    headers: &HeaderMap,
-) -> Result<Option<Caller>> {
-    if let Some(given) = given {
-        let source = Source::of(peer, headers);
-        app.guesses().admit(source, Instant::now()).map_err(too_many_guesses)?;
-        if shared.is(given) {
-            app.guesses().note_good(source, Instant::now());
-            let options = app.options();
-            count(app, "shared", options.rate_limit.or(Some(RATE)), options.quota.or(Some(QUOTA))).await?;
-            let scope = Scope::Tenant(options.local_scope.tenant_id().clone());
-            return Ok(Some(Caller { scope, roles: vec![KeyRole::Write], key_id: None, until_seconds: None }));
-        }
-    }
-    // What is shown to those and not good is counted there.
-    let is_shown = credentials(headers)?.is_some();
-    if is_shown && (!app.options().token_issuers.is_empty() || app.keys().is_any_known().await?) {
+/// Who calls with the shared key, if it is shown.
+async fn sharer(app: &App, shared: &SharedKey, given: Option<&str>, source: Source) -> Result<Option<Caller>> {
+    let Some(given) = given else { return Ok(None) };
+    app.guesses().admit(source, Instant::now()).map_err(too_many_guesses)?;
+    if !shared.is(given) {
         return Ok(None);
     }
-    Err(if given.is_some() { guessed_wrong(app, peer, headers) } else { not_good() })
+    app.guesses().note_good(source, Instant::now());
+    let options = app.options();
+    count(app, "shared", options.rate_limit.or(Some(RATE)), options.quota.or(Some(QUOTA))).await?;
+    let scope = Scope::Tenant(options.local_scope.tenant_id().clone());
+    Ok(Some(Caller { scope, roles: vec![KeyRole::Write], key_id: None, until_seconds: None }))
+}
+
+/// Admits whoever has a key of the server's own, where there are any.
+async fn other_key(app: &App, role: KeyRole, request: Request, next: Next<'_>) -> Answered {
+    let has_keys = match app.options().token_issuers.is_empty() {
+        true => app.keys().is_any_known().await,
+        false => Ok(true),
+    };
+    match has_keys {
+        Ok(true) => authenticate(app, role, request, next).await,
+        Ok(false) => not_good().into(),
+        Err(error) => ApiError::from(error).into(),
+    }
+}
+
+fn too_many_guesses(wait: Duration) -> ApiError {
+    too_many("rate_limited", "too many keys that are not good", wait)
 }
 
 fn given(request: &Request) -> Result<Option<String>> {

@@ -10,7 +10,6 @@ use axum::response::{IntoResponse, Response};
 use threadkeep::{Scope, UserId};
 
 use super::audit::AuditRecord;
-use super::guesses::Source;
 use super::keys::{KeyError, KeyRecord, KeyRole};
 use super::quota::{Quota, Uncounted};
 use super::rate::RateLimit;
@@ -77,11 +76,7 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
         }
     }
     if !app.options().token_issuers.is_empty() || app.keys().is_any_known().await? {
-        let Some(text) = shown else { return Err(not_good()) };
-        let refused = guessed_wrong(app, peer(&request.extensions)?, headers);
-        // Whoever has a token that is good no more has to hear so, to get another.
-        let is_old_token = !app.options().token_issuers.is_empty() && is_token(text);
-        return Err(if is_old_token { not_good() } else { refused });
+        return Err(not_good());
     }
     // A client that cannot do without a key shows any.
     loopback::check(peer(&request.extensions)?, &request.uri, headers)?;
@@ -103,21 +98,6 @@ pub(crate) fn peer(extensions: &Extensions) -> Result<SocketAddr, ApiError> {
 
 pub(crate) fn not_good() -> ApiError {
     ApiError::new(StatusCode::UNAUTHORIZED, "invalid_key", "show a key that is good")
-}
-
-/// Counts a key that is not good, and says what its sender is told.
-pub(crate) fn guessed_wrong(app: &App, peer: SocketAddr, headers: &HeaderMap) -> ApiError {
-    let counted = app.guesses().count_wrong(Source::of(peer, headers), Instant::now());
-    counted.err().map_or_else(not_good, too_many_guesses)
-}
-
-pub(crate) fn too_many_guesses(wait: Duration) -> ApiError {
-    too_many("rate_limited", "too many keys that are not good", wait)
-}
-
-/// Whether a text has the three parts of a token.
-fn is_token(text: &str) -> bool {
-    text.split('.').count() == 3
 }
 
 fn of_key(key: &KeyRecord, headers: &HeaderMap) -> Result<Caller, ApiError> {
@@ -168,7 +148,7 @@ pub(crate) async fn count(app: &App, who: &str, rate: Option<RateLimit>, quota: 
     }
 }
 
-fn too_many(code: &'static str, message: &str, wait: Duration) -> ApiError {
+pub(crate) fn too_many(code: &'static str, message: &str, wait: Duration) -> ApiError {
     let seconds = wait.as_secs_f64().ceil().max(1.0);
     let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, code, message);
     error.header(header::RETRY_AFTER, format!("{seconds:.0}"))

@@ -1,4 +1,5 @@
-//! Wrong guesses of keys: bounded for each source and in all.
+//! Wrong guesses of the key that clients share: bounded for each source and in all. Somebody chose it, and may have chosen
+//! badly; the keys that a server makes are found by no trying.
 //!
 //! A source that was wrong too often is refused before what it shows is looked at, so that a key cannot be found by trying.
 //! Nobody is kept out by what others do: the first try of a source is always looked at, and so is every try of one that showed a
@@ -15,7 +16,7 @@ use axum::http::HeaderMap;
 use super::rate::{Bucket, RateLimit};
 
 /// Wrong guesses of one source.
-const OF_ONE: RateLimit = RateLimit { per_minute: 10 };
+const OF_ONE: RateLimit = RateLimit { per_minute: 30 };
 /// Wrong guesses of all sources together, but for the first of each.
 const OF_ALL: RateLimit = RateLimit { per_minute: 600 };
 /// Sources that are known at a time.
@@ -143,10 +144,10 @@ mod tests {
     #[test]
     fn a_source_that_was_wrong_too_often_waits_and_no_other() {
         let (guesses, now) = (Guesses::default(), Instant::now());
-        assert_eq!(wrong_until_refused(&guesses, source(1), now), 10);
-        assert_eq!(guesses.admit(source(1), now), Err(Duration::from_secs(6)));
+        assert_eq!(wrong_until_refused(&guesses, source(1), now), 30);
+        assert_eq!(guesses.admit(source(1), now), Err(Duration::from_secs(2)));
         assert_eq!(guesses.admit(source(2), now), Ok(()));
-        let later = now + Duration::from_secs(6);
+        let later = now + Duration::from_secs(2);
         assert_eq!(guesses.admit(source(1), later), Ok(()));
         assert_eq!(guesses.count_wrong(source(1), later), Ok(()));
         assert!(guesses.admit(source(1), later).is_err());
@@ -156,10 +157,10 @@ mod tests {
     fn a_source_that_showed_a_good_key_is_always_looked_at() {
         let (guesses, now) = (Guesses::default(), Instant::now());
         guesses.note_good(source(1), now);
-        assert_eq!(wrong_until_refused(&guesses, source(1), now), 10);
+        assert_eq!(wrong_until_refused(&guesses, source(1), now), 30);
         assert_eq!(guesses.admit(source(1), now), Ok(()));
         let later = now + GOOD_FOR;
-        assert_eq!(wrong_until_refused(&guesses, source(1), later), 10);
+        assert_eq!(wrong_until_refused(&guesses, source(1), later), 30);
         assert!(guesses.admit(source(1), later).is_err(), "not for ever");
     }
 

@@ -184,8 +184,8 @@ async fn the_shared_key_is_not_found_by_trying() {
             }
             guesses += 1;
         };
-        assert_eq!((refused.code(429).as_str(), guesses >= 10), ("rate_limited", true), "{guesses} were looked at");
-        assert!((1..=6).contains(&refused.header("retry-after").parse::<u64>().unwrap()));
+        assert_eq!((refused.code(429).as_str(), guesses >= 30), ("rate_limited", true), "{guesses} were looked at");
+        assert!((1..=2).contains(&refused.header("retry-after").parse::<u64>().unwrap()));
     }
     // One that showed the right key before, and one that comes for the first time.
     for from in ["192.0.2.1", "192.0.2.3"] {

@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use threadkeep::core::{
-    Backend, Batch, ChangePage, ChangedThreads, CommitOutcome, DocumentQuery, DocumentWrite, MessagePage, OpenThread,
-    Opened, Result, Store, ThreadName, ThreadPage, ThreadQuery, UserCursor, WakeUps, Written,
+    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DocumentQuery, DocumentWrite,
+    MessagePage, OpenThread, Opened, Result, Store, ThreadName, ThreadPage, ThreadQuery, UserCursor, WakeUps, Written,
 };
 use threadkeep::{
     Document, DocumentOwner, Message, MessageName, MessageQuery, Namespace, Scope, Thread, ThreadId, Timestamp,
@@ -127,6 +127,17 @@ impl Store for HeldStore {
         self.inner.list_changes(scope, thread, after, limit, now).await
     }
 
+    async fn list_changes_with_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangesWithMessages> {
+        self.inner.list_changes_with_messages(scope, thread, after, limit, now).await
+    }
+
     async fn find_document(
         &self,
         scope: &Scope,
@@ -159,5 +170,9 @@ impl Store for HeldStore {
 
     fn stamp(&self) -> Option<u64> {
         self.inner.stamp()
+    }
+
+    fn documents_stamp(&self) -> Option<u64> {
+        self.inner.documents_stamp()
     }
 }

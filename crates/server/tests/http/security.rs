@@ -8,25 +8,6 @@ use threadkeep_server::{KeyError, KeyRole, Keys, Quota, RateLimit, ServerOptions
 use crate::TestServer;
 use crate::server::{Parts, new_key, send};
 
-/// Who guesses is told to wait; a key that is good is good from the same address too.
-#[tokio::test]
-async fn wrong_keys_are_counted_and_good_ones_are_not() {
-    let server = TestServer::start().await;
-    let good = server.keyed("acme", None, &[KeyRole::Read]).await;
-    let mut guesses = 0;
-    let refused = loop {
-        let answer = server.client().with_key(&format!("tk_{guesses:016x}_guess")).get("/v1/threads").await;
-        if answer.status != 401 {
-            break answer;
-        }
-        guesses += 1;
-    };
-    assert_eq!((refused.code(429).as_str(), guesses >= 10), ("rate_limited", true), "{guesses} were told so");
-    assert!((1..=6).contains(&refused.header("retry-after").parse::<u64>().unwrap()));
-    good.get("/v1/threads").await.expect(200);
-    assert_eq!(server.client().get("/v1/threads").await.code(401), "invalid_key", "no key is no guess");
-}
-
 #[tokio::test]
 async fn without_a_key_only_this_machine_may_call() {
     let server = TestServer::start().await;
@@ -142,7 +123,7 @@ async fn a_key_that_was_changed_through_another_handle_is_refused_at_once() {
     let (record, mut secret) = elsewhere.create(new_key("acme", None, &[KeyRole::Read])).await.unwrap();
     let client = server.client();
     let with = |key: &str| send(client.request("GET", "/v1/threads").bearer_auth(key));
-    for _ in 0..8 {
+    for _ in 0..10 {
         with(secret.as_str()).await.expect(200);
         with(secret.as_str()).await.expect(200);
         let (_, rotated) = elsewhere.rotate(&tenant, &record.id).await.unwrap();

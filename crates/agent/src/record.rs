@@ -153,7 +153,7 @@ impl Stub {
             *name = name.chars().take(40).collect();
         }
         if let Some(error) = &mut stub.error {
-            error.message = error.message.chars().filter(|character| !character.is_control()).take(80).collect();
+            error.message = error.message.chars().filter(|character| !character.is_control()).take(64).collect();
         }
         JsonText::of(&stub)
     }

@@ -56,6 +56,8 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 
 fn check(app: &App) -> Result<Status> {
     let Settings { problems, file, .. } = &app.settings;
+    // Where a line of the file is wrong, the rest says little of a server.
+    let problems = if problems.is_empty() { &super::serve::problems(app) } else { problems };
     let file = file.as_ref().filter(|file| file.exists()).map(|file| file.display().to_string());
     if app.output.is_json() {
         app.output.json(&serde_json::json!({"file": file, "problems": problems}))?;

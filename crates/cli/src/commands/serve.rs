@@ -33,7 +33,7 @@ const TAIL_BYTES: usize = 16 * 1024 * 1024;
 /// programs on this machine may call without one, and act as the user that --user names. Ctrl-C and SIGTERM finish what
 /// was accepted and end every stream with an event; a second one ends at once. What no option says comes from the
 /// environment and the configuration file: `threadkeep config show` lists it all.
-#[derive(Debug, clap::Args)]
+#[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep serve                                     on 127.0.0.1:7437
   threadkeep keys create phone && threadkeep serve --listen 0.0.0.0:7437
@@ -114,6 +114,19 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     Ok(Status::Done)
 }
 
+/// What would keep a server from starting with these settings, as far as they tell it by themselves.
+pub(crate) fn problems(app: &App) -> Vec<String> {
+    let (arguments, settings) = (Arguments::default(), &app.settings);
+    let found = [
+        issuer(app, &arguments).map(drop),
+        tls(&arguments, settings).map(drop),
+        telemetry(settings).map(drop),
+        models::speaker(None, settings).map(drop),
+        models::embedder(settings).map(drop),
+    ];
+    found.into_iter().filter_map(Result::err).map(|error| format!("{error:#}")).collect()
+}
+
 /// What an option says, else the settings.
 fn either<T: FromStr>(typed: Option<T>, name: &str, settings: &Settings) -> Result<Option<T>> {
     match typed {
@@ -158,6 +171,10 @@ fn tls(arguments: &Arguments, settings: &Settings) -> Result<Option<Tls>> {
 /// Where traces go.
 fn telemetry(settings: &Settings) -> Result<Option<TelemetryOptions>> {
     let Some(endpoint) = settings.get("OTEL_EXPORTER_OTLP_ENDPOINT") else { return Ok(None) };
+    if !["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme)) {
+        let failure = Failure::usage(format!("OTEL_EXPORTER_OTLP_ENDPOINT: {endpoint} is no address of HTTP"));
+        return Err(failure.hint("give the collector's, such as http://127.0.0.1:4318").into());
+    }
     let service = settings.get("OTEL_SERVICE_NAME").unwrap_or_else(|| "threadkeep".to_owned());
     let given = settings.get("OTEL_EXPORTER_OTLP_HEADERS").unwrap_or_default();
     let mut headers = Vec::new();
@@ -203,7 +220,12 @@ fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
         (Some(jwks), _) => TokenIssuer::jwks(&jwks, proxy(settings, &jwks).as_ref(), issuer, audience, tenant),
         (None, Some(file)) => TokenIssuer::hs256(settings::secret_file(file)?, issuer, audience, tenant),
         (None, None) => {
-            let secret = settings.get("THREADKEEP_TOKEN_SECRET").unwrap_or_default();
+            let secret = settings.get("THREADKEEP_TOKEN_SECRET").ok_or_else(|| {
+                let failure = Failure::usage(format!("there is nothing to check the tokens of {issuer} with"));
+                failure.hint(
+                    "name their keys by --token-jwks or THREADKEEP_TOKEN_JWKS, or their secret by --token-secret-file",
+                )
+            })?;
             TokenIssuer::hs256(secret, issuer, audience, tenant)
         }
     };

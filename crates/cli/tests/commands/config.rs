@@ -116,6 +116,15 @@ fn a_check_names_all_that_is_wrong_and_what_was_meant() {
     assert_eq!((refused.code, refused.err.contains("config check")), (Some(2), true), "{refused}");
     let ran = cli.run(&["config", "check"]);
     assert_eq!((ran.code, ran.out.contains("all is well")), (Some(0), true), "{ran}");
+    let file = cli.file(
+        "unfit.toml",
+        "model = 'nope:x'\n[token]\nissuer = 'https://issuer.example'\n[server]\ntls_cert = 'nowhere.pem'\n[telemetry]\nendpoint = 'ftp://there'\n",
+    );
+    let ran = cli.run(&["config", "check", "--config", &file]);
+    assert_eq!((ran.code, ran.out.lines().count()), (Some(1), 4), "{ran}");
+    for named in ["nope", "https://issuer.example", "a certificate and its key", "ftp://there"] {
+        assert!(ran.out.contains(named), "{named}: {ran}");
+    }
     let missing = cli.run(&["config", "check", "--config", "nowhere.toml"]);
     assert_eq!((missing.code, missing.out.contains("cannot be read")), (Some(1), true), "{missing}");
 }

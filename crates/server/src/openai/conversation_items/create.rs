@@ -19,7 +19,7 @@ use crate::security::Caller;
 /// Items to add.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct CreateItemsJson {
-    /// At most 20 items.
+    /// At most 500 items.
     #[schema(value_type = Vec<Object>)]
     items: Vec<Box<RawValue>>,
 }

@@ -18,7 +18,7 @@ use crate::security::Caller;
 /// What a conversation begins with.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct CreateJson {
-    /// At most 20 items.
+    /// At most 500 items.
     #[serde(default)]
     #[schema(value_type = Option<Vec<Object>>)]
     items: Option<Vec<Box<RawValue>>>,

@@ -6,8 +6,8 @@ use super::super::members::{Members, quoted};
 use super::{DATA, FORMAT, PART_FORMAT, ROLE, image_part, is_same, prefix, text_part};
 use crate::error::ApiError;
 
-/// Items of one request at most.
-const ITEMS: usize = 20;
+/// Items of one request at most. OpenAI takes 20; the Agents SDK for JavaScript sends all of a run in one.
+const ITEMS: usize = 500;
 
 /// An item that comes with a request.
 pub(crate) enum Given {

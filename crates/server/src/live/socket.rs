@@ -27,6 +27,8 @@ use json::{Request, problem};
 const MESSAGE_BYTES: usize = 64 * 1024;
 /// Bytes that are read or gathered at a time: sockets are many, and mostly idle.
 const BUFFER_BYTES: usize = 4 * 1024;
+/// Bytes of the reason of a closing frame at most.
+const REASON_BYTES: usize = 123;
 /// How long a client may take to close its side.
 const CLOSING: Duration = Duration::from_secs(1);
 /// Updates of all threads that wait for the client at most.
@@ -126,9 +128,13 @@ impl Client {
                     Some(Ok(Message::Text(text))) => Box::pin(self.obey(&text)).await,
                     Some(Ok(Message::Binary(_))) => self.tell_problem(None, &not_understood("send text")).await,
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
-                    Some(Ok(Message::Close(_)) | Err(_)) | None => {
+                    Some(Ok(Message::Close(_))) | None => {
                         self.abandon();
                         return None;
+                    }
+                    Some(Err(error)) => {
+                        self.abandon();
+                        return Some(broken(&error.to_string()));
                     }
                 },
                 _ = beats.tick() => {
@@ -186,6 +192,14 @@ impl Client {
     fn abandon(self) {
         self.threads.values().chain(&self.all).for_each(AbortHandle::abort);
     }
+}
+
+/// Says what was wrong with a frame. Where it is the connection that broke, nobody hears it.
+fn broken(why: &str) -> CloseFrame {
+    // The library tells its bound on bytes by its words alone.
+    let code = if why.starts_with("Space limit exceeded") { close_code::SIZE } else { close_code::PROTOCOL };
+    let reason: String = why.chars().filter(char::is_ascii).take(REASON_BYTES).collect();
+    CloseFrame { code, reason: reason.into() }
 }
 
 fn closed(code: u16, reason: &'static str) -> CloseFrame {

@@ -4,6 +4,7 @@ use std::time::Duration;
 use futures::{SinkExt, StreamExt};
 use serde_json::{Value, json};
 use threadkeep_server::{KeyRole, Keys, ServerOptions};
+use tokio::io::AsyncWriteExt;
 use tokio_tungstenite::tungstenite::Message;
 use tokio_tungstenite::tungstenite::client::IntoClientRequest;
 
@@ -252,6 +253,27 @@ async fn hear(socket: &mut Socket) -> Value {
             Message::Close(frame) => return json!({ "closed": frame.unwrap().reason.as_str() }),
             _ => {}
         }
+    }
+}
+
+#[tokio::test]
+async fn a_frame_that_cannot_be_taken_ends_the_socket_with_its_reason() {
+    let server = TestServer::start().await;
+    for (is_too_large, code, reason) in [(true, 1009, "65536"), (false, 1002, "opcode")] {
+        let mut socket = socket(&server, &server.client()).await;
+        if is_too_large {
+            socket.send(Message::text("x".repeat(65 * 1024))).await.unwrap();
+        } else {
+            // A masked frame of a kind that is reserved.
+            socket.get_mut().write_all(&[0x83, 0x80, 0, 0, 0, 0]).await.unwrap();
+        }
+        let Message::Close(Some(frame)) =
+            tokio::time::timeout(PATIENCE, socket.next()).await.unwrap().unwrap().unwrap()
+        else {
+            panic!("something else was said");
+        };
+        assert_eq!(u16::from(frame.code), code, "{frame}");
+        assert!(frame.reason.contains(reason), "{frame}");
     }
 }
 

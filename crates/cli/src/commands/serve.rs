@@ -221,7 +221,8 @@ fn issuer(app: &App, arguments: &Arguments) -> Result<Option<TokenIssuer>> {
         (None, Some(file)) => TokenIssuer::hs256(settings::secret_file(file)?, issuer, audience, tenant),
         (None, None) => {
             let secret = settings.get("THREADKEEP_TOKEN_SECRET").ok_or_else(|| {
-                let failure = Failure::usage(format!("there is nothing to check the tokens of {issuer} with"));
+                let failure =
+                    Failure::usage(format!("tokens cannot be taken: there is nothing to check those of {issuer} with"));
                 failure.hint(
                     "name their keys by --token-jwks or THREADKEEP_TOKEN_JWKS, or their secret by --token-secret-file",
                 )

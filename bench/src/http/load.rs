@@ -34,7 +34,9 @@ pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
             }
         }
     };
-    ensure!(connection.ask("GET", "/ready", "").await?.status == 200, "the server is not ready any more");
+    // The server has closed the first connection meanwhile: it was silent for too long.
+    let ready = served.connect().await?.ask("GET", "/ready", "").await?;
+    ensure!(ready.status == 200, "the server is not ready any more");
     let at = |share: f64| {
         let found = seen.iter().find(|(moment, _)| *moment >= share).or(seen.last());
         found.map(|(_, resident)| *resident).context("memory was not looked at")

@@ -17,6 +17,10 @@ use crate::{Durability, SqliteOptions, index, schema};
 /// Hints a slow listener may fall behind by before it is told "anything".
 const WAKE_UP_BACKLOG: usize = 1024;
 
+/// Pages (4 KiB) of the write-ahead log after which they are copied to the database. Many commits rewrite the same pages, which
+/// are copied once; up to 4,062 of them a reader finds through one table: <https://sqlite.org/walformat.html>, section 2.3.
+const LOG_PAGES: i64 = 4_000;
+
 /// What all clones of a store share.
 pub(crate) struct Shared {
     pub(crate) path: PathBuf,
@@ -142,6 +146,7 @@ fn prepare(writer: &mut Connection, options: &SqliteOptions) -> Result<()> {
     set_durability(writer, options.durability)?;
     // Erased text is overwritten, not only unlinked.
     writer.pragma_update(None, "secure_delete", true)?;
+    writer.pragma_update(None, "wal_autocheckpoint", LOG_PAGES)?;
     schema::migrate(writer)?;
     index::check_analysis(writer)
 }

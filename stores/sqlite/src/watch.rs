@@ -8,11 +8,9 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 use rusqlite::Connection;
-
-use crate::connection::lock;
 
 const HEADER: usize = 48;
 type Header = [u8; HEADER];
@@ -29,7 +27,8 @@ pub(crate) struct Watch {
     path: PathBuf,
     /// Opened with the first look; the file stays the same one for as long as the database is open.
     file: OnceLock<Option<&'static File>>,
-    threads_only: Mutex<Option<ThreadsOnly>>,
+    /// Readers do not keep each other waiting.
+    threads_only: RwLock<Option<ThreadsOnly>>,
 }
 
 /// What a transaction writes.
@@ -62,7 +61,7 @@ impl Watch {
     pub(crate) fn of(path: &Path) -> Self {
         let mut name = OsString::from(path);
         name.push("-shm");
-        Self { path: name.into(), file: OnceLock::new(), threads_only: Mutex::default() }
+        Self { path: name.into(), file: OnceLock::new(), threads_only: RwLock::default() }
     }
 
     /// A number that is another one after every commit; `None` while one is being told, and where nothing tells.
@@ -73,7 +72,7 @@ impl Watch {
     /// The stamp, or the one that stood before the last commits where those were of this process and wrote threads alone.
     pub(crate) fn documents_stamp(&self) -> Option<u64> {
         // Looked at under the lock, so that no commit of ours is noted in between.
-        let threads_only = lock(&self.threads_only);
+        let threads_only = self.threads_only.read().unwrap_or_else(PoisonError::into_inner);
         let header = self.header()?;
         match &*threads_only {
             Some(ours) if ours.header == header => Some(ours.stamp),
@@ -91,7 +90,7 @@ impl Watch {
     /// Notes that the transaction was committed. Others may have followed already: it is ours alone where it wrote something
     /// and one commit was counted.
     pub(crate) fn end(&self, writer: &Connection, begun: &Begun, writes: Writes) {
-        let mut threads_only = lock(&self.threads_only);
+        let mut threads_only = self.threads_only.write().unwrap_or_else(PoisonError::into_inner);
         let after = begun.header.and_then(|_| self.header());
         let (Some(before), Some(after)) = (begun.header, after) else {
             *threads_only = None;

@@ -44,6 +44,24 @@ pub(crate) struct Queue {
     /// Whether several writers are about: then the next ones wait for each other too, instead of each taking a sync of
     /// its own.
     is_shared: AtomicBool,
+    /// How many are about to write.
+    coming: AtomicUsize,
+}
+
+/// One who is about to write, counted until it is dropped: callers may go while they wait.
+struct Coming<'a>(&'a AtomicUsize);
+
+impl<'a> Coming<'a> {
+    fn count(counter: &'a AtomicUsize) -> Self {
+        counter.fetch_add(1, Ordering::Relaxed);
+        Self(counter)
+    }
+}
+
+impl Drop for Coming<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 #[derive(Default)]
@@ -62,6 +80,14 @@ impl Waiting {
 }
 
 impl Queue {
+    /// Whether nobody else writes or is about to. On a single processor nobody else would come that far while a thread writes
+    /// and syncs, so those who are ready are let come first.
+    async fn is_for_one(&self) -> bool {
+        let _coming = Coming::count(&self.coming);
+        tokio::task::yield_now().await;
+        self.coming.load(Ordering::Relaxed) == 1 && self.length.load(Ordering::Acquire) == 0
+    }
+
     /// Lets the thread that serves it end.
     pub(crate) fn close(&self) {
         lock(&self.jobs).is_closed = true;
@@ -120,8 +146,7 @@ pub(crate) async fn write_by<T: Send + 'static>(
 ) -> Result<T, StoreError> {
     shared.check_writable()?;
     shared.activity.fetch_add(1, Ordering::Relaxed);
-    let is_alone = !shared.queue.is_shared.load(Ordering::Relaxed);
-    if is_alone && shared.queue.length.load(Ordering::Acquire) == 0 {
+    if !shared.queue.is_shared.load(Ordering::Relaxed) && shared.queue.is_for_one().await {
         match shared.writer.try_lock() {
             Ok(connection) => return write_alone(shared, &connection, urgency, writes, work),
             Err(TryLockError::Poisoned(poisoned)) => {
@@ -323,6 +348,28 @@ mod tests {
     /// What SQLite does at a commit: 1 leaves the log unsynced, 2 syncs it.
     fn synchronous(connection: &Connection) -> Result<i64> {
         Ok(connection.query_row("PRAGMA synchronous", [], |row| row.get(0))?)
+    }
+
+    #[tokio::test]
+    async fn writers_on_one_thread_share_transactions() {
+        let folder = tempfile::tempdir().unwrap();
+        let store = SqliteStore::open(folder.path().join("one.db"), SqliteOptions::default()).unwrap();
+        store.shared.watch.stamp().unwrap();
+        let mut writers = tokio::task::JoinSet::new();
+        for number in 0..64 {
+            let (shared, inside) = (Arc::clone(&store.shared), Arc::clone(&store.shared));
+            writers.spawn(async move {
+                let work = move |connection: &Connection| {
+                    let sql = "INSERT INTO marks (name, value) VALUES (?1, 0)";
+                    connection.execute(sql, [format!("writer {number}")])?;
+                    // What was there before the transaction.
+                    Ok(inside.watch.stamp())
+                };
+                write(&shared, work).await.unwrap().unwrap()
+            });
+        }
+        let transactions: std::collections::HashSet<u64> = writers.join_all().await.into_iter().collect();
+        assert!(transactions.len() < 32, "{} transactions", transactions.len());
     }
 
     #[tokio::test]

@@ -50,7 +50,7 @@ fn main() -> ExitCode {
     if !arguments.command.serves() {
         log(&settings);
     }
-    let result = match tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build() {
+    let result = match runtime(arguments.command.serves()) {
         Ok(runtime) => {
             let result = runtime.block_on(async {
                 let interrupt = Interrupt::listen(&output);
@@ -71,6 +71,15 @@ fn main() -> ExitCode {
         Ok(Status::Interrupted) => ExitCode::from(failure::INTERRUPTED),
         Err(error) => failure::report(&error, &output),
     }
+}
+
+/// A server takes all processors, or as many threads as TOKIO_WORKER_THREADS says; a command has little to do at once.
+fn runtime(serves: bool) -> std::io::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if !serves {
+        builder.worker_threads(2);
+    }
+    builder.enable_all().build()
 }
 
 /// Logs what RUST_LOG asks for, to standard error. A filter that makes no sense logs nothing.

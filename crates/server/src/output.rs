@@ -1,11 +1,16 @@
 //! Answers.
 
+use std::cell::RefCell;
+
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
 
 use crate::error::ApiError;
+
+/// Room for answers that a thread keeps.
+const ROOM_BYTES: usize = 64 * 1024;
 
 /// An answer in JSON.
 pub(crate) fn json<T: Serialize>(body: &T) -> Response {
@@ -31,8 +36,17 @@ pub(crate) fn json_text(text: Bytes) -> Response {
 
 /// The JSON of an answer.
 pub(crate) fn written<T: Serialize>(body: &T) -> Result<Bytes, ApiError> {
-    let text = serde_json::to_vec(body);
-    text.map(Bytes::from).map_err(|error| ApiError::internal(format!("an answer has no JSON form: {error}")))
+    thread_local! {
+        /// Room that has grown already: an answer is copied once, to its size, and not again whenever it outgrows its room.
+        static ROOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
+    }
+    ROOM.with_borrow_mut(|room| {
+        room.clear();
+        room.shrink_to(ROOM_BYTES);
+        let written = serde_json::to_writer(&mut *room, body);
+        written.map_err(|error| ApiError::internal(format!("an answer has no JSON form: {error}")))?;
+        Ok(Bytes::copy_from_slice(room))
+    })
 }
 
 /// Adds the position that a later request can demand.

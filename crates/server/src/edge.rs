@@ -11,13 +11,23 @@ use axum::extract::{MatchedPath, Request, State};
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
-use tracing::Instrument;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorBody, ErrorEnvelope};
 use crate::limits::{unknown_route, wrong_method};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
+
+tokio::task_local! {
+    /// What is being answered.
+    static REQUEST: RequestId;
+}
+
+/// The id of the request that is being answered by the caller, so that a line of the log can name it; `None` outside of one.
+#[must_use]
+pub fn request_id() -> Option<String> {
+    REQUEST.try_with(|id| id.as_str().to_owned()).ok()
+}
 
 /// An answer, and whose key the request came with, for the log.
 #[derive(Debug)]
@@ -52,10 +62,8 @@ where
     let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
     let _counted = app.metrics().count_running();
     let mut traced = app.telemetry().begin_request(request.headers());
-    // Whatever is logged on the way names the request.
-    let named = tracing::info_span!("request", request_id);
     // It stays where it is: what holds it would be as large once more.
-    let answering = std::pin::pin!(answer(request, id).instrument(named));
+    let answering = std::pin::pin!(REQUEST.scope(id, answer(request, id)));
     let answering = AssertUnwindSafe(answering).catch_unwind();
     let answered = match &traced {
         Some(span) => span.around(answering).await,

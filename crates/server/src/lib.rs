@@ -36,6 +36,7 @@ mod turns;
 pub use app::ServerOptions;
 pub use assistants::Assistants;
 pub use compat::access::SharedKey;
+pub use edge::request_id;
 pub use outgoing::OutgoingProxy;
 pub use routes::RouteInfo;
 pub use security::audit::{AuditLog, AuditRecord};

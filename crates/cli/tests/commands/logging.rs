@@ -152,6 +152,9 @@ fn its_log_holds_no_secret_and_nothing_that_anyone_said() {
         for told in wanted {
             assert!(text.contains(told), "{told}: {text}");
         }
+        // What is logged on the way names the request that the client knows.
+        let erased = log.iter().find(|line| line.contains("a user was erased")).unwrap();
+        assert!(ids.iter().any(|id| erased.contains(id.as_str())), "{erased}");
         for hidden in [HIDDEN, key.rsplit('_').next().unwrap(), TOKEN] {
             let line = log.iter().find(|line| line.contains(hidden));
             assert_eq!(line, None, "{hidden}");

@@ -1,3 +1,5 @@
+mod form;
+
 use std::panic::PanicHookInfo;
 
 use anyhow::{Context, Result};
@@ -6,19 +8,18 @@ use tracing_subscriber::EnvFilter;
 use crate::failure::Failure;
 use crate::log_lines;
 use crate::settings::Settings;
+use form::Form;
 
 /// The log goes to standard error. RUST_LOG says how much of it; without it what an operator needs.
 pub(super) fn begin_log(settings: &Settings, as_json: bool) -> Result<()> {
     let filter = settings.get("RUST_LOG").unwrap_or_else(|| "info".to_owned());
     let filter = EnvFilter::try_new(filter).map_err(|error| Failure::usage(format!("RUST_LOG: {error}")))?;
     let lines = log_lines::to_standard_error().context("the log cannot be written")?;
-    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines).with_ansi(false);
+    let as_json = as_json || settings.read("THREADKEEP_LOG_JSON")?.unwrap_or(false);
+    let form = if as_json { Form::Json } else { Form::Text };
+    let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines).with_ansi(false).event_format(form);
     // There is one log in a process.
-    drop(if as_json || settings.read("THREADKEEP_LOG_JSON")?.unwrap_or(false) {
-        log.json().flatten_event(true).with_current_span(false).try_init()
-    } else {
-        log.try_init()
-    });
+    drop(log.try_init());
     std::panic::set_hook(Box::new(tell_panic));
     Ok(())
 }
@@ -39,7 +40,13 @@ mod tests {
     use super::*;
 
     #[derive(Clone, Default)]
-    struct Kept(Arc<Mutex<Vec<u8>>>);
+    pub(super) struct Kept(Arc<Mutex<Vec<u8>>>);
+
+    impl Kept {
+        pub(super) fn text(&self) -> String {
+            String::from_utf8(self.0.lock().unwrap().clone()).unwrap()
+        }
+    }
 
     impl Write for Kept {
         fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
@@ -60,7 +67,7 @@ mod tests {
         let broken =
             tracing::subscriber::with_default(log, || std::panic::catch_unwind(|| panic!("{} words", "hidden")));
         std::panic::set_hook(hook);
-        let text = String::from_utf8(kept.0.lock().unwrap().clone()).unwrap();
+        let text = kept.text();
         assert!(broken.is_err());
         assert!(text.contains("log.rs:") && text.contains("a task panicked") && !text.contains("hidden"), "{text}");
     }

@@ -85,7 +85,7 @@ impl State {
             // Finished and renamed already, or never made: nothing is left to remove.
             drop(if file.is_dir() { std::fs::remove_dir_all(file) } else { std::fs::remove_file(file) });
         }
-        log_lines::flush();
+        log_lines::close();
         std::process::exit(i32::from(INTERRUPTED));
     }
 }

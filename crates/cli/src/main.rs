@@ -36,6 +36,7 @@ use crate::output::Output;
 use crate::settings::Settings;
 
 fn main() -> ExitCode {
+    let log_lines = log_lines::ClosedAtEnd;
     let mut arguments = Arguments::from_command_line();
     let settings = Settings::load(arguments.global.config.as_deref());
     arguments.global.complete(&settings);
@@ -63,7 +64,7 @@ fn main() -> ExitCode {
         }
         Err(error) => Err(error.into()),
     };
-    log_lines::flush();
+    drop(log_lines);
     match result {
         Ok(Status::Done) => ExitCode::SUCCESS,
         Ok(Status::Findings) => ExitCode::from(failure::YOURS),

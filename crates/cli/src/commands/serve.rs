@@ -15,7 +15,6 @@ use tokio::net::TcpListener;
 
 use super::{App, Status};
 use crate::failure::Failure;
-use crate::log_lines;
 use crate::models;
 use crate::served::Served;
 use crate::settings::{self, Settings};
@@ -104,8 +103,6 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let server = with_models(server, arguments.model.as_deref(), settings)?;
     let listener = TcpListener::bind(listen).await;
     let listener = listener.with_context(|| format!("cannot listen on {listen}"))?;
-    // What was logged until now comes before it.
-    log_lines::flush();
     app.output.note(format_args!("listening on {scheme}://{}", listener.local_addr()?));
     tokio::select! {
         ended = server.serve(listener, asked_to_stop(app.interrupt.clone())) => ended?,

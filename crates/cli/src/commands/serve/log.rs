@@ -2,7 +2,7 @@ mod form;
 
 use std::panic::PanicHookInfo;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use tracing_subscriber::EnvFilter;
 
 use crate::failure::Failure;
@@ -14,9 +14,9 @@ use form::Form;
 pub(super) fn begin_log(settings: &Settings, as_json: bool) -> Result<()> {
     let filter = settings.get("RUST_LOG").unwrap_or_else(|| "info".to_owned());
     let filter = EnvFilter::try_new(filter).map_err(|error| Failure::usage(format!("RUST_LOG: {error}")))?;
-    let lines = log_lines::to_standard_error().context("the log cannot be written")?;
+    let lines = log_lines::to_standard_error();
     let as_json = as_json || settings.read("THREADKEEP_LOG_JSON")?.unwrap_or(false);
-    let form = if as_json { Form::Json } else { Form::Text };
+    let form = Form::new(as_json, lines.error_counter());
     let log = tracing_subscriber::fmt().with_env_filter(filter).with_writer(lines).with_ansi(false).event_format(form);
     // There is one log in a process.
     drop(log.try_init());
@@ -28,8 +28,6 @@ pub(super) fn begin_log(settings: &Settings, as_json: bool) -> Result<()> {
 fn tell_panic(panic: &PanicHookInfo<'_>) {
     let place = panic.location().map(ToString::to_string).unwrap_or_default();
     tracing::error!(place, "a task panicked");
-    // It may be the end of the program.
-    log_lines::flush();
 }
 
 #[cfg(test)]

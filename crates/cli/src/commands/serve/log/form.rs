@@ -1,8 +1,10 @@
 use std::fmt;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
+use tracing_appender::non_blocking::ErrorCounter;
 use tracing_subscriber::fmt::format::Writer;
 use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
@@ -12,13 +14,28 @@ use tracing_subscriber::registry::LookupSpan;
 const MESSAGE: &str = "message";
 /// The field that names a request.
 const REQUEST_ID: &str = "request_id";
+/// The field that tells how many lines were lost so far, in the first line after a loss.
+const LOST: &str = "lost_lines";
 
 /// Writes a line: when, how severe, from where and what, and for which request, which costs less than a span for each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Form {
-    Text,
-    /// An object.
-    Json,
+#[derive(Debug)]
+pub(super) struct Form {
+    /// Whether a line is an object.
+    as_json: bool,
+    lost: ErrorCounter,
+    told: AtomicUsize,
+}
+
+impl Form {
+    pub(super) fn new(as_json: bool, lost: ErrorCounter) -> Self {
+        Self { as_json, lost, told: AtomicUsize::new(0) }
+    }
+
+    /// Lines lost so far, where that is news. Should the line be lost that tells so, then the next one has news.
+    fn newly_lost(&self) -> Option<usize> {
+        let lost = self.lost.dropped_lines();
+        (self.told.swap(lost, Ordering::Relaxed) != lost).then_some(lost)
+    }
 }
 
 impl<S, N> FormatEvent<S, N> for Form
@@ -28,33 +45,27 @@ where
 {
     fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let (level, target) = (event.metadata().level(), event.metadata().target());
-        let request_id = threadkeep_server::request_id();
-        match self {
-            Self::Text => {
-                SystemTime.format_time(&mut writer)?;
-                write!(writer, " {level:>5} {target}:")?;
-                let mut fields = TextFields { writer: writer.by_ref(), written: Ok(()) };
-                event.record(&mut fields);
-                fields.written?;
-                if let Some(request_id) = request_id {
-                    write!(writer, " {REQUEST_ID}={request_id:?}")?;
-                }
-            }
-            Self::Json => {
-                writer.write_str("{\"timestamp\":\"")?;
-                SystemTime.format_time(&mut writer)?;
-                write!(writer, "\",\"level\":\"{level}\"")?;
-                let mut fields = JsonFields { writer: writer.by_ref(), written: Ok(()) };
-                event.record(&mut fields);
-                fields.member("target", target);
-                if let Some(request_id) = request_id {
-                    fields.member(REQUEST_ID, request_id);
-                }
-                fields.written?;
-                writer.write_str("}")?;
-            }
+        let (request_id, lost) = (threadkeep_server::request_id(), self.newly_lost());
+        if self.as_json {
+            writer.write_str("{\"timestamp\":\"")?;
+            SystemTime.format_time(&mut writer)?;
+            write!(writer, "\",\"level\":\"{level}\"")?;
+            let mut fields = JsonFields { writer: writer.by_ref(), written: Ok(()) };
+            event.record(&mut fields);
+            fields.member("target", target);
+            request_id.into_iter().for_each(|id| fields.member(REQUEST_ID, id));
+            lost.into_iter().for_each(|lost| fields.member(LOST, lost));
+            fields.written?;
+            return writer.write_str("}\n");
         }
-        writeln!(writer)
+        SystemTime.format_time(&mut writer)?;
+        write!(writer, " {level:>5} {target}:")?;
+        let mut fields = TextFields { writer: writer.by_ref(), written: Ok(()) };
+        event.record(&mut fields);
+        fields.written?;
+        request_id.into_iter().try_for_each(|id| write!(writer, " {REQUEST_ID}={id:?}"))?;
+        lost.into_iter().try_for_each(|lost| write!(writer, " {LOST}={lost}"))?;
+        writer.write_str("\n")
     }
 }
 
@@ -125,35 +136,42 @@ impl Visit for JsonFields<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+    use std::sync::mpsc;
+
     use serde_json::json;
+    use tracing_appender::non_blocking::NonBlockingBuilder;
 
     use super::super::tests::Kept;
     use super::*;
 
-    fn lines(form: Form) -> String {
+    /// What is written of a line.
+    fn written(as_json: bool) -> String {
         let kept = Kept::default();
-        let writer = kept.clone();
-        let log = tracing_subscriber::fmt().event_format(form).with_writer(move || writer.clone()).finish();
+        let (lines, guard) = tracing_appender::non_blocking(kept.clone());
+        let form = Form::new(as_json, lines.error_counter());
+        let log = tracing_subscriber::fmt().event_format(form).with_writer(lines).finish();
         tracing::subscriber::with_default(log, || {
             let (text, words) = ("it said \"no\"\nand left", vec!["a", "b"]);
-            tracing::warn!(text, number = -3, share = 0.5, is_it = true, ?words, plain = %"as it is", "two {}", "words");
+            tracing::warn!(text, number = -3, share = 0.5, is_it = true, ?words, plain = "as it is", "two {}", "words");
         });
+        drop(guard);
         kept.text()
     }
 
     #[test]
     fn a_line_of_text_is_one_line() {
-        let line = lines(Form::Text);
+        let line = written(false);
         let (at, rest) = line.split_once("  WARN ").unwrap();
         assert!(at.parse::<threadkeep::Timestamp>().is_ok(), "{at}");
         let expected = "two words text=\"it said \\\"no\\\"\\nand left\" number=-3 share=0.5 is_it=true words=[\"a\", \"b\"] \
-                        plain=as it is\n";
+                        plain=\"as it is\"\n";
         assert_eq!(rest.split_once(": ").unwrap(), (module_path!(), expected));
     }
 
     #[test]
     fn a_line_in_json_is_an_object() {
-        let line = lines(Form::Json);
+        let line = written(true);
         let mut object: Value = serde_json::from_str(&line).unwrap();
         let at = object.as_object_mut().unwrap().remove("timestamp").unwrap();
         assert!(at.as_str().unwrap().parse::<threadkeep::Timestamp>().is_ok(), "{at}");
@@ -162,5 +180,50 @@ mod tests {
             "is_it": true, "words": "[\"a\", \"b\"]", "plain": "as it is", "target": module_path!(),
         });
         assert_eq!((object, line.matches('\n').count()), (expected, 1));
+    }
+
+    /// Takes nothing until its permit is gone.
+    struct Held(mpsc::Receiver<()>, Kept);
+
+    impl Write for Held {
+        fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+            let _ = self.0.recv();
+            self.1.write(bytes)
+        }
+
+        fn flush(&mut self) -> std::io::Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn lines_that_nobody_takes_are_lost_and_told() {
+        for as_json in [false, true] {
+            let (kept, (permit, permits)) = (Kept::default(), mpsc::channel());
+            let builder = NonBlockingBuilder::default().buffered_lines_limit(2);
+            let (lines, guard) = builder.finish(Held(permits, kept.clone()));
+            let form = Form::new(as_json, lines.error_counter());
+            let log = tracing_subscriber::fmt().event_format(form).with_writer(lines).finish();
+            tracing::subscriber::with_default(log, || {
+                for number in 0..10 {
+                    tracing::info!(number, "a line");
+                }
+                drop(permit);
+                // Until those that waited are written there may be no room.
+                while kept.text().lines().count() < 2 {
+                    std::thread::yield_now();
+                }
+                tracing::info!("the last one");
+            });
+            drop(guard);
+            let text = kept.text();
+            let (last, before) = (text.lines().last().unwrap(), text.lines().count() - 1);
+            let lost = if as_json {
+                format!("\"lost_lines\":{}", 10 - before)
+            } else {
+                format!(" lost_lines={}", 10 - before)
+            };
+            assert!(before < 10 && last.contains("the last one") && last.contains(&lost), "{text}");
+        }
     }
 }

@@ -59,7 +59,9 @@ impl Same {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let connection = super::open(path, SCHEMA)?;
         connection.pragma_update(None, "secure_delete", true)?;
-        // As our own connections have it: statements are not compiled anew when values are bound.
+        // As our own connections have it: the log is copied back as seldom, and statements are not compiled anew when values are
+        // bound.
+        connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         connection.execute_batch("INSERT INTO owners VALUES (1, 'bench', ''), (2, 'bench', 'user')")?;
         Ok(Self { connection, random: Random::new(1), threads: 0 })

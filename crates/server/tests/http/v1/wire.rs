@@ -44,6 +44,8 @@ async fn what_is_wanted_of_an_answer_reaches_the_model() {
         ("/v1/chat/completions", json!({ "messages": messages, "response_format": { "type": "xml" } })),
         ("/v1/chat/completions", json!({ "messages": messages, "stop": [1] })),
         ("/v1/responses", json!({ "input": "x", "prompt": { "id": "pmpt_1" } })),
+        ("/v1/responses", json!({ "input": "x", "text": "plain" })),
+        ("/v1/responses", json!({ "input": "x", "reasoning": "low" })),
         ("/v1/embeddings", json!({ "input": [1, 2] })),
         ("/v1/embeddings", json!({ "input": [[1], [2]] })),
     ] {

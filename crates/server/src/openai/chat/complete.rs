@@ -231,6 +231,7 @@ async fn prepare(app: App, scope: Scope, headers: &HeaderMap, body: CompleteJson
     let read = async {
         let new = again::without_known(&app, &scope, thread, new).await?;
         requests::check_new(new.len(), "messages")?;
+        turn::check(&app, &new)?;
         let context = turn::context(&app, &scope, thread, &new).await?;
         Ok((new, context))
     };

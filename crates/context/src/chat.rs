@@ -25,10 +25,11 @@ fn chat_message(shown: &Shown<'_>, parts: Vec<Part>) -> ChatMessage {
     ChatMessage { role: content.role, author: content.author.clone(), parts, seq: Some(shown.message.seq) }
 }
 
-/// Writes messages for a model: each call is followed by its latest result, or by [`WAITING`].
+/// Writes messages for a model: the calls of one answer are followed by the latest result of each, or by [`WAITING`].
 pub(crate) fn chat_messages(history: &[Shown<'_>]) -> Vec<ChatMessage> {
     let results = latest_results(history);
     let mut messages = Vec::with_capacity(history.len());
+    let mut answers = Vec::new();
     for (index, shown) in history.iter().enumerate() {
         let is_result = |part: &Part| matches!(part, Part::ToolResult(_));
         let parts: Vec<Part> = shown.parts.iter().filter(|part| !is_result(part)).cloned().collect();
@@ -38,7 +39,7 @@ pub(crate) fn chat_messages(history: &[Shown<'_>]) -> Vec<ChatMessage> {
         }
         for (place, part) in shown.parts.iter().enumerate() {
             if let Part::ToolCall(call) = part {
-                messages.push(match results.get(&(index, place)) {
+                answers.push(match results.get(&(index, place)) {
                     Some((answer, result)) => ChatMessage {
                         role: Role::Tool,
                         ..chat_message(answer, vec![Part::ToolResult((*result).clone())])
@@ -47,8 +48,18 @@ pub(crate) fn chat_messages(history: &[Shown<'_>]) -> Vec<ChatMessage> {
                 });
             }
         }
+        if !answers.is_empty() && !calls_more(&history[index..]) {
+            messages.append(&mut answers);
+        }
     }
     messages
+}
+
+/// Whether the answer that begins a history calls more behind its first message. Whoever keeps an answer item by item has
+/// each of its calls in a message.
+fn calls_more(history: &[Shown<'_>]) -> bool {
+    let mut answer = history.iter().take_while(|shown| shown.message.content.role == Role::Assistant).skip(1);
+    answer.any(|shown| shown.parts.iter().any(|part| matches!(part, Part::ToolCall(_))))
 }
 
 fn waiting(call_id: &str) -> ChatMessage {

@@ -127,6 +127,18 @@ impl BatchBuilder {
         self
     }
 
+    /// Checks what can be told of it without the store.
+    ///
+    /// # Errors
+    /// `Invalid` and `LimitExceeded`, as [`Memory::commit`].
+    pub fn check(self) -> Result<()> {
+        if let Some(error) = self.invalid {
+            return Err(error.into());
+        }
+        self.batch.encode()?;
+        Ok(())
+    }
+
     /// Commits it, with the title and the trimming that are due.
     ///
     /// # Errors

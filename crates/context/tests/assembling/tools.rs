@@ -49,6 +49,40 @@ fn results_follow_their_call_whatever_came_between() {
     );
 }
 
+/// Whoever keeps an answer item by item has each of its calls in a message.
+#[test]
+fn calls_of_one_answer_stay_side_by_side() {
+    let history = history([
+        user("look at both"),
+        assistant("I look."),
+        calls(&[("a", "describe", "{}")]),
+        calls(&[("b", "events", "{}")]),
+        calls(&[("c", "logs", "{}")]),
+        result("b", "none"),
+        result("a", "3/3 ready"),
+        calls(&[("d", "nodes", "{}")]),
+        result("d", "two"),
+        assistant("All is well."),
+    ]);
+    let context = assembled(&whole(&history), &ContextPolicy::window(20));
+    assert_eq!(
+        written(&context.messages),
+        format!(
+            "<user> look at both\n\
+             <assistant> I look.\n\
+             <assistant> call a describe {{}}\n\
+             <assistant> call b events {{}}\n\
+             <assistant> call c logs {{}}\n\
+             <tool> result a 3/3 ready\n\
+             <tool> result b none\n\
+             <tool> result c {WAITING}\n\
+             <assistant> call d nodes {{}}\n\
+             <tool> result d two\n\
+             <assistant> All is well."
+        )
+    );
+}
+
 #[test]
 fn a_call_without_a_result_waits() {
     let history = history([user("delete it"), calls(&[("a", "delete", "{}")]), user("done?")]);

@@ -1,5 +1,6 @@
 //! Chat completions: the model as it is, or with a thread's context before what is asked.
 
+mod again;
 mod assistant;
 mod complete;
 mod messages;

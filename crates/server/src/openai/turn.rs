@@ -126,6 +126,12 @@ impl Turn {
     }
 }
 
+/// Refuses what cannot be stored before the model is asked: its answer would be lost.
+pub(super) fn check(app: &App, input: &[Draft]) -> Result<(), ApiError> {
+    let batch = input.iter().cloned().fold(app.memory().batch(), BatchBuilder::append);
+    Ok(batch.check()?)
+}
+
 /// What the model is shown of a thread before what is new.
 pub(super) async fn context(
     app: &App,

@@ -7,6 +7,7 @@ mod completions;
 mod conversations;
 mod documents;
 mod exchange;
+mod left_behind;
 mod live;
 mod messages;
 mod model;

@@ -9,7 +9,7 @@ use threadkeep::core::{ChatDelta, ChatRequest, Finish, Sampling};
 use threadkeep::{Draft, JsonText, Part, Role, Scope, ThreadId, TokenDetails, Usage, Value};
 use utoipa::ToSchema;
 
-use super::{assistant, messages, stored, stream};
+use super::{again, assistant, messages, stored, stream};
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, ErrorEnvelope, Result};
@@ -127,8 +127,9 @@ pub(super) struct Answer {
 
 /// Asks the model, with a thread's context before what is asked where one is named
 ///
-/// The header `Threadkeep-Thread`, or `thread` in the metadata, names a thread by its id or as a conversation. Then only
-/// what is new is to be sent; it is stored with the answer. Without one nothing is stored.
+/// The header `Threadkeep-Thread`, or `thread` in the metadata, names a thread by its id or as a conversation. Then
+/// what is new is to be sent; it is stored with the answer. What is sent again of the thread before that, up to an answer, is not
+/// stored twice. Without a thread nothing is stored.
 ///
 /// The model `threadkeep/NAME` is an assistant: the last message is asked as a turn in the thread, which the header
 /// `Threadkeep-Thread` of the answer names.
@@ -218,7 +219,6 @@ async fn prepare(app: App, scope: Scope, headers: &HeaderMap, body: CompleteJson
             stored,
         });
     };
-    requests::check_new(new.len(), "messages")?;
     let begun = Turn::begin(&app, &scope, thread, &shell.id, &attempt).await?;
     let turn = match begun {
         Begun::Before(record) => {
@@ -228,8 +228,15 @@ async fn prepare(app: App, scope: Scope, headers: &HeaderMap, body: CompleteJson
         }
         Begun::Turn(turn) => turn,
     };
-    match turn::context(&app, &scope, thread, &new).await {
-        Ok(context) => {
+    let read = async {
+        let new = again::without_known(&app, &scope, thread, new).await?;
+        requests::check_new(new.len(), "messages")?;
+        turn::check(&app, &new)?;
+        let context = turn::context(&app, &scope, thread, &new).await?;
+        Ok((new, context))
+    };
+    match read.await {
+        Ok((new, context)) => {
             request.messages =
                 requests::shown(&system).into_iter().chain(context).chain(requests::shown(&new)).collect();
             Ok(Completing { app, scope, attempt, request, turn: Some(turn), new, shell, before: None, stored })

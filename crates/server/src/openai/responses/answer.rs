@@ -119,6 +119,7 @@ impl Answering {
                     Begun::Turn(turn) => {
                         let read = async {
                             ask.input = references::settle(&app, &scope, Some(thread), input).await?;
+                            turn::check(&app, &ask.input)?;
                             turn::context(&app, &scope, thread, &ask.input).await
                         };
                         match read.await {

@@ -15,6 +15,7 @@ pub(super) fn shell(
     conversation: Option<&str>,
 ) -> Map<String, Value> {
     let or = |value: &Option<Value>, other: Value| value.clone().unwrap_or(other);
+    let object_or = |members: &Option<Map<String, Value>>, other: Value| members.clone().map_or(other, Value::Object);
     let tools: Vec<Value> = request.raw_tools.iter().map(closed).collect();
     let shell = json!({
         "id": id,
@@ -34,12 +35,12 @@ pub(super) fn shell(
         "previous_response_id": request.previous_response_id,
         "prompt_cache_key": request.prompt_cache_key,
         "conversation": conversation.map(|id| json!({ "id": id })),
-        "reasoning": or(&request.reasoning, json!({ "effort": null, "summary": null })),
+        "reasoning": object_or(&request.reasoning, json!({ "effort": null, "summary": null })),
         "safety_identifier": request.safety_identifier,
         "service_tier": request.service_tier,
         "store": request.store.unwrap_or(true),
         "temperature": request.temperature.unwrap_or(1.0),
-        "text": or(&request.text, json!({ "format": { "type": "text" } })),
+        "text": object_or(&request.text, json!({ "format": { "type": "text" } })),
         "tool_choice": or(&request.tool_choice, json!("auto")),
         "tools": tools,
         "top_logprobs": request.top_logprobs,

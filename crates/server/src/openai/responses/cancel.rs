@@ -22,12 +22,16 @@ pub(crate) async fn cancel(State(app): State<App>, caller: Caller, names: Names)
     let (id, scope) = (names.text("id"), &caller.scope);
     let found = || async { retrieve::find(&app, scope, id).await?.ok_or_else(|| unknown(id)) };
     let response = found().await?;
-    let is_in_background = serde_json::from_str::<Value>(&response).is_ok_and(|told| told["background"] == true);
-    if !is_in_background {
+    let told: Value = serde_json::from_str(&response).unwrap_or_default();
+    if told["background"] != true {
         let message = "Cannot cancel a synchronous response.";
         return Err(ApiError::new(StatusCode::BAD_REQUEST, "not_in_background", message));
     }
+    let written = |response: String| Ok(([(header::CONTENT_TYPE, "application/json")], response).into_response());
+    if told["status"] != "in_progress" {
+        return written(response);
+    }
     // Where it is over meanwhile, there is nothing to cancel.
     background::cancel(&app, scope, id).await?;
-    Ok(([(header::CONTENT_TYPE, "application/json")], found().await?).into_response())
+    written(found().await?)
 }

@@ -62,11 +62,11 @@ pub(crate) struct CreateResponseJson {
     #[serde(default)]
     pub(super) truncation: Option<String>,
     #[serde(default)]
-    #[schema(value_type = Option<Value>)]
-    pub(super) text: Option<Value>,
+    #[schema(value_type = Option<Object>)]
+    pub(super) text: Option<Map>,
     #[serde(default)]
-    #[schema(value_type = Option<Value>)]
-    pub(super) reasoning: Option<Value>,
+    #[schema(value_type = Option<Object>)]
+    pub(super) reasoning: Option<Map>,
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub(super) max_tool_calls: Option<Value>,

@@ -111,7 +111,7 @@ async fn with_model_server() -> (TestServer, ModelServer) {
 }
 
 /// Asks for a response until it is over.
-async fn over(client: &Client, id: &str) -> Value {
+pub(super) async fn over(client: &Client, id: &str) -> Value {
     let waiting = async {
         loop {
             let response = client.get(&format!("/v1/responses/{id}")).await.expect(200);

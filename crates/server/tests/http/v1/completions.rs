@@ -45,3 +45,77 @@ async fn a_completion_is_stored_where_it_is_to_be() {
     assert_eq!(client.delete(&path).await.code(404), "not_found");
     assert_eq!(client.get("/v1/chat/completions/chatcmpl-0").await.code(404), "not_found");
 }
+
+/// Agents keep what was said in a run themselves, and send all of it with each request.
+#[tokio::test]
+async fn what_is_sent_again_of_a_thread_is_there_once() {
+    let (server, model) = with_model().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    let tools = json!([{ "type": "function", "function": { "name": "look", "parameters": { "type": "object" } } }]);
+    let ask = async |messages: &[Value]| {
+        let system = json!({ "role": "system", "content": "Be brief." });
+        let messages: Vec<&Value> = [&system].into_iter().chain(messages).collect();
+        let body = json!({ "messages": messages, "tools": tools, "metadata": { "thread": thread } });
+        let told = client.post("/v1/chat/completions", body).await.expect(200);
+        told["choices"][0]["message"].clone()
+    };
+    let user = |text: &str| json!({ "role": "user", "content": text });
+    let mut said = vec![user("call")];
+    let mut calling = ask(&said).await;
+    let call_id = calling["tool_calls"][0]["id"].clone();
+    // Clients write a call anew.
+    calling["tool_calls"][0]["function"]["arguments"] = json!(r#"{ "at" : "14 St" }"#);
+    calling["content"] = json!("");
+    said.extend([calling, json!({ "role": "tool", "tool_call_id": call_id, "content": "in 3 minutes" })]);
+    let answer = ask(&said).await;
+    assert_eq!(answer["content"], "echo: in 3 minutes (4 messages)");
+    said.extend([answer, user("thanks")]);
+    let answer = ask(&said).await;
+    assert_eq!(answer["content"], "echo: thanks (6 messages)");
+    let once = ["call", "", "", "echo: in 3 minutes (4 messages)", "thanks", "echo: thanks (6 messages)"];
+    assert_eq!(client.texts(&thread).await, once);
+    // The same words said again are said again.
+    assert_eq!(ask(&[user("thanks")]).await["content"], "echo: thanks (8 messages)");
+    // The beginning may be cut off, and the end may be asked otherwise.
+    let told = ask(&[said[3..].to_vec(), vec![answer.clone(), user("two")]].concat()).await;
+    assert_eq!(told["content"], "echo: two (10 messages)");
+    assert_eq!(ask(&[&said[..4], &[user("three")]].concat()).await["content"], "echo: three (12 messages)");
+    // What the thread has not is new, also where it goes on as the thread does.
+    let told = ask(&[user("before"), answer, user("four")]).await;
+    assert_eq!(told["content"], "echo: four (16 messages)");
+    let texts = client.texts(&thread).await;
+    assert_eq!(texts[6..8], ["thanks", "echo: thanks (8 messages)"]);
+    assert_eq!(texts[8..12], ["two", "echo: two (10 messages)", "three", "echo: three (12 messages)"]);
+    assert_eq!(texts[12..], ["before", "echo: thanks (6 messages)", "four", "echo: four (16 messages)"]);
+    assert_eq!(model.asked.lock().unwrap().len(), 7);
+}
+
+#[tokio::test]
+async fn a_long_talk_goes_on_in_a_thread_that_has_it() {
+    let (server, _) = with_model().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    let message = |number: usize| {
+        let role = if number.is_multiple_of(2) { "user" } else { "assistant" };
+        json!({ "role": role, "content": format!("number {number}") })
+    };
+    let said: Vec<Value> = (0..1_200).map(message).collect();
+    let ask = async |messages: &[Value]| {
+        let body = json!({ "messages": messages, "metadata": { "thread": thread } });
+        client.post("/v1/chat/completions", body).await
+    };
+    // More than one commit takes.
+    assert_eq!(ask(&said[..701]).await.error(400)["param"], "messages");
+    for messages in said.chunks(600) {
+        let path = format!("/v1/threads/{thread}/messages");
+        let messages: Vec<Value> =
+            messages.iter().map(|said| json!({ "role": said["role"], "text": said["content"] })).collect();
+        client.post(&path, json!({ "messages": messages })).await.expect(201);
+    }
+    let last = json!({ "role": "user", "content": "and?" });
+    ask(&[said, vec![last]].concat()).await.expect(200);
+    let page = client.get(&format!("/v1/threads/{thread}/messages?limit=3")).await.expect(200);
+    let seqs: Vec<&Value> = page["data"].as_array().unwrap().iter().map(|message| &message["seq"]).collect();
+    assert_eq!(seqs, [&json!(1202), &json!(1201), &json!(1200)]);
+}

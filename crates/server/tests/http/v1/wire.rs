@@ -44,6 +44,8 @@ async fn what_is_wanted_of_an_answer_reaches_the_model() {
         ("/v1/chat/completions", json!({ "messages": messages, "response_format": { "type": "xml" } })),
         ("/v1/chat/completions", json!({ "messages": messages, "stop": [1] })),
         ("/v1/responses", json!({ "input": "x", "prompt": { "id": "pmpt_1" } })),
+        ("/v1/responses", json!({ "input": "x", "text": "plain" })),
+        ("/v1/responses", json!({ "input": "x", "reasoning": "low" })),
         ("/v1/embeddings", json!({ "input": [1, 2] })),
         ("/v1/embeddings", json!({ "input": [[1], [2]] })),
     ] {
@@ -183,6 +185,15 @@ async fn what_cannot_be_stored_leaves_the_conversation_open() {
     let twice = json!({ "type": "message", "role": "user", "content": "x", "id": "msg_mine" });
     let body = json!({ "conversation": conversation, "input": [twice, twice] });
     assert_eq!(client.post("/v1/responses", body).await.code(400), "invalid_request");
+    let long = "x".repeat(4 * 1024 * 1024 + 1);
+    for (text, code) in [("a\0b", "invalid_request"), (&long, "limit_exceeded")] {
+        let body = json!({ "conversation": conversation, "input": text, "stream": true });
+        assert_eq!(client.post("/v1/responses", body).await.code(400), code);
+        let messages = json!([{ "role": "user", "content": text }]);
+        let body = json!({ "messages": messages, "metadata": { "thread": conversation }, "stream": true });
+        assert_eq!(client.post("/v1/chat/completions", body).await.code(400), code);
+    }
+    assert!(model.asked.lock().unwrap().is_empty(), "nobody is asked for an answer that would be lost");
     assert!(items(&client, &conversation).await.is_empty());
     client.post("/v1/responses", json!({ "conversation": conversation, "input": "y" })).await.expect(200);
     let asked = model.asked.lock().unwrap().len();

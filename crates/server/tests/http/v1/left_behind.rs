@@ -1,0 +1,123 @@
+//! Responses in the background whose server is gone.
+
+use std::sync::Arc;
+
+use serde_json::{Value, json};
+use threadkeep_server::ServerOptions;
+
+use super::agents::answered;
+use super::background::over;
+use super::model::parts_with_model;
+use crate::Client;
+use crate::assistants::{Keeper, keeper};
+use crate::server::{Parts, TestServer};
+
+/// A store in which responses were left, by the models that were asked for them.
+struct Left {
+    url: String,
+    responses: Vec<Value>,
+    _folder: tempfile::TempDir,
+}
+
+/// Cuts a server off, as by a crash, while models are asked.
+async fn left_by(models: &[&str]) -> Left {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("sqlite:{}", folder.path().join("store.db").display());
+    let ((definition, keeper), (echo, echoing)) = (keeper("keeper"), parts_with_model());
+    let crashing = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    let memory = threadkeep::open(&url).await.unwrap();
+    let parts = Parts { assistants: vec![definition], ..echo };
+    let server = crashing.spawn(TestServer::over(memory, parts)).await.unwrap();
+    let mut responses = Vec::new();
+    for model in models {
+        let body = json!({ "model": model, "input": "wait", "background": true });
+        responses.push(server.client().post("/v1/responses", body).await.expect(200));
+        match *model {
+            "echo" => echoing.waits.notified().await,
+            _ => keeper.waits().await,
+        }
+    }
+    crashing.shutdown_background();
+    Left { url, responses, _folder: folder }
+}
+
+impl Left {
+    /// Another instance over the same store.
+    async fn go_on(&self, options: ServerOptions) -> (TestServer, Arc<Keeper>) {
+        let (definition, keeper) = keeper("keeper");
+        let memory = threadkeep::open(&self.url).await.unwrap();
+        let parts = Parts { assistants: vec![definition], options, ..Parts::default() };
+        (TestServer::over(memory, parts).await, keeper)
+    }
+
+    fn path(&self, place: usize) -> String {
+        format!("/v1/responses/{}", self.responses[place]["id"].as_str().unwrap())
+    }
+
+    fn thread(&self, place: usize) -> &str {
+        self.responses[place]["conversation"]["id"].as_str().unwrap().trim_start_matches("conv_")
+    }
+}
+
+fn unattended() -> ServerOptions {
+    ServerOptions { resume_turns: false, ..Parts::default().options }
+}
+
+/// Asks the assistant in the thread of a response.
+async fn ask_more(client: &Client, response: &Value) -> Value {
+    let body = json!({ "model": "threadkeep/keeper", "input": "more", "conversation": response["conversation"] });
+    client.post("/v1/responses", body).await.expect(200)["output"][0]["content"][0]["text"].clone()
+}
+
+#[tokio::test]
+async fn another_instance_cancels_what_it_goes_on_with() {
+    let left = left_by(&["threadkeep/keeper"]).await;
+    let (server, keeper) = left.go_on(Parts::default().options).await;
+    let client = server.client();
+    keeper.waits().await;
+    let cancelled = client.post(&format!("{}/cancel", left.path(0)), json!({})).await.expect(200);
+    assert_eq!((&cancelled["status"], &cancelled["output"]), (&json!("cancelled"), &json!([])));
+    answered(&server, left.thread(0)).await;
+    assert_eq!(client.get(&left.path(0)).await.expect(200), cancelled);
+    assert_eq!(client.post(&format!("{}/cancel", left.path(0)), json!({})).await.expect(200), cancelled);
+    assert!(!client.texts(left.thread(0)).await.contains(&"You said: wait".to_owned()));
+    assert_eq!(ask_more(&client, &left.responses[0]).await, "You said: more");
+    assert_eq!(*keeper.asked.lock().unwrap(), ["wait", "more"]);
+}
+
+/// Nobody goes on with what a model alone was asked: it has failed, and cancelling does not change that.
+#[tokio::test]
+async fn what_failed_with_its_server_is_told_so_by_cancelling_too() {
+    let left = left_by(&["echo"]).await;
+    let (server, _) = left.go_on(Parts::default().options).await;
+    let client = server.client();
+    let told = client.post(&format!("{}/cancel", left.path(0)), json!({})).await.expect(200);
+    assert_eq!((&told["status"], &told["error"]["code"]), (&json!("failed"), &json!("server_error")));
+    assert_eq!(client.get(&left.path(0)).await.expect(200), told);
+    assert_eq!(client.delete(&left.path(0)).await.expect(200)["deleted"], true);
+    assert_eq!(client.get(&left.path(0)).await.code(404), "not_found");
+}
+
+#[tokio::test]
+async fn where_turns_are_left_a_response_goes_on_once_it_is_asked_for() {
+    let left = left_by(&["threadkeep/keeper", "threadkeep/keeper"]).await;
+    let (server, keeper) = left.go_on(unattended()).await;
+    let client = server.client();
+    let other = json!({ "model": "threadkeep/keeper", "input": "hello" });
+    client.post("/v1/responses", other).await.expect(200);
+    assert_eq!(*keeper.asked.lock().unwrap(), ["hello"], "nobody asked for the others");
+    assert_eq!(client.get(&left.path(0)).await.expect(200)["status"], "in_progress");
+    keeper.waits().await;
+    keeper.go();
+    let response = over(&client, left.responses[0]["id"].as_str().unwrap()).await;
+    assert_eq!((&response["status"], &response["background"]), (&json!("completed"), &json!(true)));
+    assert_eq!(response["output"][0]["content"][0]["text"], "You said: wait");
+    assert_eq!(*keeper.asked.lock().unwrap(), ["hello", "wait"], "the other one is left still");
+
+    let cancelled = client.post(&format!("{}/cancel", left.path(1)), json!({})).await.expect(200);
+    assert_eq!((&cancelled["status"], &cancelled["output"]), (&json!("cancelled"), &json!([])));
+    assert_eq!(client.get(&left.path(1)).await.expect(200), cancelled);
+    assert_eq!(ask_more(&client, &left.responses[1]).await, "You said: more");
+    assert!(!client.texts(left.thread(1)).await.contains(&"You said: wait".to_owned()));
+    assert_eq!(client.get(&left.path(1)).await.expect(200), cancelled);
+}

@@ -17,6 +17,8 @@ use tokio::sync::oneshot;
 pub(crate) enum Answer {
     /// Where a thread stands.
     Thread,
+    /// What a commit did.
+    Commit,
     /// A document of this system namespace.
     Document(&'static str),
 }
@@ -65,7 +67,9 @@ impl HeldStore {
 #[async_trait]
 impl Store for HeldStore {
     async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
-        self.inner.commit(scope, thread, batch, now).await
+        let committed = self.inner.commit(scope, thread, batch, now).await;
+        self.pass(&Answer::Commit).await;
+        committed
     }
 
     async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use threadkeep::agent::{RunningTurn, find_running_turn};
 use threadkeep::core::{ChatDelta, Finish};
 use threadkeep::{Agent, MessageId, MessageName, Role, Scope, ThreadId, Turn as AgentTurn, TurnEvent, TurnStatus};
+use tokio::sync::oneshot;
 
 use super::answer::{Answered, Answering, Work, conversation, told_before, told_failure};
 use super::create::CreateResponseJson;
@@ -28,6 +29,8 @@ use crate::turns::{self, Asking, Told};
 pub(super) struct Run {
     pub(super) asking: Asking,
     held: Held,
+    /// Told once the question is stored: from then on the turn goes on whatever becomes of the server.
+    pub(super) begun: Option<oneshot::Sender<()>>,
 }
 
 /// Checks a request to an assistant, and finds its thread.
@@ -60,7 +63,7 @@ pub(super) async fn prepare(
     let words = words_of(&id);
     let asking =
         Asking { app: app.clone(), agent, scope: scope.clone(), thread, ask, attempt: attempt.clone(), is_passing };
-    let work = Work::Run(Box::new(Run { asking, held }));
+    let work = Work::Run(Box::new(Run { asking, held, begun: None }));
     Ok(Answering { app, scope, attempt, id, shell, words, is_streamed: false, work })
 }
 
@@ -94,7 +97,7 @@ pub(super) async fn run(
     is_streamed: bool,
     deltas: &mut (dyn FnMut(ChatDelta) + Send),
 ) -> Result<Answered, (ApiError, String)> {
-    let Run { asking, held } = run;
+    let Run { asking, held, begun } = run;
     let (app, scope) = (asking.app.clone(), asking.scope.clone());
     let (digest, is_passing) = (asking.attempt.digest().to_owned(), asking.is_passing);
     let waiting = turns::start(held, turns::Work::Ask(asking));
@@ -105,7 +108,7 @@ pub(super) async fn run(
         }
         deltas(delta);
     };
-    let turn = match hear(waiting, &mut note).await {
+    let turn = match hear(waiting, begun, &mut note).await {
         Ok(turn) => turn,
         Err(error) => return Err(told_failure(&mut shell, error)),
     };
@@ -194,11 +197,19 @@ async fn response_of(
     Ok(Answered { response: body::with_output(shell, &output), output, status })
 }
 
-async fn hear(mut waiting: turns::Waiting, deltas: &mut (dyn FnMut(ChatDelta) + Send)) -> Result<AgentTurn> {
+async fn hear(
+    mut waiting: turns::Waiting,
+    mut begun: Option<oneshot::Sender<()>>,
+    deltas: &mut (dyn FnMut(ChatDelta) + Send),
+) -> Result<AgentTurn> {
     while let Some(told) = waiting.recv().await {
         match told {
             Told::Event(TurnEvent::Token { text }) => deltas(ChatDelta::Text(text)),
             Told::Event(TurnEvent::Restarted) => deltas(ChatDelta::Restarted),
+            Told::Event(TurnEvent::Started { .. }) => {
+                // Whoever waited for it may have given up.
+                begun.take().map(|begun| begun.send(()));
+            }
             Told::Event(_) => {}
             Told::End(ended) => return ended.map(|answered| answered.turn),
         }

@@ -13,6 +13,7 @@ use serde_json::{Map, Value};
 use threadkeep::agent::{Driving, is_driving};
 use threadkeep::core::DocumentWrite;
 use threadkeep::{DocumentName, DocumentOwner, JsonText, MessageId, Namespace, Scope, Timestamp};
+use tokio::sync::oneshot;
 
 use super::answer::{Answering, Work};
 use super::assistant::{self, Named};
@@ -35,6 +36,8 @@ const LEASE_MS: i64 = 30_000;
 const SIGN: u32 = 20;
 /// Bytes of what was told that are kept while it is; the rest is told when it is over.
 const HEARD_BYTES: usize = 256 * 1024;
+/// How long it is waited until an assistant has stored what it is asked; another turn of the thread may have to end first.
+const BEGINNING: Duration = Duration::from_secs(2);
 /// How often a change is tried that others get first.
 const ATTEMPTS: usize = 16;
 
@@ -71,7 +74,7 @@ enum State {
     Failed,
 }
 
-/// Begins, and tells so at once.
+/// Begins, and tells so once an assistant's question is stored: what was told to be in progress is not lost with the server.
 pub(super) async fn begin(mut answering: Answering, held: Held) -> Result<Response> {
     let (app, scope, id) = (answering.app.clone(), answering.scope.clone(), answering.id.clone());
     if let Some((standing, _)) = find(&app, &scope, &id).await? {
@@ -106,12 +109,21 @@ pub(super) async fn begin(mut answering: Answering, held: Held) -> Result<Respon
         abandon(&answering).await;
         return Err(error);
     }
+    let mut begun = None;
+    if let Work::Run(run) = &mut answering.work {
+        let (sender, receiver) = oneshot::channel();
+        (run.begun, begun) = (Some(sender), Some(receiver));
+    }
     let is_streamed = answering.is_streamed;
     let (live, told) = Live::begin(&answering);
     tokio::spawn(telemetry::carried(async move {
         drive(answering, live).await;
         drop((driving, held));
     }));
+    if let Some(begun) = begun {
+        // A turn that failed before it began tells nothing, and lets go of the other end.
+        drop(tokio::time::timeout(BEGINNING, begun).await);
+    }
     Ok(if is_streamed { stream::response(app, told) } else { written(body::with_output(&standing.shell, &[])) })
 }
 

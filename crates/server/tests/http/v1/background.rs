@@ -249,6 +249,31 @@ async fn an_assistant_answers_in_the_background_and_is_cancelled() {
     assert_eq!(response["output"][0]["content"][0]["text"], "You said: hello");
 }
 
+/// A client that was told so need not ask again, whatever becomes of the server.
+#[tokio::test]
+async fn what_an_assistant_is_asked_is_stored_before_it_is_told_to_be_in_progress() {
+    let (definition, _) = keeper("keeper");
+    let holder = Holder::default();
+    let server = TestServer::start_held(&holder, Parts { assistants: vec![definition], ..Parts::default() }).await;
+    let client = server.client();
+    let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
+    let (is_storing, go_on) = holder.hold(held::Answer::Commit);
+    let body = json!({
+        "model": "threadkeep/keeper", "input": "hello", "conversation": conversation["id"], "background": true,
+    });
+    let asking = tokio::spawn(send(client.request("POST", "/v1/responses").json(&body)));
+    is_storing.await.unwrap();
+    // Time enough for an answer that waits for nothing.
+    for _ in 0..50 {
+        client.get("/health").await.expect(200);
+    }
+    assert!(!asking.is_finished());
+    go_on.send(()).unwrap();
+    let begun = asking.await.unwrap().expect(200);
+    let response = over(&client, begun["id"].as_str().unwrap()).await;
+    assert_eq!(response["output"][0]["content"][0]["text"], "You said: hello");
+}
+
 /// A server is cut off as by a crash, and another one goes on with the turn; nobody goes on with what a model alone was asked.
 #[tokio::test]
 async fn a_response_becomes_what_its_turn_becomes() {

@@ -85,7 +85,16 @@ impl Turn {
                 return Ok(Begun::Before(record));
             }
             match Lease::take(app, scope, thread).await {
-                Ok(lease) => return Ok(Begun::Turn(Self { thread, lease })),
+                Ok(lease) if !attempt.is_repeated() => return Ok(Begun::Turn(Self { thread, lease })),
+                // Its first try may have ended between the look and this.
+                Ok(lease) => {
+                    let turn = Self { thread, lease };
+                    let Some(record) = before(app, scope, thread, id, attempt).await.transpose() else {
+                        return Ok(Begun::Turn(turn));
+                    };
+                    turn.abandon(app, scope).await;
+                    return record.map(Begun::Before);
+                }
                 // Its first try may still be on its way, although its client heard nothing: then that answer is its own.
                 Err(error)
                     if error.code == lease::locked().code && attempt.is_repeated() && began.elapsed() < lease::HELD =>

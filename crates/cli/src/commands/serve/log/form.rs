@@ -1,4 +1,4 @@
-use std::fmt;
+use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
@@ -88,11 +88,25 @@ impl Visit for TextFields<'_> {
     }
 
     fn record_debug(&mut self, field: &Field, value: &dyn fmt::Debug) {
-        let writer = &mut self.writer;
+        let mut writer = OnItsLine(self.writer.by_ref());
         self.written = self.written.and_then(|()| match field.name() {
             MESSAGE => write!(writer, " {value:?}"),
             name => write!(writer, " {name}={value:?}"),
         });
+    }
+}
+
+/// Keeps what a value says on its line, and from steering the terminal of whoever reads it.
+struct OnItsLine<'w>(Writer<'w>);
+
+impl fmt::Write for OnItsLine<'_> {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for piece in text.split_inclusive(char::is_control) {
+            let plain = piece.trim_end_matches(char::is_control);
+            self.0.write_str(plain)?;
+            piece[plain.len()..].chars().try_for_each(|control| write!(self.0, "{}", control.escape_default()))?;
+        }
+        Ok(())
     }
 }
 
@@ -153,7 +167,8 @@ mod tests {
         let log = tracing_subscriber::fmt().event_format(form).with_writer(lines).finish();
         tracing::subscriber::with_default(log, || {
             let (text, words) = ("it said \"no\"\nand left", vec!["a", "b"]);
-            tracing::warn!(text, number = -3, share = 0.5, is_it = true, ?words, plain = "as it is", "two {}", "words");
+            let (plain, steering) = ("as it is", format_args!("red \u{1b}[31m\r\nand a line"));
+            tracing::warn!(text, number = -3, share = 0.5, is_it = true, ?words, plain, %steering, "two {}", "words");
         });
         drop(guard);
         kept.text()
@@ -165,7 +180,7 @@ mod tests {
         let (at, rest) = line.split_once("  WARN ").unwrap();
         assert!(at.parse::<threadkeep::Timestamp>().is_ok(), "{at}");
         let expected = "two words text=\"it said \\\"no\\\"\\nand left\" number=-3 share=0.5 is_it=true words=[\"a\", \"b\"] \
-                        plain=\"as it is\"\n";
+                        plain=\"as it is\" steering=red \\u{1b}[31m\\r\\nand a line\n";
         assert_eq!(rest.split_once(": ").unwrap(), (module_path!(), expected));
     }
 
@@ -177,7 +192,8 @@ mod tests {
         assert!(at.as_str().unwrap().parse::<threadkeep::Timestamp>().is_ok(), "{at}");
         let expected = json!({
             "level": "WARN", "message": "two words", "text": "it said \"no\"\nand left", "number": -3, "share": 0.5,
-            "is_it": true, "words": "[\"a\", \"b\"]", "plain": "as it is", "target": module_path!(),
+            "is_it": true, "words": "[\"a\", \"b\"]", "plain": "as it is",
+            "steering": "red \u{1b}[31m\r\nand a line", "target": module_path!(),
         });
         assert_eq!((object, line.matches('\n').count()), (expected, 1));
     }

@@ -27,13 +27,18 @@ mod table;
 mod thread_name;
 mod transcript;
 
+use std::num::NonZeroUsize;
 use std::process::ExitCode;
 
 use crate::arguments::Arguments;
 use crate::commands::{App, Status};
+use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
 use crate::settings::Settings;
+
+/// What says how many threads serve, in every program on this runtime.
+const THREADS: &str = "TOKIO_WORKER_THREADS";
 
 fn main() -> ExitCode {
     let log_lines = log_lines::ClosedAtEnd;
@@ -51,7 +56,7 @@ fn main() -> ExitCode {
     if !arguments.command.serves() {
         log(&settings);
     }
-    let result = match runtime(arguments.command.serves()) {
+    let result = match runtime(arguments.command.serves(), &settings) {
         Ok(runtime) => {
             let result = runtime.block_on(async {
                 let interrupt = Interrupt::listen(&output);
@@ -62,7 +67,7 @@ fn main() -> ExitCode {
             runtime.shutdown_background();
             result
         }
-        Err(error) => Err(error.into()),
+        Err(error) => Err(error),
     };
     drop(log_lines);
     match result {
@@ -74,13 +79,16 @@ fn main() -> ExitCode {
     }
 }
 
-/// A server takes all processors, or as many threads as TOKIO_WORKER_THREADS says; a command has little to do at once.
-fn runtime(serves: bool) -> std::io::Result<tokio::runtime::Runtime> {
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
-    if !serves {
-        builder.worker_threads(2);
-    }
-    builder.enable_all().build()
+/// A server takes all processors, or as many threads as it is told; a command has little to do at once.
+fn runtime(serves: bool, settings: &Settings) -> anyhow::Result<tokio::runtime::Runtime> {
+    let told = settings.get(THREADS).filter(|_| serves).map(|told| told.parse::<NonZeroUsize>());
+    let told = told.transpose().map_err(|_| Failure::usage(format!("{THREADS} is not a number of threads")))?;
+    let threads = match told {
+        Some(threads) => threads.get(),
+        None if serves => std::thread::available_parallelism()?.get(),
+        None => 2,
+    };
+    Ok(tokio::runtime::Builder::new_multi_thread().worker_threads(threads).enable_all().build()?)
 }
 
 /// Logs what RUST_LOG asks for, to standard error. A filter that makes no sense logs nothing.

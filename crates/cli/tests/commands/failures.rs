@@ -1,6 +1,6 @@
 //! Stores that cannot be opened, and command lines that make no sense.
 
-use super::{Cli, assert_looks};
+use super::{Cli, Ran, assert_looks};
 
 #[test]
 fn a_store_that_is_not_there_is_not_made_by_looking() {
@@ -31,6 +31,17 @@ fn a_file_that_is_no_store_is_left_as_it_is() {
     std::fs::write(cli.store(), &text).unwrap();
     assert_looks!(cli, "not_a_database", cli.run(&["append", "notes", "Hello", "--create"]));
     assert_eq!(std::fs::read_to_string(cli.store()).unwrap(), text);
+}
+
+#[test]
+fn a_number_of_threads_that_is_none_is_refused() {
+    let cli = Cli::new();
+    for threads in ["many", "0", "-1"] {
+        let mut command = cli.command(&["serve", "--listen", "127.0.0.1:0"]);
+        let ran = Ran::from(command.env("TOKIO_WORKER_THREADS", threads).output().unwrap());
+        assert_eq!(ran.code, Some(2), "{ran}");
+        assert!(ran.err.contains("TOKIO_WORKER_THREADS is not a number of threads"), "{ran}");
+    }
 }
 
 #[test]

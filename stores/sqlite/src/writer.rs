@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use threadkeep_core::{Reason, StoreError, Urgency};
+use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
 use crate::Durability;
@@ -80,11 +81,13 @@ impl Waiting {
 }
 
 impl Queue {
-    /// Whether nobody else writes or is about to. On a single processor nobody else would come that far while a thread writes
-    /// and syncs, so those who are ready are let come first.
+    /// Whether nobody else writes or is about to. On a single thread nobody else comes that far while it writes and syncs, so
+    /// those who are ready are let come first; several threads come by themselves, and giving way costs a lone writer more there.
     async fn is_for_one(&self) -> bool {
         let _coming = Coming::count(&self.coming);
-        tokio::task::yield_now().await;
+        if Handle::try_current().is_ok_and(|runtime| runtime.metrics().num_workers() == 1) {
+            tokio::task::yield_now().await;
+        }
         self.coming.load(Ordering::Relaxed) == 1 && self.length.load(Ordering::Acquire) == 0
     }
 

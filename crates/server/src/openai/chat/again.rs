@@ -33,7 +33,7 @@ pub(super) async fn without_known(
         messages.iter().flat_map(|message| pieces(message.content.role, &message.content.parts)).collect();
     let ends: Vec<usize> = answers.iter().map(|(length, _)| *length).collect();
     let known = known(&sent, &ends, &there);
-    let count = answers.iter().rev().find(|(length, _)| *length == known).map_or(0, |(_, count)| *count);
+    let count = answers.iter().rev().find(|(length, _)| known > 0 && *length == known).map_or(0, |(_, count)| *count);
     Ok(said.split_off(count))
 }
 

@@ -92,6 +92,16 @@ async fn what_is_sent_again_of_a_thread_is_there_once() {
 }
 
 #[tokio::test]
+async fn an_answer_without_words_is_not_taken_for_known() {
+    let (server, _) = with_model().await;
+    let (client, thread) = (server.client(), server.client().new_thread().await);
+    let messages = json!([{ "role": "assistant", "content": "" }, { "role": "user", "content": "hello" }]);
+    let body = json!({ "messages": messages, "metadata": { "thread": thread } });
+    client.post("/v1/chat/completions", body).await.expect(200);
+    assert_eq!(client.texts(&thread).await[..2], ["", "hello"]);
+}
+
+#[tokio::test]
 async fn a_long_talk_goes_on_in_a_thread_that_has_it() {
     let (server, _) = with_model().await;
     let client = server.client();

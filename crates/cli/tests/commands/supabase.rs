@@ -15,6 +15,11 @@ const OF_BEN: &str = "11111111-0000-4000-8000-0000000000b1";
 const KEYS: &str = "NEXT_PUBLIC_SUPABASE_URL=https://abc.supabase.co\nSUPABASE_SERVICE_ROLE_KEY=sb_secret_x\n\
                     OPENAI_API_KEY=sk-x\nLOCAL_POSTGRES_PASSWORD=x\n";
 
+/// Roles are of the whole server, which other tests have a part in at the same time: each begins with them there.
+const ROLES: &str = "DO $$ BEGIN CREATE ROLE anon NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN END $$;
+    DO $$ BEGIN CREATE ROLE authenticated NOLOGIN; EXCEPTION WHEN duplicate_object OR unique_violation THEN END $$;
+    DO $$ BEGIN CREATE ROLE service_role NOLOGIN BYPASSRLS; EXCEPTION WHEN duplicate_object OR unique_violation THEN END $$";
+
 /// A database that is empty, and the program beside it.
 struct Patient {
     cli: Cli,
@@ -30,6 +35,7 @@ impl Patient {
         let url = database.url();
         let (client, connection) = runtime.block_on(tokio_postgres::connect(&url, tokio_postgres::NoTls)).unwrap();
         runtime.spawn(connection);
+        runtime.block_on(client.batch_execute(ROLES)).unwrap();
         let cli = Cli::new();
         cli.file(".env.local", KEYS);
         Self { cli, database, client, runtime }

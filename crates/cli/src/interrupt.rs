@@ -60,6 +60,11 @@ impl Interrupt {
         self.state.is_asked_to_stop.load(Ordering::SeqCst)
     }
 
+    #[cfg(test)]
+    pub(crate) fn ask_to_stop(&self) {
+        self.state.is_asked_to_stop.store(true, Ordering::SeqCst);
+    }
+
     /// Has the next Ctrl-C stop a turn and nothing else; `None` when the turn is over.
     pub(crate) fn stops(&self, turn: Option<Stop>) {
         *self.state.turn() = turn;

@@ -116,16 +116,22 @@ fn reason(problem: &Problem) -> String {
     }
 }
 
-/// The good items of a file. Bad records are told on the way; Ctrl-C ends them.
+/// Items that may still come of a conversation after Ctrl-C, so that it is whole. A longer one is made whole by the same
+/// import again.
+const AFTER_INTERRUPT: usize = 500;
+
+/// The good items of a file. Bad records are told on the way; Ctrl-C ends them where a conversation does.
 pub(super) struct Items<'a, 'b> {
     reader: Reader,
     intake: &'a Intake<'b>,
     interrupt: &'a Interrupt,
+    /// How many came after Ctrl-C.
+    late: usize,
 }
 
 impl<'a, 'b> Items<'a, 'b> {
     pub(super) fn new(reader: Reader, intake: &'a Intake<'b>, interrupt: &'a Interrupt) -> Self {
-        Self { reader, intake, interrupt }
+        Self { reader, intake, interrupt, late: 0 }
     }
 }
 
@@ -134,10 +140,13 @@ impl Iterator for Items<'_, '_> {
 
     fn next(&mut self) -> Option<ImportItem> {
         loop {
-            if self.interrupt.is_asked_to_stop() {
+            let is_late = self.interrupt.is_asked_to_stop();
+            self.late += usize::from(is_late);
+            if self.late > AFTER_INTERRUPT {
                 return None;
             }
             match self.reader.next()? {
+                Ok(ImportItem::Thread(_)) if is_late => return None,
                 Ok(item) => {
                     self.intake.read(self.reader.line(), self.reader.bytes_read());
                     return Some(item);
@@ -145,5 +154,41 @@ impl Iterator for Items<'_, '_> {
                 Err(error) => self.intake.problem(Some(error.line), &sentence(&error.fault.into())),
             }
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two conversations of so many messages.
+    fn conversations(messages: usize) -> &'static str {
+        let line =
+            format!("{{\"messages\":[{}]}}\n", [r#"{"role":"user","content":"Yes."}"#].repeat(messages).join(","));
+        Box::leak(line.repeat(2).into_boxed_str())
+    }
+
+    /// How many items come after Ctrl-C, which comes after so many.
+    fn after_interrupt(text: &'static str, before: usize) -> usize {
+        let (bar, output, interrupt) = (ProgressBar::hidden(), Output::of_columns(80), Interrupt::default());
+        let (file, mut report) = (File::built_in(text), Report::default());
+        let intake = Intake::new(&file, &bar, &output, &mut report);
+        let mut items = Items::new(file.open(None).unwrap(), &intake, &interrupt);
+        assert_eq!(items.by_ref().take(before).count(), before);
+        interrupt.ask_to_stop();
+        items.count()
+    }
+
+    #[test]
+    fn an_interrupt_leaves_a_conversation_whole() {
+        let text = conversations(10);
+        let counts: Vec<usize> = (0..=22).map(|before| after_interrupt(text, before)).collect();
+        assert_eq!(counts[..12], [0, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
+        assert_eq!(counts[12..], [10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
+    }
+
+    #[test]
+    fn a_long_conversation_does_not_put_an_interrupt_off() {
+        assert_eq!(after_interrupt(conversations(2_000), 5), AFTER_INTERRUPT);
     }
 }

@@ -2,12 +2,13 @@
 
 mod carried;
 mod counts;
+mod held;
 mod recalling;
 mod report;
 mod writing;
 
 use std::borrow::Cow;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use threadkeep_context::enrichment::Enrichment;
 use threadkeep_context::{
@@ -19,15 +20,17 @@ use threadkeep_core::{
     Timestamp, TokenCounter, limits,
 };
 
-use crate::tails::Shared;
+use crate::tails::{Shared, Tails};
 use crate::{Memory, Result};
 use counts::{Counts, KnownCounter};
 
+pub use held::HeldContext;
 pub use recalling::RecallOutcome;
 
 pub use writing::SummaryRenewal;
 
 pub(crate) use carried::{Carried, Gone, is_about_summary, touches_carried};
+pub(crate) use held::MadeOf;
 
 /// Messages loaded beyond the window, so that those which fell out lately need no second reading.
 const MARGIN: usize = 16;
@@ -117,19 +120,43 @@ impl Memory {
         policy: &ContextPolicy,
         options: &ContextOptions,
     ) -> Result<AssembledContext> {
+        Ok(HeldContext::into_assembled(self.shared_context(scope, thread, question, policy, options).await?))
+    }
+
+    /// As [`Memory::context_with`], without a copy where it is held in memory: the newest messages by a policy, asked for again
+    /// while nothing changed that they are made of.
+    ///
+    /// # Errors
+    /// As [`Memory::context`].
+    pub async fn shared_context(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        question: Option<&str>,
+        policy: &ContextPolicy,
+        options: &ContextOptions,
+    ) -> Result<Arc<HeldContext>> {
         policy.check()?;
+        let removals = self.tails().map_or(0, Tails::removals);
         let loaded = self.load_history(scope, thread, policy, options.through_seq).await?;
         let keeps_counts = Counts::are_kept_of(&*options.counter);
         let has_memory = policy.summary.is_some() || matches!(policy.trimming, Trimming::Steps { .. }) || keeps_counts;
         let stored = match has_memory {
             true => self.carried_at(scope, thread, loaded.positions).await?,
-            false => Arc::default(),
+            false => Arc::clone(nothing_carried()),
         };
+        let preferences = self.preference_lines(scope, thread, policy).await?;
+        let made_of = match question.is_none() && preferences.is_empty() {
+            true => MadeOf::of(&loaded, &stored, policy, options),
+            false => None,
+        };
+        if let Some(held) = made_of.as_ref().and_then(|made_of| self.held_context(scope, thread, made_of)) {
+            return Ok(held);
+        }
         let summary = match policy.summary {
             Some(summary_policy) => self.catch_up_summary(scope, thread, &loaded, &stored, summary_policy).await?,
             None => None,
         };
-        let preferences = self.preference_lines(scope, policy).await?;
         let (found, recall) = self.recall_for(scope, thread, question, &loaded, policy, options).await;
         let elsewhere = |found: &Recalled| found.thread.filter(|other| *other != thread);
         let recalled = options.recalled.iter().chain(&found);
@@ -153,20 +180,27 @@ impl Memory {
         } else {
             (assemble(&input, policy, &*options.counter)?, None)
         };
-        if has_memory && let Some(renewed) = stored.renewed(policy, &context, counts) {
+        let renewed = if has_memory { stored.renewed(policy, &context, counts) } else { None };
+        // What is carried on from now on is not what it was made of.
+        let made_of = made_of.filter(|_| renewed.is_none());
+        if let Some(renewed) = renewed {
             self.store_carried(scope, thread, renewed, loaded.positions).await;
         }
         let is_report_kept = match &options.turn {
             Some(turn) => self.store_report(scope, thread, turn, &context.report).await.is_ok(),
             None => false,
         };
-        Ok(AssembledContext {
+        let held = Arc::new(HeldContext::new(AssembledContext {
             context,
             positions: loaded.positions,
-            unreadable: loaded.unreadable,
+            unreadable: loaded.unreadable.clone(),
             recall,
             is_report_kept,
-        })
+        }));
+        if let Some(made_of) = made_of {
+            self.hold_context(scope, thread, made_of, &held, removals);
+        }
+        Ok(held)
     }
 
     /// Reads the newest messages, as many as the policy looks at.
@@ -226,11 +260,26 @@ impl Memory {
         Ok(Some(Cow::Owned(extended)))
     }
 
-    async fn preference_lines(&self, scope: &Scope, policy: &ContextPolicy) -> Result<Vec<PreferenceLine>> {
+    async fn preference_lines(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        policy: &ContextPolicy,
+    ) -> Result<Vec<PreferenceLine>> {
         if !policy.preferences || matches!(scope, Scope::Tenant(_)) {
             return Ok(Vec::new());
         }
+        // Before they are read: what is written from now on makes it another one. Their words are not kept, only that
+        // there are none.
+        let stamped = self.tails().zip(self.store().documents_stamp());
+        let key = (scope.tenant_id().clone(), thread);
+        if stamped.is_some_and(|(tails, stamp)| tails.is_without_preferences(&key, scope, stamp)) {
+            return Ok(Vec::new());
+        }
         let preferences = self.list_preferences(scope).await?;
+        if let (true, Some((tails, stamp))) = (preferences.is_empty(), stamped) {
+            tails.note_without_preferences(&key, scope, stamp);
+        }
         let lines = preferences.into_iter().map(|preference| {
             let text: Option<String> = preference.value.read().ok();
             let value = text.unwrap_or_else(|| preference.value.as_str().to_owned());
@@ -238,6 +287,12 @@ impl Memory {
         });
         Ok(lines.collect())
     }
+}
+
+/// What is carried on where nothing is: always the same one.
+fn nothing_carried() -> &'static Arc<Carried> {
+    static NOTHING: LazyLock<Arc<Carried>> = LazyLock::new(Arc::default);
+    &NOTHING
 }
 
 /// The newest messages of a thread.

@@ -9,11 +9,12 @@
 //! need not be asked again for whom it has answered before.
 
 mod carried;
+mod context;
 mod held;
 mod tail;
 
 pub use held::HeldMessages;
-pub(crate) use tail::size;
+pub(crate) use tail::{part_bytes, size};
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Mutex, PoisonError};

@@ -57,6 +57,11 @@ impl HeldMessages {
         }
     }
 
+    /// What it is a part of, and where that begins.
+    pub(crate) fn place(&self) -> (&Arc<Vec<Message>>, usize) {
+        (&self.all, self.from)
+    }
+
     /// A copy, as reading the messages gives it.
     #[must_use]
     pub fn to_page(&self) -> MessagePage {

@@ -3,6 +3,7 @@ use std::sync::{Arc, OnceLock};
 use threadkeep_core::{Content, Map, Message, MessagePage, Part, Positions, Scope, Source, Timestamp};
 
 use super::carried::HeldCarried;
+use super::context::MadeContext;
 use super::held::{Form, HeldMessages};
 
 /// Scopes that are remembered of one thread; a shared one has many users.
@@ -32,6 +33,10 @@ pub(super) struct Tail {
     pub(super) stamp: Option<u64>,
     /// What contexts of the thread carry on.
     pub(super) carried: Option<HeldCarried>,
+    /// The context that was last made of them.
+    pub(super) context: Option<MadeContext>,
+    /// Whose user had no preferences, and the stamp of documents before they were looked for.
+    pub(super) without_preferences: Option<(Scope, u64)>,
 }
 
 impl Tail {
@@ -59,6 +64,8 @@ impl Tail {
             expires_at: None,
             stamp: None,
             carried: None,
+            context: None,
+            without_preferences: None,
         }
     }
 
@@ -107,9 +114,9 @@ impl Tail {
         let surplus = all.len().saturating_sub(limit);
         all.drain(..surplus);
         let tail = Self::new(all, self.is_whole && surplus == 0, limit, positions);
-        let Self { ours_through, readers, expires_at, carried, .. } = self;
+        let Self { ours_through, readers, expires_at, carried, without_preferences, .. } = self;
         let bytes = tail.bytes + carried.as_ref().map_or(0, HeldCarried::bytes);
-        Some(Self { ours_through, readers, expires_at, carried, bytes, ..tail })
+        Some(Self { ours_through, readers, expires_at, carried, without_preferences, bytes, ..tail })
     }
 
     pub(super) fn newest(&self, limit: usize) -> HeldMessages {
@@ -134,7 +141,7 @@ pub(crate) fn size(message: &Message) -> usize {
     size_of::<Message>() + names + parts + sources.sum::<usize>() + data + map_bytes(metadata)
 }
 
-fn part_bytes(part: &Part) -> usize {
+pub(crate) fn part_bytes(part: &Part) -> usize {
     match part {
         Part::Text(text) | Part::Reasoning(text) => text.len(),
         // Rare, and their text is most of them.

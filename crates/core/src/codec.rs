@@ -18,7 +18,7 @@ use crate::{Content, JsonText, Map, Part, Result, Role, Source, StoreError, Usag
 /// `LimitExceeded` when the text is larger than [`limits::MESSAGE_BYTES`].
 pub fn encode_content(content: &Content) -> Result<String> {
     let mut text = vec![b'1', content.role.as_str().as_bytes()[0]];
-    let written = match plain(content) {
+    let written = match content.only_text() {
         Some(plain) => serde_json::to_writer(&mut text, plain),
         None => serde_json::to_writer(&mut text, &ContentRef::from(content)),
     };
@@ -127,20 +127,6 @@ pub fn decode_thread(text: &str) -> Result<ThreadWords> {
         Some(_) => return Err(StoreError::corrupt("thread", "title is not a text")),
     };
     Ok(ThreadWords { title, metadata, state, unknown })
-}
-
-fn plain(content: &Content) -> Option<&str> {
-    match content {
-        Content { role: _, author: None, parts, agent: None, data: None, sources, usage: None, metadata }
-            if sources.is_empty() && metadata.is_empty() =>
-        {
-            match parts.as_slice() {
-                [Part::Text(text)] => Some(text),
-                _ => None,
-            }
-        }
-        _ => None,
-    }
 }
 
 fn strip_version<'a>(text: &'a str, what: &'static str) -> Result<&'a str> {

@@ -94,6 +94,17 @@ impl Content {
         }
     }
 
+    /// The text of one text part, where there is nothing else about it.
+    #[must_use]
+    pub fn only_text(&self) -> Option<&str> {
+        let Self { role: _, author, parts, agent, data, sources, usage, metadata } = self;
+        let is_bare = author.is_none() && agent.is_none() && data.is_none() && usage.is_none();
+        match parts.as_slice() {
+            [Part::Text(text)] if is_bare && sources.is_empty() && metadata.is_empty() => Some(text),
+            _ => None,
+        }
+    }
+
     /// The plain text: all text parts and image descriptions, a line feed between two of them.
     #[must_use]
     pub fn plain_text(&self) -> Cow<'_, str> {

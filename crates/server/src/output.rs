@@ -36,6 +36,11 @@ pub(crate) fn json_text(text: Bytes) -> Response {
 
 /// The JSON of an answer.
 pub(crate) fn written<T: Serialize>(body: &T) -> Result<Bytes, ApiError> {
+    written_by(|room| serde_json::to_writer(room, body))
+}
+
+/// An answer whose JSON is put together piece by piece.
+pub(crate) fn written_by(write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<()>) -> Result<Bytes, ApiError> {
     thread_local! {
         /// Room that has grown already: an answer is copied once, to its size, and not again whenever it outgrows its room.
         static ROOM: RefCell<Vec<u8>> = const { RefCell::new(Vec::new()) };
@@ -43,8 +48,7 @@ pub(crate) fn written<T: Serialize>(body: &T) -> Result<Bytes, ApiError> {
     ROOM.with_borrow_mut(|room| {
         room.clear();
         room.shrink_to(ROOM_BYTES);
-        let written = serde_json::to_writer(&mut *room, body);
-        written.map_err(|error| ApiError::internal(format!("an answer has no JSON form: {error}")))?;
+        write(room).map_err(|error| ApiError::internal(format!("an answer has no JSON form: {error}")))?;
         Ok(Bytes::copy_from_slice(room))
     })
 }

@@ -11,6 +11,7 @@ use threadkeep::core::{ChangedThread, ThreadOrder, ThreadQuery, limits};
 use threadkeep::{Role, Scope, ThreadId, ThreadUpdate, Timestamp};
 
 use super::json::{EndJson, UpdateJson};
+use super::telling::Telling;
 use crate::app::App;
 use crate::error::Result;
 
@@ -50,7 +51,7 @@ impl Following {
 
     /// What happened in a thread that is said to have changed, some of it at a time; nothing once all is told. While the
     /// store cannot be reached it waits.
-    pub(super) async fn read(&mut self, changed: &ChangedThread) -> Option<Vec<UpdateJson>> {
+    pub(super) async fn read(&mut self, changed: &ChangedThread) -> Option<Vec<Telling>> {
         loop {
             match self.read_once(changed).await {
                 Ok(told) => return told,
@@ -61,16 +62,16 @@ impl Following {
                     tracing::warn!(error = error.message, "a thread that is followed could not be read");
                     let resume_after = self.places.get(&changed.id).copied();
                     self.remember(changed.id, changed.positions.map_or(0, |positions| positions.change));
-                    return Some(vec![UpdateJson::End(EndJson { reason: "failed", resume_after })]);
+                    return Some(vec![Telling::of(&UpdateJson::End(EndJson { reason: "failed", resume_after }))]);
                 }
             }
         }
     }
 
-    async fn read_once(&mut self, changed: &ChangedThread) -> Result<Option<Vec<UpdateJson>>> {
+    async fn read_once(&mut self, changed: &ChangedThread) -> Result<Option<Vec<Telling>>> {
         let thread = changed.id;
         let Some(positions) = changed.positions else {
-            return Ok(self.places.remove(&thread).map(|_| vec![UpdateJson::Deleted]));
+            return Ok(self.places.remove(&thread).map(|_| vec![Telling::of(&UpdateJson::Deleted)]));
         };
         let Some(place) = self.place(thread).await? else {
             self.remember(thread, positions.change);
@@ -102,10 +103,11 @@ impl Following {
         self.places.insert(thread, change);
     }
 
-    async fn told(&self, thread: ThreadId, updates: Vec<ThreadUpdate>) -> Vec<UpdateJson> {
+    async fn told(&self, thread: ThreadId, updates: Vec<ThreadUpdate>) -> Vec<Telling> {
         let mut told = Vec::with_capacity(updates.len());
-        for update in updates {
-            told.extend(UpdateJson::of(&self.app, &self.scope, thread, update).await);
+        for update in &updates {
+            let update = UpdateJson::of(&self.app, &self.scope, thread, update).await;
+            told.extend(update.as_ref().map(Telling::of));
         }
         told
     }

@@ -12,12 +12,12 @@ use crate::rest::json::message::{MessageJson, UnreadableJson};
 /// What a listener to a thread hears.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum UpdateJson {
+pub(crate) enum UpdateJson<'a> {
     /// The newest messages, where the listener asked for them first.
     History {
-        messages: Vec<MessageJson>,
+        messages: Vec<MessageJson<'a>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        unreadable: Vec<UnreadableJson>,
+        unreadable: Vec<UnreadableJson<'a>>,
         /// Where the thread stood.
         change: u64,
     },
@@ -26,7 +26,7 @@ pub(crate) enum UpdateJson {
         change: u64,
         #[schema(value_type = String, format = DateTime)]
         at: Timestamp,
-        events: Vec<EventJson>,
+        events: Vec<EventJson<'a>>,
     },
     /// What was missed is no longer known: read the thread anew.
     Reset {
@@ -54,17 +54,17 @@ pub(crate) struct EndJson {
 /// One thing that a commit did.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
-pub(crate) enum EventJson {
+pub(crate) enum EventJson<'a> {
     /// Messages were added.
     Appended {
-        messages: Vec<MessageJson>,
+        messages: Vec<MessageJson<'a>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
-        unreadable: Vec<UnreadableJson>,
+        unreadable: Vec<UnreadableJson<'a>>,
     },
     /// A message says something else.
     Replaced {
-        #[schema(value_type = MessageJson)]
-        message: Box<MessageJson>,
+        #[schema(value_type = MessageJson<'_>)]
+        message: Box<MessageJson<'a>>,
     },
     /// A message is gone.
     Erased {
@@ -75,7 +75,7 @@ pub(crate) enum EventJson {
     /// All messages below a position are gone.
     Trimmed { first_seq: u64 },
     /// An application's document was written, or deleted.
-    Document { namespace: String, key: String, version: Option<u64> },
+    Document { namespace: &'a str, key: &'a str, version: Option<u64> },
     /// An approval was asked for, decided or closed. It is told as it stands.
     Approval {
         #[schema(value_type = ApprovalJson)]
@@ -85,19 +85,19 @@ pub(crate) enum EventJson {
     Patched,
 }
 
-impl UpdateJson {
+impl<'a> UpdateJson<'a> {
     /// The update as a listener is told it; `None` where there is nothing that a door may show.
-    pub(crate) async fn of(app: &App, scope: &Scope, thread: ThreadId, update: ThreadUpdate) -> Option<Self> {
+    pub(crate) async fn of(app: &App, scope: &Scope, thread: ThreadId, update: &'a ThreadUpdate) -> Option<Self> {
         Some(match update {
             ThreadUpdate::History { messages, corrupt, positions } => Self::History {
-                messages: messages.into_iter().map(Into::into).collect(),
-                unreadable: corrupt.into_iter().map(Into::into).collect(),
+                messages: messages.iter().map(Into::into).collect(),
+                unreadable: corrupt.iter().map(Into::into).collect(),
                 change: positions.change,
             },
             ThreadUpdate::Commit { change, at, events } => {
                 let mut told = Vec::with_capacity(events.len());
                 for event in events {
-                    told.extend(match &event {
+                    told.extend(match event {
                         ThreadEvent::Document { name, .. } if approval_id(name).is_some() => {
                             EventJson::approval(app, scope, thread, name).await
                         }
@@ -107,9 +107,9 @@ impl UpdateJson {
                 if told.is_empty() {
                     return None;
                 }
-                Self::Commit { change, at, events: told }
+                Self::Commit { change: *change, at: *at, events: told }
             }
-            ThreadUpdate::Reset { positions } => Self::reset(positions),
+            ThreadUpdate::Reset { positions } => Self::reset(*positions),
             ThreadUpdate::Deleted => Self::Deleted,
         })
     }
@@ -138,7 +138,7 @@ impl UpdateJson {
     }
 }
 
-impl EventJson {
+impl<'a> EventJson<'a> {
     /// The approval that a document keeps. One that cannot be read is left out: the next thing that becomes of it is told.
     async fn approval(app: &App, scope: &Scope, thread: ThreadId, name: &DocumentName) -> Option<Self> {
         let memory = app.memory();
@@ -147,17 +147,17 @@ impl EventJson {
         Some(Self::Approval { approval: Box::new(ApprovalJson::of(thread, found, memory.now())) })
     }
 
-    fn of(event: ThreadEvent) -> Option<Self> {
+    fn of(event: &'a ThreadEvent) -> Option<Self> {
         Some(match event {
             ThreadEvent::Appended { messages, corrupt } => Self::Appended {
-                messages: messages.into_iter().map(Into::into).collect(),
-                unreadable: corrupt.into_iter().map(Into::into).collect(),
+                messages: messages.iter().map(Into::into).collect(),
+                unreadable: corrupt.iter().map(Into::into).collect(),
             },
-            ThreadEvent::Replaced { message } => Self::Replaced { message: Box::new((*message).into()) },
-            ThreadEvent::Erased { seq, id } => Self::Erased { seq, id },
-            ThreadEvent::Trimmed { first_seq } => Self::Trimmed { first_seq },
+            ThreadEvent::Replaced { message } => Self::Replaced { message: Box::new((&**message).into()) },
+            ThreadEvent::Erased { seq, id } => Self::Erased { seq: *seq, id: *id },
+            ThreadEvent::Trimmed { first_seq } => Self::Trimmed { first_seq: *first_seq },
             ThreadEvent::Document { name: DocumentName { namespace: Namespace::App(namespace), key }, version } => {
-                Self::Document { namespace, key, version }
+                Self::Document { namespace, key, version: *version }
             }
             // Threadkeep's own documents are shown at no door.
             ThreadEvent::Document { .. } => return None,

@@ -24,6 +24,7 @@ pub(super) struct Telling {
     /// What is told, where others may be told the same.
     update: Option<Arc<ThreadUpdate>>,
     change: Option<u64>,
+    is_end: bool,
     /// As a server-sent event.
     event: Bytes,
     /// Where in the event its data stands.
@@ -33,14 +34,20 @@ pub(super) struct Telling {
 }
 
 impl Telling {
-    pub(super) fn of(json: &UpdateJson) -> Self {
+    pub(super) fn of(json: &UpdateJson<'_>) -> Self {
         let id = json.change().map(|change| format!("id: {change}\n")).unwrap_or_default();
         let mut event = format!("{id}event: {}\ndata: ", json.name());
         let begin = event.len();
         event.push_str(&json_line(json).unwrap_or_default());
         let data = begin..event.len();
         event.push_str("\n\n");
-        Self { update: None, change: json.change(), event: event.into(), data, text: OnceLock::new() }
+        let is_end = matches!(json, UpdateJson::End(_));
+        Self { update: None, change: json.change(), is_end, event: event.into(), data, text: OnceLock::new() }
+    }
+
+    /// Whether nothing follows it.
+    pub(super) const fn is_end(&self) -> bool {
+        self.is_end
     }
 
     /// Whether others may be told the same.
@@ -93,15 +100,13 @@ impl Tellings {
         update: Arc<ThreadUpdate>,
     ) -> Option<Arc<Telling>> {
         if !is_same_for_all(&update) {
-            return Some(Arc::new(Telling::of(
-                &UpdateJson::of(app, scope, thread, Arc::unwrap_or_clone(update)).await?,
-            )));
+            return Some(Arc::new(Telling::of(&UpdateJson::of(app, scope, thread, &update).await?)));
         }
         let tellings = app.tellings();
         if let Some(told) = tellings.find(thread, &update) {
             return Some(told);
         }
-        let told = Telling::of(&UpdateJson::of(app, scope, thread, update.as_ref().clone()).await?);
+        let told = Telling::of(&UpdateJson::of(app, scope, thread, &update).await?);
         if told.event.len() > SHARED_BYTES {
             return Some(Arc::new(told));
         }

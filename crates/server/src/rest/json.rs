@@ -3,5 +3,6 @@
 pub(crate) mod approval;
 pub(crate) mod message;
 pub(crate) mod part;
+pub(crate) mod pieces;
 pub(crate) mod thread;
 pub(crate) mod turn;

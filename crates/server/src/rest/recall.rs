@@ -30,8 +30,8 @@ pub(crate) struct RecallJson {
 
 /// What may answer, the best first.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct RecalledJson {
-    turns: Vec<TurnJson>,
+pub(crate) struct RecalledJson<'a> {
+    turns: Vec<TurnJson<'a>>,
     /// Whether meaning had a part in the ranking: `absent`, `used` or `failed`.
     meaning: &'static str,
     /// Threads whose newest messages could not be looked at yet.
@@ -41,14 +41,14 @@ pub(crate) struct RecalledJson {
 
 /// A message that may answer.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TurnJson {
+pub(crate) struct TurnJson<'a> {
     #[schema(value_type = String, format = Uuid)]
     thread: ThreadId,
     /// Larger is better; comparable within one answer.
     score: f64,
     /// How near its meaning is to the question's, from -1 to 1, where an embedder was asked.
     similarity: Option<f64>,
-    message: MessageJson,
+    message: MessageJson<'a>,
 }
 
 /// Recalls messages that answer a question
@@ -57,7 +57,7 @@ pub(crate) struct TurnJson {
     path = "/v1/recall",
     tag = "search",
     request_body = RecallJson,
-    responses((status = 200, body = RecalledJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, body = RecalledJson<'_>), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn recall(
@@ -86,11 +86,11 @@ pub(crate) async fn recall(
         Meaning::Used => "used",
         Meaning::Failed(_) => "failed",
     };
-    let turns = results.turns.into_iter().map(|turn| TurnJson {
+    let turns = results.turns.iter().map(|turn| TurnJson {
         thread: turn.thread,
         score: turn.score,
         similarity: turn.similarity,
-        message: turn.message.into(),
+        message: (&turn.message).into(),
     });
     let incomplete = results.unsearched.iter().map(|behind| behind.thread).collect();
     Ok(json(&RecalledJson { turns: turns.collect(), meaning, incomplete }))

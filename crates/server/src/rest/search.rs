@@ -38,8 +38,8 @@ pub(crate) struct SearchJson {
 
 /// What was found, the best first.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct HitsJson {
-    hits: Vec<HitJson>,
+pub(crate) struct HitsJson<'a> {
+    hits: Vec<HitJson<'a>>,
     /// Whether there were more candidates than are ever ranked.
     truncated: bool,
     /// Threads whose newest messages could not be looked at yet.
@@ -49,19 +49,19 @@ pub(crate) struct HitsJson {
 
 /// A message that was found.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct HitJson {
+pub(crate) struct HitJson<'a> {
     #[schema(value_type = String, format = Uuid)]
     thread: ThreadId,
     /// Larger is better; comparable within one search.
     score: f64,
-    snippet: SnippetJson,
-    message: MessageJson,
+    snippet: SnippetJson<'a>,
+    message: MessageJson<'a>,
 }
 
 /// The piece that shows why.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct SnippetJson {
-    text: String,
+pub(crate) struct SnippetJson<'a> {
+    text: &'a str,
     /// Where the words stand in it, in bytes.
     matches: Vec<MatchJson>,
     cut_before: bool,
@@ -81,7 +81,7 @@ pub(crate) struct MatchJson {
     path = "/v1/search",
     tag = "search",
     request_body = SearchJson,
-    responses((status = 200, body = HitsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, body = HitsJson<'_>), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn search(
@@ -96,15 +96,15 @@ pub(crate) async fn search(
     let roles: Vec<Role> = roles.into_iter().map(Into::into).collect();
     let options = SearchOptions { thread, limit: limit.unwrap_or(20), roles, since, until };
     let found = app.memory().search(&caller.scope, &query, &options).await?;
-    let hits = found.hits.into_iter().map(|hit| {
+    let hits = found.hits.iter().map(|hit| {
         let matches = hit.snippet.matches.iter().map(|range| MatchJson { start: range.start, end: range.end });
         let snippet = SnippetJson {
             matches: matches.collect(),
-            text: hit.snippet.text,
+            text: &hit.snippet.text,
             cut_before: hit.snippet.cut_before,
             cut_after: hit.snippet.cut_after,
         };
-        HitJson { thread: hit.thread, score: hit.score, snippet, message: hit.message.into() }
+        HitJson { thread: hit.thread, score: hit.score, snippet, message: (&hit.message).into() }
     });
     let incomplete = found.unsearched.iter().map(|behind| behind.thread).collect();
     Ok(json(&HitsJson { hits: hits.collect(), truncated: found.truncated, incomplete }))

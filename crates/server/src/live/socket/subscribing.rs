@@ -14,7 +14,6 @@ use super::json::{Told, problem, text};
 use crate::cursor;
 use crate::error::{ApiError, Result};
 use crate::live::following::Following;
-use crate::live::json::UpdateJson;
 use crate::live::listening::Listener;
 use crate::live::telling::Telling;
 use crate::rest::json::message::RoleJson;
@@ -126,12 +125,12 @@ async fn tell_threads(
         };
         for changed in &threads {
             let Some(following) = &mut following else { break };
-            while let Some(updates) = Box::pin(following.read(changed)).await {
-                for update in &updates {
-                    outgoing.send(Message::Text(Telling::of(update).text(changed.id))).await?;
+            while let Some(tellings) = Box::pin(following.read(changed)).await {
+                for telling in &tellings {
+                    outgoing.send(Message::Text(telling.text(changed.id))).await?;
                 }
                 // What cannot be read now is tried again with the thread's next change.
-                if matches!(updates.last(), Some(UpdateJson::End(_))) {
+                if tellings.last().is_some_and(Telling::is_end) {
                     break;
                 }
             }

@@ -2,17 +2,17 @@ use axum::extract::State;
 use serde::{Deserialize, Serialize};
 use threadkeep::ContextPolicy;
 use threadkeep::context::Report;
-use threadkeep::core::{ApproximateCounter, ChatMessage};
-use threadkeep::memory::ContextOptions;
+use threadkeep::core::ApproximateCounter;
+use threadkeep::memory::{AssembledContext, ContextOptions};
 use utoipa::ToSchema;
 
 use super::policy::PolicyJson;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{JsonBody, Names};
-use crate::output::{json, with_etag};
-use crate::rest::json::message::{RoleJson, UnreadableJson};
-use crate::rest::json::part::PartJson;
+use crate::output::{json_text, with_etag, written_by};
+use crate::rest::json::message::{ContextMessageJson, UnreadableJson};
+use crate::rest::json::pieces;
 use crate::security::Caller;
 use crate::security::keys::KeyRole;
 
@@ -32,7 +32,7 @@ pub(crate) struct AssembleJson {
 /// What the model sees, and why.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ContextJson<'a> {
-    messages: Vec<ContextMessageJson>,
+    messages: Vec<ContextMessageJson<'a>>,
     /// The change that the thread was read at.
     change: u64,
     /// What became of every message, and what took how many tokens.
@@ -41,25 +41,31 @@ pub(crate) struct ContextJson<'a> {
     /// Whether the report is kept.
     is_report_kept: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    unreadable: Vec<UnreadableJson>,
+    unreadable: Vec<UnreadableJson<'a>>,
 }
 
-/// A message for a model.
-#[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct ContextMessageJson {
-    role: RoleJson,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    author: Option<String>,
-    parts: Vec<PartJson>,
-    /// Its position, where it is a message of the thread.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    seq: Option<u64>,
+fn write(out: &mut Vec<u8>, assembled: &AssembledContext) -> serde_json::Result<()> {
+    if !assembled.unreadable.is_empty() {
+        return serde_json::to_writer(out, &ContextJson::of(assembled));
+    }
+    let AssembledContext { context, positions, is_report_kept, .. } = assembled;
+    out.extend_from_slice(br#"{"messages":"#);
+    pieces::list(out, &context.messages, pieces::context_message)?;
+    pieces::put(out, format_args!(r#","change":{},"report":"#, positions.change));
+    serde_json::to_writer(&mut *out, &context.report)?;
+    pieces::put(out, format_args!(r#","is_report_kept":{is_report_kept}}}"#));
+    Ok(())
 }
 
-impl From<ChatMessage> for ContextMessageJson {
-    fn from(message: ChatMessage) -> Self {
-        let ChatMessage { role, author, parts, seq } = message;
-        Self { role: role.into(), author, parts: parts.into_iter().map(Into::into).collect(), seq }
+impl<'a> ContextJson<'a> {
+    fn of(assembled: &'a AssembledContext) -> Self {
+        Self {
+            messages: assembled.context.messages.iter().map(Into::into).collect(),
+            change: assembled.positions.change,
+            report: &assembled.context.report,
+            is_report_kept: assembled.is_report_kept,
+            unreadable: assembled.unreadable.iter().map(Into::into).collect(),
+        }
     }
 }
 
@@ -91,14 +97,8 @@ pub(crate) async fn assemble(
     };
     let embedder = app.embedder().cloned();
     let options = ContextOptions { counter, embedder, turn: body.turn, ..ContextOptions::default() };
-    let assembled =
-        app.memory().context_with(&caller.scope, thread, body.question.as_deref(), &policy, &options).await?;
-    let body = ContextJson {
-        messages: assembled.context.messages.into_iter().map(Into::into).collect(),
-        change: assembled.positions.change,
-        report: &assembled.context.report,
-        is_report_kept: assembled.is_report_kept,
-        unreadable: assembled.unreadable.into_iter().map(Into::into).collect(),
-    };
-    Ok(with_etag(json(&body), assembled.positions.change))
+    let question = body.question.as_deref();
+    let held = app.memory().shared_context(&caller.scope, thread, question, &policy, &options).await?;
+    let written = held.form(|assembled| written_by(|out| write(out, assembled)));
+    Ok(with_etag(json_text(written.as_ref().clone()?), held.assembled().positions.change))
 }

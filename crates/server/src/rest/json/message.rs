@@ -1,9 +1,11 @@
+use std::borrow::Cow;
+
 use serde::{Deserialize, Serialize};
-use threadkeep::core::CorruptRow;
+use threadkeep::core::{ChatMessage, CorruptRow};
 use threadkeep::{Content, Draft, JsonText, Map, Message, MessageId, Part, Role, Timestamp};
 use utoipa::ToSchema;
 
-use super::part::{PartJson, SourceJson, UsageJson};
+use super::part::{PartJson, SourceJson, UsageJson, is_empty};
 use crate::error::ApiError;
 
 /// Who speaks.
@@ -22,40 +24,52 @@ pub(crate) enum RoleJson {
 
 /// A message of a thread.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct MessageJson {
+pub(crate) struct MessageJson<'a> {
     /// Its position: 1 is the thread's first.
     seq: u64,
     #[schema(value_type = String, format = Uuid)]
     id: MessageId,
     /// What its source calls it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    external_id: Option<String>,
+    external_id: Option<&'a str>,
     role: RoleJson,
     /// The speaker's name.
     #[serde(skip_serializing_if = "Option::is_none")]
-    author: Option<String>,
+    author: Option<&'a str>,
     /// All words in one text.
-    text: String,
-    parts: Vec<PartJson>,
+    text: Cow<'a, str>,
+    parts: Vec<PartJson<'a>>,
     /// Which agent wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
-    agent: Option<String>,
+    agent: Option<&'a str>,
     /// What the assistant keeps beside the words.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
-    data: Option<JsonText>,
+    data: Option<&'a JsonText>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    sources: Vec<SourceJson>,
+    sources: Vec<SourceJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<UsageJson>,
+    usage: Option<UsageJson<'a>>,
     /// The application's own notes.
-    #[serde(skip_serializing_if = "Map::is_empty")]
+    #[serde(skip_serializing_if = "is_empty")]
     #[schema(value_type = Object)]
-    metadata: Map,
+    metadata: &'a Map,
     /// How often it was replaced.
     revision: u32,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
+}
+
+/// A message for a model.
+#[derive(Debug, Serialize, ToSchema)]
+pub(crate) struct ContextMessageJson<'a> {
+    role: RoleJson,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    author: Option<&'a str>,
+    parts: Vec<PartJson<'a>>,
+    /// Its position, where it is a message of the thread.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seq: Option<u64>,
 }
 
 /// What a message says. Its words are `text`, or `parts` where there is more than words.
@@ -66,7 +80,7 @@ pub(crate) struct ContentJson {
     #[serde(default)]
     text: Option<String>,
     #[serde(default)]
-    parts: Option<Vec<PartJson>>,
+    parts: Option<Vec<PartJson<'static>>>,
     #[serde(default)]
     author: Option<String>,
     #[serde(default)]
@@ -75,9 +89,9 @@ pub(crate) struct ContentJson {
     #[schema(value_type = Option<Value>)]
     data: Option<JsonText>,
     #[serde(default)]
-    sources: Vec<SourceJson>,
+    sources: Vec<SourceJson<'static>>,
     #[serde(default)]
-    usage: Option<UsageJson>,
+    usage: Option<UsageJson<'static>>,
     #[serde(default)]
     #[schema(value_type = Object)]
     metadata: Map,
@@ -92,7 +106,7 @@ pub(crate) struct DraftJson {
     #[serde(default)]
     text: Option<String>,
     #[serde(default)]
-    parts: Option<Vec<PartJson>>,
+    parts: Option<Vec<PartJson<'static>>>,
     #[serde(default)]
     author: Option<String>,
     #[serde(default)]
@@ -101,9 +115,9 @@ pub(crate) struct DraftJson {
     #[schema(value_type = Option<Value>)]
     data: Option<JsonText>,
     #[serde(default)]
-    sources: Vec<SourceJson>,
+    sources: Vec<SourceJson<'static>>,
     #[serde(default)]
-    usage: Option<UsageJson>,
+    usage: Option<UsageJson<'static>>,
     #[serde(default)]
     #[schema(value_type = Object)]
     metadata: Map,
@@ -122,14 +136,14 @@ pub(crate) struct DraftJson {
 
 /// A message that does not decode.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct UnreadableJson {
+pub(crate) struct UnreadableJson<'a> {
     seq: u64,
-    reason: String,
+    reason: &'a str,
 }
 
-impl From<CorruptRow> for UnreadableJson {
-    fn from(row: CorruptRow) -> Self {
-        Self { seq: row.seq, reason: row.detail }
+impl<'a> From<&'a CorruptRow> for UnreadableJson<'a> {
+    fn from(row: &'a CorruptRow) -> Self {
+        Self { seq: row.seq, reason: &row.detail }
     }
 }
 
@@ -155,27 +169,34 @@ impl From<RoleJson> for Role {
     }
 }
 
-impl From<Message> for MessageJson {
-    fn from(message: Message) -> Self {
-        let text = message.plain_text().into_owned();
+impl<'a> From<&'a Message> for MessageJson<'a> {
+    fn from(message: &'a Message) -> Self {
         let Message { seq, id, external_id, revision, created_at, content } = message;
         let Content { role, author, parts, agent, data, sources, usage, metadata } = content;
         Self {
-            seq,
-            id,
-            external_id,
-            role: role.into(),
-            author,
-            text,
-            parts: parts.into_iter().map(Into::into).collect(),
-            agent,
-            data,
-            sources: sources.into_iter().map(Into::into).collect(),
-            usage: usage.map(Into::into),
+            seq: *seq,
+            id: *id,
+            external_id: external_id.as_deref(),
+            role: (*role).into(),
+            author: author.as_deref(),
+            text: message.plain_text(),
+            parts: parts.iter().map(Into::into).collect(),
+            agent: agent.as_deref(),
+            data: data.as_ref(),
+            sources: sources.iter().map(Into::into).collect(),
+            usage: usage.as_ref().map(Into::into),
             metadata,
-            revision,
-            created_at,
+            revision: *revision,
+            created_at: *created_at,
         }
+    }
+}
+
+impl<'a> From<&'a ChatMessage> for ContextMessageJson<'a> {
+    fn from(message: &'a ChatMessage) -> Self {
+        let ChatMessage { role, author, parts, seq } = message;
+        let (author, parts) = (author.as_deref(), parts.iter().map(Into::into).collect());
+        Self { role: (*role).into(), author, parts, seq: *seq }
     }
 }
 
@@ -208,7 +229,7 @@ impl TryFrom<DraftJson> for Draft {
     }
 }
 
-fn words(text: Option<String>, parts: Option<Vec<PartJson>>) -> Result<Vec<Part>, ApiError> {
+fn words(text: Option<String>, parts: Option<Vec<PartJson<'_>>>) -> Result<Vec<Part>, ApiError> {
     match (text, parts) {
         (Some(_), Some(_)) => Err(ApiError::invalid("text", "give `text` or `parts`, not both")),
         (Some(text), None) => Ok(vec![Part::Text(text)]),

@@ -30,7 +30,7 @@ pub(crate) struct TurnJson {
     /// Requested, decided or voided in this turn.
     approvals: Vec<ApprovalTraceJson>,
     /// What the answer stands on.
-    sources: Vec<SourceJson>,
+    sources: Vec<SourceJson<'static>>,
     usage: TurnUsageJson,
     context: ContextNumbersJson,
     /// The assistant's own.

@@ -13,12 +13,12 @@ use crate::security::Caller;
     path = "/v1/threads/{id}/messages/{message}",
     tag = "messages",
     params(("id" = String, Path), ("message" = String, Path, description = "A position or an id")),
-    responses((status = 200, body = MessageJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, body = MessageJson<'_>), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names) -> Result {
     let (thread, name) = (names.thread()?, names.message()?);
     let found = app.memory().find_messages(&caller.scope, thread, &[name]).await?;
     let message = found.into_iter().next().ok_or_else(|| ApiError::not_found("message"))?;
-    Ok(json(&MessageJson::from(message)))
+    Ok(json(&MessageJson::from(&message)))
 }

@@ -1,23 +1,24 @@
 use axum::extract::State;
 use serde::Serialize;
-use threadkeep::core::{MessagePage, Take};
-use threadkeep::{Bound, MessageQuery, OnCorrupt};
+use threadkeep::core::{CorruptRow, Take};
+use threadkeep::{Bound, Message, MessageQuery, OnCorrupt};
 use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{Names, Params};
-use crate::output::{json_text, with_etag, written};
+use crate::output::{json_text, with_etag, written_by};
 use crate::rest::json::message::{MessageJson, UnreadableJson};
+use crate::rest::json::pieces;
 use crate::security::Caller;
 
 /// A page of messages.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct MessagesJson {
-    data: Vec<MessageJson>,
+pub(crate) struct MessagesJson<'a> {
+    data: Vec<MessageJson<'a>>,
     /// Messages of this page that do not decode.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    unreadable: Vec<UnreadableJson>,
+    unreadable: Vec<UnreadableJson<'a>>,
     /// Whether more match in this direction.
     has_more: bool,
     /// What to pass for the next page: as `before` where the order is `desc`, as `after` where it is `asc`.
@@ -39,7 +40,7 @@ pub(crate) struct MessagesJson {
         ("limit" = Option<u32>, Query, description = "1 to 1,000; default 50"),
         ("role" = Option<Vec<String>>, Query, description = "Only these roles")
     ),
-    responses((status = 200, body = MessagesJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, body = MessagesJson<'_>), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, mut params: Params) -> Result {
@@ -54,27 +55,61 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, m
     let thread = names.thread()?;
     let is_newest = before.is_none() && after.is_none() && roles.is_empty() && take == Take::Newest;
     if is_newest && let Some(held) = app.memory().held_messages(&caller.scope, thread, limit) {
-        let written = held.form(|held| written(&MessagesJson::of(held.to_page(), take)));
+        let written = held.form(|held| {
+            let page = Page { messages: held.messages(), corrupt: &[], has_more: held.more(), take };
+            written_by(|out| page.write(out))
+        });
         return Ok(with_etag(json_text(written.as_ref().clone()?), held.positions().change));
     }
     let on_corrupt = OnCorrupt::Report;
     let query = MessageQuery { before, after, roles, take, on_corrupt, ..MessageQuery::newest(limit) };
     let page = app.memory().messages(&caller.scope, thread, &query).await?;
     let change = page.positions.change;
-    Ok(with_etag(json_text(written(&MessagesJson::of(page, take))?), change))
+    let page = Page { messages: &page.messages, corrupt: &page.corrupt, has_more: page.more, take };
+    Ok(with_etag(json_text(written_by(|out| page.write(out))?), change))
 }
 
-impl MessagesJson {
-    fn of(page: MessagePage, take: Take) -> Self {
-        let MessagePage { messages, corrupt, more, .. } = page;
-        let seqs = messages.iter().map(|message| message.seq).chain(corrupt.iter().map(|row| row.seq));
-        let end = if take == Take::Newest { seqs.min() } else { seqs.max() };
-        let mut data: Vec<MessageJson> = messages.into_iter().map(Into::into).collect();
-        if take == Take::Newest {
-            data.reverse();
+/// What there is of a page, oldest first.
+struct Page<'a> {
+    messages: &'a [Message],
+    corrupt: &'a [CorruptRow],
+    has_more: bool,
+    take: Take,
+}
+
+impl<'a> Page<'a> {
+    fn next(&self) -> Option<u64> {
+        let seqs = self.messages.iter().map(|message| message.seq).chain(self.corrupt.iter().map(|row| row.seq));
+        let end = if self.take == Take::Newest { seqs.min() } else { seqs.max() };
+        end.filter(|_| self.has_more)
+    }
+
+    fn in_order(&self) -> impl Iterator<Item = &'a Message> {
+        let (ascending, descending) = match self.take {
+            Take::Newest => (&[][..], self.messages),
+            Take::Oldest => (self.messages, &[][..]),
+        };
+        ascending.iter().chain(descending.iter().rev())
+    }
+
+    fn write(&self, out: &mut Vec<u8>) -> serde_json::Result<()> {
+        if !self.corrupt.is_empty() {
+            return serde_json::to_writer(out, &MessagesJson::from(self));
         }
-        let unreadable = corrupt.into_iter().map(Into::into).collect();
-        Self { data, unreadable, has_more: more, next: end.filter(|_| more) }
+        out.extend_from_slice(br#"{"data":"#);
+        pieces::list(out, self.in_order(), pieces::message)?;
+        pieces::put(out, format_args!(r#","has_more":{},"next":"#, self.has_more));
+        serde_json::to_writer(&mut *out, &self.next())?;
+        out.push(b'}');
+        Ok(())
+    }
+}
+
+impl<'a> From<&Page<'a>> for MessagesJson<'a> {
+    fn from(page: &Page<'a>) -> Self {
+        let (data, unreadable) =
+            (page.in_order().map(Into::into).collect(), page.corrupt.iter().map(Into::into).collect());
+        Self { data, unreadable, has_more: page.has_more, next: page.next() }
     }
 }
 

@@ -20,7 +20,7 @@ use crate::security::Caller;
         ("If-Match" = Option<String>, Header, description = "The thread's ETag")
     ),
     request_body = ContentJson,
-    responses((status = 200, body = MessageJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, body = MessageJson<'_>), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn replace(
@@ -36,5 +36,5 @@ pub(crate) async fn replace(
     let expected = expected_change(&headers)?;
     let change = memory.replace_message(scope, thread, found.id, Content::try_from(body)?, expected).await?;
     let replaced = memory.find_messages(scope, thread, &[threadkeep::MessageName::Id(found.id)]).await?.pop();
-    Ok(with_etag(json(&MessageJson::from(replaced.ok_or_else(unknown)?)), change))
+    Ok(with_etag(json(&MessageJson::from(&replaced.ok_or_else(unknown)?)), change))
 }

@@ -1,0 +1,143 @@
+//! Messages as JSON, a piece at a time. What a page or a context holds is words above all, and serde_json looks at each of
+//! their bytes by itself for what must be escaped: messages that are words alone are written here, and any other by serde.
+
+use std::io::Write;
+
+use serde_json::Result;
+use threadkeep::core::ChatMessage;
+use threadkeep::{Message, Part};
+
+use super::message::{ContextMessageJson, MessageJson};
+
+/// Writes items of a list, with commas between them.
+pub(crate) fn list<T>(
+    out: &mut Vec<u8>,
+    items: impl IntoIterator<Item = T>,
+    mut write: impl FnMut(&mut Vec<u8>, T) -> Result<()>,
+) -> Result<()> {
+    out.push(b'[');
+    for (number, item) in items.into_iter().enumerate() {
+        if number > 0 {
+            out.push(b',');
+        }
+        write(out, item)?;
+    }
+    out.push(b']');
+    Ok(())
+}
+
+/// Writes a [`MessageJson`].
+pub(crate) fn message(out: &mut Vec<u8>, message: &Message) -> Result<()> {
+    let Message { seq, id, external_id: None, revision, created_at, content } = message else {
+        return serde_json::to_writer(out, &MessageJson::from(message));
+    };
+    let Some(text) = content.only_text() else { return serde_json::to_writer(out, &MessageJson::from(message)) };
+    put(out, format_args!(r#"{{"seq":{seq},"id":"{id}","role":"{}","text":"#, content.role));
+    let begin = out.len();
+    json_escape_simd::escape_into(text, out);
+    let words = begin..out.len();
+    out.extend_from_slice(br#","parts":[{"text":"#);
+    out.extend_from_within(words);
+    put(out, format_args!(r#"}}],"revision":{revision},"created_at":"{created_at}"}}"#));
+    Ok(())
+}
+
+/// Writes a [`ContextMessageJson`].
+pub(crate) fn context_message(out: &mut Vec<u8>, message: &ChatMessage) -> Result<()> {
+    let ChatMessage { role, author: None, parts, seq } = message else {
+        return serde_json::to_writer(out, &ContextMessageJson::from(message));
+    };
+    let [Part::Text(text)] = parts.as_slice() else {
+        return serde_json::to_writer(out, &ContextMessageJson::from(message));
+    };
+    put(out, format_args!(r#"{{"role":"{}","parts":[{{"text":"#, role));
+    json_escape_simd::escape_into(text, out);
+    match seq {
+        Some(seq) => put(out, format_args!(r#"}}],"seq":{seq}}}"#)),
+        None => out.extend_from_slice(b"}]}"),
+    }
+    Ok(())
+}
+
+/// Writes what needs no escaping.
+pub(crate) fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
+    // There is always room in memory.
+    drop(out.write_fmt(text));
+}
+
+#[cfg(test)]
+mod tests {
+    use threadkeep::{Content, JsonText, Map, MessageId, Role, Timestamp};
+
+    use super::*;
+
+    const WORDS: [&str; 9] = [
+        "",
+        "plain",
+        "\"quoted\" \\ back/slash",
+        "lines\nand\r\ttabs",
+        "\u{0}\u{1}\u{8}\u{b}\u{c}\u{1f}\u{7f}",
+        "año żółć 東京 👍",
+        "\u{2028}\u{2029}\u{feff}\u{e000}",
+        "a long text in which only the very last character of all has to be told in another way: \"",
+        "</script>\u{10ffff}",
+    ];
+
+    fn messages() -> Vec<Message> {
+        let mut messages = Vec::new();
+        for (number, text) in WORDS.iter().enumerate() {
+            let role = [Role::System, Role::User, Role::Assistant, Role::Tool][number % 4];
+            let content = Content::text(role, *text);
+            let data = Some(JsonText::new("{ \"a\": 1.50 }").unwrap());
+            let metadata = Map::from_iter([("share".to_owned(), (*text).into())]);
+            let twice = vec![Part::Text((*text).to_owned()), Part::Text("more".to_owned())];
+            let contents = [
+                content.clone(),
+                Content { author: Some((*text).to_owned()), ..content.clone() },
+                Content { data, metadata, ..content.clone() },
+                Content { parts: vec![Part::Reasoning((*text).to_owned())], ..content.clone() },
+                Content { parts: twice, ..content.clone() },
+                Content { parts: Vec::new(), ..content },
+            ];
+            messages.extend(contents.into_iter().zip([None, Some((*text).to_owned())].into_iter().cycle()).map(
+                |(content, external_id)| Message {
+                    seq: u64::MAX >> number,
+                    id: MessageId::v7(Timestamp::MAX, [number as u8; 10]),
+                    external_id,
+                    revision: number as u32,
+                    created_at: Timestamp::from_micros(1_795_000_000_000_000 + number as i64 * 12_345).unwrap(),
+                    content,
+                },
+            ));
+        }
+        messages
+    }
+
+    #[test]
+    fn what_is_written_in_pieces_is_what_serde_writes() {
+        let (mut plain, mut all) = (0, Vec::new());
+        for one in messages() {
+            let mut out = Vec::new();
+            message(&mut out, &one).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), serde_json::to_string(&MessageJson::from(&one)).unwrap());
+            plain += usize::from(one.external_id.is_none() && one.content.only_text().is_some());
+            let Content { role, author, parts, .. } = one.content;
+            all.extend([None, Some(one.seq)].map(|seq| ChatMessage {
+                role,
+                author: author.clone(),
+                parts: parts.clone(),
+                seq,
+            }));
+        }
+        assert_eq!(plain, WORDS.len());
+        for one in &all {
+            let mut out = Vec::new();
+            context_message(&mut out, one).unwrap();
+            assert_eq!(String::from_utf8(out).unwrap(), serde_json::to_string(&ContextMessageJson::from(one)).unwrap());
+        }
+        let mut out = Vec::new();
+        list(&mut out, &all, context_message).unwrap();
+        let by_serde: Vec<_> = all.iter().map(ContextMessageJson::from).collect();
+        assert_eq!(String::from_utf8(out).unwrap(), serde_json::to_string(&by_serde).unwrap());
+    }
+}

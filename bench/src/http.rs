@@ -39,7 +39,7 @@ pub(crate) struct Args {
     #[arg(long, default_value_t = 5)]
     trials: usize,
     /// Seconds of each trial
-    #[arg(long, default_value_t = 3)]
+    #[arg(long, default_value_t = 6)]
     seconds: u64,
     /// Idle WebSockets
     #[arg(long, default_value_t = 2_000)]

@@ -5,7 +5,7 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::{Duration, Instant};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
 /// A sync of 4 KiB that takes longer tells of a busy neighbour.
@@ -13,6 +13,10 @@ const BUSY_SECONDS: f64 = 0.000_5;
 
 /// Between a trial that was thrown away and the next one.
 const PAUSE: Duration = Duration::from_secs(1);
+
+/// Between two looks at whether a process is idle, and how many there are at most.
+const IDLE: Duration = Duration::from_millis(500);
+const IDLE_LOOKS: u32 = 240;
 
 /// Too many trials in a row were thrown away.
 #[derive(Clone, Copy, Debug)]
@@ -146,11 +150,31 @@ impl Disk {
     }
 }
 
+/// Waits until a process has had nothing to do for half a second: what it left for later is no part of what is timed next.
+pub(crate) async fn until_idle(process: u32) -> Result<()> {
+    let mut used = cpu_seconds_of(process)?;
+    for _ in 0..IDLE_LOOKS {
+        tokio::time::sleep(IDLE).await;
+        let now = cpu_seconds_of(process)?;
+        // Two of the hundredths that it is told in: what a process does that waits.
+        if now - used <= 0.02 {
+            return Ok(());
+        }
+        used = now;
+    }
+    bail!("process {process} had no rest within {} s", (IDLE * IDLE_LOOKS).as_secs())
+}
+
 /// Seconds of processor time that this process has used, to a hundredth.
 pub(crate) fn cpu_seconds() -> Result<f64> {
-    let stat = std::fs::read_to_string("/proc/self/stat")?;
+    cpu_seconds_of(std::process::id())
+}
+
+fn cpu_seconds_of(process: u32) -> Result<f64> {
+    let path = format!("/proc/{process}/stat");
+    let stat = std::fs::read_to_string(&path)?;
     // The program's name in parentheses may hold spaces; user and system time are the 12th and 13th fields after it.
-    let (_, fields) = stat.rsplit_once(')').context("/proc/self/stat is not as expected")?;
+    let (_, fields) = stat.rsplit_once(')').with_context(|| format!("{path} is not as expected"))?;
     let mut times = fields.split_ascii_whitespace().skip(11).take(2).map(str::parse::<f64>);
     let (user, system) = (times.next().context("no user time")??, times.next().context("no system time")??);
     Ok((user + system) / 100.0)

@@ -10,7 +10,7 @@ use anyhow::{Context, Result, bail, ensure};
 
 use super::wire::Connection;
 use super::{Bench, Seeded};
-use crate::measure::resident_kib;
+use crate::measure::{resident_kib, until_idle};
 
 /// How long the server may take to be ready, and to end.
 const PATIENCE: Duration = Duration::from_secs(30);
@@ -70,6 +70,11 @@ impl Served {
         let output = command(binary, seeded)?.args(["keys", "revoke", id]).output()?;
         ensure!(output.status.success(), "the key was not revoked: {}", String::from_utf8_lossy(&output.stderr));
         Ok(())
+    }
+
+    /// Waits until it has done what it left for later, such as the index.
+    pub(super) async fn settle(&self) -> Result<()> {
+        until_idle(self.child.id()).await
     }
 
     pub(super) fn resident_mb(&self) -> Result<f64> {

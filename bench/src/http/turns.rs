@@ -10,7 +10,7 @@ use super::served::Served;
 use super::wire::Connection;
 use super::{Bench, CONNECTIONS, wrk};
 use crate::engine::{Engine, check_thread};
-use crate::measure::BusyDisk;
+use crate::measure::{BusyDisk, until_idle};
 
 /// What the ratio to the library should be.
 const TO_LIBRARY: f64 = 0.7;
@@ -26,6 +26,7 @@ pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
     let grow = GROW_SECONDS.min(bench.args.seconds * 2);
     by_library(bench, &library, "grown", grow).await?;
     by_server(bench, &served, "grown", grow).await?;
+    settle(&library, &served).await?;
     let (mut trials, mut thrown_away) = (Vec::new(), 0);
     while trials.len() < bench.args.trials {
         if bench.disk.is_busy()? {
@@ -36,7 +37,9 @@ pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
         }
         let name = format!("trial {} {thrown_away}", trials.len());
         let floor = by_library(bench, &library, &name, bench.args.seconds).await?;
+        settle(&library, &served).await?;
         trials.push((floor, by_server(bench, &served, &name, bench.args.seconds).await?));
+        settle(&library, &served).await?;
     }
     served.stop()?;
     let row = Row::beside("turns by 32 connections", &trials, TO_LIBRARY)?.note("floor: the library's 32 writers");
@@ -45,8 +48,14 @@ pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
     Ok(())
 }
 
-async fn by_library(bench: &Bench<'_>, library: &Engine, name: &str, seconds: u64) -> Result<f64> {
+/// Lets both do what they left for later, so that neither does it while the other is timed.
+async fn settle(library: &Engine, served: &Served) -> Result<()> {
     library.settle().await?;
+    until_idle(std::process::id()).await?;
+    served.settle().await
+}
+
+async fn by_library(bench: &Bench<'_>, library: &Engine, name: &str, seconds: u64) -> Result<f64> {
     let names: Vec<String> = (0..CONNECTIONS).map(|writer| format!("{name} writer {writer}")).collect();
     let turns = library.append(&names, &bench.pool, 0, seconds as f64, None).await?;
     ensure!(turns.errors == 0, "{} appends failed", turns.errors);

@@ -48,7 +48,7 @@ impl FnTool {
         R: Future<Output = Result<ToolOutput, ToolError>> + Send + 'static,
     {
         let (name, description) = (name.to_owned(), description.to_owned());
-        let spec = ToolSpec::new(ToolDescription { name, description, parameters });
+        let spec = ToolSpec::new(ToolDescription { name, description, parameters, is_strict: None });
         Self { spec, preview: None, work: Arc::new(move |context, arguments| Box::pin(work(context, arguments))) }
     }
 

@@ -104,6 +104,9 @@ pub struct ToolDescription {
     pub description: String,
     /// The JSON Schema of its arguments, an object.
     pub parameters: JsonText,
+    /// Whether a provider is to hold the model to the schema, where it can; its own default where nothing is said.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub is_strict: Option<bool>,
 }
 
 /// Whether a model may, must or must not call tools.

@@ -172,7 +172,7 @@ mod tests {
         let (name, description) = ("arrivals".to_owned(), "Tells arrivals".to_owned());
         let spec = ToolSpec {
             aliases: vec![("stop".to_owned(), "station".to_owned()), ("stop_name".to_owned(), "station".to_owned())],
-            ..ToolSpec::new(ToolDescription { name, description, parameters })
+            ..ToolSpec::new(ToolDescription { name, description, parameters, is_strict: None })
         };
         let renamed = |json: &str| {
             let given: Map = serde_json::from_str(json).unwrap();

@@ -64,6 +64,7 @@ const NAME: &str = "offline";
 ///     name: "opening_hours".to_owned(),
 ///     description: "Says when the library is open.".to_owned(),
 ///     parameters: JsonText::new(r#"{"type": "object"}"#)?,
+///     is_strict: None,
 /// };
 /// let mut request = ChatRequest {
 ///     messages: vec![ChatMessage::text(Role::User, "When do you open?")],

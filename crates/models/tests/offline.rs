@@ -121,6 +121,7 @@ impl Talk {
                 name: name.to_owned(),
                 description: name.to_owned(),
                 parameters: JsonText::new("{}").expect("this is JSON"),
+                is_strict: None,
             })
             .to_vec();
         Self { model: harbour(), request: ChatRequest { tools, ..ChatRequest::default() }, gives }

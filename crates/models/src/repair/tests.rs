@@ -9,6 +9,7 @@ fn request() -> ChatRequest {
         name: name.to_owned(),
         description: String::new(),
         parameters: JsonText::new("{}").expect("this is JSON"),
+        is_strict: None,
     };
     let messages = vec![ChatMessage { seq: Some(7), ..ChatMessage::text(Role::User, "When is the next train?") }];
     ChatRequest { messages, tools: vec![tool("arrivals"), tool("save_note")], ..ChatRequest::default() }

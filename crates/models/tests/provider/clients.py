@@ -18,7 +18,10 @@ DESCRIPTION = "What arrivals does."
 ARGUMENTS = '{"station": "Times Sq"}'
 
 OPENAI_TOOLS = [
-    {"type": "function", "function": {"name": "arrivals", "description": DESCRIPTION, "parameters": SCHEMA}}
+    {
+        "type": "function",
+        "function": {"name": "arrivals", "description": DESCRIPTION, "parameters": SCHEMA, "strict": True},
+    }
 ]
 OPENAI_MESSAGES = [
     {"role": "system", "content": "Be brief."},

@@ -11,7 +11,7 @@ use std::sync::Arc;
 use serde_json::{Value, json};
 use threadkeep_core::{
     AnswerFormat, ChatAnswer, ChatMessage, ChatRequest, Embedder, ImageReference, JsonText, Part, Role, Sampling,
-    ToolCall, ToolChoice, ToolResult,
+    ToolCall, ToolChoice, ToolDescription, ToolResult,
 };
 use threadkeep_models::{EmbedderConfig, EmbeddingModel, Provider, ProviderConfig, Secret};
 
@@ -62,7 +62,10 @@ fn conversation(provider: Provider) -> ChatRequest {
             ChatMessage::text(Role::Assistant, "In 3 minutes."),
             said(Role::User, vec![Part::Text("And here?".to_owned()), Part::Image(image)]),
         ],
-        tools: vec![tool("arrivals")],
+        tools: vec![ToolDescription {
+            is_strict: (provider != Provider::Anthropic).then_some(true),
+            ..tool("arrivals")
+        }],
         ..ChatRequest::default()
     }
 }

@@ -194,6 +194,7 @@ pub(crate) fn tool(name: &str) -> ToolDescription {
         name: name.to_owned(),
         description: format!("What {name} does."),
         parameters: JsonText::new(schema).expect("this is JSON"),
+        is_strict: None,
     }
 }
 

@@ -34,6 +34,8 @@ struct FunctionJson {
     description: Option<String>,
     #[serde(default)]
     parameters: Option<Value>,
+    #[serde(default)]
+    strict: Option<bool>,
 }
 
 /// Reads the tools that a model may call.
@@ -66,7 +68,8 @@ fn description(tool: ToolJson, index: usize) -> Result<ToolDescription, ApiError
     }
     let open = serde_json::json!({ "type": "object", "properties": {} });
     let parameters = JsonText::of(&function.parameters.unwrap_or(open))?;
-    Ok(ToolDescription { name: function.name, description: function.description.unwrap_or_default(), parameters })
+    let FunctionJson { name, description, strict: is_strict, .. } = function;
+    Ok(ToolDescription { name, description: description.unwrap_or_default(), parameters, is_strict })
 }
 
 /// Reads whether tools may, must or must not be called.

@@ -72,14 +72,15 @@ fn sampling(body: &mut Map<String, Value>, sampling: &Sampling) {
 }
 
 fn tool(tool: &threadkeep_core::ToolDescription) -> Value {
-    json!({
-        "type": "function",
-        "function": {
-            "name": tool.name,
-            "description": tool.description,
-            "parameters": json_of(&tool.parameters),
-        },
-    })
+    let mut function = json!({
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": json_of(&tool.parameters),
+    });
+    if let Some(is_strict) = tool.is_strict {
+        function["strict"] = json!(is_strict);
+    }
+    json!({ "type": "function", "function": function })
 }
 
 fn json_of(text: &JsonText) -> Value {

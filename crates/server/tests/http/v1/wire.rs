@@ -28,12 +28,16 @@ async fn what_is_wanted_of_an_answer_reaches_the_model() {
     let schema = json!({ "type": "object", "properties": { "at": { "type": "string" } } });
     let flat = json!({ "type": "json_schema", "name": "place", "schema": schema, "strict": true });
     let nested = json!({ "type": "json_schema", "json_schema": { "name": "place", "schema": schema, "strict": true } });
-    let response = json!({ "input": "x", "text": { "format": flat }, "top_p": 0.5, "parallel_tool_calls": false,
+    let look = json!({ "name": "look", "parameters": { "type": "object" }, "strict": true });
+    let mut flat_look = look.clone();
+    flat_look["type"] = json!("function");
+    let response = json!({ "input": "x", "tools": [flat_look], "text": { "format": flat }, "top_p": 0.5, "parallel_tool_calls": false,
         "reasoning": { "effort": "low" }, "max_output_tokens": 9, "temperature": 0.25, "prompt_cache_key": "k", "user": "u" });
     let told = client.post("/v1/responses", response).await.expect(200);
     assert_eq!((&told["text"]["format"], &told["prompt_cache_key"], &told["user"]), (&flat, &json!("k"), &json!("u")));
     let messages = json!([{ "role": "user", "content": "x" }]);
-    let chat = json!({ "messages": messages, "response_format": nested, "top_p": 0.5, "parallel_tool_calls": false,
+    let chat = json!({ "messages": messages, "tools": [{ "type": "function", "function": look }],
+        "response_format": nested, "top_p": 0.5, "parallel_tool_calls": false,
         "reasoning_effort": "low", "max_completion_tokens": 9, "temperature": 0.25 });
     client.post("/v1/chat/completions", chat).await.expect(200);
     let chat = json!({ "messages": messages, "response_format": { "type": "json_object" }, "stop": "END", "seed": 7,
@@ -58,6 +62,7 @@ async fn what_is_wanted_of_an_answer_reaches_the_model() {
     assert_eq!((name.as_str(), kept.read::<Value>().unwrap(), *is_strict), ("place", schema, Some(true)));
     assert_eq!((asked[0].parallel_tool_calls, asked[0].reasoning_effort.as_deref()), (Some(false), Some("low")));
     assert_eq!((asked[0].sampling.top_p, asked[0].max_tokens), (Some(0.5), Some(9)));
+    assert_eq!((asked[0].tools[0].is_strict, asked[2].tools.len()), (Some(true), 0));
     assert_eq!(asked[2].format, Some(AnswerFormat::Json));
     assert_eq!((asked[2].sampling.seed, asked[2].sampling.stop.as_slice()), (Some(7), &["END".to_owned()][..]));
 }

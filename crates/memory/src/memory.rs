@@ -30,8 +30,8 @@ pub struct MemoryOptions {
     pub titles: Titles,
     /// How long a subscription waits for a wake-up before it looks by itself. Default: one second.
     pub backstop: Duration,
-    /// How many bytes of the ends of threads are kept in this process, and of what their contexts carry on, so that reading the
-    /// same end again asks the store only where the thread stands. Default: 0, which keeps none. What is kept is never shown once it is no longer so, and
+    /// How many bytes of the ends of threads are kept in this process, with their contexts and what these carry on, so that
+    /// reading the same end again asks the store only where the thread stands. Default: 0, which keeps none. What is kept is never shown once it is no longer so, and
     /// what this manager erases leaves at once; what another instance erases leaves with the next read of the thread, or
     /// after ten minutes without one.
     pub tail_bytes: usize,

@@ -24,7 +24,8 @@ async fn left_by(models: &[&str]) -> Left {
     let folder = tempfile::tempdir().unwrap();
     let url = format!("sqlite:{}", folder.path().join("store.db").display());
     let ((definition, keeper), (echo, echoing)) = (keeper("keeper"), parts_with_model());
-    let crashing = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build().unwrap();
+    // One thread: another could see what goes first in the middle of it, and store that as a failure.
+    let crashing = tokio::runtime::Builder::new_multi_thread().worker_threads(1).enable_all().build().unwrap();
     let memory = threadkeep::open(&url).await.unwrap();
     let parts = Parts { assistants: vec![definition], ..echo };
     let server = crashing.spawn(TestServer::over(memory, parts)).await.unwrap();

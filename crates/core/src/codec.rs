@@ -41,6 +41,9 @@ pub fn decode_content(text: &str) -> Result<Content> {
         "t" => Role::Tool,
         _ => return Err(StoreError::corrupt("message", "unknown role")),
     };
+    if let Some(words) = unescaped(json) {
+        return Ok(Content::text(role, words));
+    }
     if json.starts_with('"') {
         return Ok(Content::text(role, parse::<String>(json, "message")?));
     }
@@ -137,6 +140,15 @@ fn strip_version<'a>(text: &'a str, what: &'static str) -> Result<&'a str> {
     }
 }
 
+/// The words of a JSON string in which nothing is escaped, as most are; `None` for any other text.
+fn unescaped(json: &str) -> Option<&str> {
+    let words = json.strip_prefix('"')?.strip_suffix('"')?;
+    // To the end, whatever is found: so it is done many bytes at a time.
+    let special =
+        words.bytes().fold(0, |special, byte| special | u8::from(byte < b' ' || byte == b'"' || byte == b'\\'));
+    (special == 0).then_some(words)
+}
+
 fn parse<'a, T: Deserialize<'a>>(json: &'a str, what: &'static str) -> Result<T> {
     // The place is told, the words are not: serde's own text may quote the data.
     serde_json::from_str(json).map_err(|error| {
@@ -192,4 +204,25 @@ struct StoredContent {
     usage: Option<Usage>,
     #[serde(default)]
     metadata: Map,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_read_as_json_has_them() {
+        let texts = ["", "a", "año 東京 👍", "a \"b\"", "\"", "a\\", "\n", "\u{0}\u{1f}", "\u{7f}\u{2028}", "a \\\" b"];
+        let written = texts.map(|text| serde_json::to_string(text).unwrap());
+        let broken =
+            ["\"", "\"a", "\"a\"b\"", "\"a\n\"", "\"\\\"", "\"\\x\"", "\"a\"\"", "\"\u{1f}\""].map(str::to_owned);
+        let mut plain = 0;
+        for json in written.iter().chain(&broken) {
+            let read = decode_content(&format!("1u{json}")).ok();
+            let expected = serde_json::from_str::<String>(json).ok();
+            assert_eq!(read, expected.map(|text| Content::text(Role::User, text)), "{json}");
+            plain += usize::from(unescaped(json).is_some());
+        }
+        assert_eq!(plain, 4);
+    }
 }

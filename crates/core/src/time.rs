@@ -9,7 +9,7 @@ use crate::{Portable, StoreError};
 /// An instant in UTC, in microseconds since 1970-01-01T00:00:00Z.
 ///
 /// Range: the years 0001 to 9999, which also keeps it exact in a double (below 2^53 in size). Text form: RFC 3339 with
-/// as many decimals as are needed; in JSON it is that text.
+/// as many decimals as are needed, with all six in its alternate form (`{:#}`); in JSON it is the shorter one.
 ///
 /// ```
 /// use threadkeep_core::Timestamp;
@@ -68,32 +68,54 @@ impl Timestamp {
     }
 }
 
-impl fmt::Display for Timestamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Ok(at) = jiff::Timestamp::from_microsecond(self.0) else { return write!(f, "{} µs", self.0) };
+/// An instant as text.
+struct Written {
+    text: [u8; 27],
+    length: usize,
+}
+
+impl Written {
+    fn as_str(&self) -> &str {
+        std::str::from_utf8(&self.text[..self.length]).expect("digits are UTF-8")
+    }
+}
+
+impl Timestamp {
+    /// Writes it digit by digit: pages of messages are full of instants, and this takes a fifth of what a general printer does.
+    fn write(self, has_all_decimals: bool) -> Written {
+        let at = jiff::Timestamp::from_microsecond(self.0).expect("the range is narrower than that of its library");
         let at = Offset::UTC.to_datetime(at);
-        // Digit by digit: pages of messages are full of instants, and this takes a fifth of what a general printer does.
         let mut text = *b"0000-00-00T00:00:00.000000Z";
-        let date = [(0..4, at.year()), (5..7, at.month().into()), (8..10, at.day().into())];
-        let time = [(11..13, at.hour().into()), (14..16, at.minute().into()), (17..19, at.second().into())];
-        for (place, number) in date.into_iter().chain(time) {
-            write_digits(&mut text[place], number.unsigned_abs().into());
+        let (year, fraction) = (at.year().unsigned_abs(), self.0.rem_euclid(1_000_000) as u32);
+        let pairs = [
+            (0, year / 100),
+            (2, year % 100),
+            (5, at.month().unsigned_abs().into()),
+            (8, at.day().unsigned_abs().into()),
+            (11, at.hour().unsigned_abs().into()),
+            (14, at.minute().unsigned_abs().into()),
+            (17, at.second().unsigned_abs().into()),
+            (20, (fraction / 10_000) as u16),
+            (22, (fraction / 100 % 100) as u16),
+            (24, (fraction % 100) as u16),
+        ];
+        for (place, number) in pairs {
+            text[place] = b'0' + (number / 10) as u8;
+            text[place + 1] = b'0' + (number % 10) as u8;
         }
-        write_digits(&mut text[20..26], self.0.rem_euclid(1_000_000).unsigned_abs());
         let end = match text[20..26].iter().rposition(|digit| *digit != b'0') {
+            _ if has_all_decimals => 26,
             Some(last) => 21 + last,
             None => 19,
         };
         text[end] = b'Z';
-        f.write_str(std::str::from_utf8(&text[..=end]).unwrap_or_default())
+        Written { text, length: end + 1 }
     }
 }
 
-/// Fills a place with the last digits of a number.
-fn write_digits(place: &mut [u8], mut number: u64) {
-    for digit in place.iter_mut().rev() {
-        *digit = b'0' + (number % 10) as u8;
-        number /= 10;
+impl fmt::Display for Timestamp {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.write(f.alternate()).as_str())
     }
 }
 
@@ -107,23 +129,73 @@ impl FromStr for Timestamp {
     type Err = StoreError;
 
     fn from_str(text: &str) -> Result<Self, StoreError> {
-        let at: jiff::Timestamp =
-            text.parse().map_err(|_| StoreError::invalid("timestamp", "not an RFC 3339 instant with an offset"))?;
+        let at = match read_written(text.as_bytes()) {
+            Some(at) => at,
+            None => {
+                text.parse().map_err(|_| StoreError::invalid("timestamp", "not an RFC 3339 instant with an offset"))?
+            }
+        };
         Self::from_micros(at.as_microsecond())
     }
 }
 
+/// Reads an instant as it is written here; `None` for any other form. What is stored is full of them, and this takes a tenth
+/// of what a general parser does.
+fn read_written(text: &[u8]) -> Option<jiff::Timestamp> {
+    let (seconds, end) = text.split_at_checked(19)?;
+    let [year @ .., b'-', m1, m2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2] = seconds else {
+        return None;
+    };
+    let fraction = match end {
+        [b'Z'] => &[][..],
+        [b'.', digits @ .., b'Z'] if (1..=6).contains(&digits.len()) => digits,
+        _ => return None,
+    };
+    let pair = |tens: &u8, ones: &u8| read_digits(&[*tens, *ones])?.try_into().ok();
+    let micros = read_digits(fraction)? * 10_i32.pow(6 - u32::try_from(fraction.len()).ok()?);
+    let at = jiff::civil::DateTime::new(
+        read_digits(year)?.try_into().ok()?,
+        pair(m1, m2)?,
+        pair(d1, d2)?,
+        pair(h1, h2)?,
+        pair(n1, n2)?,
+        pair(s1, s2)?,
+        micros * 1_000,
+    );
+    Offset::UTC.to_timestamp(at.ok()?).ok()
+}
+
+/// The number that some digits write, at most 9 of them.
+fn read_digits(digits: &[u8]) -> Option<i32> {
+    digits
+        .iter()
+        .try_fold(0, |number, digit| Some(number * 10 + i32::from(digit.is_ascii_digit().then(|| digit - b'0')?)))
+}
+
 impl Serialize for Timestamp {
     fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // In one piece: each piece is looked at for what must be escaped.
-        serializer.serialize_str(&self.to_string())
+        serializer.serialize_str(self.write(false).as_str())
     }
 }
 
 impl<'de> Deserialize<'de> for Timestamp {
     fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        let text = std::borrow::Cow::<'de, str>::deserialize(deserializer)?;
-        text.parse().map_err(serde::de::Error::custom)
+        deserializer.deserialize_str(Reading)
+    }
+}
+
+/// Reads an instant where it lies.
+struct Reading;
+
+impl serde::de::Visitor<'_> for Reading {
+    type Value = Timestamp;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("an RFC 3339 instant with an offset")
+    }
+
+    fn visit_str<E: serde::de::Error>(self, text: &str) -> Result<Timestamp, E> {
+        text.parse().map_err(E::custom)
     }
 }
 
@@ -152,8 +224,33 @@ mod tests {
         for at in instants {
             let expected = jiff::Timestamp::from_microsecond(at.0).unwrap().to_string();
             assert_eq!(at.to_string(), expected);
+            assert_eq!(format!("{at:#}"), format!("{:.6}", jiff::Timestamp::from_microsecond(at.0).unwrap()));
             assert_eq!(serde_json::to_string(&at).unwrap(), format!("\"{expected}\""));
             assert_eq!(expected.parse::<Timestamp>().unwrap(), at);
+            assert_eq!(read_written(expected.as_bytes()).unwrap().as_microsecond(), at.0, "{expected}");
+        }
+    }
+
+    #[test]
+    fn an_instant_is_read_as_its_library_reads_it() {
+        let near = |text: &str| {
+            let changed = (0..text.len()).flat_map(|place| {
+                [" ", "-", "0", "3", "7", "9", ".", "T", "Z", "+", "é"]
+                    .map(|other| format!("{}{other}{}", &text[..place], &text[place + 1..]))
+            });
+            let cut = (0..text.len()).flat_map(|place| [text[..place].to_owned(), format!("{}Z", &text[..place])]);
+            changed.chain(cut).chain([text.to_lowercase(), text.replace('Z', "+02:00")]).collect::<Vec<_>>()
+        };
+        let written = ["2026-11-21T08:30:00.25Z", "2024-02-29T23:59:59Z", "0001-01-01T00:00:00.000001Z"];
+        let mut own = 0;
+        for text in written.iter().flat_map(|text| near(text)) {
+            let Some(read) = read_written(text.as_bytes()) else { continue };
+            own += 1;
+            assert_eq!(Some(read), text.parse().ok(), "{text}");
+        }
+        assert!(own > 100, "{own}");
+        for text in ["2026-02-29T08:30:00Z", "2026-11-21T24:00:00Z", "2026-11-21T08:30:00.Z", "2026-11-21", ""] {
+            assert!(text.parse::<Timestamp>().is_err(), "{text}");
         }
     }
 }

@@ -1,3 +1,5 @@
+mod ascii;
+
 use std::iter::Sum;
 use std::ops::{Add, AddAssign};
 
@@ -113,24 +115,28 @@ impl TokenCounter for ApproximateCounter {
     }
 
     fn count(&self, text: &str) -> TokenCount {
-        let (mut tokens, mut run, mut place) = (0, Run::Single, 0);
-        // No branch depends on where a word ends: guessing those wrong would take most of the time.
-        for character in text.chars() {
-            let next = match Run::ASCII.get(character as usize) {
-                Some(run) => *run,
-                None if character <= '\u{7ff}' && character.is_alphabetic() => Run::Alphabet,
-                None => {
-                    tokens += if character >= '\u{10000}' { 2 } else { 0 };
-                    Run::Single
-                }
-            };
-            let following = if place == PLACES { 1 } else { place + 1 };
-            place = if next == run { following } else { 0 };
-            run = next;
-            tokens += u64::from(Run::BEGINS[run as usize] >> place & 1);
-        }
-        TokenCount(tokens)
+        TokenCount(if text.is_ascii() { ascii::count(text.as_bytes()) } else { count_characters(text) })
     }
+}
+
+fn count_characters(text: &str) -> u64 {
+    let (mut tokens, mut run, mut place) = (0, Run::Single, 0);
+    // No branch depends on where a word ends: guessing those wrong would take most of the time.
+    for character in text.chars() {
+        let next = match Run::ASCII.get(character as usize) {
+            Some(run) => *run,
+            None if character <= '\u{7ff}' && character.is_alphabetic() => Run::Alphabet,
+            None => {
+                tokens += if character >= '\u{10000}' { 2 } else { 0 };
+                Run::Single
+            }
+        };
+        let following = if place == PLACES { 1 } else { place + 1 };
+        place = if next == run { following } else { 0 };
+        run = next;
+        tokens += u64::from(Run::BEGINS[run as usize] >> place & 1);
+    }
+    tokens
 }
 
 #[cfg(test)]
@@ -179,6 +185,31 @@ mod tests {
                 let beside = if character == '東' { length + 2 } else { expected + 2 };
                 assert_eq!(between, TokenCount(beside), "{length} of {character:?}");
             }
+        }
+    }
+
+    #[test]
+    fn ascii_counts_the_same_many_bytes_at_a_time() {
+        let mut seed = 7_u64;
+        let mut draw = move |below: u64| {
+            seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for length in 0..2_000 {
+            // Runs of every length, beginning at every place of a block.
+            let mut text = String::new();
+            while text.len() < length {
+                let character =
+                    ['a', 'Z', '0', '9', ' ', '.', '@', '[', '`', '{', '/', ':', '\0', '\u{7f}'][draw(14) as usize];
+                let run = [1, 1, 2, 5, 13, 70][draw(6) as usize];
+                text.extend(std::iter::repeat_n(character, run));
+            }
+            text.truncate(length);
+            assert_eq!(ascii::count(text.as_bytes()), count_characters(&text), "{text:?}");
+        }
+        for byte in 0..128_u8 {
+            let text = char::from(byte).to_string().repeat(9);
+            assert_eq!(ascii::count(text.as_bytes()), count_characters(&text), "{text:?}");
         }
     }
 }

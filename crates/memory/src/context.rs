@@ -33,7 +33,7 @@ pub(crate) use carried::{Carried, Gone, is_about_summary, touches_carried};
 pub(crate) use held::MadeOf;
 
 /// Messages loaded beyond the window, so that those which fell out lately need no second reading.
-const MARGIN: usize = 16;
+const MARGIN: usize = 8;
 /// Messages that one call adds to a summary which is behind.
 const CATCH_UP: u64 = 500;
 
@@ -153,11 +153,14 @@ impl Memory {
         if let Some(held) = made_of.as_ref().and_then(|made_of| self.held_context(scope, thread, made_of)) {
             return Ok(held);
         }
+        // What is not done for a context that is held takes no room in the call, which is moved about several times.
         let summary = match policy.summary {
-            Some(summary_policy) => self.catch_up_summary(scope, thread, &loaded, &stored, summary_policy).await?,
+            Some(summary_policy) => {
+                Box::pin(self.catch_up_summary(scope, thread, &loaded, &stored, summary_policy)).await?
+            }
             None => None,
         };
-        let (found, recall) = self.recall_for(scope, thread, question, &loaded, policy, options).await;
+        let (found, recall) = Box::pin(self.recall_for(scope, thread, question, &loaded, policy, options)).await;
         let elsewhere = |found: &Recalled| found.thread.filter(|other| *other != thread);
         let recalled = options.recalled.iter().chain(&found);
         let recalled: Vec<Recalled> =
@@ -184,10 +187,10 @@ impl Memory {
         // What is carried on from now on is not what it was made of.
         let made_of = made_of.filter(|_| renewed.is_none());
         if let Some(renewed) = renewed {
-            self.store_carried(scope, thread, renewed, loaded.positions).await;
+            Box::pin(self.store_carried(scope, thread, renewed, loaded.positions)).await;
         }
         let is_report_kept = match &options.turn {
-            Some(turn) => self.store_report(scope, thread, turn, &context.report).await.is_ok(),
+            Some(turn) => Box::pin(self.store_report(scope, thread, turn, &context.report)).await.is_ok(),
             None => false,
         };
         let held = Arc::new(HeldContext::new(AssembledContext {
@@ -276,7 +279,7 @@ impl Memory {
         if stamped.is_some_and(|(tails, stamp)| tails.is_without_preferences(&key, scope, stamp)) {
             return Ok(Vec::new());
         }
-        let preferences = self.list_preferences(scope).await?;
+        let preferences = Box::pin(self.list_preferences(scope)).await?;
         if let (true, Some((tails, stamp))) = (preferences.is_empty(), stamped) {
             tails.note_without_preferences(&key, scope, stamp);
         }

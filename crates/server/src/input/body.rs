@@ -5,7 +5,7 @@ use bytes::Bytes;
 use http_body_util::{BodyExt, Limited};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
-use threadkeep::core::limits::JSON_DEPTH;
+use threadkeep::core::limits::{self, JSON_DEPTH};
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -31,7 +31,9 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
         let digest = hex(&Sha256::digest(&bytes));
         let text = std::str::from_utf8(&bytes).map_err(|_| invalid_json("it is not UTF-8"))?;
         let text = if text.trim().is_empty() { "{}" } else { text };
-        check_depth(text)?;
+        // What nests deeper than a store keeps is refused before anything reads it.
+        limits::check_json_depth(text)
+            .map_err(|_| invalid_json(&format!("it nests deeper than {JSON_DEPTH} levels")))?;
         if !text.trim_start().starts_with('{') {
             // A list could be read as an object whose members come in order.
             return Err(ApiError::invalid("body", "the body is a JSON object"));
@@ -65,17 +67,20 @@ fn is_json(request: &Request) -> bool {
 }
 
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {
+    serde_json::from_str(text).map_err(|_| refused::<T>(text))
+}
+
+/// What is wrong with a body, and where. To keep track of the place would cost each good one half as much again.
+fn refused<T: DeserializeOwned>(text: &str) -> ApiError {
     let mut deserializer = serde_json::Deserializer::from_str(text);
-    let value = serde_path_to_error::deserialize(&mut deserializer).map_err(|error| {
-        let cause = error.inner();
-        if cause.is_data() {
+    match serde_path_to_error::deserialize::<_, T>(&mut deserializer) {
+        Ok(_) => invalid_json(&deserializer.end().err().map_or_else(String::new, |error| error.to_string())),
+        Err(error) if error.inner().is_data() => {
+            let cause = error.inner();
             ApiError::invalid(param(error.path(), &cause.to_string()), format!("invalid body: {cause}"))
-        } else {
-            invalid_json(&cause.to_string())
         }
-    })?;
-    deserializer.end().map_err(|error| invalid_json(&error.to_string()))?;
-    Ok(value)
+        Err(error) => invalid_json(&error.inner().to_string()),
+    }
 }
 
 /// What of the body was wrong. A member that is missing has no place of its own: it is named in its parent's.
@@ -88,25 +93,6 @@ fn param(path: &serde_path_to_error::Path, cause: &str) -> String {
         (_, Some(missing)) => format!("{parent}.{missing}"),
         (_, None) => parent,
     }
-}
-
-/// What nests deeper than a store keeps is refused before anything reads it.
-fn check_depth(text: &str) -> Result<(), ApiError> {
-    let (mut depth, mut in_text, mut escaped) = (0_usize, false, false);
-    for byte in text.bytes() {
-        match byte {
-            _ if escaped => escaped = false,
-            b'\\' if in_text => escaped = true,
-            b'"' => in_text = !in_text,
-            b'[' | b'{' if !in_text => depth += 1,
-            b']' | b'}' if !in_text => depth = depth.saturating_sub(1),
-            _ => {}
-        }
-        if depth > JSON_DEPTH {
-            return Err(invalid_json(&format!("it nests deeper than {JSON_DEPTH} levels")));
-        }
-    }
-    Ok(())
 }
 
 fn invalid_json(why: &str) -> ApiError {

@@ -51,9 +51,10 @@ fn write(out: &mut Vec<u8>, assembled: &AssembledContext) -> serde_json::Result<
     let AssembledContext { context, positions, is_report_kept, .. } = assembled;
     out.extend_from_slice(br#"{"messages":"#);
     pieces::list(out, &context.messages, pieces::context_message)?;
-    pieces::put(out, format_args!(r#","change":{},"report":"#, positions.change));
-    serde_json::to_writer(&mut *out, &context.report)?;
-    pieces::put(out, format_args!(r#","is_report_kept":{is_report_kept}}}"#));
+    pieces::value(out, br#","change":"#, &positions.change)?;
+    pieces::value(out, br#","report":"#, &context.report)?;
+    pieces::value(out, br#","is_report_kept":"#, is_report_kept)?;
+    out.push(b'}');
     Ok(())
 }
 

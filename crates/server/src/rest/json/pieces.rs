@@ -3,6 +3,7 @@
 
 use std::io::Write;
 
+use serde::Serialize;
 use serde_json::Result;
 use threadkeep::core::ChatMessage;
 use threadkeep::{Message, Part};
@@ -32,13 +33,17 @@ pub(crate) fn message(out: &mut Vec<u8>, message: &Message) -> Result<()> {
         return serde_json::to_writer(out, &MessageJson::from(message));
     };
     let Some(text) = content.only_text() else { return serde_json::to_writer(out, &MessageJson::from(message)) };
-    put(out, format_args!(r#"{{"seq":{seq},"id":"{id}","role":"{}","text":"#, content.role));
+    value(out, br#"{"seq":"#, seq)?;
+    // There is always room in memory.
+    drop(write!(out, r#","id":"{id}","role":"{}","text":"#, content.role));
     let begin = out.len();
     json_escape_simd::escape_into(text, out);
     let words = begin..out.len();
     out.extend_from_slice(br#","parts":[{"text":"#);
     out.extend_from_within(words);
-    put(out, format_args!(r#"}}],"revision":{revision},"created_at":"{created_at}"}}"#));
+    value(out, br#"}],"revision":"#, revision)?;
+    value(out, br#","created_at":"#, created_at)?;
+    out.push(b'}');
     Ok(())
 }
 
@@ -50,19 +55,22 @@ pub(crate) fn context_message(out: &mut Vec<u8>, message: &ChatMessage) -> Resul
     let [Part::Text(text)] = parts.as_slice() else {
         return serde_json::to_writer(out, &ContextMessageJson::from(message));
     };
-    put(out, format_args!(r#"{{"role":"{}","parts":[{{"text":"#, role));
+    out.extend_from_slice(br#"{"role":""#);
+    out.extend_from_slice(role.as_str().as_bytes());
+    out.extend_from_slice(br#"","parts":[{"text":"#);
     json_escape_simd::escape_into(text, out);
-    match seq {
-        Some(seq) => put(out, format_args!(r#"}}],"seq":{seq}}}"#)),
-        None => out.extend_from_slice(b"}]}"),
+    out.extend_from_slice(b"}]");
+    if let Some(seq) = seq {
+        value(out, br#","seq":"#, seq)?;
     }
+    out.push(b'}');
     Ok(())
 }
 
-/// Writes what needs no escaping.
-pub(crate) fn put(out: &mut Vec<u8>, text: std::fmt::Arguments<'_>) {
-    // There is always room in memory.
-    drop(out.write_fmt(text));
+/// Writes a value behind what comes before it.
+pub(crate) fn value(out: &mut Vec<u8>, before: &[u8], value: &impl Serialize) -> Result<()> {
+    out.extend_from_slice(before);
+    serde_json::to_writer(out, value)
 }
 
 #[cfg(test)]

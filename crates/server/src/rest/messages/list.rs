@@ -98,8 +98,8 @@ impl<'a> Page<'a> {
         }
         out.extend_from_slice(br#"{"data":"#);
         pieces::list(out, self.in_order(), pieces::message)?;
-        pieces::put(out, format_args!(r#","has_more":{},"next":"#, self.has_more));
-        serde_json::to_writer(&mut *out, &self.next())?;
+        pieces::value(out, br#","has_more":"#, &self.has_more)?;
+        pieces::value(out, br#","next":"#, &self.next())?;
         out.push(b'}');
         Ok(())
     }

@@ -2,11 +2,11 @@ use std::fmt::{self, Write as _};
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use serde_json::Value;
+use threadkeep::{Clock, SystemClock};
 use tracing::field::{Field, Visit};
 use tracing::{Event, Subscriber};
 use tracing_appender::non_blocking::ErrorCounter;
 use tracing_subscriber::fmt::format::Writer;
-use tracing_subscriber::fmt::time::{FormatTime, SystemTime};
 use tracing_subscriber::fmt::{FmtContext, FormatEvent, FormatFields};
 use tracing_subscriber::registry::LookupSpan;
 
@@ -46,10 +46,9 @@ where
     fn format_event(&self, _: &FmtContext<'_, S, N>, mut writer: Writer<'_>, event: &Event<'_>) -> fmt::Result {
         let (level, target) = (event.metadata().level(), event.metadata().target());
         let (request_id, lost) = (threadkeep_server::request_id(), self.newly_lost());
+        let now = SystemClock.now();
         if self.as_json {
-            writer.write_str("{\"timestamp\":\"")?;
-            SystemTime.format_time(&mut writer)?;
-            write!(writer, "\",\"level\":\"{level}\"")?;
+            write!(writer, "{{\"timestamp\":\"{now:#}\",\"level\":\"{level}\"")?;
             let mut fields = JsonFields { writer: writer.by_ref(), written: Ok(()) };
             event.record(&mut fields);
             fields.member("target", target);
@@ -58,8 +57,7 @@ where
             fields.written?;
             return writer.write_str("}\n");
         }
-        SystemTime.format_time(&mut writer)?;
-        write!(writer, " {level:>5} {target}:")?;
+        write!(writer, "{now:#} {level:>5} {target}:")?;
         let mut fields = TextFields { writer: writer.by_ref(), written: Ok(()) };
         event.record(&mut fields);
         fields.written?;
@@ -74,7 +72,27 @@ struct TextFields<'w> {
     written: fmt::Result,
 }
 
+impl TextFields<'_> {
+    /// Writes a number or a word, which has no need to be kept on its line.
+    fn plain(&mut self, field: &Field, value: impl fmt::Display) {
+        let writer = &mut self.writer;
+        self.written = self.written.and_then(|()| write!(writer, " {}={value}", field.name()));
+    }
+}
+
 impl Visit for TextFields<'_> {
+    fn record_i64(&mut self, field: &Field, value: i64) {
+        self.plain(field, value);
+    }
+
+    fn record_u64(&mut self, field: &Field, value: u64) {
+        self.plain(field, value);
+    }
+
+    fn record_bool(&mut self, field: &Field, value: bool) {
+        self.plain(field, value);
+    }
+
     fn record_str(&mut self, field: &Field, value: &str) {
         let is_plain = |byte: u8| matches!(byte, b' '..=b'~') && byte != b'"' && byte != b'\\';
         if field.name() == MESSAGE || !value.bytes().all(is_plain) {

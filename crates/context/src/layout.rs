@@ -76,9 +76,9 @@ impl Chosen<'_> {
 
     fn system_message(&self, recalled: Option<String>) -> Option<ChatMessage> {
         let prompt = format!("{}{}", self.system_prompt, self.enrichment);
-        let prompt = if self.system_prompt.is_empty() { prompt.trim_start_matches('\n').to_owned() } else { prompt };
-        let sections = [Some(prompt), self.preferences.clone(), self.summary.clone(), recalled];
-        let sections: Vec<String> = sections.into_iter().flatten().filter(|text| !text.is_empty()).collect();
+        let prompt = if self.system_prompt.is_empty() { prompt.trim_start_matches('\n') } else { &prompt };
+        let sections = [Some(prompt), self.preferences.as_deref(), self.summary.as_deref(), recalled.as_deref()];
+        let sections: Vec<&str> = sections.into_iter().flatten().filter(|text| !text.is_empty()).collect();
         (!sections.is_empty()).then(|| ChatMessage::text(Role::System, sections.join("\n\n")))
     }
 }

@@ -4,8 +4,9 @@ use std::borrow::{Borrow, Cow};
 use std::cmp::Reverse;
 use std::collections::BTreeSet;
 use std::fmt::Write;
+use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Serialize, Serializer};
 use threadkeep_core::{Message, Part, Role, Timestamp, TokenCount, TokenCounter, text};
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -15,6 +16,8 @@ use crate::relevance::words;
 
 /// Characters of a sentence at most.
 const SENTENCE_CHARACTERS: usize = 300;
+/// What stands before a sentence, about: makes room, and bounds nothing.
+const SPEAKER_BYTES: usize = 32;
 /// Sentences that one message gives at most; the best of it.
 const SENTENCES: usize = 12;
 
@@ -26,8 +29,8 @@ pub struct Summary {
     pub first_seq: u64,
     /// The last position that it covers; 0 when it covers nothing yet.
     pub through_seq: u64,
-    /// Its sentences, in the order they were said.
-    pub items: Vec<SummaryItem>,
+    /// Its sentences, in the order they were said. Shared by the contexts that they stay the same for.
+    pub items: Arc<[SummaryItem]>,
     /// What a model wrote of the beginning. It stands in place of the sentences from there; they are kept beside it, so
     /// that nothing is lost when it has to go.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -50,8 +53,8 @@ pub struct WrittenSummary {
     pub text: String,
 }
 
-/// A sentence of a summary.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// A sentence of a summary. Written as a list of its fields in this order, and read as that or as an object.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct SummaryItem {
     /// The position of the message that says it.
     pub seq: u64,
@@ -60,12 +63,20 @@ pub struct SummaryItem {
     /// Who said it.
     pub role: Role,
     /// The speaker's name.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[serde(default)]
     pub author: Option<String>,
     /// The sentence, on one line.
     pub text: String,
     /// How much it is worth keeping.
     pub weight: u32,
+}
+
+impl Serialize for SummaryItem {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        // With each one's names it would be twice as long, to be read with every context.
+        let Self { seq, created_at, role, author, text, weight } = self;
+        (seq, created_at, role, author, text, weight).serialize(serializer)
+    }
 }
 
 impl Summary {
@@ -77,11 +88,11 @@ impl Summary {
     #[must_use]
     pub fn extend(old: Option<&Self>, fallen: &[Message], first_seq: u64, through_seq: u64, characters: usize) -> Self {
         let covered = old.map_or(0, |old| old.through_seq);
-        let mut items = old.map_or_else(Vec::new, |old| old.items.clone());
+        let mut items = old.map_or_else(Vec::new, |old| old.items.to_vec());
         items.retain(|item| item.seq >= first_seq);
         let fallen = fallen.iter().filter(|message| message.seq > covered && message.seq <= through_seq);
         items.extend(fallen.flat_map(sentences));
-        let items = keep_best(items, |item| item.text.chars().count(), characters);
+        let items = keep_best(items, |item| item.text.chars().count(), characters).into();
         let written = old.and_then(|old| old.written.clone()).filter(|written| written.first_seq >= first_seq);
         Self { first_seq, through_seq: covered.max(through_seq), items, written }
     }
@@ -152,7 +163,10 @@ impl Summary {
 
     fn write(&self, head: &str, items: &[&SummaryItem]) -> String {
         let Self { first_seq, through_seq, .. } = self;
-        let mut text = format!("Summary of the conversation before (messages {first_seq} to {through_seq}):{head}");
+        let lines: usize = items.iter().map(|item| item.text.len() + SPEAKER_BYTES).sum();
+        let mut text = String::with_capacity(SPEAKER_BYTES * 2 + head.len() + lines);
+        let _infallible =
+            write!(text, "Summary of the conversation before (messages {first_seq} to {through_seq}):{head}");
         for item in items {
             text.push('\n');
             item.write_line(&mut text);

@@ -44,13 +44,14 @@ pub(crate) fn units(history: &[Message]) -> Vec<Unit> {
             }
         }
     }
-    let mut members: BTreeMap<usize, Vec<usize>> = BTreeMap::new();
+    let mut members: Vec<Vec<usize>> = vec![Vec::new(); history.len()];
     for index in 0..history.len() {
-        members.entry(first(&before, index)).or_default().push(index);
+        members[first(&before, index)].push(index);
     }
     let orphans: Vec<usize> = orphans.into_iter().map(|index| first(&before, index)).collect();
+    let members = members.into_iter().enumerate().filter(|(_, members)| !members.is_empty());
     let mut units: Vec<Unit> =
-        members.into_iter().map(|(first, members)| Unit { members, is_orphan: orphans.contains(&first) }).collect();
+        members.map(|(first, members)| Unit { members, is_orphan: orphans.contains(&first) }).collect();
     units.sort_by_key(Unit::newest);
     units
 }

@@ -4,9 +4,10 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Batch, ChangePage, ChangesWithMessages, CommitOutcome, CorruptRow, Document, DocumentOwner, DocumentQuery,
-    DocumentWrite, Kind, Maintenance, Map, Message, MessageId, Namespace, Owner, Portable, Positions, Result, Role,
-    Scope, SearchIndex, StoreError, Thread, ThreadId, ThreadKey, Timestamp, UserCursor, WakeUps, Written, limits,
+    Batch, ChangePage, ChangesWithMessages, CommitOutcome, CorruptRow, Document, DocumentName, DocumentOwner,
+    DocumentQuery, DocumentWrite, Kind, Maintenance, Map, Message, MessageId, Namespace, Owner, Portable, Positions,
+    Result, Role, Scope, SearchIndex, StoreError, Thread, ThreadId, ThreadKey, Timestamp, UserCursor, WakeUps, Written,
+    limits,
 };
 
 /// Keeps conversations: the contract of every backend.
@@ -92,6 +93,22 @@ pub trait Store: Portable + std::fmt::Debug {
         query: &MessageQuery,
         now: Timestamp,
     ) -> Result<MessagePage>;
+
+    /// Reads a page as [`Store::list_messages`] does, and one of the thread's documents: what a context is made of, in one
+    /// round trip where the store is far. The document is as it stands then or a moment later.
+    async fn list_messages_with_document(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        document: &DocumentName,
+        now: Timestamp,
+    ) -> Result<(MessagePage, Option<Document>)> {
+        let page = self.list_messages(scope, thread, query, now).await?;
+        let DocumentName { namespace, key } = document;
+        let document = self.find_document(scope, &DocumentOwner::Thread(thread), namespace, key, now).await?;
+        Ok((page, document))
+    }
 
     /// Reads messages by name, in ascending order of position, each once; what is not there is left out. At most
     /// [`limits::PAGE`] names.

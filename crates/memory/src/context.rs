@@ -16,11 +16,11 @@ use threadkeep_context::{
     Trimming, assemble,
 };
 use threadkeep_core::{
-    ApproximateCounter, Bound, CorruptRow, Embedder, Message, MessageQuery, OnCorrupt, Positions, Scope, ThreadId,
-    Timestamp, TokenCounter, limits,
+    ApproximateCounter, Bound, CorruptRow, DocumentName, Embedder, Message, MessageQuery, OnCorrupt, Positions, Scope,
+    ThreadId, Timestamp, TokenCounter, limits,
 };
 
-use crate::tails::{Shared, Tails};
+use crate::tails::{Beside, Shared, Tails};
 use crate::{Memory, Result};
 use counts::{Counts, KnownCounter};
 
@@ -33,7 +33,7 @@ pub(crate) use carried::{Carried, Gone, is_about_summary, touches_carried};
 pub(crate) use held::MadeOf;
 
 /// Messages loaded beyond the window, so that those which fell out lately need no second reading.
-const MARGIN: usize = 8;
+const MARGIN: usize = 4;
 /// Messages that one call adds to a summary which is behind.
 const CATCH_UP: u64 = 500;
 
@@ -138,12 +138,14 @@ impl Memory {
     ) -> Result<Arc<HeldContext>> {
         policy.check()?;
         let removals = self.tails().map_or(0, Tails::removals);
-        let loaded = self.load_history(scope, thread, policy, options.through_seq).await?;
         let keeps_counts = Counts::are_kept_of(&*options.counter);
         let has_memory = policy.summary.is_some() || matches!(policy.trimming, Trimming::Steps { .. }) || keeps_counts;
-        let stored = match has_memory {
-            true => self.carried_at(scope, thread, loaded.positions).await?,
-            false => Arc::clone(nothing_carried()),
+        let carried = has_memory.then(carried::name);
+        let (loaded, beside) = self.load_history(scope, thread, policy, options.through_seq, carried.as_ref()).await?;
+        let stored = match beside {
+            Some(document) => self.keep_carried(scope, thread, document, loaded.positions, removals),
+            None if has_memory => self.carried_at(scope, thread, loaded.positions).await?,
+            None => Arc::clone(nothing_carried()),
         };
         let preferences = self.preference_lines(scope, thread, policy).await?;
         let made_of = match question.is_none() && preferences.is_empty() {
@@ -206,17 +208,18 @@ impl Memory {
         Ok(held)
     }
 
-    /// Reads the newest messages, as many as the policy looks at.
+    /// Reads the newest messages, as many as the policy looks at; and what was carried, where both are read.
     async fn load_history(
         &self,
         scope: &Scope,
         thread: ThreadId,
         policy: &ContextPolicy,
         through_seq: Option<u64>,
-    ) -> Result<Loaded> {
+        carried: Option<&DocumentName>,
+    ) -> Result<(Loaded, Beside)> {
         let before = through_seq.map(|seq| Bound::Seq(seq + 1));
         let query = MessageQuery { before, on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(reach(policy)) };
-        let page = self.read_shared(scope, thread, &query, self.now()).await?;
+        let (page, beside) = self.read_shared(scope, thread, &query, carried, self.now()).await?;
         let positions = page.positions();
         let last_seq = positions.seq.min(through_seq.unwrap_or(u64::MAX));
         let cutoff = self.options().retention.and_then(|retention| retention.cutoff(self.now()));
@@ -227,7 +230,7 @@ impl Memory {
         let first = page.messages().partition_point(|message| message.seq < first_seq);
         let unreadable = page.corrupt().iter().filter(|row| row.seq >= first_seq).cloned().collect();
         let range = ThreadRange { first_seq, last_seq };
-        Ok(Loaded { page, first, unreadable, range, positions, cutoff })
+        Ok((Loaded { page, first, unreadable, range, positions, cutoff }, beside))
     }
 
     /// The stored summary, continued up to the loaded messages as far as one call goes.

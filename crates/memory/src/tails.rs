@@ -21,8 +21,8 @@ use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
 use threadkeep_core::{
-    Batch, CommitOutcome, CorruptRow, Message, MessagePage, MessageQuery, OrderBy, Positions, Result, Scope, Take,
-    TenantId, ThreadId, ThreadName, Timestamp, limits,
+    Batch, CommitOutcome, CorruptRow, Document, DocumentName, Message, MessagePage, MessageQuery, OrderBy, Positions,
+    Result, Scope, Take, TenantId, ThreadId, ThreadName, Timestamp, limits,
 };
 
 use crate::retry::repeat_simply;
@@ -104,34 +104,36 @@ impl Memory {
         query: &MessageQuery,
         now: Timestamp,
     ) -> Result<MessagePage> {
-        Ok(self.read_shared(scope, thread, query, now).await?.into_page())
+        Ok(self.read_shared(scope, thread, query, None, now).await?.0.into_page())
     }
 
-    /// Reads a page, without a copy where it is held.
+    /// Reads a page, without a copy where it is held; and with it a document of the thread, where both are read.
     pub(crate) async fn read_shared(
         &self,
         scope: &Scope,
         thread: ThreadId,
         query: &MessageQuery,
+        document: Option<&DocumentName>,
         now: Timestamp,
-    ) -> Result<Shared> {
+    ) -> Result<(Shared, Beside)> {
         let Some(tails) = self.tails().filter(|_| is_tail(query)) else {
-            return self.read_from_store(scope, thread, query, now).await.map(Shared::Read);
+            let (page, beside) = self.read_from_store(scope, thread, query, document, now).await?;
+            return Ok((Shared::Read(page), beside));
         };
         let key = (scope.tenant_id().clone(), thread);
         // Before anything is read: what is written from now on makes it another one.
         let stamp = self.store().stamp();
         let shows_unasked = tails.writers == Writers::One || stamp.is_some();
         if shows_unasked && let Some(held) = tails.held_without_asking(&key, scope, query.limit, stamp, now) {
-            return Ok(Shared::Held(held));
+            return Ok((Shared::Held(held), None));
         }
         let (found, removals) = tails.find(&key, query.limit, now);
         if let Some(tail) = found {
             let limit = (query.limit + AHEAD).min(limits::PAGE);
             let look =
                 MessageQuery { on_corrupt: query.on_corrupt, ..MessageQuery::following(tail.last_seq() - 1, limit) };
-            match self.read_from_store(scope, thread, &look, now).await {
-                Ok(page) => {
+            match self.read_from_store(scope, thread, &look, None, now).await {
+                Ok((page, _)) => {
                     if let Some(tail) = tail.continued(page, query.limit) {
                         let held = tail.newest(query.limit);
                         let tail = match tail.expires_at {
@@ -142,7 +144,7 @@ impl Memory {
                         };
                         tails.keep(key, tail, removals, now);
                         tails.lock().figures.hits += 1;
-                        return Ok(Shared::Held(held));
+                        return Ok((Shared::Held(held), None));
                     }
                 }
                 Err(error) => {
@@ -152,7 +154,7 @@ impl Memory {
             }
         }
         tails.lock().figures.misses += 1;
-        let page = self.read_from_store(scope, thread, query, now).await?;
+        let (page, beside) = self.read_from_store(scope, thread, query, document, now).await?;
         let tail = match Tail::of(page, query.limit) {
             Ok(tail) if tails.writers == Writers::One => {
                 self.with_expiry(tail, scope, thread, now).await?.shown_to(scope, stamp)
@@ -160,12 +162,12 @@ impl Memory {
             Ok(tail) => tail,
             Err(page) => {
                 tails.remove(&key);
-                return Ok(Shared::Read(page));
+                return Ok((Shared::Read(page), beside));
             }
         };
         let held = tail.newest(query.limit);
         tails.keep(key, tail, removals, now);
-        Ok(Shared::Held(held))
+        Ok((Shared::Held(held), beside))
     }
 
     /// Whoever does not ask the store again has to know when the thread is over.
@@ -181,16 +183,26 @@ impl Memory {
         scope: &Scope,
         thread: ThreadId,
         query: &MessageQuery,
+        document: Option<&DocumentName>,
         now: Timestamp,
-    ) -> Result<MessagePage> {
-        match self.store().list_messages(scope, thread, query, now).await {
-            Err(error) if error.is_retryable() => {
-                repeat_simply(|| self.store().list_messages(scope, thread, query, now)).await
+    ) -> Result<(MessagePage, Beside)> {
+        let store = self.store();
+        let read = async || match document {
+            Some(name) => {
+                let read = store.list_messages_with_document(scope, thread, query, name, now).await;
+                read.map(|(page, document)| (page, Some(document)))
             }
+            None => store.list_messages(scope, thread, query, now).await.map(|page| (page, None)),
+        };
+        match read().await {
+            Err(error) if error.is_retryable() => repeat_simply(read).await,
             answer => answer,
         }
     }
 }
+
+/// What was read beside a page: nothing where it was not asked for, or the page is held in memory.
+pub(crate) type Beside = Option<Option<Document>>;
 
 /// A page that was read.
 pub(crate) enum Shared {

@@ -133,6 +133,7 @@ pub(crate) const CASES: &[Case] = cases! {
         one_of_many_writers_wins,
         one_of_many_commits_meets_its_condition,
         namespaces_do_not_mix,
+        a_page_comes_with_a_document,
         documents_are_listed_in_byte_order,
         absent_documents_may_be_deleted,
         another_user_has_other_documents,

@@ -3,10 +3,10 @@
 use futures::future::BoxFuture;
 use threadkeep_core::{
     Backend, Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Document,
-    DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, Message, MessageName, MessagePage,
-    MessageQuery, Namespace, OpenThread, Opened, Owner, Result, Scope, SearchAnswer, SearchQuery, SweepReport,
-    TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, VerifyReport, WakeUps,
-    Written,
+    DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, Message, MessageName,
+    MessagePage, MessageQuery, Namespace, OpenThread, Opened, Owner, Result, Scope, SearchAnswer, SearchQuery,
+    SweepReport, TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, VerifyReport,
+    WakeUps, Written,
 };
 
 /// So often a call is repeated; over `Weak` at most about every third call fails.
@@ -76,6 +76,17 @@ impl Client {
         now: Timestamp,
     ) -> Result<MessagePage> {
         patiently(|| self.backend.store.list_messages(scope, thread, query, now)).await
+    }
+
+    pub(crate) async fn list_messages_with_document(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        document: &DocumentName,
+        now: Timestamp,
+    ) -> Result<(MessagePage, Option<Document>)> {
+        patiently(|| self.backend.store.list_messages_with_document(scope, thread, query, document, now)).await
     }
 
     pub(crate) async fn find_messages(

@@ -95,18 +95,50 @@ pub(crate) async fn find(
     key: &str,
     now: Timestamp,
 ) -> error::Result<Option<Document>> {
-    let Some(place) = Place::of(scope, owner).filter(|_| !key.contains('\0')) else { return Ok(None) };
-    let caller = Caller::of(scope);
-    let sql = format!("SELECT {COLUMNS} FROM {} AND {ALIVE} AND d.namespace = $4 AND d.key = $5", place.rows());
-    let values: [Parameter<'_>; 5] = [
-        (&caller.tenant, Type::TEXT),
-        (&now.as_micros(), Type::INT8),
-        place.value(),
-        (&namespace.to_string(), Type::TEXT),
-        (&key, Type::TEXT),
-    ];
-    let rows = shared.read(&caller, &[(&sql, &values)]).await?;
-    rows[0].first().map(document).transpose()
+    let Some(lookup) = Lookup::of(scope, owner, namespace, key, now) else { return Ok(None) };
+    let rows = shared.read(&lookup.caller, &[(&lookup.sql(), &lookup.values())]).await?;
+    Lookup::found(&rows[0])
+}
+
+/// Looks for one document, in a flight of its own or with others.
+pub(crate) struct Lookup<'a> {
+    caller: Caller,
+    place: Place,
+    namespace: String,
+    key: &'a str,
+    now: i64,
+}
+
+impl<'a> Lookup<'a> {
+    /// `None` where there is nothing to be found.
+    pub(crate) fn of(
+        scope: &Scope,
+        owner: &DocumentOwner,
+        namespace: &Namespace,
+        key: &'a str,
+        now: Timestamp,
+    ) -> Option<Self> {
+        let place = Place::of(scope, owner).filter(|_| !key.contains('\0'))?;
+        Some(Self { caller: Caller::of(scope), place, namespace: namespace.to_string(), key, now: now.as_micros() })
+    }
+
+    pub(crate) fn sql(&self) -> String {
+        format!("SELECT {COLUMNS} FROM {} AND {ALIVE} AND d.namespace = $4 AND d.key = $5", self.place.rows())
+    }
+
+    pub(crate) fn values(&self) -> [Parameter<'_>; 5] {
+        [
+            (&self.caller.tenant, Type::TEXT),
+            (&self.now, Type::INT8),
+            self.place.value(),
+            (&self.namespace, Type::TEXT),
+            (&self.key, Type::TEXT),
+        ]
+    }
+
+    pub(crate) fn found(rows: &[Row]) -> error::Result<Option<Document>> {
+        rows.first().map(document).transpose()
+    }
 }
 
 pub(crate) async fn list(

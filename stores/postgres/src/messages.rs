@@ -1,11 +1,12 @@
 use threadkeep_core::{
-    Bound, CorruptRow, Kind, Message, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy, Role, Scope,
-    StoreError, Take, ThreadId, Timestamp, limits,
+    Bound, CorruptRow, Document, DocumentName, DocumentOwner, Kind, Message, MessageName, MessagePage, MessageQuery,
+    OnCorrupt, OrderBy, Role, Scope, StoreError, Take, ThreadId, Timestamp, limits,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
+use crate::documents::Lookup;
 use crate::error::Result;
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::{self, get, message_columns, role_number, signed};
@@ -15,8 +16,9 @@ pub(crate) async fn list(
     scope: &Scope,
     thread: ThreadId,
     query: &MessageQuery,
+    document: Option<&DocumentName>,
     now: Timestamp,
-) -> Result<MessagePage> {
+) -> Result<(MessagePage, Option<Document>)> {
     query.check()?;
     let caller = Caller::of(scope);
     let (mut first, mut last) = (0, i64::MAX);
@@ -50,8 +52,11 @@ pub(crate) async fn list(
         (&i32::try_from(query.limit + 1).unwrap_or(i32::MAX), Type::INT4),
         (&signed(limits::PAGE_BYTES as u64), Type::INT8),
     ];
-    let rows = shared.call(sql, &values).await?;
-    page(&rows, query)
+    let owner = DocumentOwner::Thread(thread);
+    let lookup = document.and_then(|name| Lookup::of(scope, &owner, &name.namespace, &name.key, now));
+    let Some(lookup) = lookup else { return Ok((page(&shared.call(sql, &values).await?, query)?, None)) };
+    let answers = shared.read(&caller, &[(sql, &values), (&lookup.sql(), &lookup.values())]).await?;
+    Ok((page(&answers[0], query)?, Lookup::found(&answers[1])?))
 }
 
 fn page(rows: &[Row], query: &MessageQuery) -> Result<MessagePage> {

@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use futures_core::stream::BoxStream;
 use threadkeep_core::{
-    Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Document,
+    Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Document, DocumentName,
     DocumentOwner, DocumentQuery, DocumentWrite, IndexEntry, Message, MessageName, MessagePage, MessageQuery,
     Namespace, OpenThread, Opened, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, Thread, ThreadId,
     ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, WakeUp, WakeUps, Written,
@@ -51,7 +51,18 @@ impl Store for PostgresStore {
         query: &MessageQuery,
         now: Timestamp,
     ) -> Result<MessagePage> {
-        Ok(messages::list(&self.shared, scope, thread, query, now).await?)
+        Ok(messages::list(&self.shared, scope, thread, query, None, now).await?.0)
+    }
+
+    async fn list_messages_with_document(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        document: &DocumentName,
+        now: Timestamp,
+    ) -> Result<(MessagePage, Option<Document>)> {
+        Ok(messages::list(&self.shared, scope, thread, query, Some(document), now).await?)
     }
 
     async fn find_messages(

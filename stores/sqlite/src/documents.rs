@@ -178,7 +178,11 @@ fn place(
     })
 }
 
-const COLUMNS: &str = "SELECT namespace, key, version, expires_at, value FROM documents";
+macro_rules! columns {
+    () => {
+        "SELECT namespace, key, version, expires_at, value FROM documents"
+    };
+}
 
 pub(crate) fn find(
     shared: &Shared,
@@ -189,15 +193,35 @@ pub(crate) fn find(
     now: Timestamp,
 ) -> error::Result<Option<Document>> {
     shared.read(|connection| {
-        let Some((kind, owner_no)) = place(shared, connection, scope, owner, now)? else { return Ok(None) };
-        let sql = format!(
-            "{COLUMNS} WHERE kind = ?1 AND owner_no = ?2 AND namespace = ?3 AND key = ?4 \
-             AND (expires_at IS NULL OR expires_at > ?5)"
-        );
-        let mut statement = connection.prepare_cached(&sql)?;
-        let mut rows = statement.query(params![kind, owner_no, namespace.to_string(), key, now.as_micros()])?;
-        rows.next()?.map(document).transpose()
+        let Some(place) = place(shared, connection, scope, owner, now)? else { return Ok(None) };
+        find_at(connection, place, namespace, key, now)
     })
+}
+
+pub(crate) fn find_of_thread(
+    connection: &Connection,
+    thread_no: i64,
+    name: &DocumentName,
+    now: Timestamp,
+) -> error::Result<Option<Document>> {
+    find_at(connection, (OF_THREAD, thread_no), &name.namespace, &name.key, now)
+}
+
+fn find_at(
+    connection: &Connection,
+    (kind, owner_no): (i64, i64),
+    namespace: &Namespace,
+    key: &str,
+    now: Timestamp,
+) -> error::Result<Option<Document>> {
+    let sql = concat!(
+        columns!(),
+        " WHERE kind = ?1 AND owner_no = ?2 AND namespace = ?3 AND key = ?4",
+        " AND (expires_at IS NULL OR expires_at > ?5)"
+    );
+    let mut statement = connection.prepare_cached(sql)?;
+    let mut rows = statement.query(params![kind, owner_no, namespace.to_string(), key, now.as_micros()])?;
+    rows.next()?.map(document).transpose()
 }
 
 pub(crate) fn list(
@@ -251,8 +275,8 @@ pub(crate) fn list_of_drivers(
 
 /// All documents of a thread, expired ones included.
 pub(crate) fn all_of_thread(connection: &Connection, thread_no: i64) -> error::Result<Vec<Document>> {
-    let sql = format!("{COLUMNS} WHERE kind = 0 AND owner_no = ?1 ORDER BY namespace, key");
-    let mut statement = connection.prepare_cached(&sql)?;
+    let sql = concat!(columns!(), " WHERE kind = 0 AND owner_no = ?1 ORDER BY namespace, key");
+    let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([thread_no])?;
     let mut documents = Vec::new();
     while let Some(row) = rows.next()? {
@@ -273,9 +297,10 @@ fn page(
         None => "?3 IS NULL AND ?9 IS NOT NULL",
     };
     let sql = format!(
-        "{COLUMNS} WHERE kind = ?1 AND owner_no = ?2 AND {family} \
+        "{} WHERE kind = ?1 AND owner_no = ?2 AND {family} \
          AND (?4 IS NULL OR (namespace, key) > (?4, ?5)) AND (expires_at IS NULL OR expires_at > ?6) \
-         AND substr(CAST(key AS BLOB), 1, length(?7)) = ?7 ORDER BY namespace, key LIMIT ?8"
+         AND substr(CAST(key AS BLOB), 1, length(?7)) = ?7 ORDER BY namespace, key LIMIT ?8",
+        columns!()
     );
     let mut statement = connection.prepare_cached(&sql)?;
     let (after_namespace, after_key) = match &query.after {

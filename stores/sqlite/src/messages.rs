@@ -1,31 +1,36 @@
 use rusqlite::{Connection, params, params_from_iter, types::Value};
 use threadkeep_core::{
-    Bound, CorruptRow, Message, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy, Role, Scope, StoreError,
-    Take, ThreadId, Timestamp, limits,
+    Bound, CorruptRow, Document, DocumentName, Message, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy,
+    Role, Scope, StoreError, Take, ThreadId, Timestamp, limits,
 };
 
 use crate::connection::Shared;
 use crate::error::Result;
 use crate::row::{self, ThreadRow, message_columns, role_number};
-use crate::{owners, threads};
+use crate::{documents, owners, threads};
 
 pub(crate) fn list(
     shared: &Shared,
     scope: &Scope,
     thread: ThreadId,
     query: &MessageQuery,
+    document: Option<&DocumentName>,
     now: Timestamp,
-) -> Result<MessagePage> {
+) -> Result<(MessagePage, Option<Document>)> {
     query.check()?;
     shared.read(|connection| {
         // Looked up here, the names' numbers are remembered: inside a transaction they are not.
         owners::of_scope(shared, connection, scope)?;
-        // One snapshot for the thread's row and its messages.
+        // One snapshot for the thread's row and what belongs to it.
         let snapshot = Snapshot::begin(connection)?;
         let (row, _) = threads::get_row(shared, connection, scope, thread, now)?;
         let page = page(connection, &row, query)?;
+        let document = match document {
+            Some(name) => documents::find_of_thread(connection, row.no, name, now)?,
+            None => None,
+        };
         snapshot.end()?;
-        Ok(page)
+        Ok((page, document))
     })
 }
 

@@ -1,10 +1,10 @@
 use async_trait::async_trait;
 use futures_core::stream::BoxStream;
 use threadkeep_core::{
-    Batch, CatchUp, ChangePage, ChangedThreads, Collection, CommitOutcome, Document, DocumentOwner, DocumentQuery,
-    DocumentWrite, IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Result,
-    Scope, SearchAnswer, SearchIndex, SearchQuery, Store, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery,
-    Timestamp, UserCursor, WakeUp, WakeUps, Written,
+    Batch, CatchUp, ChangePage, ChangedThreads, Collection, CommitOutcome, Document, DocumentName, DocumentOwner,
+    DocumentQuery, DocumentWrite, IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread,
+    Opened, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, Thread, ThreadId, ThreadName, ThreadPage,
+    ThreadQuery, Timestamp, UserCursor, WakeUp, WakeUps, Written,
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
@@ -49,7 +49,18 @@ impl Store for SqliteStore {
         query: &MessageQuery,
         now: Timestamp,
     ) -> Result<MessagePage> {
-        Ok(messages::list(&self.shared, scope, thread, query, now)?)
+        Ok(messages::list(&self.shared, scope, thread, query, None, now)?.0)
+    }
+
+    async fn list_messages_with_document(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        document: &DocumentName,
+        now: Timestamp,
+    ) -> Result<(MessagePage, Option<Document>)> {
+        Ok(messages::list(&self.shared, scope, thread, query, Some(document), now)?)
     }
 
     async fn find_messages(

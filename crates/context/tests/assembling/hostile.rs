@@ -99,7 +99,7 @@ fn what_a_model_wrote_keeps_to_its_lines() {
             model: "scripted".into(),
             text: (*text).to_owned(),
         };
-        let summary = Summary { first_seq: 1, through_seq: 2, items: Vec::new(), written: Some(written) };
+        let summary = Summary { first_seq: 1, through_seq: 2, items: [].into(), written: Some(written) };
         let policy = ContextPolicy { summary: Some(SummaryPolicy::default()), ..ContextPolicy::window(1) };
         let context = assembled(&ContextInput { summary: Some(&summary), ..whole(&history) }, &policy);
         let system = &context.messages[0];

@@ -5,8 +5,8 @@ use threadkeep_context::enrichment::{
 };
 use threadkeep_context::sources::SourceMemory;
 use threadkeep_context::{
-    ContextError, ContextInput, ContextPolicy, Fate, PreferenceLine, Pruning, Recalled, SummaryPolicy, Trimming, Why,
-    assemble, count_tokens,
+    ContextError, ContextInput, ContextPolicy, Fate, PreferenceLine, Pruning, Recalled, Summary, SummaryPolicy,
+    Trimming, Why, assemble, count_tokens,
 };
 use threadkeep_core::{ApproximateCounter, Content, CorruptRow, Map, Message, Role, Source, TokenCount};
 
@@ -65,6 +65,26 @@ fn facts_of_the_first_message_outlast_the_window() {
         assert_eq!((renewed.first_seq, renewed.through_seq), (1, turn as u64 - 6));
         summary = Some(renewed);
     }
+}
+
+#[test]
+fn a_summary_is_read_as_it_was_written_before() {
+    let all = chat(40);
+    let policy = ContextPolicy { summary: Some(SummaryPolicy::default()), ..ContextPolicy::window(6) };
+    let mut all_but_one = all.clone();
+    all_but_one[3].content.author = Some("Ana".to_owned());
+    let summary = assembled(&whole(&all_but_one), &policy).summary.unwrap();
+    assert!(summary.items.iter().any(|item| item.author.is_some()) && summary.items.len() > 5);
+    let written = serde_json::to_value(&summary).unwrap();
+    assert_eq!(serde_json::from_value::<Summary>(written.clone()).unwrap(), summary);
+    let mut named = written;
+    for item in named["items"].as_array_mut().unwrap() {
+        let names = ["seq", "created_at", "role", "author", "text", "weight"].map(str::to_owned);
+        let values = item.as_array().unwrap().clone();
+        assert_eq!(values.len(), names.len());
+        *item = names.into_iter().zip(values).filter(|(_, value)| !value.is_null()).collect();
+    }
+    assert_eq!(serde_json::from_value::<Summary>(named).unwrap(), summary);
 }
 
 #[test]

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use threadkeep_context::{Context, ContextPolicy, Summary, Trimming};
 use threadkeep_core::{
-    Batch, Conflict, DocumentCondition, DocumentName, DocumentOwner, DocumentState, Expected, JsonText, Namespace,
-    Positions, PutDocument, Scope, StoreError, ThreadId, Urgency, limits,
+    Batch, Conflict, Document, DocumentCondition, DocumentName, DocumentOwner, DocumentState, Expected, JsonText,
+    Namespace, Positions, PutDocument, Scope, StoreError, ThreadId, Urgency, limits,
 };
 
 use super::counts::Counts;
@@ -100,17 +100,32 @@ impl Memory {
     /// As [`Memory::find_carried`], for a thread that was found to stand here: read once while it stands so, or only changes
     /// in other ways by this manager, where the ends of threads are kept.
     pub(super) async fn carried_at(&self, scope: &Scope, thread: ThreadId, at: Positions) -> Result<Arc<Carried>> {
-        let Some(tails) = self.tails() else { return Ok(Arc::new(self.find_carried(scope, thread).await?)) };
         let key = (scope.tenant_id().clone(), thread);
-        if let Some(held) = tails.carried(&key, at.change) {
+        if let Some(held) = self.tails().and_then(|tails| tails.carried(&key, at.change)) {
             return Ok(held);
         }
-        let removals = tails.removals();
+        let removals = self.tails().map_or(0, Tails::removals);
         let found = self.find_carried_document(scope, thread).await?;
+        Ok(self.keep_carried(scope, thread, found, at, removals))
+    }
+
+    /// Reads what was carried from its document, and keeps it where the ends of threads are kept. The thread was found to
+    /// stand here before or when the document was read.
+    pub(super) fn keep_carried(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        found: Option<Document>,
+        at: Positions,
+        removals: u64,
+    ) -> Arc<Carried> {
         let bytes = found.as_ref().map_or(0, |document| document.value.as_str().len());
         let carried = Arc::new(found.and_then(|document| document.value.read().ok()).unwrap_or_default());
-        tails.keep_carried(&key, at.change, &carried, bytes + size_of::<Carried>(), removals);
-        Ok(carried)
+        if let Some(tails) = self.tails() {
+            let key = (scope.tenant_id().clone(), thread);
+            tails.keep_carried(&key, at.change, &carried, bytes + size_of::<Carried>(), removals);
+        }
+        carried
     }
 
     /// Stores what is carried on, unless the thread changed since it was read: then it may hold words of a message that
@@ -182,11 +197,7 @@ impl Memory {
         self.scrub_summary(scope, thread, batch, &gone).await
     }
 
-    pub(super) async fn find_carried_document(
-        &self,
-        scope: &Scope,
-        thread: ThreadId,
-    ) -> Result<Option<threadkeep_core::Document>> {
+    pub(super) async fn find_carried_document(&self, scope: &Scope, thread: ThreadId) -> Result<Option<Document>> {
         let (owner, DocumentName { namespace, key }, now) = (DocumentOwner::Thread(thread), name(), self.now());
         Ok(repeat_simply(|| self.store().find_document(scope, &owner, &namespace, &key, now)).await?)
     }

@@ -30,7 +30,8 @@ fn summary(context: &AssembledContext) -> String {
 
 fn document_reads(probe: &Probe) -> u64 {
     let calls = probe.take_calls();
-    calls.iter().find(|(call, _)| *call == "find_document").map_or(0, |(_, count)| u64::try_from(*count).unwrap())
+    let reads = calls.iter().filter(|(call, _)| ["find_document", "list_messages_with_document"].contains(call));
+    reads.map(|(_, count)| u64::try_from(*count).unwrap()).sum()
 }
 
 #[tokio::test(start_paused = true)]

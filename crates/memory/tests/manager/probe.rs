@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures::StreamExt;
 use threadkeep_core::{
-    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentOwner,
-    DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
-    Reason, Result, Scope, Store, StoreError, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp,
-    UserCursor, WakeUps, Written,
+    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentName,
+    DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace,
+    OpenThread, Opened, Reason, Result, Scope, Store, StoreError, Thread, ThreadId, ThreadName, ThreadPage,
+    ThreadQuery, Timestamp, UserCursor, WakeUps, Written,
 };
 
 use super::world::World;
@@ -131,6 +131,18 @@ impl Store for Probe {
     ) -> Result<MessagePage> {
         self.count("list_messages");
         self.inner.store.list_messages(scope, thread, query, now).await
+    }
+
+    async fn list_messages_with_document(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        document: &DocumentName,
+        now: Timestamp,
+    ) -> Result<(MessagePage, Option<Document>)> {
+        self.count("list_messages_with_document");
+        self.inner.store.list_messages_with_document(scope, thread, query, document, now).await
     }
 
     async fn find_messages(

@@ -3,7 +3,7 @@
 use threadkeep_core::{Dump, DumpEntry, MessageName, MessageQuery, OnCorrupt, Severity, StoreError, ThreadName};
 
 use crate::conversation::Conversation;
-use crate::given::{ana, assert_error, at, thread_id};
+use crate::given::{ana, app, assert_error, at, named, thread_id};
 use crate::run::{Stage, Subject};
 
 /// Three messages in a store whose dump was damaged on its way there.
@@ -37,6 +37,9 @@ pub(super) async fn a_broken_message_is_told_of(stage: &Stage<'_>) {
     let page = conversation.page(&query, at(3)).await;
     assert_eq!(page.messages.iter().map(|message| message.seq).collect::<Vec<_>>(), [1, 3]);
     assert_eq!(page.corrupt.iter().map(|row| row.seq).collect::<Vec<_>>(), [2]);
+    let notes = named(app("notes"), "k");
+    let both = client.list_messages_with_document(&ana(), conversation.id, &query, &notes, at(3)).await;
+    assert_eq!(both.expect("reading works"), (page.clone(), None));
     let followed = client.list_changes_with_messages(&ana(), conversation.id, 0, 5, at(3)).await;
     let followed = followed.expect("reading works");
     assert_eq!((&followed.messages, &followed.corrupt, followed.read_to), (&page.messages, &page.corrupt, 3));

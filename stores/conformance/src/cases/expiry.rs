@@ -41,6 +41,9 @@ async fn assert_absent(conversation: &Conversation, now: Timestamp) {
     assert_error!(client.commit(scope, *id, &repeated, now).await, StoreError::NotFound(Kind::Thread));
     let page = client.list_messages(scope, *id, &MessageQuery::newest(5), now).await;
     assert_error!(page, StoreError::NotFound(Kind::Thread));
+    let notes = named(app("notes"), "k");
+    let both = client.list_messages_with_document(scope, *id, &MessageQuery::newest(5), &notes, now).await;
+    assert_error!(both, StoreError::NotFound(Kind::Thread));
     assert_error!(client.find_messages(scope, *id, &[], now).await, StoreError::NotFound(Kind::Thread));
     assert_error!(client.list_changes(scope, *id, 0, 5, now).await, StoreError::NotFound(Kind::Thread));
     let followed = client.list_changes_with_messages(scope, *id, 0, 5, now).await;

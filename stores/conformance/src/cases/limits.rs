@@ -213,8 +213,16 @@ pub(super) async fn pages_have_limits(stage: &Stage<'_>) {
         let (scope, id, now) = (&ana(), conversation.id, at(1));
         let documents = DocumentQuery { limit, ..DocumentQuery::of(owner.clone()) };
         let query = threadkeep_core::SearchQuery { limit, ..query_for("walrus") };
+        let notes = named(app("notes"), "k");
         let answers = [
             ("messages", client.list_messages(scope, id, &MessageQuery::newest(limit), now).await.map(drop)),
+            (
+                "messages with a document",
+                client
+                    .list_messages_with_document(scope, id, &MessageQuery::newest(limit), &notes, now)
+                    .await
+                    .map(drop),
+            ),
             (
                 "threads",
                 client.list_threads(scope, &ThreadQuery::new(ThreadOrder::Created, limit), now).await.map(drop),

@@ -6,7 +6,7 @@ use threadkeep_core::{
 use crate::client::Client;
 use crate::conversation::Conversation;
 use crate::given::{
-    acme, adds, ana, app, assert_error, at, batch, ben, conflict_of, put, says, thread_id, thread_key, user_id,
+    acme, adds, ana, app, assert_error, at, batch, ben, conflict_of, named, put, says, thread_id, thread_key, user_id,
 };
 use crate::run::Stage;
 
@@ -52,6 +52,9 @@ pub(super) async fn unknown_threads_are_not_found(stage: &Stage<'_>) {
     assert_error!(client.delete_thread(&ana(), unknown, at(1)).await, StoreError::NotFound(Kind::Thread));
     let page = client.list_messages(&ana(), unknown, &MessageQuery::newest(1), at(1)).await;
     assert_error!(page, StoreError::NotFound(Kind::Thread));
+    let notes = named(app("notes"), "k");
+    let both = client.list_messages_with_document(&ana(), unknown, &MessageQuery::newest(1), &notes, at(1)).await;
+    assert_error!(both, StoreError::NotFound(Kind::Thread));
     assert_error!(client.find_messages(&ana(), unknown, &[], at(1)).await, StoreError::NotFound(Kind::Thread));
     assert_error!(client.list_changes(&ana(), unknown, 0, 1, at(1)).await, StoreError::NotFound(Kind::Thread));
     let followed = client.list_changes_with_messages(&ana(), unknown, 0, 1, at(1)).await;

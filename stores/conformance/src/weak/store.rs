@@ -1,9 +1,10 @@
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use threadkeep_core::{
-    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentOwner, DocumentQuery,
-    DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Result, Scope,
-    Store, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, WakeUps, Written,
+    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentName, DocumentOwner,
+    DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
+    Result, Scope, Store, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, WakeUps,
+    Written,
 };
 
 use super::dice::Dice;
@@ -60,6 +61,18 @@ impl Store for Weak {
     ) -> Result<MessagePage> {
         self.may_refuse()?;
         self.inner.store.list_messages(scope, thread, query, now).await
+    }
+
+    async fn list_messages_with_document(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        document: &DocumentName,
+        now: Timestamp,
+    ) -> Result<(MessagePage, Option<Document>)> {
+        self.may_refuse()?;
+        self.inner.store.list_messages_with_document(scope, thread, query, document, now).await
     }
 
     async fn find_messages(

@@ -73,7 +73,7 @@ impl Server {
     /// The OpenAPI document, as JSON.
     #[must_use]
     pub fn openapi() -> String {
-        routes::openapi_text()
+        operations::document::text().to_owned()
     }
 
     /// Serves until `shutdown` is over; then finishes what was accepted, and ends every stream with an event.

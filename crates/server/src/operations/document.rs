@@ -1,10 +1,84 @@
+//! The OpenAPI document: what the routes say of themselves, and what holds for many of them.
+
+use std::sync::LazyLock;
+
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
+use serde_json::json;
+use threadkeep::Value;
+use threadkeep::core::limits;
 
 use crate::routes;
+
+/// Items of a page at most, as OpenAI has it.
+const WIRE_PAGE: usize = 100;
 
 /// Describes every route
 #[utoipa::path(get, path = "/v1/openapi.json", tag = "operations", responses((status = 200, description = "The OpenAPI document.")))]
 pub(crate) async fn document() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], routes::openapi_text()).into_response()
+    ([(header::CONTENT_TYPE, "application/json")], text()).into_response()
+}
+
+/// The document.
+pub(crate) fn text() -> &'static str {
+    static TEXT: LazyLock<String> = LazyLock::new(|| {
+        let mut document = serde_json::to_value(routes::described()).expect("an OpenAPI document has a JSON form");
+        complete(&mut document);
+        document.to_string()
+    });
+    &TEXT
+}
+
+/// Says of each route what holds for all like it, where it does not say so itself.
+fn complete(document: &mut Value) {
+    let schemas = document["components"]["schemas"].clone();
+    let paths = document["paths"].as_object_mut().into_iter().flatten();
+    for (path, operations) in paths {
+        for (method, operation) in operations.as_object_mut().into_iter().flatten() {
+            let parameters = operation.get_mut("parameters").and_then(Value::as_array_mut);
+            parameters.into_iter().flatten().for_each(|parameter| bound(path, method, parameter));
+            if let Some(body) = operation.get_mut("requestBody") {
+                let name = body["content"]["application/json"]["schema"]["$ref"].as_str();
+                let schema = name.and_then(|name| schemas.get(name.rsplit('/').next()?));
+                // An empty body is an object without members.
+                body["required"] = schema.is_none_or(|schema| schema.get("required").is_some()).into();
+            }
+            let Some(responses) = operation.get_mut("responses").and_then(Value::as_object_mut) else { continue };
+            for content in responses.values_mut().filter_map(|response| response.get_mut("content")) {
+                if let Some(stream) = content.get_mut("text/event-stream") {
+                    // This version of OpenAPI has no word for what each event holds, and programs take any in their own way.
+                    *stream = json!({});
+                }
+            }
+            // Hosts, credentials, rates and sizes are looked at before any route is.
+            responses.entry("4XX").or_insert_with(|| {
+                let schema = json!({ "$ref": "#/components/schemas/ErrorEnvelope" });
+                json!({ "description": "", "content": { "application/json": { "schema": schema } } })
+            });
+        }
+    }
+}
+
+/// Says what a parameter may be.
+fn bound(path: &str, method: &str, parameter: &mut Value) {
+    let name = parameter["name"].as_str().unwrap_or_default().to_owned();
+    let is_header = parameter["in"] == "header";
+    let schema = &mut parameter["schema"];
+    if is_header && schema["type"] == json!(["string", "null"]) {
+        schema["type"] = "string".into();
+    }
+    match name.as_str() {
+        "limit" => {
+            let is_wire = ["/v1/conversations", "/v1/responses", "/v1/chat"].iter().any(|wire| path.starts_with(wire));
+            schema["minimum"] = 1.into();
+            schema["maximum"] = if is_wire { WIRE_PAGE } else { limits::PAGE }.into();
+        }
+        "owner" => schema["enum"] = json!(["user", "tenant"]),
+        "order" if path == "/v1/threads" => schema["enum"] = json!(["recent", "created"]),
+        "order" => schema["enum"] = json!(["asc", "desc"]),
+        "Idempotency-Key" => schema["pattern"] = "^[!-~]{1,255}$".into(),
+        "If-Match" => schema["pattern"] = r#"^(\*|"[0-9]{1,19}")$"#.into(),
+        "If-None-Match" if method == "put" => schema["enum"] = json!(["*"]),
+        _ => {}
+    }
 }

@@ -14,6 +14,7 @@ use crate::security::keys::KeyRole;
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EraseJson {
+    #[schema(min_length = 1)]
     user: String,
     /// Whether the user's messages in shared threads go too; only for a whole tenant.
     #[serde(default)]

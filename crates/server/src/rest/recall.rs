@@ -25,13 +25,14 @@ pub(crate) struct RecallJson {
     before: Option<u64>,
     /// Messages at most: 1 to 1,000. Default: 10.
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
 /// What may answer, the best first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RecalledJson<'a> {
-    turns: Vec<TurnJson<'a>>,
+    turns: Vec<RecalledTurnJson<'a>>,
     /// Whether meaning had a part in the ranking: `absent`, `used` or `failed`.
     meaning: &'static str,
     /// Threads whose newest messages could not be looked at yet.
@@ -41,7 +42,7 @@ pub(crate) struct RecalledJson<'a> {
 
 /// A message that may answer.
 #[derive(Debug, Serialize, ToSchema)]
-pub(crate) struct TurnJson<'a> {
+pub(crate) struct RecalledTurnJson<'a> {
     #[schema(value_type = String, format = Uuid)]
     thread: ThreadId,
     /// Larger is better; comparable within one answer.
@@ -86,7 +87,7 @@ pub(crate) async fn recall(
         Meaning::Used => "used",
         Meaning::Failed(_) => "failed",
     };
-    let turns = results.turns.iter().map(|turn| TurnJson {
+    let turns = results.turns.iter().map(|turn| RecalledTurnJson {
         thread: turn.thread,
         score: turn.score,
         similarity: turn.similarity,

@@ -22,6 +22,7 @@ pub(crate) struct SearchJson {
     thread: Option<ThreadId>,
     /// Hits at most: 1 to 1,000. Default: 20.
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     /// Only messages of these roles.
     #[serde(default)]

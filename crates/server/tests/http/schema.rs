@@ -14,7 +14,8 @@ const EXAMPLES: &str = "5";
 const SECONDS: &str = "60";
 /// How long the program may take to end.
 const PATIENCE: Duration = Duration::from_secs(300);
-const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance";
+const CHECKS: &str = "not_a_server_error,status_code_conformance,content_type_conformance,response_schema_conformance,\
+                      response_headers_conformance,unsupported_method,use_after_free";
 
 /// No answer is a failure of the server, and each has a status, a content type and a body that the document names. The
 /// seed is told in any case, so that a run can be looked at again: `THREADKEEP_SEED` sets it.
@@ -36,7 +37,7 @@ async fn answers_are_those_that_the_document_names() {
     std::fs::write(&config, names(&thread)).unwrap();
     let mut command = tokio::process::Command::new(program("schemathesis"));
     command.arg("--config-file").arg(&config).args(["run", &server.url("/v1/openapi.json"), "--seed", &seed]);
-    command.args(["--phases", "coverage,fuzzing", "--max-examples", EXAMPLES, "--max-time", SECONDS]);
+    command.args(["--phases", "coverage,fuzzing,stateful", "--max-examples", EXAMPLES, "--max-time", SECONDS]);
     // Two workers would read its own source at once, which its Python does not always survive.
     command.args(["--checks", CHECKS, "--workers", "1", "--request-timeout", "20", "--no-shrink", "--no-color"]);
     command.args(["--generation-database", "none", "--continue-on-failure"]);

@@ -74,6 +74,7 @@ pub(crate) struct CompleteJson {
     #[serde(default)]
     store: Option<bool>,
     #[serde(default)]
+    #[schema(minimum = 1, maximum = 1)]
     n: Option<u64>,
     /// `thread` names the thread that the chat goes on in.
     #[serde(default)]

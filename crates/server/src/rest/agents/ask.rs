@@ -22,6 +22,7 @@ use crate::turns::{self, Asking, Work};
 #[serde(deny_unknown_fields)]
 pub(crate) struct AskJson {
     /// The user's words.
+    #[schema(min_length = 1)]
     text: String,
     /// The thread: its id, or its key; one with that key is made where there is none. Without either, a new thread.
     #[serde(default)]

@@ -54,7 +54,7 @@ pub(crate) enum DecisionJson {
     tag = "approvals",
     params(("id" = String, Path), ("approval" = String, Path), ("Idempotency-Key" = Option<String>, Header)),
     request_body = DecideJson,
-    responses((status = 200, description = "The turn, or a stream of events.", body = TurnJson), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, description = "The turn, or a stream of events.", content((TurnJson = "application/json"), (String = "text/event-stream"))), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn decide(

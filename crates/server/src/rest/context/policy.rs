@@ -10,6 +10,7 @@ pub(crate) struct PolicyJson {
     /// Stands first, never cut.
     system_prompt: Option<String>,
     /// Messages of the thread at most. Default: 20.
+    #[schema(minimum = 1, maximum = 1000)]
     window: Option<usize>,
     /// Tokens of the whole at most.
     budget: Option<u64>,
@@ -26,6 +27,7 @@ pub(crate) struct PolicyJson {
     /// Chooses the window by relevance: the newest so many messages always stay.
     pruning_newest: Option<usize>,
     /// Trims in steps, so that the beginning stays the same: what is left after a step, in percent.
+    #[schema(minimum = 1, maximum = 100)]
     keep_percent: Option<u8>,
     /// How the context is written. Default: `chat`.
     rendering: RenderingJson,

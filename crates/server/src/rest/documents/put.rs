@@ -74,6 +74,9 @@ pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<u64>> {
         }
         return if_match(headers);
     };
+    if headers.contains_key(header::IF_MATCH) {
+        return Err(ApiError::invalid("If-Match", "give `If-Match` or `If-None-Match`, not both"));
+    }
     if value == "*" {
         return Ok(Some(0));
     }

@@ -8,10 +8,8 @@ use serde_json::json;
 use threadkeep::Value;
 use threadkeep::core::limits;
 
+use crate::openai::conversation_items::list;
 use crate::routes;
-
-/// Items of a page at most, as OpenAI has it.
-const WIRE_PAGE: usize = 100;
 
 /// Describes every route
 #[utoipa::path(get, path = "/v1/openapi.json", tag = "operations", responses((status = 200, description = "The OpenAPI document.")))]
@@ -71,7 +69,7 @@ fn bound(path: &str, method: &str, parameter: &mut Value) {
         "limit" => {
             let is_wire = ["/v1/conversations", "/v1/responses", "/v1/chat"].iter().any(|wire| path.starts_with(wire));
             schema["minimum"] = 1.into();
-            schema["maximum"] = if is_wire { WIRE_PAGE } else { limits::PAGE }.into();
+            schema["maximum"] = if is_wire { list::MOST } else { limits::PAGE }.into();
         }
         "owner" => schema["enum"] = json!(["user", "tenant"]),
         "order" if path == "/v1/threads" => schema["enum"] = json!(["recent", "created"]),

@@ -11,7 +11,8 @@ use crate::openai::items::{Item, items_of};
 use crate::security::Caller;
 
 const DEFAULT: usize = 20;
-const MOST: usize = 100;
+/// Items of a page at most, in all lists of this wire.
+pub(crate) const MOST: usize = 100;
 /// Changes of a thread among which the deletion of an item is looked for.
 const CHANGES: usize = 1_000;
 

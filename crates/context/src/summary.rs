@@ -73,7 +73,7 @@ pub struct SummaryItem {
 
 impl Serialize for SummaryItem {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // With each one's names it would be twice as long, to be read with every context.
+        // Without the names of its fields, which each would repeat: it is read with every context.
         let Self { seq, created_at, role, author, text, weight } = self;
         (seq, created_at, role, author, text, weight).serialize(serializer)
     }

@@ -4,6 +4,8 @@ use threadkeep::agent::{DynamicContext, FIND_CONTEXT, Failure, result_message};
 use threadkeep::graph::{END, Graph, ModelAsk, Node, Output, START, ToolOutcome, state};
 use threadkeep::{ChatAnswer, ChatMessage, JsonText, Source, StoreError, ToolCall, Value};
 
+use crate::evidence::best_first;
+
 /// The member of what the graph is given that holds the question's position.
 pub(crate) const QUESTION_SEQ: &str = "question_seq";
 
@@ -30,7 +32,7 @@ pub(crate) fn general_graph() -> Graph<Answering> {
         seq: input.given.get(QUESTION_SEQ).and_then(Value::as_u64),
         ..Answering::default()
     };
-    Graph::<Answering>::draw("general", 1, begin)
+    Graph::<Answering>::draw("general", 2, begin)
         .node("look_up", Node::activity(FIND_CONTEXT, ask_context, take_context).or_else(without_context))
         .node("agent", Node::model(ask_agent, take_answer))
         .node("tools", Node::tools(calls, take_results))
@@ -47,8 +49,12 @@ fn ask_context(state: &Answering) -> Result<JsonText, StoreError> {
     DynamicContext::ask(&state.question, state.seq)
 }
 
-fn take_context(_: &Answering, found: JsonText) -> AnsweringUpdate {
-    AnsweringUpdate { found: found.read().ok(), ..AnsweringUpdate::default() }
+fn take_context(state: &Answering, found: JsonText) -> AnsweringUpdate {
+    let ordered = |mut found: DynamicContext| {
+        found.excerpts = best_first(&state.question, found.excerpts);
+        found
+    };
+    AnsweringUpdate { found: found.read().ok().map(ordered), ..AnsweringUpdate::default() }
 }
 
 fn without_context(_: &Answering, _: &Failure) -> AnsweringUpdate {

@@ -7,6 +7,7 @@
 #![warn(missing_docs)]
 
 mod assistant;
+mod evidence;
 mod graph;
 mod manifest;
 mod offline;

@@ -1,7 +1,7 @@
 //! What the general assistant says without a language model: what was said or written, quoted.
 
 mod outcome;
-mod quoting;
+pub(crate) mod quoting;
 
 use serde_json::json;
 use threadkeep::models::{Intent, OfflineModel, Outcome, Turn, is_question};

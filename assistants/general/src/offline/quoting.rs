@@ -2,11 +2,13 @@
 
 use threadkeep::agent::DynamicContext;
 use threadkeep::core::text::fold;
-use threadkeep::models::{Passage, is_question};
+use threadkeep::models::Passage;
+
+use crate::evidence::is_quotable;
 
 const SAID_BY_USER: &str = "said by the user on ";
-const SAID_BY: &str = "said by ";
-const SAID_BY_ASSISTANT: &str = "said by the assistant on ";
+pub(crate) const SAID_BY: &str = "said by ";
+pub(crate) const SAID_BY_ASSISTANT: &str = "said by the assistant on ";
 const PREFERENCES: &str = "What the user prefers:\n";
 /// Characters of a quotation.
 const CHARACTERS: usize = 500;
@@ -29,12 +31,10 @@ const MONTHS: [&str; 12] = [
 pub(super) fn quote(question: &str, told: &str) -> Option<String> {
     let mut passages: Vec<Passage> = preferences(told);
     for (number, heading, text) in DynamicContext::read(told) {
-        let Some(origin) = origin(&heading) else { continue };
-        let is_said = heading.starts_with(SAID_BY);
-        if is_said && is_question(&text) {
-            continue;
+        if is_quotable(&heading, &text) {
+            let origin = format!("[{number}]{}", origin(&heading));
+            passages.push(Passage { origin, text: text.trim().to_owned() });
         }
-        passages.push(Passage { origin: format!("[{number}]{origin}"), text: text.trim().to_owned() });
     }
     // Between equals the last wins: what was found first shall.
     passages.reverse();
@@ -55,17 +55,14 @@ fn told_of(question: &str, passage: &Passage) -> String {
     format!("{origin} “{}”{number}", cut(&part(question, without_headings(origin, &passage.text))))
 }
 
-/// Where a quotation comes from, as the user is told; `None` for what the assistant said itself.
-fn origin(heading: &str) -> Option<String> {
-    if heading.starts_with(SAID_BY_ASSISTANT) {
-        return None;
-    }
+/// Where a quotation comes from, as the user reads it.
+fn origin(heading: &str) -> String {
     if let Some(day) = heading.strip_prefix(SAID_BY_USER) {
-        return Some(format!("You said on {}:", spelled(day)));
+        return format!("You said on {}:", spelled(day));
     }
     match heading.strip_prefix(SAID_BY).and_then(|said| said.rsplit_once(" on ")) {
-        Some((author, day)) => Some(format!("{author} said on {}:", spelled(day))),
-        None => Some(format!("{heading}:")),
+        Some((author, day)) => format!("{author} said on {}:", spelled(day)),
+        None => format!("{heading}:"),
     }
 }
 

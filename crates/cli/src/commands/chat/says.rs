@@ -7,6 +7,7 @@ use threadkeep::{Turn, TurnEvent};
 
 use crate::output::{DIM, Output, printable, printable_line};
 use crate::table::cut;
+use crate::word_wrap::WordWrap;
 
 /// Columns of a tool's arguments.
 const ARGUMENTS: usize = 60;
@@ -16,17 +17,18 @@ pub(super) struct Says<'a> {
     output: &'a Output,
     /// What was shown of the reply.
     shown: String,
+    wrap: WordWrap,
 }
 
 impl<'a> Says<'a> {
     pub(super) fn new(output: &'a Output) -> Self {
-        Self { output, shown: String::new() }
+        Self { output, shown: String::new(), wrap: WordWrap::new(output.text_columns()) }
     }
 
     pub(super) fn hear(&mut self, event: &TurnEvent) {
         match event {
             TurnEvent::Token { text } => {
-                write(printable(text));
+                write(self.wrap.take(&printable(text)));
                 self.shown.push_str(text);
             }
             TurnEvent::Restarted => self.begin_anew("(begins anew)"),
@@ -40,6 +42,7 @@ impl<'a> Says<'a> {
 
     /// Goes on below what was shown, which is no part of the reply.
     fn begin_anew(&mut self, why: &str) {
+        write(self.wrap.finish());
         if !self.shown.is_empty() {
             write("\n");
         }
@@ -48,11 +51,12 @@ impl<'a> Says<'a> {
     }
 
     /// Shows what is left of the reply.
-    pub(super) fn finish(self, turn: &Turn) -> Result<()> {
-        match turn.reply.strip_prefix(self.shown.as_str()) {
-            Some(rest) => self.output.line(printable(rest)),
-            None => self.output.line(format_args!("\n{}", printable(&turn.reply))),
-        }
+    pub(super) fn finish(mut self, turn: &Turn) -> Result<()> {
+        let rest = match turn.reply.strip_prefix(self.shown.as_str()) {
+            Some(rest) => self.wrap.take(&printable(rest)),
+            None => format!("{}\n{}", self.wrap.finish(), self.wrap.take(&printable(&turn.reply))),
+        };
+        self.output.line(format_args!("{rest}{}", self.wrap.finish()))
     }
 }
 

@@ -75,6 +75,11 @@ impl Workspace {
 }
 
 impl Package {
+    /// The folder of its manifest.
+    pub(crate) fn folder(&self) -> &Path {
+        self.manifest_path.parent().unwrap_or(Path::new("."))
+    }
+
     fn has_test(&self, name: &str) -> bool {
         self.targets.iter().any(|target| target.name == name && target.kind.iter().any(|kind| kind == "test"))
     }

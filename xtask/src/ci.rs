@@ -78,7 +78,7 @@ fn steps(workspace: &Workspace) -> Vec<Step> {
         let arguments = format!("check -p {FACADE} --no-default-features --features {feature} --locked");
         cargo_step(&format!("feature {feature} alone"), &arguments)
     }));
-    steps.push(Step { name: "licences and bans".to_owned(), action: Action::Deny });
+    steps.push(Step { name: "licences, bans, sources, advisories".to_owned(), action: Action::Deny });
     steps.push(Step { name: "tests".to_owned(), action: Action::Tests });
     steps
 }

@@ -9,9 +9,11 @@ mod cargo;
 mod ci;
 mod deny;
 mod layers;
+mod sbom;
 mod statements;
 mod subway_network;
 mod test;
+mod tool;
 
 use std::process::ExitCode;
 
@@ -29,8 +31,10 @@ enum Command {
     Test(test::Args),
     /// Write the built-in network of the subway anew, from a GTFS feed and the table of stations
     SubwayNetwork(subway_network::Args),
-    /// Check the licences of all dependencies, and that no banned crate is among them
+    /// Check the licences, sources and known vulnerabilities of all dependencies, and that no banned crate is among them
     Deny,
+    /// Write a bill of materials of the program (CycloneDX) to target/threadkeep.cdx.json
+    Sbom,
     /// Run everything that a change has to pass
     Ci,
 }
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
         Command::Test(args) => test::run(&args),
         Command::SubwayNetwork(args) => subway_network::run(&args),
         Command::Deny => deny::run(),
+        Command::Sbom => sbom::run(),
         Command::Ci => ci::run(),
     };
     outcome.unwrap_or_else(|error| {

@@ -9,6 +9,7 @@ use threadkeep::{Scope, StoreError, TenantId, Timestamp, UserId};
 use crate::commands::Command;
 use crate::instants;
 use crate::settings::{From, Settings};
+use crate::usage;
 
 /// Keeps an AI assistant's conversations: imports, shows, searches and exports them, and says what a model sees of them.
 #[derive(Debug, Parser)]
@@ -109,8 +110,10 @@ const NAMES: [&str; 6] = ["config", "store", "tenant", "user", "as_tenant", "now
 impl Arguments {
     /// Reads the command line; prints help, or what is wrong with it, and ends the program where there is nothing to do.
     pub(crate) fn from_command_line() -> Self {
-        let matches = Self::command().get_matches();
-        let mut arguments = Self::from_arg_matches(&matches).unwrap_or_else(|error| error.exit());
+        let mut command = Self::command();
+        let matches = command.try_get_matches_from_mut(std::env::args_os());
+        let matches = matches.unwrap_or_else(|error| usage::end(error, &mut command));
+        let mut arguments = Self::from_arg_matches(&matches).unwrap_or_else(|error| usage::end(error, &mut command));
         arguments.global.typed = NAMES.into_iter().filter(|name| is_typed(&matches, name)).collect();
         arguments
     }

@@ -60,12 +60,13 @@ impl fmt::Display for Failure {
 
 impl std::error::Error for Failure {}
 
+/// A failure as programs read it.
 #[derive(Serialize)]
-struct FailureJson<'a> {
-    error: &'a str,
+pub(crate) struct FailureJson<'a> {
+    pub(crate) error: &'a str,
     #[serde(skip_serializing_if = "Option::is_none")]
-    hint: Option<&'a str>,
-    exit_code: u8,
+    pub(crate) hint: Option<&'a str>,
+    pub(crate) exit_code: u8,
 }
 
 /// Tells a failure on standard error and gives the exit code. A reader that went away (`| head`) is none.

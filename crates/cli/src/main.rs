@@ -13,6 +13,7 @@ mod failure;
 mod instants;
 mod interrupt;
 mod json;
+mod listen;
 mod log_lines;
 mod models;
 mod output;
@@ -26,6 +27,8 @@ mod subway;
 mod table;
 mod thread_name;
 mod transcript;
+mod usage;
+mod word_wrap;
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;

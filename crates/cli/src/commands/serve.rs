@@ -1,20 +1,19 @@
 mod log;
 mod signals;
 
-use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::str::FromStr;
 use std::time::Duration;
 
-use anyhow::{Context, Result};
+use anyhow::Result;
 use threadkeep::MemoryOptions;
 use threadkeep_server::{
     Keys, OutgoingProxy, Quota, RateLimit, Server, ServerOptions, SharedKey, TelemetryOptions, Tls, TokenIssuer,
 };
-use tokio::net::TcpListener;
 
 use super::{App, Status};
 use crate::failure::Failure;
+use crate::listen::ListenAddress;
 use crate::models;
 use crate::served::Served;
 use crate::settings::{self, Settings};
@@ -38,9 +37,9 @@ const TAIL_BYTES: usize = 16 * 1024 * 1024;
   threadkeep keys create phone && threadkeep serve --listen 0.0.0.0:7437
   curl http://127.0.0.1:7437/v1/threads                its pages are at /docs")]
 pub(crate) struct Arguments {
-    /// The address and port to listen on; port 0 takes a free one [default: 127.0.0.1:7437]
+    /// The host and port to listen on; port 0 takes a free one [default: 127.0.0.1:7437]
     #[arg(long, value_name = "ADDRESS")]
-    listen: Option<SocketAddr>,
+    listen: Option<ListenAddress>,
     /// Requests that a key without a limit of its own may make in a minute [default: no bound]
     #[arg(long, value_name = "COUNT")]
     rate: Option<RateLimit>,
@@ -90,9 +89,10 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let keys = Keys::new(&memory);
     let token_issuers: Vec<TokenIssuer> = issuer(app, &arguments)?.into_iter().collect();
     let is_guarded = !token_issuers.is_empty() || keys.is_any_known().await?;
-    let listen = either(arguments.listen, "THREADKEEP_LISTEN", settings)?;
-    let listen = listen.unwrap_or_else(|| SocketAddr::from(([127, 0, 0, 1], PORT)));
-    if !listen.ip().is_loopback() && !is_guarded {
+    let listen = either(arguments.listen.clone(), "THREADKEEP_LISTEN", settings)?;
+    let listen = listen.unwrap_or_else(|| ListenAddress::loopback(PORT));
+    let addresses = listen.resolve()?;
+    if !addresses.iter().all(|address| address.ip().is_loopback()) && !is_guarded {
         let failure = Failure::usage(format!("{listen} is no address of this machine alone, and there is no key yet"));
         return Err(failure.hint("make one with `threadkeep keys create NAME`").into());
     }
@@ -101,8 +101,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let served = Served::open(app, &memory, &arguments.assistants, arguments.model.as_deref())?;
     let server = Server::new(memory, options).with_assistants(served.assistants());
     let server = with_models(server, arguments.model.as_deref(), settings)?;
-    let listener = TcpListener::bind(listen).await;
-    let listener = listener.with_context(|| format!("cannot listen on {listen}"))?;
+    let listener = listen.bind(&addresses).await?;
     app.output.note(format_args!("listening on {scheme}://{}", listener.local_addr()?));
     tokio::select! {
         ended = server.serve(listener, asked_to_stop(app.interrupt.clone())) => ended?,

@@ -199,7 +199,7 @@ mod tests {
              name a file with store_file",
             "model: a number is not text",
             "server.rate: text is not a whole number, at least 1",
-            "server.listen: `everywhere` is not an address and a port, such as \"127.0.0.1:7437\"",
+            "server.listen: `everywhere` is not a host and a port, such as \"127.0.0.1:7437\"",
             "groq.api_key: it is a secret and may not stand here; set GROQ_API_KEY in the environment, or name its file \
              with groq.api_key_file",
             "there is no setting `groq.models`; did you mean `groq.model`?",

@@ -1,8 +1,7 @@
 //! What a setting's value can be.
 
-use std::net::SocketAddr;
-
 use crate::instants;
+use crate::listen::ListenAddress;
 
 /// What a value is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -12,7 +11,7 @@ pub(crate) enum Kind {
     File,
     /// An address, which may hold a password.
     Url,
-    /// An address and a port of this machine.
+    /// A host of this machine and a port.
     Listen,
     /// A whole number, at least 1.
     Count,
@@ -44,7 +43,7 @@ impl Kind {
             Self::Text | Self::Secret => "text",
             Self::File => "the name of a file or folder, as text",
             Self::Url => "an address, as text",
-            Self::Listen => "an address and a port, such as \"127.0.0.1:7437\"",
+            Self::Listen => "a host and a port, such as \"127.0.0.1:7437\"",
             Self::Count => "a whole number, at least 1",
             Self::Size => "a whole number",
             Self::Flag => "true or false",
@@ -60,7 +59,7 @@ impl Kind {
     pub(crate) fn takes(self, text: &str) -> bool {
         match self {
             Self::Text | Self::File | Self::Url | Self::Secret => true,
-            Self::Listen => text.parse::<SocketAddr>().is_ok(),
+            Self::Listen => text.parse::<ListenAddress>().is_ok(),
             Self::Count => text.parse::<u32>().is_ok_and(|count| count > 0),
             Self::Size => text.parse::<u32>().is_ok(),
             Self::Flag => matches!(text, "true" | "false"),

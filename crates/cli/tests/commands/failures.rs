@@ -135,3 +135,35 @@ fn output_that_cannot_be_written_is_a_failure() {
         assert!(ran.err.contains("the output cannot be written"), "{ran}");
     }
 }
+
+#[test]
+fn wrong_usage_is_json_where_that_is_asked_for() {
+    let cli = Cli::new();
+    for (arguments, error) in [
+        (&["shwo", "x", "--json"][..], "unrecognized subcommand 'shwo'"),
+        (&["--json", "show"], "the following required arguments were not provided: <THREAD>"),
+        (&["serve", "--listen", "nowhere", "--json"], "invalid value 'nowhere' for '--listen <ADDRESS>'"),
+    ] {
+        let ran = cli.run(arguments);
+        assert_eq!((ran.code, ran.out.as_str()), (Some(2), ""), "{ran}");
+        let json: serde_json::Value = serde_json::from_str(&ran.err).unwrap();
+        assert!(json["error"].as_str().unwrap().starts_with(error), "{json}");
+        assert!(json["exit_code"] == 2 && json["hint"].as_str().is_some_and(|hint| !hint.is_empty()), "{json}");
+    }
+    // The store of the environment is given, and not claimed as required.
+    let ran = cli.run(&["show"]);
+    assert!(ran.err.contains("Usage: threadkeep show [OPTIONS] <THREAD>"), "{ran}");
+}
+
+#[test]
+fn an_address_that_is_taken_has_a_hint() {
+    let cli = Cli::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let address = taken.local_addr().unwrap().to_string();
+    let ran = cli.run(&["serve", "--listen", &address, "--model", "offline"]);
+    assert_eq!(ran.code, Some(3), "{ran}");
+    assert!(ran.err.contains(&format!("cannot listen on {address}: address already in use")), "{ran}");
+    assert!(ran.err.contains("hint: ") && ran.err.contains("--listen"), "{ran}");
+    let ran = cli.run(&["serve", "--listen", "no.such.host.invalid:80"]);
+    assert!(ran.code == Some(2) && ran.err.contains("unknown host `no.such.host.invalid`"), "{ran}");
+}

@@ -382,3 +382,11 @@ fn malformed_requests_are_refused_each_and_take_no_memory() {
     assert!(after < before + MOST_KIB, "{before} KiB grew to {after} KiB");
     assert_eq!(server.ask("GET /v1/threads", "").unwrap().0, "HTTP/1.1 200 OK");
 }
+
+#[test]
+fn it_listens_on_a_name_of_this_machine() {
+    let cli = Cli::new();
+    let server = Server::start_with(cli.command(&["serve", "--listen", "localhost:0", "--model", "offline"]));
+    let address: std::net::SocketAddr = server.address.parse().unwrap();
+    assert!(address.ip().is_loopback() && address.port() != 0, "{address}");
+}

@@ -1,0 +1,95 @@
+//! What is wrong with a command line, for a person or as JSON.
+
+use std::process::exit;
+
+use clap::error::{ContextKind, ContextValue};
+use clap::{Command, Error};
+
+use crate::failure::{FailureJson, USAGE};
+
+/// Prints help, the version, or what is wrong with the command line, and ends the program.
+pub(crate) fn end(error: Error, command: &mut Command) -> ! {
+    let error = with_plain_usage(error, command);
+    if error.use_stderr() && is_json_asked_for(std::env::args()) {
+        use std::io::Write;
+        // Without a reader there is still the exit code.
+        drop(writeln!(std::io::stderr().lock(), "{}", as_json(&error)));
+        exit(USAGE.into());
+    }
+    error.exit()
+}
+
+/// Replaces the usage that clap derives from what was typed: there, options that were given, in the environment too, stand
+/// as if they were required.
+fn with_plain_usage(mut error: Error, command: &mut Command) -> Error {
+    let Some(ContextValue::StyledStr(derived)) = error.get(ContextKind::Usage) else { return error };
+    let derived = derived.to_string();
+    command.build();
+    let mut at = command;
+    for word in derived.split_whitespace().skip_while(|word| *word != "threadkeep").skip(1) {
+        if at.find_subcommand(word).is_none() {
+            break;
+        }
+        at = at.find_subcommand_mut(word).expect("it was found");
+    }
+    error.insert(ContextKind::Usage, ContextValue::StyledStr(at.render_usage()));
+    error
+}
+
+/// The command line could not be read, so that the option is looked for as it stands.
+fn is_json_asked_for(words: impl Iterator<Item = String>) -> bool {
+    words.take_while(|word| word != "--").any(|word| word == "--json")
+}
+
+fn as_json(error: &Error) -> String {
+    let text = error.render().to_string();
+    let text = text.trim().strip_prefix("error: ").unwrap_or(&text);
+    let (what, rest) = text.split_once("\n\n").unwrap_or((text, ""));
+    let one_line = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let hints: Vec<String> = rest.split("\n\n").map(|hint| one_line(hint.trim().trim_start_matches("tip: "))).collect();
+    let hint = hints.iter().filter(|hint| !hint.is_empty()).cloned().collect::<Vec<_>>().join("; ");
+    let json = FailureJson { error: &one_line(what), hint: Some(&hint), exit_code: USAGE };
+    serde_json::to_string(&json).expect("text and a number have a JSON form")
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+    use crate::arguments::Arguments;
+
+    fn refused(words: &[&str]) -> Error {
+        let mut command = Arguments::command();
+        let error = command.try_get_matches_from_mut([&["threadkeep"], words].concat()).unwrap_err();
+        with_plain_usage(error, &mut command)
+    }
+
+    #[test]
+    fn options_that_were_given_are_not_claimed_as_required() {
+        for (words, usage) in [
+            (&["--store", "x.db", "--as-tenant", "show"][..], "Usage: threadkeep show [OPTIONS] <THREAD>"),
+            (
+                &["migrate", "--user", "ana", "--from", "x"],
+                "Usage: threadkeep migrate [OPTIONS] --from <URL> --to <URL>",
+            ),
+            (&["--json", "keys", "create"], "Usage: threadkeep keys create [OPTIONS] <NAME>"),
+            (&["--now", "2026-01-01T00:00:00Z", "nonsense"], "Usage: threadkeep [OPTIONS] <COMMAND>"),
+        ] {
+            let text = refused(words).render().to_string();
+            assert!(text.contains(&format!("{usage}\n")), "{text}");
+        }
+    }
+
+    #[test]
+    fn json_says_what_is_wrong_and_what_to_do() {
+        let json: serde_json::Value = serde_json::from_str(&as_json(&refused(&["serch", "x"]))).unwrap();
+        assert_eq!(json["error"], "unrecognized subcommand 'serch'");
+        assert!(json["hint"].as_str().unwrap().contains("'search'"), "{json}");
+        assert_eq!(json["exit_code"], 2);
+        let json: serde_json::Value = serde_json::from_str(&as_json(&refused(&["show"]))).unwrap();
+        assert_eq!(json["error"], "the following required arguments were not provided: <THREAD>");
+        assert!(is_json_asked_for(["show", "--json"].map(str::to_owned).into_iter()));
+        assert!(!is_json_asked_for(["append", "--", "--json"].map(str::to_owned).into_iter()));
+    }
+}

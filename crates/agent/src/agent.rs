@@ -18,6 +18,7 @@ use crate::{Assistant, Result, Stop, Turn, TurnEvent};
 
 pub use begin::turn_of_key;
 pub use decide::Decision;
+pub use look::{TurnState, find_turn_state};
 
 /// An assistant over a memory. Cheap to clone; all clones are the same one.
 ///

@@ -85,7 +85,7 @@ mod turn;
 mod workshop;
 
 pub use activity::{Activity, ActivityContext, FnActivity, Repetition};
-pub use agent::{Agent, Ask, Decision, turn_of_key};
+pub use agent::{Agent, Ask, Decision, TurnState, find_turn_state, turn_of_key};
 pub use approval::{Approval, ApprovalState, Verdict};
 pub use assistant::{ApprovalPolicy, Asked, Assistant, Bounds, BusyPolicy, Definition, EarlierRequests, Prepared};
 pub use context_provider::{

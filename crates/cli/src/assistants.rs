@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result};
 use threadkeep::{Assistant, ChatModel, Embedder, Memory};
 use threadkeep_general::{General, GeneralOptions, Manifest, MemoryBackend};
+use threadkeep_server::check_assistant_name;
 use threadkeep_subway::{Subway, SubwayAssistant, SubwayOptions};
 
 use crate::failure::{Failure, join};
@@ -160,6 +161,14 @@ fn read(path: &Path) -> Result<Found> {
     let manifest = Manifest::from_yaml(&text, &name).map_err(|error| {
         let failure = Failure::yours(format!("{}: {error}", path.display()));
         failure.hint("docs/assistants.md says what may stand in it")
+    })?;
+    if built_in().any(|(name, _)| name == manifest.name) {
+        let failure = Failure::yours(format!("{}: an assistant `{}` is built in", path.display(), manifest.name));
+        return Err(failure.hint("change metadata.name; without it the file's own name is taken").into());
+    }
+    check_assistant_name(&manifest.name).map_err(|error| {
+        let failure = Failure::yours(format!("{}: {error}", path.display()));
+        failure.hint("change metadata.name; without it the file's own name is taken")
     })?;
     Ok(Found::Written { manifest: Box::new(manifest), path: path.to_owned() })
 }

@@ -190,6 +190,9 @@ fn of_store(error: &StoreError) -> Verdict {
             USAGE,
             "write postgres://USER:PASSWORD@HOST:PORT/DATABASE; docs/stores.md lists what may follow",
         ),
+        StoreError::Invalid { field: "tenant", .. } => {
+            Verdict::new(USAGE, "name another tenant with --tenant or THREADKEEP_TENANT")
+        }
         StoreError::LimitExceeded { limit, .. } if limit.contains("pgvector") => Verdict::new(
             YOURS,
             "the database's owner installs it with `CREATE EXTENSION vector`, or ask without an embedder",

@@ -65,7 +65,7 @@ impl<'a> Served<'a> {
                 let (path, stamp) = (PathBuf::from(name), stamp(Path::new(name)));
                 served.files.insert(path, Written { stamp, name: Some(name_of(&agent)) });
             }
-            served.assistants.put(agent);
+            served.assistants.put(agent)?;
         }
         served.look();
         Ok(served)
@@ -116,10 +116,10 @@ impl<'a> Served<'a> {
             *known = stamp;
             let (name, path) = (*name, path.display().to_string());
             match self.agent(name) {
-                Ok(agent) => {
-                    self.assistants.put(agent);
-                    tracing::info!("{name} is served with {path} as it stands now");
-                }
+                Ok(agent) => match self.assistants.put(agent) {
+                    Ok(()) => tracing::info!("{name} is served with {path} as it stands now"),
+                    Err(error) => tracing::warn!("{error}: it is not served"),
+                },
                 Err(error) => tracing::warn!("{error:#}: {name} is served as before"),
             }
         }
@@ -135,13 +135,16 @@ impl<'a> Served<'a> {
 
     fn read(&mut self, path: &Path, stamp: Option<(SystemTime, u64)>) {
         let before = self.files.get(path).and_then(|written| written.name.clone());
-        let name = match self.agent(&path.to_string_lossy()) {
-            Ok(agent) => {
-                let name = name_of(&agent);
+        let put = |agent: Agent| {
+            let name = name_of(&agent);
+            self.assistants.put(agent)?;
+            Ok(name)
+        };
+        let name = match self.agent(&path.to_string_lossy()).and_then(put) {
+            Ok(name) => {
                 if let Some(before) = before.filter(|before| *before != name) {
                     self.assistants.remove(&before);
                 }
-                self.assistants.put(agent);
                 tracing::info!("{name} is served as {} has it", path.display());
                 Some(name)
             }

@@ -9,6 +9,7 @@ use threadkeep::agent::{Decision, EventSink, Failure as TurnFailure, Stop};
 use threadkeep::{Agent, AgentError, Ask, Assistant, Memory, MemoryOptions, Scope, Thread, ThreadId, ThreadKey, Turn};
 use threadkeep::{ThreadOrder, ThreadQuery, core::limits};
 use threadkeep::{UserId, Verdict};
+use threadkeep_server::AuditLog;
 
 use crate::assistants::{Found, Parts};
 use crate::commands::App;
@@ -112,9 +113,14 @@ impl Session {
         let stop = Stop::new();
         interrupt.stops(Some(stop.clone()));
         let decision = Decision { approval: approval.to_owned(), verdict, by: by.to_string(), stop };
-        let turn = self.agent.decide_with(&self.scope, thread, decision, sink).await;
+        let act = if matches!(decision.verdict, Verdict::Deny { .. }) { "approvals deny" } else { "approvals approve" };
+        let deciding = async {
+            let turn = self.agent.decide_with(&self.scope, thread, decision, sink).await;
+            turn.map_err(told)
+        };
+        let turn = AuditLog::new(&self.memory).around_command(&self.scope, act, approval, Box::pin(deciding)).await;
         interrupt.stops(None);
-        turn.map_err(told)
+        turn
     }
 
     /// How the assistant is named to a command that is given elsewhere, where the turns' name for it does not do.

@@ -75,11 +75,7 @@ macro_rules! name_id {
         pub struct $name(Box<str>);
 
         impl $name {
-            /// Checks and takes a name.
-            ///
-            /// # Errors
-            /// `Invalid` when it is empty or holds control characters, `LimitExceeded` over 200 bytes.
-            pub fn new(name: impl Into<String>) -> Result<Self, StoreError> {
+            fn checked(name: impl Into<String>) -> Result<Self, StoreError> {
                 let name = name.into();
                 limits::check_name($field, &name)?;
                 Ok(Self(name.into_boxed_str()))
@@ -114,7 +110,7 @@ macro_rules! name_id {
 
         impl<'de> Deserialize<'de> for $name {
             fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-                Self::new(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
+                Self::checked(String::deserialize(deserializer)?).map_err(serde::de::Error::custom)
             }
         }
     };
@@ -122,11 +118,84 @@ macro_rules! name_id {
 
 name_id!(
     /// Names a tenant: one customer of an application, whose conversations nobody else sees.
+    ///
+    /// One name is reserved: the internal tenant holds the keys of the server and the audit log. [`TenantId::new`], `parse`
+    /// and everything built on them refuse it, so that no door and no command can name it; stored names and those of
+    /// backups are read by [`TenantId::from_stored`] and by deserialising.
     TenantId,
     "tenant"
 );
+
+/// The name of the internal tenant.
+const INTERNAL: &str = "threadkeep";
+
+impl TenantId {
+    /// Checks and takes a name that somebody gives.
+    ///
+    /// # Errors
+    /// `Invalid` when it is empty, holds control characters or is reserved, `LimitExceeded` over 200 bytes.
+    pub fn new(name: impl Into<String>) -> Result<Self, StoreError> {
+        let tenant = Self::checked(name)?;
+        if tenant.is_internal() {
+            return Err(StoreError::invalid(
+                "tenant",
+                format!("the name `{INTERNAL}` is reserved for keys and the audit log"),
+            ));
+        }
+        Ok(tenant)
+    }
+
+    /// Takes a name that a store or a backup holds, the reserved one included.
+    ///
+    /// # Errors
+    /// As [`TenantId::new`], without the reservation.
+    pub fn from_stored(name: impl Into<String>) -> Result<Self, StoreError> {
+        Self::checked(name)
+    }
+
+    /// The tenant that holds the keys and the audit log.
+    #[must_use]
+    pub fn internal() -> Self {
+        Self(INTERNAL.into())
+    }
+
+    /// Whether this is the tenant that holds the keys and the audit log.
+    #[must_use]
+    pub fn is_internal(&self) -> bool {
+        &*self.0 == INTERNAL
+    }
+}
 name_id!(
     /// Names a user inside a tenant.
     UserId,
     "user"
 );
+
+impl UserId {
+    /// Checks and takes a name.
+    ///
+    /// # Errors
+    /// `Invalid` when it is empty or holds control characters, `LimitExceeded` over 200 bytes.
+    pub fn new(name: impl Into<String>) -> Result<Self, StoreError> {
+        Self::checked(name)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nobody_names_the_internal_tenant_and_stored_names_are_read() {
+        let internal = TenantId::internal();
+        for refused in [TenantId::new(internal.as_str()), internal.as_str().parse()] {
+            assert!(matches!(refused, Err(StoreError::Invalid { field: "tenant", .. })), "{refused:?}");
+        }
+        assert!(crate::Scope::tenant("threadkeep").is_err() && crate::Scope::user("threadkeep", "me").is_err());
+        assert_eq!(TenantId::from_stored("threadkeep").unwrap(), internal);
+        assert_eq!(serde_json::from_str::<TenantId>("\"threadkeep\"").unwrap(), internal);
+        for other in ["threadkeep2", "Threadkeep", "thread"] {
+            assert!(!TenantId::new(other).unwrap().is_internal(), "{other}");
+        }
+    }
+}

@@ -6,7 +6,52 @@ use std::sync::{Arc, PoisonError, RwLock};
 use threadkeep::Agent;
 use threadkeep::core::Embedder;
 
+use crate::routes;
 use crate::telemetry::Watch;
+
+/// Bytes of an assistant's name.
+const NAME_BYTES: usize = 64;
+
+/// Why an assistant cannot be called so. Its name stands in paths, in the names of models (`threadkeep/NAME`), in figures
+/// and on a page.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum AssistantNameError {
+    /// It has other characters, or too many.
+    #[error(
+        "`{name}` cannot be an assistant's name: use 1 to {NAME_BYTES} ASCII letters, digits, `-`, `_` and `.`, beginning \
+         with a letter or a digit"
+    )]
+    Characters {
+        /// The name, cut and without control characters.
+        name: String,
+    },
+    /// A route of the server begins so.
+    #[error("`{name}` cannot be an assistant's name: the server's own paths begin with /{name}")]
+    Reserved {
+        /// The name.
+        name: String,
+    },
+}
+
+/// Checks that an assistant can be called so.
+///
+/// # Errors
+/// What keeps it from that.
+pub fn check_assistant_name(name: &str) -> Result<(), AssistantNameError> {
+    let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
+    let begins_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
+    if !begins_well || name.len() > NAME_BYTES || !name.bytes().all(is_plain) {
+        let shown = name.chars().filter(|c| !c.is_control()).take(NAME_BYTES).collect();
+        return Err(AssistantNameError::Characters { name: shown });
+    }
+    let number = name.strip_prefix('v').filter(|number| !number.is_empty());
+    let is_version = number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
+    if is_version || routes::begins_route(name) {
+        return Err(AssistantNameError::Reserved { name: name.to_owned() });
+    }
+    Ok(())
+}
 
 /// Assistants by name, each over the server's store. Cheap to clone; all clones are the same, so that whoever holds one
 /// can add to a server that runs already. One server has them.
@@ -20,10 +65,25 @@ impl Assistants {
     /// Puts an assistant in, in place of one that has its name. Turns that have begun end with the one that began them.
     ///
     /// The server counts and traces what its definition names: the model, the tools and the embedder.
-    pub fn put(&self, agent: Agent) {
+    ///
+    /// # Errors
+    /// As [`check_assistant_name`].
+    pub fn put(&self, agent: Agent) -> Result<(), AssistantNameError> {
         let agent = self.watch.agent(&agent);
         let name = agent.assistant().definition().name.clone();
+        check_assistant_name(&name)?;
         self.by_name.write().unwrap_or_else(PoisonError::into_inner).insert(name, agent);
+        Ok(())
+    }
+
+    /// Assistants of which each is put in.
+    ///
+    /// # Errors
+    /// As [`Assistants::put`].
+    pub fn of(agents: impl IntoIterator<Item = Agent>) -> Result<Self, AssistantNameError> {
+        let assistants = Self::default();
+        agents.into_iter().try_for_each(|agent| assistants.put(agent))?;
+        Ok(assistants)
     }
 
     /// Takes an assistant out. Turns that have begun end as they would have.
@@ -55,10 +115,31 @@ impl Assistants {
     }
 }
 
-impl FromIterator<Agent> for Assistants {
-    fn from_iter<T: IntoIterator<Item = Agent>>(agents: T) -> Self {
-        let assistants = Self::default();
-        agents.into_iter().for_each(|agent| assistants.put(agent));
-        assistants
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_fit_into_paths_and_collide_with_no_route() {
+        for name in ["general", "subway", "keeper", "k8s-agent", "my_bot.2", "0", "vera", "documents", &"x".repeat(64)]
+        {
+            assert_eq!(check_assistant_name(name), Ok(()), "{name}");
+        }
+        let long = "x".repeat(65);
+        for name in
+            ["", "a b", "a/b", "../a", ".", "..", ".hidden", "-x", "<b>", "a%2fb", "a?b", "a#b", "é", "a\nb", &long]
+        {
+            assert!(matches!(check_assistant_name(name), Err(AssistantNameError::Characters { .. })), "{name}");
+        }
+        for name in ["v1", "v2", "docs", "health", "ready", "metrics", "chat", "clear", "conversations", "preferences"]
+        {
+            assert!(matches!(check_assistant_name(name), Err(AssistantNameError::Reserved { .. })), "{name}");
+        }
+    }
+
+    #[test]
+    fn no_text_is_repeated_that_could_act_on_a_terminal() {
+        let error = check_assistant_name("\u{1b}[31mred").unwrap_err().to_string();
+        assert!(error.contains("`[31mred`") && !error.contains('\u{1b}'), "{error}");
     }
 }

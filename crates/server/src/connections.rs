@@ -138,6 +138,7 @@ async fn speak(
         .timer(TokioTimer::new())
         .header_read_timeout(options.read_timeout)
         .max_headers(HEADERS)
+        .max_header_size(HEAD_BYTES)
         .max_buf_size(HEAD_BYTES);
     let mut connection = std::pin::pin!(builder.serve_connection(TokioIo::new(stream), service).with_upgrades());
     let served = tokio::select! {

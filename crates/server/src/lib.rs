@@ -34,12 +34,12 @@ mod tls;
 mod turns;
 
 pub use app::ServerOptions;
-pub use assistants::Assistants;
+pub use assistants::{AssistantNameError, Assistants, check_assistant_name};
 pub use compat::access::SharedKey;
 pub use edge::request_id;
 pub use outgoing::OutgoingProxy;
 pub use routes::RouteInfo;
-pub use security::audit::{AuditLog, AuditRecord};
+pub use security::audit::{AuditFinding, AuditLog, AuditRecord, AuditVerification};
 pub use security::jwt::{IssuerError, TokenIssuer};
 pub use security::keys::{KeyError, KeyRecord, KeyRole, KeySecret, Keys, NewKey};
 pub use security::quota::Quota;

@@ -53,6 +53,13 @@ pub(crate) fn written_by(write: impl FnOnce(&mut Vec<u8>) -> serde_json::Result<
     })
 }
 
+/// An answer for a browser, with what it may load, and who may show it in a frame.
+pub(crate) fn with_policy(answer: impl IntoResponse, policy: &'static str) -> Response {
+    let mut response = answer.into_response();
+    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(policy));
+    response
+}
+
 /// Adds the position that a later request can demand.
 pub(crate) fn with_etag(mut response: Response, change: u64) -> Response {
     let tag = HeaderValue::from_str(&format!("\"{change}\"")).expect("digits between quotes are a header's value");

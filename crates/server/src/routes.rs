@@ -1,5 +1,8 @@
 //! The one table of all routes.
 
+use std::collections::HashSet;
+use std::sync::LazyLock;
+
 use axum::Router;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
@@ -32,6 +35,7 @@ const READ: Need = Need::Role(KeyRole::Read);
 const WRITE: Need = Need::Role(KeyRole::Write);
 const APPROVE: Need = Need::Role(KeyRole::Approve);
 const ADMIN: Need = Need::Role(KeyRole::Admin);
+const OPERATE: Need = Need::Role(KeyRole::Operate);
 
 fn table() -> Vec<Entry> {
     let bounded = |need, routes| Entry { rule: Rule { need, time: Time::Bounded, wire: Wire::Ours }, routes };
@@ -42,7 +46,7 @@ fn table() -> Vec<Entry> {
     vec![
         bounded(NOTHING, routes!(operations::health::health)),
         bounded(NOTHING, routes!(operations::ready::ready)),
-        bounded(ADMIN, routes!(operations::metrics::metrics)),
+        bounded(OPERATE, routes!(operations::metrics::metrics)),
         bounded(NOTHING, routes!(operations::document::document)),
         bounded(NOTHING, routes!(operations::viewer::start)),
         bounded(NOTHING, routes!(operations::viewer::page)),
@@ -153,6 +157,15 @@ pub(crate) fn router(app: &App) -> Router {
     }
     let (router, _) = router.split_for_parts();
     router.fallback(edge::no_route).method_not_allowed_fallback(edge::no_method).with_state(app.clone())
+}
+
+/// Whether a route's path begins with a name.
+pub(crate) fn begins_route(name: &str) -> bool {
+    static BEGINNINGS: LazyLock<HashSet<String>> = LazyLock::new(|| {
+        let paths = table().into_iter().flat_map(|entry| entry.routes.1.paths.into_keys());
+        paths.filter_map(|path| path.trim_start_matches('/').split('/').next().map(str::to_owned)).collect()
+    });
+    BEGINNINGS.contains(name)
 }
 
 /// The table without its actions.

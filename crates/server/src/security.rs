@@ -15,17 +15,26 @@ pub(crate) mod rate;
 
 use axum::extract::FromRequestParts;
 use axum::http::request::Parts;
-use threadkeep::Scope;
+use threadkeep::{Scope, UserId};
 
 use crate::app::App;
 use crate::error::ApiError;
 use keys::KeyRole;
+
+/// Whether looking at a turn or a response may drive it on: resume one that was cut, and note what became of it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum MayDrive {
+    Yes,
+    No,
+}
 
 /// Who calls.
 #[derive(Clone, Debug)]
 pub(crate) struct Caller {
     /// On whose behalf.
     pub(crate) scope: Scope,
+    /// Whether the request named the user; else the key or the token is the user's own.
+    pub(crate) is_user_named: bool,
     /// What they may do.
     pub(crate) roles: Vec<KeyRole>,
     /// The key that they showed.
@@ -36,7 +45,23 @@ pub(crate) struct Caller {
 
 impl Caller {
     pub(crate) fn has(&self, role: KeyRole) -> bool {
-        self.roles.iter().any(|held| held.implies(role))
+        let is_held = self.roles.iter().any(|held| held.implies(role));
+        is_held || (role == KeyRole::Operate && self.is_this_machine() && self.has(KeyRole::Admin))
+    }
+
+    /// Whether this is a program of this machine, which shows no key and no token.
+    fn is_this_machine(&self) -> bool {
+        self.key_id.is_none() && self.until_seconds.is_none()
+    }
+
+    /// Whether what this caller looks at may be driven on by that.
+    pub(crate) fn may_drive(&self) -> MayDrive {
+        if self.has(KeyRole::Write) { MayDrive::Yes } else { MayDrive::No }
+    }
+
+    /// Whether a user's own key or token is shown, and not that of an application which names the user.
+    pub(crate) fn is_user(&self, user: &UserId) -> bool {
+        !self.is_user_named && matches!(&self.scope, Scope::User(_, own) if own == user)
     }
 
     /// Whether a caller who was let in may go on, as one does who listens for long.

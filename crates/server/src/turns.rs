@@ -2,7 +2,7 @@
 //!
 //! A turn runs in a task of its own, which holds the connection that asked for it, so that a server that is asked to stop
 //! waits for it. A turn that a crash cut off lies in its thread's journal; instances look for such turns and go on with them,
-//! and so does whoever repeats the request, asks for the turn, or begins the next one of the thread.
+//! and so does whoever repeats the request, asks for the turn and may write, or begins the next one of the thread.
 
 mod asking;
 mod deciding;

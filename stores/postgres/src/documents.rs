@@ -200,7 +200,7 @@ pub(crate) async fn list_of_drivers(
     let rows = shared.read(&Caller::keeper(), &[(&sql, &values)]).await?;
     let driven = |row: &Row| {
         Ok(DrivenThread {
-            tenant: TenantId::new(get::<&str>(row, 5)?)?,
+            tenant: TenantId::from_stored(get::<&str>(row, 5)?)?,
             thread: ThreadId(get(row, 6)?),
             owner: row::owner(get(row, 7)?)?,
             document: document(row)?,

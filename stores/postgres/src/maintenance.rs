@@ -17,7 +17,7 @@ impl Maintenance for PostgresStore {
         let after = after.map_or("", TenantId::as_str);
         let values: [Parameter<'_>; 2] = [(&after, Type::TEXT), (&signed(limit as u64), Type::INT8)];
         let answers = self.shared.read(&Caller::keeper(), &[(sql, &values)]).await?;
-        verify::names(&answers[0])?.into_iter().map(TenantId::new).collect()
+        verify::names(&answers[0])?.into_iter().map(TenantId::from_stored).collect()
     }
 
     async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {

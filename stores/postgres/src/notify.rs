@@ -121,7 +121,7 @@ fn line(wake_up: &WakeUp) -> (String, Option<u64>) {
 
 fn parse(line: &str) -> Option<WakeUp> {
     let mut parts = line.split('\t');
-    let tenant = TenantId::new(parts.next()?).ok()?;
+    let tenant = TenantId::from_stored(parts.next()?).ok()?;
     let thread: ThreadId = parts.next()?.parse().ok()?;
     let owner: Owner = row::owner(parts.next()?).ok()?;
     let change = parts.next().map(str::parse).transpose().ok()?;

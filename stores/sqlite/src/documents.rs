@@ -263,7 +263,7 @@ pub(crate) fn list_of_drivers(
         let mut driven = Vec::new();
         while let Some(row) = rows.next()? {
             driven.push(DrivenThread {
-                tenant: TenantId::new(row::text(row, 5)?)?,
+                tenant: TenantId::from_stored(row::text(row, 5)?)?,
                 thread: ThreadId(row::uuid(row, 6)?),
                 owner: owners::owner(row.get(7)?)?,
                 document: document(row)?,

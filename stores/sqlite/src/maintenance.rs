@@ -40,7 +40,7 @@ impl Maintenance for SqliteStore {
             let after = after.map_or("", TenantId::as_str);
             names(connection, sql, params![after, limit as i64])
         })?;
-        names.into_iter().map(TenantId::new).collect()
+        names.into_iter().map(TenantId::from_stored).collect()
     }
 
     async fn list_owners(&self, tenant: &TenantId, after: Option<&Owner>, limit: usize) -> Result<Vec<Owner>> {

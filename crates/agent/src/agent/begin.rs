@@ -7,6 +7,7 @@ use threadkeep_graph::{AnyRun, Failure, Input};
 use threadkeep_memory::{Draft, ThreadConfig};
 use tokio::sync::Mutex;
 
+use super::look::messages_of;
 use super::{Agent, Ask};
 use crate::drive::drive;
 use crate::drivers::Driving;
@@ -262,7 +263,7 @@ impl Agent {
         if record.messages == 1 {
             return Ok(vec![StoredMessage { seq, role: Role::User }]);
         }
-        let found = self.messages_of(place, &record.turn, record.started_at, record.messages).await?;
+        let found = messages_of(self.memory(), place, &record.turn, record.started_at, record.messages).await?;
         Ok(found.iter().map(|message| StoredMessage { seq: message.seq, role: message.content.role }).collect())
     }
 }

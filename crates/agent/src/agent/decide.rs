@@ -68,7 +68,14 @@ impl Agent {
         let mut attempts = ATTEMPTS;
         let (run, found, _driving) = loop {
             let found = self.open_approval(&place, approval).await?;
-            let runs = self.admit(&place, &stop).await?;
+            let runs = match self.admit(&place, &stop).await {
+                Err(AgentError::Busy) => {
+                    // The turn that keeps the thread busy may be the one that somebody else's decision set going.
+                    self.open_approval(&place, approval).await?;
+                    return Err(AgentError::Busy);
+                }
+                admitted => admitted?,
+            };
             // Meanwhile its turn may have gone on, or been closed.
             let waiting = runs.waiting.into_iter().find(|run| run.value.turn == found.value.turn);
             let Some(waiting) = waiting else {

@@ -2,49 +2,85 @@
 
 use std::collections::BTreeMap;
 
-use threadkeep_core::{JsonText, Message, Part, Role, Scope, ThreadId, Value};
+use threadkeep_core::{
+    JsonText, Message, MessageId, MessageName, Part, Role, Scope, ThreadId, Timestamp, Value, limits,
+};
+use threadkeep_memory::Memory;
 
 use super::Agent;
 use crate::ledger;
 use crate::place::Place;
-use crate::record::{self, Stub};
-use crate::{ApprovalTrace, Result, StoredMessage, ToolCallTrace, Turn, TurnStatus};
+use crate::record::{self, RunRecord, Stub};
+use crate::{ApprovalTrace, Result, RunningTurn, StoredMessage, ToolCallTrace, Turn, TurnStatus};
+
+/// A turn as it stands.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum TurnState {
+    /// Somebody drives it, or did until it was cut off.
+    Running(RunningTurn),
+    /// It is over, or waits for an approval.
+    Settled(Box<Turn>),
+}
+
+/// Finds a turn, wherever it stands: running, waiting or over. While it moves from one state to another it is still found.
+///
+/// # Errors
+/// `NotFound` where the scope does not reach the thread.
+pub async fn find_turn_state(
+    memory: &Memory,
+    scope: &Scope,
+    thread: ThreadId,
+    turn: &str,
+) -> Result<Option<TurnState>> {
+    let place = Place::find(memory, scope, thread).await?;
+    let stub = match find_record(memory, &place, turn).await? {
+        None => return Ok(None),
+        Some(Found::Running(record)) => {
+            let RunRecord { turn, assistant, .. } = record;
+            return Ok(Some(TurnState::Running(RunningTurn { turn, assistant })));
+        }
+        Some(Found::Settled(stub)) => stub,
+    };
+    let messages = messages_of(memory, &place, turn, stub.started_at, stub.messages).await?;
+    let approvals: Vec<ApprovalTrace> =
+        place.approvals_of(memory, turn).await?.iter().map(|approval| approval.value.trace()).collect();
+    let answer = messages.iter().rev().find(|message| message.content.role == Role::Assistant);
+    let reply = answer.map(|message| message.plain_text().into_owned()).unwrap_or_default();
+    let content = answer.map(|message| &message.content);
+    Ok(Some(TurnState::Settled(Box::new(Turn {
+        thread,
+        turn: turn.to_owned(),
+        agent: stub.assistant,
+        routed_agent: content.and_then(|content| content.agent.clone()),
+        confidence: stub.confidence,
+        model: stub.model,
+        status: stub.status,
+        reply,
+        error: stub.error,
+        tool_calls: tool_calls(&messages),
+        approvals,
+        sources: content.map(|content| content.sources.clone()).unwrap_or_default(),
+        usage: stub.usage,
+        context: stub.context,
+        data: content.and_then(|content| content.data.clone()),
+        stored: messages.iter().map(|found| StoredMessage { seq: found.seq, role: found.content.role }).collect(),
+        started_at: stub.started_at,
+        duration_ms: stub.duration_ms,
+    }))))
+}
 
 impl Agent {
     /// Finds a turn that is over or waits, as it was answered. Its messages are read from the thread, so what was erased
-    /// there is gone from it too. Turns are kept for 30 days.
+    /// there is gone from it too. Turns are kept for 30 days. [`find_turn_state`] finds running ones, too.
     ///
     /// # Errors
     /// `NotFound` where the scope does not reach the thread.
     pub async fn find_turn(&self, scope: &Scope, thread: ThreadId, turn: &str) -> Result<Option<Turn>> {
-        let place = Place::find(self.memory(), scope, thread).await?;
-        let Some(stub) = self.find_stub(&place, turn).await? else { return Ok(None) };
-        let messages = self.messages_of(&place, turn, stub.started_at, stub.messages).await?;
-        let approvals: Vec<ApprovalTrace> =
-            place.approvals_of(self.memory(), turn).await?.iter().map(|approval| approval.value.trace()).collect();
-        let answer = messages.iter().rev().find(|message| message.content.role == Role::Assistant);
-        let reply = answer.map(|message| message.plain_text().into_owned()).unwrap_or_default();
-        let content = answer.map(|message| &message.content);
-        Ok(Some(Turn {
-            thread,
-            turn: turn.to_owned(),
-            agent: stub.assistant,
-            routed_agent: content.and_then(|content| content.agent.clone()),
-            confidence: stub.confidence,
-            model: stub.model,
-            status: stub.status,
-            reply,
-            error: stub.error,
-            tool_calls: tool_calls(&messages),
-            approvals,
-            sources: content.map(|content| content.sources.clone()).unwrap_or_default(),
-            usage: stub.usage,
-            context: stub.context,
-            data: content.and_then(|content| content.data.clone()),
-            stored: messages.iter().map(|found| StoredMessage { seq: found.seq, role: found.content.role }).collect(),
-            started_at: stub.started_at,
-            duration_ms: stub.duration_ms,
-        }))
+        match find_turn_state(self.memory(), scope, thread, turn).await? {
+            Some(TurnState::Settled(turn)) => Ok(Some(*turn)),
+            Some(TurnState::Running(_)) | None => Ok(None),
+        }
     }
 
     /// Whether a turn is on its way in a thread: another driver has it, or had it until it was cut off.
@@ -55,36 +91,62 @@ impl Agent {
         let place = Place::find(self.memory(), scope, thread).await?;
         Ok(self.memory().find_thread_document(&place.writer, place.thread, &record::active()).await?.is_some())
     }
+}
 
-    async fn find_stub(&self, place: &Place, turn: &str) -> Result<Option<Stub>> {
-        if turn.is_empty() || turn.len() > 100 || turn.chars().any(char::is_control) {
-            return Ok(None);
-        }
-        let memory = self.memory();
-        let found = memory.find_thread_document(&place.writer, place.thread, &record::stub(turn)).await?;
-        if let Some(document) = found {
-            return Ok(Some(document.value.read()?));
-        }
-        let waiting = memory.find_thread_document(&place.writer, place.thread, &record::waiting(turn)).await?;
-        let Some(document) = waiting else { return Ok(None) };
-        let record: record::RunRecord = document.value.read()?;
-        let recorded = place.journal(memory, turn).await?;
-        let (model, usage) = (ledger::model(&record, &recorded), ledger::usage(&record, &recorded));
-        Ok(Some(Stub {
-            assistant: record.assistant,
-            graph: record.graph,
-            version: record.version,
-            model,
-            status: TurnStatus::WaitingForApproval,
-            error: None,
-            confidence: None,
-            usage,
-            context: record.context,
-            messages: record.messages,
-            started_at: record.started_at,
-            duration_ms: record.worked_ms,
-        }))
+/// What is kept of a turn.
+enum Found {
+    Running(RunRecord),
+    Settled(Stub),
+}
+
+/// Reads the runs first, all by one call, and the stub last: a turn moves between waiting and running, and ends with a
+/// stub that stays, so one that is in neither place had its stub by then.
+async fn find_record(memory: &Memory, place: &Place, turn: &str) -> Result<Option<Found>> {
+    if turn.is_empty() || turn.len() > 100 || turn.chars().any(char::is_control) {
+        return Ok(None);
     }
+    let runs = place.runs(memory).await?;
+    if let Some(active) = runs.active.filter(|run| run.value.turn == turn) {
+        return Ok(Some(Found::Running(active.value)));
+    }
+    let Some(waiting) = runs.waiting.into_iter().find(|run| run.value.turn == turn) else {
+        let found = memory.find_thread_document(&place.writer, place.thread, &record::stub(turn)).await?;
+        return Ok(found.map(|document| document.value.read()).transpose()?.map(Found::Settled));
+    };
+    let record = waiting.value;
+    let recorded = place.journal(memory, turn).await?;
+    let (model, usage) = (ledger::model(&record, &recorded), ledger::usage(&record, &recorded));
+    Ok(Some(Found::Settled(Stub {
+        assistant: record.assistant,
+        graph: record.graph,
+        version: record.version,
+        model,
+        status: TurnStatus::WaitingForApproval,
+        error: None,
+        confidence: None,
+        usage,
+        context: record.context,
+        messages: record.messages,
+        started_at: record.started_at,
+        duration_ms: record.worked_ms,
+    })))
+}
+
+/// The messages of a turn that are still there, in order.
+pub(super) async fn messages_of(
+    memory: &Memory,
+    place: &Place,
+    turn: &str,
+    started_at: Timestamp,
+    count: u16,
+) -> Result<Vec<Message>> {
+    let ids: Vec<MessageId> = (0..count).map(|number| record::message_id(turn, started_at, number)).collect();
+    let mut found = Vec::new();
+    for ids in ids.chunks(limits::PAGE) {
+        let names: Vec<MessageName> = ids.iter().copied().map(MessageName::Id).collect();
+        found.extend(memory.find_messages(&place.scope, place.thread, &names).await?);
+    }
+    Ok(found)
 }
 
 /// The calls of a turn with their results, from its messages.

@@ -1,12 +1,11 @@
 //! Going on with what a crash, a restart or a dropped call left behind.
 
-use threadkeep_core::{
-    DocumentName, DocumentState, JsonText, Message, MessageId, MessageName, PutDocument, Scope, ThreadId, Timestamp,
-};
+use threadkeep_core::{DocumentName, DocumentState, JsonText, PutDocument, Scope, ThreadId};
 use threadkeep_graph::Failure;
 
 use super::Agent;
 use super::begin::Going;
+use super::look::messages_of;
 use crate::drivers::Driving;
 use crate::event::{EventSink, Events};
 use crate::ledger::lease_until;
@@ -125,7 +124,7 @@ impl Agent {
 
     /// The user's message of a run, with its position; `None` where it was erased.
     pub(super) async fn question(&self, place: &Place, record: &RunRecord) -> Result<Option<(u64, String)>> {
-        let found = self.messages_of(place, &record.turn, record.started_at, 1).await?;
+        let found = messages_of(self.memory(), place, &record.turn, record.started_at, 1).await?;
         Ok(found.first().map(|message| (message.seq, message.plain_text().into_owned())))
     }
 
@@ -137,22 +136,5 @@ impl Agent {
         let turn = active.value.turn.clone();
         let found = self.find_turn(&place.scope, place.thread, &turn).await?;
         found.ok_or(AgentError::Superseded { turn })
-    }
-
-    /// The messages of a turn that are still there, in order.
-    pub(super) async fn messages_of(
-        &self,
-        place: &Place,
-        turn: &str,
-        started_at: Timestamp,
-        count: u16,
-    ) -> Result<Vec<Message>> {
-        let ids: Vec<MessageId> = (0..count).map(|number| record::message_id(turn, started_at, number)).collect();
-        let mut found = Vec::new();
-        for ids in ids.chunks(threadkeep_core::limits::PAGE) {
-            let names: Vec<MessageName> = ids.iter().copied().map(MessageName::Id).collect();
-            found.extend(self.memory().find_messages(&place.scope, place.thread, &names).await?);
-        }
-        Ok(found)
     }
 }

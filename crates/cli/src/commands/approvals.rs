@@ -1,6 +1,6 @@
 use anyhow::Result;
 use serde::Serialize;
-use threadkeep::agent::{Approval, ApprovalState};
+use threadkeep::agent::{Approval, ApprovalState, TurnState, find_turn_state};
 use threadkeep::{Map, ThreadId, Turn, Verdict};
 
 use super::{App, Status, ask, trace};
@@ -140,8 +140,11 @@ async fn decide(app: &App, id: &str, verdict: Verdict, asked: &Asked) -> Result<
         return Err(failure.hint("`threadkeep approvals list` lists those that are open").into());
     };
     // The turn goes on with the assistant that asked.
-    let turn = looking.agent.find_turn(&looking.scope, thread, &approval.turn).await.map_err(told)?;
-    let asks = turn.map_or_else(|| DEFAULT.to_owned(), |turn| turn.agent);
+    let asks = match find_turn_state(&looking.memory, &looking.scope, thread, &approval.turn).await.map_err(told)? {
+        Some(TurnState::Running(running)) => running.assistant,
+        Some(TurnState::Settled(turn)) => turn.agent,
+        _ => DEFAULT.to_owned(),
+    };
     let session = open(app, &asks, asked).await?;
     let by = app.global.user_id()?;
     let turn = session.decide(&app.interrupt, thread, (id, verdict, &by), &mut |_| {}).await?;

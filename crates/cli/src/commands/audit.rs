@@ -1,35 +1,67 @@
 use anyhow::Result;
 use serde::Serialize;
-use threadkeep_server::{AuditLog, AuditRecord};
+use threadkeep_server::{AuditFinding, AuditLog, AuditRecord, AuditVerification};
 
 use super::{App, Status};
+use crate::failure::Failure;
 use crate::store::Purpose;
-use crate::table::{Side, Table};
+use crate::table::{Side, Table, counted};
+
+/// Digits of a hash.
+const HASH_DIGITS: usize = 64;
 
 /// Show who did what an administrator or an approver may do
 ///
-/// `threadkeep serve` and `threadkeep keys` write it into the store, where it can only grow. It is that of the tenant that
-/// --tenant names, oldest first.
+/// `threadkeep serve`, `keys`, `erase` and `approvals` write it into the store. It is that of the tenant that --tenant
+/// names, oldest first. Each record names the hash of the one before, those of all tenants together; the head is the hash
+/// of the newest. Keep it elsewhere: `threadkeep audit verify --head` finds what was changed or removed since.
 #[derive(Debug, clap::Args)]
+#[command(args_conflicts_with_subcommands = true)]
 #[command(after_help = "Examples:
   threadkeep audit
-  threadkeep audit --limit 5 --json")]
+  threadkeep audit --limit 5 --json
+  threadkeep audit verify --head HASH")]
 pub(crate) struct Arguments {
     /// So many of the newest records
     #[arg(long, value_name = "COUNT", default_value_t = 100)]
     limit: usize,
+    #[command(subcommand)]
+    action: Option<Action>,
+}
+
+#[derive(Debug, clap::Subcommand)]
+enum Action {
+    /// Check that no record was changed or removed
+    ///
+    /// Reads the records of all tenants. Records that versions without the chain wrote are counted, and not checked.
+    /// Exits with 3 if anything is wrong.
+    Verify {
+        /// A head that was printed earlier; the log must still contain it
+        #[arg(long, value_name = "HASH", value_parser = head)]
+        head: Option<String>,
+    },
 }
 
 #[derive(Serialize)]
 struct AuditJson {
     records: Vec<AuditRecord>,
+    head: Option<String>,
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let memory = app.open(Purpose::Read).await?.memory;
-    let records = AuditLog::new(&memory).list(&app.global.tenant_id()?, arguments.limit).await?;
+    let log = AuditLog::new(&memory);
+    match arguments.action {
+        Some(Action::Verify { head }) => verify(app, &log, head.as_deref()).await,
+        None => list(app, &log, arguments.limit).await,
+    }
+}
+
+async fn list(app: &App, log: &AuditLog, limit: usize) -> Result<Status> {
+    let records = log.list(&app.global.tenant_id()?, limit).await?;
+    let head = log.head().await?;
     if app.output.is_json() {
-        app.output.json(&AuditJson { records })?;
+        app.output.json(&AuditJson { records, head })?;
         return Ok(Status::Done);
     }
     if records.is_empty() {
@@ -43,5 +75,43 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         table.add_row([record.at.to_string(), record.by, user, record.act, target, record.outcome]);
     }
     app.output.line(table.text())?;
+    if let Some(head) = head {
+        app.output.line(format_args!("head: {head}"))?;
+    }
     Ok(Status::Done)
+}
+
+async fn verify(app: &App, log: &AuditLog, head: Option<&str>) -> Result<Status> {
+    let verification = log.verify(head).await?;
+    let status = if verification.findings.is_empty() { Status::Done } else { Status::Incomplete };
+    if app.output.is_json() {
+        app.output.json(&verification)?;
+        return Ok(status);
+    }
+    let AuditVerification { records, unchained, head, findings, .. } = &verification;
+    for AuditFinding { record, detail, .. } in findings {
+        let place = record.map_or_else(|| "the log".to_owned(), |record| format!("record {record}"));
+        app.output.line(format_args!("damage: {place}: {detail}"))?;
+    }
+    let verdict =
+        if findings.is_empty() { "all is well".to_owned() } else { counted(findings.len() as u64, "finding") };
+    app.output.line(format_args!("{} in the chain: {verdict}", counted(*records, "record")))?;
+    if *unchained > 0 {
+        app.output.line(format_args!("{} from before the chain, not covered by it", counted(*unchained, "record")))?;
+    }
+    if let Some(head) = head {
+        app.output.line(format_args!("head: {head}"))?;
+    }
+    if !findings.is_empty() {
+        app.output.note("hint: compare the log with that of a backup: --store FILE.db names one");
+    }
+    Ok(status)
+}
+
+/// A head as it is printed.
+fn head(text: &str) -> Result<String, Failure> {
+    if text.len() == HASH_DIGITS && text.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+        return Ok(text.to_ascii_lowercase());
+    }
+    Err(Failure::usage(format!("a head has {HASH_DIGITS} hexadecimal digits, as `threadkeep audit` prints it")))
 }

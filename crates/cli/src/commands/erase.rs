@@ -3,6 +3,7 @@ use clap::ArgGroup;
 use serde::Serialize;
 use threadkeep::memory::EraseReport;
 use threadkeep::{EraseOptions, Memory, Message, Scope, SharedMessages, Thread};
+use threadkeep_server::AuditLog;
 
 use super::{App, Status};
 use crate::failure::Failure;
@@ -70,7 +71,8 @@ async fn erase_thread(app: &App, memory: &Memory, scope: &Scope, name: &str, yes
     let thread = thread_name::get(memory, scope, name).await?;
     let messages = counted(thread.message_count, "message");
     app.confirm(&format!("Erase the thread “{}” with {messages}?", titled(&thread)), yes)?;
-    memory.delete_thread(scope, thread.id).await?;
+    let deleting = memory.delete_thread(scope, thread.id);
+    AuditLog::new(memory).around_command(scope, "erase thread", &thread.id.to_string(), deleting).await?;
     Ok(EraseReport { threads: 1, messages: thread.message_count, ..EraseReport::default() })
 }
 
@@ -88,7 +90,9 @@ async fn erase_message(
     let found = memory.find_messages(scope, thread.id, &[name]).await?;
     let Some(Message { id, seq, .. }) = found.first() else { return Err(thread_name::no_message(message)) };
     app.confirm(&format!("Erase message #{seq} of “{}”?", titled(&thread)), yes)?;
-    memory.erase_messages(scope, thread.id, &[*id]).await?;
+    let (target, ids) = (format!("{}/{id}", thread.id), [*id]);
+    let erasing = memory.erase_messages(scope, thread.id, &ids);
+    AuditLog::new(memory).around_command(scope, "erase message", &target, erasing).await?;
     Ok(EraseReport { messages: 1, ..EraseReport::default() })
 }
 
@@ -99,7 +103,8 @@ async fn erase_everything(app: &App, memory: &Memory, scope: &Scope, arguments: 
     let question = format!("Erase all threads and documents of the user “{user}” of “{tenant}”{shared}?");
     app.confirm(&question, arguments.yes)?;
     let shared_messages = if arguments.shared_messages { SharedMessages::Erase } else { SharedMessages::Keep };
-    Ok(memory.erase_user(scope, &user, EraseOptions { shared_messages }).await?)
+    let erasing = memory.erase_user(scope, &user, EraseOptions { shared_messages });
+    Ok(AuditLog::new(memory).around_command(scope, "erase everything", user.as_str(), erasing).await?)
 }
 
 fn titled(thread: &Thread) -> String {

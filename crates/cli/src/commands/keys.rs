@@ -30,7 +30,7 @@ enum Action {
         /// The only user on whose behalf it acts
         #[arg(long, value_name = "USER")]
         for_user: Option<String>,
-        /// What it lets its holder do: read, write, approve, admin
+        /// What it lets its holder do: read, write, approve, admin in its tenant; operate reads the figures of the server
         #[arg(long = "role", value_name = "ROLE", default_value = "write")]
         roles: Vec<KeyRole>,
         /// From when on it is refused, such as 2027-01-01T00:00:00Z

@@ -141,6 +141,11 @@ fn a_call_is_allowed_with_other_arguments() {
     let ran = approve(r#"{"name": "seat", "value": "the aisle"}"#);
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "I remember: your seat is the aisle.\n"), "{ran}");
     assert_eq!(preferences(&cli, &path), json!({"seat": "the aisle"}));
+    let log = cli.json(&["audit"]);
+    let entered = log["records"].as_array().unwrap().iter().map(|record| (&record["act"], &record["outcome"]));
+    let approved: serde_json::Value = "approvals approve".into();
+    assert!(entered.eq([(&approved, &"begun".into()), (&approved, &"done".into())]), "{log}");
+    assert!(log["records"][0]["target"] == id.as_str() && !log.to_string().contains("aisle"), "{log}");
 }
 
 // S4.50

@@ -81,3 +81,27 @@ fn what_is_logged_is_asked_for() {
     assert!(ran.err.contains("INFO") && ran.err.contains("context is looked up sources="), "{ran}");
     assert_eq!(ran.out, "I keep that in mind.\n");
 }
+
+#[test]
+fn an_assistants_name_fits_into_paths_and_collides_with_nothing() {
+    let cli = Cli::new();
+    for (name, why) in [
+        ("docs", "paths begin with /docs"),
+        ("v1", "paths begin with /v1"),
+        ("general", "is built in"),
+        ("'../gardener'", "ASCII letters"),
+        ("'<b>gardener</b>'", "ASCII letters"),
+        ("a b", "ASCII letters"),
+    ] {
+        let path = cli.file("named.yaml", format!("kind: Agent\nmetadata:\n  name: {name}\nspec: {{}}\n"));
+        let ran = cli.run(&["ask", &path, "hello"]);
+        let name = name.trim_matches('\'');
+        assert_eq!(ran.code, Some(1), "{ran}");
+        assert!(
+            ran.err.contains("named.yaml") && ran.err.contains(&format!("`{name}`")) && ran.err.contains(why),
+            "{ran}"
+        );
+    }
+    let unnamed = cli.file("no name.yaml", "kind: Agent\nspec: {}\n");
+    assert!(cli.run(&["ask", &unnamed, "hello"]).err.contains("`no name`"));
+}

@@ -4,6 +4,7 @@
 mod append;
 mod approvals;
 mod assistants;
+mod audit;
 mod backup;
 mod chat;
 mod config;

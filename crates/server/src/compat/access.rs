@@ -86,7 +86,7 @@ async fn sharer(app: &App, shared: &SharedKey, given: Option<&str>, source: Sour
     let options = app.options();
     count(app, "shared", options.rate_limit.or(Some(RATE)), options.quota.or(Some(QUOTA))).await?;
     let scope = Scope::Tenant(options.local_scope.tenant_id().clone());
-    Ok(Some(Caller { scope, roles: vec![KeyRole::Write], key_id: None, until_seconds: None }))
+    Ok(Some(Caller { scope, is_user_named: true, roles: vec![KeyRole::Write], key_id: None, until_seconds: None }))
 }
 
 /// Admits whoever has a key of the server's own, where there are any.

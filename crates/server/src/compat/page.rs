@@ -1,5 +1,5 @@
 use axum::extract::State;
-use axum::http::{HeaderValue, Method, Uri, header};
+use axum::http::{Method, Uri};
 use axum::response::{Html, IntoResponse, Redirect, Response};
 
 use threadkeep::Agent;
@@ -8,6 +8,7 @@ use super::assistant;
 use crate::app::App;
 use crate::error::Result;
 use crate::input::Names;
+use crate::output::with_policy;
 
 const PAGE: &str = include_str!("page.html");
 /// The page brings all that it needs, and speaks with nobody but this server.
@@ -42,9 +43,7 @@ pub(crate) async fn start_with(State(app): State<App>, names: Names, head: (Meth
 
 fn page(agent: &Agent) -> Response {
     let name = escaped(&agent.assistant().definition().name);
-    let mut response = Html(PAGE.replace("{assistant}", &name)).into_response();
-    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, HeaderValue::from_static(POLICY));
-    response
+    with_policy(Html(PAGE.replace("{assistant}", &name)), POLICY)
 }
 
 /// A text as it may stand in HTML and in its attributes.

@@ -180,7 +180,8 @@ impl Metrics {
 
 /// Tells what was counted, for Prometheus
 ///
-/// The figures are those of this instance and of all tenants; none of them names anyone.
+/// The figures are those of this instance and of all tenants, so they need a key with the role `operate`; none of them
+/// names anyone.
 #[utoipa::path(
     get,
     path = "/metrics",

@@ -6,6 +6,11 @@ use utoipa_swagger_ui::Config;
 
 use crate::error::{ApiError, Result};
 use crate::input::Names;
+use crate::output::with_policy;
+
+/// The viewer has its scripts in files, draws with styles and images in its own text, and asks nobody but this server.
+const POLICY: &str = "default-src 'none'; style-src 'self' 'unsafe-inline'; script-src 'self'; img-src 'self' data:; \
+                      connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
 /// Leads to the viewer of the OpenAPI document
 #[utoipa::path(get, path = "/docs", tag = "operations", responses((status = 308, description = "The viewer.")))]
@@ -34,7 +39,10 @@ pub(crate) async fn file(names: Names) -> Result {
 fn serve(file: &str) -> Result {
     let config = Arc::new(Config::from("/v1/openapi.json"));
     match utoipa_swagger_ui::serve(file, config) {
-        Ok(Some(found)) => Ok(([(header::CONTENT_TYPE, found.content_type)], found.bytes.into_owned()).into_response()),
+        Ok(Some(found)) => {
+            let served = ([(header::CONTENT_TYPE, found.content_type)], found.bytes.into_owned());
+            Ok(with_policy(served, POLICY))
+        }
         Ok(None) => Err(ApiError::not_found("file")),
         Err(error) => Err(ApiError::internal(error.to_string())),
     }

@@ -1,6 +1,6 @@
 use axum::extract::State;
 use serde::{Deserialize, Serialize};
-use threadkeep::{EraseOptions, Scope, SharedMessages, UserId};
+use threadkeep::{EraseOptions, SharedMessages, UserId};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -34,7 +34,8 @@ pub(crate) struct ErasedJson {
 
 /// Erases everything of a user
 ///
-/// A user may erase what is the user's own; for others it needs the role `admin`.
+/// A user's own key or token may erase what is the user's own. All else needs the role `admin`, also on behalf of a user
+/// whom the request names.
 #[utoipa::path(
     post,
     path = "/v1/erase",
@@ -49,8 +50,7 @@ pub(crate) async fn erase(
     JsonBody { value: body, .. }: JsonBody<EraseJson>,
 ) -> Result {
     let user = UserId::new(body.user)?;
-    let is_own = matches!(&caller.scope, Scope::User(_, own) if *own == user);
-    if !is_own {
+    if !caller.is_user(&user) {
         caller.demand(KeyRole::Admin)?;
     }
     let shared_messages = if body.shared_messages { SharedMessages::Erase } else { SharedMessages::Keep };

@@ -1,26 +1,32 @@
 //! The audit log: who did what needs the role of an administrator or approver, and when.
 //!
-//! It lies in the store, as messages of threads of the tenant that keeps the keys, one thread a month: every instance
-//! writes the same one, it can only grow, and no door reaches it. An act is written before it is done, and again with how
-//! it ended; one that cannot be written is not done. Bodies, words and secrets are not in it.
+//! It lies in the store, as messages of a thread of the internal tenant, which nobody can name: every instance writes the
+//! same one, and each record names the hash of the one before ([`chain`]). An act is written before it is done, and again
+//! with how it ended; one that cannot be written is not done. It holds ids; bodies, words and secrets are not in it.
+
+mod chain;
+
+use std::sync::Arc;
 
 use axum::extract::MatchedPath;
 use axum::http::Method;
 use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 use threadkeep::{
-    Content, Draft, Memory, MemoryError, MessageQuery, Role, Scope, TenantId, ThreadKey, ThreadOrder, ThreadQuery,
-    Timestamp,
+    Memory, MemoryError, MemoryOptions, MessageQuery, Scope, TenantId, Thread, ThreadOrder, ThreadQuery, Timestamp,
 };
+use tokio::sync::Mutex;
+
+pub use chain::{AuditFinding, AuditVerification};
 
 use super::Caller;
-use super::keys::{KeyRole, REGISTRY};
+use super::keys::KeyRole;
 use crate::edge::RequestId;
 
 /// Bytes of what an act is done to.
 const TARGET_BYTES: usize = 200;
-/// Threads that are looked at, a month each.
-const MONTHS: usize = 1_000;
+/// Threads that are looked at: the chain, and one for each month in which an earlier version wrote.
+const THREADS: usize = 1_000;
 const PAGE: usize = 500;
 
 /// Something that was done, or was going to be.
@@ -45,6 +51,9 @@ pub struct AuditRecord {
     /// The request, as the server's log names it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub request_id: Option<String>,
+    /// The hash of the record before this one, as a lower-case hexadecimal SHA-256; none in records of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub previous: Option<String>,
 }
 
 /// The audit log of a store.
@@ -52,31 +61,64 @@ pub struct AuditRecord {
 pub struct AuditLog {
     memory: Memory,
     scope: Scope,
+    writing: Arc<Mutex<()>>,
 }
 
 impl AuditLog {
     /// Opens the log that lies in a memory's store.
     #[must_use]
     pub fn new(memory: &Memory) -> Self {
-        Self { memory: memory.clone(), scope: Scope::tenant(REGISTRY).expect("it is a name") }
+        // All of it is kept and read, whatever is kept of conversations.
+        let options = MemoryOptions { retention: None, tail_bytes: 0, ..memory.options().clone() };
+        let memory = memory.with_options(options).expect("options without a retention are as sound as those with it");
+        Self { memory, scope: Scope::Tenant(TenantId::internal()), writing: Arc::default() }
     }
 
-    /// Writes down what somebody does at the command line.
+    /// Writes down what somebody has done at the command line.
     ///
     /// # Errors
     /// Those of the store.
     pub async fn record_command(&self, tenant: &TenantId, act: &str, target: &str) -> Result<(), MemoryError> {
-        let record = AuditRecord {
+        let record = self.command(&Scope::Tenant(tenant.clone()), act, target);
+        self.write(&AuditRecord { outcome: "done".to_owned(), ..record }).await
+    }
+
+    /// Writes down what somebody is going to do at the command line, does it, and writes down how it ended. What cannot be
+    /// written down is not done. `target` is an id.
+    ///
+    /// # Errors
+    /// Those of what is done, and of the store.
+    pub async fn around_command<T, E: From<MemoryError>>(
+        &self,
+        scope: &Scope,
+        act: &str,
+        target: &str,
+        doing: impl Future<Output = Result<T, E>>,
+    ) -> Result<T, E> {
+        let begun = self.command(scope, act, target);
+        self.write(&begun).await?;
+        let done = doing.await;
+        let outcome = if done.is_ok() { "done" } else { "failed" }.to_owned();
+        let ended = self.write(&AuditRecord { at: self.memory.now(), outcome, ..begun }).await;
+        // Why it failed says more than that this could not be written either.
+        let done = done?;
+        ended?;
+        Ok(done)
+    }
+
+    fn command(&self, scope: &Scope, act: &str, target: &str) -> AuditRecord {
+        let (tenant, user) = names(scope);
+        AuditRecord {
             at: self.memory.now(),
             by: "command line".to_owned(),
-            tenant: tenant.as_str().to_owned(),
-            user: None,
+            tenant,
+            user,
             act: act.to_owned(),
             target: Some(cut(target)),
-            outcome: "done".to_owned(),
+            outcome: "begun".to_owned(),
             request_id: None,
-        };
-        self.write(&record).await
+            previous: None,
+        }
     }
 
     /// Lists what was done in a tenant, oldest first: the newest `limit` records.
@@ -84,15 +126,12 @@ impl AuditLog {
     /// # Errors
     /// Those of the store.
     pub async fn list(&self, tenant: &TenantId, limit: usize) -> Result<Vec<AuditRecord>, MemoryError> {
-        let page = self.memory.list_threads(&self.scope, &ThreadQuery::new(ThreadOrder::Created, MONTHS)).await?;
-        let is_month = |key: Option<&ThreadKey>| key.is_some_and(|key| key.as_str().starts_with("audit:"));
-        let months = page.threads.into_iter().rev().filter(|thread| is_month(thread.key.as_ref()));
         let mut newest_first = Vec::new();
-        for month in months {
+        for thread in self.threads().await? {
             let mut before = None;
             while newest_first.len() < limit {
                 let query = MessageQuery { before, ..MessageQuery::newest(PAGE) };
-                let page = self.memory.messages(&self.scope, month.id, &query).await?;
+                let page = self.memory.messages(&self.scope, thread.id, &query).await?;
                 let records = page
                     .messages
                     .iter()
@@ -110,14 +149,11 @@ impl AuditLog {
         Ok(newest_first)
     }
 
-    pub(super) async fn write(&self, record: &AuditRecord) -> Result<(), MemoryError> {
-        let month: String = record.at.to_string().chars().take("2026-11".len()).collect();
-        let thread = self.memory.open_by_key(&self.scope, format!("audit:{month}")).await?.thread.id;
-        let text = serde_json::to_string(record)
-            .map_err(|_| MemoryError::Invalid { field: "audit", reason: "it has no JSON form" })?;
-        let draft = Draft::new(Content::text(Role::System, text));
-        self.memory.append(&self.scope, thread, draft).await?;
-        Ok(())
+    /// The threads that hold records, newest first.
+    async fn threads(&self) -> Result<Vec<Thread>, MemoryError> {
+        let page = self.memory.list_threads(&self.scope, &ThreadQuery::new(ThreadOrder::Created, THREADS)).await?;
+        let is_log = |thread: &Thread| thread.key.as_ref().is_some_and(|key| key.as_str().starts_with("audit:"));
+        Ok(page.threads.into_iter().rev().filter(is_log).collect())
     }
 }
 
@@ -135,10 +171,7 @@ pub(super) fn act(
     if !is_act || matches!(request.method, Method::GET | Method::HEAD) {
         return None;
     }
-    let (tenant, user) = match &caller.scope {
-        Scope::Tenant(tenant) => (tenant, None),
-        Scope::User(tenant, user) => (tenant, Some(user.as_str().to_owned())),
-    };
+    let (tenant, user) = names(&caller.scope);
     let path = request.uri.path();
     Some(AuditRecord {
         at: now,
@@ -147,13 +180,22 @@ pub(super) fn act(
             (None, Some(_)) => "token".to_owned(),
             (None, None) => "this machine".to_owned(),
         },
-        tenant: tenant.as_str().to_owned(),
+        tenant,
         user,
         act: format!("{} {route}", request.method),
         target: (path != route).then(|| cut(path)),
         outcome: "begun".to_owned(),
         request_id: Some(id.as_str().to_owned()),
+        previous: None,
     })
+}
+
+/// A scope's tenant, and its user.
+fn names(scope: &Scope) -> (String, Option<String>) {
+    match scope {
+        Scope::Tenant(tenant) => (tenant.as_str().to_owned(), None),
+        Scope::User(tenant, user) => (tenant.as_str().to_owned(), Some(user.as_str().to_owned())),
+    }
 }
 
 fn cut(text: &str) -> String {

@@ -87,7 +87,7 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
         Some(user) => Scope::User(local.tenant_id().clone(), user),
         None => local.clone(),
     };
-    Ok(Caller { scope, roles: vec![KeyRole::Admin], key_id: None, until_seconds: None })
+    Ok(Caller { scope, is_user_named: true, roles: vec![KeyRole::Admin], key_id: None, until_seconds: None })
 }
 
 /// The other end of the connection.
@@ -110,11 +110,13 @@ fn of_key(key: &KeyRecord, headers: &HeaderMap) -> Result<Caller, ApiError> {
         (None, Some(user)) => Scope::User(tenant.clone(), user),
         (None, None) => Scope::Tenant(tenant.clone()),
     };
-    Ok(Caller { scope, roles: roles.clone(), key_id: Some(id.clone()), until_seconds: None })
+    let is_user_named = user.is_none();
+    Ok(Caller { scope, is_user_named, roles: roles.clone(), key_id: Some(id.clone()), until_seconds: None })
 }
 
 /// A token is one user's, whom a header may repeat; that of the application may name one.
 async fn of_token(app: &App, caller: Caller, headers: &HeaderMap) -> Result<Caller, ApiError> {
+    let is_user_named = matches!(caller.scope, Scope::Tenant(_));
     let scope = match (caller.scope, named_user(headers)?) {
         (Scope::User(_, own), Some(named)) if own != named => return Err(other_user()),
         (Scope::Tenant(tenant), Some(user)) => Scope::User(tenant, user),
@@ -125,7 +127,7 @@ async fn of_token(app: &App, caller: Caller, headers: &HeaderMap) -> Result<Call
         Scope::User(tenant, user) => format!("token {tenant}\n{user}"),
     };
     count(app, &who, None, None).await?;
-    Ok(Caller { scope, ..caller })
+    Ok(Caller { scope, is_user_named, ..caller })
 }
 
 fn other_user() -> ApiError {

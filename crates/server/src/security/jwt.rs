@@ -68,6 +68,9 @@ pub enum IssuerError {
     /// Issuer or audience is empty.
     #[error("issuer and audience are demanded of every token, so both have to be named")]
     Unnamed,
+    /// The internal tenant is nobody's.
+    #[error("the tenant is reserved for keys and the audit log")]
+    Tenant,
     /// Keys decide who is let in: they come from a file, over https, or from this machine.
     #[error("keys are read from a file, from an address with https, or from this machine")]
     Location,
@@ -80,7 +83,7 @@ impl TokenIssuer {
     /// Takes tokens of an issuer, signed with a secret by HS256, on behalf of the users of a tenant, who may write.
     ///
     /// # Errors
-    /// `ShortSecret` and `Unnamed`.
+    /// `ShortSecret`, `Unnamed` and `Tenant`.
     pub fn hs256(
         secret: impl Into<Vec<u8>>,
         issuer: impl Into<String>,
@@ -100,7 +103,7 @@ impl TokenIssuer {
     /// that is not known, four times a minute at most; through the proxy, where there is one.
     ///
     /// # Errors
-    /// `Location`, `Client` and `Unnamed`.
+    /// `Location`, `Client`, `Unnamed` and `Tenant`.
     pub fn jwks(
         location: &str,
         proxy: Option<&OutgoingProxy>,
@@ -115,6 +118,9 @@ impl TokenIssuer {
         if issuer.is_empty() || audience.is_empty() {
             return Err(IssuerError::Unnamed);
         }
+        if tenant.is_internal() {
+            return Err(IssuerError::Tenant);
+        }
         Ok(Self { issuer, audience, tenant, roles: vec![KeyRole::Write], takes_service_role: false, signer })
     }
 
@@ -126,7 +132,13 @@ impl TokenIssuer {
             Some("service_role") if self.takes_service_role => Scope::Tenant(self.tenant.clone()),
             Some(_) => return None,
         };
-        Some(Caller { scope, roles: self.roles.clone(), key_id: None, until_seconds: Some(claims.exp.0) })
+        Some(Caller {
+            scope,
+            is_user_named: false,
+            roles: self.roles.clone(),
+            key_id: None,
+            until_seconds: Some(claims.exp.0),
+        })
     }
 
     async fn claims(&self, token: &str, now_seconds: i64) -> Option<Claims> {

@@ -21,14 +21,14 @@ use super::quota::Quota;
 use super::rate::RateLimit;
 use crate::output::hex;
 
-pub(super) const REGISTRY: &str = "threadkeep";
 const PREFIX: &str = "tk_";
 const ID_BYTES: usize = 8;
 const SECRET_BYTES: usize = 32;
 /// Keys that are known at a time without reading them again.
 const KNOWN: usize = 1_024;
 
-/// What a key lets its holder do. Each role but `Read` includes `Read`; `Admin` includes all.
+/// What a key lets its holder do, inside its tenant. `Write` and `Approve` include `Read`; `Admin` includes these three.
+/// `Operate` is about the whole server: no other role includes it, and it includes none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
@@ -41,11 +41,13 @@ pub enum KeyRole {
     Approve,
     /// Importing, and erasing what is not the caller's own.
     Admin,
+    /// Reading the figures of the whole server, which are those of all tenants together.
+    Operate,
 }
 
 impl KeyRole {
     /// All roles.
-    pub const ALL: [Self; 4] = [Self::Read, Self::Write, Self::Approve, Self::Admin];
+    pub const ALL: [Self; 5] = [Self::Read, Self::Write, Self::Approve, Self::Admin, Self::Operate];
 
     /// The role's name.
     #[must_use]
@@ -55,11 +57,15 @@ impl KeyRole {
             Self::Write => "write",
             Self::Approve => "approve",
             Self::Admin => "admin",
+            Self::Operate => "operate",
         }
     }
 
     pub(crate) fn implies(self, other: Self) -> bool {
-        self == other || self == Self::Admin || other == Self::Read
+        match (self, other) {
+            (Self::Operate, _) | (_, Self::Operate) => self == other,
+            _ => self == other || self == Self::Admin || other == Self::Read,
+        }
     }
 }
 
@@ -74,7 +80,7 @@ impl FromStr for KeyRole {
 
     fn from_str(text: &str) -> Result<Self, KeyError> {
         let found = Self::ALL.into_iter().find(|role| role.as_str() == text);
-        found.ok_or(KeyError::Invalid("a role is one of read, write, approve, admin"))
+        found.ok_or(KeyError::Invalid("a role is one of read, write, approve, admin, operate"))
     }
 }
 
@@ -202,7 +208,7 @@ impl Keys {
     /// Opens the keys that lie in a memory's store.
     #[must_use]
     pub fn new(memory: &Memory) -> Self {
-        let scope = Scope::tenant(REGISTRY).expect("it is a name");
+        let scope = Scope::Tenant(TenantId::internal());
         Self { memory: memory.clone(), scope, known: Arc::default() }
     }
 
@@ -212,8 +218,8 @@ impl Keys {
     /// `Invalid` for a key without a name or role, or for the tenant that keeps the keys; those of the store.
     pub async fn create(&self, new: NewKey) -> Result<(KeyRecord, KeySecret), KeyError> {
         let NewKey { tenant, user, name, mut roles, expires_at, rate_limit, quota } = new;
-        if tenant.as_str() == REGISTRY {
-            return Err(KeyError::Invalid("this tenant keeps the keys; choose another name"));
+        if tenant.is_internal() {
+            return Err(KeyError::Invalid("this tenant is reserved for keys and the audit log; name another"));
         }
         if name.trim().is_empty() || name.len() > 200 || name.chars().any(char::is_control) {
             return Err(KeyError::Invalid("a key's name is 1 to 200 bytes without control characters"));
@@ -361,8 +367,10 @@ impl Keys {
         let (owner, now) = (DocumentOwner::Tenant, self.memory.now());
         let store = &self.memory.backend().store;
         let found = store.find_document(&self.scope, &owner, &namespace(), id, now).await?;
-        let read = |document: Document| Ok((document.value.read::<KeyRecord>()?, document.version));
-        found.map(read).transpose()
+        let read = |document: Document| Ok::<_, StoreError>((document.value.read::<KeyRecord>()?, document.version));
+        let found = found.map(read).transpose()?;
+        // No key opens the internal tenant, whoever wrote such a record.
+        Ok(found.filter(|(record, _)| !record.tenant.is_internal()))
     }
 
     async fn write(&self, record: &KeyRecord, expected: Option<u64>) -> Result<(), KeyError> {

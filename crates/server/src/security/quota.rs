@@ -12,9 +12,9 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 use threadkeep::core::DocumentWrite;
-use threadkeep::{Conflict, DocumentOwner, JsonText, Memory, Namespace, Scope, StoreError, Timestamp};
+use threadkeep::{Conflict, DocumentOwner, JsonText, Memory, Namespace, Scope, StoreError, TenantId, Timestamp};
 
-use super::keys::{KeyError, REGISTRY};
+use super::keys::KeyError;
 use crate::output::hex;
 
 const DAY_MS: i64 = 86_400_000;
@@ -126,7 +126,7 @@ impl Quotas {
 
 /// Takes a block from the store; how many requests it holds, 0 where the day's are used up.
 async fn reserve(memory: &Memory, who: &str, day: i64, quota: Quota, now: Timestamp) -> Result<u32, StoreError> {
-    let scope = Scope::tenant(REGISTRY).expect("it is a name");
+    let scope = Scope::Tenant(TenantId::internal());
     let (owner, namespace) = (DocumentOwner::Tenant, Namespace::System("server.quotas".to_owned()));
     let key = hex(&Sha256::digest(who.as_bytes()));
     let store = &memory.backend().store;

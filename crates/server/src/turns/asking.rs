@@ -3,7 +3,7 @@
 use std::convert::Infallible;
 use std::time::Duration;
 
-use threadkeep::agent::{EventSink, find_running_turn, turn_of_key};
+use threadkeep::agent::{EventSink, TurnState, find_running_turn, find_turn_state, turn_of_key};
 use threadkeep::{
     Agent, AgentError, Ask, Conflict, Message, MessageName, Role, Scope, StoreError, ThreadId, TurnEvent, TurnStatus,
 };
@@ -122,7 +122,7 @@ impl Asking {
     async fn first_try(&self) -> Result<Option<Answered>> {
         let (memory, scope, thread) = (self.agent.memory(), &self.scope, self.thread);
         let deadline = tokio::time::Instant::now() + PATIENCE;
-        let (newest, asked) = loop {
+        loop {
             let newest = memory.newest(scope, thread, LOOK).await?;
             let is_question = |message: &&Message| {
                 message.content.role == Role::User && !message.content.metadata.contains_key("approval")
@@ -130,25 +130,39 @@ impl Asking {
             let Some(asked) = newest.iter().rfind(is_question).filter(|message| self.is_asked_by(message)) else {
                 return Ok(None);
             };
-            let seq = asked.seq;
-            let Some(running) = find_running_turn(memory, scope, thread).await? else { break (newest, seq) };
+            let running = match find_running_turn(memory, scope, thread).await? {
+                Some(running) => running,
+                None => match self.turn_at(&newest, asked.seq).await? {
+                    Some(TurnState::Running(running)) => running,
+                    Some(TurnState::Settled(turn)) => return Ok(Some(Answered { turn: *turn, replayed: true })),
+                    _ => return Ok(None),
+                },
+            };
             if tokio::time::Instant::now() > deadline {
                 return Err(AgentError::Busy.into());
             }
             // Where its driver is gone, it goes on here.
             resume(&self.app, &self.agent, scope, thread, &running.turn).await?;
             tokio::time::sleep(MOMENT).await;
-        };
+        }
+    }
+
+    /// The turn of the question at a position, where these newest messages of the thread end with it.
+    async fn turn_at(&self, newest: &[Message], asked: u64) -> Result<Option<TurnState>> {
+        let memory = self.agent.memory();
         let Some(tail) = newest.last().filter(|tail| tail.created_at.plus_ms(WINDOW_MS) >= memory.now()) else {
             return Ok(None);
         };
         let Some(turn) = tail.content.metadata.get("turn").and_then(|turn| turn.as_str()) else { return Ok(None) };
-        let turn = self.agent.find_turn(scope, thread, turn).await?;
-        let is_it = |turn: &threadkeep::Turn| {
-            let seqs = (turn.stored.first().map(|stored| stored.seq), turn.stored.last().map(|stored| stored.seq));
-            turn.agent == self.name() && seqs == (Some(asked), Some(tail.seq))
+        let found = find_turn_state(memory, &self.scope, self.thread, turn).await?;
+        let is_it = |found: &TurnState| match found {
+            TurnState::Settled(turn) => {
+                let seqs = (turn.stored.first().map(|stored| stored.seq), turn.stored.last().map(|stored| stored.seq));
+                turn.agent == self.name() && seqs == (Some(asked), Some(tail.seq))
+            }
+            _ => true,
         };
-        Ok(turn.filter(is_it).map(|turn| Answered { turn, replayed: true }))
+        Ok(found.filter(is_it))
     }
 
     /// Whether a message is this question.

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
-use threadkeep::agent::{Approval, ApprovalState, Decision, EventSink, Stop, find_approval, find_running_turn};
+use threadkeep::agent::{
+    Approval, ApprovalState, Decision, EventSink, Stop, TurnState, find_approval, find_turn_state,
+};
 use threadkeep::{Agent, AgentError, JsonText, Scope, ThreadId, Value, Verdict};
 
 use super::{Answered, resume, stopping};
@@ -58,16 +60,16 @@ impl Deciding {
         let Some(approval) = found.filter(|approval| self.is_made_by(approval)) else { return Err(closed) };
         let over = tokio::time::timeout(PATIENCE, async {
             loop {
-                let running = find_running_turn(memory, scope, thread).await?;
-                if running.is_none_or(|running| running.turn != approval.turn) {
-                    return Ok::<_, ApiError>(());
+                match find_turn_state(memory, scope, thread, &approval.turn).await? {
+                    Some(TurnState::Running(_)) => {}
+                    Some(TurnState::Settled(turn)) => return Ok::<_, ApiError>(Some(*turn)),
+                    _ => return Ok(None),
                 }
                 resume(&self.app, &self.agent, scope, thread, &approval.turn).await?;
                 tokio::time::sleep(MOMENT).await;
             }
         });
-        over.await.map_err(|_| ApiError::from(AgentError::Busy))??;
-        let turn = self.agent.find_turn(scope, thread, &approval.turn).await?;
+        let turn = over.await.map_err(|_| ApiError::from(AgentError::Busy))??;
         turn.map(|turn| Answered { turn, replayed: true }).ok_or(closed)
     }
 

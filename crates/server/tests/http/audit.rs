@@ -1,14 +1,162 @@
 //! What needs an administrator is written down, before and after.
 
 use serde_json::json;
-use threadkeep::{Scope, TenantId};
-use threadkeep_server::{AuditLog, AuditRecord, KeyRole};
+use threadkeep::core::Replacement;
+use threadkeep::{Content, Draft, Memory, Role, Scope, TenantId, ThreadId};
+use threadkeep_server::{AuditFinding, AuditLog, AuditRecord, KeyRole};
 
 use crate::TestServer;
 use crate::server::send;
 
 async fn records(server: &TestServer, tenant: &str) -> Vec<AuditRecord> {
     AuditLog::new(&server.memory).list(&TenantId::new(tenant).unwrap(), 100).await.unwrap()
+}
+
+/// The internal tenant, which nobody names by its name.
+fn internal() -> Scope {
+    Scope::Tenant(TenantId::internal())
+}
+
+/// The thread in which the log lies.
+async fn chain(memory: &Memory) -> ThreadId {
+    memory.find_thread_by_key(&internal(), "audit:chain").await.unwrap().unwrap().id
+}
+
+/// A store with some acts, and the head after each.
+async fn acted(acts: usize) -> (tempfile::TempDir, Memory, Vec<String>) {
+    let folder = tempfile::tempdir().unwrap();
+    let memory = threadkeep::open(&format!("sqlite:{}", folder.path().join("store.db").display())).await.unwrap();
+    let (log, tenant) = (AuditLog::new(&memory), TenantId::new("acme").unwrap());
+    let mut heads = Vec::new();
+    for act in 0..acts {
+        log.record_command(&tenant, "keys create", &format!("key-{act}")).await.unwrap();
+        heads.push(log.head().await.unwrap().unwrap());
+    }
+    (folder, memory, heads)
+}
+
+/// What is wrong with the log, by the records that it names.
+async fn damaged(memory: &Memory, head: Option<&str>) -> Vec<Option<u64>> {
+    let verification = AuditLog::new(memory).verify(head).await.unwrap();
+    verification.findings.into_iter().map(|AuditFinding { record, .. }| record).collect()
+}
+
+#[tokio::test]
+async fn every_record_names_the_one_before_and_earlier_heads_stay() {
+    let (_folder, memory, heads) = acted(5).await;
+    let log = AuditLog::new(&memory);
+    let verification = log.verify(None).await.unwrap();
+    assert_eq!((verification.records, verification.unchained, verification.findings.len()), (5, 0, 0));
+    assert_eq!(verification.head.as_ref(), heads.last());
+    for head in &heads {
+        assert_eq!(damaged(&memory, Some(head)).await, []);
+    }
+    assert_eq!(damaged(&memory, Some(&"0".repeat(64))).await, [None]);
+    let records = log.list(&TenantId::new("acme").unwrap(), 10).await.unwrap();
+    let previous: Vec<&str> = records.iter().map(|record| record.previous.as_deref().unwrap()).collect();
+    assert_eq!(previous[1..], heads[..4]);
+}
+
+#[tokio::test]
+async fn an_empty_log_is_whole_and_has_no_head() {
+    let (_folder, memory, _) = acted(0).await;
+    let verification = AuditLog::new(&memory).verify(None).await.unwrap();
+    assert_eq!((verification.records, verification.head, verification.findings.len()), (0, None, 0));
+    assert_eq!(damaged(&memory, Some(&"0".repeat(64))).await, [None]);
+}
+
+#[tokio::test]
+async fn what_was_changed_removed_or_put_in_is_found() {
+    for last in [false, true] {
+        // Changed: the next one does not follow it; of the last one only a head tells.
+        let (_folder, memory, heads) = acted(4).await;
+        let thread = chain(&memory).await;
+        let messages = memory.newest(&internal(), thread, 10).await.unwrap();
+        let target = &messages[if last { 3 } else { 1 }];
+        let forged = target.plain_text().replace("key-", "yek-");
+        let replacement = Replacement { id: target.id, content: Content::text(Role::System, forged) };
+        memory.batch().replace(replacement).commit(&internal(), thread).await.unwrap();
+        assert_eq!(damaged(&memory, None).await, if last { vec![] } else { vec![Some(3)] });
+        assert!(damaged(&memory, heads.last().map(String::as_str)).await.contains(&None) == last);
+
+        // Removed: its position stays empty.
+        let (_folder, memory, heads) = acted(4).await;
+        let thread = chain(&memory).await;
+        let messages = memory.newest(&internal(), thread, 10).await.unwrap();
+        let place = if last { 3 } else { 1 };
+        memory.erase_messages(&internal(), thread, &[messages[place].id]).await.unwrap();
+        assert!(damaged(&memory, None).await.contains(&Some(place as u64 + 1)));
+        assert!(damaged(&memory, Some(&heads[place])).await.contains(&None));
+    }
+    // Replaced as a whole by one that is sound in itself.
+    let (_folder, memory, heads) = acted(3).await;
+    memory.delete_thread(&internal(), chain(&memory).await).await.unwrap();
+    let tenant = TenantId::new("acme").unwrap();
+    AuditLog::new(&memory).record_command(&tenant, "keys create", "other").await.unwrap();
+    assert_eq!(damaged(&memory, None).await, []);
+    assert_eq!(damaged(&memory, Some(&heads[2])).await, [None]);
+    // Put in at the end, by somebody who does not know how.
+    let (_folder, memory, _) = acted(2).await;
+    let draft = Draft::new(Content::text(Role::System, r#"{"at":"2026-01-01T00:00:00Z"}"#));
+    memory.append(&internal(), chain(&memory).await, draft).await.unwrap();
+    assert_eq!(damaged(&memory, None).await, [Some(3)]);
+}
+
+#[tokio::test]
+async fn records_from_before_the_chain_are_counted_and_later_ones_are_a_finding() {
+    let (_folder, memory, _) = acted(0).await;
+    let old =
+        r#"{"at":"2026-01-01T00:00:00Z","by":"command line","tenant":"acme","act":"keys create","outcome":"done"}"#;
+    let month = memory.open_by_key(&internal(), "audit:2026-01").await.unwrap().thread.id;
+    let write = async || memory.append(&internal(), month, Draft::new(Content::text(Role::System, old))).await.unwrap();
+    write().await;
+    let tenant = TenantId::new("acme").unwrap();
+    let log = AuditLog::new(&memory);
+    log.record_command(&tenant, "keys revoke", "key").await.unwrap();
+    let verification = log.verify(None).await.unwrap();
+    assert_eq!((verification.records, verification.unchained, verification.findings.len()), (1, 1, 0));
+    let acts: Vec<String> = log.list(&tenant, 10).await.unwrap().into_iter().map(|record| record.act).collect();
+    assert_eq!(acts, ["keys create", "keys revoke"]);
+    tokio::time::sleep(std::time::Duration::from_millis(2)).await;
+    write().await;
+    assert_eq!(damaged(&memory, None).await, [None]);
+}
+
+/// Several processes append to one log.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writers_that_come_at_once_make_one_chain() {
+    const EACH: usize = 15;
+    let (folder, memory, _) = acted(0).await;
+    let url = format!("sqlite:{}", folder.path().join("store.db").display());
+    let mut writers = tokio::task::JoinSet::new();
+    for process in 0..3 {
+        let log = AuditLog::new(&threadkeep::open(&url).await.unwrap());
+        for writer in 0..2 {
+            let log = log.clone();
+            writers.spawn(async move {
+                let tenant = TenantId::new("acme").unwrap();
+                for act in 0..EACH {
+                    log.record_command(&tenant, "keys create", &format!("{process}/{writer}/{act}")).await.unwrap();
+                }
+            });
+        }
+    }
+    writers.join_all().await;
+    let verification = AuditLog::new(&memory).verify(None).await.unwrap();
+    assert_eq!((verification.records, verification.findings), ((3 * 2 * EACH) as u64, Vec::new()));
+}
+
+/// What is kept of conversations has no say about what is kept of acts.
+#[tokio::test]
+async fn the_log_has_no_retention() {
+    let (_folder, memory, _) = acted(0).await;
+    let retention = Some(threadkeep::Retention { max_messages: Some(1), ttl_minutes: Some(1) });
+    let options = threadkeep::MemoryOptions { retention, ..memory.options().clone() };
+    let log = AuditLog::new(&memory.with_options(options).unwrap());
+    for key in ["one", "two", "three"] {
+        log.record_command(&TenantId::new("acme").unwrap(), "keys create", key).await.unwrap();
+    }
+    assert_eq!(log.verify(None).await.unwrap().records, 3);
 }
 
 #[tokio::test]
@@ -50,9 +198,7 @@ async fn no_door_reaches_the_log() {
     let server = TestServer::start().await;
     let admin = server.keyed("acme", None, &[KeyRole::Admin]).await;
     admin.post("/v1/erase", json!({ "user": "nobody" })).await.expect(200);
-    let registry = Scope::tenant("threadkeep").unwrap();
-    let query = threadkeep::ThreadQuery::new(threadkeep::ThreadOrder::Created, 10);
-    let log = server.memory.list_threads(&registry, &query).await.unwrap().threads[0].id;
+    let log = chain(&server.memory).await;
     for (method, path) in [
         ("GET", format!("/v1/threads/{log}")),
         ("GET", format!("/v1/threads/{log}/messages")),

@@ -29,9 +29,12 @@ async fn figures_count_requests_and_models_and_name_nobody() {
         .post("/v1/chat/completions", json!({ "messages": [{ "role": "user", "content": "fail" }] }))
         .await
         .error(503);
-    assert_eq!(reader.get("/metrics").await.code(403), "role_missing");
+    let operator = server.keyed("acme-tenant", None, &[KeyRole::Operate]).await;
+    for of_a_tenant in [&reader, &admin] {
+        assert_eq!(of_a_tenant.get("/metrics").await.code(403), "role_missing");
+    }
     assert_eq!(server.client().get("/metrics").await.code(401), "invalid_key");
-    let told = admin.get("/metrics").await;
+    let told = operator.get("/metrics").await;
     assert_eq!(told.status, 200);
     assert!(told.header("content-type").starts_with("application/openmetrics-text"));
     for line in [
@@ -48,6 +51,7 @@ async fn figures_count_requests_and_models_and_name_nobody() {
     for hidden in [thread.as_str(), "safe", "ana-user", "acme-tenant", "no-such-thread"] {
         assert!(!told.text.contains(hidden), "{hidden}");
     }
+    assert_eq!(operator.get("/v1/threads").await.code(403), "role_missing", "figures are all that it reads");
 }
 
 /// A collector: keeps what it is sent.

@@ -6,6 +6,7 @@ use threadkeep::core::OpenThread;
 use threadkeep_server::{Server, ServerOptions};
 
 use crate::TestServer;
+use crate::assistants::with_keeper;
 use crate::server::{PATIENCE, Parts};
 
 #[tokio::test]
@@ -30,6 +31,7 @@ async fn the_document_names_every_route_and_its_viewer_needs_no_network() {
     }
     let page = client.get("/docs/").await;
     assert_eq!(page.status, 200);
+    assert!(!page.text.replace(' ', "").contains("<script>"), "its policy lets no script in the page itself run");
     let start = client.get("/docs").await;
     assert_eq!(start.status, 200, "it leads to the page");
     for part in page.text.split(['"', '\'']).filter(|part| part.ends_with(".js") || part.ends_with(".css")) {
@@ -38,6 +40,30 @@ async fn the_document_names_every_route_and_its_viewer_needs_no_network() {
     }
     assert!(client.get("/docs/swagger-initializer.js").await.text.contains("/v1/openapi.json"));
     assert_eq!(client.get("/docs/..%2f..%2fetc%2fpasswd").await.code(404), "not_found");
+}
+
+/// What a browser shows may load nothing from elsewhere and stand in nobody's frame.
+#[tokio::test]
+async fn every_page_has_a_policy() {
+    let (server, _) = with_keeper().await;
+    let client = server.client();
+    let mut pages = Vec::new();
+    for route in Server::routes().iter().filter(|route| route.method == "GET" && route.role.is_none()) {
+        let path = route.path.replace("{assistant}", "keeper").replace("{file}", "swagger-ui-bundle.js");
+        let answer = client.get(&path).await;
+        assert_eq!(answer.header("x-content-type-options"), "nosniff", "{path}");
+        let kind = answer.header("content-type");
+        if ["html", "javascript"].iter().any(|shown| kind.contains(shown)) {
+            let policy = answer.header("content-security-policy");
+            for part in ["default-src 'none'", "frame-ancestors 'none'", "base-uri 'none'", "form-action 'none'"] {
+                assert!(policy.contains(part), "{path}: {policy}");
+            }
+            pages.push(path);
+        }
+    }
+    for page in ["/docs/", "/docs/swagger-ui-bundle.js", "/", "/keeper/"] {
+        assert!(pages.iter().any(|seen| seen == page), "{page} is no page: {pages:?}");
+    }
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@ use std::time::Duration;
 use reqwest::header;
 use serde_json::json;
 use threadkeep::TenantId;
-use threadkeep_server::{KeyError, KeyRole, Keys, Quota, RateLimit, ServerOptions, TokenIssuer};
+use threadkeep_server::{KeyError, KeyRole, Keys, NewKey, Quota, RateLimit, ServerOptions, TokenIssuer};
 
 use crate::TestServer;
 use crate::server::{Parts, new_key, send};
@@ -60,7 +60,8 @@ async fn once_there_was_a_key_nobody_calls_without_a_good_one() {
     assert!(matches!(keys.rotate(&tenant, &record.id).await, Err(KeyError::Invalid(_))));
     let other = TenantId::new("other").unwrap();
     assert!(matches!(keys.revoke(&other, &record.id).await, Err(KeyError::Unknown(_))));
-    assert!(keys.create(new_key("threadkeep", None, &[KeyRole::Read])).await.is_err());
+    let internal = NewKey { tenant: TenantId::internal(), ..new_key("acme", None, &[KeyRole::Read]) };
+    assert!(matches!(keys.create(internal).await, Err(KeyError::Invalid(_))));
     let kept = format!("{:?}", keys.list(None).await.unwrap());
     assert!(!kept.contains(&rotated.as_str()[20..]), "the secret is kept nowhere");
 }
@@ -95,6 +96,28 @@ async fn roles_say_what_a_key_may_do() {
     assert_eq!(writer.post("/v1/erase", erase.clone()).await.expect(200)["threads"], 1);
     writer.new_thread().await;
     assert_eq!(admin.post("/v1/erase", erase).await.expect(200)["threads"], 1);
+}
+
+/// Naming a user is no leave to erase that user.
+#[tokio::test]
+async fn whoever_names_a_user_erases_that_user_only_as_an_administrator() {
+    let server = TestServer::start().await;
+    let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
+    let application = server.keyed("acme", None, &[KeyRole::Write]).await;
+    let thread = ana.new_thread().await;
+    let erase = json!({ "user": "ana" });
+    for client in [application.clone(), application.as_user("ana")] {
+        assert_eq!(client.post("/v1/erase", erase.clone()).await.code(403), "role_missing");
+    }
+    application.as_user("ana").get(&format!("/v1/threads/{thread}")).await.expect(200);
+    let admin = server.keyed("acme", None, &[KeyRole::Admin]).await;
+    assert_eq!(admin.as_user("ana").post("/v1/erase", erase.clone()).await.expect(200)["threads"], 1);
+    ana.new_thread().await;
+    assert_eq!(
+        ana.as_user("ana").post("/v1/erase", erase).await.expect(200)["threads"],
+        1,
+        "the key is the user's own"
+    );
 }
 
 #[tokio::test]
@@ -264,12 +287,16 @@ async fn an_issuers_token_is_its_users() {
     let issuer = TokenIssuer::hs256(SECRET, "https://issuer", "authenticated", tenant).unwrap();
     let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..ServerOptions::default() };
     let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    assert!(TokenIssuer::hs256(SECRET, "https://issuer", "authenticated", TenantId::internal()).is_err());
     let ana = server.client().with_key(TOKEN);
     let thread = ana.new_thread().await;
     assert_eq!(ana.get("/v1/threads").await.expect(200)["data"][0]["owner"], json!({ "user": "ana" }));
     ana.as_user("ana").get(&format!("/v1/threads/{thread}")).await.expect(200);
     assert_eq!(ana.as_user("bob").get("/v1/threads").await.code(403), "other_user");
     assert_eq!(ana.post("/v1/import", json!({})).await.code(403), "role_missing");
+    assert_eq!(ana.get("/metrics").await.code(403), "role_missing");
+    assert_eq!(ana.post("/v1/erase", json!({ "user": "bob" })).await.code(403), "role_missing");
+    assert_eq!(ana.post("/v1/erase", json!({ "user": "ana" })).await.expect(200)["threads"], 1);
     for refused in [server.client(), server.client().with_key(OLD_TOKEN), server.client().with_key(&TOKEN[1..])] {
         assert_eq!(refused.get("/v1/threads").await.code(401), "invalid_key");
     }

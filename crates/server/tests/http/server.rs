@@ -88,7 +88,7 @@ impl TestServer {
             server = server.with_embedder(embedder);
         }
         let agents = parts.assistants.into_iter().map(|assistant| Agent::new(memory.clone(), assistant));
-        server = server.with_assistants(agents.collect::<Assistants>());
+        server = server.with_assistants(Assistants::of(agents).unwrap());
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(server.serve(listener, async move { drop(stopped.await) }));
         Self { memory, address, stop: Some(stop), running, folder: None, database: None }

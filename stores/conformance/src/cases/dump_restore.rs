@@ -1,7 +1,7 @@
 use threadkeep_core::{
     Batch, Conflict, Content, DocumentOwner, DocumentQuery, DocumentWrite, Dump, DumpEntry, Effect, Kind, Map,
-    MessageQuery, NewMessage, OpenThread, Owner, Replacement, Role, StoreError, ThreadName, ThreadOrder, ThreadPatch,
-    ThreadQuery,
+    MessageQuery, NewMessage, OpenThread, Owner, Replacement, Role, Scope, StoreError, TenantId, ThreadName,
+    ThreadOrder, ThreadPatch, ThreadQuery,
 };
 
 use super::search::query_for;
@@ -204,11 +204,14 @@ pub(super) async fn tenants_and_owners_are_listed(stage: &Stage<'_>) {
     }
     let of_cleo = DocumentOwner::User(user_id("cleo"));
     client.write_document(&acme(), &note(of_cleo, "k", "1"), at(1)).await.expect("writing works");
-    let names = ["Acme", "acme", "globex"].map(tenant);
+    // The internal tenant is one of the store's, although nobody may name it.
+    let internal = TenantId::internal();
+    Conversation::open(client, &Scope::Tenant(internal.clone()), 6, at(0)).await;
+    let names = [tenant("Acme"), tenant("acme"), tenant("globex"), internal];
     assert_eq!(client.list_tenants(None, 10).await.expect("reading works"), names);
     assert_eq!(client.list_tenants(None, 2).await.expect("reading works"), names[..2]);
     assert_eq!(client.list_tenants(Some(&names[0]), 10).await.expect("reading works"), names[1..]);
-    assert_eq!(client.list_tenants(Some(&names[2]), 10).await.expect("reading works"), []);
+    assert_eq!(client.list_tenants(Some(&names[3]), 10).await.expect("reading works"), []);
 
     let user = |name| Owner::User(user_id(name));
     let owners = [Owner::Tenant, user("ana"), user("ben"), user("cleo")];

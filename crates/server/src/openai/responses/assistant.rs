@@ -2,7 +2,7 @@
 //! responses go on in.
 
 use serde_json::{Map, Value, json};
-use threadkeep::agent::{RunningTurn, find_running_turn};
+use threadkeep::agent::{RunningTurn, TurnState, find_turn_state};
 use threadkeep::core::{ChatDelta, Finish};
 use threadkeep::{Agent, MessageId, MessageName, Role, Scope, ThreadId, Turn as AgentTurn, TurnEvent, TurnStatus};
 use tokio::sync::oneshot;
@@ -22,6 +22,7 @@ use crate::openai::members::{Members, quoted};
 use crate::openai::turn::{self, Record};
 use crate::openai::{ids, references, requests};
 use crate::repeats::Attempt;
+use crate::security::MayDrive;
 use crate::telemetry;
 use crate::turns::{self, Asking, Told};
 
@@ -113,7 +114,7 @@ pub(super) async fn run(
         Err(error) => return Err(told_failure(&mut shell, error)),
     };
     let named = Named { id, digest: &digest, words, is_passing };
-    let response = response_of(&app, &scope, named, &mut shell, &turn, &heard).await;
+    let response = response_of(&app, &scope, named, &mut shell, &turn, &heard, MayDrive::Yes).await;
     response.map_err(|error| told_failure(&mut shell, error))
 }
 
@@ -135,17 +136,23 @@ pub(super) async fn taken_up(
     named: Named<'_>,
     mut shell: Map<String, Value>,
     turn: &str,
+    may_drive: MayDrive,
 ) -> Result<Option<Found>> {
     let Some(thread) = thread_of(named.id)? else { return Ok(None) };
-    let running = find_running_turn(app.memory(), scope, thread).await?;
-    if let Some(running) = running.filter(|running| running.turn == turn) {
-        go_on(app, scope, thread, running);
-        return Ok(Some(Found::Going { shell, words: None, heard: Vec::new() }));
+    match find_turn_state(app.memory(), scope, thread, turn).await? {
+        Some(TurnState::Running(running)) => {
+            if may_drive == MayDrive::Yes {
+                go_on(app, scope, thread, running);
+            }
+            Ok(Some(Found::Going { shell, words: None, heard: Vec::new() }))
+        }
+        Some(TurnState::Settled(turn)) => {
+            let heard = Heard::default();
+            let answered = response_of(app, scope, named, &mut shell, &turn, &heard, may_drive).await?;
+            Ok(Some(Found::Over { shell, output: answered.output, cuts: Vec::new() }))
+        }
+        _ => Ok(None),
     }
-    let Some(agent) = app.assistants().all().into_iter().next() else { return Ok(None) };
-    let Some(turn) = agent.find_turn(scope, thread, turn).await? else { return Ok(None) };
-    let answered = response_of(app, scope, named, &mut shell, &turn, &Heard::default()).await?;
-    Ok(Some(Found::Over { shell, output: answered.output, cuts: Vec::new() }))
 }
 
 /// Goes on with a turn that nobody goes on with unasked.
@@ -162,7 +169,7 @@ fn go_on(app: &App, scope: &Scope, thread: ThreadId, running: RunningTurn) {
     }));
 }
 
-/// The response that a turn became, which is noted by its name.
+/// The response that a turn became, which is noted by its name where the caller may change anything.
 async fn response_of(
     app: &App,
     scope: &Scope,
@@ -170,6 +177,7 @@ async fn response_of(
     shell: &mut Map<String, Value>,
     turn: &AgentTurn,
     heard: &Heard,
+    may_drive: MayDrive,
 ) -> Result<Answered> {
     let status = told(shell, turn);
     let alias = format!("msg_{}", words.0.simple());
@@ -179,7 +187,7 @@ async fn response_of(
         None => (written(&alias, &turn.reply), None),
     };
     let output = vec![item];
-    if let Some(message) = message {
+    if let Some(message) = message.filter(|_| may_drive == MayDrive::Yes) {
         let record = Record {
             id: id.to_owned(),
             digest: digest.to_owned(),

@@ -26,6 +26,7 @@ use crate::connections::Held;
 use crate::error::{ApiError, Result};
 use crate::openai::shelf;
 use crate::openai::turn::KEPT_MS;
+use crate::security::MayDrive;
 use crate::{telemetry, turns};
 
 /// How often whoever answers looks whether it was cancelled.
@@ -133,15 +134,15 @@ async fn tell_again(answering: Answering, standing: Standing) -> Result<Response
     answering.attempt.check_same(&standing.digest)?;
     let Answering { app, scope, id, is_streamed, .. } = answering;
     match is_streamed {
-        true => stream::follow(&app, &scope, &id, None).await,
-        false => Ok(written(found(&app, &scope, &id, standing).await?.text())),
+        true => stream::follow(&app, &scope, &id, None, MayDrive::Yes).await,
+        false => Ok(written(found(&app, &scope, &id, standing, MayDrive::Yes).await?.text())),
     }
 }
 
 /// The response as it stands, where it is or was in the background and nothing else is stored of it.
-pub(super) async fn look(app: &App, scope: &Scope, id: &str) -> Result<Option<Found>> {
+pub(super) async fn look(app: &App, scope: &Scope, id: &str, may_drive: MayDrive) -> Result<Option<Found>> {
     match find(app, scope, id).await? {
-        Some((standing, _)) => found(app, scope, id, standing).await.map(Some),
+        Some((standing, _)) => found(app, scope, id, standing, may_drive).await.map(Some),
         None => Ok(None),
     }
 }
@@ -209,7 +210,7 @@ async fn drive(answering: Answering, mut live: Live) {
     };
     match answered {
         Some(answered) => live.end(&answered),
-        None => match retrieve::find(&app, &scope, &id).await {
+        None => match retrieve::find(&app, &scope, &id, MayDrive::Yes).await {
             Ok(Some(response)) => live.cancel(&response),
             // It was deleted, and nobody is told more.
             _ => drop(live),
@@ -274,7 +275,7 @@ impl Standing {
 }
 
 /// A response as it stands. What an assistant's turn became that others went on with, the response became too.
-async fn found(app: &App, scope: &Scope, id: &str, standing: Standing) -> Result<Found> {
+async fn found(app: &App, scope: &Scope, id: &str, standing: Standing, may_drive: MayDrive) -> Result<Found> {
     let is_left = standing.is_left(app.memory().now());
     let Standing { digest, mut shell, state, words, turn, heard, .. } = standing;
     match state {
@@ -284,7 +285,7 @@ async fn found(app: &App, scope: &Scope, id: &str, standing: Standing) -> Result
         State::InProgress if is_left => {
             let named = Named { id, digest: &digest, words: words_of(id), is_passing: false };
             if let Some(turn) = &turn
-                && let Some(found) = assistant::taken_up(app, scope, named, shell.clone(), turn).await?
+                && let Some(found) = assistant::taken_up(app, scope, named, shell.clone(), turn, may_drive).await?
             {
                 return Ok(found);
             }

@@ -7,7 +7,7 @@ use super::{background, retrieve, unknown};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::Names;
-use crate::security::Caller;
+use crate::security::{Caller, MayDrive};
 
 /// Cancels a response in the background; one that is over is told as it is
 #[utoipa::path(
@@ -20,7 +20,7 @@ use crate::security::Caller;
 )]
 pub(crate) async fn cancel(State(app): State<App>, caller: Caller, names: Names) -> Result<Response> {
     let (id, scope) = (names.text("id"), &caller.scope);
-    let found = || async { retrieve::find(&app, scope, id).await?.ok_or_else(|| unknown(id)) };
+    let found = || async { retrieve::find(&app, scope, id, MayDrive::Yes).await?.ok_or_else(|| unknown(id)) };
     let response = found().await?;
     let told: Value = serde_json::from_str(&response).unwrap_or_default();
     if told["background"] != true {

@@ -7,7 +7,7 @@ use crate::error::{ErrorEnvelope, Result};
 use crate::input::Names;
 use crate::openai::turn;
 use crate::output::json;
-use crate::security::Caller;
+use crate::security::{Caller, MayDrive};
 
 /// Deletes a response; what was said stays in its conversation
 #[utoipa::path(
@@ -29,7 +29,7 @@ pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names)
         }
         _ => {
             // Nobody waits for what is deleted.
-            background::look(&app, scope, id).await?.ok_or_else(|| unknown(id))?;
+            background::look(&app, scope, id, MayDrive::Yes).await?.ok_or_else(|| unknown(id))?;
             background::cancel(&app, scope, id).await?;
         }
     }

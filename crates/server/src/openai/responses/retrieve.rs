@@ -11,7 +11,7 @@ use crate::error::{ErrorEnvelope, Result};
 use crate::input::{Names, Params};
 use crate::openai::items::Item;
 use crate::openai::turn;
-use crate::security::Caller;
+use crate::security::{Caller, MayDrive};
 
 /// A response as it stands.
 pub(super) enum Found {
@@ -67,19 +67,19 @@ pub(crate) async fn retrieve(
     let is_streamed = params.parse("stream", "true or false")?.unwrap_or(false);
     let after = params.parse("starting_after", "the sequence number of an event")?;
     if is_streamed {
-        return stream::follow(&app, scope, id, after).await;
+        return stream::follow(&app, scope, id, after, caller.may_drive()).await;
     }
-    let text = find(&app, scope, id).await?.ok_or_else(|| unknown(id))?;
+    let text = find(&app, scope, id, caller.may_drive()).await?.ok_or_else(|| unknown(id))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }
 
 /// The text of a response as it stands.
-pub(super) async fn find(app: &App, scope: &Scope, id: &str) -> Result<Option<String>> {
-    Ok(look(app, scope, id).await?.map(Found::text))
+pub(super) async fn find(app: &App, scope: &Scope, id: &str, may_drive: MayDrive) -> Result<Option<String>> {
+    Ok(look(app, scope, id, may_drive).await?.map(Found::text))
 }
 
 /// A response as it stands.
-pub(super) async fn look(app: &App, scope: &Scope, id: &str) -> Result<Option<Found>> {
+pub(super) async fn look(app: &App, scope: &Scope, id: &str, may_drive: MayDrive) -> Result<Option<Found>> {
     let stored = match thread_of(id)? {
         Some(thread) => match turn::find(app, scope, thread, id).await? {
             Some(record) => {
@@ -100,6 +100,6 @@ pub(super) async fn look(app: &App, scope: &Scope, id: &str) -> Result<Option<Fo
     };
     match stored {
         Some(stored) => Ok(Some(stored)),
-        None => background::look(app, scope, id).await,
+        None => background::look(app, scope, id, may_drive).await,
     }
 }

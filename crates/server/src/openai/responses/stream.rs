@@ -22,6 +22,7 @@ use crate::app::App;
 use crate::error::{ApiError, Result};
 use crate::limits;
 use crate::openai::streamed::{event_stream, streamed};
+use crate::security::MayDrive;
 
 /// How often it is looked how far a response is that is made elsewhere.
 const MOMENT: Duration = Duration::from_millis(250);
@@ -53,12 +54,19 @@ fn stopped(number: u64) -> String {
 }
 
 /// Tells a response that was begun by another request, from behind an event on.
-pub(super) async fn follow(app: &App, scope: &Scope, id: &str, after: Option<u64>) -> Result<Response> {
-    let found = look(app, scope, id).await?.ok_or_else(|| unknown(id))?;
+pub(super) async fn follow(
+    app: &App,
+    scope: &Scope,
+    id: &str,
+    after: Option<u64>,
+    may_drive: MayDrive,
+) -> Result<Response> {
+    let found = look(app, scope, id, may_drive).await?.ok_or_else(|| unknown(id))?;
     let mut following = Following {
         app: app.clone(),
         scope: scope.clone(),
         id: id.to_owned(),
+        may_drive,
         teller: Teller::after(after),
         told: VecDeque::new(),
         heard: None,
@@ -134,6 +142,7 @@ struct Following {
     app: App,
     scope: Scope,
     id: String,
+    may_drive: MayDrive,
     teller: Teller,
     told: VecDeque<Bytes>,
     /// How many pieces were told; `None` before the beginning.
@@ -158,7 +167,7 @@ impl Following {
                 }
                 () = tokio::time::sleep(MOMENT) => {}
             }
-            match look(&self.app, &self.scope, &self.id).await {
+            match look(&self.app, &self.scope, &self.id, self.may_drive).await {
                 Ok(Some(found)) => self.tell(found),
                 // It was deleted.
                 Ok(None) => return None,

@@ -3,8 +3,8 @@ use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::Response;
 use serde::Deserialize;
-use threadkeep::agent::{find_approval, find_running_turn};
-use threadkeep::{Agent, Map, Scope, ThreadId, Verdict};
+use threadkeep::agent::{ApprovalState, TurnState, find_approval, find_turn_state};
+use threadkeep::{Agent, AgentError, Map, Scope, ThreadId, Verdict};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -104,11 +104,12 @@ async fn asker(app: &App, scope: &Scope, thread: ThreadId, approval: &str) -> Re
         let message = "the assistant that asks is not served here";
         ApiError::new(StatusCode::CONFLICT, "assistant_not_here", message)
     };
-    let any = app.assistants().all().into_iter().next().ok_or_else(gone)?;
-    let running = find_running_turn(app.memory(), scope, thread).await?;
-    let name = match running.filter(|running| running.turn == found.turn) {
-        Some(running) => running.assistant,
-        None => any.find_turn(scope, thread, &found.turn).await?.ok_or_else(unknown)?.agent,
+    let name = match find_turn_state(app.memory(), scope, thread, &found.turn).await? {
+        Some(TurnState::Running(running)) => running.assistant,
+        Some(TurnState::Settled(turn)) => turn.agent,
+        None if found.state == ApprovalState::Pending => return Err(unknown()),
+        // What is left of the turn has expired before the approval.
+        _ => return Err(AgentError::ApprovalClosed { id: found.id, state: found.state }.into()),
     };
     Ok((app.assistants().find(&name).ok_or_else(gone)?, found.turn))
 }

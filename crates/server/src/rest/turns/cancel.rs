@@ -2,10 +2,10 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::State;
-use threadkeep::AgentError;
-use threadkeep::agent::{find_running_turn, stop_waiting_turn};
+use threadkeep::agent::{TurnState, find_turn_state, stop_waiting_turn};
+use threadkeep::{AgentError, TurnStatus};
 
-use super::get::{any_agent, go_on};
+use super::get::go_on;
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, ErrorEnvelope, Result};
@@ -39,28 +39,29 @@ pub(crate) async fn cancel(
     names: Names,
 ) -> Result {
     let (memory, scope, thread, turn) = (app.memory(), &caller.scope, names.thread()?, names.text("turn"));
-    memory.get_thread(scope, thread).await?;
     let stopped = tokio::time::timeout(PATIENCE, async {
         let mut is_asked = false;
         loop {
-            let running = find_running_turn(memory, scope, thread).await?;
-            match running.filter(|running| running.turn == turn) {
-                Some(running) if !is_asked => {
+            match find_turn_state(memory, scope, thread, turn).await? {
+                Some(TurnState::Running(running)) if !is_asked => {
                     turns::ask_to_stop(&app, scope, thread, turn).await?;
                     is_asked = true;
                     // One whose driver is gone hears nothing until it is gone on with.
                     go_on(&app, scope.clone(), thread, running, held.clone());
                 }
-                Some(_) => {}
-                // Of a decision that is made at the same time one counts, so it is looked at again.
-                None if stop_waiting_turn(memory, scope, thread, turn).await? => continue,
-                None => return Ok::<_, ApiError>(()),
+                Some(TurnState::Running(_)) => {}
+                Some(TurnState::Settled(found)) if found.status == TurnStatus::WaitingForApproval => {
+                    // Of a decision that is made at the same time one counts, so it is looked at again.
+                    if stop_waiting_turn(memory, scope, thread, turn).await? {
+                        continue;
+                    }
+                }
+                Some(TurnState::Settled(found)) => return Ok::<_, ApiError>(found),
+                _ => return Err(ApiError::not_found("turn")),
             }
             tokio::time::sleep(MOMENT).await;
         }
     });
-    stopped.await.map_err(|_| ApiError::from(AgentError::Busy))??;
-    let found = any_agent(&app)?.find_turn(scope, thread, turn).await?;
-    let turn = found.ok_or_else(|| ApiError::not_found("turn"))?;
-    Ok(json(&TurnJson::from(turn)))
+    let turn = stopped.await.map_err(|_| ApiError::from(AgentError::Busy))??;
+    Ok(json(&TurnJson::from(*turn)))
 }

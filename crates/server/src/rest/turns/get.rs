@@ -2,8 +2,8 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::StatusCode;
 use serde::Serialize;
-use threadkeep::agent::{RunningTurn, find_running_turn};
-use threadkeep::{Agent, Scope, ThreadId};
+use threadkeep::agent::{RunningTurn, TurnState, find_turn_state};
+use threadkeep::{Scope, ThreadId};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -12,7 +12,7 @@ use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::Names;
 use crate::output::{json, json_with};
 use crate::rest::json::turn::TurnJson;
-use crate::security::Caller;
+use crate::security::{Caller, MayDrive};
 use crate::telemetry;
 use crate::turns;
 
@@ -30,7 +30,7 @@ pub(crate) struct RunningJson {
 /// Tells a turn again
 ///
 /// Its messages are read from the thread: what was erased there is gone from it too. Turns are kept for 30 days. A turn
-/// that a crash cut off goes on by this.
+/// that a crash cut off is resumed by this where the caller has the role `write`; with `read` alone it is only looked at.
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/turns/{turn}",
@@ -49,21 +49,19 @@ pub(crate) async fn get(
     Extension(held): Extension<Held>,
     names: Names,
 ) -> Result {
-    let (scope, thread, turn) = (caller.scope, names.thread()?, names.text("turn"));
-    app.memory().get_thread(&scope, thread).await?;
-    let running = find_running_turn(app.memory(), &scope, thread).await?;
-    if let Some(running) = running.filter(|running| running.turn == turn) {
-        let told = RunningJson { thread, turn: turn.to_owned(), agent: running.assistant.clone(), status: "running" };
-        go_on(&app, scope, thread, running, held);
-        return Ok(json_with(StatusCode::ACCEPTED, &told));
+    let (thread, turn) = (names.thread()?, names.text("turn"));
+    match find_turn_state(app.memory(), &caller.scope, thread, turn).await? {
+        Some(TurnState::Running(running)) => {
+            let agent = running.assistant.clone();
+            let told = RunningJson { thread, turn: turn.to_owned(), agent, status: "running" };
+            if caller.may_drive() == MayDrive::Yes {
+                go_on(&app, caller.scope, thread, running, held);
+            }
+            Ok(json_with(StatusCode::ACCEPTED, &told))
+        }
+        Some(TurnState::Settled(turn)) => Ok(json(&TurnJson::from(*turn))),
+        _ => Err(ApiError::not_found("turn")),
     }
-    let found = any_agent(&app)?.find_turn(&scope, thread, turn).await?;
-    Ok(json(&TurnJson::from(found.ok_or_else(|| ApiError::not_found("turn"))?)))
-}
-
-/// An agent by which turns of all can be looked at.
-pub(super) fn any_agent(app: &App) -> Result<Agent> {
-    app.assistants().all().into_iter().next().ok_or_else(|| ApiError::not_found("turn"))
 }
 
 /// Goes on with a turn whose driver may be gone, and does not wait for it.

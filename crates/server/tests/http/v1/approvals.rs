@@ -95,6 +95,45 @@ async fn a_later_request_takes_the_place_of_an_earlier_one() {
     assert!(model.deleted.lock().unwrap().is_empty());
 }
 
+/// While the decision that counts moves the turn from one state to the next, no other client is told that it is not there.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_many_who_decide_at_once_one_does_and_the_others_conflict() {
+    const ROUNDS: usize = 12;
+    const DECIDERS: usize = 12;
+    let (server, model) = with_keeper().await;
+    let (definition, other_model) = keeper("keeper");
+    let parts = Parts { assistants: vec![definition], ..Parts::default() };
+    let other = TestServer::over(threadkeep::open(&server.store_url()).await.unwrap(), parts).await;
+    for round in 0..ROUNDS {
+        let (turn, path) = waiting(&server.client(), &format!("delete thing{round}"), None).await;
+        let look = format!("/v1/threads/{}/turns/{}", turn["thread"].as_str().unwrap(), turn["turn"].as_str().unwrap());
+        let mut deciders = tokio::task::JoinSet::new();
+        for decider in 0..DECIDERS {
+            let client = if decider % 2 == 0 { server.client() } else { other.client() };
+            let (path, look) = (path.clone(), look.clone());
+            deciders.spawn(async move {
+                let decision = if decider % 3 == 0 { "deny" } else { "approve" };
+                let decided = client.post(&path, json!({ "decision": decision })).await;
+                (decided, client.get(&look).await.status)
+            });
+        }
+        let decided = deciders.join_all().await;
+        let won = decided.iter().filter(|(answer, _)| answer.status == 200).count();
+        assert_eq!(won, 1, "{decided:?}");
+        for (answer, looked) in &decided {
+            assert!(matches!(looked, 200 | 202), "the turn answers {looked}");
+            if answer.status != 200 {
+                let error = answer.error(409);
+                assert_eq!(error["code"], "approval_closed", "{error}");
+                let message = error["message"].as_str().unwrap();
+                assert!(["claimed", "done", "denied"].iter().any(|state| message.contains(state)), "{message}");
+            }
+        }
+    }
+    let deleted = model.deleted.lock().unwrap().len() + other_model.deleted.lock().unwrap().len();
+    assert!(deleted <= ROUNDS, "a call is made once: {deleted}");
+}
+
 #[tokio::test]
 async fn deciding_needs_the_role_for_it() {
     let (server, model) = with_keeper().await;

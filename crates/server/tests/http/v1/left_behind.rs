@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use serde_json::{Value, json};
-use threadkeep_server::ServerOptions;
+use threadkeep::Scope;
+use threadkeep::agent::find_running_turn;
+use threadkeep_server::{KeyRole, ServerOptions};
 
 use super::agents::answered;
 use super::background::over;
@@ -121,4 +123,37 @@ async fn where_turns_are_left_a_response_goes_on_once_it_is_asked_for() {
     assert_eq!(ask_more(&client, &left.responses[1]).await, "You said: more");
     assert!(!client.texts(left.thread(1)).await.contains(&"You said: wait".to_owned()));
     assert_eq!(client.get(&left.path(1)).await.expect(200), cancelled);
+}
+
+/// Reading is no leave to have models asked, tools called or anything stored.
+#[tokio::test]
+async fn who_may_only_read_drives_nothing_by_looking() {
+    let left = left_by(&["threadkeep/keeper"]).await;
+    let (server, keeper) = left.go_on(unattended()).await;
+    let scope = Scope::user("local", "me").unwrap();
+    let thread = left.thread(0).parse().unwrap();
+    let running = find_running_turn(&server.memory, &scope, thread).await.unwrap().unwrap();
+    let turn = format!("/v1/threads/{thread}/turns/{}", running.turn);
+    let reader = server.keyed("local", Some("me"), &[KeyRole::Read, KeyRole::Approve]).await;
+    let writer = server.keyed("local", Some("me"), &[KeyRole::Write]).await;
+    let change = async || server.memory.get_thread(&scope, thread).await.unwrap().positions.change;
+    let before = change().await;
+    for _ in 0..3 {
+        assert_eq!(reader.get(&turn).await.expect(202)["status"], "running");
+        assert_eq!(reader.get(&left.path(0)).await.expect(200)["status"], "in_progress");
+    }
+    let streaming = reader.request("GET", &format!("{}?stream=true", left.path(0)));
+    let stream = streaming.send().await.unwrap();
+    // What would have been set going had as much time as a whole turn takes.
+    let other = json!({ "model": "threadkeep/keeper", "input": "hello" });
+    writer.post("/v1/responses", other).await.expect(200);
+    assert_eq!(*keeper.asked.lock().unwrap(), ["hello"]);
+    assert_eq!(change().await, before, "nothing was written");
+    drop(stream);
+    assert_eq!(writer.get(&turn).await.expect(202)["status"], "running");
+    keeper.waits().await;
+    keeper.go();
+    over(&reader, left.responses[0]["id"].as_str().unwrap()).await;
+    assert_eq!(*keeper.asked.lock().unwrap(), ["hello", "wait"]);
+    assert_eq!(reader.get(&turn).await.expect(200)["reply"], "You said: wait");
 }

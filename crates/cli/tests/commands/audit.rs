@@ -1,0 +1,113 @@
+//! The audit log: what is entered, what cannot be named, and what a head shows later.
+
+use serde_json::Value;
+
+use super::Cli;
+
+/// The acts that the log shows, with how they ended.
+fn acts(cli: &Cli) -> Vec<(String, String, String)> {
+    let log = cli.json(&["audit"]);
+    let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+    let records = log["records"].as_array().unwrap().iter();
+    records.map(|record| (text(&record["act"]), text(&record["target"]), text(&record["outcome"]))).collect()
+}
+
+fn head(cli: &Cli) -> String {
+    cli.json(&["audit"])["head"].as_str().unwrap().to_owned()
+}
+
+#[test]
+fn the_internal_tenant_is_named_by_no_command() {
+    let cli = Cli::with_garden();
+    cli.out(&["keys", "create", "phone"]);
+    let before = head(&cli);
+    let chats = cli.file("chats.jsonl", "{}");
+    let backup = cli.path("copy.db");
+    let commands: &[&[&str]] = &[
+        &["threads"],
+        &["threads", "--as-tenant"],
+        &["show", "web:garden"],
+        &["append", "audit:chain", "forged", "--as-tenant", "--create"],
+        &["search", "keys"],
+        &["recall", "keys"],
+        &["context", "audit:chain"],
+        &["export"],
+        &["erase", "audit:chain", "--as-tenant", "--yes"],
+        &["erase", "--message", "audit:chain", "1", "--as-tenant", "--yes"],
+        &["erase", "--everything", "--as-tenant", "--yes"],
+        &["stats"],
+        &["import", &chats],
+        &["keys", "list"],
+        &["keys", "create", "x"],
+        &["audit"],
+        &["audit", "verify"],
+        &["ask", "hello"],
+        &["chat"],
+        &["docs", "list"],
+        &["approvals", "list"],
+        &["trace", "0199a6f2"],
+        &["backup", backup.to_str().unwrap()],
+        &["serve", "--listen", "127.0.0.1:0"],
+    ];
+    for command in commands {
+        let ran = cli.run(&[&["--tenant", "threadkeep"], *command].concat());
+        assert!(ran.code == Some(2) && ran.err.contains("reserved") && ran.out.is_empty(), "{command:?}: {ran}");
+    }
+    let by_environment = cli.command(&["threads"]).env("THREADKEEP_TENANT", "threadkeep").output().unwrap();
+    assert_eq!(by_environment.status.code(), Some(2));
+    assert_eq!(head(&cli), before);
+    assert_eq!(cli.run(&["audit", "verify", "--head", &before]).code, Some(0));
+}
+
+#[test]
+fn what_is_erased_at_the_command_line_is_entered_by_its_ids() {
+    let cli = Cli::with_garden();
+    cli.out(&["append", "secret", "The word is zanzibarquokka.", "--create"]);
+    cli.out(&["append", "secret", "And another."]);
+    let thread = cli.json(&["show", "secret"])["thread"]["id"].as_str().unwrap().to_owned();
+    cli.out(&["erase", "--message", "secret", "1", "--yes"]);
+    cli.out(&["erase", "secret", "--yes"]);
+    cli.out(&["erase", "--everything", "--yes"]);
+    let acts = acts(&cli);
+    let told: Vec<(&str, &str)> = acts.iter().map(|(act, _, outcome)| (act.as_str(), outcome.as_str())).collect();
+    let expected = ["erase message", "erase thread", "erase everything"];
+    assert_eq!(told, expected.map(|act| [(act, "begun"), (act, "done")]).concat());
+    assert!(acts[0].1.starts_with(&format!("{thread}/")) && acts[2].1 == thread && acts[4].1 == "me", "{acts:?}");
+    let log = cli.json(&["audit"]);
+    assert_eq!(log["records"][5]["user"], "me");
+    assert!(!cli.holds(b"zanzibarquokka"));
+    assert_eq!(cli.json(&["audit", "verify"])["findings"], serde_json::json!([]));
+}
+
+#[test]
+fn a_head_shows_that_a_store_was_put_back() {
+    let cli = Cli::new();
+    cli.out(&["keys", "create", "first"]);
+    let before = head(&cli);
+    let backup = cli.path("monday.db").to_str().unwrap().to_owned();
+    cli.out(&["backup", &backup]);
+    cli.out(&["keys", "create", "second"]);
+    let after = head(&cli);
+    for known in [&before, &after] {
+        let ran = cli.run(&["audit", "verify", "--head", known]);
+        assert!(ran.code == Some(0) && ran.out.contains("all is well") && ran.out.contains(&after), "{ran}");
+    }
+    let shown = cli.out(&["audit"]);
+    assert!(shown.ends_with(&format!("head: {after}\n")), "{shown}");
+    // Another store takes the log along.
+    let copy = cli.path("moved.db").to_str().unwrap().to_owned();
+    let store = cli.store().to_str().unwrap().to_owned();
+    cli.out(&["migrate", "--from", &store, "--to", &copy]);
+    assert_eq!(cli.run(&["audit", "verify", "--head", &after, "--store", &copy]).code, Some(0));
+
+    cli.out(&["restore", &backup, "--yes"]);
+    assert_eq!(cli.run(&["audit", "verify"]).code, Some(0), "what was restored is whole in itself");
+    assert_eq!(cli.run(&["audit", "verify", "--head", &before]).code, Some(0));
+    let ran = cli.run(&["audit", "verify", "--head", &after, "--json"]);
+    let told: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((ran.code, &told["head"], &told["records"]), (Some(3), &before.as_str().into(), &1.into()));
+    assert!(told["findings"][0]["detail"].as_str().unwrap().contains("no record has the hash"), "{told}");
+    for bad in ["", "abc", &"x".repeat(64)] {
+        assert_eq!(cli.run(&["audit", "verify", "--head", bad]).code, Some(2), "{bad}");
+    }
+}

@@ -23,6 +23,9 @@ pub const DOCUMENT_PASSAGES: usize = 20_000;
 /// Attributes of an HTML tag.
 pub const TAG_ATTRIBUTES: usize = 128;
 
+/// Quotes and lists inside each other in Markdown.
+pub const NESTED_BLOCKS: usize = 100;
+
 /// How a document is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -89,6 +92,12 @@ pub enum SplitError {
         /// The line on which the tag begins, or the text before an end tag ends.
         line: usize,
     },
+    /// Quotes or lists of a Markdown document nest too deeply.
+    #[error("line {line}: quotes and lists nest deeper than {NESTED_BLOCKS} levels, the most that are read")]
+    Nesting {
+        /// The line.
+        line: usize,
+    },
     /// The document has too many passages.
     #[error("the document has more than {DOCUMENT_PASSAGES} passages; split it into several files")]
     Passages,
@@ -128,12 +137,13 @@ pub fn read_document(path: &Path) -> Result<String, DocumentError> {
 /// sentences, words, and never inside a character as readers see it.
 ///
 /// # Errors
-/// A tag has more than [`TAG_ATTRIBUTES`], or the document more than [`DOCUMENT_PASSAGES`].
+/// A tag has more than [`TAG_ATTRIBUTES`], quotes and lists nest deeper than [`NESTED_BLOCKS`], or the document has more
+/// than [`DOCUMENT_PASSAGES`].
 pub fn split_document(text: &str, format: DocumentFormat) -> Result<SplitDocument, SplitError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (title, blocks) = match format {
         DocumentFormat::Text => (None, plain::blocks(text)),
-        DocumentFormat::Markdown => (None, markdown::blocks(text)),
+        DocumentFormat::Markdown => (None, markdown::blocks(text)?),
         DocumentFormat::Html => html::blocks(text)?,
     };
     let title = title.or_else(|| block::first_heading(&blocks));

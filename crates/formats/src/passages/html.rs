@@ -96,11 +96,7 @@ impl Reader for BoundedReader<'_> {
         Ok(is_read)
     }
 
-    fn read_until<'b>(
-        &'b mut self,
-        needle: &[u8],
-        buffer: &'b mut [u8; 4],
-    ) -> Result<Option<&'b [u8]>, Self::Error> {
+    fn read_until<'b>(&'b mut self, needle: &[u8], buffer: &'b mut [u8; 4]) -> Result<Option<&'b [u8]>, Self::Error> {
         self.check()?;
         let Ok(text) = self.text.read_until(needle, buffer);
         Ok(text)

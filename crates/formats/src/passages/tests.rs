@@ -87,11 +87,38 @@ fn a_word_without_end_is_parted_between_characters() {
 }
 
 #[test]
-fn hostile_nesting_is_read_in_bounded_time() {
+fn html_nests_as_deeply_as_it_likes() {
     let deep = "<div><b>".repeat(50_000) + "words";
     assert_eq!(passages(&deep, DocumentFormat::Html).len(), 1);
-    let quotes = "> ".repeat(20_000) + "words";
-    assert!(!passages(&quotes, DocumentFormat::Markdown).is_empty());
+}
+
+/// Each line of a paragraph costs as much as blocks are open, so 80 KB took seconds and 16 MB would have taken days.
+#[test]
+fn markdown_that_nests_too_deeply_is_refused() {
+    let deep = |mark: &str, levels: usize| format!("words\n\n{}words\n{}", mark.repeat(levels), "more\n".repeat(10));
+    for mark in ["> ", ">", "+ ", "1. ", "> - ", "* 2) "] {
+        let per_mark = if mark.len() > 3 { 2 } else { 1 };
+        let refused = split_document(&deep(mark, 20_000), DocumentFormat::Markdown);
+        assert_eq!(refused, Err(SplitError::Nesting { line: 3 }), "{mark}");
+        let levels = NESTED_BLOCKS / 2 / per_mark;
+        assert!(!passages(&deep(mark, levels), DocumentFormat::Markdown).is_empty(), "{mark}");
+    }
+    // By indentation, which opens one list on each line.
+    let steps: String = (0..150).map(|level| format!("{}- words\n", "  ".repeat(level))).collect();
+    assert_eq!(split_document(&steps, DocumentFormat::Markdown), Err(SplitError::Nesting { line: 101 }));
+    assert_eq!(
+        SplitError::Nesting { line: 3 }.to_string(),
+        "line 3: quotes and lists nest deeper than 100 levels, the most that are read"
+    );
+}
+
+#[test]
+fn what_only_looks_like_nesting_is_read() {
+    let rule = format!("one\n\n{}\n\n{}\n\ntwo", "- ".repeat(200), "*".repeat(300));
+    let code = format!("```\n{}words > 1\n{}\n```\n", " ".repeat(500), "9".repeat(500));
+    for text in [rule, code] {
+        assert_eq!(passages(&text, DocumentFormat::Markdown).len(), 1, "{text}");
+    }
 }
 
 /// Runs on as little stack as any thread that splits documents has.

@@ -8,6 +8,7 @@
 mod cargo;
 mod ci;
 mod deny;
+mod fuzz;
 mod layers;
 mod statements;
 mod subway_network;
@@ -29,6 +30,8 @@ enum Command {
     Test(test::Args),
     /// Write the built-in network of the subway anew, from a GTFS feed and the table of stations
     SubwayNetwork(subway_network::Args),
+    /// Run the fuzz targets, guided by coverage; README.md of fuzz/ has the table of them
+    Fuzz(fuzz::Args),
     /// Check the licences of all dependencies, and that no banned crate is among them
     Deny,
     /// Run everything that a change has to pass
@@ -41,6 +44,7 @@ fn main() -> ExitCode {
         Command::Statements(args) => statements::run(&args),
         Command::Test(args) => test::run(&args),
         Command::SubwayNetwork(args) => subway_network::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Deny => deny::run(),
         Command::Ci => ci::run(),
     };

@@ -8,6 +8,7 @@
 mod cargo;
 mod ci;
 mod deny;
+mod fuzz;
 mod layers;
 mod sbom;
 mod statements;
@@ -31,6 +32,8 @@ enum Command {
     Test(test::Args),
     /// Write the built-in network of the subway anew, from a GTFS feed and the table of stations
     SubwayNetwork(subway_network::Args),
+    /// Run the fuzz targets, guided by coverage; README.md of fuzz/ has the table of them
+    Fuzz(fuzz::Args),
     /// Check the licences, sources and known vulnerabilities of all dependencies, and that no banned crate is among them
     Deny,
     /// Write a bill of materials of the program (CycloneDX) to target/threadkeep.cdx.json
@@ -45,6 +48,7 @@ fn main() -> ExitCode {
         Command::Statements(args) => statements::run(&args),
         Command::Test(args) => test::run(&args),
         Command::SubwayNetwork(args) => subway_network::run(&args),
+        Command::Fuzz(args) => fuzz::run(&args),
         Command::Deny => deny::run(),
         Command::Sbom => sbom::run(),
         Command::Ci => ci::run(),

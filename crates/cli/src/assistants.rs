@@ -1,5 +1,7 @@
 //! The assistants that there are, by name: the one place that knows them.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -153,10 +155,13 @@ fn subway(parts: Parts) -> Result<Arc<dyn Assistant>> {
 
 fn read(path: &Path) -> Result<Found> {
     let unread = || format!("the assistant {} cannot be read", path.display());
-    if std::fs::metadata(path).with_context(unread)?.len() > MANIFEST_BYTES {
+    let mut bytes = Vec::new();
+    let file = File::open(path).with_context(unread)?;
+    file.take(MANIFEST_BYTES + 1).read_to_end(&mut bytes).with_context(unread)?;
+    if bytes.len() as u64 > MANIFEST_BYTES {
         return Err(Failure::yours(format!("{} has more than {MANIFEST_BYTES} bytes", path.display())).into());
     }
-    let text = std::fs::read_to_string(path).with_context(unread)?;
+    let text = String::from_utf8(bytes).with_context(unread)?;
     let name = path.file_stem().map(|stem| stem.to_string_lossy().into_owned()).unwrap_or_default();
     let manifest = Manifest::from_yaml(&text, &name).map_err(|error| {
         let failure = Failure::yours(format!("{}: {error}", path.display()));

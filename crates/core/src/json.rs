@@ -104,6 +104,17 @@ impl fmt::Display for JsonText {
 mod tests {
     use super::*;
 
+    /// The parser's own bound holds behind ours, so that no text is read until the stack is full.
+    #[test]
+    fn no_depth_fills_the_stack() {
+        let deep = |levels: usize| "[".repeat(levels) + &"]".repeat(levels);
+        assert!(JsonText::new(deep(limits::JSON_DEPTH)).unwrap().read::<Value>().is_ok());
+        assert!(matches!(JsonText::new(deep(limits::JSON_DEPTH + 1)), Err(StoreError::LimitExceeded { .. })));
+        let stored = JsonText::stored(deep(500_000)).unwrap();
+        assert!(matches!(stored.read::<Value>(), Err(StoreError::Corrupt { .. })));
+        assert!(serde_json::from_str::<JsonText>(stored.as_str()).is_ok());
+    }
+
     #[test]
     fn what_stands_on_several_lines_is_written_on_one() {
         let text = JsonText::new("{\r\n \"a\\n\": [1,\n1.0]\n}").unwrap();

@@ -53,21 +53,31 @@ impl Conversation {
     /// Keeps a member of the source in the thread's metadata. One that is too large for it is named there instead.
     pub(crate) fn keep(&mut self, name: &str, value: Value) {
         let bytes = Value::from(name).to_string().len() + value.to_string().len() + ":,".len();
-        let metadata = &mut self.thread.metadata;
         if self.metadata_bytes + bytes <= METADATA_BYTES {
             self.metadata_bytes += bytes;
-            metadata.insert(name.to_owned(), value);
-        } else if let Value::Array(names) = metadata.entry(LEFT_OUT).or_insert_with(|| Value::Array(Vec::new())) {
-            names.push(name.into());
+            self.thread.metadata.insert(name.to_owned(), value);
+        } else {
+            self.leave_out(name);
         }
     }
 
-    /// Keeps all that nobody has taken from the source.
+    /// Keeps all that nobody has taken from the source. Of members with one name, the last counts.
     pub(crate) fn keep_rest(&mut self, rest: Fields<'_>) -> Result<(), Refusal> {
-        for (name, value) in rest.into_map()? {
+        let (large, small) = rest.into_large_and_small();
+        for (name, value) in small.into_map()? {
             self.keep(&name, value);
         }
+        for name in large {
+            self.leave_out(&name);
+        }
         Ok(())
+    }
+
+    fn leave_out(&mut self, name: &str) {
+        let names = self.thread.metadata.entry(LEFT_OUT).or_insert_with(|| Value::Array(Vec::new()));
+        if let Value::Array(names) = names {
+            names.push(name.into());
+        }
     }
 
     /// The position that the next message gets; the first is 1.

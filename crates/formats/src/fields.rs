@@ -2,11 +2,16 @@
 
 use std::fmt;
 
-use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
+use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor};
 use serde_json::value::RawValue;
-use threadkeep_core::{JsonText, Map, Value};
+use threadkeep_core::{JsonText, Map, Value, limits};
 
 use crate::error::Refusal;
+
+/// Members of an object and entries of a list: what is read of each takes many times the bytes that it has in the file.
+pub(crate) const ENTRIES: usize = 1_000_000;
+/// Bytes of a value that is read whole. No store takes a larger one.
+pub(crate) const VALUE_BYTES: usize = limits::MESSAGE_BYTES;
 
 /// The members of an object that nobody has taken yet, in order. A member that is null counts as absent.
 #[derive(Debug)]
@@ -73,6 +78,12 @@ impl<'a> Fields<'a> {
         self.0
     }
 
+    /// The names of the members that are left and too large to be read whole, and the others.
+    pub(crate) fn into_large_and_small(self) -> (Vec<String>, Self) {
+        let (large, small): (Vec<_>, Vec<_>) = self.0.into_iter().partition(|(_, json)| is_too_large(json));
+        (large.into_iter().map(|(name, _)| name).collect(), Self(small))
+    }
+
     /// The members that are left, nulls aside.
     pub(crate) fn into_map(self) -> Result<Map, Refusal> {
         let members = self.0.into_iter().filter(|(_, json)| !is_null(json));
@@ -94,6 +105,9 @@ impl<'de> Deserialize<'de> for Fields<'de> {
             fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
                 while let Some(member) = access.next_entry()? {
+                    if members.len() == ENTRIES {
+                        return Err(A::Error::custom(format_args!("an object with more than {ENTRIES} members")));
+                    }
                     members.push(member);
                 }
                 Ok(Fields(members))
@@ -113,12 +127,53 @@ pub(crate) fn text(json: &RawValue) -> Result<String, Refusal> {
 
 pub(crate) fn list(json: &RawValue) -> Result<Vec<&RawValue>, Refusal> {
     match kind(json) {
-        Kind::List => serde_json::from_str(json.get()).map_err(|error| unreadable(&error)),
+        Kind::List => {
+            let List(entries) = serde_json::from_str(json.get()).map_err(|error| unreadable(&error))?;
+            Ok(entries)
+        }
         other => Err(Refusal::new(format!("{other} instead of a list"))),
     }
 }
 
+/// The entries of a list, of which there are not too many.
+struct List<'a>(Vec<&'a RawValue>);
+
+impl<'de> Deserialize<'de> for List<'de> {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Entries;
+
+        impl<'de> Visitor<'de> for Entries {
+            type Value = List<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a list")
+            }
+
+            fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
+                let mut entries = Vec::new();
+                while let Some(entry) = access.next_element()? {
+                    if entries.len() == ENTRIES {
+                        return Err(A::Error::custom(format_args!("a list with more than {ENTRIES} entries")));
+                    }
+                    entries.push(entry);
+                }
+                Ok(List(entries))
+            }
+        }
+
+        deserializer.deserialize_seq(Entries)
+    }
+}
+
+/// Whether a value is too large to be read whole.
+pub(crate) fn is_too_large(json: &RawValue) -> bool {
+    json.get().len() > VALUE_BYTES
+}
+
 pub(crate) fn value(json: &RawValue) -> Result<Value, Refusal> {
+    if is_too_large(json) {
+        return Err(Refusal::new(format!("larger than {VALUE_BYTES} bytes, the most that a value may have")));
+    }
     serde_json::from_str(json.get()).map_err(|error| unreadable(&error))
 }
 

@@ -45,8 +45,8 @@ mod threadkeep;
 pub use error::{Fault, FormatError, RecordError};
 pub use format::Format;
 pub use passages::{
-    DOCUMENT_BYTES, DocumentError, DocumentFormat, DocumentPassage, PASSAGE_CHARACTERS, SplitDocument, read_document,
-    split_document,
+    DOCUMENT_BYTES, DOCUMENT_PASSAGES, DocumentError, DocumentFormat, DocumentPassage, NESTED_BLOCKS,
+    PASSAGE_CHARACTERS, SplitDocument, SplitError, TAG_ATTRIBUTES, read_document, split_document,
 };
 pub use reader::{Reader, open, open_stream};
 pub use records::{ELEMENT_BYTES, LINE_BYTES};

@@ -18,6 +18,14 @@ pub const DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
 /// Characters (Unicode scalar values) of a passage. One is longer only by the headings above it.
 pub const PASSAGE_CHARACTERS: usize = 1_200;
 
+/// Passages of a document.
+pub const DOCUMENT_PASSAGES: usize = 20_000;
+/// Attributes of an HTML tag.
+pub const TAG_ATTRIBUTES: usize = 128;
+
+/// Quotes and lists inside each other in Markdown.
+pub const NESTED_BLOCKS: usize = 100;
+
 /// How a document is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -74,6 +82,27 @@ pub enum DocumentError {
     },
 }
 
+/// Why a document cannot be split.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum SplitError {
+    /// A tag of an HTML page has too many attributes.
+    #[error("line {line}: a tag has more than {TAG_ATTRIBUTES} attributes, the most that are read")]
+    Attributes {
+        /// The line on which the tag begins, or the text before an end tag ends.
+        line: usize,
+    },
+    /// Quotes or lists of a Markdown document nest too deeply.
+    #[error("line {line}: quotes and lists nest deeper than {NESTED_BLOCKS} levels, the most that are read")]
+    Nesting {
+        /// The line.
+        line: usize,
+    },
+    /// The document has too many passages.
+    #[error("the document has more than {DOCUMENT_PASSAGES} passages; split it into several files")]
+    Passages,
+}
+
 impl DocumentFormat {
     /// The format that the end of a file's name tells: `.txt`, `.text`, `.md`, `.markdown`, `.html`, `.htm`, `.xhtml`.
     #[must_use]
@@ -106,16 +135,19 @@ pub fn read_document(path: &Path) -> Result<String, DocumentError> {
 
 /// Splits a document into passages: at headings and paragraphs, and where a paragraph is too long for one passage, at
 /// sentences, words, and never inside a character as readers see it.
-#[must_use]
-pub fn split_document(text: &str, format: DocumentFormat) -> SplitDocument {
+///
+/// # Errors
+/// A tag has more than [`TAG_ATTRIBUTES`], quotes and lists nest deeper than [`NESTED_BLOCKS`], or the document has more
+/// than [`DOCUMENT_PASSAGES`].
+pub fn split_document(text: &str, format: DocumentFormat) -> Result<SplitDocument, SplitError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (title, blocks) = match format {
         DocumentFormat::Text => (None, plain::blocks(text)),
-        DocumentFormat::Markdown => (None, markdown::blocks(text)),
-        DocumentFormat::Html => html::blocks(text),
+        DocumentFormat::Markdown => (None, markdown::blocks(text)?),
+        DocumentFormat::Html => html::blocks(text)?,
     };
     let title = title.or_else(|| block::first_heading(&blocks));
-    SplitDocument { title, passages: pack::passages(blocks) }
+    Ok(SplitDocument { title, passages: pack::passages(blocks)? })
 }
 
 #[cfg(test)]

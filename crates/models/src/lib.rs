@@ -35,6 +35,9 @@ pub use offline::{
 #[cfg(not(target_arch = "wasm32"))]
 pub use price::{Price, PriceTable, PriceTableError, Tokens};
 #[cfg(not(target_arch = "wasm32"))]
+#[doc(hidden)]
+pub use provider::fuzzing;
+#[cfg(not(target_arch = "wasm32"))]
 pub use provider::{
     ConnectError, EmbedderConfig, EmbeddingModel, HttpOptions, Pacing, Ping, Provider, ProviderConfig, ProviderModel,
     SystemPacing, client_tls,

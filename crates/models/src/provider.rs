@@ -3,6 +3,8 @@
 mod anthropic;
 mod draft;
 mod embeddings;
+#[doc(hidden)]
+pub mod fuzzing;
 mod http;
 mod openai;
 mod order;
@@ -382,10 +384,12 @@ impl Assembly {
 
     /// Takes an event; says whether it was the last.
     fn take(&mut self, event: &Event, show: DeltaSink<'_>) -> Result<bool, Trouble> {
-        match self {
+        let is_last = match self {
             Self::OpenAi(assembly) => assembly.take(event, show),
             Self::Anthropic(assembly) => assembly.take(event, show),
-        }
+        }?;
+        self.draft().check_parts()?;
+        Ok(is_last)
     }
 
     /// Takes an answer that came in one piece.
@@ -393,6 +397,14 @@ impl Assembly {
         match self {
             Self::OpenAi(assembly) => assembly.take_whole(body),
             Self::Anthropic(assembly) => assembly.take_whole(body),
+        }?;
+        self.draft().check_parts()
+    }
+
+    fn draft(&self) -> &Draft {
+        match self {
+            Self::OpenAi(assembly) => assembly.draft(),
+            Self::Anthropic(assembly) => assembly.draft(),
         }
     }
 

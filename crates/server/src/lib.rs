@@ -16,6 +16,8 @@ mod connections;
 mod cursor;
 mod edge;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod gate;
 mod input;
 mod limits;

@@ -182,6 +182,7 @@ fn read_calendar(table: Table, services: &mut BTreeMap<String, Service>) -> Resu
 
 fn read_calendar_dates(table: Table, services: &mut BTreeMap<String, Service>) -> Result<(), FeedError> {
     let (id, date, exception) = (table.column("service_id")?, table.column("date")?, table.column("exception_type")?);
+    let mut exceptions: BTreeMap<String, BTreeMap<_, bool>> = BTreeMap::new();
     table.for_each(|row| {
         let name = row.required_text(id)?;
         let runs = match row.text(exception) {
@@ -190,15 +191,16 @@ fn read_calendar_dates(table: Table, services: &mut BTreeMap<String, Service>) -
             _ => return Err(row.not_a(exception, "1 or 2")),
         };
         let number = date_number(row.date(date)?);
-        let service = services.entry(name.to_owned()).or_insert_with(|| Service::named(name));
-        match service.exceptions.binary_search_by_key(&number, |(date, _)| *date) {
-            Ok(_) => Err(row.repeated(date)),
-            Err(at) => {
-                service.exceptions.insert(at, (number, runs));
-                Ok(())
-            }
+        match exceptions.entry(name.to_owned()).or_default().insert(number, runs) {
+            Some(_) => Err(row.repeated(date)),
+            None => Ok(()),
         }
-    })
+    })?;
+    for (name, dates) in exceptions {
+        let service = services.entry(name.clone()).or_insert_with(|| Service::named(&name));
+        service.exceptions = dates.into_iter().collect();
+    }
+    Ok(())
 }
 
 fn read_trips(files: &mut Files, routes: &Index, services: &Index) -> Result<Vec<TripRow>, FeedError> {

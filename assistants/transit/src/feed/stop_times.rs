@@ -105,6 +105,7 @@ fn times_of(calls: &[Call], trip: &str, arrival: Column) -> Result<Vec<StopTime>
     if calls.len() < 2 || first.time.is_none() {
         return Err(incomplete(first));
     }
+    let next_times = next_times(calls);
     let mut times: Vec<StopTime> = Vec::with_capacity(calls.len());
     for (index, call) in calls.iter().enumerate() {
         if index > 0 && calls[index - 1].sequence == call.sequence {
@@ -114,10 +115,7 @@ fn times_of(calls: &[Call], trip: &str, arrival: Column) -> Result<Vec<StopTime>
         let time = match call.time {
             Some(time) => time,
             None => {
-                let (ahead, next) = (1..)
-                    .zip(&calls[index + 1..])
-                    .find_map(|(ahead, call)| Some((ahead, call.time?)))
-                    .ok_or_else(|| incomplete(last))?;
+                let (ahead, next) = next_times[index].ok_or_else(|| incomplete(last))?;
                 let passed = before + next.arrival.saturating_sub(before) / (ahead + 1);
                 StopTime { arrival: passed, departure: passed }
             }
@@ -128,6 +126,22 @@ fn times_of(calls: &[Call], trip: &str, arrival: Column) -> Result<Vec<StopTime>
         times.push(time);
     }
     Ok(times)
+}
+
+/// For each call, how far ahead the next time stands, and which; found in one pass, as most stops may have none.
+fn next_times(calls: &[Call]) -> Vec<Option<(u32, StopTime)>> {
+    let mut next = None;
+    let mut times: Vec<_> = calls
+        .iter()
+        .rev()
+        .map(|call| {
+            let ahead = next;
+            next = call.time.map(|time| (1, time)).or(next.map(|(ahead, time)| (ahead + 1, time)));
+            ahead
+        })
+        .collect();
+    times.reverse();
+    times
 }
 
 /// Gives equal values one number.

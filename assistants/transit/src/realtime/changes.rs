@@ -175,22 +175,30 @@ impl<'a> TripNames<'a> {
     fn find(&self, timetable: &Timetable, trip: &LiveTrip) -> Option<(u32, Date)> {
         /// A shorter beginning says too little.
         const SHORTEST_BEGINNING: usize = 6;
+        /// Trips that may have one beginning: a name that begins more of them says too little, too.
+        const NAMES: usize = 1_000;
         let day = trip.start_date?;
         let from = self.sorted.partition_point(|(name, _)| *name < trip.id.as_str());
-        let named = self.sorted[from..].iter().take_while(|(name, _)| name.starts_with(&trip.id));
-        let named = named.filter(|(name, _)| name.len() == trip.id.len() || trip.id.len() >= SHORTEST_BEGINNING);
+        let is_long = trip.id.len() >= SHORTEST_BEGINNING;
+        let is_named = |name: &str| name.starts_with(&trip.id) && (is_long || name.len() == trip.id.len());
+        // Of the names with one beginning, the one that is no longer stands first.
+        let named = self.sorted[from..].iter().take_while(|(name, _)| is_named(name)).take(NAMES);
+        let platforms: HashSet<&str> = trip.calls.iter().map(|call| call.platform.as_str()).collect();
         let running = named
             .filter(|(_, index)| timetable.services[timetable.trips[*index as usize].service as usize].runs_on(day));
         // The shorter name is the better match where the platforms do not tell.
         let best = running.max_by_key(|(name, index)| {
-            (name.len() == trip.id.len(), shared_platforms(timetable, *index, trip), std::cmp::Reverse(name.len()))
+            (
+                name.len() == trip.id.len(),
+                shared_platforms(timetable, *index, &platforms),
+                std::cmp::Reverse(name.len()),
+            )
         })?;
         Some((best.1, day))
     }
 }
 
-fn shared_platforms(timetable: &Timetable, index: u32, trip: &LiveTrip) -> usize {
-    let platforms: HashSet<&str> = trip.calls.iter().map(|call| call.platform.as_str()).collect();
+fn shared_platforms(timetable: &Timetable, index: u32, platforms: &HashSet<&str>) -> usize {
     let stops = &timetable.pattern_of(&timetable.trips[index as usize]).stops;
     stops.iter().filter(|stop| platforms.contains(timetable.platforms[stop.platform as usize].id.as_str())).count()
 }

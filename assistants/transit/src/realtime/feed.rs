@@ -9,6 +9,9 @@ use crate::feed::table::parse_date;
 
 /// The largest message that is decoded. New York's largest subway feed has 240 KB, a bus feed of 3,547 trips 2.2 MB.
 const LIMIT_BYTES: usize = 4 << 20;
+/// Trips of a message, and periods for which it claims to be complete: each of them is held against the timetable.
+const TRIP_LIMIT: usize = 20_000;
+const PERIOD_LIMIT: usize = 1_000;
 /// A message is stale when it was made longer ago.
 const STALE_AFTER_SECONDS: i64 = 5 * 60;
 /// A train that has not reported for longer stands still.
@@ -23,6 +26,16 @@ pub enum LiveError {
     TooLarge {
         /// Its size.
         bytes: usize,
+    },
+    /// The message has more trips or periods than any feed that this crate is meant for.
+    #[error("the realtime message has {count} {unit}, and at most {limit} are read")]
+    TooMany {
+        /// How many.
+        count: usize,
+        /// Of what.
+        unit: &'static str,
+        /// How many are read.
+        limit: usize,
     },
     /// The bytes are no GTFS-Realtime message.
     #[error("the bytes are no GTFS-Realtime message")]
@@ -135,12 +148,15 @@ impl LiveFeed {
         let message = wire::FeedMessage::decode(bytes).map_err(|source| LiveError::Malformed { source })?;
         let made_at = message.header.timestamp.and_then(instant).ok_or(LiveError::NoTimestamp)?;
         let replaced = message.header.nyct.unwrap_or_default().trip_replacement_period;
+        check_count(replaced.len(), "periods", PERIOD_LIMIT)?;
+        check_count(message.entity.len(), "entities", 2 * TRIP_LIMIT)?;
         let entities = message.entity.into_iter().filter(|entity| !entity.is_deleted());
         let (mut trips, mut vehicles) = (Vec::new(), Vec::new());
         for entity in entities {
             trips.extend(entity.trip_update.map(trip_of));
             vehicles.extend(entity.vehicle);
         }
+        check_count(trips.len(), "trips", TRIP_LIMIT)?;
         let mut feed = Self { made_at, trips, replaced: replaced.into_iter().filter_map(replacement).collect() };
         feed.note_vehicles(vehicles);
         Ok(feed)
@@ -164,6 +180,10 @@ impl LiveFeed {
             trip.moved_at = moved.get(&(trip.id.clone(), date)).copied();
         }
     }
+}
+
+fn check_count(count: usize, unit: &'static str, limit: usize) -> Result<(), LiveError> {
+    if count > limit { Err(LiveError::TooMany { count, unit, limit }) } else { Ok(()) }
 }
 
 fn trip_of(update: wire::TripUpdate) -> LiveTrip {

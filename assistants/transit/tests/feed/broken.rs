@@ -106,3 +106,30 @@ fn a_stop_without_a_time_is_passed_in_between() {
     let calls: Vec<_> = trip.calls().map(|(_, arrival, departure)| (arrival, departure)).collect();
     assert_eq!(calls, [(28_800, 28_830), (29_415, 29_415), (30_000, 30_030)]);
 }
+
+/// To look ahead from each stop to the next time would take minutes.
+#[test]
+fn stops_without_times_are_passed_evenly_however_many_there_are() {
+    const STOPS: usize = 50_000;
+    let mut times = "trip_id,stop_id,stop_sequence,arrival_time,departure_time\nt1,A1,0,8:00:00,8:00:00\n".to_owned();
+    for sequence in 1..STOPS {
+        times += &format!("t1,M1,{sequence},,\n");
+    }
+    let open = Files::crossing().with("stop_times.txt", &times);
+    assert!(refusal(&open).starts_with("stop_times.txt, line 50001, column arrival_time"), "{}", refusal(&open));
+    let closed = open.appended("stop_times.txt", &format!("t1,B1,{STOPS},21:53:20,21:53:20\n"));
+    let timetable = closed.read().unwrap();
+    assert_eq!(timetable.ride_times("1", "W", "A", "M"), [(8 * 3600, 1)]);
+}
+
+#[test]
+fn dates_may_stand_in_any_order() {
+    let head = "service_id,date,exception_type\n";
+    let sorted =
+        Files::crossing().with("calendar_dates.txt", &format!("{head}W,20240704,2\nW,20240705,1\nX,20240101,1\n"));
+    let mixed =
+        Files::crossing().with("calendar_dates.txt", &format!("{head}X,20240101,1\nW,20240705,1\nW,20240704,2\n"));
+    assert_eq!(sorted.read().unwrap(), mixed.read().unwrap());
+    let twice = mixed.appended("calendar_dates.txt", "W,20240704,1\n");
+    assert_eq!(refusal(&twice), "calendar_dates.txt, line 5, column date: \"20240704\" was defined before");
+}

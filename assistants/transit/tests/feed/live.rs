@@ -105,3 +105,27 @@ fn bytes_that_are_no_message_are_refused() {
     assert!(matches!(LiveFeed::decode(&[]), Err(LiveError::NoTimestamp)));
     assert!(matches!(LiveFeed::decode(&vec![0; (4 << 20) + 1]), Err(LiveError::TooLarge { .. })));
 }
+
+/// A field of a message, with a tag below 16 and content of fewer than 128 bytes.
+fn field(tag: u8, content: &[u8]) -> Vec<u8> {
+    [&[tag << 3 | 2, u8::try_from(content.len()).unwrap()], content].concat()
+}
+
+#[test]
+fn a_message_of_too_many_trips_is_refused() {
+    let header = field(1, &[field(1, b"2.0"), vec![3 << 3, 1]].concat());
+    let trip = field(2, &[field(1, b"x"), field(3, &field(1, b""))].concat());
+    let message = |trips: usize| LiveFeed::decode(&[header.clone(), trip.repeat(trips)].concat());
+    assert_eq!(message(20_000).unwrap().trips.len(), 20_000);
+    let refused = |trips: usize| message(trips).unwrap_err().to_string();
+    assert_eq!(refused(20_001), "the realtime message has 20001 trips, and at most 20000 are read");
+    assert_eq!(refused(40_001), "the realtime message has 40001 entities, and at most 40000 are read");
+}
+
+#[test]
+fn a_short_name_begins_no_other() {
+    let timetable = Arc::new(Files::crossing().read().unwrap());
+    let nameless = trip("", "1", &[("A1", at("08:30:00")), ("B1", at("08:55:00"))]);
+    let changes = Changes::new(&timetable, &[feed(vec![nameless])], &zone(), at("08:00:00"));
+    assert_eq!((changes.matched_count(), changes.added_count()), (0, 1));
+}

@@ -171,7 +171,7 @@ async fn add_file(
     if known.as_ref().is_some_and(is_known) {
         return Ok(None);
     }
-    let split = split_document(&text, DocumentFormat::of_path(&file.path).unwrap_or(DocumentFormat::Text));
+    let split = split_document(&text, DocumentFormat::of_path(&file.path).unwrap_or(DocumentFormat::Text))?;
     if split.passages.is_empty() {
         anyhow::bail!("it holds no words");
     }

@@ -1,6 +1,8 @@
 //! The configuration file: TOML, or YAML where its name ends so.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use super::kind::{Kind, Raw, has_password};
@@ -28,13 +30,16 @@ pub(super) fn read(path: &Path) -> Content {
     if is_yaml { of(from_yaml(&text)) } else { of(from_toml(&text)) }
 }
 
-/// Reads a text that is not too long.
+/// Reads a text that is not too long, whatever its size is said to be.
 pub(super) fn bounded(path: &Path) -> Result<String, String> {
     let unread = |error: std::io::Error| format!("the file {} cannot be read: {error}", path.display());
-    if std::fs::metadata(path).map_err(unread)?.len() > FILE_BYTES {
+    let mut bytes = Vec::new();
+    let file = File::open(path).map_err(unread)?;
+    file.take(FILE_BYTES + 1).read_to_end(&mut bytes).map_err(unread)?;
+    if bytes.len() as u64 > FILE_BYTES {
         return Err(format!("the file {} has more than {FILE_BYTES} bytes", path.display()));
     }
-    std::fs::read_to_string(path).map_err(unread)
+    String::from_utf8(bytes).map_err(|_| format!("the file {} is not UTF-8", path.display()))
 }
 
 fn of(entries: Result<Vec<(String, Raw)>, String>) -> Content {

@@ -4,6 +4,8 @@ use unicode_segmentation::UnicodeSegmentation;
 
 /// Characters of a heading that count, as readers see them.
 const HEADING_GRAPHEMES: usize = 100;
+/// Bytes of a heading: one character can have any number of combining marks, and each passage below repeats the heading.
+const HEADING_BYTES: usize = 1_000;
 
 /// A heading or a paragraph.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,10 +48,9 @@ impl Paragraph {
 /// A heading's words on one line.
 pub(super) fn heading(level: u8, text: &str, line: usize) -> Block {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let text = match words.grapheme_indices(true).nth(HEADING_GRAPHEMES) {
-        Some((end, _)) => format!("{}…", &words[..end]),
-        None => words,
-    };
+    let most = words.floor_char_boundary(HEADING_BYTES);
+    let end = words[..most].grapheme_indices(true).nth(HEADING_GRAPHEMES).map_or(most, |(end, _)| end);
+    let text = if end < words.len() { format!("{}…", &words[..end]) } else { words };
     Block::Heading { level, text, line }
 }
 

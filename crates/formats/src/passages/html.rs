@@ -1,34 +1,106 @@
 //! HTML: the words that a browser shows.
 //!
-//! Tags are read one by one and no tree is built, so neither depth nor missing ends matter.
+//! Tags are read one by one and no tree is built, so neither depth nor missing ends matter. The tokenizer calls itself
+//! once for each attribute with a quoted value, so the attributes of a tag are bounded.
 
-use html5gum::{DefaultEmitter, Token, Tokenizer};
+use std::cell::Cell;
+use std::convert::Infallible;
+
+use html5gum::emitters::callback::{CallbackEmitter, CallbackEvent};
+use html5gum::{Readable, Reader, Span, StringReader, Tokenizer};
 
 use super::block::{self, Block, Paragraph};
 use super::markdown::Lines;
+use super::{SplitError, TAG_ATTRIBUTES};
 
 /// The page's own title, and its blocks.
-pub(super) fn blocks(text: &str) -> (Option<String>, Vec<Block>) {
+pub(super) fn blocks(text: &str) -> Result<(Option<String>, Vec<Block>), SplitError> {
     let lines = Lines::of(text);
-    let mut emitter = DefaultEmitter::<usize>::new_with_span();
-    emitter.naively_switch_states(true);
+    let tag = OpenTag::default();
     let mut writer = Writer::default();
-    for token in Tokenizer::new_with_emitter(text, emitter) {
-        let Ok(token) = token;
-        match token {
-            Token::StartTag(tag) => {
-                let line = lines.at(tag.span.start);
-                writer.start(&String::from_utf8_lossy(&tag.name), tag.self_closing, line);
+    let mut name = String::new();
+    let mut emitter = CallbackEmitter::<_, Infallible, usize>::new(|event: CallbackEvent<'_>, span: Span<usize>| {
+        match event {
+            CallbackEvent::OpenStartTag { name: opened } => {
+                tag.open(span.start);
+                name = String::from_utf8_lossy(opened).into_owned();
             }
-            Token::EndTag(tag) => writer.end(&String::from_utf8_lossy(&tag.name)),
-            Token::String(words) => {
-                writer.write(&String::from_utf8_lossy(&words.value), lines.at(words.span.start));
+            CallbackEvent::AttributeName { .. } => tag.attributes.set(tag.attributes.get() + 1),
+            CallbackEvent::CloseStartTag { self_closing } => {
+                tag.attributes.set(0);
+                writer.start(&name, self_closing, lines.at(tag.start.get()));
+            }
+            CallbackEvent::EndTag { name } => {
+                tag.open(span.end);
+                writer.end(&String::from_utf8_lossy(name));
+            }
+            CallbackEvent::String { value } => {
+                tag.open(span.end);
+                writer.write(&String::from_utf8_lossy(value), lines.at(span.start));
             }
             _ => {}
         }
+        None
+    });
+    emitter.naively_switch_states(true);
+    let tokenizer = Tokenizer::new_with_emitter(BoundedReader { text: text.to_reader(), tag: &tag }, emitter);
+    if tokenizer.finish().is_err() {
+        return Err(SplitError::Attributes { line: lines.at(tag.start.get()) });
     }
     writer.finish_paragraph();
-    (writer.title, writer.blocks)
+    Ok((writer.title, writer.blocks))
+}
+
+/// The tag that is being read.
+#[derive(Debug, Default)]
+struct OpenTag {
+    /// Where it begins; an end tag, where the one before ends.
+    start: Cell<usize>,
+    attributes: Cell<usize>,
+}
+
+impl OpenTag {
+    fn open(&self, start: usize) {
+        self.start.set(start);
+        self.attributes.set(0);
+    }
+}
+
+/// Ends the reading where a tag has too many attributes.
+struct BoundedReader<'a> {
+    text: StringReader<'a>,
+    tag: &'a OpenTag,
+}
+
+#[derive(Debug, thiserror::Error)]
+#[error("a tag has more than {TAG_ATTRIBUTES} attributes")]
+struct TooManyAttributes;
+
+impl BoundedReader<'_> {
+    fn check(&self) -> Result<(), TooManyAttributes> {
+        if self.tag.attributes.get() > TAG_ATTRIBUTES { Err(TooManyAttributes) } else { Ok(()) }
+    }
+}
+
+impl Reader for BoundedReader<'_> {
+    type Error = TooManyAttributes;
+
+    fn read_byte(&mut self) -> Result<Option<u8>, Self::Error> {
+        self.check()?;
+        let Ok(byte) = self.text.read_byte();
+        Ok(byte)
+    }
+
+    fn try_read_string(&mut self, text: &[u8], case_sensitive: bool) -> Result<bool, Self::Error> {
+        let Ok(is_read) = self.text.try_read_string(text, case_sensitive);
+        Ok(is_read)
+    }
+
+    fn read_until<'b>(&'b mut self, needle: &[u8], buffer: &'b mut [u8; 4]) -> Result<Option<&'b [u8]>, Self::Error> {
+        self.check()?;
+        let Ok(text) = self.text.read_until(needle, buffer);
+        Ok(text)
+    }
 }
 
 #[derive(Default)]

@@ -3,8 +3,10 @@
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use super::block::{self, Block, Paragraph};
+use super::{NESTED_BLOCKS, SplitError};
 
-pub(super) fn blocks(text: &str) -> Vec<Block> {
+pub(super) fn blocks(text: &str) -> Result<Vec<Block>, SplitError> {
+    check_nesting(text)?;
     let lines = Lines::of(text);
     let options = Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
     let mut writer = Writer::default();
@@ -12,7 +14,58 @@ pub(super) fn blocks(text: &str) -> Vec<Block> {
         writer.take(event, lines.at(range.start));
     }
     writer.finish_paragraph();
-    writer.blocks
+    Ok(writer.blocks)
+}
+
+/// Refuses what nests too deeply: the parser goes through all open quotes and lists for each line of a paragraph.
+fn check_nesting(text: &str) -> Result<(), SplitError> {
+    let mut line = 1;
+    for part in text.split_inclusive(['\n', '\r']) {
+        if nesting(part) > NESTED_BLOCKS {
+            return Err(SplitError::Nesting { line });
+        }
+        line += usize::from(part.ends_with('\n'));
+    }
+    Ok(())
+}
+
+/// How many quotes and lists may be open after a line that opens one: each needs a mark on the line, or two columns of
+/// indentation where it was opened above.
+fn nesting(line: &str) -> usize {
+    let (mut marks, mut columns, mut depth) = (0, 0, 0);
+    let mut rest = line.as_bytes();
+    if is_rule(rest) {
+        return 0;
+    }
+    while let Some((byte, behind)) = rest.split_first() {
+        let mark = match byte {
+            b' ' => {
+                columns += 1;
+                rest = behind;
+                continue;
+            }
+            b'\t' => {
+                columns += 4;
+                rest = behind;
+                continue;
+            }
+            b'>' => 1,
+            b'-' | b'+' | b'*' => 1,
+            b'0'..=b'9' => rest.iter().take_while(|byte| byte.is_ascii_digit()).count() + 1,
+            _ => break,
+        };
+        marks += 1;
+        depth = marks + columns / 2;
+        rest = rest.get(mark..).unwrap_or_default();
+    }
+    depth
+}
+
+/// A line across the page: marks of one kind, with or without blanks between.
+fn is_rule(line: &[u8]) -> bool {
+    let mut marks = line.iter().filter(|byte| !byte.is_ascii_whitespace());
+    let Some(first) = marks.next().filter(|first| matches!(first, b'-' | b'*')) else { return false };
+    marks.all(|mark| mark == first)
 }
 
 #[derive(Default)]

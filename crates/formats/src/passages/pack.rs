@@ -3,22 +3,24 @@
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::block::{Block, Paragraph};
-use super::{DocumentPassage, PASSAGE_CHARACTERS};
+use super::{DOCUMENT_PASSAGES, DocumentPassage, PASSAGE_CHARACTERS, SplitError};
 
 /// Between the headings of a path.
 const BELOW: &str = " > ";
 
 /// Packs blocks: a heading begins a passage, and so does a paragraph that does not fit into the one before it.
-pub(super) fn passages(blocks: Vec<Block>) -> Vec<DocumentPassage> {
+pub(super) fn passages(blocks: Vec<Block>) -> Result<Vec<DocumentPassage>, SplitError> {
     let mut packer = Packer::default();
     for block in blocks {
         match block {
             Block::Heading { level, text, line } => packer.enter(level, text, line),
-            Block::Paragraph(paragraph) => packer.add(&paragraph),
+            Block::Paragraph(paragraph) => packer.add(&paragraph)?,
         }
+        packer.check()?;
     }
     packer.finish();
-    packer.passages
+    packer.check()?;
+    Ok(packer.passages)
 }
 
 #[derive(Default)]
@@ -50,9 +52,15 @@ impl Packer {
         }
     }
 
-    fn add(&mut self, paragraph: &Paragraph) {
+    /// Headings are repeated in each passage below, so the number of passages bounds the memory.
+    fn check(&self) -> Result<(), SplitError> {
+        if self.passages.len() > DOCUMENT_PASSAGES { Err(SplitError::Passages) } else { Ok(()) }
+    }
+
+    fn add(&mut self, paragraph: &Paragraph) -> Result<(), SplitError> {
         let text = paragraph.text.trim_end();
         for (start, piece) in pieces(text) {
+            self.check()?;
             let characters = piece.chars().count();
             if !self.text.is_empty() && self.characters + 2 + characters > PASSAGE_CHARACTERS {
                 self.finish();
@@ -67,6 +75,7 @@ impl Packer {
             let from = self.lines.map(|(from, _)| from).or(self.open_heading.take()).unwrap_or(first);
             self.lines = Some((from, last));
         }
+        Ok(())
     }
 
     fn finish(&mut self) {

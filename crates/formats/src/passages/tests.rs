@@ -4,7 +4,7 @@ use unicode_segmentation::UnicodeSegmentation;
 use super::*;
 
 fn passages(text: &str, format: DocumentFormat) -> Vec<(String, String)> {
-    let split = split_document(text, format);
+    let split = split_document(text, format).unwrap();
     split.passages.into_iter().map(|passage| (passage.place, passage.text)).collect()
 }
 
@@ -32,7 +32,7 @@ fn a_passage_stands_under_its_headings() {
         ("End, lines 21-22", "End\n\nBye now."),
     ]);
     assert_eq!(passages(text, DocumentFormat::Markdown), expected);
-    assert_eq!(split_document(text, DocumentFormat::Markdown).title.as_deref(), Some("Guide"));
+    assert_eq!(split_document(text, DocumentFormat::Markdown).unwrap().title.as_deref(), Some("Guide"));
 }
 
 #[test]
@@ -55,7 +55,7 @@ fn a_page_is_what_a_browser_shows_of_it() {
             "Opening & closing > Sundays\n\n- closed\n- really\n\na | b\n\none\n  two",
         ),
     ]);
-    let split = split_document(text, DocumentFormat::Html);
+    let split = split_document(text, DocumentFormat::Html).unwrap();
     assert_eq!(split.title.as_deref(), Some("The library"));
     assert_eq!(passages(text, DocumentFormat::Html), expected);
 }
@@ -87,11 +87,87 @@ fn a_word_without_end_is_parted_between_characters() {
 }
 
 #[test]
-fn hostile_nesting_is_read_in_bounded_time() {
+fn html_nests_as_deeply_as_it_likes() {
     let deep = "<div><b>".repeat(50_000) + "words";
     assert_eq!(passages(&deep, DocumentFormat::Html).len(), 1);
-    let quotes = "> ".repeat(20_000) + "words";
-    assert!(!passages(&quotes, DocumentFormat::Markdown).is_empty());
+}
+
+/// Each line of a paragraph costs as much as blocks are open, so 80 KB took seconds and 16 MB would have taken days.
+#[test]
+fn markdown_that_nests_too_deeply_is_refused() {
+    let deep = |mark: &str, levels: usize| format!("words\n\n{}words\n{}", mark.repeat(levels), "more\n".repeat(10));
+    for mark in ["> ", ">", "+ ", "1. ", "> - ", "* 2) "] {
+        let per_mark = if mark.len() > 3 { 2 } else { 1 };
+        let refused = split_document(&deep(mark, 20_000), DocumentFormat::Markdown);
+        assert_eq!(refused, Err(SplitError::Nesting { line: 3 }), "{mark}");
+        let levels = NESTED_BLOCKS / 2 / per_mark;
+        assert!(!passages(&deep(mark, levels), DocumentFormat::Markdown).is_empty(), "{mark}");
+    }
+    // By indentation, which opens one list on each line.
+    let steps: String = (0..150).map(|level| format!("{}- words\n", "  ".repeat(level))).collect();
+    assert_eq!(split_document(&steps, DocumentFormat::Markdown), Err(SplitError::Nesting { line: 101 }));
+    assert_eq!(
+        SplitError::Nesting { line: 3 }.to_string(),
+        "line 3: quotes and lists nest deeper than 100 levels, the most that are read"
+    );
+}
+
+#[test]
+fn what_only_looks_like_nesting_is_read() {
+    let rule = format!("one\n\n{}\n\n{}\n\ntwo", "- ".repeat(200), "*".repeat(300));
+    let code = format!("```\n{}words > 1\n{}\n```\n", " ".repeat(500), "9".repeat(500));
+    for text in [rule, code] {
+        assert_eq!(passages(&text, DocumentFormat::Markdown).len(), 1, "{text}");
+    }
+}
+
+/// Runs on as little stack as any thread that splits documents has.
+fn on_a_small_stack<T: Send + 'static>(run: impl FnOnce() -> T + Send + 'static) -> T {
+    std::thread::Builder::new().stack_size(1024 * 1024).spawn(run).unwrap().join().unwrap()
+}
+
+fn attributes(count: usize) -> String {
+    (0..count).map(|number| format!(" a{number}=\"1\"")).collect()
+}
+
+#[test]
+fn a_tag_with_too_many_attributes_is_refused_before_the_stack_is_full() {
+    on_a_small_stack(|| {
+        let many = attributes(50_000);
+        let places =
+            [(format!("\n<a{many}>words</a>"), 2), (format!("words\n</a{many}>"), 2), (format!("words<a{many}"), 1)];
+        for (text, line) in places {
+            assert_eq!(split_document(&text, DocumentFormat::Html), Err(SplitError::Attributes { line }));
+        }
+        let error = SplitError::Attributes { line: 2 }.to_string();
+        assert_eq!(error, "line 2: a tag has more than 128 attributes, the most that are read");
+    });
+}
+
+#[test]
+fn as_many_attributes_as_are_allowed_are_read() {
+    on_a_small_stack(|| {
+        let most = attributes(TAG_ATTRIBUTES);
+        let text = format!("<p{most}>one</p{most}><p{most}>two");
+        assert_eq!(passages(&text, DocumentFormat::Html), of(&[("line 1", "one\n\ntwo")]));
+    });
+}
+
+#[test]
+fn a_document_with_too_many_passages_is_refused() {
+    let text = |sections: usize| "# h\n\na\n\n".repeat(sections);
+    assert_eq!(passages(&text(DOCUMENT_PASSAGES), DocumentFormat::Markdown).len(), DOCUMENT_PASSAGES);
+    let refused = split_document(&text(DOCUMENT_PASSAGES + 1), DocumentFormat::Markdown);
+    assert_eq!(refused, Err(SplitError::Passages));
+}
+
+#[test]
+fn a_heading_is_bounded_whatever_its_characters_are_made_of() {
+    let marks = "\u{301}".repeat(100_000);
+    let split = split_document(&format!("# a{marks}\n\nwords\n"), DocumentFormat::Markdown).unwrap();
+    assert!(split.passages[0].place.len() < 1_100, "{}", split.passages[0].place.len());
+    let split = split_document(&format!("# a{}\n\nwords\n", "b".repeat(98)), DocumentFormat::Markdown).unwrap();
+    assert!(!split.title.unwrap().ends_with('…'));
 }
 
 #[test]
@@ -130,7 +206,7 @@ proptest! {
     #[test]
     fn no_word_is_lost(words in proptest::collection::vec("[a-zé]{1,12}|x{900}|\\PC{1,3}|\n\n", 0..60)) {
         let text = words.join(" ");
-        let passages = split_document(&text, DocumentFormat::Text).passages;
+        let passages = split_document(&text, DocumentFormat::Text).unwrap().passages;
         let kept: String = passages.iter().map(|passage| passage.text.as_str()).collect();
         let letters = |text: &str| text.chars().filter(|c| !c.is_whitespace()).collect::<String>();
         prop_assert_eq!(letters(&kept), letters(text.strip_prefix('\u{feff}').unwrap_or(&text)));
@@ -143,7 +219,7 @@ proptest! {
     #[test]
     fn any_text_is_read(text in "(\\PC|<[a-z/]{1,6}>|[#*>|\n -]){0,200}") {
         for format in [DocumentFormat::Text, DocumentFormat::Markdown, DocumentFormat::Html] {
-            for passage in split_document(&text, format).passages {
+            for passage in split_document(&text, format).unwrap().passages {
                 prop_assert!(!passage.text.is_empty() && !passage.place.is_empty());
             }
         }

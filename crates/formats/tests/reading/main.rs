@@ -1,6 +1,7 @@
 //! Files as they come, good and bad, read through the public door.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod bounds;
 mod damage;
 mod detection;
 mod export;

@@ -40,6 +40,10 @@ struct Thought {
 }
 
 impl Assembly {
+    pub(super) fn draft(&self) -> &Draft {
+        &self.draft
+    }
+
     pub(super) fn take(&mut self, event: &Event, show: DeltaSink<'_>) -> Result<bool, Trouble> {
         let data = parse_event(event)?;
         // Kinds that are not known are passed over, as the documentation asks.

@@ -2,10 +2,13 @@
 
 use std::borrow::Cow;
 
-use threadkeep_core::{Finish, JsonText, Value};
+use threadkeep_core::{Finish, JsonText, Value, limits};
 
+use super::trouble::Trouble;
 use crate::price::Tokens;
 
+/// Parts of one answer that are taken: as many as a message may have.
+const PARTS: usize = limits::PARTS;
 /// Calls in one answer that are taken.
 const CALLS: usize = 128;
 
@@ -44,6 +47,14 @@ pub(in crate::provider) fn without_nul(text: &str) -> Cow<'_, str> {
 }
 
 impl Draft {
+    /// Refuses an answer that changes so often between text, thoughts and calls that no store would keep it.
+    pub(super) fn check_parts(&self) -> Result<(), Trouble> {
+        if self.parts.len() <= PARTS {
+            return Ok(());
+        }
+        Err(Trouble::Invalid(format!("it has more than {PARTS} parts")))
+    }
+
     pub(super) fn push_text(&mut self, piece: &str) {
         match self.parts.last_mut() {
             Some(DraftPart::Text(text)) => text.push_str(piece),
@@ -86,5 +97,28 @@ impl Draft {
         let texts =
             self.parts.iter().filter_map(|part| if let DraftPart::Text(text) = part { Some(&**text) } else { None });
         texts.collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use threadkeep_core::ChatRequest;
+
+    use super::*;
+    use crate::Provider;
+    use crate::provider::fuzzing::read_answer;
+
+    #[test]
+    fn an_answer_has_as_many_parts_as_a_message() {
+        let answer = |parts: usize| {
+            let member = ["content", "reasoning"].into_iter().cycle();
+            let events = member.take(parts).map(|member| {
+                format!("data: {{\"choices\":[{{\"delta\":{{\"{member}\":\"x\"}},\"finish_reason\":\"stop\"}}]}}\n\n")
+            });
+            let events: String = events.collect();
+            read_answer(Provider::OpenAi, true, events.as_bytes(), &ChatRequest::default()).map(|parts| parts.len())
+        };
+        assert_eq!(answer(PARTS), Some(PARTS));
+        assert_eq!(answer(PARTS + 1), None);
     }
 }

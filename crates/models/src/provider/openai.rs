@@ -25,6 +25,10 @@ pub(super) struct Assembly {
 }
 
 impl Assembly {
+    pub(super) fn draft(&self) -> &Draft {
+        &self.draft
+    }
+
     pub(super) fn take(&mut self, event: &Event, show: DeltaSink<'_>) -> Result<bool, Trouble> {
         if event.data.trim() == DONE {
             return Ok(true);

@@ -11,6 +11,8 @@ pub(crate) struct Gate {
     at_start: Vec<String>,
     is_open: bool,
     held: String,
+    /// How many bytes of white space the held text begins with, as far as it was looked at.
+    blank: usize,
     shown: usize,
 }
 
@@ -23,7 +25,7 @@ impl Gate {
                 request.tools.iter().flat_map(|tool| [format!("{}{{", tool.name), format!("{} {{", tool.name)]),
             );
         }
-        Self { at_start, is_open: request.tools.is_empty(), held: String::new(), shown: 0 }
+        Self { at_start, is_open: request.tools.is_empty(), held: String::new(), blank: 0, shown: 0 }
     }
 
     /// Takes a piece; gives what may be shown.
@@ -33,7 +35,11 @@ impl Gate {
             return piece.to_owned();
         }
         self.held.push_str(piece);
+        // Looked at once: a text of nothing but white space comes in any number of pieces.
+        let blank = self.held[self.blank..].len() - self.held[self.blank..].trim_start().len();
+        self.blank += blank;
         let end = self.safe_end();
+        self.blank = self.blank.saturating_sub(end);
         self.shown += end;
         self.held.drain(..end).collect()
     }
@@ -59,7 +65,7 @@ impl Gate {
     }
 
     fn may_be_at_start(&self) -> bool {
-        let text = self.held.trim_start();
+        let text = &self.held[self.blank..];
         text.is_empty() || self.at_start.iter().any(|start| text.starts_with(start.as_str()) || start.starts_with(text))
     }
 }

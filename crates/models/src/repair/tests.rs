@@ -316,3 +316,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn white_space_is_held_until_words_or_a_call_follow() {
+    let request = request();
+    for (text, shown) in [("words", "words"), ("{\"name\"", "")] {
+        let mut gate = Gate::new(&request);
+        for _ in 0..1_000 {
+            assert_eq!(gate.push(" \n\u{a0}"), "");
+        }
+        let mut expected = String::new();
+        if !shown.is_empty() {
+            expected = " \n\u{a0}".repeat(1_000) + shown;
+        }
+        assert_eq!(text.chars().map(|piece| gate.push(&piece.to_string())).collect::<String>(), expected, "{text}");
+    }
+}

@@ -89,6 +89,11 @@ async fn run(socket: WebSocket, app: App, caller: Caller) {
     }
 }
 
+/// Whether a client's message is understood; for the fuzz targets.
+pub(crate) fn is_understood(text: &str) -> bool {
+    serde_json::from_str::<Request>(text).is_ok()
+}
+
 type Outgoing = SplitSink<WebSocket, Message>;
 
 async fn write(mut sink: Outgoing, mut waiting: mpsc::Receiver<Message>) -> Outgoing {

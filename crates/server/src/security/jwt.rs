@@ -50,6 +50,11 @@ enum Signer {
     Keys(Arc<KeySet>),
 }
 
+/// How many keys of a set sign tokens; for the fuzz targets.
+pub(crate) fn count_keys(bytes: &[u8]) -> Option<usize> {
+    Some(key_set::parse(bytes)?.len())
+}
+
 impl std::fmt::Debug for TokenIssuer {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut shown = f.debug_struct("TokenIssuer");

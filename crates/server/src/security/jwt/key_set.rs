@@ -170,7 +170,7 @@ impl From<reqwest::Error> for Unread {
 }
 
 /// The keys that sign tokens; others are passed over.
-fn parse(bytes: &[u8]) -> Option<Vec<PublicKey>> {
+pub(super) fn parse(bytes: &[u8]) -> Option<Vec<PublicKey>> {
     let set: Value = serde_json::from_slice(bytes).ok()?;
     let keys = set.get("keys")?.as_array()?;
     Some(keys.iter().take(KEYS).filter_map(PublicKey::read).collect())

@@ -1,0 +1,53 @@
+//! Conversation files of other programs, packed or not.
+
+use std::io::Cursor;
+
+use threadkeep::core::codec;
+use threadkeep::exchange::ImportItem;
+use threadkeep_formats::{Format, open_stream};
+
+/// Records that are bad are passed over; one that breaks the file ends it.
+fn read(data: &[u8], format: Option<Format>) {
+    let Ok(reader) = open_stream(Box::new(Cursor::new(data.to_vec())), format) else { return };
+    for item in reader {
+        match item {
+            Ok(ImportItem::Message(message)) => {
+                codec::encode_content(&message.content).expect("what is imported can be stored");
+            }
+            Ok(_) => {}
+            Err(error) => assert!(!error.to_string().is_empty(), "an error says something"),
+        }
+    }
+}
+
+pub(crate) fn any(data: &[u8]) {
+    read(data, None);
+}
+
+pub(crate) fn chatgpt(data: &[u8]) {
+    read(data, Some(Format::ChatGptExport));
+}
+
+pub(crate) fn claude(data: &[u8]) {
+    read(data, Some(Format::ClaudeExport));
+}
+
+pub(crate) fn locomo(data: &[u8]) {
+    read(data, Some(Format::Locomo));
+}
+
+pub(crate) fn openai_chat(data: &[u8]) {
+    read(data, Some(Format::OpenAiChat));
+}
+
+pub(crate) fn sgd(data: &[u8]) {
+    read(data, Some(Format::Sgd));
+}
+
+pub(crate) fn share_gpt(data: &[u8]) {
+    read(data, Some(Format::ShareGpt));
+}
+
+pub(crate) fn threadkeep(data: &[u8]) {
+    read(data, Some(Format::Threadkeep));
+}

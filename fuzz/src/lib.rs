@@ -1,0 +1,62 @@
+//! The fuzz targets: every parser of what others made, as a function of bytes.
+//!
+//! A target fails by a panic, a stack overflow, or by taking too long or too much memory. `cargo xtask fuzz` runs them
+//! under libFuzzer; tests/replay.rs runs each over the files of its folder in corpus/, which holds small seeds and
+//! whatever fuzzing has found. README.md has the table of parsers, their bounds and their targets.
+#![warn(missing_docs)]
+
+mod documents;
+mod imports;
+mod models;
+mod server;
+mod stored;
+mod transit;
+
+/// A parser that is fuzzed.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// Its name, and that of its folder in corpus/.
+    pub name: &'static str,
+    /// Feeds it an input.
+    pub run: fn(&[u8]),
+}
+
+/// All targets, by name.
+pub const TARGETS: &[Target] = &[
+    target("anthropic-answer", models::anthropic_answer),
+    target("backup", stored::backup),
+    target("codec", stored::codec),
+    target("gtfs-tables", transit::gtfs_tables),
+    target("gtfs-zip", transit::gtfs_zip),
+    target("html", documents::html),
+    target("import-any", imports::any),
+    target("import-chatgpt", imports::chatgpt),
+    target("import-claude", imports::claude),
+    target("import-locomo", imports::locomo),
+    target("import-openai-chat", imports::openai_chat),
+    target("import-sgd", imports::sgd),
+    target("import-sharegpt", imports::share_gpt),
+    target("import-threadkeep", imports::threadkeep),
+    target("key-set", server::key_set),
+    target("manifest", documents::manifest),
+    target("markdown", documents::markdown),
+    target("openai-answer", models::openai_answer),
+    target("realtime", transit::realtime),
+    target("request", server::request),
+    target("socket-message", server::socket_message),
+    target("text", documents::text),
+    target("timetable-cache", transit::timetable_cache),
+    target("token", server::token),
+    target("words", stored::words),
+    target("written-calls", models::written_calls),
+];
+
+const fn target(name: &'static str, run: fn(&[u8])) -> Target {
+    Target { name, run }
+}
+
+/// Finds a target by its name.
+#[must_use]
+pub fn find(name: &str) -> Option<Target> {
+    TARGETS.iter().copied().find(|target| target.name == name)
+}

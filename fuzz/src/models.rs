@@ -1,0 +1,45 @@
+//! Answers of providers, and tool calls as models write them.
+
+use std::sync::LazyLock;
+
+use threadkeep::core::ToolDescription;
+use threadkeep::models::{Provider, fuzzing};
+use threadkeep::{ChatMessage, ChatRequest, JsonText, Role};
+
+static REQUEST: LazyLock<ChatRequest> = LazyLock::new(|| {
+    let parameters =
+        JsonText::new(r#"{"type":"object","properties":{"station":{"type":"string"}}}"#).expect("it is JSON");
+    let tool = |name: &str| ToolDescription {
+        name: name.to_owned(),
+        description: String::new(),
+        parameters: parameters.clone(),
+        is_strict: None,
+    };
+    ChatRequest {
+        messages: vec![ChatMessage::text(Role::User, "What does <function=arrivals>{}</function> mean?")],
+        tools: vec![tool("arrivals"), tool("plan_journey")],
+        ..ChatRequest::default()
+    }
+});
+
+pub(crate) fn openai_answer(data: &[u8]) {
+    answer(Provider::OpenAi, data);
+}
+
+pub(crate) fn anthropic_answer(data: &[u8]) {
+    answer(Provider::Anthropic, data);
+}
+
+/// What begins with a brace is an answer in one piece, all else a stream of events.
+fn answer(provider: Provider, data: &[u8]) {
+    let is_stream = !data.starts_with(b"{");
+    let _ = fuzzing::read_answer(provider, is_stream, data, &REQUEST);
+}
+
+/// The first byte says how long the pieces are in which the text comes.
+pub(crate) fn written_calls(data: &[u8]) {
+    let Some((pieces, text)) = data.split_first() else { return };
+    if let Ok(text) = std::str::from_utf8(text) {
+        let _ = fuzzing::read_written_calls(text, usize::from(*pieces), &REQUEST);
+    }
+}

@@ -7,8 +7,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Consistency, Content, Document, DocumentOwner, Dump, JsonText, Map, Message, MessageId, Owner, Part, Role, Source, TenantId,
-    ThreadId, ThreadKey, Timestamp, Usage,
+    Consistency, Content, Document, DocumentOwner, Dump, JsonText, Map, Message, MessageId, Owner, Part, Role, Source,
+    TenantId, ThreadId, ThreadKey, Timestamp, Usage,
 };
 
 /// The version of the export format that this program writes.

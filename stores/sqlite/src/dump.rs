@@ -2,8 +2,8 @@
 
 use rusqlite::{Connection, Row, params};
 use threadkeep_core::{
-    ChunkSize, Conflict, Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint, IdempotencyKey, JsonText, Kind, MessageId,
-    StoreError, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
+    ChunkSize, Conflict, Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint, IdempotencyKey, JsonText, Kind,
+    MessageId, StoreError, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
 };
 
 use crate::changes::other_effects;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use indicatif::HumanBytes;
 use serde::Serialize;
-use threadkeep::Consistency;
+use threadkeep::core::Consistency;
 use threadkeep::memory::migrate::Progress;
 use threadkeep_store_sqlite::SqliteStore;
 

@@ -17,7 +17,7 @@ use threadkeep_store_sqlite::{Durability, SqliteOptions};
 use tokio::task::JoinSet;
 
 use crate::engine::Engine;
-use crate::measure::Spread;
+use crate::measure::{Spread, cpu_seconds};
 use crate::texts::Language;
 
 const TEXT_BYTES: usize = 200;
@@ -80,11 +80,13 @@ async fn measure(args: &Args, path: &Path, threads: u64) -> Result<()> {
     let options = SqliteOptions { background: false, ..SqliteOptions::default() };
     let engine = Arc::new(Engine::sqlite_with(path, options)?);
     let (mut floors, mut rates, mut ratios, mut growths) = (vec![], vec![], vec![], vec![]);
-    let mut written_meanwhile = vec![];
+    let (mut cpu_rates, mut written_meanwhile) = (vec![], vec![]);
     for _ in 0..args.trials {
         let (floor, _) = beside_writers(&engine, args.writes, floor(path, &args.folder)).await?;
+        let cpu_before = cpu_seconds()?;
         let (backup, writes) = beside_writers(&engine, args.writes, backup(&engine, &args.folder)).await?;
         ensure!(backup.messages >= args.messages, "{} of {} messages were written", backup.messages, args.messages);
+        cpu_rates.push(backup.messages as f64 / (cpu_seconds()? - cpu_before));
         floors.push(floor);
         rates.push(backup.rate);
         ratios.push(backup.rate / floor);
@@ -99,6 +101,7 @@ async fn measure(args: &Args, path: &Path, threads: u64) -> Result<()> {
         "writes_per_second": spread(written_meanwhile)?,
         "floor_messages_per_second": spread(floors)?,
         "messages_per_second": spread(rates)?,
+        "messages_per_cpu_second": spread(cpu_rates)?,
         "to_floor": spread(ratios)?,
         "log_growth_bytes": spread(growths)?,
     });

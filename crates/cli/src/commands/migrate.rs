@@ -15,9 +15,9 @@ const TOLD: usize = 20;
 /// Move everything from one store into another
 ///
 /// Threads of all tenants move verbatim: positions, what was replaced and erased, the change log, keys, documents. In the
-/// end both are compared. The source is only read, as it was at one instant: what is written to it meanwhile does not move, so
-/// stop what writes to it before you switch. A migration that was cut continues when it is run again. A target that holds other data under the same ids is refused before anything is
-/// written.
+/// end both are compared. The source is only read, as it was at one instant: what is written to it meanwhile does not move,
+/// so stop what writes to it before you switch. A migration that was cut continues when it is run again. A target that holds
+/// other data under the same ids is refused before anything is written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep migrate --from conversations.db --to postgres://threadkeep@db.example/app

@@ -22,6 +22,7 @@ mod message;
 mod model;
 mod scope;
 mod search;
+mod snapshot;
 mod store;
 pub mod text;
 mod thread;
@@ -57,6 +58,7 @@ pub use search::{
     Behind, CatchUp, Collection, Embedding, EntryHit, IndexEntry, SearchAnswer, SearchHit, SearchIndex, SearchQuery,
     similarity,
 };
+pub use snapshot::{ChunkSize, Consistency, ListedThread, OwnedDocument, Snapshot, SnapshotTotals};
 pub use store::{
     Backend, Bound, ChangedThread, ChangedThreads, MessageName, MessagePage, MessageQuery, OnCorrupt, OpenThread,
     Opened, OrderBy, Store, StoreExt, Take, ThreadName, ThreadOrder, ThreadPage, ThreadQuery,

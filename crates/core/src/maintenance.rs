@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Document, DocumentOwner, Effect, Fingerprint, IdempotencyKey, MessageId, Owner, Portable, Positions, Result,
-    TenantId, ThreadId, ThreadKey, Timestamp,
+    Snapshot, TenantId, ThreadId, ThreadKey, Timestamp,
 };
 
 /// Administration of a store: moving, checking and cleaning. Never behind a door but an administrator's.
@@ -33,6 +33,10 @@ pub trait Maintenance: Portable + std::fmt::Debug {
     /// records, and content as stored text. Without `after` the chunk holds everything but the entries' rest.
     /// Unknown: `NotFound`.
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump>;
+
+    /// Takes a snapshot: a reader of the whole store as it is now, which later writes leave alone. What has expired at `now`
+    /// is left out of its lists.
+    async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>>;
 
     /// Writes a thread verbatim, chunk by chunk in the order of dumping.
     ///

@@ -65,7 +65,7 @@ pub(crate) async fn dump(
     })
 }
 
-fn dumped_thread(row: &Row) -> Result<DumpedThread> {
+pub(crate) fn dumped_thread(row: &Row) -> Result<DumpedThread> {
     let key: Option<String> = get(row, 1)?;
     let expires_at: Option<i64> = get(row, 8)?;
     Ok(DumpedThread {
@@ -79,7 +79,7 @@ fn dumped_thread(row: &Row) -> Result<DumpedThread> {
     })
 }
 
-fn dumped_commit(row: &Row) -> Result<DumpedCommit> {
+pub(crate) fn dumped_commit(row: &Row) -> Result<DumpedCommit> {
     Ok(DumpedCommit {
         change: unsigned(row, 0)?,
         at: timestamp(row, 1)?,
@@ -91,7 +91,7 @@ fn dumped_commit(row: &Row) -> Result<DumpedCommit> {
     })
 }
 
-fn entry(row: &Row) -> Result<DumpEntry> {
+pub(crate) fn entry(row: &Row) -> Result<DumpEntry> {
     let (seq, id, at) = (unsigned(row, 0)?, MessageId(get(row, 1)?), timestamp(row, 4)?);
     Ok(match get::<Option<String>>(row, 5)? {
         None => DumpEntry::Tombstone { seq, id, erased_at: at },

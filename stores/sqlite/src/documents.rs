@@ -325,7 +325,7 @@ fn page(
     Ok(documents)
 }
 
-fn document(row: &Row<'_>) -> error::Result<Document> {
+pub(crate) fn document(row: &Row<'_>) -> error::Result<Document> {
     let corrupt = |_| StoreError::corrupt("document", "not as written");
     let expires_at: Option<i64> = row.get(3)?;
     Ok(Document {

@@ -1,9 +1,9 @@
 //! Threads verbatim, out and in.
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 use threadkeep_core::{
-    Conflict, Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint, IdempotencyKey, JsonText, Kind, MessageId,
-    StoreError, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
+    ChunkSize, Conflict, Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint, IdempotencyKey, JsonText, Kind,
+    MessageId, StoreError, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
 };
 
 use crate::changes::other_effects;
@@ -24,22 +24,25 @@ pub(crate) fn dump(
         let transaction = connection.unchecked_transaction()?;
         let tenant_no = owners::find(shared, connection, tenant.as_str(), "")?;
         let row = find_thread(connection, tenant_no, thread, 0)?.ok_or(StoreError::NotFound(Kind::Thread))?;
-        let entries = read_entries(connection, &row, after.unwrap_or(0), limit + 1)?;
-        let is_last = entries.len() <= limit;
-        let entries: Vec<DumpEntry> = entries.into_iter().take(limit).collect();
-        let next = entries.last().map(DumpEntry::seq).filter(|_| !is_last);
-        let chunk = match after {
-            Some(_) => Dump { thread: None, documents: Vec::new(), commits: Vec::new(), entries, next },
-            None => Dump {
-                thread: Some(read_thread(connection, &row)?),
-                documents: documents::all_of_thread(connection, row.no)?,
-                commits: read_commits(connection, row.no)?,
-                entries,
-                next,
-            },
-        };
+        let size = ChunkSize { entries: limit, bytes: usize::MAX };
+        let chunk = chunk(connection, &row, after, size)?;
         transaction.commit()?;
         Ok(chunk)
+    })
+}
+
+/// Reads a thread's first chunk, or the next one after a position.
+pub(crate) fn chunk(connection: &Connection, row: &ThreadRow, after: Option<u64>, size: ChunkSize) -> Result<Dump> {
+    let (entries, next) = read_entries(connection, row, after.unwrap_or(0), size)?;
+    Ok(match after {
+        Some(_) => Dump { thread: None, documents: Vec::new(), commits: Vec::new(), entries, next },
+        None => Dump {
+            thread: Some(read_thread(connection, row)?),
+            documents: documents::all_of_thread(connection, row.no)?,
+            commits: read_commits(connection, row.no)?,
+            entries,
+            next,
+        },
     })
 }
 
@@ -90,28 +93,51 @@ fn read_commits(connection: &Connection, thread_no: i64) -> Result<Vec<DumpedCom
     Ok(commits)
 }
 
-fn read_entries(connection: &Connection, thread: &ThreadRow, after: u64, limit: usize) -> Result<Vec<DumpEntry>> {
+/// Reads entries until there are enough, and says after which one more follow.
+fn read_entries(
+    connection: &Connection,
+    thread: &ThreadRow,
+    after: u64,
+    size: ChunkSize,
+) -> Result<(Vec<DumpEntry>, Option<u64>)> {
     let from = (after + 1).max(thread.positions.first_seq);
     if from > thread.positions.seq {
-        return Ok(Vec::new());
+        return Ok((Vec::new(), None));
     }
     let sql = "SELECT position, id, external_id, revision, created_at, body FROM messages \
                WHERE position BETWEEN ?1 AND ?2 ORDER BY position LIMIT ?3";
     let mut statement = connection.prepare_cached(sql)?;
-    let range = params![row::key(thread.no, from), row::last_key(thread.no), limit as i64];
-    let mut rows = statement.query(range)?;
-    let mut entries = Vec::new();
+    let limit = i64::try_from(size.entries + 1).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![row::key(thread.no, from), row::last_key(thread.no), limit])?;
+    let (mut entries, mut bytes): (Vec<DumpEntry>, usize) = (Vec::new(), 0);
     while let Some(row) = rows.next()? {
-        let (seq, id) = (row::position(row.get(0)?), MessageId(row::uuid(row, 1)?));
-        let at = row::timestamp(row.get(4)?)?;
-        entries.push(match row.get::<_, Option<String>>(5)? {
-            None => DumpEntry::Tombstone { seq, id, erased_at: at },
-            Some(body) => {
-                DumpEntry::Message { seq, id, external_id: row.get(2)?, revision: row.get(3)?, created_at: at, body }
-            }
-        });
+        if let Some(last) = entries.last().filter(|_| entries.len() == size.entries || bytes >= size.bytes) {
+            let next = Some(last.seq());
+            return Ok((entries, next));
+        }
+        let entry = entry(row)?;
+        bytes = bytes.saturating_add(text_bytes(&entry));
+        entries.push(entry);
     }
-    Ok(entries)
+    Ok((entries, None))
+}
+
+fn entry(row: &Row<'_>) -> Result<DumpEntry> {
+    let (seq, id) = (row::position(row.get(0)?), MessageId(row::uuid(row, 1)?));
+    let at = row::timestamp(row.get(4)?)?;
+    Ok(match row.get::<_, Option<String>>(5)? {
+        None => DumpEntry::Tombstone { seq, id, erased_at: at },
+        Some(body) => {
+            DumpEntry::Message { seq, id, external_id: row.get(2)?, revision: row.get(3)?, created_at: at, body }
+        }
+    })
+}
+
+pub(crate) fn text_bytes(entry: &DumpEntry) -> usize {
+    match entry {
+        DumpEntry::Message { body, .. } => body.len(),
+        DumpEntry::Tombstone { .. } => 0,
+    }
 }
 
 pub(crate) fn restore(shared: &Shared, tenant: &TenantId, thread: ThreadId, chunk: &Dump) -> Result<(), StoreError> {

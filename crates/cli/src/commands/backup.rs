@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use indicatif::HumanBytes;
 use serde::Serialize;
+use threadkeep::core::Consistency;
 use threadkeep::memory::migrate::Progress;
 use threadkeep_store_sqlite::SqliteStore;
 
@@ -15,7 +16,7 @@ use crate::store::Purpose;
 
 /// Copy the store into a file, while others read and write
 ///
-/// A SQLite store is copied as it is: --store FILE opens the copy, `threadkeep restore FILE` puts it back. A name that ends
+/// The copy holds the store as it was at one instant, however much is written meanwhile. A SQLite store is copied as it is: --store FILE opens the copy, `threadkeep restore FILE` puts it back. A name that ends
 /// in .jsonl, .ndjson or .gz asks for lines of JSON instead, verbatim as well, which any store is written as and restored
 /// from (docs/export-format.md).
 #[derive(Debug, clap::Args)]
@@ -33,6 +34,11 @@ struct BackedUp {
     bytes: u64,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     written: Option<Progress>,
+    /// What is as of one instant.
+    as_of: Consistency,
+    /// By how much the log beside a SQLite store grew, as it is not emptied while the store is read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_growth_bytes: Option<u64>,
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
@@ -54,8 +60,11 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     if app.output.is_json() {
         app.output.json(&backed_up)?;
     } else {
-        let BackedUp { file, bytes, .. } = backed_up;
-        app.output.line(format_args!("backed up {} to {}", HumanBytes(bytes), file.display()))?;
+        let BackedUp { file, bytes, log_growth_bytes, .. } = backed_up;
+        let grown = log_growth_bytes.filter(|grown| *grown > 0);
+        let grown = grown.map(|grown| format!("; the store's log grew by {} meanwhile", HumanBytes(grown)));
+        let grown = grown.unwrap_or_default();
+        app.output.line(format_args!("backed up {} to {}{grown}", HumanBytes(bytes), file.display()))?;
     }
     Ok(Status::Done)
 }
@@ -63,10 +72,12 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 async fn copy_pages(app: &App, store: SqliteStore, file: PathBuf) -> Result<BackedUp> {
     let copy = Unfinished::beside(app, &file)?;
     let original = store.path().to_owned();
-    copy_store(store, copy.path()).await.with_context(|| format!("{} cannot be written", file.display()))?;
+    let log_bytes_before = store.log_bytes();
+    copy_store(store.clone(), copy.path()).await.with_context(|| format!("{} cannot be written", file.display()))?;
+    let log_growth_bytes = Some(store.log_bytes().saturating_sub(log_bytes_before));
     copy.finish(&file, &original)?;
     let bytes = std::fs::metadata(&file).map_or(0, |found| found.len());
-    Ok(BackedUp { file, bytes, written: None })
+    Ok(BackedUp { file, bytes, written: None, as_of: Consistency::Store, log_growth_bytes })
 }
 
 /// Copies a store where it holds up nobody, with progress.

@@ -15,9 +15,9 @@ const TOLD: usize = 20;
 /// Move everything from one store into another
 ///
 /// Threads of all tenants move verbatim: positions, what was replaced and erased, the change log, keys, documents. In the
-/// end both stores are read whole and compared. The source is only read; stop what writes to it first. A migration that was
-/// cut goes on when it is run again. A target that holds other data under the same ids is refused before anything is
-/// written.
+/// end both are compared. The source is only read, as it was at one instant: what is written to it meanwhile does not move,
+/// so stop what writes to it before you switch. A migration that was cut continues when it is run again. A target that holds
+/// other data under the same ids is refused before anything is written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep migrate --from conversations.db --to postgres://threadkeep@db.example/app
@@ -60,7 +60,8 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let purpose = if arguments.verify_only { Purpose::Read } else { Purpose::Fill };
     let target = app.open_at(&to, purpose).await.context("--to")?.memory;
     let moved = if arguments.verify_only {
-        let migration = Migration::new(source.backend().clone(), target.backend().clone(), source.now());
+        let migration = Migration::begin(source.backend(), target.backend().clone(), source.now()).await;
+        let migration = migration.context("--from")?;
         Moved { copied: None, verified: verify(&migration).await?, indexed: None }
     } else {
         move_everything(app, source.backend(), &target).await?
@@ -71,7 +72,8 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 
 /// Copies what the target does not have, and compares both.
 pub(super) async fn move_everything(app: &App, source: &Backend, target: &Memory) -> Result<Moved> {
-    let migration = Migration::new(source.clone(), target.backend().clone(), target.now());
+    let migration = Migration::begin(source, target.backend().clone(), target.now()).await;
+    let migration = migration.context("the source cannot be read")?;
     let total = survey(app, &migration).await?;
     let bar = progress::count(total.messages, "messages copied");
     let copied = migration.copy(|done| bar.set_position(done.messages)).await;

@@ -179,6 +179,7 @@ impl KeptThread {
             DumpEntry::Tombstone { id, .. } => {
                 self.seq_of_id.insert(*id, seq);
             }
+            DumpEntry::Lost { .. } => return,
         }
         self.entries.insert(seq, entry);
     }
@@ -194,7 +195,7 @@ impl KeptThread {
             Some(DumpEntry::Tombstone { id, .. }) => {
                 self.seq_of_id.remove(&id);
             }
-            None => {}
+            Some(DumpEntry::Lost { .. }) | None => {}
         }
     }
 

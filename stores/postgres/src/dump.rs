@@ -1,8 +1,8 @@
 //! Threads verbatim, out.
 
 use threadkeep_core::{
-    Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint, IdempotencyKey, Kind, MessageId, StoreError, TenantId,
-    ThreadId, ThreadKey, limits,
+    Checksum, Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint, IdempotencyKey, Kind, MessageId, StoreError,
+    TenantId, ThreadId, ThreadKey, limits,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -27,7 +27,7 @@ pub(crate) async fn dump(
     let thread_sql = "SELECT t.owner, t.key, t.body, t.seq, t.change, t.first_seq, t.created_at, t.updated_at, \
                       t.expires_at FROM threadkeep.threads t WHERE t.tenant = $1 AND t.id = $2 AND NOT t.restoring";
     let entries_sql = format!(
-        "SELECT {} FROM threadkeep.messages m WHERE m.thread_no = {NUMBER} AND m.seq > greatest($3, \
+        "SELECT {}, m.checksum FROM threadkeep.messages m WHERE m.thread_no = {NUMBER} AND m.seq > greatest($3, \
          (SELECT first_seq - 1 FROM threadkeep.threads t WHERE t.no = m.thread_no)) ORDER BY m.seq LIMIT $4",
         message_columns!()
     );
@@ -51,18 +51,21 @@ pub(crate) async fn dump(
     }
     let answers = shared.read(&Caller::keeper(), &statements).await?;
     let found = answers[0].first().ok_or(StoreError::NotFound(Kind::Thread))?;
+    let stands_at = positions(found, 3)?;
     let entries = answers[1].iter().take(limit).map(entry).collect::<Result<Vec<_>>>()?;
     let next = entries.last().map(DumpEntry::seq).filter(|_| answers[1].len() > limit);
     if after.is_some() {
-        return Ok(Dump { thread: None, documents: Vec::new(), commits: Vec::new(), entries, next });
+        return Ok(Dump { entries, next, ..Dump::default() }.with_lost(after.unwrap_or(0), stands_at));
     }
-    Ok(Dump {
+    let chunk = Dump {
         thread: Some(dumped_thread(found)?),
         documents: answers[2].iter().map(document).collect::<Result<_>>()?,
         commits: answers[3].iter().map(dumped_commit).collect::<Result<_>>()?,
         entries,
         next,
-    })
+        ..Dump::default()
+    };
+    Ok(chunk.with_lost(0, stands_at))
 }
 
 fn dumped_thread(row: &Row) -> Result<DumpedThread> {
@@ -102,6 +105,7 @@ fn entry(row: &Row) -> Result<DumpEntry> {
             revision: get::<i32>(row, 3)?.unsigned_abs(),
             created_at: at,
             body,
+            checksum: get::<Option<i32>>(row, 6)?.map(Checksum::from_stored),
         },
     })
 }

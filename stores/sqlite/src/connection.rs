@@ -110,6 +110,11 @@ impl Shared {
         result
     }
 
+    /// Opens a connection for one use.
+    pub(crate) fn connect(&self) -> Result<Connection> {
+        connect(&self.path, &self.options)
+    }
+
     pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
         if self.options.read_only { Err(StoreError::unavailable(Reason::ReadOnly)) } else { Ok(()) }
     }

@@ -82,6 +82,7 @@ fn add_chunk(hasher: &mut Sha256, digest: &mut ThreadDigest, chunk: Dump) -> Res
         match entry {
             DumpEntry::Message { .. } => digest.messages += 1,
             DumpEntry::Tombstone { .. } => digest.tombstones += 1,
+            DumpEntry::Lost { .. } => {}
         }
         add(hasher, entry)?;
     }

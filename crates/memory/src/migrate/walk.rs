@@ -157,7 +157,7 @@ impl<'a> Chunks<'a> {
 fn entry_bytes(chunk: &Dump) -> usize {
     let bytes = chunk.entries.iter().map(|entry| match entry {
         threadkeep_core::DumpEntry::Message { body, .. } => body.len(),
-        threadkeep_core::DumpEntry::Tombstone { .. } => 0,
+        threadkeep_core::DumpEntry::Tombstone { .. } | threadkeep_core::DumpEntry::Lost { .. } => 0,
     });
     bytes.sum()
 }

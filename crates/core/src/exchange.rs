@@ -7,8 +7,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Content, Document, DocumentOwner, Dump, JsonText, Map, Message, MessageId, Owner, Part, Role, Source, TenantId,
-    ThreadId, ThreadKey, Timestamp, Usage,
+    Consistency, Content, Document, DocumentOwner, Dump, JsonText, Map, Message, MessageId, Owner, Part, Role, Source,
+    TenantId, ThreadId, ThreadKey, Timestamp, Usage,
 };
 
 /// The version of the export format that this program writes.
@@ -134,6 +134,9 @@ pub enum BackupLine {
         version: u32,
         /// When it was begun.
         made_at: Timestamp,
+        /// What is as of that instant; files from before this member do not say, and are as of one instant per thread.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        as_of: Option<Consistency>,
     },
     /// A chunk of a thread. The chunks of a thread follow each other; its first may come again and begins it anew.
     Chunk {

@@ -23,6 +23,7 @@ mod message;
 mod model;
 mod scope;
 mod search;
+mod snapshot;
 mod store;
 pub mod text;
 mod thread;
@@ -59,6 +60,7 @@ pub use search::{
     Behind, CatchUp, Collection, Embedding, EntryHit, IndexEntry, SearchAnswer, SearchHit, SearchIndex, SearchQuery,
     similarity,
 };
+pub use snapshot::{ChunkSize, Consistency, ListedThread, OwnedDocument, Snapshot, SnapshotTotals, Unreadable};
 pub use store::{
     Backend, Bound, ChangedThread, ChangedThreads, MessageName, MessagePage, MessageQuery, OnCorrupt, OpenThread,
     Opened, OrderBy, Store, StoreExt, Take, ThreadName, ThreadOrder, ThreadPage, ThreadQuery,

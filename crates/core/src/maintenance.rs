@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Checksum, Document, DocumentOwner, Effect, Fingerprint, IdempotencyKey, MessageId, Owner, Portable, Positions,
-    Result, TenantId, ThreadId, ThreadKey, Timestamp, codec,
+    Result, Snapshot, TenantId, ThreadId, ThreadKey, Timestamp, codec,
 };
 
 /// Administration of a store: moving, checking and cleaning. Never behind a door but an administrator's.
@@ -37,6 +37,10 @@ pub trait Maintenance: Portable + std::fmt::Debug {
     /// readable row are [`DumpEntry::Lost`], and what else cannot be read is left out and named in [`Dump::unreadable`].
     /// `Corrupt` only when nothing of the thread can be read.
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump>;
+
+    /// Takes a snapshot: a reader of the whole store as it is now, which later writes leave alone. What has expired at `now`
+    /// is left out of its lists.
+    async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>>;
 
     /// Writes a thread verbatim, chunk by chunk in the order of dumping.
     ///

@@ -9,6 +9,7 @@
 
 mod maintenance;
 mod search;
+mod snapshot;
 mod state;
 mod store;
 mod wake_ups;

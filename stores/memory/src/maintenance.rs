@@ -1,10 +1,11 @@
 use async_trait::async_trait;
 use threadkeep_core::{
-    Document, DocumentOwner, DrivenThread, Dump, Maintenance, Owner, Result, StoreError, SweepReport, TenantId,
-    ThreadId, Timestamp, VerifyReport,
+    Document, DocumentOwner, DrivenThread, Dump, Maintenance, Owner, Result, Snapshot, StoreError, SweepReport,
+    TenantId, ThreadId, Timestamp, VerifyReport,
 };
 
 use crate::MemoryStore;
+use crate::snapshot::MemorySnapshot;
 
 #[cfg_attr(not(target_arch = "wasm32"), async_trait)]
 #[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
@@ -28,6 +29,12 @@ impl Maintenance for MemoryStore {
 
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {
         self.state().dump_thread(tenant, thread, after, limit)
+    }
+
+    /// Copies everything: simple rather than fast.
+    async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>> {
+        let state = self.state().clone();
+        Ok(Box::new(MemorySnapshot::of(state, now)))
     }
 
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {

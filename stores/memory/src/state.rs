@@ -5,6 +5,7 @@ mod commit;
 mod documents;
 pub(crate) mod read;
 mod restore;
+mod snapshot;
 mod sweep;
 mod threads;
 mod user_changes;
@@ -20,6 +21,7 @@ use threadkeep_core::{
 use uuid::Uuid;
 
 /// Everything that one store holds.
+#[derive(Clone)]
 pub(crate) struct State {
     /// Tells this store's cursors from those of any other.
     incarnation: Uuid,
@@ -33,7 +35,7 @@ pub(crate) struct State {
 }
 
 /// What belongs to one tenant.
-#[derive(Default)]
+#[derive(Clone, Default)]
 struct Tenant {
     threads: BTreeMap<ThreadId, KeptThread>,
     graves: BTreeMap<ThreadId, Grave>,
@@ -45,6 +47,7 @@ struct Tenant {
 }
 
 /// A thread with all that belongs to it.
+#[derive(Clone)]
 pub(crate) struct KeptThread {
     pub(crate) row: DumpedThread,
     documents: BTreeMap<DocumentName, Document>,
@@ -65,6 +68,7 @@ pub(crate) struct KeptThread {
 }
 
 /// What is left of a deleted thread.
+#[derive(Clone)]
 struct Grave {
     owner: Owner,
     deleted_at: Timestamp,

@@ -8,7 +8,7 @@ use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::documents::document;
-use crate::error::Result;
+use crate::error::{PostgresError, Result};
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::{self, get, instant, message_columns, positions, signed, timestamp, unsigned};
 
@@ -57,18 +57,37 @@ pub(crate) async fn dump(
     if after.is_some() {
         return Ok(Dump { entries, next, ..Dump::default() }.with_lost(after.unwrap_or(0), stands_at));
     }
-    let chunk = Dump {
-        thread: Some(dumped_thread(found)?),
-        documents: answers[2].iter().map(document).collect::<Result<_>>()?,
-        commits: answers[3].iter().map(dumped_commit).collect::<Result<_>>()?,
-        entries,
-        next,
-        ..Dump::default()
-    };
+    let mut chunk = Dump { thread: Some(dumped_thread(found)?), entries, next, ..Dump::default() };
+    answers[2].iter().try_for_each(|row| add_document(&mut chunk, row))?;
+    answers[3].iter().try_for_each(|row| add_commit(&mut chunk, row))?;
     Ok(chunk.with_lost(0, stands_at))
 }
 
-fn dumped_thread(row: &Row) -> Result<DumpedThread> {
+/// Adds a document, or names it where it cannot be read.
+pub(crate) fn add_document(chunk: &mut Dump, row: &Row) -> Result<()> {
+    match document(row) {
+        Ok(document) => chunk.documents.push(document),
+        Err(PostgresError::Store(error @ StoreError::Corrupt { .. })) => {
+            chunk.unreadable.push(format!("a document: {error}"));
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// Adds a record of the change log, or names it where it cannot be read.
+pub(crate) fn add_commit(chunk: &mut Dump, row: &Row) -> Result<()> {
+    match dumped_commit(row) {
+        Ok(commit) => chunk.commits.push(commit),
+        Err(PostgresError::Store(error @ StoreError::Corrupt { .. })) => {
+            chunk.unreadable.push(format!("a record of the change log: {error}"));
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+pub(crate) fn dumped_thread(row: &Row) -> Result<DumpedThread> {
     let key: Option<String> = get(row, 1)?;
     let expires_at: Option<i64> = get(row, 8)?;
     Ok(DumpedThread {
@@ -94,7 +113,7 @@ fn dumped_commit(row: &Row) -> Result<DumpedCommit> {
     })
 }
 
-fn entry(row: &Row) -> Result<DumpEntry> {
+pub(crate) fn entry(row: &Row) -> Result<DumpEntry> {
     let (seq, id, at) = (unsigned(row, 0)?, MessageId(get(row, 1)?), timestamp(row, 4)?);
     Ok(match get::<Option<String>>(row, 5)? {
         None => DumpEntry::Tombstone { seq, id, erased_at: at },

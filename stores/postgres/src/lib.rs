@@ -31,6 +31,7 @@ mod restore;
 mod row;
 mod schema;
 mod search;
+mod snapshot;
 mod store;
 mod sweep;
 mod threads;

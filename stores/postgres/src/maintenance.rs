@@ -1,12 +1,13 @@
 use async_trait::async_trait;
 use threadkeep_core::{
-    Document, DocumentOwner, DrivenThread, Dump, Maintenance, Owner, Result, StoreError, SweepReport, TenantId,
-    ThreadId, Timestamp, VerifyReport, limits,
+    Document, DocumentOwner, DrivenThread, Dump, Maintenance, Owner, Result, Snapshot, StoreError, SweepReport,
+    TenantId, ThreadId, Timestamp, VerifyReport, limits,
 };
 use tokio_postgres::types::Type;
 
 use crate::pool::{Caller, Parameter};
 use crate::row::{self, owner_name, signed};
+use crate::snapshot::PostgresSnapshot;
 use crate::{PostgresStore, documents, dump, error, restore, sweep, verify};
 
 #[async_trait]
@@ -43,6 +44,10 @@ impl Maintenance for PostgresStore {
 
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {
         Ok(dump::dump(&self.shared, tenant, thread, after, limit).await?)
+    }
+
+    async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>> {
+        Ok(Box::new(PostgresSnapshot::take(&self.shared, now).await?))
     }
 
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {

@@ -24,7 +24,7 @@ use crate::{following::Following, lanes::Lanes, listen::Listener, notify::Outbox
 /// Hints a slow listener may fall behind by before it is told "anything".
 const WAKE_UP_BACKLOG: usize = 1024;
 /// How much longer than the server's own limit an answer is waited for, so that the server is the one to end a statement.
-const GRACE: Duration = Duration::from_secs(2);
+pub(crate) const GRACE: Duration = Duration::from_secs(2);
 
 /// What `threadkeep.enter` would otherwise set for each transaction.
 const SETTINGS: &str = "-c search_path=threadkeep,\\ pg_catalog -c enable_seqscan=off \
@@ -254,9 +254,9 @@ async fn ask(
     }
 }
 
-const ENTER: &str = "SELECT threadkeep.enter($1, $2)";
+pub(crate) const ENTER: &str = "SELECT threadkeep.enter($1, $2)";
 
-fn entering(caller: &Caller) -> [Parameter<'_>; 2] {
+pub(crate) fn entering(caller: &Caller) -> [Parameter<'_>; 2] {
     [(&caller.tenant, Type::TEXT), (&caller.name, Type::TEXT)]
 }
 

@@ -17,6 +17,16 @@ pub(crate) fn read(
     connection: &Connection,
     sql: &str,
     keys: RangeInclusive<i64>,
+    show: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
+) -> Result<Vec<RangeInclusive<i64>>> {
+    read_by(connection, (sql, 0), keys, show)
+}
+
+/// As [`read`], with the key in another column.
+pub(crate) fn read_by(
+    connection: &Connection,
+    query: (&str, usize),
+    keys: RangeInclusive<i64>,
     mut show: impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<Vec<RangeInclusive<i64>>> {
     let mut unread: Vec<RangeInclusive<i64>> = Vec::new();
@@ -24,7 +34,7 @@ pub(crate) fn read(
     let mut attempts = 0;
     while let Some(range) = ranges.pop() {
         attempts += 1;
-        let (reached, end) = read_range(connection, sql, &range, &mut show)?;
+        let (reached, end) = read_range(connection, query, &range, &mut show)?;
         let high = *range.end();
         match end {
             End::Whole => {}
@@ -53,7 +63,7 @@ enum End {
 /// Shows what comes of a range until something cannot be read; gives the first key that was not shown.
 fn read_range(
     connection: &Connection,
-    sql: &str,
+    (sql, key_column): (&str, usize),
     range: &RangeInclusive<i64>,
     show: &mut impl FnMut(&Row<'_>) -> Result<ControlFlow<()>>,
 ) -> Result<(i64, End)> {
@@ -62,7 +72,7 @@ fn read_range(
         let mut statement = connection.prepare_cached(sql)?;
         let mut rows = statement.query([range.start(), range.end()])?;
         while let Some(row) = rows.next()? {
-            let key: i64 = row.get(0)?;
+            let key: i64 = row.get(key_column)?;
             // A damaged page may lead into another part of the file.
             if key < reached || key > *range.end() {
                 return Ok(End::Damaged);

@@ -100,10 +100,7 @@ impl Shared {
         let idle = lock(&self.readers).pop();
         let connection = match idle {
             Some(connection) => connection,
-            None => connect(&self.path, &self.options).and_then(|connection| {
-                connection.pragma_update(None, "query_only", true)?;
-                Ok(connection)
-            })?,
+            None => self.connect_reader()?,
         };
         let result = work(&connection);
         lock(&self.readers).push(connection);
@@ -115,6 +112,18 @@ impl Shared {
         connect(&self.path, &self.options)
     }
 
+    /// Opens a connection that reads.
+    pub(crate) fn connect_reader(&self) -> Result<Connection> {
+        let connection = connect(&self.path, &self.options)?;
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(connection)
+    }
+
+    /// How long the write-ahead log is; 0 where there is none.
+    pub(crate) fn log_bytes(&self) -> u64 {
+        std::fs::metadata(beside(&self.path, "-wal")).map_or(0, |found| found.len())
+    }
+
     pub(crate) fn check_writable(&self) -> Result<(), StoreError> {
         if self.options.read_only { Err(StoreError::unavailable(Reason::ReadOnly)) } else { Ok(()) }
     }
@@ -124,6 +133,13 @@ impl Drop for Shared {
     fn drop(&mut self) {
         self.queue.close();
     }
+}
+
+/// SQLite's own file beside a database.
+pub(crate) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.to_owned().into_os_string();
+    name.push(suffix);
+    PathBuf::from(name)
 }
 
 /// Locks, also after a panic elsewhere: a connection rolls back by itself what was not committed.

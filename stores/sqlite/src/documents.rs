@@ -367,7 +367,7 @@ fn page(
     Ok(documents)
 }
 
-fn document(row: &Row<'_>) -> error::Result<Document> {
+pub(crate) fn document(row: &Row<'_>) -> error::Result<Document> {
     document_at(row, 0)
 }
 

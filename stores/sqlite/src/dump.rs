@@ -4,8 +4,8 @@ use std::ops::ControlFlow;
 
 use rusqlite::{Connection, Row, params};
 use threadkeep_core::{
-    Checksum, Conflict, Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint, IdempotencyKey, JsonText, Kind,
-    MessageId, Owner, StoreError, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
+    Checksum, ChunkSize, Conflict, Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint, IdempotencyKey, JsonText,
+    Kind, MessageId, Owner, StoreError, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
 };
 
 use crate::changes::other_effects;
@@ -26,21 +26,22 @@ pub(crate) fn dump(
         let transaction = connection.unchecked_transaction()?;
         let tenant_no = owners::find(shared, connection, tenant.as_str(), "")?;
         let row = find_thread(connection, tenant_no, thread, 0)?.ok_or(StoreError::NotFound(Kind::Thread))?;
-        let chunk = chunk(connection, &row, after, limit)?;
+        let size = ChunkSize { entries: limit, bytes: usize::MAX };
+        let chunk = chunk(connection, &row, after, size)?;
         transaction.commit()?;
         Ok(chunk)
     })
 }
 
 /// A chunk of a thread whose own row can be read; the rest of it may be damaged.
-fn chunk(connection: &Connection, thread: &ThreadRow, after: Option<u64>, limit: usize) -> Result<Dump> {
+pub(crate) fn chunk(connection: &Connection, thread: &ThreadRow, after: Option<u64>, size: ChunkSize) -> Result<Dump> {
     let mut chunk = Dump::default();
     if after.is_none() {
         chunk.thread = Some(read_thread(connection, thread, owners::by_number(connection, thread.owner_no)?)?);
         documents::all_of_thread(connection, thread.no, &mut chunk)?;
         read_commits(connection, thread, &mut chunk)?;
     }
-    read_entries(connection, thread, after.unwrap_or(0), limit, &mut chunk)?;
+    read_entries(connection, thread, after.unwrap_or(0), size, &mut chunk)?;
     Ok(chunk.with_lost(after.unwrap_or(0), thread.positions))
 }
 
@@ -104,12 +105,12 @@ fn commit(row: &Row<'_>) -> Result<DumpedCommit> {
     })
 }
 
-/// Reads at most `limit` entries. A row that cannot be read is named, and its position is one of those that are lost.
+/// Reads entries until there are enough. A row that cannot be read is named, and its position is one of those that are lost.
 pub(crate) fn read_entries(
     connection: &Connection,
     thread: &ThreadRow,
     after: u64,
-    limit: usize,
+    size: ChunkSize,
     chunk: &mut Dump,
 ) -> Result<()> {
     let from = (after + 1).max(thread.positions.first_seq);
@@ -119,13 +120,17 @@ pub(crate) fn read_entries(
     }
     let sql = "SELECT position, id, external_id, revision, created_at, body, checksum FROM messages \
                WHERE position BETWEEN ?1 AND ?2 ORDER BY position";
+    let mut bytes = 0_usize;
     around::read(connection, sql, row::key(thread.no, from)..=row::key(thread.no, last), |row| {
         match entry(row) {
-            Ok(_) if chunk.entries.len() == limit => {
+            Ok(_) if !chunk.entries.is_empty() && (chunk.entries.len() >= size.entries || bytes >= size.bytes) => {
                 chunk.next = chunk.entries.last().map(DumpEntry::seq);
                 return Ok(ControlFlow::Break(()));
             }
-            Ok(entry) => chunk.entries.push(entry),
+            Ok(entry) => {
+                bytes = bytes.saturating_add(text_bytes(&entry));
+                chunk.entries.push(entry);
+            }
             Err(error) if error.is_damage() => {
                 let seq = row::position(row.get(0)?);
                 chunk.unreadable.push(format!("position {seq}: {}", error.told()));
@@ -152,6 +157,13 @@ fn entry(row: &Row<'_>) -> Result<DumpEntry> {
             checksum: row::checksum(row, 6)?,
         },
     })
+}
+
+pub(crate) fn text_bytes(entry: &DumpEntry) -> usize {
+    match entry {
+        DumpEntry::Message { body, .. } => body.len(),
+        DumpEntry::Tombstone { .. } | DumpEntry::Lost { .. } => 0,
+    }
 }
 
 pub(crate) fn restore(shared: &Shared, tenant: &TenantId, thread: ThreadId, chunk: &Dump) -> Result<(), StoreError> {

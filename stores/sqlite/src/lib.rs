@@ -25,6 +25,7 @@ mod row;
 mod salvage;
 mod schema;
 mod scrub;
+mod snapshot;
 mod store;
 mod sweep;
 mod threads;
@@ -104,15 +105,18 @@ impl SqliteStore {
     /// The files that hold data: the database and SQLite's write-ahead log and its index beside it.
     #[must_use]
     pub fn files(&self) -> Vec<PathBuf> {
-        let beside = |suffix: &str| {
-            let mut name = self.shared.path.clone().into_os_string();
-            name.push(suffix);
-            PathBuf::from(name)
-        };
+        let beside = |suffix| connection::beside(&self.shared.path, suffix);
         [beside(""), beside("-wal"), beside("-shm")].into_iter().filter(|file| file.exists()).collect()
     }
 
-    /// Copies the whole store into a new file while others read and write.
+    /// How many bytes the write-ahead log beside the file has.
+    #[must_use]
+    pub fn log_bytes(&self) -> u64 {
+        self.shared.log_bytes()
+    }
+
+    /// Copies the whole store as it is now into a new file while others read and write, however much they write: the
+    /// write-ahead log is not emptied until then and grows meanwhile.
     ///
     /// `progress` hears how many pages remain and how many there are.
     ///

@@ -5,13 +5,14 @@ use std::time::Duration;
 use async_trait::async_trait;
 use rusqlite::{Connection, backup::Backup, params};
 use threadkeep_core::{
-    Document, DocumentOwner, DrivenThread, Dump, Maintenance, Owner, Reason, Result, StoreError, SweepReport, TenantId,
-    ThreadId, Timestamp, VerifyReport, limits,
+    Document, DocumentOwner, DrivenThread, Dump, Maintenance, Owner, Reason, Result, Snapshot, StoreError, SweepReport,
+    TenantId, ThreadId, Timestamp, VerifyReport, limits,
 };
 
 use crate::connection::{Shared, fresh_incarnation, lock};
 use crate::error;
-use crate::{SqliteStore, documents, dump, index, owners, sweep, verify, writer};
+use crate::snapshot::SqliteSnapshot;
+use crate::{SqliteStore, documents, dump, index, owners, snapshot, sweep, verify, writer};
 
 /// Pages copied between two looks of a backup at the others.
 const BACKUP_PAGES: i32 = 1_000;
@@ -64,6 +65,11 @@ impl Maintenance for SqliteStore {
 
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {
         Ok(dump::dump(&self.shared, tenant, thread, after, limit)?)
+    }
+
+    async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>> {
+        let taken = blocking(&self.shared, move |shared| Ok(SqliteSnapshot::take(shared, now)?)).await?;
+        Ok(Box::new(taken))
     }
 
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
@@ -130,6 +136,9 @@ pub(crate) fn backup_to(shared: &Shared, target: &Path, mut progress: impl FnMut
         return Err(StoreError::invalid("backup target", "there is a file already"));
     }
     let copied = shared.read(|source| {
+        // Within a transaction the source stays as it is; otherwise each write of others begins the copy again.
+        let transaction = source.unchecked_transaction()?;
+        snapshot::fix(source)?;
         let mut copy = Connection::open(target)?;
         let backup = Backup::new(source, &mut copy)?;
         loop {
@@ -143,6 +152,7 @@ pub(crate) fn backup_to(shared: &Shared, target: &Path, mut progress: impl FnMut
             }
         }
         drop(backup);
+        drop(transaction);
         copy.execute("UPDATE marks SET value = ?1 WHERE name = 'incarnation'", [fresh_incarnation()])?;
         Ok(())
     });

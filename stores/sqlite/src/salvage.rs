@@ -12,16 +12,16 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, Row};
 use threadkeep_core::{
-    Document, DocumentOwner, Dump, DumpedThread, Finding, Owner, Result as StoreResult, Severity, StoreError, TenantId,
-    ThreadId, VerifyReport,
+    ChunkSize, Document, DocumentOwner, Dump, DumpedThread, Finding, Owner, Result as StoreResult, Severity,
+    StoreError, TenantId, ThreadId, VerifyReport,
 };
 
 use crate::error::{Result, SqliteError};
 use crate::row::{self, ThreadRow, thread_columns};
 use crate::{around, documents, dump, owners, schema, verify};
 
-/// Entries of a chunk.
-const ENTRIES: usize = 200;
+/// What a chunk holds at most.
+const CHUNK: ChunkSize = ChunkSize { entries: 200, bytes: 2 * 1024 * 1024 };
 /// Losses that are told one by one; more are only counted.
 const TOLD: usize = 1_000;
 
@@ -283,7 +283,7 @@ impl Salvage {
 
     fn entries(&mut self, current: Current, mut dump: Dump) -> Result<Salvaged> {
         let after = current.after.unwrap_or(0);
-        dump::read_entries(&self.connection, &current.row, after, ENTRIES, &mut dump)?;
+        dump::read_entries(&self.connection, &current.row, after, CHUNK, &mut dump)?;
         let dump = dump.with_lost(after, current.row.positions);
         for detail in dump.damage() {
             self.lose(Some(current.id), detail);

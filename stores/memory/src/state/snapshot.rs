@@ -1,0 +1,46 @@
+//! What a copy of the state is asked for.
+
+use std::collections::BTreeMap;
+
+use threadkeep_core::{Document, Kind, OwnedDocument, Result, StoreError, TenantId, Thread, ThreadId, Timestamp};
+
+use super::{State, has_expired};
+
+impl State {
+    /// The threads of all tenants, by the stamp of their creation.
+    pub(crate) fn threads_by_creation(&self, now: Timestamp) -> BTreeMap<u64, (TenantId, ThreadId)> {
+        let threads = self.tenants.iter().flat_map(|(id, tenant)| tenant.threads.iter().map(move |kept| (id, kept)));
+        let live = threads.filter(|(_, (_, kept))| kept.is_live(now));
+        live.map(|(tenant, (id, kept))| (kept.first_stamp, (tenant.clone(), *id))).collect()
+    }
+
+    pub(crate) fn thread(&self, tenant: &TenantId, id: ThreadId) -> Result<Thread> {
+        let kept = self.tenants.get(tenant).and_then(|tenant| tenant.threads.get(&id));
+        kept.ok_or(StoreError::NotFound(Kind::Thread))?.to_thread(id)
+    }
+
+    /// The documents of users and tenants, in byte order of tenant, owner and name.
+    pub(crate) fn owned_documents(
+        &self,
+        after: Option<&OwnedDocument>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Vec<OwnedDocument> {
+        let documents =
+            self.tenants.iter().flat_map(|(id, tenant)| tenant.documents.iter().map(move |document| (id, document)));
+        let is_later = |tenant: &TenantId, (owner, namespace, key): &(_, _, String)| {
+            after.is_none_or(|after| {
+                let Document { namespace: after_namespace, key: after_key, .. } = &after.document;
+                (tenant, owner, namespace, key) > (&after.tenant, &after.owner, after_namespace, after_key)
+            })
+        };
+        let later = documents
+            .filter(|(tenant, (name, document))| !has_expired(document.expires_at, now) && is_later(tenant, name));
+        let owned = later.map(|(tenant, ((owner, ..), document))| OwnedDocument {
+            tenant: tenant.clone(),
+            owner: owner.clone(),
+            document: document.clone(),
+        });
+        owned.take(limit).collect()
+    }
+}

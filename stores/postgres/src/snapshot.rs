@@ -1,0 +1,342 @@
+//! The store as it was: one connection that stays in one transaction of `REPEATABLE READ READ ONLY`.
+//!
+//! The connection is none of the pool's, and goes past a pooler where a direct URL is given; through a pooler in transaction
+//! mode it keeps the server's connection that it got with `BEGIN`. Every statement is sent whole, as nothing can be
+//! prepared once for a connection there, and each reads so much that it does not matter.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use threadkeep_core::{
+    ChunkSize, Consistency, DocumentOwner, Dump, DumpEntry, DumpedThread, Finding, Kind, ListedThread, OwnedDocument,
+    Owner, Reason, Result, Snapshot, SnapshotTotals, StoreError, TenantId, ThreadId, Timestamp, Unreadable, limits,
+};
+use tokio_postgres::types::Type;
+use tokio_postgres::{Client, Row};
+
+use crate::error::{self, PostgresError};
+use crate::pool::{Caller, ENTER, GRACE, Parameter, Shared, entering};
+use crate::row::{self, get, message_columns, signed, thread_columns, unsigned};
+use crate::{documents, dump};
+
+/// Limits of the server on how long a transaction may take or rest; the first is set to the store's own limit of a call,
+/// the others are lifted. Not every version has all of them.
+const LIMITS: &str = "SELECT pg_catalog.set_config(s.name, \
+     CASE s.name WHEN 'statement_timeout' THEN $1 ELSE '0' END, true) FROM pg_catalog.pg_settings s \
+     WHERE s.name IN ('statement_timeout', 'idle_in_transaction_session_timeout', 'transaction_timeout')";
+
+/// Commits of a batch of threads for each entry that it may hold: agents write several for an answer.
+const COMMITS_PER_ENTRY: u64 = 4;
+
+/// A connection in its transaction. The server ends the transaction when the connection is closed.
+pub(crate) struct PostgresSnapshot {
+    client: Client,
+    /// How long one statement is waited for.
+    patience: Duration,
+    now: Timestamp,
+    unreadable: Unreadable,
+}
+
+/// Why a snapshot cannot be read any further.
+#[derive(Debug)]
+struct SnapshotEnded(Option<tokio_postgres::Error>);
+
+impl fmt::Display for SnapshotEnded {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(
+            "the transaction of the snapshot was ended; see the limits of the server (statement_timeout, \
+             transaction_timeout) and of a pooler (query_timeout, idle_transaction_timeout, transaction_timeout)",
+        )
+    }
+}
+
+impl std::error::Error for SnapshotEnded {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        self.0.as_ref().map(|error| error as _)
+    }
+}
+
+impl PostgresSnapshot {
+    pub(crate) async fn take(shared: &Shared, now: Timestamp) -> error::Result<Self> {
+        let (client, connection) = shared.connect_directly().await?;
+        // It ends when the client is dropped.
+        tokio::spawn(connection);
+        let statement_timeout = shared.options.statement_timeout;
+        let snapshot = Self { client, patience: statement_timeout + GRACE, now, unreadable: Unreadable::default() };
+        let begin = snapshot.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
+        let begun = tokio::time::timeout(snapshot.patience, begin).await;
+        begun.map_err(|_| PostgresError::Silence)?.map_err(PostgresError::Early)?;
+        snapshot.query(ENTER, &entering(&Caller::keeper())).await?;
+        let limit = format!("{}ms", statement_timeout.as_millis());
+        snapshot.query(LIMITS, &[(&limit, Type::TEXT)]).await?;
+        Ok(snapshot)
+    }
+
+    async fn query(&self, sql: &str, values: &[Parameter<'_>]) -> error::Result<Vec<Row>> {
+        let answer = tokio::time::timeout(self.patience, self.client.query_typed(sql, values)).await;
+        Ok(answer.map_err(|_| PostgresError::Silence)??)
+    }
+
+    /// As [`PostgresSnapshot::query`] within the transaction, which no failure leaves as it was: it cannot be repeated.
+    async fn read(&self, sql: &str, values: &[Parameter<'_>]) -> error::Result<Vec<Row>> {
+        self.query(sql, values).await.map_err(|error| {
+            let ended = match error {
+                PostgresError::Server(error) => SnapshotEnded(Some(error)),
+                PostgresError::Silence => SnapshotEnded(None),
+                other => return other,
+            };
+            let source: Option<Box<dyn std::error::Error + Send + Sync>> = Some(Box::new(ended));
+            StoreError::Unavailable { reason: Reason::Closed, maybe_applied: false, source }.into()
+        })
+    }
+
+    async fn list(&self, after: Option<u64>, limit: usize) -> error::Result<Vec<ListedThread>> {
+        let sql = concat!(
+            "SELECT ",
+            thread_columns!(),
+            ", t.no, t.tenant FROM threadkeep.threads t WHERE t.no > $1 AND NOT t.restoring",
+            " AND (t.expires_at IS NULL OR t.expires_at > $2) ORDER BY t.no LIMIT $3"
+        );
+        let mut after = after.unwrap_or(0);
+        loop {
+            let values: [Parameter<'_>; 3] = [
+                (&signed(after), Type::INT8),
+                (&self.now.as_micros(), Type::INT8),
+                (&signed(limit as u64), Type::INT8),
+            ];
+            let rows = self.read(sql, &values).await?;
+            let mut listed = Vec::with_capacity(rows.len());
+            for row in &rows {
+                after = unsigned(row, 11)?;
+                match listed_thread(row) {
+                    Ok(thread) => listed.push(thread),
+                    Err(PostgresError::Store(error @ StoreError::Corrupt { .. })) => {
+                        let detail = format!("the thread's own row: {error}");
+                        self.unreadable.add(get(row, 0).ok().map(ThreadId), detail);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            // An empty page would say that there are no more.
+            if rows.is_empty() || !listed.is_empty() {
+                return Ok(listed);
+            }
+        }
+    }
+
+    /// Two flights for as many threads as fit: their rows, which say how much they hold, then all that belongs to them.
+    async fn dump(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> error::Result<Vec<Dump>> {
+        let threads = self.fitting_threads(places, after, size).await?;
+        let numbers: Vec<i64> = threads.iter().map(|(number, _)| *number).collect();
+        let (after_seq, begun) = (signed(after.unwrap_or(0)), &numbers[usize::from(after.is_some())..]);
+        let of_entries: [Parameter<'_>; 4] = [
+            (&numbers, Type::INT8_ARRAY),
+            (&after_seq, Type::INT8),
+            (&signed(size.entries as u64 + 1), Type::INT8),
+            (&signed(size.bytes as u64), Type::INT8),
+        ];
+        let of_heads: [Parameter<'_>; 1] = [(&begun, Type::INT8_ARRAY)];
+        let (entries, documents, commits) = futures::join!(
+            self.read(ENTRIES, &of_entries),
+            self.read(DOCUMENTS, &of_heads),
+            self.read(COMMITS, &of_heads),
+        );
+        let mut dumps = gather(threads, &entries?, size)?;
+        let places: HashMap<i64, usize> = numbers.iter().zip(0..dumps.len()).map(|(no, at)| (*no, at)).collect();
+        for row in documents? {
+            if let Some(at) = places.get(&get_number(&row)?) {
+                dump::add_document(&mut dumps[*at], &row)?;
+            }
+        }
+        for row in commits? {
+            if let Some(at) = places.get(&get_number(&row)?) {
+                dump::add_commit(&mut dumps[*at], &row)?;
+            }
+        }
+        let whole = dumps.into_iter().enumerate().map(|(at, mut dump)| {
+            let after = after.filter(|_| at == 0);
+            let positions = dump.thread.as_ref().map(|thread| thread.positions);
+            dump.thread = dump.thread.filter(|_| after.is_none());
+            match positions {
+                Some(positions) => dump.with_lost(after.unwrap_or(0), positions),
+                None => dump,
+            }
+        });
+        Ok(whole.collect())
+    }
+
+    /// The first threads whose entries, and whose commits, are few enough together; at least one.
+    async fn fitting_threads(
+        &self,
+        places: &[u64],
+        after: Option<u64>,
+        size: ChunkSize,
+    ) -> error::Result<Vec<(i64, DumpedThread)>> {
+        let numbers: Vec<i64> = places.iter().map(|place| signed(*place)).collect();
+        let rows = self.read(THREADS, &[(&numbers, Type::INT8_ARRAY)]).await?;
+        let rows = rows.iter().map(|row| Ok((get_number(row)?, row))).collect::<error::Result<HashMap<i64, &Row>>>()?;
+        let mut fitting = Vec::new();
+        let (mut entries, mut commits) = (0_u64, 0_u64);
+        for number in numbers {
+            let row = rows.get(&number).ok_or(StoreError::NotFound(Kind::Thread))?;
+            let thread = dump::dumped_thread(row)?;
+            let after = after.filter(|_| fitting.is_empty()).unwrap_or(0);
+            let positions = thread.positions;
+            entries += positions.seq.saturating_sub(after.max(positions.first_seq.saturating_sub(1)));
+            commits += positions.change;
+            let is_full = entries > size.entries as u64 || commits > size.entries as u64 * COMMITS_PER_ENTRY;
+            if fitting.is_empty() || !is_full {
+                fitting.push((number, thread));
+            }
+            if is_full {
+                break;
+            }
+        }
+        Ok(fitting)
+    }
+
+    async fn documents(&self, after: Option<&OwnedDocument>, limit: usize) -> error::Result<Vec<OwnedDocument>> {
+        let sql = "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, d.tenant, d.owner \
+                   FROM threadkeep.documents d WHERE (d.expires_at IS NULL OR d.expires_at > $1) \
+                   AND (d.tenant, d.owner, d.namespace, d.key) > ($2, $3, $4, $5) \
+                   ORDER BY d.tenant, d.owner, d.namespace, d.key LIMIT $6";
+        let user = after.map_or("", |after| match &after.owner {
+            DocumentOwner::User(user) => user.as_str(),
+            _ => "",
+        });
+        let values: [Parameter<'_>; 6] = [
+            (&self.now.as_micros(), Type::INT8),
+            (&after.map_or("", |after| after.tenant.as_str()), Type::TEXT),
+            (&user, Type::TEXT),
+            (&after.map_or_else(String::new, |after| after.document.namespace.to_string()), Type::TEXT),
+            (&after.map_or("", |after| after.document.key.as_str()), Type::TEXT),
+            (&signed(limit as u64), Type::INT8),
+        ];
+        let rows = self.read(sql, &values).await?;
+        let mut owned = Vec::with_capacity(rows.len());
+        for row in &rows {
+            match owned_document(row) {
+                Ok(document) => owned.push(document),
+                Err(PostgresError::Store(error @ StoreError::Corrupt { .. })) => {
+                    self.unreadable.add(None, format!("a document: {error}"));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(owned)
+    }
+}
+
+const THREADS: &str = "SELECT t.owner, t.key, t.body, t.seq, t.change, t.first_seq, t.created_at, t.updated_at, \
+     t.expires_at, t.no AS thread_no FROM threadkeep.threads t WHERE t.no = ANY($1) AND NOT t.restoring";
+
+/// The entries of several threads in the order of the threads; an entry is read as long as those before it are small enough
+/// together.
+const ENTRIES: &str = concat!(
+    "SELECT ",
+    message_columns!(),
+    ", m.checksum, m.thread_no FROM (SELECT e.*, w.place, sum(octet_length(e.body)) OVER (ORDER BY w.place, e.seq",
+    " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before",
+    " FROM unnest($1) WITH ORDINALITY AS w (no, place) JOIN threadkeep.threads t ON t.no = w.no",
+    " CROSS JOIN LATERAL (SELECT m.* FROM threadkeep.messages m WHERE m.thread_no = w.no",
+    " AND m.seq > greatest(t.first_seq - 1, CASE WHEN w.place = 1 THEN $2 ELSE 0 END) ORDER BY m.seq LIMIT $3) e) m",
+    " WHERE coalesce(m.bytes_before, 0) < $4 ORDER BY m.place, m.seq LIMIT $3"
+);
+
+const DOCUMENTS: &str = "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, d.thread_no \
+     FROM threadkeep.thread_documents d WHERE d.thread_no = ANY($1) ORDER BY d.thread_no, d.namespace, d.key";
+
+const COMMITS: &str = "SELECT c.change, c.at, c.key, c.fingerprint, c.first_seq, c.count, c.effects, c.thread_no \
+     FROM threadkeep.commits c WHERE c.thread_no = ANY($1) ORDER BY c.thread_no, c.change";
+
+fn owned_document(row: &Row) -> error::Result<OwnedDocument> {
+    let owner = match row::owner(get(row, 6)?)? {
+        Owner::Tenant => DocumentOwner::Tenant,
+        Owner::User(user) => DocumentOwner::User(user),
+    };
+    Ok(OwnedDocument { tenant: TenantId::new(get::<&str>(row, 5)?)?, owner, document: documents::document(row)? })
+}
+
+fn listed_thread(row: &Row) -> error::Result<ListedThread> {
+    let tenant = TenantId::new(get::<&str>(row, 12)?)?;
+    Ok(ListedThread { place: unsigned(row, 11)?, tenant, thread: row::thread(row, 0)? })
+}
+
+/// The thread that a row belongs to.
+fn get_number(row: &Row) -> error::Result<i64> {
+    Ok(row.try_get("thread_no").map_err(|_| StoreError::corrupt("row", "thread_no is not of its type"))?)
+}
+
+/// Gives each thread its entries. Where entries were left out, threads after the one with the last entry wait for the next
+/// call.
+fn gather(threads: Vec<(i64, DumpedThread)>, rows: &[Row], size: ChunkSize) -> error::Result<Vec<Dump>> {
+    let places: HashMap<i64, usize> = threads.iter().enumerate().map(|(place, (number, _))| (*number, place)).collect();
+    let dump = |thread| Dump { thread: Some(thread), ..Dump::default() };
+    let mut dumps: Vec<Dump> = threads.into_iter().map(|(_, thread)| dump(thread)).collect();
+    let (mut bytes, mut last) = (0, None);
+    for row in rows.iter().take(size.entries) {
+        let Some(place) = places.get(&get_number(row)?) else { continue };
+        let entry = dump::entry(row)?;
+        if let DumpEntry::Message { body, .. } = &entry {
+            bytes += body.len();
+        }
+        last = Some((*place, entry.seq()));
+        dumps[*place].entries.push(entry);
+    }
+    if let Some((place, seq)) = last.filter(|_| rows.len() > size.entries || bytes >= size.bytes) {
+        dumps.truncate(place + 1);
+        let end = dumps[place].thread.as_ref().map_or(0, |thread| thread.positions.seq);
+        dumps[place].next = (seq < end).then_some(seq);
+    }
+    Ok(dumps)
+}
+
+#[async_trait]
+impl Snapshot for PostgresSnapshot {
+    fn consistency(&self) -> Consistency {
+        Consistency::Store
+    }
+
+    /// The server's log waits for no reader.
+    fn log_growth_bytes(&self) -> Option<u64> {
+        None
+    }
+
+    fn unreadable(&self) -> Vec<Finding> {
+        self.unreadable.found()
+    }
+
+    async fn totals(&self) -> Result<SnapshotTotals> {
+        let sql = "SELECT count(*), coalesce(sum(t.message_count), 0)::bigint FROM threadkeep.threads t \
+                   WHERE NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > $1)";
+        let rows = self.read(sql, &[(&self.now.as_micros(), Type::INT8)]).await?;
+        let row = rows.first().ok_or(StoreError::corrupt("row", "no count"))?;
+        Ok(SnapshotTotals { threads: unsigned(row, 0)?, messages: unsigned(row, 1)? })
+    }
+
+    async fn list_threads(&self, after: Option<u64>, limit: usize) -> Result<Vec<ListedThread>> {
+        limits::check_page(limit)?;
+        Ok(self.list(after, limit).await?)
+    }
+
+    async fn dump_threads(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
+        limits::check_page(size.entries)?;
+        if places.is_empty() {
+            return Ok(Vec::new());
+        }
+        Ok(self.dump(places, after, size).await?)
+    }
+
+    async fn list_documents(&self, after: Option<&OwnedDocument>, limit: usize) -> Result<Vec<OwnedDocument>> {
+        limits::check_page(limit)?;
+        Ok(self.documents(after, limit).await?)
+    }
+}
+
+impl fmt::Debug for PostgresSnapshot {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("PostgresSnapshot").finish_non_exhaustive()
+    }
+}

@@ -88,15 +88,24 @@ struct Current {
 /// # Errors
 /// `Incompatible` for a file that is no store of this version, `Unavailable` when it cannot be read at all.
 pub fn examine(path: &Path) -> StoreResult<VerifyReport> {
-    let connection = open(path)?;
+    let connection = match open(path) {
+        Err(error) if error.is_damage() && !matches!(error, SqliteError::Store(StoreError::Incompatible(_))) => {
+            let detail = format!("nothing of the file can be read: {}", error.told());
+            let findings = vec![Finding { severity: Severity::Damage, thread: None, detail }];
+            return Ok(VerifyReport { findings, ..VerifyReport::default() });
+        }
+        opened => opened?,
+    };
     Ok(verify::examine(&connection)?)
 }
 
 fn open(path: &Path) -> Result<Connection> {
     let connection =
         Connection::open_with_flags(path, OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX)?;
+    // Otherwise SQLite refuses a file that is shorter than it says, and one whose list of tables cannot be read to its end.
+    connection.pragma_update(None, "writable_schema", true)?;
     match schema::checked_version(&connection) {
-        Ok(schema::VERSION) => Ok(connection),
+        Ok(schema::VERSION) => check_tables(&connection).map(|()| connection),
         Ok(version) => {
             let reason = format!("the file has schema {version}, and only {} can be salvaged", schema::VERSION);
             Err(StoreError::Incompatible(reason).into())
@@ -105,11 +114,24 @@ fn open(path: &Path) -> Result<Connection> {
     }
 }
 
+/// Without the place of a table nothing leads to its rows.
+fn check_tables(connection: &Connection) -> Result<()> {
+    for table in ["owners", "threads", "messages", "commits", "documents"] {
+        let found = connection.prepare(&format!("SELECT 1 FROM {table} WHERE 0"));
+        if found.is_err() {
+            return Err(
+                StoreError::corrupt("database file", format!("it does not say where the table {table} is")).into()
+            );
+        }
+    }
+    Ok(())
+}
+
 impl Salvage {
     /// Opens a file for reading and looks at which threads it knows of.
     ///
     /// # Errors
-    /// `Incompatible` for a file that is no store of this version, `Corrupt` when its first page cannot be read,
+    /// `Incompatible` for a file that is no store of this version, `Corrupt` when it does not say where its tables are,
     /// `Unavailable` when it cannot be opened.
     pub fn open(path: &Path) -> StoreResult<Self> {
         let connection = open(path)?;

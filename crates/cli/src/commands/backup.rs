@@ -5,8 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use indicatif::HumanBytes;
 use serde::Serialize;
+use threadkeep::core::{Finding, Severity};
 use threadkeep::memory::migrate::Progress;
-use threadkeep_store_sqlite::SqliteStore;
+use threadkeep::{Memory, StoreError};
+use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
 use super::{App, Status};
 use crate::failure::Failure;
@@ -18,6 +20,9 @@ use crate::store::Purpose;
 /// A SQLite store is copied as it is: --store FILE opens the copy, `threadkeep restore FILE` puts it back. A name that ends
 /// in .jsonl, .ndjson or .gz asks for lines of JSON instead, verbatim as well, which any store is written as and restored
 /// from (docs/export-format.md).
+///
+/// What was written is read again and its checksums are held against it. Damage is named and the backup is kept, as it is
+/// what there is; the exit code is 3.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep backup monday.db
@@ -27,12 +32,18 @@ pub(crate) struct Arguments {
     file: PathBuf,
 }
 
+/// Findings that are told to a person; JSON tells more.
+const TOLD: usize = 20;
+
 #[derive(Serialize)]
 struct BackedUp {
     file: PathBuf,
     bytes: u64,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     written: Option<Progress>,
+    /// What does not hold together in a copy of pages.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    findings: Vec<Finding>,
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
@@ -51,22 +62,77 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
             return Err(failure.hint(hint).into());
         }
     };
-    if app.output.is_json() {
-        app.output.json(&backed_up)?;
-    } else {
-        let BackedUp { file, bytes, .. } = backed_up;
-        app.output.line(format_args!("backed up {} to {}", HumanBytes(bytes), file.display()))?;
+    backed_up.print(app)?;
+    Ok(if backed_up.is_damaged() { Status::Incomplete } else { Status::Done })
+}
+
+impl BackedUp {
+    fn is_damaged(&self) -> bool {
+        self.findings.iter().any(|finding| finding.severity == Severity::Damage)
     }
-    Ok(Status::Done)
+
+    fn print(&self, app: &App) -> Result<()> {
+        if app.output.is_json() {
+            return app.output.json(self);
+        }
+        let mut lines = app.output.lines();
+        for finding in self.findings.iter().take(TOLD) {
+            lines.line(super::check::told(finding))?;
+        }
+        let untold = self.findings.len().saturating_sub(TOLD);
+        if untold > 0 {
+            lines.line(format_args!("and {untold} more findings"))?;
+        }
+        lines.line(format_args!("backed up {} to {}", HumanBytes(self.bytes), self.file.display()))?;
+        lines.finish()?;
+        if self.is_damaged() {
+            app.output.note(
+                "hint: the store is damaged, and so is this copy of it: keep the older backups; \
+                 `threadkeep check --salvage NEW` brings out what can be read",
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Writes a store as lines.
+pub(super) async fn write_lines(app: &App, memory: &Memory, file: &Path) -> Result<()> {
+    portable::write(app, memory, file).await.map(drop)
+}
+
+/// Whether a file's name asks for lines.
+pub(super) fn is_of_lines(file: &Path) -> bool {
+    portable::is_asked_for(file)
 }
 
 async fn copy_pages(app: &App, store: SqliteStore, file: PathBuf) -> Result<BackedUp> {
     let copy = Unfinished::beside(app, &file)?;
     let original = store.path().to_owned();
     copy_store(store, copy.path()).await.with_context(|| format!("{} cannot be written", file.display()))?;
+    // What is damaged is the best copy there is: it is kept, and named.
+    let findings = verify_copy(copy.path()).await;
     copy.finish(&file, &original)?;
     let bytes = std::fs::metadata(&file).map_or(0, |found| found.len());
-    Ok(BackedUp { file, bytes, written: None })
+    Ok(BackedUp { file, bytes, written: None, findings })
+}
+
+/// Reads the copy whole, as `check` does.
+async fn verify_copy(copy: &Path) -> Vec<Finding> {
+    let spinner = progress::spinner("reading the copy…");
+    let options = SqliteOptions { background: false, ..SqliteOptions::default() };
+    let verified = match SqliteStore::open(copy, options) {
+        Ok(store) => store.backend().maintenance.verify().await,
+        Err(StoreError::Corrupt { .. }) => threadkeep_store_sqlite::examine(copy),
+        Err(error) => Err(error),
+    };
+    spinner.finish_and_clear();
+    match verified {
+        Ok(report) => report.findings,
+        Err(error) => {
+            let detail = format!("the copy cannot be read: {error}");
+            vec![Finding { severity: Severity::Damage, thread: None, detail }]
+        }
+    }
 }
 
 /// Copies a store where it holds up nobody, with progress.

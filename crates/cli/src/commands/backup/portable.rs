@@ -38,7 +38,7 @@ pub(super) async fn write(app: &App, memory: &Memory, file: &Path) -> Result<Bac
     let unfinished = writer.finish().with_context(unwritten)?;
     unfinished.persist_noclobber(file).map_err(|error| anyhow!(error.error)).with_context(unwritten)?;
     let bytes = std::fs::metadata(file).map_or(0, |found| found.len());
-    Ok(BackedUp { file: file.to_owned(), bytes, written: Some(written) })
+    Ok(BackedUp { file: file.to_owned(), bytes, written: Some(written), findings: Vec::new() })
 }
 
 /// Why writing stopped: the store, or the disk.

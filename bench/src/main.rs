@@ -10,6 +10,7 @@
 )]
 
 mod agent;
+mod backup;
 mod beam;
 mod engine;
 mod floors;
@@ -72,6 +73,8 @@ enum Command {
     Agent(agent::Args),
     /// Time contexts with recall from a long thread in a large store
     Latency(latency::Args),
+    /// Time backups in lines of a store that others write to
+    Backup(backup::Args),
     /// Look for the facts of recorded operations conversations in what a summary keeps of them
     K8s(summaries::Args),
     /// Look for what dialogues settled in contexts with and without a summary
@@ -106,6 +109,7 @@ fn main() -> Result<()> {
         Command::Longmemeval(args) => runtime.block_on(longmemeval::run(&args)),
         Command::Agent(args) => runtime.block_on(agent::run(&args)),
         Command::Latency(args) => runtime.block_on(latency::run(&args)),
+        Command::Backup(args) => runtime.block_on(backup::run(&args)),
         Command::K8s(args) => runtime.block_on(summaries::k8s::run(&args)),
         Command::Sgd(args) => runtime.block_on(summaries::sgd::run(&args)),
         Command::Rides(args) => rides::run(&args),

@@ -5,32 +5,40 @@
 //! move with their versions. What does not move is what belongs to a store itself: cursors over many threads (they answer
 //! `reset`), the memory of deleted ids, whose turn it is to sweep. What has expired is left behind.
 //!
-//! [`Migration::survey`] looks before anything is written, [`Migration::copy`] skips what is there already (so a migration
-//! that was cut is simply made again), [`Migration::verify`] reads both sides whole.
+//! [`Migration::begin`] takes a snapshot of the source, and everything that follows reads that. [`Migration::survey`] looks
+//! before anything is written, [`Migration::copy`] skips what is there already (so a migration that was cut is simply made
+//! again; what changed in the source between the two is then in the way), [`Migration::verify`] reads both sides whole.
 
 mod backup;
 mod copy;
+mod damage;
 mod digest;
 mod survey;
 mod verify;
 mod walk;
 
-use serde::Serialize;
-use threadkeep_core::{Backend, DocumentOwner, Namespace, TenantId, ThreadId, Timestamp};
+use std::sync::Arc;
 
-pub use backup::{BackupLines, BackupReader};
+use serde::Serialize;
+use threadkeep_core::{Backend, DocumentOwner, Namespace, Result, Snapshot, TenantId, ThreadId, Timestamp};
+
+use crate::retry::repeat_simply;
+
+pub use backup::{BackedUp, BackupLines, BackupReader};
 pub use copy::Copied;
+pub use damage::{Damage, Damaged};
 pub use survey::Survey;
 pub use verify::{Totals, Verification};
 
 /// Differences that are told one by one; more are only counted.
 const TOLD: usize = 1_000;
 
-/// Everything of one store on its way into another. Nobody should write to the source meanwhile: what changes after it was
-/// copied is found to differ.
+/// Everything of one store on its way into another, as it was when the migration was begun: others may write to the source
+/// meanwhile, and what they write does not move. Nobody should write to the target: what changes there after it was copied
+/// is found to differ.
 #[derive(Clone, Debug)]
 pub struct Migration {
-    from: Backend,
+    source: Arc<dyn Snapshot>,
     to: Backend,
     /// What has expired by then does not move.
     now: Timestamp,
@@ -85,10 +93,14 @@ pub struct Differences {
 }
 
 impl Migration {
-    /// Prepares to move what `from` holds at the instant `now` into `to`.
-    #[must_use]
-    pub fn new(from: Backend, to: Backend, now: Timestamp) -> Self {
-        Self { from, to, now }
+    /// Takes a snapshot of what `from` holds at the instant `now`, to move it into `to`. All that the migration reads of the
+    /// source is as of that instant, comparing included.
+    ///
+    /// # Errors
+    /// Those of the source.
+    pub async fn begin(from: &Backend, to: Backend, now: Timestamp) -> Result<Self> {
+        let source = repeat_simply(|| from.maintenance.snapshot(now)).await?;
+        Ok(Self { source: Arc::from(source), to, now })
     }
 }
 

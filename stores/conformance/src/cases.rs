@@ -20,6 +20,7 @@ mod positions;
 mod replace_erase_trim;
 mod scopes;
 mod search;
+mod snapshots;
 mod threads;
 mod time_order;
 mod unsupported;
@@ -173,6 +174,12 @@ pub(crate) const CASES: &[Case] = cases! {
         documents_move_verbatim,
         tenants_and_owners_are_listed,
         stored_text_is_taken_as_it_is,
+    }
+    snapshots {
+        a_snapshot_shows_the_store_as_it_was,
+        two_snapshots_show_two_instants,
+        a_snapshot_is_read_in_chunks_of_any_size,
+        what_has_expired_is_in_no_snapshot,
     }
     search {
         words_are_found,

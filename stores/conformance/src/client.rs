@@ -5,8 +5,8 @@ use threadkeep_core::{
     Backend, Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Document,
     DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, Message, MessageName,
     MessagePage, MessageQuery, Namespace, OpenThread, Opened, Owner, Result, Scope, SearchAnswer, SearchQuery,
-    SweepReport, TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, VerifyReport,
-    WakeUps, Written,
+    Snapshot, SweepReport, TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor,
+    VerifyReport, WakeUps, Written,
 };
 
 /// So often a call is repeated; over `Weak` at most about every third call fails.
@@ -17,7 +17,7 @@ pub(crate) struct Client {
     backend: Backend,
 }
 
-async fn patiently<'a, T>(call: impl Fn() -> BoxFuture<'a, Result<T>>) -> Result<T> {
+pub(crate) async fn patiently<'a, T>(call: impl Fn() -> BoxFuture<'a, Result<T>>) -> Result<T> {
     for _ in 0..ATTEMPTS {
         match call().await {
             Err(error) if error.is_retryable() || error.maybe_applied() => tokio::task::yield_now().await,
@@ -187,6 +187,10 @@ impl Client {
         limit: usize,
     ) -> Result<Dump> {
         patiently(|| self.backend.maintenance.dump_thread(tenant, thread, after, limit)).await
+    }
+
+    pub(crate) async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>> {
+        patiently(|| self.backend.maintenance.snapshot(now)).await
     }
 
     pub(crate) async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: &Dump) -> Result<()> {

@@ -6,6 +6,7 @@
 mod dice;
 mod maintenance;
 mod search;
+mod snapshot;
 mod store;
 
 use std::fmt;
@@ -22,14 +23,14 @@ use self::dice::Dice;
 /// break a promise: every case that a store passes it passes over `Weak`, too, if the caller repeats what may be repeated.
 pub struct Weak {
     inner: Backend,
-    dice: Mutex<Dice>,
+    dice: Arc<Mutex<Dice>>,
 }
 
 impl Weak {
     /// Puts a weak store over another.
     #[must_use]
     pub fn over(inner: Backend, seed: u64) -> Backend {
-        let weak = Arc::new(Self { inner, dice: Mutex::new(Dice::new(seed)) });
+        let weak = Arc::new(Self { inner, dice: Arc::new(Mutex::new(Dice::new(seed))) });
         Backend { store: weak.clone(), maintenance: weak.clone(), search: weak }
     }
 
@@ -40,8 +41,14 @@ impl Weak {
 
     /// Refuses every sixth call, before anything is done.
     fn may_refuse(&self) -> Result<()> {
-        if self.roll(6) == 0 { Err(StoreError::unavailable(Reason::Busy)) } else { Ok(()) }
+        may_refuse(&self.dice)
     }
+}
+
+/// Refuses every sixth call.
+fn may_refuse(dice: &Mutex<Dice>) -> Result<()> {
+    let is_refused = dice.lock().expect("nothing panics while it holds the dice").roll(6) == 0;
+    if is_refused { Err(StoreError::unavailable(Reason::Busy)) } else { Ok(()) }
 }
 
 impl fmt::Debug for Weak {

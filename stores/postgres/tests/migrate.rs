@@ -29,7 +29,7 @@ async fn fill(memory: &Memory) {
 }
 
 async fn moves(from: &Backend, to: &Backend) {
-    let migration = Migration::new(from.clone(), to.clone(), Memory::new(from.clone()).now());
+    let migration = Migration::begin(from, to.clone(), Memory::new(from.clone()).now()).await.unwrap();
     let total = Progress { threads: 3, messages: 3 * 36, documents: 1 };
     assert_eq!(migration.copy(|_| {}).await.unwrap().copied, total);
     let verified = migration.verify(|_| {}).await.unwrap();
@@ -60,17 +60,17 @@ async fn any_store_moves_into_postgres_and_back() {
     moves(&postgres, &other).await;
     moves(&other, &MemoryStore::open()).await;
     moves(&other, &back).await;
-    let source = Migration::new(sqlite.clone(), back.clone(), Memory::new(sqlite).now());
+    let source = Migration::begin(&sqlite, back.clone(), Memory::new(sqlite.clone()).now()).await.unwrap();
     assert!(source.verify(|_| {}).await.unwrap().differences.is_empty());
 
     let mut reader = BackupReader::into(MemoryStore::open());
     let mut lines = Vec::new();
-    let backup = BackupLines::of(postgres.clone(), Memory::new(postgres).now());
+    let backup = BackupLines::begin(&postgres, Memory::new(postgres.clone()).now()).await.unwrap();
     let written = backup.write(|line, _| {
         lines.push(line.to_owned());
         Ok::<(), MemoryError>(())
     });
-    assert_eq!(written.await.unwrap().threads, 3);
+    assert_eq!(written.await.unwrap().written.threads, 3);
     for line in &lines {
         reader.line(line).await.unwrap();
     }

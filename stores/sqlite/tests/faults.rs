@@ -12,6 +12,8 @@ mod disk;
 mod files;
 #[path = "faults/processes.rs"]
 mod processes;
+#[path = "faults/snapshots.rs"]
+mod snapshots;
 
 use std::path::Path;
 

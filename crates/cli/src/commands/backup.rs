@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use indicatif::HumanBytes;
 use serde::Serialize;
-use threadkeep::core::{Finding, Severity};
+use threadkeep::core::{Consistency, Finding, Severity};
 use threadkeep::memory::migrate::Progress;
 use threadkeep::{Memory, StoreError};
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
@@ -17,7 +17,7 @@ use crate::store::Purpose;
 
 /// Copy the store into a file, while others read and write
 ///
-/// A SQLite store is copied as it is: --store FILE opens the copy, `threadkeep restore FILE` puts it back. A name that ends
+/// The copy holds the store as it was at one instant, however much is written meanwhile. A SQLite store is copied as it is: --store FILE opens the copy, `threadkeep restore FILE` puts it back. A name that ends
 /// in .jsonl, .ndjson or .gz asks for lines of JSON instead, verbatim as well, which any store is written as and restored
 /// from (docs/export-format.md).
 ///
@@ -41,7 +41,12 @@ struct BackedUp {
     bytes: u64,
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     written: Option<Progress>,
-    /// What does not hold together in a copy of pages.
+    /// What is as of one instant.
+    as_of: Consistency,
+    /// By how much the log beside a SQLite store grew, as it is not emptied while the store is read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    log_growth_bytes: Option<u64>,
+    /// What of it does not hold together.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     findings: Vec<Finding>,
 }
@@ -83,7 +88,10 @@ impl BackedUp {
         if untold > 0 {
             lines.line(format_args!("and {untold} more findings"))?;
         }
-        lines.line(format_args!("backed up {} to {}", HumanBytes(self.bytes), self.file.display()))?;
+        let grown = self.log_growth_bytes.filter(|grown| *grown > 0);
+        let grown = grown.map(|grown| format!("; the store's log grew by {} meanwhile", HumanBytes(grown)));
+        let grown = grown.unwrap_or_default();
+        lines.line(format_args!("backed up {} to {}{grown}", HumanBytes(self.bytes), self.file.display()))?;
         lines.finish()?;
         if self.is_damaged() {
             app.output.note(
@@ -108,12 +116,14 @@ pub(super) fn is_of_lines(file: &Path) -> bool {
 async fn copy_pages(app: &App, store: SqliteStore, file: PathBuf) -> Result<BackedUp> {
     let copy = Unfinished::beside(app, &file)?;
     let original = store.path().to_owned();
-    copy_store(store, copy.path()).await.with_context(|| format!("{} cannot be written", file.display()))?;
+    let log_bytes_before = store.log_bytes();
+    copy_store(store.clone(), copy.path()).await.with_context(|| format!("{} cannot be written", file.display()))?;
+    let log_growth_bytes = Some(store.log_bytes().saturating_sub(log_bytes_before));
     // What is damaged is the best copy there is: it is kept, and named.
     let findings = verify_copy(copy.path()).await;
     copy.finish(&file, &original)?;
     let bytes = std::fs::metadata(&file).map_or(0, |found| found.len());
-    Ok(BackedUp { file, bytes, written: None, findings })
+    Ok(BackedUp { file, bytes, written: None, as_of: Consistency::Store, log_growth_bytes, findings })
 }
 
 /// Reads the copy whole, as `check` does.

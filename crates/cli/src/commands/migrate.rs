@@ -1,6 +1,6 @@
 use anyhow::{Context, Result};
 use serde::Serialize;
-use threadkeep::memory::migrate::{Copied, Differences, Migration, Progress, Totals, Verification};
+use threadkeep::memory::migrate::{Copied, Damage, Differences, Migration, Progress, Totals, Verification};
 use threadkeep::{Backend, Memory};
 
 use super::{App, Status, import};
@@ -15,8 +15,8 @@ const TOLD: usize = 20;
 /// Move everything from one store into another
 ///
 /// Threads of all tenants move verbatim: positions, what was replaced and erased, the change log, keys, documents. In the
-/// end both stores are read whole and compared. The source is only read; stop what writes to it first. A migration that was
-/// cut goes on when it is run again. A target that holds other data under the same ids is refused before anything is
+/// end both are compared. The source is only read, as it was at one instant: what is written to it meanwhile does not move, so
+/// stop what writes to it before you switch. A migration that was cut continues when it is run again. A target that holds other data under the same ids is refused before anything is
 /// written.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
@@ -60,7 +60,8 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let purpose = if arguments.verify_only { Purpose::Read } else { Purpose::Fill };
     let target = app.open_at(&to, purpose).await.context("--to")?.memory;
     let moved = if arguments.verify_only {
-        let migration = Migration::new(source.backend().clone(), target.backend().clone(), source.now());
+        let migration = Migration::begin(source.backend(), target.backend().clone(), source.now()).await;
+        let migration = migration.context("--from")?;
         Moved { copied: None, verified: verify(&migration).await?, indexed: None }
     } else {
         move_everything(app, source.backend(), &target).await?
@@ -71,7 +72,8 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 
 /// Copies what the target does not have, and compares both.
 pub(super) async fn move_everything(app: &App, source: &Backend, target: &Memory) -> Result<Moved> {
-    let migration = Migration::new(source.clone(), target.backend().clone(), target.now());
+    let migration = Migration::begin(source, target.backend().clone(), target.now()).await;
+    let migration = migration.context("the source cannot be read")?;
     let total = survey(app, &migration).await?;
     let bar = progress::count(total.messages, "messages copied");
     let copied = migration.copy(|done| bar.set_position(done.messages)).await;
@@ -122,7 +124,11 @@ fn tell(app: &App, differences: &Differences) -> Result<()> {
 
 impl Moved {
     pub(super) fn status(&self) -> Status {
-        if self.verified.differences.is_empty() { Status::Done } else { Status::Findings }
+        match &self.verified {
+            verified if !verified.damage.is_empty() => Status::Incomplete,
+            verified if !verified.differences.is_empty() => Status::Findings,
+            _ => Status::Done,
+        }
     }
 
     pub(super) fn print(&self, app: &App) -> Result<()> {
@@ -132,7 +138,8 @@ impl Moved {
         if let Some(copied) = &self.copied {
             app.output.line(told(copied))?;
         }
-        let Verification { source, target, differences, only_in_target } = &self.verified;
+        let Verification { source, target, differences, damage, only_in_target } = &self.verified;
+        tell_damage(app, damage)?;
         if differences.is_empty() {
             app.output.line(format_args!("verified: both hold {}", listed(source)))?;
             app.output.line(format_args!("hash: {}", source.hash))?;
@@ -147,6 +154,27 @@ impl Moved {
         }
         Ok(())
     }
+}
+
+/// Names what of the source is damaged.
+fn tell_damage(app: &App, damage: &Damage) -> Result<()> {
+    if damage.is_empty() {
+        return Ok(());
+    }
+    let mut lines = app.output.lines();
+    for damaged in damage.told.iter().take(TOLD) {
+        lines.line(damaged)?;
+    }
+    let untold = damage.count.saturating_sub(damage.told.len().min(TOLD) as u64);
+    if untold > 0 {
+        lines.line(format_args!("and {} more", crate::table::number(untold)))?;
+    }
+    lines.finish()?;
+    app.output.note(
+        "hint: the source is damaged: what could be read was moved as it is; a sound backup, or \
+         `threadkeep check --salvage NEW` on the source, may hold more",
+    );
+    Ok(())
 }
 
 fn told(copied: &Copied) -> String {

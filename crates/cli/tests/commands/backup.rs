@@ -62,7 +62,7 @@ fn a_backup_is_whole_while_others_append() {
             }
             added
         });
-        for name in ["one.db", "two.db", "three.db"] {
+        for name in ["one.db", "two.db", "three.db", "four.jsonl"] {
             let ran = cli.run(&["backup", name]);
             assert_eq!(ran.code, Some(0), "{ran}");
         }
@@ -76,6 +76,20 @@ fn a_backup_is_whole_while_others_append() {
         let held = cli.json(&["stats", "--store", name])["messages"].as_u64().unwrap();
         assert!((before..=before + added).contains(&held), "{held}");
     }
+    let restored = cli.json(&["restore", "four.jsonl", "--store", "four.db"]);
+    let held = restored["verified"]["source"]["messages"].as_u64().unwrap();
+    assert!((before..=before + added).contains(&held), "{restored}");
+}
+
+#[test]
+fn a_backup_says_what_it_shows_and_how_the_log_grew() {
+    let cli = Cli::with_garden();
+    for name in ["monday.db", "monday.jsonl", "monday.jsonl.gz"] {
+        let backed_up = cli.json(&["backup", name]);
+        assert_eq!((&backed_up["as_of"], &backed_up["log_growth_bytes"]), (&"store".into(), &0.into()), "{backed_up}");
+    }
+    let lines = std::fs::read_to_string(cli.path("monday.jsonl")).unwrap();
+    assert!(lines.lines().next().unwrap().contains(r#""as_of":"store""#), "{lines}");
 }
 
 #[test]

@@ -1,25 +1,46 @@
 //! A whole store as lines of text, and back: the verbatim form of the documented export format.
 
+use std::sync::Arc;
+
+use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use threadkeep_core::exchange::{BACKUP_VERSION, BackupLine};
-use threadkeep_core::{Backend, Kind, StoreError, TenantId, Thread, ThreadName, Timestamp};
+use threadkeep_core::{
+    Backend, Consistency, Dump, ListedThread, OwnedDocument, Snapshot, SnapshotTotals, StoreError, Timestamp,
+};
 
-use super::{Progress, walk};
+use super::{Damage, Progress, walk};
 use crate::retry::repeat_simply;
 use crate::{MemoryError, Result};
 
-/// How often a thread is written anew because it changed meanwhile.
-const ATTEMPTS: usize = 16;
 /// Bytes of an object that stands on several lines.
 const RECORD_BYTES: usize = 256 * 1024 * 1024;
 
-/// Reads a store as the lines of a backup, every tenant's, in bounded memory.
+/// Reads a store as the lines of a backup, every tenant's, in bounded memory, and all of it as of one instant.
 #[derive(Debug)]
 pub struct BackupLines {
-    backend: Backend,
+    snapshot: Arc<dyn Snapshot>,
     now: Timestamp,
+    totals: SnapshotTotals,
     hasher: Sha256,
     done: Progress,
+    damage: Damage,
+}
+
+/// What a backup of lines holds, and what it took.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct BackedUp {
+    /// What was written.
+    #[serde(flatten)]
+    pub written: Progress,
+    /// What of it is as of one instant.
+    pub as_of: Consistency,
+    /// By how many bytes the log beside the store grew meanwhile, where there is one that waits for readers.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub log_growth_bytes: Option<u64>,
+    /// What of the store is damaged: written as it is, or left out where it cannot be read.
+    #[serde(skip_serializing_if = "Damage::is_empty")]
+    pub damage: Damage,
 }
 
 /// Writes the lines of a backup into a store that is made for it.
@@ -44,90 +65,77 @@ struct Begun {
 }
 
 impl BackupLines {
-    /// Prepares to read what a store holds at the instant `now`.
-    #[must_use]
-    pub fn of(backend: Backend, now: Timestamp) -> Self {
-        Self { backend, now, hasher: Sha256::new(), done: Progress::default() }
-    }
-
-    /// Gives each line, without its end, to `write`, and says what was written. Others may write meanwhile: each thread is
-    /// as it was at one instant, but not all at the same.
+    /// Takes a snapshot of what a store holds at the instant `now`. Whatever is written from here on is not in the backup.
     ///
     /// # Errors
-    /// What `write` says; `Contended` for a thread that changes each time it is read; those of the store.
+    /// Those of the store.
+    pub async fn begin(backend: &Backend, now: Timestamp) -> Result<Self> {
+        let snapshot: Arc<dyn Snapshot> = Arc::from(repeat_simply(|| backend.maintenance.snapshot(now)).await?);
+        let totals = repeat_simply(|| snapshot.totals()).await?;
+        Ok(Self { snapshot, now, totals, hasher: Sha256::new(), done: Progress::default(), damage: Damage::default() })
+    }
+
+    /// How many threads and messages there are to write.
+    #[must_use]
+    pub fn totals(&self) -> SnapshotTotals {
+        self.totals
+    }
+
+    /// Gives each line, without its end, to `write`, and says what was written. Others may write to the store meanwhile as
+    /// much as they like.
+    ///
+    /// # Errors
+    /// What `write` says; those of the store.
     pub async fn write<E: From<MemoryError>>(
         mut self,
         mut write: impl FnMut(&str, Progress) -> Result<(), E>,
-    ) -> Result<Progress, E> {
-        let header = BackupLine::ThreadkeepBackup { version: BACKUP_VERSION, made_at: self.now };
-        self.line(&header, &mut write)?;
-        for tenant in walk::tenants(&self.backend).await.map_err(MemoryError::from)? {
-            let backend = self.backend.clone();
-            let mut threads = walk::Threads::of(&backend, &tenant, self.now);
-            while let Some(page) = threads.next_page().await.map_err(MemoryError::from)? {
-                for thread in page {
-                    self.thread(&tenant, thread, &mut write).await?;
-                }
+    ) -> Result<BackedUp, E> {
+        let (snapshot, as_of) = (Arc::clone(&self.snapshot), self.snapshot.consistency());
+        let (version, made_at) = (BACKUP_VERSION, self.now);
+        self.line(&BackupLine::ThreadkeepBackup { version, made_at, as_of: Some(as_of) }, &mut write)?;
+        let mut threads = walk::Threads::of(&*snapshot);
+        while let Some(page) = threads.next_page().await.map_err(MemoryError::from)? {
+            let mut chunks = walk::FirstChunks::of(&*snapshot, page.iter().map(|listed| listed.place));
+            for listed in &page {
+                let first = chunks.next().await.map_err(MemoryError::from)?;
+                self.thread(listed, first, &mut write).await?;
             }
-            let mut documents = walk::Documents::of(&backend, &tenant, self.now);
-            while let Some((owner, page)) = documents.next_page().await.map_err(MemoryError::from)? {
-                for document in page {
-                    self.done.documents += 1;
-                    let (tenant, owner) = (tenant.clone(), owner.clone());
-                    self.line(&BackupLine::Document { tenant, owner, document }, &mut write)?;
-                }
+        }
+        let mut documents = walk::Documents::of(&*snapshot);
+        while let Some(page) = documents.next_page().await.map_err(MemoryError::from)? {
+            for OwnedDocument { tenant, owner, document } in page {
+                self.done.documents += 1;
+                self.line(&BackupLine::Document { tenant, owner, document }, &mut write)?;
             }
         }
         let Progress { threads, documents, .. } = self.done;
         let hash = hex(self.hasher.clone());
         self.line(&BackupLine::End { threads, documents, hash }, &mut write)?;
-        Ok(self.done)
+        let mut damage = self.damage;
+        damage.add_unreadable(&*snapshot);
+        Ok(BackedUp { written: self.done, as_of, log_growth_bytes: snapshot.log_growth_bytes(), damage })
     }
 
     async fn thread<E: From<MemoryError>>(
         &mut self,
-        tenant: &TenantId,
-        listed: Thread,
+        listed: &ListedThread,
+        first: Option<Dump>,
         write: &mut impl FnMut(&str, Progress) -> Result<(), E>,
     ) -> Result<(), E> {
-        for _ in 0..ATTEMPTS {
-            match self.whole_thread(tenant, &listed, write).await? {
-                Read::Whole => {
-                    self.done.threads += 1;
-                    self.done.messages += listed.message_count;
-                    return Ok(());
-                }
-                Read::Gone => return Ok(()),
-                Read::Changed => {}
+        let mut chunk = first;
+        while let Some(dump) = chunk.take() {
+            let next = dump.next;
+            self.done.threads += u64::from(next.is_none());
+            self.done.messages += dump.entries.iter().filter(|entry| walk::is_message(entry)).count() as u64;
+            let (tenant, thread) = (listed.tenant.clone(), listed.thread.id);
+            self.damage.add_chunk(&tenant, thread, &dump);
+            self.line(&BackupLine::Chunk { tenant, thread, dump }, write)?;
+            if next.is_some() {
+                let snapshot = &*self.snapshot;
+                chunk = walk::next_chunk(snapshot, listed.place, next).await.map_err(MemoryError::from)?;
             }
         }
-        Err(MemoryError::Contended { what: "a thread", attempts: ATTEMPTS }.into())
-    }
-
-    async fn whole_thread<E: From<MemoryError>>(
-        &mut self,
-        tenant: &TenantId,
-        listed: &Thread,
-        write: &mut impl FnMut(&str, Progress) -> Result<(), E>,
-    ) -> Result<Read, E> {
-        let (backend, name, now) = (self.backend.clone(), ThreadName::Id(listed.id), self.now);
-        let find = || walk::find_thread(&backend, tenant, &name, now);
-        let before = find().await.map_err(MemoryError::from)?;
-        let mut chunks = walk::Chunks::of(&backend, tenant, listed.id);
-        loop {
-            let chunk = match chunks.next().await {
-                Ok(Some(chunk)) => chunk,
-                Ok(None) => return Ok(Read::Whole),
-                Err(StoreError::NotFound(Kind::Thread)) => return Ok(Read::Gone),
-                Err(error) => return Err(MemoryError::from(error).into()),
-            };
-            let is_last_of_many = chunk.thread.is_none() && chunk.next.is_none();
-            // Without its last chunk a thread does not come to be, and a first one begins it anew.
-            if is_last_of_many && find().await.map_err(MemoryError::from)? != before {
-                return Ok(Read::Changed);
-            }
-            self.line(&BackupLine::Chunk { tenant: tenant.clone(), thread: listed.id, dump: chunk }, write)?;
-        }
+        Ok(())
     }
 
     fn line<E: From<MemoryError>>(
@@ -141,14 +149,6 @@ impl BackupLines {
         self.hasher.update(b"\n");
         write(&text, self.done)
     }
-}
-
-/// What became of reading a thread.
-enum Read {
-    Whole,
-    /// It was deleted or expired meanwhile.
-    Gone,
-    Changed,
 }
 
 impl BackupReader {

@@ -2,7 +2,9 @@
 
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
-use threadkeep_core::{Backend, Document, DocumentOwner, Dump, DumpEntry, Result, StoreError, TenantId, ThreadId};
+use threadkeep_core::{
+    Backend, Document, DocumentOwner, Dump, DumpEntry, ListedThread, Result, Snapshot, StoreError, TenantId, ThreadId,
+};
 
 use super::walk;
 
@@ -14,6 +16,8 @@ pub(super) struct ThreadDigest {
     pub(super) commits: u64,
     pub(super) documents: u64,
     pub(super) hash: [u8; 32],
+    /// What of it is damaged.
+    pub(super) damage: Vec<String>,
 }
 
 /// A hash of many things that does not depend on their order: each is hashed with its name, and the hashes are added.
@@ -33,22 +37,54 @@ impl Sum {
     }
 }
 
-/// Reads a thread whole; `None` if it is not there.
+/// Reads a thread of a snapshot whole, of which the first chunk was read before.
+pub(super) async fn of_listed(snapshot: &dyn Snapshot, listed: &ListedThread, first: Dump) -> Result<ThreadDigest> {
+    let mut reading = Reading::of(&listed.tenant, listed.thread.id);
+    let mut after = first.next;
+    reading.add(first)?;
+    while let Some(seq) = after {
+        let chunk = walk::next_chunk(snapshot, listed.place, Some(seq)).await?;
+        after = chunk.as_ref().and_then(|chunk| chunk.next);
+        chunk.map_or(Ok(()), |chunk| reading.add(chunk))?;
+    }
+    Ok(reading.finish())
+}
+
+/// Reads a thread whole as a store has it now; `None` if it is not there.
 pub(super) async fn of_thread(backend: &Backend, tenant: &TenantId, thread: ThreadId) -> Result<Option<ThreadDigest>> {
-    let mut hasher = begin(tenant);
-    hasher.update(thread.0.as_bytes());
-    let mut digest = ThreadDigest::default();
+    let mut reading = Reading::of(tenant, thread);
     let mut chunks = walk::Chunks::of(backend, tenant, thread);
     loop {
         match chunks.next().await {
-            Ok(Some(chunk)) => add_chunk(&mut hasher, &mut digest, chunk)?,
-            Ok(None) => break,
+            Ok(Some(chunk)) => reading.add(chunk)?,
+            Ok(None) => return Ok(Some(reading.finish())),
             Err(StoreError::NotFound(_)) => return Ok(None),
             Err(error) => return Err(error),
         }
     }
-    digest.hash = hasher.finalize().into();
-    Ok(Some(digest))
+}
+
+/// A thread on its way into a digest.
+struct Reading {
+    hasher: Sha256,
+    digest: ThreadDigest,
+}
+
+impl Reading {
+    fn of(tenant: &TenantId, thread: ThreadId) -> Self {
+        let mut hasher = begin(tenant);
+        hasher.update(thread.0.as_bytes());
+        Self { hasher, digest: ThreadDigest::default() }
+    }
+
+    fn add(&mut self, chunk: Dump) -> Result<()> {
+        self.digest.damage.extend(chunk.damage());
+        add_chunk(&mut self.hasher, &mut self.digest, chunk)
+    }
+
+    fn finish(self) -> ThreadDigest {
+        ThreadDigest { hash: self.hasher.finalize().into(), ..self.digest }
+    }
 }
 
 pub(super) fn of_document(tenant: &TenantId, owner: &DocumentOwner, document: &Document) -> Result<[u8; 32]> {

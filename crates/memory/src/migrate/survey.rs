@@ -1,5 +1,5 @@
 use serde::Serialize;
-use threadkeep_core::{Document, DocumentOwner, Result, Scope, TenantId, Thread, ThreadName};
+use threadkeep_core::{Document, DocumentOwner, OwnedDocument, Result, Scope, TenantId, Thread, ThreadName};
 
 use super::{Differences, Item, Migration, Progress, walk};
 use crate::retry::repeat_simply;
@@ -22,21 +22,19 @@ impl Migration {
     /// Those of the stores.
     pub async fn survey(&self, mut progress: impl FnMut(Progress)) -> Result<Survey> {
         let mut survey = Survey::default();
-        for tenant in walk::tenants(&self.from).await? {
-            let mut threads = walk::Threads::of(&self.from, &tenant, self.now);
-            while let Some(page) = threads.next_page().await? {
-                for thread in page {
-                    self.survey_thread(&tenant, &thread, &mut survey).await?;
-                }
-                progress(survey.total);
+        let mut threads = walk::Threads::of(&*self.source);
+        while let Some(page) = threads.next_page().await? {
+            for listed in page {
+                self.survey_thread(&listed.tenant, &listed.thread, &mut survey).await?;
             }
-            let mut documents = walk::Documents::of(&self.from, &tenant, self.now);
-            while let Some((owner, page)) = documents.next_page().await? {
-                for document in page {
-                    self.survey_document(&tenant, &owner, &document, &mut survey).await?;
-                }
-                progress(survey.total);
+            progress(survey.total);
+        }
+        let mut documents = walk::Documents::of(&*self.source);
+        while let Some(page) = documents.next_page().await? {
+            for OwnedDocument { tenant, owner, document } in page {
+                self.survey_document(&tenant, &owner, &document, &mut survey).await?;
             }
+            progress(survey.total);
         }
         Ok(survey)
     }

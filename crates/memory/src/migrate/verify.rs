@@ -1,9 +1,10 @@
 use futures::StreamExt;
 use serde::Serialize;
-use threadkeep_core::{Dump, Result, TenantId, Thread};
+use threadkeep_core::{ChunkSize, Dump, ListedThread, OwnedDocument, Result};
 
 use super::digest::{self, Sum, ThreadDigest};
-use super::{Differences, Item, Migration, Progress, survey, walk};
+use super::{Damage, Differences, Item, Migration, Progress, survey, walk};
+use crate::retry::repeat_simply;
 
 /// Threads that are read at once.
 const IN_FLIGHT: usize = 4;
@@ -17,6 +18,9 @@ pub struct Verification {
     pub target: Totals,
     /// What is not the same.
     pub differences: Differences,
+    /// What of the source is damaged, and moved as it is or is left out.
+    #[serde(skip_serializing_if = "Damage::is_empty")]
+    pub damage: Damage,
     /// Threads that only the target has. They may be there rightly.
     pub only_in_target: u64,
 }
@@ -41,117 +45,119 @@ pub struct Totals {
 }
 
 impl Migration {
-    /// Reads both sides whole and compares every thread and document by counts and hash.
+    /// Reads both sides whole and compares every thread and document of the snapshot with what the target has now, by
+    /// counts and hash.
     ///
     /// # Errors
     /// Those of the stores.
     pub async fn verify(&self, mut progress: impl FnMut(Progress)) -> Result<Verification> {
         let mut found = Verification::default();
         let mut done = Progress::default();
-        for tenant in walk::tenants(&self.from).await? {
-            let mut threads = walk::Threads::of(&self.from, &tenant, self.now);
-            while let Some(page) = threads.next_page().await? {
-                let reading = page.into_iter().map(|thread| self.verify_thread(&tenant, thread));
-                let mut reading = futures::stream::iter(reading).buffer_unordered(IN_FLIGHT);
-                while let Some(pair) = reading.next().await {
-                    let pair = pair?;
-                    done.threads += 1;
-                    done.messages += pair.source.as_ref().map_or(0, |digest| digest.messages);
-                    found.add_thread(&tenant, pair);
-                    progress(done);
-                }
+        let mut threads = walk::Threads::of(&*self.source);
+        while let Some(page) = threads.next_page().await? {
+            let firsts = walk::FirstChunks::of(&*self.source, page.iter().map(|listed| listed.place));
+            let firsts = futures::stream::iter(page).zip(firsts.into_stream());
+            let pairs = firsts.map(async |(listed, first)| self.verify_thread(listed, first?).await);
+            let mut pairs = std::pin::pin!(pairs.buffer_unordered(IN_FLIGHT));
+            while let Some(pair) = pairs.next().await {
+                let pair = pair?;
+                done.threads += 1;
+                done.messages += pair.source.messages;
+                found.add_thread(pair);
+                progress(done);
             }
-            self.verify_documents(&tenant, &mut found, &mut done).await?;
-            progress(done);
         }
-        found.only_in_target = self.count_target_threads().await?.saturating_sub(found.target.threads);
+        self.verify_documents(&mut found, &mut done).await?;
+        progress(done);
+        let there = self.to.maintenance.snapshot(self.now).await?.totals().await?;
+        found.only_in_target = there.threads.saturating_sub(found.target.threads);
+        found.damage.add_unreadable(&*self.source);
         for totals in [&mut found.source, &mut found.target] {
             totals.hash = totals.sum.to_hex();
         }
         Ok(found)
     }
 
-    async fn verify_thread(&self, tenant: &TenantId, thread: Thread) -> Result<Pair> {
-        let source = digest::of_thread(&self.from, tenant, thread.id).await?;
-        let target = digest::of_thread(&self.to, tenant, thread.id).await?;
-        let difference = match (&source, &target) {
-            (None, _) => Some("it was deleted meanwhile".to_owned()),
-            (Some(_), None) => Some("it is not there".to_owned()),
-            (Some(here), Some(there)) if here == there => None,
-            (Some(_), Some(_)) => Some(self.find_difference(tenant, &thread).await?),
+    async fn verify_thread(&self, listed: ListedThread, first: Dump) -> Result<Pair> {
+        let mut source = digest::of_listed(&*self.source, &listed, first).await?;
+        let mut target = digest::of_thread(&self.to, &listed.tenant, listed.thread.id).await?;
+        let damage = std::mem::take(&mut source.damage);
+        if let Some(target) = &mut target {
+            target.damage.clear();
+        }
+        let difference = match &target {
+            None => Some("it is not there".to_owned()),
+            Some(there) if source == *there => None,
+            Some(_) => Some(self.find_difference(&listed).await?),
         };
-        Ok(Pair { thread, source, target, difference })
+        Ok(Pair { listed, source, target, difference, damage })
     }
 
     /// Reads both sides in step until something differs.
-    async fn find_difference(&self, tenant: &TenantId, thread: &Thread) -> Result<String> {
-        const ENTRIES: usize = 100;
-        let mut after = None;
+    async fn find_difference(&self, listed: &ListedThread) -> Result<String> {
+        let size = ChunkSize { entries: 100, bytes: usize::MAX };
+        let (tenant, thread) = (&listed.tenant, listed.thread.id);
+        let (places, mut after) = ([listed.place], None);
         loop {
-            let here = self.from.maintenance.dump_thread(tenant, thread.id, after, ENTRIES).await?;
-            let there = self.to.maintenance.dump_thread(tenant, thread.id, after, ENTRIES).await?;
-            let next = here.next;
-            if let Some(difference) = chunks_differ(here, there) {
+            let here = repeat_simply(|| self.source.dump_threads(&places, after, size)).await?;
+            let there = || self.to.maintenance.dump_thread(tenant, thread, after, size.entries);
+            let (here, there) = (here.into_iter().next(), repeat_simply(there).await?);
+            let next = here.as_ref().and_then(|here| here.next);
+            if let Some(difference) = here.and_then(|here| chunks_differ(here, there)) {
                 return Ok(difference);
             }
             match next {
                 Some(next) => after = Some(next),
-                None => return Ok("it changed while it was read".to_owned()),
+                None => return Ok("it changed there while it was read".to_owned()),
             }
         }
     }
 
-    async fn verify_documents(&self, tenant: &TenantId, found: &mut Verification, done: &mut Progress) -> Result<()> {
-        let mut documents = walk::Documents::of(&self.from, tenant, self.now);
-        while let Some((owner, page)) = documents.next_page().await? {
-            for document in page {
+    async fn verify_documents(&self, found: &mut Verification, done: &mut Progress) -> Result<()> {
+        let mut documents = walk::Documents::of(&*self.source);
+        while let Some(page) = documents.next_page().await? {
+            for OwnedDocument { tenant, owner, document } in page {
                 done.documents += 1;
                 found.source.documents += 1;
-                found.source.sum.add(digest::of_document(tenant, &owner, &document)?);
+                found.source.sum.add(digest::of_document(&tenant, &owner, &document)?);
                 let item = walk::item(&owner, &document);
-                let Some(there) = self.find_in_target(tenant, &owner, &document).await? else {
-                    found.differences.add(tenant, item, "it is not there");
+                let Some(there) = self.find_in_target(&tenant, &owner, &document).await? else {
+                    found.differences.add(&tenant, item, "it is not there");
                     continue;
                 };
                 found.target.documents += 1;
-                found.target.sum.add(digest::of_document(tenant, &owner, &there)?);
+                found.target.sum.add(digest::of_document(&tenant, &owner, &there)?);
                 if there != document {
-                    found.differences.add(tenant, item, survey::other_document(&document, &there));
+                    found.differences.add(&tenant, item, survey::other_document(&document, &there));
                 }
             }
         }
         Ok(())
     }
-
-    async fn count_target_threads(&self) -> Result<u64> {
-        let mut count = 0;
-        for tenant in walk::tenants(&self.to).await? {
-            let mut threads = walk::Threads::of(&self.to, &tenant, self.now);
-            while let Some(page) = threads.next_page().await? {
-                count += page.len() as u64;
-            }
-        }
-        Ok(count)
-    }
 }
 
 /// One thread on both sides.
 struct Pair {
-    thread: Thread,
-    source: Option<ThreadDigest>,
+    listed: ListedThread,
+    source: ThreadDigest,
     target: Option<ThreadDigest>,
     difference: Option<String>,
+    /// What of the source is damaged.
+    damage: Vec<String>,
 }
 
 impl Verification {
-    fn add_thread(&mut self, tenant: &TenantId, pair: Pair) {
-        for (totals, digest) in [(&mut self.source, pair.source), (&mut self.target, pair.target)] {
-            if let Some(digest) = digest {
-                totals.add_thread(&digest);
-            }
+    fn add_thread(&mut self, pair: Pair) {
+        for detail in &pair.damage {
+            self.damage.add(Some(&pair.listed.tenant), Some(pair.listed.thread.id), detail.clone());
+        }
+        self.source.add_thread(&pair.source);
+        if let Some(there) = &pair.target {
+            self.target.add_thread(there);
         }
         if let Some(difference) = pair.difference {
-            self.differences.add(tenant, Item::Thread(pair.thread.id), difference);
+            let ListedThread { tenant, thread, .. } = pair.listed;
+            self.differences.add(&tenant, Item::Thread(thread.id), difference);
         }
     }
 }

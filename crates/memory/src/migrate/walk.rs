@@ -1,8 +1,11 @@
 //! Walks over everything that a store holds, page by page.
 
+use std::collections::VecDeque;
+
+use futures::stream::{self, Stream};
 use threadkeep_core::{
-    Backend, Document, DocumentOwner, DocumentQuery, Dump, Namespace, Owner, Result, Scope, TenantId, Thread, ThreadId,
-    ThreadName, ThreadOrder, ThreadQuery, Timestamp, limits,
+    Backend, ChunkSize, Document, DocumentOwner, Dump, DumpEntry, ListedThread, Namespace, OwnedDocument, Result,
+    Scope, Snapshot, StoreError, TenantId, Thread, ThreadId, ThreadName, Timestamp, limits,
 };
 
 use super::Item;
@@ -10,22 +13,14 @@ use crate::retry::repeat_simply;
 
 /// Threads that are looked at together.
 const THREADS: usize = 200;
+/// Documents that are read together: each may be large.
+const DOCUMENTS: usize = 100;
 /// Bytes that a chunk of a thread is to have, more or less.
 const CHUNK_BYTES: usize = 2 * 1024 * 1024;
 /// Entries of a thread's first chunk, whose size nobody knows yet.
 const FIRST_ENTRIES: usize = 16;
-
-/// Every tenant.
-pub(super) async fn tenants(backend: &Backend) -> Result<Vec<TenantId>> {
-    let mut tenants: Vec<TenantId> = Vec::new();
-    loop {
-        let page = repeat_simply(|| backend.maintenance.list_tenants(tenants.last(), limits::PAGE)).await?;
-        if page.is_empty() {
-            return Ok(tenants);
-        }
-        tenants.extend(page);
-    }
-}
+/// How much of a snapshot is read at once.
+const SIZE: ChunkSize = ChunkSize { entries: limits::PAGE, bytes: CHUNK_BYTES };
 
 pub(super) async fn find_thread(
     backend: &Backend,
@@ -37,83 +32,43 @@ pub(super) async fn find_thread(
     repeat_simply(|| backend.store.find_thread(&scope, name, now)).await
 }
 
-/// The threads of a tenant, in the order of their creation.
+/// The threads of a snapshot, in the order of their creation.
 pub(super) struct Threads<'a> {
-    backend: &'a Backend,
-    scope: Scope,
-    now: Timestamp,
-    query: Option<ThreadQuery>,
+    snapshot: &'a dyn Snapshot,
+    last: Option<u64>,
 }
 
 impl<'a> Threads<'a> {
-    pub(super) fn of(backend: &'a Backend, tenant: &TenantId, now: Timestamp) -> Self {
-        let query = Some(ThreadQuery::new(ThreadOrder::Created, THREADS));
-        Self { backend, scope: Scope::Tenant(tenant.clone()), now, query }
+    pub(super) fn of(snapshot: &'a dyn Snapshot) -> Self {
+        Self { snapshot, last: None }
     }
 
-    pub(super) async fn next_page(&mut self) -> Result<Option<Vec<Thread>>> {
-        let Some(mut query) = self.query.take() else { return Ok(None) };
-        let page = repeat_simply(|| self.backend.store.list_threads(&self.scope, &query, self.now)).await?;
-        if let Some(next) = page.next {
-            query.after = Some(next);
-            self.query = Some(query);
-        }
-        Ok(Some(page.threads))
+    /// Some threads; `None` when there are no more.
+    pub(super) async fn next_page(&mut self) -> Result<Option<Vec<ListedThread>>> {
+        let page = repeat_simply(|| self.snapshot.list_threads(self.last, THREADS)).await?;
+        self.last = page.last().map(|last| last.place);
+        Ok(Some(page).filter(|page| !page.is_empty()))
     }
 }
 
-/// The documents of a tenant and of its users.
+/// The documents of users and tenants in a snapshot.
 pub(super) struct Documents<'a> {
-    backend: &'a Backend,
-    tenant: TenantId,
-    now: Timestamp,
-    last_owner: Option<Owner>,
-    owners: std::vec::IntoIter<Owner>,
-    query: Option<DocumentQuery>,
+    snapshot: &'a dyn Snapshot,
+    last: Option<OwnedDocument>,
 }
 
 impl<'a> Documents<'a> {
-    pub(super) fn of(backend: &'a Backend, tenant: &TenantId, now: Timestamp) -> Self {
-        let owners = Vec::new().into_iter();
-        Self { backend, tenant: tenant.clone(), now, last_owner: None, owners, query: None }
+    pub(super) fn of(snapshot: &'a dyn Snapshot) -> Self {
+        Self { snapshot, last: None }
     }
 
-    /// Some documents of one owner; `None` when there are no more.
-    pub(super) async fn next_page(&mut self) -> Result<Option<(DocumentOwner, Vec<Document>)>> {
-        loop {
-            if let Some(query) = self.query.take() {
-                return self.read(query).await.map(Some);
-            }
-            match self.next_owner().await? {
-                Some(owner) => self.query = Some(DocumentQuery::of(owner)),
-                None => return Ok(None),
-            }
-        }
-    }
-
-    async fn read(&mut self, mut query: DocumentQuery) -> Result<(DocumentOwner, Vec<Document>)> {
-        let (scope, owner) = (Scope::Tenant(self.tenant.clone()), query.owner.clone());
-        let mut page = repeat_simply(|| self.backend.store.list_documents(&scope, &query, self.now)).await?;
-        if page.len() == query.limit {
-            query.after = page.last().map(|last| (last.namespace.clone(), last.key.clone()));
-            self.query = Some(query);
-        }
-        page.retain(|document| !is_the_stores_own(document));
-        Ok((owner, page))
-    }
-
-    async fn next_owner(&mut self) -> Result<Option<DocumentOwner>> {
-        if self.owners.len() == 0 {
-            let after = self.last_owner.take();
-            let list = || self.backend.maintenance.list_owners(&self.tenant, after.as_ref(), limits::PAGE);
-            self.owners = repeat_simply(list).await?.into_iter();
-        }
-        let owner = self.owners.next();
-        self.last_owner.clone_from(&owner);
-        Ok(owner.map(|owner| match owner {
-            Owner::Tenant => DocumentOwner::Tenant,
-            Owner::User(user) => DocumentOwner::User(user),
-        }))
+    /// Some documents; `None` when there are no more.
+    pub(super) async fn next_page(&mut self) -> Result<Option<Vec<OwnedDocument>>> {
+        let mut page = repeat_simply(|| self.snapshot.list_documents(self.last.as_ref(), DOCUMENTS)).await?;
+        let Some(last) = page.last() else { return Ok(None) };
+        self.last = Some(last.clone());
+        page.retain(|owned| !is_the_stores_own(&owned.document));
+        Ok(Some(page))
     }
 }
 
@@ -126,7 +81,45 @@ pub(super) fn item(owner: &DocumentOwner, document: &Document) -> Item {
     Item::Document { owner: owner.clone(), namespace: document.namespace.clone(), key: document.key.clone() }
 }
 
-/// A thread's chunks, with as many entries each as keeps them small.
+/// The first chunks of several threads of a snapshot, as many of them in one call as fit.
+pub(super) struct FirstChunks<'a> {
+    snapshot: &'a dyn Snapshot,
+    /// Those that were not asked for yet.
+    places: Vec<u64>,
+    /// What has come.
+    ready: VecDeque<Dump>,
+}
+
+impl<'a> FirstChunks<'a> {
+    pub(super) fn of(snapshot: &'a dyn Snapshot, places: impl IntoIterator<Item = u64>) -> Self {
+        Self { snapshot, places: places.into_iter().collect(), ready: VecDeque::new() }
+    }
+
+    /// The first chunk of the next thread.
+    pub(super) async fn next(&mut self) -> Result<Option<Dump>> {
+        if self.ready.is_empty() && !self.places.is_empty() {
+            self.ready = repeat_simply(|| self.snapshot.dump_threads(&self.places, None, SIZE)).await?.into();
+            if self.ready.is_empty() || self.ready.len() > self.places.len() {
+                return Err(StoreError::corrupt("snapshot", "another number of threads than was asked for"));
+            }
+            self.places.drain(..self.ready.len());
+        }
+        Ok(self.ready.pop_front())
+    }
+
+    pub(super) fn into_stream(self) -> impl Stream<Item = Result<Dump>> {
+        stream::try_unfold(self, async |mut this| Ok(this.next().await?.map(|chunk| (chunk, this))))
+    }
+}
+
+/// The next chunk of a thread of a snapshot after a position, or its first one.
+pub(super) async fn next_chunk(snapshot: &dyn Snapshot, place: u64, after: Option<u64>) -> Result<Option<Dump>> {
+    let places = [place];
+    let chunks = repeat_simply(|| snapshot.dump_threads(&places, after, SIZE)).await?;
+    Ok(chunks.into_iter().next())
+}
+
+/// A thread's chunks as the store has it now, with as many entries each as keeps them small.
 pub(super) struct Chunks<'a> {
     backend: &'a Backend,
     tenant: &'a TenantId,
@@ -154,10 +147,14 @@ impl<'a> Chunks<'a> {
     }
 }
 
+pub(super) fn is_message(entry: &DumpEntry) -> bool {
+    matches!(entry, DumpEntry::Message { .. })
+}
+
 fn entry_bytes(chunk: &Dump) -> usize {
     let bytes = chunk.entries.iter().map(|entry| match entry {
-        threadkeep_core::DumpEntry::Message { body, .. } => body.len(),
-        threadkeep_core::DumpEntry::Tombstone { .. } | threadkeep_core::DumpEntry::Lost { .. } => 0,
+        DumpEntry::Message { body, .. } => body.len(),
+        DumpEntry::Tombstone { .. } | DumpEntry::Lost { .. } => 0,
     });
     bytes.sum()
 }

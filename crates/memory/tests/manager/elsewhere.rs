@@ -7,11 +7,11 @@ use std::sync::{Arc, OnceLock};
 
 use async_trait::async_trait;
 use threadkeep_core::{
-    Backend, Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Document,
-    DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, Maintenance, Message, MessageName,
-    MessagePage, MessageQuery, Namespace, OpenThread, Opened, Owner, Result, Scope, SearchAnswer, SearchIndex,
-    SearchQuery, Store, SweepReport, TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp,
-    UserCursor, VerifyReport, WakeUps, Written,
+    Backend, Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, ChunkSize, Collection, CommitOutcome,
+    Consistency, Document, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, ListedThread,
+    Maintenance, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, OwnedDocument, Owner,
+    Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Snapshot, SnapshotTotals, Store, SweepReport, TenantId,
+    Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, VerifyReport, WakeUps, Written,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -201,6 +201,11 @@ impl Maintenance for Elsewhere {
         over_there!(self.maintenance.dump_thread(tenant: &, thread, after, limit))
     }
 
+    async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>> {
+        let inner = over_there!(self.maintenance.snapshot(now))?;
+        Ok(Box::new(SnapshotElsewhere(Arc::from(inner))))
+    }
+
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
         over_there!(self.maintenance.restore_thread(tenant: &, thread, chunk))
     }
@@ -223,5 +228,43 @@ impl Maintenance for Elsewhere {
 
     async fn compact(&self) -> Result<()> {
         over_there!(self.maintenance.compact())
+    }
+}
+
+#[derive(Debug)]
+struct SnapshotElsewhere(Arc<dyn Snapshot>);
+
+#[async_trait]
+impl Snapshot for SnapshotElsewhere {
+    fn consistency(&self) -> Consistency {
+        self.0.consistency()
+    }
+
+    fn log_growth_bytes(&self) -> Option<u64> {
+        self.0.log_growth_bytes()
+    }
+
+    fn unreadable(&self) -> Vec<threadkeep_core::Finding> {
+        self.0.unreadable()
+    }
+
+    async fn totals(&self) -> Result<SnapshotTotals> {
+        let inner = self.0.clone();
+        call(async move { inner.totals().await }).await
+    }
+
+    async fn list_threads(&self, after: Option<u64>, limit: usize) -> Result<Vec<ListedThread>> {
+        let inner = self.0.clone();
+        call(async move { inner.list_threads(after, limit).await }).await
+    }
+
+    async fn dump_threads(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
+        let (inner, places) = (self.0.clone(), places.to_vec());
+        call(async move { inner.dump_threads(&places, after, size).await }).await
+    }
+
+    async fn list_documents(&self, after: Option<&OwnedDocument>, limit: usize) -> Result<Vec<OwnedDocument>> {
+        let (inner, after) = (self.0.clone(), after.cloned());
+        call(async move { inner.list_documents(after.as_ref(), limit).await }).await
     }
 }

@@ -1,4 +1,4 @@
-//! A store whose administration fails as it is told.
+//! A store whose administration fails as it is told, and whose snapshots see something happen while they are read.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -6,8 +6,9 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures::future::BoxFuture;
 use threadkeep_core::{
-    Backend, Document, DocumentOwner, DrivenThread, Dump, Maintenance, Owner, Reason, Result, StoreError, SweepReport,
-    TenantId, ThreadId, Timestamp, VerifyReport,
+    Backend, ChunkSize, Consistency, Document, DocumentOwner, DrivenThread, Dump, ListedThread, Maintenance,
+    OwnedDocument, Owner, Reason, Result, Snapshot, SnapshotTotals, StoreError, SweepReport, TenantId, ThreadId,
+    Timestamp, VerifyReport,
 };
 
 /// What becomes of a write.
@@ -23,8 +24,10 @@ pub(crate) enum Fate {
 pub(crate) struct Failing {
     inner: Arc<dyn Maintenance>,
     fates: Mutex<VecDeque<Fate>>,
-    meanwhile: Mutex<Vec<BoxFuture<'static, ()>>>,
+    meanwhile: Events,
 }
+
+type Events = Arc<tokio::sync::Mutex<Vec<BoxFuture<'static, ()>>>>;
 
 impl std::fmt::Debug for Failing {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
@@ -36,12 +39,12 @@ impl Failing {
     /// The writes end so, one after the other; all later ones are done.
     pub(crate) fn over(backend: &Backend, fates: impl IntoIterator<Item = Fate>) -> Backend {
         let fates = Mutex::new(fates.into_iter().collect());
-        Self { inner: Arc::clone(&backend.maintenance), fates, meanwhile: Mutex::default() }.instead_of(backend)
+        Self { inner: Arc::clone(&backend.maintenance), fates, meanwhile: Events::default() }.instead_of(backend)
     }
 
-    /// Something happens each time that a thread is read on after its first chunk, the last first, until all has happened.
+    /// Something happens before each read of a snapshot, the last first, until all has happened.
     pub(crate) fn with_events(backend: &Backend, events: Vec<BoxFuture<'static, ()>>) -> Backend {
-        let meanwhile = Mutex::new(events);
+        let meanwhile = Arc::new(tokio::sync::Mutex::new(events));
         Self { inner: Arc::clone(&backend.maintenance), fates: Mutex::default(), meanwhile }.instead_of(backend)
     }
 
@@ -82,11 +85,12 @@ impl Maintenance for Failing {
     }
 
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {
-        let event = self.meanwhile.lock().unwrap().pop_if(|_| after.is_some());
-        if let Some(event) = event {
-            event.await;
-        }
         self.inner.dump_thread(tenant, thread, after, limit).await
+    }
+
+    async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>> {
+        let inner = self.inner.snapshot(now).await?;
+        Ok(Box::new(Eventful { inner, meanwhile: Arc::clone(&self.meanwhile) }))
     }
 
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {
@@ -111,5 +115,63 @@ impl Maintenance for Failing {
 
     async fn compact(&self) -> Result<()> {
         self.inner.compact().await
+    }
+}
+
+/// A snapshot during whose reading something happens.
+struct Eventful {
+    inner: Box<dyn Snapshot>,
+    meanwhile: Events,
+}
+
+impl std::fmt::Debug for Eventful {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Eventful").finish_non_exhaustive()
+    }
+}
+
+impl Eventful {
+    async fn happen(&self) {
+        // One after the other, though several threads are read at once.
+        let mut events = self.meanwhile.lock().await;
+        if let Some(event) = events.pop() {
+            event.await;
+        }
+    }
+}
+
+#[async_trait]
+impl Snapshot for Eventful {
+    fn consistency(&self) -> Consistency {
+        self.inner.consistency()
+    }
+
+    fn log_growth_bytes(&self) -> Option<u64> {
+        self.inner.log_growth_bytes()
+    }
+
+    fn unreadable(&self) -> Vec<threadkeep_core::Finding> {
+        self.inner.unreadable()
+    }
+
+    async fn totals(&self) -> Result<SnapshotTotals> {
+        self.inner.totals().await
+    }
+
+    async fn list_threads(&self, after: Option<u64>, limit: usize) -> Result<Vec<ListedThread>> {
+        self.happen().await;
+        self.inner.list_threads(after, limit).await
+    }
+
+    async fn dump_threads(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
+        self.happen().await;
+        // A few entries at a time, so that there is an event in the middle of a thread.
+        let size = ChunkSize { entries: size.entries.min(20), ..size };
+        self.inner.dump_threads(places, after, size).await
+    }
+
+    async fn list_documents(&self, after: Option<&OwnedDocument>, limit: usize) -> Result<Vec<OwnedDocument>> {
+        self.happen().await;
+        self.inner.list_documents(after, limit).await
     }
 }

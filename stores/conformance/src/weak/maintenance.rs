@@ -1,10 +1,13 @@
+use std::sync::Arc;
+
 use async_trait::async_trait;
 use threadkeep_core::{
-    Document, DocumentOwner, DrivenThread, Dump, Maintenance, Owner, Result, SweepReport, TenantId, ThreadId,
+    Document, DocumentOwner, DrivenThread, Dump, Maintenance, Owner, Result, Snapshot, SweepReport, TenantId, ThreadId,
     Timestamp, VerifyReport,
 };
 
 use super::Weak;
+use super::snapshot::WeakSnapshot;
 
 #[async_trait]
 impl Maintenance for Weak {
@@ -31,6 +34,12 @@ impl Maintenance for Weak {
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump> {
         self.may_refuse()?;
         self.inner.maintenance.dump_thread(tenant, thread, after, limit).await
+    }
+
+    async fn snapshot(&self, now: Timestamp) -> Result<Box<dyn Snapshot>> {
+        self.may_refuse()?;
+        let inner = self.inner.maintenance.snapshot(now).await?;
+        Ok(Box::new(WeakSnapshot { inner, dice: Arc::clone(&self.dice) }))
     }
 
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()> {

@@ -22,4 +22,6 @@ mod schema;
 #[cfg(test)]
 mod scopes;
 #[cfg(test)]
+mod snapshots;
+#[cfg(test)]
 mod supabase;

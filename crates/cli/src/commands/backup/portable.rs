@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
-use threadkeep::memory::migrate::BackupLines;
+use threadkeep::core::{Finding, Severity};
+use threadkeep::memory::migrate::{self, BackupLines, Damaged};
 use threadkeep::{Memory, MemoryError};
 
 use super::BackedUp;
@@ -26,19 +27,22 @@ pub(super) async fn write(app: &App, memory: &Memory, file: &Path) -> Result<Bac
     let unfinished = tempfile::Builder::new().prefix(".threadkeep-").tempfile_in(folder).with_context(unwritten)?;
     app.interrupt.remove_if_interrupted(unfinished.path());
     let mut writer = Writer::new(unfinished, file.extension().is_some_and(|end| end.eq_ignore_ascii_case("gz")));
-    let bar = progress::count(0, "messages written");
-    let lines = BackupLines::of(memory.backend().clone(), memory.now());
+    let lines = BackupLines::begin(memory.backend(), memory.now()).await?;
+    let bar = progress::count(lines.totals().messages, "messages written");
     let written = lines.write(|line, done| {
         bar.set_position(done.messages);
         writer.line(line).with_context(unwritten).map_err(Stopped)
     });
     let written = written.await.map_err(|Stopped(error)| error);
     bar.finish_and_clear();
-    let written = written?;
+    let migrate::BackedUp { written, as_of, log_growth_bytes, damage } = written?;
+    let findings = damage.told.into_iter();
+    let findings =
+        findings.map(|Damaged { thread, detail, .. }| Finding { severity: Severity::Damage, thread, detail }).collect();
     let unfinished = writer.finish().with_context(unwritten)?;
     unfinished.persist_noclobber(file).map_err(|error| anyhow!(error.error)).with_context(unwritten)?;
     let bytes = std::fs::metadata(file).map_or(0, |found| found.len());
-    Ok(BackedUp { file: file.to_owned(), bytes, written: Some(written), findings: Vec::new() })
+    Ok(BackedUp { file: file.to_owned(), bytes, written: Some(written), as_of, log_growth_bytes, findings })
 }
 
 /// Why writing stopped: the store, or the disk.

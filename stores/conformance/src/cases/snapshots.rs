@@ -1,0 +1,217 @@
+use threadkeep_core::{
+    Batch, ChunkSize, Consistency, Content, Document, DocumentOwner, Dump, DumpEntry, Kind, ListedThread, OpenThread,
+    OwnedDocument, Replacement, Role, Snapshot, StoreError, TenantId, ThreadId,
+};
+
+use crate::client::{Client, patiently};
+use crate::conversation::Conversation;
+use crate::given::{
+    acme, adds, ana, app, assert_error, at, batch, ben, message_id, note, put, says, system, tenant, thread_id, user,
+    user_id,
+};
+use crate::run::Stage;
+
+/// As much as one call may read.
+const LARGE: ChunkSize = ChunkSize { entries: 1_000, bytes: 1_000_000 };
+
+/// Everything that a snapshot holds, read in pages of a size.
+#[derive(Clone, Debug, PartialEq)]
+struct Everything {
+    threads: Vec<(TenantId, threadkeep_core::Thread)>,
+    dumps: Vec<Vec<Dump>>,
+    documents: Vec<(TenantId, DocumentOwner, Document)>,
+}
+
+async fn read(snapshot: &dyn Snapshot, page: usize, size: ChunkSize) -> Everything {
+    let listed = list_threads(snapshot, page).await;
+    let places: Vec<u64> = listed.iter().map(|listed| listed.place).collect();
+    assert!(places.is_sorted_by(|one, other| one < other), "threads are listed in the order of their creation");
+    let totals = patiently(|| snapshot.totals()).await.expect("counting works");
+    let messages = listed.iter().map(|listed| listed.thread.message_count).sum();
+    assert_eq!((totals.threads, totals.messages), (listed.len() as u64, messages));
+    let threads = listed.into_iter().map(|listed| (listed.tenant, listed.thread)).collect();
+    let mut documents = list_documents(snapshot, page).await;
+    documents.sort_by_key(|owned| (owned.tenant.clone(), owned.owner.clone(), owned.document.key.clone()));
+    let documents = documents.into_iter().map(|owned| (owned.tenant, owned.owner, owned.document)).collect();
+    Everything { threads, dumps: dump(snapshot, &places, size).await, documents }
+}
+
+async fn list_threads(snapshot: &dyn Snapshot, page: usize) -> Vec<ListedThread> {
+    let mut listed: Vec<ListedThread> = Vec::new();
+    loop {
+        let after = listed.last().map(|listed| listed.place);
+        let found = patiently(|| snapshot.list_threads(after, page)).await.expect("listing works");
+        assert!(found.len() <= page);
+        if found.is_empty() {
+            return listed;
+        }
+        listed.extend(found);
+    }
+}
+
+async fn list_documents(snapshot: &dyn Snapshot, page: usize) -> Vec<OwnedDocument> {
+    let mut listed: Vec<OwnedDocument> = Vec::new();
+    loop {
+        let after = listed.last();
+        let found = patiently(|| snapshot.list_documents(after, page)).await.expect("listing works");
+        assert!(found.len() <= page);
+        if found.is_empty() {
+            return listed;
+        }
+        listed.extend(found);
+    }
+}
+
+/// The chunks of each thread.
+async fn dump(snapshot: &dyn Snapshot, places: &[u64], size: ChunkSize) -> Vec<Vec<Dump>> {
+    let (mut dumps, mut rest, mut after): (Vec<Vec<Dump>>, _, _) = (Vec::new(), places, None);
+    while !rest.is_empty() {
+        let chunks = patiently(|| snapshot.dump_threads(rest, after, size)).await.expect("dumping works");
+        assert!((1..=rest.len()).contains(&chunks.len()));
+        assert!(chunks.iter().map(|chunk| chunk.entries.len()).sum::<usize>() <= size.entries);
+        assert!(chunks[..chunks.len() - 1].iter().all(|chunk| chunk.next.is_none()), "only the last is cut");
+        assert_eq!(chunks[0].thread.is_none(), after.is_some(), "a first chunk holds the thread, a later one does not");
+        let (answered, next) = (chunks.len(), chunks.last().and_then(|chunk| chunk.next));
+        let mut chunks = chunks.into_iter();
+        if after.is_some() {
+            dumps.last_mut().expect("a thread was begun").extend(chunks.next());
+        }
+        dumps.extend(chunks.map(|chunk| vec![chunk]));
+        rest = &rest[answered - usize::from(next.is_some())..];
+        after = next;
+    }
+    dumps
+}
+
+/// Three tenants' threads, one of them with nothing in it, and documents of theirs.
+async fn fill(client: &Client) -> Conversation {
+    let eventful = super::eventful(client).await;
+    Conversation::open(client, &ben(), 2, at(1)).await;
+    let shared = Conversation::open(client, &acme(), 3, at(1)).await;
+    shared.say(31..=36, at(2)).await;
+    let other = Conversation::open(client, &user("globex", "ana"), 1, at(2)).await;
+    other.say(41..=43, at(2)).await;
+    other.commit(&Batch { put: vec![put(system("run"), "journal", "[1]")], ..batch("put") }, at(3)).await;
+    for (scope, owner, key) in [
+        (ana(), DocumentOwner::User(user_id("ana")), "line"),
+        (acme(), DocumentOwner::Tenant, "limits"),
+        (acme(), DocumentOwner::User(user_id("ben")), "line"),
+        (user("globex", "ana"), DocumentOwner::User(user_id("ana")), "line"),
+    ] {
+        client.write_document(&scope, &note(owner, key, "17"), at(3)).await.expect("writing works");
+    }
+    eventful
+}
+
+/// Appends, replaces, erases, trims, deletes and opens.
+async fn change_everything(client: &Client, eventful: &Conversation) {
+    eventful.say(100..=103, at(10)).await;
+    let replace = vec![Replacement { id: message_id(8), content: Content::text(Role::User, "replaced meanwhile") }];
+    eventful.commit(&Batch { replace, ..batch("later replace") }, at(10)).await;
+    eventful.commit(&Batch { erase: vec![message_id(9)], ..batch("later erase") }, at(10)).await;
+    eventful.commit(&Batch { trim_below: Some(5), ..batch("later trim") }, at(10)).await;
+    eventful.commit(&Batch { put: vec![put(app("notes"), "k", "2")], ..batch("later put") }, at(10)).await;
+    client.delete_thread(&acme(), thread_id(3), at(11)).await.expect("deleting works");
+    let new = Conversation::open(client, &ana(), 9, at(11)).await;
+    new.say(91..=92, at(11)).await;
+    let owner = DocumentOwner::User(user_id("ana"));
+    client.write_document(&ana(), &note(owner.clone(), "line", "18"), at(11)).await.expect("writing works");
+    client.write_document(&ana(), &note(owner, "new", "19"), at(11)).await.expect("writing works");
+    let mut removed = note(DocumentOwner::Tenant, "limits", "0");
+    removed.value = None;
+    client.write_document(&acme(), &removed, at(11)).await.expect("writing works");
+}
+
+pub(super) async fn a_snapshot_shows_the_store_as_it_was(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let eventful = fill(client).await;
+    let snapshot = client.snapshot(at(9)).await.expect("a snapshot");
+    assert_eq!(snapshot.consistency(), Consistency::Store);
+    // Nothing was read of it yet: the instant is that of its taking.
+    let whole = eventful.dump(1_000).await;
+    change_everything(client, &eventful).await;
+    let before = read(&*snapshot, 1_000, LARGE).await;
+    assert_eq!(before.dumps[0], whole);
+    let ids: Vec<ThreadId> = before.threads.iter().map(|(_, thread)| thread.id).collect();
+    assert_eq!(ids, [thread_id(1), thread_id(2), thread_id(3), thread_id(1)]);
+    assert_eq!((before.documents.len(), before.dumps[1][0].entries.len()), (4, 0));
+    eventful.say(110..=112, at(12)).await;
+    assert_eq!(read(&*snapshot, 1_000, LARGE).await, before);
+    drop(snapshot);
+    client.sweep(at(12)).await.expect("nobody reads what is removed");
+    let after = client.snapshot(at(12)).await.expect("a snapshot");
+    let after = read(&*after, 1_000, LARGE).await;
+    let ids: Vec<ThreadId> = after.threads.iter().map(|(_, thread)| thread.id).collect();
+    assert_eq!(ids, [thread_id(1), thread_id(2), thread_id(1), thread_id(9)]);
+    assert_eq!(after.dumps[0], eventful.dump(1_000).await);
+}
+
+pub(super) async fn two_snapshots_show_two_instants(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
+    conversation.say(1..=3, at(1)).await;
+    let first = client.snapshot(at(2)).await.expect("a snapshot");
+    conversation.say(4..=5, at(2)).await;
+    let second = client.snapshot(at(3)).await.expect("a snapshot");
+    conversation.say(6..=9, at(3)).await;
+    for (snapshot, count) in [(&first, 3), (&second, 5), (&first, 3)] {
+        let seen = read(&**snapshot, 10, LARGE).await;
+        assert_eq!(seen.dumps[0][0].entries.len(), count);
+    }
+    drop(first);
+    assert_eq!(read(&*second, 10, LARGE).await.dumps[0][0].entries.len(), 5);
+    // Writers wait for neither.
+    assert_eq!(conversation.say(10..=10, at(4)).await.first_seq, 10);
+}
+
+pub(super) async fn a_snapshot_is_read_in_chunks_of_any_size(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    fill(client).await;
+    let snapshot = client.snapshot(at(9)).await.expect("a snapshot");
+    let whole = read(&*snapshot, 1_000, LARGE).await;
+    let entries = |chunks: &[Dump]| chunks.iter().flat_map(|chunk| chunk.entries.clone()).collect::<Vec<DumpEntry>>();
+    for (page, entry_count, bytes) in [(1, 1, 1_000_000), (2, 3, 1_000_000), (3, 1_000, 1), (4, 7, 100), (9, 8, 250)] {
+        let size = ChunkSize { entries: entry_count, bytes };
+        let seen = read(&*snapshot, page, size).await;
+        assert_eq!((&seen.threads, &seen.documents), (&whole.threads, &whole.documents));
+        assert_eq!(seen.dumps.len(), whole.dumps.len());
+        for (seen, whole) in seen.dumps.iter().zip(&whole.dumps) {
+            assert_eq!(entries(seen), entries(whole), "{size:?}");
+            let texts = |chunk: &Dump| {
+                let is_text = |entry: &&DumpEntry| matches!(entry, DumpEntry::Message { .. });
+                chunk.entries.iter().filter(is_text).count()
+            };
+            assert!(bytes > 1 || seen.iter().all(|chunk| texts(chunk) <= 1), "{seen:?}");
+            let rest = (&seen[0].thread, &seen[0].documents, &seen[0].commits);
+            assert_eq!(rest, (&whole[0].thread, &whole[0].documents, &whole[0].commits));
+            assert!(seen[1..].iter().all(|chunk| chunk.documents.is_empty() && chunk.commits.is_empty()));
+            assert!(seen[1..].iter().all(|chunk| !chunk.entries.is_empty()), "no chunk is empty but a first one");
+        }
+    }
+    assert_error!(patiently(|| snapshot.list_threads(None, 0)).await, StoreError::Invalid { .. });
+    assert_error!(patiently(|| snapshot.list_documents(None, 1_001)).await, StoreError::LimitExceeded { .. });
+    let none = ChunkSize { entries: 0, bytes: 1 };
+    assert_error!(patiently(|| snapshot.dump_threads(&[1], None, none)).await, StoreError::Invalid { .. });
+    let unknown = patiently(|| snapshot.dump_threads(&[1 << 40], None, LARGE)).await;
+    assert_error!(unknown, StoreError::NotFound(Kind::Thread));
+}
+
+pub(super) async fn what_has_expired_is_in_no_snapshot(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let open = OpenThread { expires_at: Some(at(5)), ..OpenThread::new(&ana(), thread_id(1)) };
+    let conversation = Conversation::open_as(client, &ana(), &open, at(0)).await;
+    conversation.commit(&adds(vec![says(1, "soon over")]), at(1)).await;
+    let mut fleeting = note(DocumentOwner::Tenant, "fleeting", "1");
+    fleeting.expires_at = Some(at(5));
+    client.write_document(&acme(), &fleeting, at(1)).await.expect("writing works");
+    for (now, count) in [(4, 1), (5, 0)] {
+        let snapshot = client.snapshot(at(now)).await.expect("a snapshot");
+        let seen = read(&*snapshot, 10, LARGE).await;
+        assert_eq!((seen.threads.len(), seen.documents.len()), (count, count));
+        assert!(seen.threads.iter().all(|(of, _)| *of == tenant("acme")));
+    }
+}

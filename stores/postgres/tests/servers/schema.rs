@@ -8,7 +8,7 @@ use tokio_postgres::Client;
 
 use super::given::{ana, client, connect, open_thread};
 
-async fn empty_database() -> Option<(Database, Client)> {
+pub(crate) async fn empty_database() -> Option<(Database, Client)> {
     let database = Server::shared()?.create_database().await;
     let client = client(&database).await;
     Some((database, client))

@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
-    Content, JsonText, MessageId, Namespace, NewMessage, Positions, Result, StoreError, ThreadPatch, Timestamp, codec,
-    limits,
+    Checksum, Content, JsonText, MessageId, Namespace, NewMessage, Positions, Result, StoreError, ThreadPatch,
+    Timestamp, codec, limits,
 };
 
 /// Everything that one commit does to one thread: all of it or nothing.
@@ -94,7 +94,9 @@ impl Batch {
         self.check()?;
         let append = self.append.iter().map(|message| codec::encode_content(&message.content));
         let replace = self.replace.iter().map(|replacement| codec::encode_content(&replacement.content));
-        let encoded = EncodedBatch { append: append.collect::<Result<_>>()?, replace: replace.collect::<Result<_>>()? };
+        let append = append.collect::<Result<Vec<_>>>()?;
+        let checksums = self.append.iter().zip(&append).map(|(message, body)| message.checksum(body)).collect();
+        let encoded = EncodedBatch { append, checksums, replace: replace.collect::<Result<_>>()? };
         let bytes = encoded.append.iter().chain(&encoded.replace).map(String::len).sum();
         limits::check_bytes("commit bytes", bytes, limits::COMMIT_BYTES)?;
         Ok(encoded)
@@ -135,6 +137,8 @@ impl Batch {
 pub struct EncodedBatch {
     /// The content of each appended message.
     pub append: Vec<String>,
+    /// The checksum of each appended message.
+    pub checksums: Vec<Checksum>,
     /// The content of each replacement.
     pub replace: Vec<String>,
 }
@@ -314,6 +318,14 @@ pub struct Replacement {
     pub id: MessageId,
     /// Its new content.
     pub content: Content,
+}
+
+impl Replacement {
+    /// The checksum of the message that it makes: of its new content as stored, and of what stays.
+    #[must_use]
+    pub fn checksum(&self, created_at: Timestamp, external_id: Option<&str>, body: &str) -> Checksum {
+        Checksum::of(self.id, Some(self.content.role), created_at, external_id, body)
+    }
 }
 
 /// What a commit did.

@@ -60,6 +60,18 @@ pub fn decode_content(text: &str) -> Result<Content> {
     })
 }
 
+/// The role that a stored content names, whether or not the rest of it decodes; `None` where none can be read.
+#[must_use]
+pub fn stored_role(text: &str) -> Option<Role> {
+    match text.as_bytes() {
+        [b'1', b's', ..] => Some(Role::System),
+        [b'1', b'u', ..] => Some(Role::User),
+        [b'1', b'a', ..] => Some(Role::Assistant),
+        [b'1', b't', ..] => Some(Role::Tool),
+        _ => None,
+    }
+}
+
 /// What a thread says about itself.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ThreadWords {

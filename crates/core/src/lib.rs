@@ -9,6 +9,7 @@
 
 mod batch;
 mod change;
+mod checksum;
 pub mod codec;
 mod document;
 mod embed;
@@ -35,6 +36,7 @@ pub use batch::{
     IdempotencyKey, PutDocument, Replacement, Urgency,
 };
 pub use change::{Change, ChangePage, ChangesWithMessages, Effect, UserCursor, WakeUp, WakeUps};
+pub use checksum::Checksum;
 pub use document::{Document, DocumentOwner, DocumentQuery, DocumentWrite, Namespace, Written};
 pub use embed::{Embedder, EmbedderError};
 pub use error::{Conflict, Kind, Reason, Result, StoreError};
@@ -43,7 +45,7 @@ pub use json::{JsonText, Map, Value, json_line, on_one_line};
 pub use limits::IDEMPOTENCY_WINDOW_MS;
 pub use maintenance::{
     DrivenThread, Dump, DumpEntry, DumpedCommit, DumpedThread, Finding, Maintenance, Severity, SweepReport,
-    VerifyReport,
+    VerifyReport, message_damage,
 };
 pub use message::{
     Content, CorruptRow, ImageReference, Message, NewMessage, Part, Role, Source, TokenDetails, ToolCall, ToolResult,
@@ -58,7 +60,7 @@ pub use search::{
     Behind, CatchUp, Collection, Embedding, EntryHit, IndexEntry, SearchAnswer, SearchHit, SearchIndex, SearchQuery,
     similarity,
 };
-pub use snapshot::{ChunkSize, Consistency, ListedThread, OwnedDocument, Snapshot, SnapshotTotals};
+pub use snapshot::{ChunkSize, Consistency, ListedThread, OwnedDocument, Snapshot, SnapshotTotals, Unreadable};
 pub use store::{
     Backend, Bound, ChangedThread, ChangedThreads, MessageName, MessagePage, MessageQuery, OnCorrupt, OpenThread,
     Opened, OrderBy, Store, StoreExt, Take, ThreadName, ThreadOrder, ThreadPage, ThreadQuery,

@@ -2,8 +2,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Document, DocumentOwner, Effect, Fingerprint, IdempotencyKey, MessageId, Owner, Portable, Positions, Result,
-    Snapshot, TenantId, ThreadId, ThreadKey, Timestamp,
+    Checksum, Document, DocumentOwner, Effect, Fingerprint, IdempotencyKey, MessageId, Owner, Portable, Positions,
+    Result, Snapshot, TenantId, ThreadId, ThreadKey, Timestamp, codec,
 };
 
 /// Administration of a store: moving, checking and cleaning. Never behind a door but an administrator's.
@@ -32,6 +32,10 @@ pub trait Maintenance: Portable + std::fmt::Debug {
     /// Reads a thread verbatim, expired or not, in chunks: positions, tombstones, revisions, change log, idempotency
     /// records, and content as stored text. Without `after` the chunk holds everything but the entries' rest.
     /// Unknown: `NotFound`.
+    ///
+    /// One damaged row does not stop it. Stored text and checksums are given as they are, sound or not; positions without a
+    /// readable row are [`DumpEntry::Lost`], and what else cannot be read is left out and named in [`Dump::unreadable`].
+    /// `Corrupt` only when nothing of the thread can be read.
     async fn dump_thread(&self, tenant: &TenantId, thread: ThreadId, after: Option<u64>, limit: usize) -> Result<Dump>;
 
     /// Takes a snapshot: a reader of the whole store as it is now, which later writes leave alone. What has expired at `now`
@@ -42,8 +46,9 @@ pub trait Maintenance: Portable + std::fmt::Debug {
     ///
     /// The thread is seen by nobody until its last chunk (`next` is `None`) is written; a first chunk discards what an
     /// earlier, unfinished restoration left. A thread that is there already, also by its key, is `Conflict::Thread`; a
-    /// later chunk without a first one is `Invalid`. Stored text is taken as it is, decodable or not: a damaged thread is
-    /// moved, and `verify` tells of it. A deleted id may be restored at any time.
+    /// later chunk without a first one is `Invalid`. Stored text is taken as it is, decodable or not, and so are checksums: a
+    /// damaged thread is moved, and `verify` names the damage. Lost positions stay empty. A deleted id may be restored at any
+    /// time.
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()>;
 
     /// Writes a document of a user or the tenant verbatim, over what is there. Versions given later are greater than its
@@ -55,7 +60,8 @@ pub trait Maintenance: Portable + std::fmt::Debug {
     /// callers go on meanwhile.
     async fn sweep(&self, now: Timestamp) -> Result<SweepReport>;
 
-    /// Reads everything and says what does not hold together. Changes nothing.
+    /// Reads everything and says what does not hold together: what cannot be read, messages that are not what was written
+    /// ([`Checksum`]), an index that differs from the text. Changes nothing.
     async fn verify(&self) -> Result<VerifyReport>;
 
     /// Rebuilds whatever is derived (indexes, counts) from the log.
@@ -79,7 +85,7 @@ pub struct DrivenThread {
 }
 
 /// A chunk of a dumped thread.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Dump {
     /// The thread itself, in the first chunk.
     pub thread: Option<DumpedThread>,
@@ -91,6 +97,40 @@ pub struct Dump {
     pub entries: Vec<DumpEntry>,
     /// What to pass as `after` for the next chunk; `None` in the last.
     pub next: Option<u64>,
+    /// What could not be read and is left out, beside lost positions: without any message's text. It does not travel.
+    #[serde(skip)]
+    pub unreadable: Vec<String>,
+}
+
+impl Dump {
+    /// Names the positions between the entries that have none as [`DumpEntry::Lost`]: those after `after`, and in the last
+    /// chunk those up to the thread's end.
+    #[must_use]
+    pub fn with_lost(mut self, after: u64, positions: Positions) -> Self {
+        let mut expected = after.saturating_add(1).max(positions.first_seq);
+        let mut entries = Vec::with_capacity(self.entries.len());
+        let mut lose = |entries: &mut Vec<DumpEntry>, upto: u64| {
+            let count = upto.saturating_sub(expected);
+            if count > 0 {
+                entries.push(DumpEntry::Lost { seq: expected, count });
+            }
+            expected = expected.max(upto.saturating_add(1));
+        };
+        for entry in self.entries {
+            lose(&mut entries, entry.seq());
+            entries.push(entry);
+        }
+        if self.next.is_none() {
+            lose(&mut entries, positions.seq.saturating_add(1));
+        }
+        self.entries = entries;
+        self
+    }
+
+    /// What is damaged or lost in this chunk, without any message's text.
+    pub fn damage(&self) -> impl Iterator<Item = String> {
+        self.unreadable.iter().cloned().chain(self.entries.iter().filter_map(DumpEntry::damage))
+    }
 }
 
 /// A thread's own row.
@@ -149,6 +189,9 @@ pub enum DumpEntry {
         created_at: Timestamp,
         /// Its content as stored ([`crate::codec::encode_content`]).
         body: String,
+        /// The checksum that it was written with; `None` for one from before there were any.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        checksum: Option<Checksum>,
     },
     /// An erased message.
     Tombstone {
@@ -159,15 +202,66 @@ pub enum DumpEntry {
         /// When it was erased.
         erased_at: Timestamp,
     },
+    /// Positions whose rows are missing or cannot be read, as many as follow each other. Restoring leaves them empty.
+    Lost {
+        /// The first of them.
+        seq: u64,
+        /// How many.
+        count: u64,
+    },
 }
 
 impl DumpEntry {
-    /// The position.
+    /// The position, of several the first.
     #[must_use]
     pub const fn seq(&self) -> u64 {
         match self {
-            Self::Message { seq, .. } | Self::Tombstone { seq, .. } => *seq,
+            Self::Message { seq, .. } | Self::Tombstone { seq, .. } | Self::Lost { seq, .. } => *seq,
         }
+    }
+
+    /// The position, of several the last.
+    #[must_use]
+    pub const fn last_seq(&self) -> u64 {
+        match self {
+            Self::Message { seq, .. } | Self::Tombstone { seq, .. } => *seq,
+            Self::Lost { seq, count } => seq.saturating_add(*count).saturating_sub(1),
+        }
+    }
+
+    /// What is wrong with it, without its text: a message that does not decode or is not what was written, lost positions.
+    #[must_use]
+    pub fn damage(&self) -> Option<String> {
+        match self {
+            Self::Tombstone { .. } => None,
+            Self::Lost { seq, count: 1 } => Some(format!("position {seq} is missing or cannot be read")),
+            Self::Lost { seq, .. } => {
+                Some(format!("positions {seq} to {} are missing or cannot be read", self.last_seq()))
+            }
+            Self::Message { seq, id, external_id, created_at, body, checksum, .. } => {
+                let role = codec::stored_role(body);
+                let computed = || Checksum::of(*id, role, *created_at, external_id.as_deref(), body);
+                message_damage(*seq, *id, body, *checksum, computed)
+            }
+        }
+    }
+}
+
+/// What is wrong with a stored message, without its text. `computed` is the checksum of what is stored.
+#[must_use]
+pub fn message_damage(
+    seq: u64,
+    id: MessageId,
+    body: &str,
+    checksum: Option<Checksum>,
+    computed: impl FnOnce() -> Checksum,
+) -> Option<String> {
+    match (codec::decode_content(body), checksum) {
+        (Err(error), _) => Some(format!("position {seq}, message {id}: {error}")),
+        (Ok(_), Some(checksum)) if checksum != computed() => {
+            Some(format!("position {seq}, message {id}: it is not what was written (the checksum differs)"))
+        }
+        _ => None,
     }
 }
 
@@ -195,6 +289,8 @@ pub struct VerifyReport {
     pub threads: u64,
     /// Messages seen.
     pub messages: u64,
+    /// How many of them have no checksum: they were written before there were any, so changed bytes would not be found.
+    pub unchecked: u64,
     /// Documents seen.
     pub documents: u64,
     /// What does not hold together.

@@ -2,7 +2,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{JsonText, Map, MessageId, Result, StoreError, Timestamp, limits};
+use crate::{Checksum, JsonText, Map, MessageId, Result, StoreError, Timestamp, limits};
 
 /// Who speaks in a message. Other names (`human`, `developer`, `ai`) are mapped where they come in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -349,6 +349,12 @@ impl NewMessage {
             limits::check_key("external id", external_id)?;
         }
         self.content.check()
+    }
+
+    /// Its checksum. `body` is its content as stored ([`crate::codec::encode_content`]).
+    #[must_use]
+    pub fn checksum(&self, body: &str) -> Checksum {
+        Checksum::of(self.id, Some(self.content.role), self.created_at, self.external_id.as_deref(), body)
     }
 }
 

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{Document, DocumentOwner, Dump, Portable, Result, TenantId, Thread};
+use crate::{Document, DocumentOwner, Dump, Finding, Portable, Result, TenantId, Thread};
 
 /// Everything that a store holds, as it was when the snapshot was taken ([`crate::Maintenance::snapshot`]).
 ///
@@ -21,14 +21,18 @@ pub trait Snapshot: Portable + std::fmt::Debug {
     /// waits for readers.
     fn log_growth_bytes(&self) -> Option<u64>;
 
-    /// Counts what the snapshot holds. Cheaper than listing it.
+    /// What its lists have left out so far because it cannot be read, each of it once: rows of threads and of documents. One
+    /// damaged row ends no list.
+    fn unreadable(&self) -> Vec<Finding>;
+
+    /// Counts what the snapshot holds, as far as it can be read. Cheaper than listing it.
     async fn totals(&self) -> Result<SnapshotTotals>;
 
     /// Lists the threads of all tenants that have not expired, in the order of their creation, after the place of one of
     /// them, at most `limit` ([`crate::limits::PAGE`]).
     async fn list_threads(&self, after: Option<u64>, limit: usize) -> Result<Vec<ListedThread>>;
 
-    /// Reads threads verbatim, as [`crate::Maintenance::dump_thread`] does, with a chunk for each.
+    /// Reads threads verbatim, as [`crate::Maintenance::dump_thread`] does, damaged ones too, with a chunk for each.
     ///
     /// `places` are those of [`Snapshot::list_threads`], in the order wanted; an unknown one is `NotFound`. `after` goes with
     /// the first of them: its next chunk is read instead of its first. The answer begins with the first place and ends as
@@ -89,4 +93,25 @@ pub struct OwnedDocument {
     pub owner: DocumentOwner,
     /// The document.
     pub document: Document,
+}
+
+/// Findings of a reader that goes on past them, each kept once and the first 1,000 of them.
+#[derive(Debug, Default)]
+pub struct Unreadable(std::sync::Mutex<Vec<Finding>>);
+
+impl Unreadable {
+    /// Keeps a finding of damage.
+    pub fn add(&self, thread: Option<crate::ThreadId>, detail: impl Into<String>) {
+        let finding = Finding { severity: crate::Severity::Damage, thread, detail: detail.into() };
+        let mut kept = self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        if kept.len() < 1_000 && !kept.contains(&finding) {
+            kept.push(finding);
+        }
+    }
+
+    /// What was kept.
+    #[must_use]
+    pub fn found(&self) -> Vec<Finding> {
+        self.0.lock().unwrap_or_else(std::sync::PoisonError::into_inner).clone()
+    }
 }

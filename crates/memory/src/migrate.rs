@@ -11,6 +11,7 @@
 
 mod backup;
 mod copy;
+mod damage;
 mod digest;
 mod survey;
 mod verify;
@@ -25,6 +26,7 @@ use crate::retry::repeat_simply;
 
 pub use backup::{BackedUp, BackupLines, BackupReader};
 pub use copy::Copied;
+pub use damage::{Damage, Damaged};
 pub use survey::Survey;
 pub use verify::{Totals, Verification};
 

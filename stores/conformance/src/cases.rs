@@ -213,6 +213,11 @@ pub(crate) const CASES: &[Case] = cases! {
     corrupt {
         a_broken_message_is_told_of,
         a_broken_thread_is_no_empty_one,
+        messages_carry_their_checksum,
+        a_changed_message_is_found,
+        swapped_contents_are_found,
+        messages_from_before_checksums_are_counted,
+        lost_positions_move_as_such,
     }
     limits {
         messages_have_limits,

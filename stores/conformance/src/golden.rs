@@ -33,7 +33,8 @@ macro_rules! golden {
 }
 
 /// All golden files. One is added with each new format; none is ever changed or taken away.
-pub(crate) const GOLDEN: &[Golden] = golden!["v1" / "eventful", "v1" / "content", "v1" / "texts"];
+pub(crate) const GOLDEN: &[Golden] =
+    golden!["v1" / "eventful", "v1" / "content", "v1" / "texts", "v2" / "eventful", "v2" / "content", "v2" / "texts"];
 
 /// What is read from a thread.
 #[derive(Debug, PartialEq, Serialize, Deserialize)]

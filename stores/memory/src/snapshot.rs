@@ -5,8 +5,8 @@ use std::fmt;
 
 use async_trait::async_trait;
 use threadkeep_core::{
-    ChunkSize, Consistency, Dump, DumpEntry, Kind, ListedThread, OwnedDocument, Result, Snapshot, SnapshotTotals,
-    StoreError, TenantId, ThreadId, Timestamp, limits,
+    ChunkSize, Consistency, Dump, DumpEntry, Finding, Kind, ListedThread, OwnedDocument, Result, Snapshot,
+    SnapshotTotals, StoreError, TenantId, ThreadId, Timestamp, Unreadable, limits,
 };
 
 use crate::state::State;
@@ -17,11 +17,12 @@ pub(crate) struct MemorySnapshot {
     now: Timestamp,
     /// The threads by the stamp of their creation.
     threads: BTreeMap<u64, (TenantId, ThreadId)>,
+    unreadable: Unreadable,
 }
 
 impl MemorySnapshot {
     pub(crate) fn of(state: State, now: Timestamp) -> Self {
-        Self { threads: state.threads_by_creation(now), state, now }
+        Self { threads: state.threads_by_creation(now), state, now, unreadable: Unreadable::default() }
     }
 }
 
@@ -42,20 +43,27 @@ impl Snapshot for MemorySnapshot {
         None
     }
 
+    fn unreadable(&self) -> Vec<Finding> {
+        self.unreadable.found()
+    }
+
     async fn totals(&self) -> Result<SnapshotTotals> {
-        let threads = self.threads.values().map(|(tenant, id)| self.state.thread(tenant, *id));
-        let messages = threads.map(|thread| thread.map(|thread| thread.message_count)).sum::<Result<u64>>()?;
+        let threads = self.threads.values().filter_map(|(tenant, id)| self.state.thread(tenant, *id).ok());
+        let messages = threads.map(|thread| thread.message_count).sum();
         Ok(SnapshotTotals { threads: self.threads.len() as u64, messages })
     }
 
     async fn list_threads(&self, after: Option<u64>, limit: usize) -> Result<Vec<ListedThread>> {
         limits::check_page(limit)?;
-        let later = self.threads.range(after.map_or(0, |after| after.saturating_add(1))..).take(limit);
-        let listed = later.map(|(place, (tenant, id))| {
-            let thread = self.state.thread(tenant, *id)?;
-            Ok(ListedThread { place: *place, tenant: tenant.clone(), thread })
+        let later = self.threads.range(after.map_or(0, |after| after.saturating_add(1))..);
+        let listed = later.filter_map(|(place, (tenant, id))| match self.state.thread(tenant, *id) {
+            Ok(thread) => Some(ListedThread { place: *place, tenant: tenant.clone(), thread }),
+            Err(error) => {
+                self.unreadable.add(Some(*id), error.to_string());
+                None
+            }
         });
-        listed.collect()
+        Ok(listed.take(limit).collect())
     }
 
     async fn dump_threads(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
@@ -90,7 +98,7 @@ fn entry_bytes(dump: &Dump) -> usize {
 fn text_bytes(entry: &DumpEntry) -> usize {
     match entry {
         DumpEntry::Message { body, .. } => body.len(),
-        DumpEntry::Tombstone { .. } => 0,
+        DumpEntry::Tombstone { .. } | DumpEntry::Lost { .. } => 0,
     }
 }
 
@@ -102,7 +110,7 @@ fn end_after(dump: &mut Dump, bytes: usize) {
         sum >= bytes
     });
     if let Some(last) = reached.filter(|last| last + 1 < dump.entries.len()) {
-        dump.next = Some(dump.entries[last].seq());
+        dump.next = Some(dump.entries[last].last_seq());
         dump.entries.truncate(last + 1);
     }
 }

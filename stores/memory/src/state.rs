@@ -183,6 +183,7 @@ impl KeptThread {
             DumpEntry::Tombstone { id, .. } => {
                 self.seq_of_id.insert(*id, seq);
             }
+            DumpEntry::Lost { .. } => return,
         }
         self.entries.insert(seq, entry);
     }
@@ -198,7 +199,7 @@ impl KeptThread {
             Some(DumpEntry::Tombstone { id, .. }) => {
                 self.seq_of_id.remove(&id);
             }
-            None => {}
+            Some(DumpEntry::Lost { .. }) | None => {}
         }
     }
 

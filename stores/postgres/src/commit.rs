@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use threadkeep_core::{
-    Batch, CommitOutcome, Conflict, DocumentName, DocumentState, EncodedBatch, Expected, Kind, Result, Scope,
+    Batch, Checksum, CommitOutcome, Conflict, DocumentName, DocumentState, EncodedBatch, Expected, Kind, Result, Scope,
     StoreError, ThreadId, Timestamp, Urgency, codec, text,
 };
 use tokio_postgres::Row;
@@ -21,7 +21,7 @@ const ATTEMPTS: usize = 100;
 
 const SQL: &str = "SELECT outcome, change, first_seq, count, place, actual, owner, body FROM threadkeep.commit(\
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, \
-    $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41)";
+    $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44)";
 
 pub(crate) async fn commit(
     shared: &Arc<Shared>,
@@ -50,6 +50,10 @@ pub(crate) async fn commit(
             "words" => {
                 let words = Words::patched(get(&row, 7)?, &call.batch)?;
                 Arc::make_mut(&mut call).words = words;
+            }
+            "replaced" => {
+                let replaced = Replaced::told(get(&row, 7)?, &call)?;
+                Arc::make_mut(&mut call).replaced = replaced;
             }
             _ => return Err(refusal(&outcome, &row, &call.batch)?),
         }
@@ -106,6 +110,28 @@ impl Words {
     }
 }
 
+/// What stays of messages that are replaced, as the store tells it, and their checksums over that. The function takes them
+/// only while it finds the same.
+#[derive(Clone, Default)]
+struct Replaced {
+    facts: String,
+    checksums: Vec<i32>,
+}
+
+impl Replaced {
+    fn told(facts: String, call: &Call) -> Result<Self> {
+        let told: Vec<(i64, Option<String>)> =
+            serde_json::from_str(&facts).map_err(|_| StoreError::corrupt("answer", "not what stays of a message"))?;
+        let new = call.batch.replace.iter().zip(&call.columns.replaced_bodies);
+        let checksums = new.zip(told).map(|((replacement, body), (created_at, external_id))| {
+            let created_at =
+                Timestamp::from_micros(created_at).map_err(|_| StoreError::corrupt("instant", "outside its range"))?;
+            Ok(replacement.checksum(created_at, external_id.as_deref(), body).to_stored())
+        });
+        Ok(Self { checksums: checksums.collect::<Result<_>>()?, facts })
+    }
+}
+
 /// A batch as arrays, one for each column.
 #[derive(Clone)]
 struct Columns {
@@ -116,6 +142,7 @@ struct Columns {
     instants: Vec<i64>,
     external_ids: Vec<Option<String>>,
     bodies: Vec<String>,
+    checksums: Vec<i32>,
     replaced_ids: Vec<Uuid>,
     replaced_roles: Vec<i16>,
     replaced_bodies: Vec<String>,
@@ -141,6 +168,7 @@ impl Columns {
             instants: batch.append.iter().map(|message| message.created_at.as_micros()).collect(),
             external_ids: batch.append.iter().map(|message| message.external_id.clone()).collect(),
             bodies: encoded.append,
+            checksums: encoded.checksums.into_iter().map(Checksum::to_stored).collect(),
             replaced_ids: batch.replace.iter().map(|replacement| replacement.id.0).collect(),
             replaced_roles: batch.replace.iter().map(|replacement| role_number(replacement.content.role)).collect(),
             replaced_terms: batch
@@ -196,6 +224,7 @@ pub(crate) struct Call {
     traits: [bool; 5],
     columns: Columns,
     words: Words,
+    replaced: Replaced,
 }
 
 impl Call {
@@ -226,6 +255,7 @@ impl Call {
             ],
             columns: Columns::new(batch.encode()?, &batch)?,
             words: Words::default(),
+            replaced: Replaced::default(),
             batch,
         })
     }
@@ -241,7 +271,7 @@ impl Call {
 
     /// The statement's values; how it meets a lock that another holds, and whether the disk may learn of it later, is said
     /// for the flight that it is part of.
-    fn parameters<'a>(&'a self, waits: &'a bool, is_deferred: &'a bool) -> [Parameter<'a>; 41] {
+    fn parameters<'a>(&'a self, waits: &'a bool, is_deferred: &'a bool) -> [Parameter<'a>; 44] {
         let (columns, words) = (&self.columns, &self.words);
         let [is_append_only, is_empty, patches, patches_words, patches_expiry] = &self.traits;
         [
@@ -286,6 +316,9 @@ impl Call {
             (&self.expires_at, Type::INT8),
             (waits, Type::BOOL),
             (is_deferred, Type::BOOL),
+            (&columns.checksums, Type::INT4_ARRAY),
+            (&self.replaced.facts, Type::TEXT),
+            (&self.replaced.checksums, Type::INT4_ARRAY),
         ]
     }
 }
@@ -301,6 +334,6 @@ pub(crate) async fn fly_together(shared: &Shared, calls: &[Arc<Call>]) -> error:
     // A commit that must be on the disk takes along what it is with.
     let is_deferred = calls.iter().all(|call| call.is_deferred());
     let values: Vec<_> = calls.iter().map(|call| call.parameters(&false, &is_deferred)).collect();
-    let values: Vec<&[Parameter<'_>]> = values.iter().map(<[_; 41]>::as_slice).collect();
+    let values: Vec<&[Parameter<'_>]> = values.iter().map(<[_; 44]>::as_slice).collect();
     shared.write_together(SQL, &values).await
 }

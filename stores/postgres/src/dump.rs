@@ -1,14 +1,14 @@
 //! Threads verbatim, out.
 
 use threadkeep_core::{
-    Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint, IdempotencyKey, Kind, MessageId, StoreError, TenantId,
-    ThreadId, ThreadKey, limits,
+    Checksum, Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint, IdempotencyKey, Kind, MessageId, StoreError,
+    TenantId, ThreadId, ThreadKey, limits,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 
 use crate::documents::document;
-use crate::error::Result;
+use crate::error::{PostgresError, Result};
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::{self, get, instant, message_columns, positions, signed, timestamp, unsigned};
 
@@ -27,7 +27,7 @@ pub(crate) async fn dump(
     let thread_sql = "SELECT t.owner, t.key, t.body, t.seq, t.change, t.first_seq, t.created_at, t.updated_at, \
                       t.expires_at FROM threadkeep.threads t WHERE t.tenant = $1 AND t.id = $2 AND NOT t.restoring";
     let entries_sql = format!(
-        "SELECT {} FROM threadkeep.messages m WHERE m.thread_no = {NUMBER} AND m.seq > greatest($3, \
+        "SELECT {}, m.checksum FROM threadkeep.messages m WHERE m.thread_no = {NUMBER} AND m.seq > greatest($3, \
          (SELECT first_seq - 1 FROM threadkeep.threads t WHERE t.no = m.thread_no)) ORDER BY m.seq LIMIT $4",
         message_columns!()
     );
@@ -51,18 +51,40 @@ pub(crate) async fn dump(
     }
     let answers = shared.read(&Caller::keeper(), &statements).await?;
     let found = answers[0].first().ok_or(StoreError::NotFound(Kind::Thread))?;
+    let stands_at = positions(found, 3)?;
     let entries = answers[1].iter().take(limit).map(entry).collect::<Result<Vec<_>>>()?;
     let next = entries.last().map(DumpEntry::seq).filter(|_| answers[1].len() > limit);
     if after.is_some() {
-        return Ok(Dump { thread: None, documents: Vec::new(), commits: Vec::new(), entries, next });
+        return Ok(Dump { entries, next, ..Dump::default() }.with_lost(after.unwrap_or(0), stands_at));
     }
-    Ok(Dump {
-        thread: Some(dumped_thread(found)?),
-        documents: answers[2].iter().map(document).collect::<Result<_>>()?,
-        commits: answers[3].iter().map(dumped_commit).collect::<Result<_>>()?,
-        entries,
-        next,
-    })
+    let mut chunk = Dump { thread: Some(dumped_thread(found)?), entries, next, ..Dump::default() };
+    answers[2].iter().try_for_each(|row| add_document(&mut chunk, row))?;
+    answers[3].iter().try_for_each(|row| add_commit(&mut chunk, row))?;
+    Ok(chunk.with_lost(0, stands_at))
+}
+
+/// Adds a document, or names it where it cannot be read.
+pub(crate) fn add_document(chunk: &mut Dump, row: &Row) -> Result<()> {
+    match document(row) {
+        Ok(document) => chunk.documents.push(document),
+        Err(PostgresError::Store(error @ StoreError::Corrupt { .. })) => {
+            chunk.unreadable.push(format!("a document: {error}"));
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
+}
+
+/// Adds a record of the change log, or names it where it cannot be read.
+pub(crate) fn add_commit(chunk: &mut Dump, row: &Row) -> Result<()> {
+    match dumped_commit(row) {
+        Ok(commit) => chunk.commits.push(commit),
+        Err(PostgresError::Store(error @ StoreError::Corrupt { .. })) => {
+            chunk.unreadable.push(format!("a record of the change log: {error}"));
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
 }
 
 pub(crate) fn dumped_thread(row: &Row) -> Result<DumpedThread> {
@@ -79,7 +101,7 @@ pub(crate) fn dumped_thread(row: &Row) -> Result<DumpedThread> {
     })
 }
 
-pub(crate) fn dumped_commit(row: &Row) -> Result<DumpedCommit> {
+fn dumped_commit(row: &Row) -> Result<DumpedCommit> {
     Ok(DumpedCommit {
         change: unsigned(row, 0)?,
         at: timestamp(row, 1)?,
@@ -102,6 +124,7 @@ pub(crate) fn entry(row: &Row) -> Result<DumpEntry> {
             revision: get::<i32>(row, 3)?.unsigned_abs(),
             created_at: at,
             body,
+            checksum: get::<Option<i32>>(row, 6)?.map(Checksum::from_stored),
         },
     })
 }

@@ -2,8 +2,8 @@
 
 use deadpool_postgres::Transaction;
 use threadkeep_core::{
-    Conflict, Document, Dump, DumpEntry, DumpedThread, JsonText, StoreError, TenantId, ThreadId, ThreadKey, Timestamp,
-    codec,
+    Checksum, Conflict, Document, Dump, DumpEntry, DumpedThread, JsonText, StoreError, TenantId, ThreadId, ThreadKey,
+    Timestamp, codec,
 };
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -155,11 +155,11 @@ impl Place {
         let mut columns = Entries::default();
         entries.iter().for_each(|entry| columns.add(entry));
         let sql = "INSERT INTO threadkeep.messages (thread_no, tenant, owner, seq, id, role, revision, created_at, \
-                   external_id, body) SELECT $1, $2, $3, m.* FROM unnest($4::bigint[], $5::uuid[], $6::smallint[], \
-                   $7::integer[], $8::bigint[], $9::text[], $10::text[]) AS m \
+                   external_id, body, checksum) SELECT $1, $2, $3, m.* FROM unnest($4::bigint[], $5::uuid[], $6::smallint[], \
+                   $7::integer[], $8::bigint[], $9::text[], $10::text[], $11::integer[]) AS m \
                    ON CONFLICT DO NOTHING";
         let [no, tenant, owner] = self.values();
-        let values: [Parameter<'_>; 10] = [
+        let values: [Parameter<'_>; 11] = [
             no,
             tenant,
             owner,
@@ -170,6 +170,7 @@ impl Place {
             (&columns.instants, Type::INT8_ARRAY),
             (&columns.external_ids, Type::TEXT_ARRAY),
             (&columns.bodies, Type::TEXT_ARRAY),
+            (&columns.checksums, Type::INT4_ARRAY),
         ];
         transaction.query_typed(sql, &values).await?;
         Ok(())
@@ -197,13 +198,14 @@ struct Entries<'a> {
     instants: Vec<i64>,
     external_ids: Vec<Option<&'a str>>,
     bodies: Vec<Option<&'a str>>,
+    checksums: Vec<Option<i32>>,
 }
 
 impl<'a> Entries<'a> {
     fn add(&mut self, entry: &'a DumpEntry) {
-        self.seqs.push(signed(entry.seq()));
         match entry {
-            DumpEntry::Message { id, external_id, revision, created_at, body, .. } => {
+            DumpEntry::Message { seq, id, external_id, revision, created_at, body, checksum } => {
+                self.seqs.push(signed(*seq));
                 self.ids.push(id.0);
                 // What does not decode has no role, and is told of whichever role is asked for.
                 self.roles.push(codec::decode_content(body).ok().map(|content| role_number(content.role)));
@@ -211,15 +213,19 @@ impl<'a> Entries<'a> {
                 self.instants.push(created_at.as_micros());
                 self.external_ids.push(external_id.as_deref());
                 self.bodies.push(Some(body));
+                self.checksums.push(checksum.map(Checksum::to_stored));
             }
-            DumpEntry::Tombstone { id, erased_at, .. } => {
+            DumpEntry::Tombstone { seq, id, erased_at } => {
+                self.seqs.push(signed(*seq));
                 self.ids.push(id.0);
                 self.roles.push(None);
                 self.revisions.push(0);
                 self.instants.push(erased_at.as_micros());
                 self.external_ids.push(None);
                 self.bodies.push(None);
+                self.checksums.push(None);
             }
+            DumpEntry::Lost { .. } => {}
         }
     }
 }

@@ -119,6 +119,17 @@ pub(crate) fn effects(effects: Option<String>) -> Result<Vec<Effect>> {
     Ok(text.read()?)
 }
 
+/// The role that a number stands for; `None` for a number that no role has, which no message was written with.
+pub(crate) const fn role(number: i16) -> Option<Role> {
+    match number {
+        0 => Some(Role::System),
+        1 => Some(Role::User),
+        2 => Some(Role::Assistant),
+        3 => Some(Role::Tool),
+        _ => None,
+    }
+}
+
 pub(crate) const fn role_number(role: Role) -> i16 {
     match role {
         Role::System => 0,

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use threadkeep_core::{
-    ChunkSize, Consistency, DocumentOwner, Dump, DumpEntry, DumpedThread, Kind, ListedThread, OwnedDocument, Owner,
-    Reason, Result, Snapshot, SnapshotTotals, StoreError, TenantId, Timestamp, limits,
+    ChunkSize, Consistency, DocumentOwner, Dump, DumpEntry, DumpedThread, Finding, Kind, ListedThread, OwnedDocument,
+    Owner, Reason, Result, Snapshot, SnapshotTotals, StoreError, TenantId, ThreadId, Timestamp, Unreadable, limits,
 };
 use tokio_postgres::types::Type;
 use tokio_postgres::{Client, Row};
@@ -36,6 +36,7 @@ pub(crate) struct PostgresSnapshot {
     /// How long one statement is waited for.
     patience: Duration,
     now: Timestamp,
+    unreadable: Unreadable,
 }
 
 /// Why a snapshot cannot be read any further.
@@ -63,7 +64,7 @@ impl PostgresSnapshot {
         // It ends when the client is dropped.
         tokio::spawn(connection);
         let statement_timeout = shared.options.statement_timeout;
-        let snapshot = Self { client, patience: statement_timeout + GRACE, now };
+        let snapshot = Self { client, patience: statement_timeout + GRACE, now, unreadable: Unreadable::default() };
         let begin = snapshot.client.batch_execute("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
         let begun = tokio::time::timeout(snapshot.patience, begin).await;
         begun.map_err(|_| PostgresError::Silence)?.map_err(PostgresError::Early)?;
@@ -98,17 +99,31 @@ impl PostgresSnapshot {
             ", t.no, t.tenant FROM threadkeep.threads t WHERE t.no > $1 AND NOT t.restoring",
             " AND (t.expires_at IS NULL OR t.expires_at > $2) ORDER BY t.no LIMIT $3"
         );
-        let values: [Parameter<'_>; 3] = [
-            (&signed(after.unwrap_or(0)), Type::INT8),
-            (&self.now.as_micros(), Type::INT8),
-            (&signed(limit as u64), Type::INT8),
-        ];
-        let rows = self.read(sql, &values).await?;
-        let listed = rows.iter().map(|row| {
-            let tenant = TenantId::new(get::<&str>(row, 12)?)?;
-            Ok(ListedThread { place: unsigned(row, 11)?, tenant, thread: row::thread(row, 0)? })
-        });
-        listed.collect()
+        let mut after = after.unwrap_or(0);
+        loop {
+            let values: [Parameter<'_>; 3] = [
+                (&signed(after), Type::INT8),
+                (&self.now.as_micros(), Type::INT8),
+                (&signed(limit as u64), Type::INT8),
+            ];
+            let rows = self.read(sql, &values).await?;
+            let mut listed = Vec::with_capacity(rows.len());
+            for row in &rows {
+                after = unsigned(row, 11)?;
+                match listed_thread(row) {
+                    Ok(thread) => listed.push(thread),
+                    Err(PostgresError::Store(error @ StoreError::Corrupt { .. })) => {
+                        let detail = format!("the thread's own row: {error}");
+                        self.unreadable.add(get(row, 0).ok().map(ThreadId), detail);
+                    }
+                    Err(error) => return Err(error),
+                }
+            }
+            // An empty page would say that there are no more.
+            if rows.is_empty() || !listed.is_empty() {
+                return Ok(listed);
+            }
+        }
     }
 
     /// Two flights for as many threads as fit: their rows, which say how much they hold, then all that belongs to them.
@@ -132,18 +147,24 @@ impl PostgresSnapshot {
         let places: HashMap<i64, usize> = numbers.iter().zip(0..dumps.len()).map(|(no, at)| (*no, at)).collect();
         for row in documents? {
             if let Some(at) = places.get(&get_number(&row)?) {
-                dumps[*at].documents.push(documents::document(&row)?);
+                dump::add_document(&mut dumps[*at], &row)?;
             }
         }
         for row in commits? {
             if let Some(at) = places.get(&get_number(&row)?) {
-                dumps[*at].commits.push(dump::dumped_commit(&row)?);
+                dump::add_commit(&mut dumps[*at], &row)?;
             }
         }
-        if let Some(first) = dumps.first_mut().filter(|_| after.is_some()) {
-            first.thread = None;
-        }
-        Ok(dumps)
+        let whole = dumps.into_iter().enumerate().map(|(at, mut dump)| {
+            let after = after.filter(|_| at == 0);
+            let positions = dump.thread.as_ref().map(|thread| thread.positions);
+            dump.thread = dump.thread.filter(|_| after.is_none());
+            match positions {
+                Some(positions) => dump.with_lost(after.unwrap_or(0), positions),
+                None => dump,
+            }
+        });
+        Ok(whole.collect())
     }
 
     /// The first threads whose entries, and whose commits, are few enough together; at least one.
@@ -194,15 +215,17 @@ impl PostgresSnapshot {
             (&signed(limit as u64), Type::INT8),
         ];
         let rows = self.read(sql, &values).await?;
-        let owned = rows.iter().map(|row| {
-            let owner = match row::owner(get(row, 6)?)? {
-                Owner::Tenant => DocumentOwner::Tenant,
-                Owner::User(user) => DocumentOwner::User(user),
-            };
-            let tenant = TenantId::new(get::<&str>(row, 5)?)?;
-            Ok(OwnedDocument { tenant, owner, document: documents::document(row)? })
-        });
-        owned.collect()
+        let mut owned = Vec::with_capacity(rows.len());
+        for row in &rows {
+            match owned_document(row) {
+                Ok(document) => owned.push(document),
+                Err(PostgresError::Store(error @ StoreError::Corrupt { .. })) => {
+                    self.unreadable.add(None, format!("a document: {error}"));
+                }
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(owned)
     }
 }
 
@@ -214,7 +237,7 @@ const THREADS: &str = "SELECT t.owner, t.key, t.body, t.seq, t.change, t.first_s
 const ENTRIES: &str = concat!(
     "SELECT ",
     message_columns!(),
-    ", m.thread_no FROM (SELECT e.*, w.place, sum(octet_length(e.body)) OVER (ORDER BY w.place, e.seq",
+    ", m.checksum, m.thread_no FROM (SELECT e.*, w.place, sum(octet_length(e.body)) OVER (ORDER BY w.place, e.seq",
     " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS bytes_before",
     " FROM unnest($1) WITH ORDINALITY AS w (no, place) JOIN threadkeep.threads t ON t.no = w.no",
     " CROSS JOIN LATERAL (SELECT m.* FROM threadkeep.messages m WHERE m.thread_no = w.no",
@@ -228,6 +251,19 @@ const DOCUMENTS: &str = "SELECT d.namespace, d.key, d.version, d.expires_at, d.v
 const COMMITS: &str = "SELECT c.change, c.at, c.key, c.fingerprint, c.first_seq, c.count, c.effects, c.thread_no \
      FROM threadkeep.commits c WHERE c.thread_no = ANY($1) ORDER BY c.thread_no, c.change";
 
+fn owned_document(row: &Row) -> error::Result<OwnedDocument> {
+    let owner = match row::owner(get(row, 6)?)? {
+        Owner::Tenant => DocumentOwner::Tenant,
+        Owner::User(user) => DocumentOwner::User(user),
+    };
+    Ok(OwnedDocument { tenant: TenantId::new(get::<&str>(row, 5)?)?, owner, document: documents::document(row)? })
+}
+
+fn listed_thread(row: &Row) -> error::Result<ListedThread> {
+    let tenant = TenantId::new(get::<&str>(row, 12)?)?;
+    Ok(ListedThread { place: unsigned(row, 11)?, tenant, thread: row::thread(row, 0)? })
+}
+
 /// The thread that a row belongs to.
 fn get_number(row: &Row) -> error::Result<i64> {
     Ok(row.try_get("thread_no").map_err(|_| StoreError::corrupt("row", "thread_no is not of its type"))?)
@@ -237,13 +273,7 @@ fn get_number(row: &Row) -> error::Result<i64> {
 /// call.
 fn gather(threads: Vec<(i64, DumpedThread)>, rows: &[Row], size: ChunkSize) -> error::Result<Vec<Dump>> {
     let places: HashMap<i64, usize> = threads.iter().enumerate().map(|(place, (number, _))| (*number, place)).collect();
-    let dump = |thread| Dump {
-        thread: Some(thread),
-        documents: Vec::new(),
-        commits: Vec::new(),
-        entries: Vec::new(),
-        next: None,
-    };
+    let dump = |thread| Dump { thread: Some(thread), ..Dump::default() };
     let mut dumps: Vec<Dump> = threads.into_iter().map(|(_, thread)| dump(thread)).collect();
     let (mut bytes, mut last) = (0, None);
     for row in rows.iter().take(size.entries) {
@@ -272,6 +302,10 @@ impl Snapshot for PostgresSnapshot {
     /// The server's log waits for no reader.
     fn log_growth_bytes(&self) -> Option<u64> {
         None
+    }
+
+    fn unreadable(&self) -> Vec<Finding> {
+        self.unreadable.found()
     }
 
     async fn totals(&self) -> Result<SnapshotTotals> {

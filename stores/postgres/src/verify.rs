@@ -4,7 +4,10 @@ use std::pin::pin;
 
 use deadpool_postgres::Transaction;
 use futures::TryStreamExt;
-use threadkeep_core::{Finding, JsonText, Map, Severity, StoreError, ThreadId, VerifyReport, codec};
+use threadkeep_core::{
+    Checksum, DumpEntry, Finding, JsonText, Map, MessageId, Severity, StoreError, ThreadId, VerifyReport, codec,
+    message_damage, text,
+};
 use tokio_postgres::Row;
 
 use crate::error::{PostgresError, Result};
@@ -31,6 +34,7 @@ pub(crate) async fn verify(shared: &Shared) -> Result<VerifyReport> {
                 check_documents(transaction, table, &mut report).await?;
             }
             check_index(transaction, &mut report).await?;
+            compare_index(transaction, &mut report).await?;
             check_collections(transaction, &mut report).await
         })
         .await?;
@@ -85,7 +89,8 @@ struct Walk {
 
 impl Walk {
     fn end(&self, report: &mut VerifyReport) {
-        if self.expected != self.seq + 1 {
+        self.gap(self.seq + 1, report);
+        if self.expected > self.seq + 1 {
             let detail = format!("the thread says it ends at {}, its messages at {}", self.seq, self.expected - 1);
             add(report, Severity::Damage, Some(self.id), detail);
         }
@@ -96,10 +101,31 @@ impl Walk {
     }
 }
 
+impl Walk {
+    /// Names the positions before `seq` that have no row.
+    fn gap(&self, seq: u64, report: &mut VerifyReport) {
+        if seq > self.expected {
+            let lost = DumpEntry::Lost { seq: self.expected, count: seq - self.expected };
+            add(report, Severity::Damage, Some(self.id), lost.damage().unwrap_or_default());
+        }
+    }
+}
+
+/// What is wrong with a message, and whether it has a checksum.
+fn message_damage_of(row: &Row, seq: u64, body: &str) -> Result<(Option<String>, bool)> {
+    let id = MessageId(get(row, 7)?);
+    let role = get::<Option<i16>>(row, 8)?.and_then(row::role);
+    let created_at = row::timestamp(row, 9)?;
+    let external_id: Option<&str> = get(row, 10)?;
+    let checksum = get::<Option<i32>>(row, 11)?.map(Checksum::from_stored);
+    let computed = || Checksum::of(id, role, created_at, external_id, body);
+    Ok((message_damage(seq, id, body, checksum, computed), checksum.is_some()))
+}
+
 async fn check_messages(transaction: &Transaction<'_>, report: &mut VerifyReport) -> Result<()> {
-    let sql = "SELECT t.id, t.seq, t.first_seq, t.message_count, m.seq, m.body, t.no FROM threadkeep.threads t \
-               LEFT JOIN threadkeep.messages m ON m.thread_no = t.no AND m.seq >= t.first_seq \
-               WHERE NOT t.restoring ORDER BY t.no, m.seq";
+    let sql = "SELECT t.id, t.seq, t.first_seq, t.message_count, m.seq, m.body, t.no, m.id, m.role, m.created_at, \
+               m.external_id, m.checksum FROM threadkeep.threads t LEFT JOIN threadkeep.messages m ON m.thread_no = t.no \
+               AND m.seq >= t.first_seq WHERE NOT t.restoring ORDER BY t.no, m.seq";
     let mut walk: Option<Walk> = None;
     each(transaction, sql, |row| {
         let (id, no) = (ThreadId(get(row, 0)?), get(row, 6)?);
@@ -112,16 +138,15 @@ async fn check_messages(transaction: &Transaction<'_>, report: &mut VerifyReport
         }
         let Some(walk) = &mut walk else { return Ok(()) };
         let Some(seq) = get::<Option<i64>>(row, 4)?.map(i64::unsigned_abs) else { return Ok(()) };
-        if seq != walk.expected {
-            let detail = format!("positions {} to {} are missing", walk.expected, seq.saturating_sub(1));
-            add(report, Severity::Damage, Some(id), detail);
-        }
+        walk.gap(seq, report);
         walk.expected = seq + 1;
         let Some(body) = get::<Option<&str>>(row, 5)? else { return Ok(()) };
         walk.counted += 1;
         report.messages += 1;
-        if let Err(error) = codec::decode_content(body) {
-            add(report, Severity::Damage, Some(id), format!("position {seq}: {error}"));
+        let (damage, is_checked) = message_damage_of(row, seq, body)?;
+        report.unchecked += u64::from(!is_checked);
+        if let Some(detail) = damage {
+            add(report, Severity::Damage, Some(id), detail);
         }
         Ok(())
     })
@@ -177,6 +202,46 @@ async fn check_index(transaction: &Transaction<'_>, report: &mut VerifyReport) -
         Ok(())
     })
     .await
+}
+
+/// Holds the words of the index against the text of the messages.
+async fn compare_index(transaction: &Transaction<'_>, report: &mut VerifyReport) -> Result<()> {
+    let sql = "SELECT t.id, m.body, tsvector_to_array(x.terms), ARRAY[threadkeep.owner_token(t.tenant, ''), \
+               threadkeep.owner_token(t.tenant, t.owner), threadkeep.thread_token(t.no)] \
+               FROM threadkeep.threads t JOIN threadkeep.message_terms x ON x.thread_no = t.no AND x.seq >= t.first_seq \
+               JOIN threadkeep.messages m ON m.thread_no = t.no AND m.seq = x.seq \
+               WHERE NOT t.restoring AND m.body IS NOT NULL ORDER BY t.no";
+    let mut different: Option<(ThreadId, u64)> = None;
+    let end = |report: &mut VerifyReport, ended: Option<(ThreadId, u64)>| {
+        if let Some((id, count)) = ended {
+            let detail = format!("the search index differs from the text of {count} messages");
+            add(report, Severity::Derived, Some(id), detail);
+        }
+    };
+    each(transaction, sql, |row| {
+        let id = ThreadId(get(row, 0)?);
+        let words = codec::decode_content(get(row, 1)?).map(|content| content.plain_text().into_owned());
+        let mut expected = words.map(|words| text::indexed_terms(&words)).unwrap_or_default();
+        expected.extend(get::<Vec<Option<String>>>(row, 3)?.into_iter().flatten());
+        let mut indexed: Vec<String> = get(row, 2)?;
+        for terms in [&mut expected, &mut indexed] {
+            terms.sort_unstable();
+            terms.dedup();
+        }
+        if expected != indexed {
+            different = match different.take() {
+                Some((other, count)) if other == id => Some((id, count + 1)),
+                ended => {
+                    end(report, ended);
+                    Some((id, 1))
+                }
+            };
+        }
+        Ok(())
+    })
+    .await?;
+    end(report, different);
+    Ok(())
 }
 
 async fn check_collections(transaction: &Transaction<'_>, report: &mut VerifyReport) -> Result<()> {

@@ -4,8 +4,8 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use threadkeep_core::{
-    Access, Batch, CommitOutcome, Conflict, DocumentName, Effect, EncodedBatch, Expected, IDEMPOTENCY_WINDOW_MS, Kind,
-    MessageId, Positions, Result, Scope, StoreError, ThreadId, Timestamp, codec,
+    Access, Batch, Checksum, CommitOutcome, Conflict, DocumentName, Effect, EncodedBatch, Expected,
+    IDEMPOTENCY_WINDOW_MS, Kind, MessageId, Positions, Result, Scope, StoreError, ThreadId, Timestamp, codec,
 };
 
 use crate::connection::Shared;
@@ -53,6 +53,9 @@ struct Touched {
     seq: u64,
     /// The stored content, for taking it out of the index.
     body: String,
+    /// What stays when it is replaced.
+    created_at: i64,
+    external_id: Option<String>,
 }
 
 struct Commit<'a> {
@@ -80,6 +83,7 @@ impl Commit<'_> {
         self.check_appended()?;
         let replaced = self.batch.replace.iter().map(|replacement| self.get_touched(replacement.id));
         let replaced = replaced.collect::<error::Result<Vec<_>>>()?;
+        let checksums = self.replaced_checksums(&replaced)?;
         let erased = self.batch.erase.iter().map(|id| self.get_touched(*id)).collect::<error::Result<Vec<_>>>()?;
         let seq = self.row.positions.seq + self.batch.append.len() as u64;
         let change = self.row.positions.change + 1;
@@ -91,6 +95,7 @@ impl Commit<'_> {
             return Err(StoreError::LimitExceeded { limit: "positions of a thread", max, actual: seq }.into());
         }
         let words = self.patched_words()?;
+        let replaced: Vec<_> = replaced.into_iter().zip(checksums).collect();
         self.write(&replaced, &erased, words, Positions { seq, change, first_seq: self.row.positions.first_seq })
     }
 
@@ -105,6 +110,15 @@ impl Commit<'_> {
         let mut words = codec::decode_thread(&body)?;
         words.apply(patch.clone());
         Ok(Some(codec::encode_thread(&words)))
+    }
+
+    fn replaced_checksums(&self, replaced: &[Touched]) -> error::Result<Vec<Checksum>> {
+        let new = self.batch.replace.iter().zip(&self.encoded.replace);
+        let checksums = replaced.iter().zip(new).map(|(touched, (replacement, body))| {
+            let created_at = row::timestamp(touched.created_at)?;
+            Ok(replacement.checksum(created_at, touched.external_id.as_deref(), body))
+        });
+        checksums.collect()
     }
 
     fn place(&self) -> index::Place {
@@ -166,14 +180,14 @@ impl Commit<'_> {
     }
 
     fn get_touched(&self, id: MessageId) -> error::Result<Touched> {
-        let sql = "SELECT position, body FROM messages WHERE position >> 32 = ?1 AND id = ?2";
+        let sql = "SELECT position, body, created_at, external_id FROM messages WHERE position >> 32 = ?1 AND id = ?2";
         let mut statement = self.connection.prepare_cached(sql)?;
         let mut rows = statement.query(params![self.row.no, id.0.as_bytes()])?;
         if let Some(row) = rows.next()? {
             let seq = row::position(row.get(0)?);
             let body: Option<String> = row.get(1)?;
             if let Some(body) = body.filter(|_| seq >= self.row.positions.first_seq) {
-                return Ok(Touched { id, seq, body });
+                return Ok(Touched { id, seq, body, created_at: row.get(2)?, external_id: row.get(3)? });
             }
         }
         Err(StoreError::NotFound(Kind::Message).into())
@@ -181,7 +195,7 @@ impl Commit<'_> {
 
     fn write(
         &self,
-        replaced: &[Touched],
+        replaced: &[(Touched, Checksum)],
         erased: &[Touched],
         words: Option<String>,
         end: Positions,
@@ -190,17 +204,19 @@ impl Commit<'_> {
         let mut effects = Vec::new();
         self.remove_trimmed_namesakes()?;
         self.append()?;
-        for (touched, (replacement, body)) in replaced.iter().zip(self.batch.replace.iter().zip(&self.encoded.replace))
-        {
-            let sql = "UPDATE messages SET body = ?2, role = ?3, revision = revision + 1 WHERE position = ?1";
+        let new = self.batch.replace.iter().zip(&self.encoded.replace);
+        for ((touched, checksum), (replacement, body)) in replaced.iter().zip(new) {
+            let sql =
+                "UPDATE messages SET body = ?2, role = ?3, checksum = ?4, revision = revision + 1 WHERE position = ?1";
             let key = row::key(self.row.no, touched.seq);
-            self.connection.prepare_cached(sql)?.execute(params![key, body, role_number(replacement.content.role)])?;
+            let role = role_number(replacement.content.role);
+            self.connection.prepare_cached(sql)?.execute(params![key, body, role, checksum.to_stored()])?;
             index::replace(self.connection, &self.place(), touched.seq, &touched.body, Some(body))?;
             effects.push(Effect::Replaced { seq: touched.seq, id: touched.id });
         }
         for touched in erased {
-            let sql = "UPDATE messages SET body = NULL, role = NULL, external_id = NULL, revision = 0, created_at = ?2 \
-                       WHERE position = ?1";
+            let sql = "UPDATE messages SET body = NULL, role = NULL, external_id = NULL, checksum = NULL, revision = 0, \
+                       created_at = ?2 WHERE position = ?1";
             let key = row::key(self.row.no, touched.seq);
             self.connection.prepare_cached(sql)?.execute(params![key, self.now.as_micros()])?;
             index::replace(self.connection, &self.place(), touched.seq, &touched.body, None)?;
@@ -234,11 +250,12 @@ impl Commit<'_> {
     }
 
     fn append(&self) -> error::Result<()> {
-        let sql = "INSERT INTO messages (position, id, role, revision, created_at, external_id, body) \
-                   VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6)";
+        let sql = "INSERT INTO messages (position, id, role, revision, created_at, external_id, body, checksum) \
+                   VALUES (?1, ?2, ?3, 0, ?4, ?5, ?6, ?7)";
         let mut statement = self.connection.prepare_cached(sql)?;
         let positions = self.row.positions.seq + 1..;
-        for ((message, body), seq) in self.batch.append.iter().zip(&self.encoded.append).zip(positions) {
+        let stored = self.encoded.append.iter().zip(&self.encoded.checksums);
+        for ((message, (body, checksum)), seq) in self.batch.append.iter().zip(stored).zip(positions) {
             statement.execute(params![
                 row::key(self.row.no, seq),
                 message.id.0.as_bytes(),
@@ -246,6 +263,7 @@ impl Commit<'_> {
                 message.created_at.as_micros(),
                 message.external_id,
                 body,
+                checksum.to_stored(),
             ])?;
         }
         Ok(())

@@ -107,6 +107,11 @@ impl Shared {
         result
     }
 
+    /// Opens a connection for one use.
+    pub(crate) fn connect(&self) -> Result<Connection> {
+        connect(&self.path, &self.options)
+    }
+
     /// Opens a connection that reads.
     pub(crate) fn connect_reader(&self) -> Result<Connection> {
         let connection = connect(&self.path, &self.options)?;

@@ -2,8 +2,8 @@ use std::sync::Arc;
 
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use threadkeep_core::{
-    Access, Conflict, Document, DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, JsonText,
-    Kind, Namespace, Owner, PutDocument, Result, Scope, StoreError, TenantId, ThreadId, Timestamp, Written,
+    Access, Conflict, Document, DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump,
+    JsonText, Kind, Namespace, Owner, PutDocument, Result, Scope, StoreError, TenantId, ThreadId, Timestamp, Written,
 };
 
 use crate::connection::Shared;
@@ -273,16 +273,58 @@ pub(crate) fn list_of_drivers(
     })
 }
 
-/// All documents of a thread, expired ones included.
-pub(crate) fn all_of_thread(connection: &Connection, thread_no: i64) -> error::Result<Vec<Document>> {
+/// All documents of a thread, expired ones included. One that cannot be read is left out and named.
+pub(crate) fn all_of_thread(connection: &Connection, thread_no: i64, chunk: &mut Dump) -> error::Result<()> {
     let sql = concat!(columns!(), " WHERE kind = 0 AND owner_no = ?1 ORDER BY namespace, key");
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([thread_no])?;
-    let mut documents = Vec::new();
-    while let Some(row) = rows.next()? {
-        documents.push(document(row)?);
+    loop {
+        match rows.next() {
+            Ok(None) => return Ok(()),
+            Ok(Some(row)) => match document(row) {
+                Ok(document) => chunk.documents.push(document),
+                Err(error) if error.is_damage() => chunk.unreadable.push(format!("a document: {}", error.told())),
+                Err(error) => return Err(error),
+            },
+            Err(error) => {
+                let error = error::SqliteError::from(error);
+                if !error.is_damage() {
+                    return Err(error);
+                }
+                chunk.unreadable.push(format!("documents after {}: {}", chunk.documents.len(), error.told()));
+                return Ok(());
+            }
+        }
     }
-    Ok(documents)
+}
+
+/// The documents of a thread that a salvage has found, without the table's index.
+pub(crate) fn found_of_thread(connection: &Connection, thread_no: i64, chunk: &mut Dump) -> error::Result<()> {
+    let mut found = connection.prepare_cached("SELECT no FROM temp.found_documents WHERE owner_no = ?1")?;
+    let numbers = found.query_map([thread_no], |row| row.get::<_, i64>(0))?.collect::<Result<Vec<_>, _>>()?;
+    let mut statement = connection.prepare_cached(concat!(columns!(), " WHERE no = ?1"))?;
+    for no in numbers {
+        let mut rows = statement.query([no])?;
+        let read = rows.next().map_err(error::SqliteError::from).and_then(|row| row.map(document).transpose());
+        match read {
+            Ok(document) => chunk.documents.extend(document),
+            Err(error) if error.is_damage() => chunk.unreadable.push(format!("a document: {}", error.told())),
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// All documents by their numbers, between two of them.
+pub(crate) const ALL_BY_NUMBER: &str = "SELECT no, kind, owner_no, namespace, key, version, expires_at, value \
+                                        FROM documents WHERE no BETWEEN ?1 AND ?2 ORDER BY no";
+
+/// The owner's number and the document of a row of [`ALL_BY_NUMBER`]; `None` for a thread's document.
+pub(crate) fn of_owner(row: &Row<'_>) -> error::Result<Option<(i64, Document)>> {
+    if row.get::<_, i64>(1)? == OF_THREAD {
+        return Ok(None);
+    }
+    Ok(Some((row.get(2)?, document_at(row, 3)?)))
 }
 
 fn page(
@@ -326,13 +368,17 @@ fn page(
 }
 
 pub(crate) fn document(row: &Row<'_>) -> error::Result<Document> {
+    document_at(row, 0)
+}
+
+fn document_at(row: &Row<'_>, first_column: usize) -> error::Result<Document> {
     let corrupt = |_| StoreError::corrupt("document", "not as written");
-    let expires_at: Option<i64> = row.get(3)?;
+    let expires_at: Option<i64> = row.get(first_column + 3)?;
     Ok(Document {
-        namespace: row::text(row, 0)?.parse().map_err(corrupt)?,
-        key: row.get(1)?,
-        value: JsonText::stored(row::text(row, 4)?).map_err(corrupt)?,
-        version: row::unsigned(row, 2)?,
+        namespace: row::text(row, first_column)?.parse().map_err(corrupt)?,
+        key: row.get(first_column + 1)?,
+        value: JsonText::stored(row::text(row, first_column + 4)?).map_err(corrupt)?,
+        version: row::unsigned(row, first_column + 2)?,
         expires_at: expires_at.map(row::timestamp).transpose()?,
     })
 }

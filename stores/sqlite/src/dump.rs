@@ -1,16 +1,18 @@
 //! Threads verbatim, out and in.
 
+use std::ops::ControlFlow;
+
 use rusqlite::{Connection, Row, params};
 use threadkeep_core::{
-    ChunkSize, Conflict, Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint, IdempotencyKey, JsonText, Kind,
-    MessageId, StoreError, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
+    Checksum, ChunkSize, Conflict, Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint, IdempotencyKey, JsonText,
+    Kind, MessageId, Owner, StoreError, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
 };
 
 use crate::changes::other_effects;
 use crate::connection::Shared;
 use crate::error::{self, Result};
 use crate::row::{self, ThreadRow, role_number, thread_columns};
-use crate::{documents, owners, threads, writer};
+use crate::{around, documents, owners, threads, writer};
 
 pub(crate) fn dump(
     shared: &Shared,
@@ -31,19 +33,16 @@ pub(crate) fn dump(
     })
 }
 
-/// Reads a thread's first chunk, or the next one after a position.
-pub(crate) fn chunk(connection: &Connection, row: &ThreadRow, after: Option<u64>, size: ChunkSize) -> Result<Dump> {
-    let (entries, next) = read_entries(connection, row, after.unwrap_or(0), size)?;
-    Ok(match after {
-        Some(_) => Dump { thread: None, documents: Vec::new(), commits: Vec::new(), entries, next },
-        None => Dump {
-            thread: Some(read_thread(connection, row)?),
-            documents: documents::all_of_thread(connection, row.no)?,
-            commits: read_commits(connection, row.no)?,
-            entries,
-            next,
-        },
-    })
+/// A chunk of a thread whose own row can be read; the rest of it may be damaged.
+pub(crate) fn chunk(connection: &Connection, thread: &ThreadRow, after: Option<u64>, size: ChunkSize) -> Result<Dump> {
+    let mut chunk = Dump::default();
+    if after.is_none() {
+        chunk.thread = Some(read_thread(connection, thread, owners::by_number(connection, thread.owner_no)?)?);
+        documents::all_of_thread(connection, thread.no, &mut chunk)?;
+        read_commits(connection, thread, &mut chunk)?;
+    }
+    read_entries(connection, thread, after.unwrap_or(0), size, &mut chunk)?;
+    Ok(chunk.with_lost(after.unwrap_or(0), thread.positions))
 }
 
 fn find_thread(connection: &Connection, tenant_no: i64, thread: ThreadId, restoring: i64) -> Result<Option<ThreadRow>> {
@@ -54,7 +53,7 @@ fn find_thread(connection: &Connection, tenant_no: i64, thread: ThreadId, restor
     rows.next()?.map(row::thread_row).transpose()
 }
 
-fn read_thread(connection: &Connection, row: &ThreadRow) -> Result<DumpedThread> {
+pub(crate) fn read_thread(connection: &Connection, row: &ThreadRow, owner: Owner) -> Result<DumpedThread> {
     let sql = "SELECT key, body, created_at, updated_at, expires_at FROM threads WHERE no = ?1";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query([row.no])?;
@@ -62,7 +61,7 @@ fn read_thread(connection: &Connection, row: &ThreadRow) -> Result<DumpedThread>
     let key: Option<String> = columns.get(0)?;
     let expires_at: Option<i64> = columns.get(4)?;
     Ok(DumpedThread {
-        owner: owners::by_number(connection, row.owner_no)?,
+        owner,
         key: key.map(ThreadKey::new).transpose()?,
         body: columns.get(1)?,
         positions: row.positions,
@@ -72,54 +71,75 @@ fn read_thread(connection: &Connection, row: &ThreadRow) -> Result<DumpedThread>
     })
 }
 
-fn read_commits(connection: &Connection, thread_no: i64) -> Result<Vec<DumpedCommit>> {
+pub(crate) fn read_commits(connection: &Connection, thread: &ThreadRow, chunk: &mut Dump) -> Result<()> {
     let sql = "SELECT position, at, key, fingerprint, first_seq, count, effects FROM commits \
                WHERE position BETWEEN ?1 AND ?2 ORDER BY position";
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query([row::key(thread_no, 0), row::last_key(thread_no)])?;
-    let mut commits = Vec::new();
-    while let Some(row) = rows.next()? {
-        let key: Vec<u8> = row.get(2)?;
-        commits.push(DumpedCommit {
-            change: row::position(row.get(0)?),
-            at: row::timestamp(row.get(1)?)?,
-            key: IdempotencyKey::from_bytes(&key)?,
-            fingerprint: Fingerprint(row.get::<_, i64>(3)?.to_be_bytes()),
-            first_seq: row::unsigned(row, 4)?,
-            count: row::unsigned(row, 5)?,
-            effects: other_effects(row.get(6)?)?,
-        });
-    }
-    Ok(commits)
+    let keys = row::key(thread.no, 0)..=row::key(thread.no, thread.positions.change.min(u64::from(u32::MAX)));
+    let unread = around::read(connection, sql, keys, |row| {
+        match commit(row) {
+            Ok(commit) => chunk.commits.push(commit),
+            Err(error) if error.is_damage() => {
+                chunk.unreadable.push(format!("a record of the change log: {}", error.told()))
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    chunk.unreadable.extend(unread.iter().map(|keys| {
+        let (first, last) = (row::position(*keys.start()), row::position(*keys.end()));
+        format!("the change log from {first} to {last} cannot be read")
+    }));
+    Ok(())
 }
 
-/// Reads entries until there are enough, and says after which one more follow.
-fn read_entries(
+fn commit(row: &Row<'_>) -> Result<DumpedCommit> {
+    let key: Vec<u8> = row.get(2)?;
+    Ok(DumpedCommit {
+        change: row::position(row.get(0)?),
+        at: row::timestamp(row.get(1)?)?,
+        key: IdempotencyKey::from_bytes(&key)?,
+        fingerprint: Fingerprint(row.get::<_, i64>(3)?.to_be_bytes()),
+        first_seq: row::unsigned(row, 4)?,
+        count: row::unsigned(row, 5)?,
+        effects: other_effects(row.get(6)?)?,
+    })
+}
+
+/// Reads entries until there are enough. A row that cannot be read is named, and its position is one of those that are lost.
+pub(crate) fn read_entries(
     connection: &Connection,
     thread: &ThreadRow,
     after: u64,
     size: ChunkSize,
-) -> Result<(Vec<DumpEntry>, Option<u64>)> {
+    chunk: &mut Dump,
+) -> Result<()> {
     let from = (after + 1).max(thread.positions.first_seq);
-    if from > thread.positions.seq {
-        return Ok((Vec::new(), None));
+    let last = thread.positions.seq.min(u64::from(u32::MAX));
+    if from > last {
+        return Ok(());
     }
-    let sql = "SELECT position, id, external_id, revision, created_at, body FROM messages \
-               WHERE position BETWEEN ?1 AND ?2 ORDER BY position LIMIT ?3";
-    let mut statement = connection.prepare_cached(sql)?;
-    let limit = i64::try_from(size.entries + 1).unwrap_or(i64::MAX);
-    let mut rows = statement.query(params![row::key(thread.no, from), row::last_key(thread.no), limit])?;
-    let (mut entries, mut bytes): (Vec<DumpEntry>, usize) = (Vec::new(), 0);
-    while let Some(row) = rows.next()? {
-        if let Some(last) = entries.last().filter(|_| entries.len() == size.entries || bytes >= size.bytes) {
-            let next = Some(last.seq());
-            return Ok((entries, next));
+    let sql = "SELECT position, id, external_id, revision, created_at, body, checksum FROM messages \
+               WHERE position BETWEEN ?1 AND ?2 ORDER BY position";
+    let mut bytes = 0_usize;
+    around::read(connection, sql, row::key(thread.no, from)..=row::key(thread.no, last), |row| {
+        match entry(row) {
+            Ok(_) if !chunk.entries.is_empty() && (chunk.entries.len() >= size.entries || bytes >= size.bytes) => {
+                chunk.next = chunk.entries.last().map(DumpEntry::seq);
+                return Ok(ControlFlow::Break(()));
+            }
+            Ok(entry) => {
+                bytes = bytes.saturating_add(text_bytes(&entry));
+                chunk.entries.push(entry);
+            }
+            Err(error) if error.is_damage() => {
+                let seq = row::position(row.get(0)?);
+                chunk.unreadable.push(format!("position {seq}: {}", error.told()));
+            }
+            Err(error) => return Err(error),
         }
-        let entry = entry(row)?;
-        bytes = bytes.saturating_add(text_bytes(&entry));
-        entries.push(entry);
-    }
-    Ok((entries, None))
+        Ok(ControlFlow::Continue(()))
+    })?;
+    Ok(())
 }
 
 fn entry(row: &Row<'_>) -> Result<DumpEntry> {
@@ -127,16 +147,22 @@ fn entry(row: &Row<'_>) -> Result<DumpEntry> {
     let at = row::timestamp(row.get(4)?)?;
     Ok(match row.get::<_, Option<String>>(5)? {
         None => DumpEntry::Tombstone { seq, id, erased_at: at },
-        Some(body) => {
-            DumpEntry::Message { seq, id, external_id: row.get(2)?, revision: row.get(3)?, created_at: at, body }
-        }
+        Some(body) => DumpEntry::Message {
+            seq,
+            id,
+            external_id: row.get(2)?,
+            revision: row.get(3)?,
+            created_at: at,
+            body,
+            checksum: row::checksum(row, 6)?,
+        },
     })
 }
 
 pub(crate) fn text_bytes(entry: &DumpEntry) -> usize {
     match entry {
         DumpEntry::Message { body, .. } => body.len(),
-        DumpEntry::Tombstone { .. } => 0,
+        DumpEntry::Tombstone { .. } | DumpEntry::Lost { .. } => 0,
     }
 }
 
@@ -227,22 +253,23 @@ fn write_commits(connection: &Connection, thread: &ThreadRow, chunk: &Dump) -> R
 }
 
 fn write_entry(connection: &Connection, thread_no: i64, entry: &DumpEntry) -> Result<()> {
-    let sql = "INSERT INTO messages (position, id, role, revision, created_at, external_id, body) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)";
+    let sql = "INSERT INTO messages (position, id, role, revision, created_at, external_id, body, checksum) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8)";
     let mut statement = connection.prepare_cached(sql)?;
     let key = row::key(thread_no, entry.seq());
     match entry {
-        DumpEntry::Message { id, external_id, revision, created_at, body, .. } => {
+        DumpEntry::Message { id, external_id, revision, created_at, body, checksum, .. } => {
             // What does not decode has no role, and is told of whichever role is asked for.
             let role = codec::decode_content(body).ok().map(|content| role_number(content.role));
-            let at = created_at.as_micros();
-            statement.execute(params![key, id.0.as_bytes(), role, revision, at, external_id, body])?
+            let (at, checksum) = (created_at.as_micros(), checksum.map(Checksum::to_stored));
+            statement.execute(params![key, id.0.as_bytes(), role, revision, at, external_id, body, checksum])?;
         }
         DumpEntry::Tombstone { id, erased_at, .. } => {
-            let nothing: Option<String> = None;
-            statement.execute(params![key, id.0.as_bytes(), nothing, 0, erased_at.as_micros(), nothing, nothing])?
+            let (at, nothing) = (erased_at.as_micros(), rusqlite::types::Null);
+            statement.execute(params![key, id.0.as_bytes(), nothing, 0, at, nothing, nothing, nothing])?;
         }
-    };
+        DumpEntry::Lost { .. } => {}
+    }
     Ok(())
 }
 

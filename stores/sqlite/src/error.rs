@@ -36,6 +36,23 @@ impl SqliteError {
     pub(crate) fn is_busy(&self) -> bool {
         matches!(self, Self::Sqlite(error) if matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked)))
     }
+
+    /// Whether what stands in the file is damaged, or the disk cannot give it back.
+    pub(crate) fn is_damage(&self) -> bool {
+        match self {
+            Self::Store(error) => matches!(error, StoreError::Corrupt { .. } | StoreError::Incompatible(_)),
+            Self::Sqlite(error) => {
+                is_misread(error)
+                    || matches!(error.sqlite_error_code(), Some(ErrorCode::DatabaseCorrupt | ErrorCode::NotADatabase))
+                    || error.sqlite_error().is_some_and(|told| told.extended_code == rusqlite::ffi::SQLITE_IOERR_READ)
+            }
+        }
+    }
+
+    /// What is said of damage, without the data.
+    pub(crate) fn told(self) -> String {
+        StoreError::from(self).to_string()
+    }
 }
 
 /// The failure of a whole group of commits, as each of them is told.
@@ -77,13 +94,24 @@ fn reason_of(error: &SqliteError) -> Reason {
     }
 }
 
+/// Whether a row holds something else than was written.
+fn is_misread(error: &rusqlite::Error) -> bool {
+    use rusqlite::Error::{
+        FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, QueryReturnedNoRows, Utf8Error,
+    };
+    matches!(
+        error,
+        InvalidColumnType(..)
+            | FromSqlConversionFailure(..)
+            | IntegralValueOutOfRange(..)
+            | QueryReturnedNoRows
+            | Utf8Error(..)
+    )
+}
+
 fn translate(error: rusqlite::Error) -> StoreError {
-    use rusqlite::Error::{FromSqlConversionFailure, IntegralValueOutOfRange, InvalidColumnType, QueryReturnedNoRows};
-    match &error {
-        InvalidColumnType(..) | FromSqlConversionFailure(..) | IntegralValueOutOfRange(..) | QueryReturnedNoRows => {
-            return StoreError::corrupt("row", error.to_string());
-        }
-        _ => {}
+    if is_misread(&error) {
+        return StoreError::corrupt("row", error.to_string());
     }
     match error.sqlite_error_code() {
         Some(ErrorCode::DatabaseCorrupt) => StoreError::corrupt("database file", error.to_string()),

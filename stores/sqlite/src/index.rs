@@ -4,6 +4,7 @@
 //! text can contain. A question is answered term by term: the newest positions that hold it within the scope, counted up
 //! to a bound; those counts are the scope's own statistics, and the candidates are ranked by how rare their terms are.
 
+pub(crate) mod compare;
 mod search;
 #[cfg(test)]
 mod tests;

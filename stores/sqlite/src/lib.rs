@@ -7,6 +7,7 @@
 //! times the read. What may take long (catching up the index, sweeping, verifying) moves to a blocking thread.
 #![warn(missing_docs)]
 
+mod around;
 mod changes;
 mod collections;
 mod commit;
@@ -21,6 +22,7 @@ mod messages;
 mod owners;
 mod residue;
 mod row;
+mod salvage;
 mod schema;
 mod scrub;
 mod snapshot;
@@ -38,6 +40,7 @@ use std::time::Duration;
 use threadkeep_core::{Backend, Result};
 
 use crate::connection::Shared;
+pub use crate::salvage::{Salvage, Salvaged, examine};
 
 /// How a file is opened.
 #[derive(Clone, Debug, PartialEq, Eq)]

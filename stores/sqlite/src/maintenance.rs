@@ -153,8 +153,12 @@ pub(crate) fn backup_to(shared: &Shared, target: &Path, mut progress: impl FnMut
         }
         drop(backup);
         drop(transaction);
-        copy.execute("UPDATE marks SET value = ?1 WHERE name = 'incarnation'", [fresh_incarnation()])?;
-        Ok(())
+        let renewed = copy.execute("UPDATE marks SET value = ?1 WHERE name = 'incarnation'", [fresh_incarnation()]);
+        match renewed.map_err(error::SqliteError::from) {
+            // Damage was copied with the rest, and is found by whoever reads the copy.
+            Err(error) if error.is_damage() => Ok(()),
+            renewed => renewed.map(drop),
+        }
     });
     if copied.is_err() {
         // Half a copy looks like a whole one.

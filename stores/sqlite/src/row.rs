@@ -2,7 +2,7 @@
 
 use rusqlite::{Row, types::ValueRef};
 use threadkeep_core::{
-    Content, CorruptRow, Message, MessageId, Owner, Positions, Role, StoreError, Thread, ThreadId, ThreadKey,
+    Checksum, Content, CorruptRow, Message, MessageId, Owner, Positions, Role, StoreError, Thread, ThreadId, ThreadKey,
     Timestamp, codec,
 };
 use uuid::Uuid;
@@ -134,6 +134,21 @@ pub(crate) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str> {
             std::str::from_utf8(bytes).map_err(|_| StoreError::corrupt("text", "not UTF-8").into())
         }
         _ => Err(StoreError::corrupt("text", "not a text").into()),
+    }
+}
+
+pub(crate) fn checksum(row: &Row<'_>, column: usize) -> Result<Option<Checksum>> {
+    Ok(row.get::<_, Option<i32>>(column)?.map(Checksum::from_stored))
+}
+
+/// The role that a number stands for; `None` for a number that no role has, which no message was written with.
+pub(crate) const fn role(number: i64) -> Option<Role> {
+    match number {
+        0 => Some(Role::System),
+        1 => Some(Role::User),
+        2 => Some(Role::Assistant),
+        3 => Some(Role::Tool),
+        _ => None,
     }
 }
 

@@ -4,19 +4,20 @@
 //! not emptied before the snapshot ends.
 
 use std::fmt;
+use std::ops::ControlFlow;
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 use threadkeep_core::{
-    ChunkSize, Consistency, DocumentOwner, Dump, Kind, ListedThread, OwnedDocument, Owner, Reason, Result, Snapshot,
-    SnapshotTotals, StoreError, TenantId, Timestamp, limits,
+    ChunkSize, Consistency, DocumentOwner, Dump, Finding, Kind, ListedThread, OwnedDocument, Owner, Reason, Result,
+    Snapshot, SnapshotTotals, StoreError, TenantId, ThreadId, Timestamp, Unreadable, limits,
 };
 
 use crate::connection::{Shared, beside, lock};
 use crate::row::{full_thread_columns, thread_columns};
-use crate::{documents, dump, error, owners, row};
+use crate::{around, documents, dump, error, owners, row, salvage};
 
 /// A reader in its transaction. SQLite ends the transaction when the connection is closed.
 pub(crate) struct SqliteSnapshot {
@@ -28,6 +29,7 @@ pub(crate) struct SqliteSnapshot {
 struct Reader {
     connection: Mutex<Connection>,
     now: Timestamp,
+    unreadable: Unreadable,
 }
 
 impl SqliteSnapshot {
@@ -36,17 +38,17 @@ impl SqliteSnapshot {
         let log_bytes_before = shared.log_bytes();
         connection.execute_batch("BEGIN")?;
         fix(&connection)?;
-        let reader = Arc::new(Reader { connection: Mutex::new(connection), now });
+        let reader = Arc::new(Reader { connection: Mutex::new(connection), now, unreadable: Unreadable::default() });
         Ok(Self { reader, log: beside(&shared.path, "-wal"), log_bytes_before })
     }
 
     /// Reads on a thread that may block, and lets calls come one after the other.
     async fn read<T: Send + 'static>(
         &self,
-        work: impl FnOnce(&Connection, Timestamp) -> error::Result<T> + Send + 'static,
+        work: impl FnOnce(&Connection, &Reader) -> error::Result<T> + Send + 'static,
     ) -> Result<T> {
         let reader = Arc::clone(&self.reader);
-        let work = move || Ok(work(&lock(&reader.connection), reader.now)?);
+        let work = move || Ok(work(&lock(&reader.connection), &reader)?);
         match tokio::runtime::Handle::try_current() {
             Ok(runtime) => {
                 let joined = runtime.spawn_blocking(work).await;
@@ -79,21 +81,32 @@ impl Snapshot for SqliteSnapshot {
         Some(log_bytes.saturating_sub(self.log_bytes_before))
     }
 
+    fn unreadable(&self) -> Vec<Finding> {
+        self.reader.unreadable.found()
+    }
+
     async fn totals(&self) -> Result<SnapshotTotals> {
         let sql = "SELECT count(*), coalesce(sum(message_count), 0) FROM threads \
                    WHERE restoring = 0 AND (expires_at IS NULL OR expires_at > ?1)";
-        self.read(move |connection, now| {
-            let mut statement = connection.prepare_cached(sql)?;
-            let mut rows = statement.query([now.as_micros()])?;
-            let Some(row) = rows.next()? else { return Ok(SnapshotTotals::default()) };
-            Ok(SnapshotTotals { threads: row::unsigned(row, 0)?, messages: row::unsigned(row, 1)? })
+        self.read(move |connection, reader| {
+            let count = || {
+                let mut statement = connection.prepare_cached(sql)?;
+                let mut rows = statement.query([reader.now.as_micros()])?;
+                let Some(row) = rows.next()? else { return Ok(SnapshotTotals::default()) };
+                Ok(SnapshotTotals { threads: row::unsigned(row, 0)?, messages: row::unsigned(row, 1)? })
+            };
+            match count() {
+                // What can be read is seen when it is listed.
+                Err(error) if error::SqliteError::is_damage(&error) => Ok(SnapshotTotals::default()),
+                counted => counted,
+            }
         })
         .await
     }
 
     async fn list_threads(&self, after: Option<u64>, limit: usize) -> Result<Vec<ListedThread>> {
         limits::check_page(limit)?;
-        self.read(move |connection, now| list_threads(connection, after, limit, now)).await
+        self.read(move |connection, reader| list_threads(connection, after, limit, reader)).await
     }
 
     async fn dump_threads(&self, places: &[u64], after: Option<u64>, size: ChunkSize) -> Result<Vec<Dump>> {
@@ -105,7 +118,7 @@ impl Snapshot for SqliteSnapshot {
     async fn list_documents(&self, after: Option<&OwnedDocument>, limit: usize) -> Result<Vec<OwnedDocument>> {
         limits::check_page(limit)?;
         let after = after.cloned();
-        self.read(move |connection, now| list_documents(connection, after.as_ref(), limit, now)).await
+        self.read(move |connection, reader| list_documents(connection, after.as_ref(), limit, reader)).await
     }
 }
 
@@ -114,23 +127,43 @@ fn list_threads(
     connection: &Connection,
     after: Option<u64>,
     limit: usize,
-    now: Timestamp,
+    reader: &Reader,
 ) -> error::Result<Vec<ListedThread>> {
     let sql = concat!(
         "SELECT ",
         full_thread_columns!(),
         ", t.no, tenant.tenant FROM threads t CROSS JOIN owners o ON o.no = t.owner_no",
         " CROSS JOIN owners tenant ON tenant.no = t.tenant_no",
-        " WHERE t.no > ?1 AND t.restoring = 0 AND (t.expires_at IS NULL OR t.expires_at > ?2) ORDER BY t.no LIMIT ?3"
+        " WHERE t.no BETWEEN ?1 AND ?2 AND t.restoring = 0 ORDER BY t.no"
     );
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query(params![number(after.unwrap_or(0)), now.as_micros(), limit as i64])?;
+    let (first, last) = (number(after.unwrap_or(0)).saturating_add(1), salvage::last_thread_no(connection));
     let mut listed = Vec::new();
-    while let Some(row) = rows.next()? {
-        let (place, tenant) = (row::unsigned(row, 11)?, TenantId::new(row::text(row, 12)?)?);
-        listed.push(ListedThread { place, tenant, thread: row::thread(row)? });
+    let unread = around::read_by(connection, (sql, 11), first..=last, |row| {
+        match listed_thread(row) {
+            Ok(thread) if thread.thread.expires_at.is_some_and(|expires_at| expires_at <= reader.now) => {}
+            Ok(thread) => listed.push(thread),
+            Err(error) if error.is_damage() => {
+                reader
+                    .unreadable
+                    .add(row::uuid(row, 0).ok().map(ThreadId), format!("the thread's own row: {}", error.told()));
+            }
+            Err(error) => return Err(error),
+        }
+        Ok(if listed.len() == limit { ControlFlow::Break(()) } else { ControlFlow::Continue(()) })
+    })?;
+    for range in unread {
+        for thread in salvage::thread_ids(connection, &range) {
+            reader.unreadable.add(Some(thread), "the thread's own row cannot be read");
+        }
+        let (first, last) = (range.start(), range.end());
+        reader.unreadable.add(None, format!("rows {first} to {last} of the table threads cannot be read"));
     }
     Ok(listed)
+}
+
+fn listed_thread(row: &Row<'_>) -> error::Result<ListedThread> {
+    let (place, tenant) = (row::unsigned(row, 11)?, TenantId::new(row::text(row, 12)?)?);
+    Ok(ListedThread { place, tenant, thread: row::thread(row)? })
 }
 
 fn dump_threads(
@@ -170,16 +203,16 @@ fn list_documents(
     connection: &Connection,
     after: Option<&OwnedDocument>,
     limit: usize,
-    now: Timestamp,
+    reader: &Reader,
 ) -> error::Result<Vec<OwnedDocument>> {
     let sql = "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, o.tenant, o.user \
                FROM documents d CROSS JOIN owners o ON o.no = d.owner_no \
                WHERE d.kind = 1 AND (d.expires_at IS NULL OR d.expires_at > ?1) AND (d.owner_no, d.namespace, d.key) > \
                (coalesce((SELECT no FROM owners WHERE tenant = ?2 AND user = ?3), 0), ?4, ?5) \
-               ORDER BY d.owner_no, d.namespace, d.key LIMIT ?6";
+               ORDER BY d.owner_no, d.namespace, d.key";
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params![
-        now.as_micros(),
+        reader.now.as_micros(),
         after.map(|after| after.tenant.as_str()),
         after.map(|after| match &after.owner {
             DocumentOwner::User(user) => user.as_str(),
@@ -187,21 +220,35 @@ fn list_documents(
         }),
         after.map(|after| after.document.namespace.to_string()).unwrap_or_default(),
         after.map(|after| after.document.key.as_str()).unwrap_or_default(),
-        limit as i64,
     ])?;
     let mut owned = Vec::new();
-    while let Some(row) = rows.next()? {
-        let owner = match owners::owner(row.get(6)?)? {
-            Owner::Tenant => DocumentOwner::Tenant,
-            Owner::User(user) => DocumentOwner::User(user),
-        };
-        owned.push(OwnedDocument {
-            tenant: TenantId::new(row::text(row, 5)?)?,
-            owner,
-            document: documents::document(row)?,
-        });
+    while owned.len() < limit {
+        match rows.next() {
+            Ok(None) => break,
+            Ok(Some(row)) => match owned_document(row) {
+                Ok(document) => owned.push(document),
+                Err(error) if error.is_damage() => reader.unreadable.add(None, format!("a document: {}", error.told())),
+                Err(error) => return Err(error),
+            },
+            Err(error) => {
+                let error = error::SqliteError::from(error);
+                if !error.is_damage() {
+                    return Err(error);
+                }
+                reader.unreadable.add(None, format!("documents of users and tenants: {}", error.told()));
+                break;
+            }
+        }
     }
     Ok(owned)
+}
+
+fn owned_document(row: &Row<'_>) -> error::Result<OwnedDocument> {
+    let owner = match owners::owner(row.get(6)?)? {
+        Owner::Tenant => DocumentOwner::Tenant,
+        Owner::User(user) => DocumentOwner::User(user),
+    };
+    Ok(OwnedDocument { tenant: TenantId::new(row::text(row, 5)?)?, owner, document: documents::document(row)? })
 }
 
 fn number(place: u64) -> i64 {

@@ -1,32 +1,58 @@
 //! Reads everything and says what does not hold together; rebuilds what is derived.
 
-use rusqlite::{Connection, params};
-use threadkeep_core::{Finding, JsonText, Severity, ThreadId, VerifyReport, codec};
+use std::ops::ControlFlow;
+
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, OptionalExtension, Row, params};
+use threadkeep_core::{
+    Checksum, DumpEntry, Finding, JsonText, MessageId, Severity, ThreadId, VerifyReport, codec, message_damage,
+};
 
 use crate::connection::{Shared, lock};
 use crate::error::{Result, SqliteError};
 use crate::row::{self, ThreadRow, thread_columns};
-use crate::{collections, index, threads};
+use crate::{around, collections, index, salvage, threads};
 
 /// Findings after which verification stops telling single ones.
 const FINDINGS: usize = 1_000;
 
 pub(crate) fn verify(shared: &Shared) -> Result<VerifyReport> {
-    let mut report = VerifyReport::default();
-    shared.read(|connection| {
-        let transaction = connection.unchecked_transaction()?;
-        check_pages(connection, &mut report)?;
-        check_threads(connection, &mut report)?;
-        check_documents(connection, &mut report)?;
-        let sql = "SELECT count(*) FROM owners WHERE user = ''";
-        report.tenants = connection.query_row(sql, [], |row| row.get::<_, i64>(0))?.unsigned_abs();
-        transaction.commit()?;
-        Ok(())
-    })?;
+    let mut report = shared.read(examine)?;
     if !shared.options.read_only {
         check_index(shared, &mut report);
     }
+    compare_index(shared, &mut report)?;
     Ok(report)
+}
+
+/// Reads all that is not derived, in one snapshot. What cannot be read is a finding, and the rest is read all the same.
+pub(crate) fn examine(connection: &Connection) -> Result<VerifyReport> {
+    let mut report = VerifyReport::default();
+    let transaction = connection.unchecked_transaction()?;
+    let pages = check_pages(connection, &mut report);
+    survive(&mut report, "the pages of the file", pages)?;
+    let threads = check_threads(connection, &mut report);
+    survive(&mut report, "the threads", threads)?;
+    let documents = check_documents(connection, &mut report);
+    survive(&mut report, "the documents", documents)?;
+    let sql = "SELECT count(*) FROM owners WHERE user = ''";
+    let tenants = connection.query_row(sql, [], |row| row.get::<_, i64>(0)).map_err(SqliteError::from);
+    report.tenants = survive(&mut report, "the owners", tenants)?.unwrap_or(0).unsigned_abs();
+    // A transaction that only read has nothing to lose.
+    drop(transaction);
+    Ok(report)
+}
+
+/// Makes a finding of damage, so that what comes after it is looked at as well.
+fn survive<T>(report: &mut VerifyReport, what: &str, result: Result<T>) -> Result<Option<T>> {
+    match result {
+        Ok(value) => Ok(Some(value)),
+        Err(error) if error.is_damage() => {
+            add(report, Severity::Damage, None, format!("{what} cannot be read: {}", error.told()));
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
 }
 
 fn add(report: &mut VerifyReport, severity: Severity, thread: Option<ThreadId>, detail: impl Into<String>) {
@@ -43,27 +69,75 @@ fn check_pages(connection: &Connection, report: &mut VerifyReport) -> Result<()>
         if line != "ok" {
             // SQLite's own indexes can be built again from their tables.
             let is_index = line.contains("missing from index") || line.contains("wrong # of entries in index");
+            let line = with_tables(connection, &line);
             add(report, if is_index { Severity::Derived } else { Severity::Damage }, None, line);
         }
     }
     Ok(())
 }
 
+/// SQLite names a tree by its first page; people know it by the name of its table.
+fn with_tables(connection: &Connection, line: &str) -> String {
+    let Some((before, after)) = line.split_once("Tree ") else { return line.to_owned() };
+    let digits = after.split(|character: char| !character.is_ascii_digit()).next().unwrap_or_default();
+    let sql = "SELECT type || ' ' || name FROM sqlite_schema WHERE rootpage = ?1";
+    let name = digits.parse::<i64>().ok().and_then(|page| {
+        let mut statement = connection.prepare_cached(sql).ok()?;
+        statement.query_row([page], |row| row.get::<_, String>(0)).optional().ok()?
+    });
+    match name {
+        Some(name) => format!("{before}{name}: Tree {after}"),
+        None => line.to_owned(),
+    }
+}
+
 fn check_threads(connection: &Connection, report: &mut VerifyReport) -> Result<()> {
-    let sql = concat!("SELECT ", thread_columns!(), ", id, body FROM threads WHERE restoring = 0");
-    let mut statement = connection.prepare(sql)?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
-        let thread = row::thread_row(row)?;
-        let id = ThreadId(row::uuid(row, 8)?);
+    let sql = concat!(
+        "SELECT ",
+        thread_columns!(),
+        ", id, body FROM threads WHERE no BETWEEN ?1 AND ?2 \
+               AND restoring = 0 ORDER BY no"
+    );
+    let unread = around::read(connection, sql, 1..=salvage::last_thread_no(connection), |row| {
+        let found = row::thread_row(row).and_then(|thread| Ok((thread, ThreadId(row::uuid(row, 8)?))));
         report.threads += 1;
+        let (thread, id) = match found {
+            Ok(found) => found,
+            Err(error) if error.is_damage() => {
+                add(report, Severity::Damage, None, format!("a thread's row: {}", error.told()));
+                return Ok(ControlFlow::Continue(()));
+            }
+            Err(error) => return Err(error),
+        };
         if let Err(error) = row::text(row, 9).and_then(|body| Ok(codec::decode_thread(body)?)) {
-            add(report, Severity::Damage, Some(id), threadkeep_core::StoreError::from(error).to_string());
+            add(report, Severity::Damage, Some(id), error.told());
         }
         check_messages(connection, &thread, id, report)?;
-        check_log(connection, &thread, id, report)?;
+        let log = check_log(connection, &thread, id, report);
+        survive_in(report, id, "the change log", log)?;
+        Ok(ControlFlow::Continue(()))
+    })?;
+    for range in unread {
+        let lost = salvage::thread_ids(connection, &range);
+        for id in &lost {
+            add(report, Severity::Damage, Some(*id), "the thread's own row cannot be read");
+        }
+        if lost.is_empty() {
+            let (first, last) = (range.start(), range.end());
+            add(report, Severity::Damage, None, format!("rows {first} to {last} of the table threads cannot be read"));
+        }
     }
     Ok(())
+}
+
+fn survive_in(report: &mut VerifyReport, id: ThreadId, what: &str, result: Result<()>) -> Result<()> {
+    match result {
+        Err(error) if error.is_damage() => {
+            add(report, Severity::Damage, Some(id), format!("{what} cannot be read: {}", error.told()));
+            Ok(())
+        }
+        result => result,
+    }
 }
 
 fn check_messages(connection: &Connection, thread: &ThreadRow, id: ThreadId, report: &mut VerifyReport) -> Result<()> {
@@ -72,36 +146,76 @@ fn check_messages(connection: &Connection, thread: &ThreadRow, id: ThreadId, rep
         add(report, Severity::Damage, Some(id), "the first position is beyond the end");
         return Ok(());
     }
-    let sql = "SELECT position, body, role FROM messages WHERE position BETWEEN ?1 AND ?2 ORDER BY position";
-    let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query([row::key(thread.no, positions.first_seq), row::last_key(thread.no)])?;
+    let sql = "SELECT position, body, role, id, created_at, external_id, checksum FROM messages \
+               WHERE position BETWEEN ?1 AND ?2 ORDER BY position";
+    let first = row::key(thread.no, positions.first_seq);
+    let last = row::key(thread.no, positions.seq.min(u64::from(u32::MAX)));
     let (mut expected, mut count) = (positions.first_seq, 0);
-    while let Some(row) = rows.next()? {
+    let unread = around::read(connection, sql, first..=last, |row| {
         let seq = row::position(row.get(0)?);
-        if seq != expected {
-            let detail = format!("positions {expected} to {} are missing", seq.saturating_sub(1));
-            add(report, Severity::Damage, Some(id), detail);
-        }
+        add_gap(report, id, expected, seq);
         expected = seq + 1;
-        if row.get_ref(1)? == rusqlite::types::ValueRef::Null {
-            continue;
+        if row.get_ref(1)? == ValueRef::Null {
+            return Ok(ControlFlow::Continue(()));
         }
         count += 1;
-        if let Err(error) = row::text(row, 1).and_then(|body| Ok(codec::decode_content(body)?)) {
-            let detail = format!("position {seq}: {}", threadkeep_core::StoreError::from(error));
-            add(report, Severity::Damage, Some(id), detail);
+        match message_damage_of(row, seq) {
+            Ok((damage, is_checked)) => {
+                report.unchecked += u64::from(!is_checked);
+                if let Some(detail) = damage {
+                    add(report, Severity::Damage, Some(id), detail);
+                }
+            }
+            Err(error) if error.is_damage() => {
+                add(report, Severity::Damage, Some(id), format!("position {seq}: {}", error.told()));
+            }
+            Err(error) => return Err(error),
         }
-    }
+        Ok(ControlFlow::Continue(()))
+    })?;
     report.messages += count;
-    if expected != positions.seq + 1 {
-        let detail = format!("the thread says it ends at {}, its messages at {}", positions.seq, expected - 1);
-        add(report, Severity::Damage, Some(id), detail);
-    }
-    if count != thread.message_count {
+    add_gap(report, id, expected, positions.seq + 1);
+    check_beyond(connection, thread, id, report)?;
+    if count != thread.message_count && unread.is_empty() {
         let detail = format!("the thread counts {} messages and holds {count}", thread.message_count);
         add(report, Severity::Derived, Some(id), detail);
     }
     Ok(())
+}
+
+fn add_gap(report: &mut VerifyReport, id: ThreadId, expected: u64, seq: u64) {
+    if seq > expected {
+        let lost = DumpEntry::Lost { seq: expected, count: seq - expected };
+        add(report, Severity::Damage, Some(id), lost.damage().unwrap_or_default());
+    }
+}
+
+/// Whether messages stand behind the thread's end.
+fn check_beyond(connection: &Connection, thread: &ThreadRow, id: ThreadId, report: &mut VerifyReport) -> Result<()> {
+    let seq = thread.positions.seq;
+    let sql = "SELECT max(position) FROM messages WHERE position BETWEEN ?1 AND ?2";
+    let range = params![row::key(thread.no, 0), row::last_key(thread.no)];
+    let last = connection.prepare_cached(sql)?.query_row(range, |row| row.get::<_, Option<i64>>(0));
+    match last.map_err(SqliteError::from) {
+        Ok(Some(last)) if row::position(last) > seq => {
+            let detail = format!("the thread says it ends at {seq}, its messages at {}", row::position(last));
+            add(report, Severity::Damage, Some(id), detail);
+        }
+        Err(error) if !error.is_damage() => return Err(error),
+        // Pages that cannot be read are findings already.
+        _ => {}
+    }
+    Ok(())
+}
+
+/// What is wrong with a message, and whether it has a checksum.
+fn message_damage_of(row: &Row<'_>, seq: u64) -> Result<(Option<String>, bool)> {
+    let (body, id, checksum) = (row::text(row, 1)?, MessageId(row::uuid(row, 3)?), row::checksum(row, 6)?);
+    let role = row.get::<_, Option<i64>>(2)?.and_then(row::role);
+    let created_at = row::timestamp(row.get(4)?)?;
+    let external_id: Option<String> = row.get(5)?;
+    let computed = || Checksum::of(id, role, created_at, external_id.as_deref(), body);
+    Ok((message_damage(seq, id, body, checksum, computed), checksum.is_some()))
 }
 
 fn check_log(connection: &Connection, thread: &ThreadRow, id: ThreadId, report: &mut VerifyReport) -> Result<()> {
@@ -124,13 +238,18 @@ fn check_log(connection: &Connection, thread: &ThreadRow, id: ThreadId, report: 
 }
 
 fn check_documents(connection: &Connection, report: &mut VerifyReport) -> Result<()> {
-    let mut statement = connection.prepare("SELECT namespace, value FROM documents")?;
-    let mut rows = statement.query([])?;
-    while let Some(row) = rows.next()? {
+    let sql = "SELECT no, namespace, value FROM documents WHERE no BETWEEN ?1 AND ?2 ORDER BY no";
+    let unread = around::read(connection, sql, 1..=salvage::last_document_no(connection), |row| {
         report.documents += 1;
-        if row::text(row, 1).and_then(|value| Ok(JsonText::new(value)?)).is_err() {
-            add(report, Severity::Damage, None, format!("a document of {} is not JSON", row.get::<_, String>(0)?));
+        if row::text(row, 2).and_then(|value| Ok(JsonText::new(value)?)).is_err() {
+            let namespace = row::text(row, 1).unwrap_or("an unreadable namespace");
+            add(report, Severity::Damage, None, format!("a document of {namespace} is not JSON"));
         }
+        Ok(ControlFlow::Continue(()))
+    })?;
+    for range in unread {
+        let (first, last) = (range.start(), range.end());
+        add(report, Severity::Damage, None, format!("rows {first} to {last} of the table documents cannot be read"));
     }
     Ok(())
 }
@@ -142,7 +261,7 @@ fn check_index(shared: &Shared, report: &mut VerifyReport) {
     if let Err(error) = checked
         && !error.is_busy()
     {
-        let detail = format!("the search index does not hold together: {}", threadkeep_core::StoreError::from(error));
+        let detail = format!("the search index does not hold together: {}", error.told());
         add(report, Severity::Derived, None, detail);
     }
     let ahead = shared.read(|connection| {
@@ -152,6 +271,28 @@ fn check_index(shared: &Shared, report: &mut VerifyReport) {
     if !matches!(ahead, Ok(0)) {
         add(report, Severity::Derived, None, "the search index is ahead of the log");
     }
+}
+
+/// Holds the index against the text, on a connection that may have a temporary table.
+fn compare_index(shared: &Shared, report: &mut VerifyReport) -> Result<()> {
+    match shared.connect().and_then(|connection| index::compare::compare(&connection)) {
+        Ok(found) => {
+            for thread in found.threads {
+                add(report, Severity::Derived, thread, "the search index differs from the text of the messages");
+            }
+            if found.has_strays {
+                add(report, Severity::Derived, None, "the search index holds words of messages that are not there");
+            }
+        }
+        // Pages that cannot be read are findings already, and a message's words may be on one of them.
+        Err(error) if error.is_damage() && !report.findings.is_empty() => {}
+        Err(error) if error.is_damage() => {
+            let detail = format!("the search index cannot be compared with the text: {}", error.told());
+            add(report, Severity::Derived, None, detail);
+        }
+        Err(error) => return Err(error),
+    }
+    Ok(())
 }
 
 /// Rebuilds what is derived: SQLite's indexes, the counts, the search index (which then has to be caught up).

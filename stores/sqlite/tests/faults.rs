@@ -2,6 +2,8 @@
 
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
 
+#[path = "faults/damage.rs"]
+mod damage;
 #[path = "faults/deferred.rs"]
 mod deferred;
 #[path = "faults/disk.rs"]

@@ -109,9 +109,9 @@ async fn the_first_schema_is_read_for_ever() {
 #[tokio::test]
 async fn later_schemas_are_read_for_ever() {
     if std::env::var_os("THREADKEEP_WRITE_GOLDEN").is_some() {
-        write(&golden(5)).await;
+        write(&golden(6)).await;
     }
-    for version in [2, 3, 4, 5] {
+    for version in [2, 3, 4, 5, 6] {
         let folder = tempfile::tempdir().unwrap();
         let backend = open_copy(version, folder.path()).await;
         assert_reads_what_is_older(&backend).await;

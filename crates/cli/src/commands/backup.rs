@@ -5,9 +5,10 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use indicatif::HumanBytes;
 use serde::Serialize;
-use threadkeep::core::Consistency;
+use threadkeep::core::{Consistency, Finding, Severity};
 use threadkeep::memory::migrate::Progress;
-use threadkeep_store_sqlite::SqliteStore;
+use threadkeep::{Memory, StoreError};
+use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
 use super::{App, Status};
 use crate::failure::Failure;
@@ -19,6 +20,9 @@ use crate::store::Purpose;
 /// The copy holds the store as it was at one instant, however much is written meanwhile. A SQLite store is copied as it is: --store FILE opens the copy, `threadkeep restore FILE` puts it back. A name that ends
 /// in .jsonl, .ndjson or .gz asks for lines of JSON instead, verbatim as well, which any store is written as and restored
 /// from (docs/export-format.md).
+///
+/// What was written is read again and its checksums are held against it. Damage is named and the backup is kept, as it is
+/// what there is; the exit code is 3.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep backup monday.db
@@ -27,6 +31,9 @@ pub(crate) struct Arguments {
     /// The file to write; it must not be there yet
     file: PathBuf,
 }
+
+/// Findings that are told to a person; JSON tells more.
+const TOLD: usize = 20;
 
 #[derive(Serialize)]
 struct BackedUp {
@@ -39,6 +46,9 @@ struct BackedUp {
     /// By how much the log beside a SQLite store grew, as it is not emptied while the store is read.
     #[serde(skip_serializing_if = "Option::is_none")]
     log_growth_bytes: Option<u64>,
+    /// What of it does not hold together.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    findings: Vec<Finding>,
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
@@ -57,16 +67,50 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
             return Err(failure.hint(hint).into());
         }
     };
-    if app.output.is_json() {
-        app.output.json(&backed_up)?;
-    } else {
-        let BackedUp { file, bytes, log_growth_bytes, .. } = backed_up;
-        let grown = log_growth_bytes.filter(|grown| *grown > 0);
+    backed_up.print(app)?;
+    Ok(if backed_up.is_damaged() { Status::Incomplete } else { Status::Done })
+}
+
+impl BackedUp {
+    fn is_damaged(&self) -> bool {
+        self.findings.iter().any(|finding| finding.severity == Severity::Damage)
+    }
+
+    fn print(&self, app: &App) -> Result<()> {
+        if app.output.is_json() {
+            return app.output.json(self);
+        }
+        let mut lines = app.output.lines();
+        for finding in self.findings.iter().take(TOLD) {
+            lines.line(super::check::told(finding))?;
+        }
+        let untold = self.findings.len().saturating_sub(TOLD);
+        if untold > 0 {
+            lines.line(format_args!("and {untold} more findings"))?;
+        }
+        let grown = self.log_growth_bytes.filter(|grown| *grown > 0);
         let grown = grown.map(|grown| format!("; the store's log grew by {} meanwhile", HumanBytes(grown)));
         let grown = grown.unwrap_or_default();
-        app.output.line(format_args!("backed up {} to {}{grown}", HumanBytes(bytes), file.display()))?;
+        lines.line(format_args!("backed up {} to {}{grown}", HumanBytes(self.bytes), self.file.display()))?;
+        lines.finish()?;
+        if self.is_damaged() {
+            app.output.note(
+                "hint: the store is damaged, and so is this copy of it: keep the older backups; \
+                 `threadkeep check --salvage NEW` brings out what can be read",
+            );
+        }
+        Ok(())
     }
-    Ok(Status::Done)
+}
+
+/// Writes a store as lines.
+pub(super) async fn write_lines(app: &App, memory: &Memory, file: &Path) -> Result<()> {
+    portable::write(app, memory, file).await.map(drop)
+}
+
+/// Whether a file's name asks for lines.
+pub(super) fn is_of_lines(file: &Path) -> bool {
+    portable::is_asked_for(file)
 }
 
 async fn copy_pages(app: &App, store: SqliteStore, file: PathBuf) -> Result<BackedUp> {
@@ -75,9 +119,30 @@ async fn copy_pages(app: &App, store: SqliteStore, file: PathBuf) -> Result<Back
     let log_bytes_before = store.log_bytes();
     copy_store(store.clone(), copy.path()).await.with_context(|| format!("{} cannot be written", file.display()))?;
     let log_growth_bytes = Some(store.log_bytes().saturating_sub(log_bytes_before));
+    // What is damaged is the best copy there is: it is kept, and named.
+    let findings = verify_copy(copy.path()).await;
     copy.finish(&file, &original)?;
     let bytes = std::fs::metadata(&file).map_or(0, |found| found.len());
-    Ok(BackedUp { file, bytes, written: None, as_of: Consistency::Store, log_growth_bytes })
+    Ok(BackedUp { file, bytes, written: None, as_of: Consistency::Store, log_growth_bytes, findings })
+}
+
+/// Reads the copy whole, as `check` does.
+async fn verify_copy(copy: &Path) -> Vec<Finding> {
+    let spinner = progress::spinner("reading the copy…");
+    let options = SqliteOptions { background: false, ..SqliteOptions::default() };
+    let verified = match SqliteStore::open(copy, options) {
+        Ok(store) => store.backend().maintenance.verify().await,
+        Err(StoreError::Corrupt { .. }) => threadkeep_store_sqlite::examine(copy),
+        Err(error) => Err(error),
+    };
+    spinner.finish_and_clear();
+    match verified {
+        Ok(report) => report.findings,
+        Err(error) => {
+            let detail = format!("the copy cannot be read: {error}");
+            vec![Finding { severity: Severity::Damage, thread: None, detail }]
+        }
+    }
 }
 
 /// Copies a store where it holds up nobody, with progress.

@@ -1,6 +1,6 @@
 use anyhow::{Context, Result};
 use serde::Serialize;
-use threadkeep::memory::migrate::{Copied, Differences, Migration, Progress, Totals, Verification};
+use threadkeep::memory::migrate::{Copied, Damage, Differences, Migration, Progress, Totals, Verification};
 use threadkeep::{Backend, Memory};
 
 use super::{App, Status, import};
@@ -124,7 +124,11 @@ fn tell(app: &App, differences: &Differences) -> Result<()> {
 
 impl Moved {
     pub(super) fn status(&self) -> Status {
-        if self.verified.differences.is_empty() { Status::Done } else { Status::Findings }
+        match &self.verified {
+            verified if !verified.damage.is_empty() => Status::Incomplete,
+            verified if !verified.differences.is_empty() => Status::Findings,
+            _ => Status::Done,
+        }
     }
 
     pub(super) fn print(&self, app: &App) -> Result<()> {
@@ -134,7 +138,8 @@ impl Moved {
         if let Some(copied) = &self.copied {
             app.output.line(told(copied))?;
         }
-        let Verification { source, target, differences, only_in_target } = &self.verified;
+        let Verification { source, target, differences, damage, only_in_target } = &self.verified;
+        tell_damage(app, damage)?;
         if differences.is_empty() {
             app.output.line(format_args!("verified: both hold {}", listed(source)))?;
             app.output.line(format_args!("hash: {}", source.hash))?;
@@ -149,6 +154,27 @@ impl Moved {
         }
         Ok(())
     }
+}
+
+/// Names what of the source is damaged.
+fn tell_damage(app: &App, damage: &Damage) -> Result<()> {
+    if damage.is_empty() {
+        return Ok(());
+    }
+    let mut lines = app.output.lines();
+    for damaged in damage.told.iter().take(TOLD) {
+        lines.line(damaged)?;
+    }
+    let untold = damage.count.saturating_sub(damage.told.len().min(TOLD) as u64);
+    if untold > 0 {
+        lines.line(format_args!("and {} more", crate::table::number(untold)))?;
+    }
+    lines.finish()?;
+    app.output.note(
+        "hint: the source is damaged: what could be read was moved as it is; a sound backup, or \
+         `threadkeep check --salvage NEW` on the source, may hold more",
+    );
+    Ok(())
 }
 
 fn told(copied: &Copied) -> String {

@@ -115,7 +115,7 @@ async fn prepare(file: &Path, unfinished: &Unfinished) -> Result<VerifyReport> {
     let report = report.with_context(bad)?;
     if let Some(damage) = report.findings.iter().find(|finding| finding.severity == Severity::Damage) {
         let failure = Failure::other_side(format!("{} is damaged: {}", file.display(), damage.detail));
-        return Err(failure.hint("restore another backup; the store was left as it is").into());
+        return Err(failure.hint("restore another backup, or bring out what can be read with `threadkeep check --store FILE --salvage NEW`; the store was left as it is").into());
     }
     // Copied once more by the store itself: the result is one file, and no cursor of another restoration fits it.
     copy_store(store, unfinished.path()).await.with_context(bad)?;

@@ -10,6 +10,7 @@ mod chat;
 mod config;
 mod context;
 mod cut_turns;
+mod damage;
 mod demo;
 mod docs;
 mod erase;

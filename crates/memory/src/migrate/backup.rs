@@ -9,7 +9,7 @@ use threadkeep_core::{
     Backend, Consistency, Dump, ListedThread, OwnedDocument, Snapshot, SnapshotTotals, StoreError, Timestamp,
 };
 
-use super::{Progress, walk};
+use super::{Damage, Progress, walk};
 use crate::retry::repeat_simply;
 use crate::{MemoryError, Result};
 
@@ -24,10 +24,11 @@ pub struct BackupLines {
     totals: SnapshotTotals,
     hasher: Sha256,
     done: Progress,
+    damage: Damage,
 }
 
 /// What a backup of lines holds, and what it took.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct BackedUp {
     /// What was written.
     #[serde(flatten)]
@@ -37,6 +38,9 @@ pub struct BackedUp {
     /// By how many bytes the log beside the store grew meanwhile, where there is one that waits for readers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub log_growth_bytes: Option<u64>,
+    /// What of the store is damaged: written as it is, or left out where it cannot be read.
+    #[serde(skip_serializing_if = "Damage::is_empty")]
+    pub damage: Damage,
 }
 
 /// Writes the lines of a backup into a store that is made for it.
@@ -68,7 +72,7 @@ impl BackupLines {
     pub async fn begin(backend: &Backend, now: Timestamp) -> Result<Self> {
         let snapshot: Arc<dyn Snapshot> = Arc::from(repeat_simply(|| backend.maintenance.snapshot(now)).await?);
         let totals = repeat_simply(|| snapshot.totals()).await?;
-        Ok(Self { snapshot, now, totals, hasher: Sha256::new(), done: Progress::default() })
+        Ok(Self { snapshot, now, totals, hasher: Sha256::new(), done: Progress::default(), damage: Damage::default() })
     }
 
     /// How many threads and messages there are to write.
@@ -107,7 +111,9 @@ impl BackupLines {
         let Progress { threads, documents, .. } = self.done;
         let hash = hex(self.hasher.clone());
         self.line(&BackupLine::End { threads, documents, hash }, &mut write)?;
-        Ok(BackedUp { written: self.done, as_of, log_growth_bytes: snapshot.log_growth_bytes() })
+        let mut damage = self.damage;
+        damage.add_unreadable(&*snapshot);
+        Ok(BackedUp { written: self.done, as_of, log_growth_bytes: snapshot.log_growth_bytes(), damage })
     }
 
     async fn thread<E: From<MemoryError>>(
@@ -122,6 +128,7 @@ impl BackupLines {
             self.done.threads += u64::from(next.is_none());
             self.done.messages += dump.entries.iter().filter(|entry| walk::is_message(entry)).count() as u64;
             let (tenant, thread) = (listed.tenant.clone(), listed.thread.id);
+            self.damage.add_chunk(&tenant, thread, &dump);
             self.line(&BackupLine::Chunk { tenant, thread, dump }, write)?;
             if next.is_some() {
                 let snapshot = &*self.snapshot;

@@ -16,6 +16,8 @@ pub(super) struct ThreadDigest {
     pub(super) commits: u64,
     pub(super) documents: u64,
     pub(super) hash: [u8; 32],
+    /// What of it is damaged.
+    pub(super) damage: Vec<String>,
 }
 
 /// A hash of many things that does not depend on their order: each is hashed with its name, and the hashes are added.
@@ -76,6 +78,7 @@ impl Reading {
     }
 
     fn add(&mut self, chunk: Dump) -> Result<()> {
+        self.digest.damage.extend(chunk.damage());
         add_chunk(&mut self.hasher, &mut self.digest, chunk)
     }
 
@@ -115,6 +118,7 @@ fn add_chunk(hasher: &mut Sha256, digest: &mut ThreadDigest, chunk: Dump) -> Res
         match entry {
             DumpEntry::Message { .. } => digest.messages += 1,
             DumpEntry::Tombstone { .. } => digest.tombstones += 1,
+            DumpEntry::Lost { .. } => {}
         }
         add(hasher, entry)?;
     }

@@ -3,7 +3,7 @@ use serde::Serialize;
 use threadkeep_core::{ChunkSize, Dump, ListedThread, OwnedDocument, Result};
 
 use super::digest::{self, Sum, ThreadDigest};
-use super::{Differences, Item, Migration, Progress, survey, walk};
+use super::{Damage, Differences, Item, Migration, Progress, survey, walk};
 use crate::retry::repeat_simply;
 
 /// Threads that are read at once.
@@ -18,6 +18,9 @@ pub struct Verification {
     pub target: Totals,
     /// What is not the same.
     pub differences: Differences,
+    /// What of the source is damaged, and moved as it is or is left out.
+    #[serde(skip_serializing_if = "Damage::is_empty")]
+    pub damage: Damage,
     /// Threads that only the target has. They may be there rightly.
     pub only_in_target: u64,
 }
@@ -68,6 +71,7 @@ impl Migration {
         progress(done);
         let there = self.to.maintenance.snapshot(self.now).await?.totals().await?;
         found.only_in_target = there.threads.saturating_sub(found.target.threads);
+        found.damage.add_unreadable(&*self.source);
         for totals in [&mut found.source, &mut found.target] {
             totals.hash = totals.sum.to_hex();
         }
@@ -75,14 +79,18 @@ impl Migration {
     }
 
     async fn verify_thread(&self, listed: ListedThread, first: Dump) -> Result<Pair> {
-        let source = digest::of_listed(&*self.source, &listed, first).await?;
-        let target = digest::of_thread(&self.to, &listed.tenant, listed.thread.id).await?;
+        let mut source = digest::of_listed(&*self.source, &listed, first).await?;
+        let mut target = digest::of_thread(&self.to, &listed.tenant, listed.thread.id).await?;
+        let damage = std::mem::take(&mut source.damage);
+        if let Some(target) = &mut target {
+            target.damage.clear();
+        }
         let difference = match &target {
             None => Some("it is not there".to_owned()),
             Some(there) if source == *there => None,
             Some(_) => Some(self.find_difference(&listed).await?),
         };
-        Ok(Pair { listed, source, target, difference })
+        Ok(Pair { listed, source, target, difference, damage })
     }
 
     /// Reads both sides in step until something differs.
@@ -134,10 +142,15 @@ struct Pair {
     source: ThreadDigest,
     target: Option<ThreadDigest>,
     difference: Option<String>,
+    /// What of the source is damaged.
+    damage: Vec<String>,
 }
 
 impl Verification {
     fn add_thread(&mut self, pair: Pair) {
+        for detail in &pair.damage {
+            self.damage.add(Some(&pair.listed.tenant), Some(pair.listed.thread.id), detail.clone());
+        }
         self.source.add_thread(&pair.source);
         if let Some(there) = &pair.target {
             self.target.add_thread(there);

@@ -154,7 +154,7 @@ pub(super) fn is_message(entry: &DumpEntry) -> bool {
 fn entry_bytes(chunk: &Dump) -> usize {
     let bytes = chunk.entries.iter().map(|entry| match entry {
         DumpEntry::Message { body, .. } => body.len(),
-        DumpEntry::Tombstone { .. } => 0,
+        DumpEntry::Tombstone { .. } | DumpEntry::Lost { .. } => 0,
     });
     bytes.sum()
 }

@@ -244,6 +244,10 @@ impl Snapshot for SnapshotElsewhere {
         self.0.log_growth_bytes()
     }
 
+    fn unreadable(&self) -> Vec<threadkeep_core::Finding> {
+        self.0.unreadable()
+    }
+
     async fn totals(&self) -> Result<SnapshotTotals> {
         let inner = self.0.clone();
         call(async move { inner.totals().await }).await

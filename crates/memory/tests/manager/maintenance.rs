@@ -150,6 +150,10 @@ impl Snapshot for Eventful {
         self.inner.log_growth_bytes()
     }
 
+    fn unreadable(&self) -> Vec<threadkeep_core::Finding> {
+        self.inner.unreadable()
+    }
+
     async fn totals(&self) -> Result<SnapshotTotals> {
         self.inner.totals().await
     }

@@ -2,7 +2,9 @@ use std::fmt;
 use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
-use threadkeep_core::{ChunkSize, Consistency, Dump, ListedThread, OwnedDocument, Result, Snapshot, SnapshotTotals};
+use threadkeep_core::{
+    ChunkSize, Consistency, Dump, Finding, ListedThread, OwnedDocument, Result, Snapshot, SnapshotTotals,
+};
 
 use super::dice::Dice;
 use super::may_refuse;
@@ -27,6 +29,10 @@ impl Snapshot for WeakSnapshot {
 
     fn log_growth_bytes(&self) -> Option<u64> {
         self.inner.log_growth_bytes()
+    }
+
+    fn unreadable(&self) -> Vec<Finding> {
+        self.inner.unreadable()
     }
 
     async fn totals(&self) -> Result<SnapshotTotals> {

@@ -1,9 +1,9 @@
 //! How a thread changes: everything is checked, then everything is written.
 
 use threadkeep_core::{
-    Access, Batch, CommitOutcome, Conflict, Document, DocumentName, DumpEntry, DumpedCommit, Effect, EncodedBatch,
-    Kind, MessageId, NewMessage, PutDocument, Result, Scope, StoreError, ThreadId, ThreadPatch, Timestamp, WakeUp,
-    codec,
+    Access, Batch, Checksum, CommitOutcome, Conflict, Document, DocumentName, DumpEntry, DumpedCommit, Effect,
+    EncodedBatch, Kind, MessageId, NewMessage, PutDocument, Replacement, Result, Scope, StoreError, ThreadId,
+    ThreadPatch, Timestamp, WakeUp, codec,
 };
 
 use super::{KeptThread, State, has_expired, is_beyond_window};
@@ -103,9 +103,9 @@ impl KeptThread {
     fn apply(&mut self, batch: Batch, encoded: EncodedBatch, outcome: CommitOutcome, now: Timestamp) {
         let CommitOutcome { change, first_seq, count, .. } = outcome;
         let mut effects = Vec::new();
-        self.append(batch.append, encoded.append);
+        self.append(batch.append, encoded.append.into_iter().zip(encoded.checksums));
         for (replacement, body) in batch.replace.iter().zip(encoded.replace) {
-            effects.extend(self.replace(replacement.id, body));
+            effects.extend(self.replace(replacement, body));
         }
         for id in batch.erase {
             effects.extend(self.erase(id, now));
@@ -129,18 +129,23 @@ impl KeptThread {
         self.insert_commit(DumpedCommit { change, at: now, key, fingerprint, first_seq, count, effects });
     }
 
-    fn append(&mut self, messages: Vec<NewMessage>, bodies: Vec<String>) {
-        for (message, body) in messages.into_iter().zip(bodies) {
+    fn append(&mut self, messages: Vec<NewMessage>, stored: impl Iterator<Item = (String, Checksum)>) {
+        for (message, (body, checksum)) in messages.into_iter().zip(stored) {
             let NewMessage { id, external_id, created_at, content: _ } = message;
             self.row.positions.seq += 1;
             let seq = self.row.positions.seq;
-            self.insert_entry(DumpEntry::Message { seq, id, external_id, revision: 0, created_at, body });
+            let checksum = Some(checksum);
+            self.insert_entry(DumpEntry::Message { seq, id, external_id, revision: 0, created_at, body, checksum });
         }
     }
 
-    fn replace(&mut self, id: MessageId, new_body: String) -> Option<Effect> {
+    fn replace(&mut self, replacement: &Replacement, new_body: String) -> Option<Effect> {
+        let id = replacement.id;
         let seq = self.find_message_seq(id)?;
-        if let Some(DumpEntry::Message { body, revision, .. }) = self.entries.get_mut(&seq) {
+        if let Some(DumpEntry::Message { body, revision, external_id, created_at, checksum, .. }) =
+            self.entries.get_mut(&seq)
+        {
+            *checksum = Some(replacement.checksum(*created_at, external_id.as_deref(), &new_body));
             *body = new_body;
             *revision += 1;
         }

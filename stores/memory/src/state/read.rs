@@ -109,7 +109,7 @@ impl KeptThread {
             DumpEntry::Message { seq, created_at, body, .. } => {
                 Some(Row { seq: *seq, bytes: body.len(), created_at: *created_at, message: decode(entry)? })
             }
-            DumpEntry::Tombstone { .. } => None,
+            DumpEntry::Tombstone { .. } | DumpEntry::Lost { .. } => None,
         });
         let inside = rows.filter(|row| {
             query.before.is_none_or(|bound| bound.is_after(row.seq, row.created_at))
@@ -135,8 +135,8 @@ impl KeptThread {
 /// The message of an entry; `None` for a tombstone.
 pub(crate) fn decode(entry: &DumpEntry) -> Option<Result<Message>> {
     match entry {
-        DumpEntry::Tombstone { .. } => None,
-        DumpEntry::Message { seq, id, external_id, revision, created_at, body } => {
+        DumpEntry::Tombstone { .. } | DumpEntry::Lost { .. } => None,
+        DumpEntry::Message { seq, id, external_id, revision, created_at, body, .. } => {
             Some(codec::decode_content(body).map(|content| Message {
                 seq: *seq,
                 id: *id,

@@ -61,18 +61,13 @@ impl State {
         limits::check_page(limit)?;
         let kept = self.tenants.get(tenant).and_then(|tenant| tenant.threads.get(&id));
         let kept = kept.ok_or(StoreError::NotFound(Kind::Thread))?;
-        let mut dump = match after {
-            None => kept.dump_head(),
-            Some(_) => {
-                Dump { thread: None, documents: Vec::new(), commits: Vec::new(), entries: Vec::new(), next: None }
-            }
-        };
+        let mut dump = if after.is_none() { kept.dump_head() } else { Dump::default() };
         let mut rest = kept.entries.range(after.map_or(0, |after| after + 1)..).map(|(_, entry)| entry);
         dump.entries = rest.by_ref().take(limit).cloned().collect();
         if rest.next().is_some() {
             dump.next = dump.entries.last().map(threadkeep_core::DumpEntry::seq);
         }
-        Ok(dump)
+        Ok(dump.with_lost(after.unwrap_or(0), kept.row.positions))
     }
 
     pub(crate) fn restore_thread(&mut self, tenant_id: &TenantId, id: ThreadId, chunk: Dump) -> Result<Option<WakeUp>> {
@@ -81,7 +76,7 @@ impl State {
             return Err(StoreError::invalid("dump", "not the first chunk, and no restoration has begun"));
         }
         let tenant = self.tenants.entry(tenant_id.clone()).or_default();
-        let Dump { thread, documents, commits, entries, next } = chunk;
+        let Dump { thread, documents, commits, entries, next, .. } = chunk;
         if let Some(row) = thread {
             tenant.unfinished.insert(id, KeptThread::new(row, stamp));
         }
@@ -127,8 +122,7 @@ impl KeptThread {
             thread: Some(self.row.clone()),
             documents: self.documents.values().cloned().collect(),
             commits: self.commits.values().cloned().collect(),
-            entries: Vec::new(),
-            next: None,
+            ..Dump::default()
         }
     }
 }

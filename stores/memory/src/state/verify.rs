@@ -2,7 +2,6 @@
 
 use threadkeep_core::{DumpEntry, Finding, Severity, ThreadId, VerifyReport, codec};
 
-use super::read::decode;
 use super::{KeptThread, State};
 
 impl State {
@@ -14,8 +13,14 @@ impl State {
             for (id, kept) in &tenant.threads {
                 report.threads += 1;
                 report.documents += kept.documents.len() as u64;
-                let messages = kept.entries.values().filter(|entry| matches!(entry, DumpEntry::Message { .. }));
-                report.messages += messages.count() as u64;
+                for entry in kept.entries.values() {
+                    let (is_message, is_unchecked) = match entry {
+                        DumpEntry::Message { checksum, .. } => (true, checksum.is_none()),
+                        _ => (false, false),
+                    };
+                    report.messages += u64::from(is_message);
+                    report.unchecked += u64::from(is_unchecked);
+                }
                 report.findings.extend(kept.findings(*id));
             }
         }
@@ -29,11 +34,7 @@ impl KeptThread {
         if let Err(error) = codec::decode_thread(&self.row.body) {
             details.push(format!("the thread's own words: {error}"));
         }
-        for entry in self.entries.values() {
-            if let Some(Err(error)) = decode(entry) {
-                details.push(format!("message {}: {error}", entry.seq()));
-            }
-        }
+        details.extend(self.entries.values().filter_map(DumpEntry::damage));
         let positions = self.row.positions;
         if !self.entries.keys().copied().eq(positions.first_seq..=positions.seq) {
             details.push("positions have a gap, or do not reach from the first to the last".to_owned());

@@ -79,6 +79,7 @@ pub(crate) async fn ids_in(backend: &Backend, thread: ThreadId) -> Vec<u128> {
     assert_eq!(dump.next, None);
     let id = |entry: &DumpEntry| match entry {
         DumpEntry::Message { id, .. } | DumpEntry::Tombstone { id, .. } => id.0.as_u128(),
+        DumpEntry::Lost { seq, .. } => panic!("position {seq} is lost"),
     };
     dump.entries.iter().map(id).collect()
 }

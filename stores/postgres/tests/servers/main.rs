@@ -4,6 +4,8 @@
 #[cfg(test)]
 mod collections;
 #[cfg(test)]
+mod damage;
+#[cfg(test)]
 mod erasure;
 #[cfg(test)]
 mod failover;

@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use anyhow::{Context, Result, anyhow};
-use threadkeep::memory::migrate::{self, BackupLines};
+use threadkeep::core::{Finding, Severity};
+use threadkeep::memory::migrate::{self, BackupLines, Damaged};
 use threadkeep::{Memory, MemoryError};
 
 use super::BackedUp;
@@ -34,11 +35,14 @@ pub(super) async fn write(app: &App, memory: &Memory, file: &Path) -> Result<Bac
     });
     let written = written.await.map_err(|Stopped(error)| error);
     bar.finish_and_clear();
-    let migrate::BackedUp { written, as_of, log_growth_bytes } = written?;
+    let migrate::BackedUp { written, as_of, log_growth_bytes, damage } = written?;
+    let findings = damage.told.into_iter();
+    let findings =
+        findings.map(|Damaged { thread, detail, .. }| Finding { severity: Severity::Damage, thread, detail }).collect();
     let unfinished = writer.finish().with_context(unwritten)?;
     unfinished.persist_noclobber(file).map_err(|error| anyhow!(error.error)).with_context(unwritten)?;
     let bytes = std::fs::metadata(file).map_or(0, |found| found.len());
-    Ok(BackedUp { file: file.to_owned(), bytes, written: Some(written), as_of, log_growth_bytes })
+    Ok(BackedUp { file: file.to_owned(), bytes, written: Some(written), as_of, log_growth_bytes, findings })
 }
 
 /// Why writing stopped: the store, or the disk.

@@ -1,0 +1,302 @@
+//! Damage in real files: it is named, what can be read is brought out, and nothing is read as something else.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use threadkeep_core::{
+    Batch, Content, DocumentOwner, DocumentWrite, Dump, DumpEntry, Fingerprint, IdempotencyKey, JsonText, MessageId,
+    Namespace, NewMessage, OpenThread, Role, Scope, Severity, StoreError, ThreadId, ThreadKey, VerifyReport,
+};
+use threadkeep_store_sqlite::{Durability, Salvage, Salvaged, SqliteOptions, SqliteStore, examine};
+
+use crate::{now, open, scope};
+
+const THREADS: u64 = 4;
+const MESSAGES: u64 = 60;
+const PAGE: usize = 4096;
+
+fn thread_id(number: u64) -> ThreadId {
+    ThreadId::from_name(format!("damage {number}").as_bytes())
+}
+
+fn text(thread: u64, number: u64) -> String {
+    format!("msg<{thread:02}{number:02}> {}", "and so on ".repeat(30))
+}
+
+/// A file of several threads with a document each, closed, so that all of it is in one file.
+async fn filled(folder: &Path) -> PathBuf {
+    let path = folder.join("store.db");
+    // Without a keeper it is closed, and its log emptied, with the last clone.
+    let options = SqliteOptions { background: false, ..SqliteOptions::default() };
+    let store = SqliteStore::open(&path, options).unwrap();
+    let backend = store.backend();
+    for thread in 0..THREADS {
+        let id = thread_id(thread);
+        let key = ThreadKey::new(format!("web:{thread}")).unwrap();
+        let open = OpenThread { title: Some(format!("title {thread}")), ..OpenThread::new(&scope(), id).with_key(key) };
+        backend.store.open_thread(&scope(), open, now()).await.unwrap();
+        let key = format!("all {thread}");
+        let mut batch = Batch::new(IdempotencyKey::Given(key.clone()), Fingerprint::of(key.as_bytes()));
+        batch.append = (0..MESSAGES)
+            .map(|number| NewMessage {
+                id: MessageId::from_name(text(thread, number).as_bytes()),
+                external_id: None,
+                created_at: now(),
+                content: Content::text(Role::User, text(thread, number)),
+            })
+            .collect();
+        backend.store.commit(&scope(), id, batch, now()).await.unwrap();
+    }
+    let write = DocumentWrite {
+        owner: DocumentOwner::Tenant,
+        namespace: Namespace::app("notes").unwrap(),
+        key: "k".to_owned(),
+        value: Some(JsonText::new("[1]").unwrap()),
+        expected: None,
+        expires_at: None,
+    };
+    backend.store.write_document(&Scope::tenant("acme").unwrap(), write, now()).await.unwrap();
+    backend.search.catch_up(usize::MAX).await.unwrap();
+    drop((backend, store));
+    path
+}
+
+async fn verify(path: &Path) -> VerifyReport {
+    match open(path) {
+        Ok(store) => store.backend().maintenance.verify().await.unwrap(),
+        Err(_) => examine(path).unwrap(),
+    }
+}
+
+fn damage(report: &VerifyReport) -> Vec<String> {
+    let damage = report.findings.iter().filter(|finding| finding.severity == Severity::Damage);
+    damage.map(|finding| finding.detail.clone()).collect()
+}
+
+/// Replaces bytes of the file by as many others; they must be there once.
+fn edit(path: &Path, old: &str, new: &str) {
+    let mut bytes = fs::read(path).unwrap();
+    let places: Vec<usize> = bytes
+        .windows(old.len())
+        .enumerate()
+        .filter(|(_, window)| *window == old.as_bytes())
+        .map(|(at, _)| at)
+        .collect();
+    assert_eq!(places.len(), 1, "{old} is there {} times", places.len());
+    bytes[places[0]..places[0] + new.len()].copy_from_slice(new.as_bytes());
+    fs::write(path, bytes).unwrap();
+}
+
+#[tokio::test]
+async fn a_changed_byte_of_a_message_is_found() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = filled(folder.path()).await;
+    assert_eq!(verify(&path).await.findings, []);
+    edit(&path, "msg<0321>", "msg<9999>");
+    let report = verify(&path).await;
+    let found = damage(&report);
+    assert_eq!(found.len(), 1, "{report:?}");
+    assert!(found[0].contains("position 22, message ") && !found[0].contains("msg<"), "{found:?}");
+    assert_eq!(report.findings[0].thread, Some(thread_id(3)));
+    // The index still has the words that were written.
+    let derived: Vec<_> = report.findings.iter().filter(|finding| finding.severity == Severity::Derived).collect();
+    assert_eq!(derived.iter().map(|finding| finding.thread).collect::<Vec<_>>(), [Some(thread_id(3))], "{report:?}");
+}
+
+#[tokio::test]
+async fn every_field_of_a_row_is_held_against_the_checksum() {
+    for (change, hits) in [
+        ("UPDATE messages SET role = 0 WHERE position & 4294967295 = 5", THREADS as usize),
+        ("UPDATE messages SET created_at = created_at + 1 WHERE position & 4294967295 = 5", THREADS as usize),
+        ("UPDATE messages SET external_id = 'x' || position WHERE position & 4294967295 = 5", THREADS as usize),
+        (
+            "UPDATE messages SET body = (SELECT o.body FROM messages o WHERE o.position = messages.position + 1) \
+             WHERE position & 4294967295 = 5",
+            THREADS as usize,
+        ),
+        ("UPDATE messages SET checksum = checksum + 1 WHERE position & 4294967295 = 5", THREADS as usize),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = filled(folder.path()).await;
+        Connection::open(&path).unwrap().execute_batch(change).unwrap();
+        assert_eq!(damage(&verify(&path).await).len(), hits, "{change}");
+    }
+}
+
+#[tokio::test]
+async fn an_index_that_differs_from_the_text_is_found_and_rebuilt() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = filled(folder.path()).await;
+    let intruder = Connection::open(&path).unwrap();
+    // A word that no text has, at the place of a message of the second thread.
+    let sql = "INSERT INTO message_terms (rowid, terms) SELECT max(position), 'walrus' FROM messages WHERE position >> 32 = 2";
+    intruder.execute_batch(sql).unwrap();
+    drop(intruder);
+    let report = verify(&path).await;
+    assert!(!report.findings.is_empty(), "nothing was found");
+    assert!(report.findings.iter().all(|finding| finding.severity == Severity::Derived), "{report:?}");
+    assert!(report.findings.iter().any(|finding| finding.thread == Some(thread_id(1))), "{report:?}");
+    let store = open(&path).unwrap();
+    store.backend().maintenance.repair(now()).await.unwrap();
+    assert_eq!(store.backend().maintenance.verify().await.unwrap().findings, []);
+}
+
+async fn dump(store: &SqliteStore, thread: ThreadId) -> Vec<Dump> {
+    let (mut chunks, mut after) = (Vec::new(), None);
+    loop {
+        let chunk = store.backend().maintenance.dump_thread(scope().tenant_id(), thread, after, 7).await.unwrap();
+        after = chunk.next;
+        chunks.push(chunk);
+        if after.is_none() {
+            return chunks;
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_row_that_cannot_be_read_is_lost_and_the_rest_of_the_thread_is_not() {
+    for (change, seqs) in [
+        ("UPDATE messages SET body = CAST(x'3175ff22' AS TEXT) WHERE position = (1 << 32) + 20", vec![20]),
+        ("UPDATE messages SET id = substr(id, 1, 8) WHERE position IN ((1 << 32) + 1, (1 << 32) + 60)", vec![1, 60]),
+        (
+            "UPDATE messages SET created_at = 'late' WHERE position BETWEEN (1 << 32) + 7 AND (1 << 32) + 9",
+            vec![7, 8, 9],
+        ),
+        ("DELETE FROM messages WHERE position = (1 << 32) + 8", vec![8]),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = filled(folder.path()).await;
+        Connection::open(&path).unwrap().execute_batch(change).unwrap();
+        let store = open(&path).unwrap();
+        let chunks = dump(&store, thread_id(0)).await;
+        let mut lost = BTreeSet::new();
+        let mut messages = 0;
+        for entry in chunks.iter().flat_map(|chunk| &chunk.entries) {
+            match entry {
+                DumpEntry::Lost { seq, .. } => lost.extend(*seq..=entry.last_seq()),
+                DumpEntry::Message { .. } => messages += 1,
+                DumpEntry::Tombstone { .. } => {}
+            }
+        }
+        assert_eq!(lost.into_iter().collect::<Vec<u64>>(), seqs, "{change}");
+        assert_eq!(messages, MESSAGES - seqs.len() as u64, "{change}");
+        assert!(chunks.iter().flat_map(Dump::damage).count() >= 1, "{change}");
+        // Elsewhere the positions stay empty, and a dump of that says so.
+        let copy = open(&folder.path().join("copy.db")).unwrap();
+        let (maintenance, scope) = (copy.backend().maintenance, scope());
+        for chunk in &chunks {
+            maintenance.restore_thread(scope.tenant_id(), thread_id(0), chunk.clone()).await.unwrap();
+        }
+        let entries = |chunks: Vec<Dump>| chunks.into_iter().flat_map(|chunk| chunk.entries).collect::<Vec<_>>();
+        assert_eq!(entries(dump(&copy, thread_id(0)).await), entries(chunks), "{change}");
+    }
+}
+
+/// What a salvage brought out: texts by thread and position, and what is lost.
+struct BroughtOut {
+    texts: Vec<(ThreadId, u64, String)>,
+    threads: BTreeSet<String>,
+    documents: usize,
+    titled: usize,
+    lost: u64,
+}
+
+async fn salvage(path: &Path, into: &Path) -> Result<BroughtOut, StoreError> {
+    let options = SqliteOptions { durability: Durability::Process, background: false, ..SqliteOptions::default() };
+    let target = SqliteStore::open(into, options).unwrap();
+    let maintenance = target.backend().maintenance;
+    let mut salvage = Salvage::open(path)?;
+    let mut out = BroughtOut { texts: Vec::new(), threads: BTreeSet::new(), documents: 0, titled: 0, lost: 0 };
+    while let Some(salvaged) = salvage.next().unwrap() {
+        match salvaged {
+            Salvaged::Chunk { tenant, thread, dump } => {
+                out.threads.insert(thread.to_string());
+                out.titled += dump.thread.iter().filter(|thread| thread.body.contains("title")).count();
+                for entry in &dump.entries {
+                    if let DumpEntry::Message { seq, body, .. } = entry {
+                        assert_eq!(entry.damage(), None, "damage was brought out as a message");
+                        let content = threadkeep_core::codec::decode_content(body).unwrap();
+                        out.texts.push((thread, *seq, content.plain_text().into_owned()));
+                    }
+                }
+                maintenance.restore_thread(&tenant, thread, *dump).await.unwrap();
+            }
+            Salvaged::Document { tenant, owner, document } => {
+                out.documents += 1;
+                maintenance.restore_document(&tenant, &owner, document).await.unwrap();
+            }
+        }
+    }
+    out.lost = salvage.lost().1;
+    Ok(out)
+}
+
+#[tokio::test]
+async fn all_is_brought_out_of_a_sound_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = filled(folder.path()).await;
+    let out = salvage(&path, &folder.path().join("new.db")).await.unwrap();
+    assert_eq!((out.threads.len() as u64, out.texts.len() as u64), (THREADS, THREADS * MESSAGES));
+    assert_eq!((out.documents, out.titled as u64, out.lost), (1, THREADS, 0));
+    let (old, new) = (open(&path).unwrap(), open(&folder.path().join("new.db")).unwrap());
+    for thread in 0..THREADS {
+        assert_eq!(dump(&new, thread_id(thread)).await, dump(&old, thread_id(thread)).await);
+    }
+}
+
+/// Overwrites each page in turn. Whatever it held: it is found, all that other pages hold is brought out, and nothing else.
+#[tokio::test]
+async fn what_can_be_read_around_a_damaged_page_is_brought_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = filled(folder.path()).await;
+    let sound = fs::read(&path).unwrap();
+    let (mut hurt, mut whole, mut without_rows, mut nameless) = (0, 0, 0, 0);
+    for page in 1..sound.len() / PAGE {
+        let mut damaged = sound.clone();
+        damaged[page * PAGE..(page + 1) * PAGE].fill(0xa5);
+        let copy = folder.path().join(format!("{page}.db"));
+        fs::write(&copy, &damaged).unwrap();
+        assert!(!verify(&copy).await.findings.is_empty(), "page {page} is damaged and not found");
+        let Ok(out) = salvage(&copy, &folder.path().join(format!("{page}-new.db"))).await else {
+            nameless += 1;
+            continue;
+        };
+        for (thread, seq, words) in &out.texts {
+            let number = (0..THREADS).find(|number| thread_id(*number) == *thread).expect("a thread that was written");
+            assert_eq!(*words, text(number, seq - 1), "page {page}");
+        }
+        let lost = THREADS * MESSAGES - out.texts.len() as u64;
+        whole += usize::from(lost == 0);
+        // One leaf holds few messages; only the root of a tree takes all with it.
+        hurt += usize::from((1..=16).contains(&lost));
+        without_rows += usize::from(out.threads.len() as u64 == THREADS && (out.titled as u64) < THREADS);
+        assert!(lost == 0 || out.lost > 0, "page {page} took {lost} messages without a word");
+    }
+    // The pages that say where the tables are.
+    assert!(nameless <= 3, "{nameless} damaged pages took everything");
+    assert!(hurt > 10 && whole > 10 && without_rows >= 1, "{hurt} hurt, {whole} whole, {without_rows} without rows");
+}
+
+#[tokio::test]
+async fn a_file_that_was_cut_gives_what_is_left() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = filled(folder.path()).await;
+    let sound = fs::read(&path).unwrap();
+    let pages = sound.len() / PAGE;
+    fs::write(&path, &sound[..pages * 2 / 3 * PAGE]).unwrap();
+    assert!(!damage(&verify(&path).await).is_empty());
+    let out = salvage(&path, &folder.path().join("new.db")).await.unwrap();
+    assert!(out.lost > 0 && !out.texts.is_empty(), "{} texts, {} lost", out.texts.len(), out.lost);
+}
+
+#[tokio::test]
+async fn a_damaged_file_is_copied_as_it_is() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = filled(folder.path()).await;
+    edit(&path, "msg<0321>", "msg<9999>");
+    let copy = folder.path().join("copy.db");
+    open(&path).unwrap().backup_to(&copy, |_, _| {}).unwrap();
+    assert_eq!(damage(&verify(&copy).await).len(), 1);
+}

@@ -13,7 +13,7 @@ mod copy;
 mod digest;
 mod survey;
 mod verify;
-mod walk;
+pub(crate) mod walk;
 
 use serde::Serialize;
 use threadkeep_core::{Backend, DocumentOwner, Namespace, TenantId, ThreadId, Timestamp};

@@ -122,8 +122,8 @@ fn keep(app: &App, file: &Path, timetable: &Timetable) -> Result<u64> {
     let bytes = timetable.to_cache();
     let unfinished = Unfinished::beside(app, file)?;
     std::fs::write(unfinished.path(), &bytes).with_context(unwritten)?;
-    let rights = unfinished.path().to_owned();
-    unfinished.finish(file, &rights)?;
+    // It is public: whoever could read the file goes on reading it.
+    unfinished.rename(file)?;
     Ok(bytes.len() as u64)
 }
 

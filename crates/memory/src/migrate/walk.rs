@@ -16,7 +16,7 @@ const CHUNK_BYTES: usize = 2 * 1024 * 1024;
 const FIRST_ENTRIES: usize = 16;
 
 /// Every tenant.
-pub(super) async fn tenants(backend: &Backend) -> Result<Vec<TenantId>> {
+pub(crate) async fn tenants(backend: &Backend) -> Result<Vec<TenantId>> {
     let mut tenants: Vec<TenantId> = Vec::new();
     loop {
         let page = repeat_simply(|| backend.maintenance.list_tenants(tenants.last(), limits::PAGE)).await?;
@@ -27,7 +27,7 @@ pub(super) async fn tenants(backend: &Backend) -> Result<Vec<TenantId>> {
     }
 }
 
-pub(super) async fn find_thread(
+pub(crate) async fn find_thread(
     backend: &Backend,
     tenant: &TenantId,
     name: &ThreadName,
@@ -38,7 +38,7 @@ pub(super) async fn find_thread(
 }
 
 /// The threads of a tenant, in the order of their creation.
-pub(super) struct Threads<'a> {
+pub(crate) struct Threads<'a> {
     backend: &'a Backend,
     scope: Scope,
     now: Timestamp,
@@ -46,12 +46,17 @@ pub(super) struct Threads<'a> {
 }
 
 impl<'a> Threads<'a> {
-    pub(super) fn of(backend: &'a Backend, tenant: &TenantId, now: Timestamp) -> Self {
-        let query = Some(ThreadQuery::new(ThreadOrder::Created, THREADS));
-        Self { backend, scope: Scope::Tenant(tenant.clone()), now, query }
+    pub(crate) fn of(backend: &'a Backend, tenant: &TenantId, now: Timestamp) -> Self {
+        Self::of_scope(backend, Scope::Tenant(tenant.clone()), now)
     }
 
-    pub(super) async fn next_page(&mut self) -> Result<Option<Vec<Thread>>> {
+    /// Those that a scope has in full.
+    pub(crate) fn of_scope(backend: &'a Backend, scope: Scope, now: Timestamp) -> Self {
+        let query = Some(ThreadQuery::new(ThreadOrder::Created, THREADS));
+        Self { backend, scope, now, query }
+    }
+
+    pub(crate) async fn next_page(&mut self) -> Result<Option<Vec<Thread>>> {
         let Some(mut query) = self.query.take() else { return Ok(None) };
         let page = repeat_simply(|| self.backend.store.list_threads(&self.scope, &query, self.now)).await?;
         if let Some(next) = page.next {
@@ -63,7 +68,7 @@ impl<'a> Threads<'a> {
 }
 
 /// The documents of a tenant and of its users.
-pub(super) struct Documents<'a> {
+pub(crate) struct Documents<'a> {
     backend: &'a Backend,
     tenant: TenantId,
     now: Timestamp,
@@ -73,13 +78,13 @@ pub(super) struct Documents<'a> {
 }
 
 impl<'a> Documents<'a> {
-    pub(super) fn of(backend: &'a Backend, tenant: &TenantId, now: Timestamp) -> Self {
+    pub(crate) fn of(backend: &'a Backend, tenant: &TenantId, now: Timestamp) -> Self {
         let owners = Vec::new().into_iter();
         Self { backend, tenant: tenant.clone(), now, last_owner: None, owners, query: None }
     }
 
     /// Some documents of one owner; `None` when there are no more.
-    pub(super) async fn next_page(&mut self) -> Result<Option<(DocumentOwner, Vec<Document>)>> {
+    pub(crate) async fn next_page(&mut self) -> Result<Option<(DocumentOwner, Vec<Document>)>> {
         loop {
             if let Some(query) = self.query.take() {
                 return self.read(query).await.map(Some);
@@ -122,12 +127,12 @@ fn is_the_stores_own(document: &Document) -> bool {
     matches!(&document.namespace, Namespace::System(name) if name == crate::sweep::NAMESPACE)
 }
 
-pub(super) fn item(owner: &DocumentOwner, document: &Document) -> Item {
+pub(crate) fn item(owner: &DocumentOwner, document: &Document) -> Item {
     Item::Document { owner: owner.clone(), namespace: document.namespace.clone(), key: document.key.clone() }
 }
 
 /// A thread's chunks, with as many entries each as keeps them small.
-pub(super) struct Chunks<'a> {
+pub(crate) struct Chunks<'a> {
     backend: &'a Backend,
     tenant: &'a TenantId,
     thread: ThreadId,
@@ -137,11 +142,11 @@ pub(super) struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
-    pub(super) fn of(backend: &'a Backend, tenant: &'a TenantId, thread: ThreadId) -> Self {
+    pub(crate) fn of(backend: &'a Backend, tenant: &'a TenantId, thread: ThreadId) -> Self {
         Self { backend, tenant, thread, limit: FIRST_ENTRIES, after: None, is_done: false }
     }
 
-    pub(super) async fn next(&mut self) -> Result<Option<Dump>> {
+    pub(crate) async fn next(&mut self) -> Result<Option<Dump>> {
         if self.is_done {
             return Ok(None);
         }

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use threadkeep::core::shown_address;
 use threadkeep::{Scope, StoreError, TenantId, Timestamp, UserId};
 
 use crate::commands::Command;
@@ -176,7 +177,8 @@ impl Global {
                     let config = self.config.as_deref().map(|config| config.display().to_string());
                     words.extend(["--config".to_owned(), quoted(&config.unwrap_or_default())]);
                 }
-                "store" => words.extend(["--store".to_owned(), quoted(self.store.as_deref().unwrap_or_default())]),
+                "store" => words
+                    .extend(["--store".to_owned(), quoted(&shown_address(self.store.as_deref().unwrap_or_default()))]),
                 "erasure_ledger" => {
                     let ledger = self.erasure_ledger.as_deref().map(|ledger| ledger.display().to_string());
                     words.extend(["--erasure-ledger".to_owned(), quoted(&ledger.unwrap_or_default())]);

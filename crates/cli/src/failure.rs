@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use threadkeep::context::ContextError;
-use threadkeep::core::{ModelError, Reason};
+use threadkeep::core::{ModelError, Reason, without_secrets};
 use threadkeep::{Conflict, MemoryError, OpenError, StoreError};
 use threadkeep_formats::FormatError;
 use threadkeep_server::{KeyError, ServeError, TlsError};
@@ -74,13 +74,14 @@ pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let verdict = verdict(error);
-    let text = sentence(error);
+    let text = without_secrets(&sentence(error));
+    let hint = verdict.hint.as_deref().map(without_secrets);
     if output.is_json() {
-        let json = FailureJson { error: &text, hint: verdict.hint.as_deref(), exit_code: verdict.code };
+        let json = FailureJson { error: &text, hint: hint.as_deref(), exit_code: verdict.code };
         output.note(serde_json::to_string(&json).unwrap_or(text));
     } else {
         output.note(format_args!("{} {text}", output.error_label("error:")));
-        if let Some(hint) = &verdict.hint {
+        if let Some(hint) = &hint {
             output.note(format_args!("{} {hint}", output.hint_label("hint:")));
         }
     }

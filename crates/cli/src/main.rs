@@ -10,6 +10,7 @@ mod bar;
 mod clock;
 mod commands;
 mod erasures;
+mod exposure;
 mod failure;
 mod instants;
 mod interrupt;

@@ -115,9 +115,7 @@ impl Location {
             Self::Other(url) => (threadkeep::open_backend(url).await?, None),
         };
         let mut memory = Memory::with_clock(backend, clock);
-        if purpose != Purpose::Read
-            && let Some(ledger) = ledger.ledger(self)
-        {
+        if let Some(ledger) = ledger.ledger(self) {
             memory = memory.with_erasure_log(Arc::new(ledger));
         }
         Ok(OpenStore { memory, sqlite })

@@ -19,6 +19,7 @@ mod keeper;
 mod maintenance;
 mod messages;
 mod owners;
+mod private;
 mod residue;
 mod row;
 mod schema;

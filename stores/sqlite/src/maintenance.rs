@@ -11,7 +11,7 @@ use threadkeep_core::{
 
 use crate::connection::{Shared, fresh_incarnation, lock};
 use crate::error;
-use crate::{SqliteStore, documents, dump, index, owners, sweep, verify, writer};
+use crate::{SqliteStore, documents, dump, index, owners, private, sweep, verify, writer};
 
 /// Pages copied between two looks of a backup at the others.
 const BACKUP_PAGES: i32 = 1_000;
@@ -130,6 +130,7 @@ pub(crate) fn backup_to(shared: &Shared, target: &Path, mut progress: impl FnMut
         return Err(StoreError::invalid("backup target", "there is a file already"));
     }
     let copied = shared.read(|source| {
+        private::make_file(target);
         let mut copy = Connection::open(target)?;
         let backup = Backup::new(source, &mut copy)?;
         loop {

@@ -3,13 +3,15 @@ use serde::Serialize;
 use threadkeep::core::{Finding, Severity, VerifyReport};
 
 use super::{App, Status};
+use crate::exposure::{self, Exposed};
 use crate::progress;
 use crate::store::Purpose;
 use crate::table::counted;
 
 /// Read everything and say what does not hold together
 ///
-/// The whole store is read, whoever owns what. Exits with 1 if anything was found.
+/// The whole store is read, whoever owns what. Exits with 1 if anything was found. Files that others on this machine can read
+/// are named as well; they alone do not change the exit code.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep check
@@ -25,6 +27,8 @@ struct Checked {
     #[serde(flatten)]
     report: VerifyReport,
     repaired: bool,
+    /// Files that others on this machine can read.
+    exposed: Vec<Exposed>,
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
@@ -41,11 +45,12 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let report = maintenance.verify().await;
     spinner.finish_and_clear();
     let report = report?;
-    let is_clean = report.findings.is_empty();
+    let (is_clean, exposed) = (report.findings.is_empty(), exposure::of_data(app));
     if app.output.is_json() {
-        app.output.json(&Checked { report, repaired: arguments.repair })?;
+        app.output.json(&Checked { report, repaired: arguments.repair, exposed })?;
     } else {
         print(app, &report, arguments.repair)?;
+        exposed.iter().for_each(|exposed| app.output.note(format_args!("note: {exposed}")));
     }
     Ok(if is_clean { Status::Done } else { Status::Findings })
 }

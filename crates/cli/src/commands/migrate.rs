@@ -68,9 +68,10 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         let migration = Migration::new(source.backend().clone(), target.backend().clone(), source.now());
         Moved { copied: None, verified: verify(&migration).await?, indexed: None, erasures: None }
     } else {
+        let known = erasures::load(app, &to)?;
         let moved = move_everything(app, source.backend(), &target).await?;
         // Documents that come later must not look like those that were erased in the source.
-        if let Some(known) = erasures::load(app, &to)? {
+        if let Some(known) = known {
             target.raise_document_versions(known.highest_version()).await?;
         }
         moved

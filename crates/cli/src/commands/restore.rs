@@ -7,8 +7,8 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use threadkeep::{Memory, StoreError};
 use threadkeep::core::{Severity, VerifyReport};
+use threadkeep::{Memory, StoreError};
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
 use super::backup::{Unfinished, copy_store};
@@ -87,7 +87,8 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         unfinished.finish(target)?;
     }
     let removed = erasures.removed;
-    let (threads, messages) = (report.threads - removed.threads, report.messages - removed.messages);
+    let (threads, messages) =
+        (report.threads.saturating_sub(removed.threads), report.messages.saturating_sub(removed.messages));
     let status = erasures.status();
     if app.output.is_json() {
         app.output.json(&Restored { store: target.to_owned(), threads, messages, erasures })?;

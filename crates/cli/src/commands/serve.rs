@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use threadkeep::MemoryOptions;
+use threadkeep::core::shown_address;
 use threadkeep_server::{
     Keys, OutgoingProxy, Quota, RateLimit, Server, ServerOptions, SharedKey, TelemetryOptions, Tls, TokenIssuer,
 };
@@ -169,7 +170,8 @@ fn tls(arguments: &Arguments, settings: &Settings) -> Result<Option<Tls>> {
 fn telemetry(settings: &Settings) -> Result<Option<TelemetryOptions>> {
     let Some(endpoint) = settings.get("OTEL_EXPORTER_OTLP_ENDPOINT") else { return Ok(None) };
     if !["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme)) {
-        let failure = Failure::usage(format!("OTEL_EXPORTER_OTLP_ENDPOINT: {endpoint} is no address of HTTP"));
+        let failure =
+            Failure::usage(format!("OTEL_EXPORTER_OTLP_ENDPOINT: {} is no address of HTTP", shown_address(&endpoint)));
         return Err(failure.hint("give the collector's, such as http://127.0.0.1:4318").into());
     }
     let service = settings.get("OTEL_SERVICE_NAME").unwrap_or_else(|| "threadkeep".to_owned());

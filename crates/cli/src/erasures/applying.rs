@@ -38,7 +38,7 @@ pub(crate) fn load(app: &App, store: &Location) -> Result<Option<Known>> {
     let is_given = matches!(place, Place::Given(_));
     let known = Known::read(file, &store.identity(), is_given).map_err(|error| {
         let failure = Failure::other_side(format!(
-            "the erasure ledger {} cannot be used: {}; nothing was restored",
+            "the erasure ledger {} cannot be used: {}; nothing was changed",
             file.display(),
             crate::failure::join(std::iter::successors(
                 Some(&error as &(dyn std::error::Error + 'static)),
@@ -46,7 +46,7 @@ pub(crate) fn load(app: &App, store: &Location) -> Result<Option<Known>> {
             ))
         ));
         let hint = format!(
-            "put back its key {}, name the right ledger with --erasure-ledger, or restore without one by --erasure-ledger none",
+            "put back its key {}, name the right ledger with --erasure-ledger, or go on without one by --erasure-ledger none",
             key_file(file).display()
         );
         failure.hint(hint)
@@ -80,7 +80,8 @@ pub(crate) async fn apply(
     };
     let removed = removed.await;
     spinner.finish_and_clear();
-    applied.removed = removed.context("what was erased since the backup cannot be removed; nothing was restored")?;
+    applied.removed =
+        removed.context("what was erased since the backup cannot be removed; the store was left as it is")?;
     applied.ledger = place.file().map(PathBuf::from);
     applied.passed_over = known.passed_over();
     applied.damaged_lines.clone_from(&known.damaged);

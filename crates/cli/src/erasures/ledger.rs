@@ -9,8 +9,8 @@ use threadkeep::memory::{ErasedItem, Erasure, ErasureLog, ErasureReceipt};
 use threadkeep::{StoreError, Timestamp};
 
 use super::key::{Key, random_hex};
-use super::line::{Entry, Item, Line, VERSION};
 use super::known::names;
+use super::line::{Entry, Item, Line, VERSION};
 use crate::private;
 
 /// The ledger file, for the erasures of one store.
@@ -135,7 +135,9 @@ fn check_first_line(file: &mut File, key: &Key) -> io::Result<()> {
     let first = std::str::from_utf8(&first).unwrap_or_default().trim_end();
     match Line::read(first, key) {
         Ok(_) => Ok(()),
-        Err(_) => Err(io::Error::new(io::ErrorKind::InvalidData, "its first line is damaged, or its key another one's")),
+        Err(_) => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "its first line is damaged, or its key another one's"))
+        }
     }
 }
 

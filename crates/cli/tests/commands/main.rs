@@ -93,6 +93,10 @@ impl Cli {
         self.path("subway.timetable")
     }
 
+    fn ledger(&self) -> PathBuf {
+        self.path("erasures.jsonl")
+    }
+
     fn store(&self) -> PathBuf {
         self.path("store.db")
     }
@@ -119,6 +123,7 @@ impl Cli {
         }
         command.env("THREADKEEP_CONFIG", self.path("config.yaml")).env("XDG_CONFIG_HOME", self.folder.path());
         command.env("MTA_TIMETABLE", self.timetable());
+        command.env("THREADKEEP_ERASURE_LEDGER", self.ledger());
         command.env("THREADKEEP_STORE", self.url.clone().unwrap_or_else(|| self.store().display().to_string()));
         command.current_dir(self.folder.path()).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

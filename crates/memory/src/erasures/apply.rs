@@ -6,8 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use threadkeep_core::{
-    Clock, Document, DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, JsonText, Message, MessageId, Namespace,
-    Owner, Scope, StoreError, TenantId, Thread, ThreadId, Timestamp, UserId, limits,
+    Clock, Document, DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, JsonText, Message, MessageId,
+    Namespace, Owner, Scope, StoreError, TenantId, Thread, ThreadId, Timestamp, UserId, limits,
 };
 
 use super::{ErasedUser, ErasureBound, KnownErasures};
@@ -78,8 +78,7 @@ impl Memory {
         let Some(tenant) = tenants.first().filter(|_| version > 0) else { return Ok(()) };
         let (namespace, key) = (Namespace::System("erasures".to_owned()), "version".to_owned());
         let value = JsonText::of(&version)?;
-        let raised =
-            Document { namespace: namespace.clone(), key: key.clone(), value, version, expires_at: None };
+        let raised = Document { namespace: namespace.clone(), key: key.clone(), value, version, expires_at: None };
         let owner = DocumentOwner::Tenant;
         repeat_simply(|| self.maintenance().restore_document(tenant, &owner, raised.clone())).await?;
         self.delete_document(&Scope::Tenant(tenant.clone()), owner, namespace, key).await

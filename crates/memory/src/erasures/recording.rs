@@ -6,9 +6,9 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use threadkeep_core::{
     Access, Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentName,
-    DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread,
-    Opened, Owner, Result, Scope, Store, StoreError, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp,
-    UserCursor, WakeUps, Written,
+    DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace,
+    OpenThread, Opened, Owner, Result, Scope, Store, StoreError, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery,
+    Timestamp, UserCursor, WakeUps, Written,
 };
 
 use super::{ErasedItem, Erasure, ErasureLog, ErasureReceipt};

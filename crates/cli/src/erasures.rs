@@ -17,7 +17,7 @@ use std::path::{Path, PathBuf};
 pub(crate) use applying::{Applied, apply, load};
 pub(crate) use key::key_file;
 pub(crate) use known::Known;
-pub(crate) use ledger::FileLedger;
+pub(crate) use ledger::{FileLedger, Unwritten};
 
 use crate::store::Location;
 

@@ -82,8 +82,11 @@ impl Location {
     pub(crate) fn identity(&self) -> String {
         match self {
             Self::Sqlite(path) => {
-                let path = path.canonicalize().or_else(|_| std::path::absolute(path)).unwrap_or_else(|_| path.clone());
-                path.display().to_string()
+                // By its folder, so that the name is the same before the file is there and after.
+                let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                let folder = absolute.parent().and_then(|folder| folder.canonicalize().ok());
+                let named = folder.zip(absolute.file_name()).map(|(folder, name)| folder.join(name));
+                path.canonicalize().ok().or(named).unwrap_or(absolute).display().to_string()
             }
             Self::Other(url) => {
                 let place = url.split(['?', '#']).next().unwrap_or_default();
@@ -204,6 +207,18 @@ mod tests {
         ] {
             assert_eq!(Location::parse(text), location, "{text}");
         }
+    }
+
+    #[test]
+    fn a_store_is_known_by_its_place_and_nothing_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = Location::Sqlite(folder.path().join("notes.db"));
+        let before = file.identity();
+        std::fs::write(folder.path().join("notes.db"), "").unwrap();
+        assert_eq!(file.identity(), before);
+        let database = |url: &str| Location::Other(url.to_owned()).identity();
+        assert_eq!(database("postgresql://ana:s3cret@host:5432/db?x=s3cret"), "postgres://host:5432/db");
+        assert_eq!(database("postgres://host:5432/db"), "postgres://host:5432/db");
     }
 
     #[cfg(all(unix, not(target_os = "macos")))]

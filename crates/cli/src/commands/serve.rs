@@ -86,6 +86,11 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     begin_log(settings, arguments.log_json)?;
     app.interrupt.stop_by_itself();
     let memory = app.open(Purpose::Serve).await?.memory;
+    if let Some(ledger) = app.erasure_ledger().ledger(&app.location()?)
+        && let Err(unwritten) = ledger.try_open()
+    {
+        tracing::warn!("{unwritten}; --erasure-ledger names another file");
+    }
     let tail_bytes = settings.read("THREADKEEP_TAIL_BYTES")?.unwrap_or(TAIL_BYTES);
     let memory = memory.with_options(MemoryOptions { tail_bytes, ..memory.options().clone() })?;
     let keys = Keys::new(&memory);

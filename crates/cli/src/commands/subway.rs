@@ -9,6 +9,7 @@ use super::backup::Unfinished;
 use super::{App, Status};
 use crate::clock::clock;
 use crate::failure::{Failure, join};
+use crate::private;
 use crate::progress;
 use crate::subway::options;
 use crate::table::{counted, number};
@@ -117,7 +118,7 @@ async fn checked(read: impl FnOnce() -> Result<Timetable, GtfsError> + Send + 's
 fn keep(app: &App, file: &Path, timetable: &Timetable) -> Result<u64> {
     let unwritten = || format!("{} cannot be written", file.display());
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).with_context(unwritten)?;
+        private::make_folder(folder).with_context(unwritten)?;
     }
     let bytes = timetable.to_cache();
     let unfinished = Unfinished::beside(app, file)?;

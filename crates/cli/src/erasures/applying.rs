@@ -75,7 +75,9 @@ pub(crate) async fn apply(
     let removed = async {
         let removed = restored.apply_erasures(known, made_at).await?;
         restored.raise_document_versions(known.highest_version()).await?;
-        restored.backend().maintenance.sweep(restored.now()).await?;
+        if removed != AppliedErasures::default() {
+            restored.backend().maintenance.sweep(restored.now()).await?;
+        }
         Ok::<_, anyhow::Error>(removed)
     };
     let removed = removed.await;

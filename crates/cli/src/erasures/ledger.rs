@@ -35,6 +35,12 @@ impl FileLedger {
         Self { file, store }
     }
 
+    /// Makes sure that entries can be written, without writing any.
+    pub(crate) fn try_open(&self) -> Result<(), Unwritten> {
+        let opened = private::make_folder_of(&self.file).and_then(|()| private::open_to_append(&self.file));
+        opened.map(drop).map_err(|source| Unwritten { file: self.file.clone(), source })
+    }
+
     async fn append(&self, lines: impl FnOnce(&Key) -> Vec<Line> + Send + 'static) -> Result<(), StoreError> {
         let file = self.file.clone();
         let appended = tokio::task::spawn_blocking(move || append(&file, lines)).await;

@@ -1,6 +1,7 @@
 //! The built program, run as people and programs run it.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod addresses;
 mod append;
 mod approvals;
 mod assistants;
@@ -12,6 +13,7 @@ mod cut_turns;
 mod demo;
 mod docs;
 mod erase;
+mod erasures;
 mod export;
 mod failures;
 mod import;
@@ -27,6 +29,7 @@ mod provider;
 mod reading;
 mod readme;
 mod recall;
+mod rights;
 mod serve;
 mod stopping;
 mod subway;

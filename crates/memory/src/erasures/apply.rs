@@ -10,7 +10,7 @@ use threadkeep_core::{
     Namespace, Owner, Scope, StoreError, TenantId, Thread, ThreadId, Timestamp, UserId, limits,
 };
 
-use super::{ErasedUser, ErasureBound, KnownErasures};
+use super::{ErasureBound, KnownErasures};
 use crate::messages::READ_PAGE;
 use crate::migrate::walk;
 use crate::retry::repeat_simply;
@@ -120,8 +120,8 @@ impl Pass<'_> {
             let Some(last) = owners.last().cloned() else { return Ok(()) };
             for owner in owners {
                 if let Owner::User(user) = owner
-                    && let Some(erased) = self.known.user(self.tenant, &user)
-                    && !self.came_back(&user, &erased).await?
+                    && self.known.user(self.tenant, &user).is_some()
+                    && !self.came_back(&user).await?
                 {
                     let erased = self.memory.erase_user(&self.scope, &user, EraseOptions::default()).await?;
                     let count = erased.threads + erased.documents;
@@ -135,7 +135,7 @@ impl Pass<'_> {
         }
     }
 
-    async fn came_back(&self, user: &UserId, erased: &ErasedUser) -> Result<bool> {
+    async fn came_back(&self, user: &UserId) -> Result<bool> {
         let own = Scope::User(self.tenant.clone(), user.clone());
         let mut threads = walk::Threads::of_scope(self.memory.backend(), own.clone(), self.memory.now());
         while let Some(page) = threads.next_page().await? {
@@ -145,9 +145,7 @@ impl Pass<'_> {
         }
         let query = DocumentQuery::of(DocumentOwner::User(user.clone()));
         let documents = self.memory.all_documents(&own, query.clone()).await?;
-        Ok(documents.iter().any(|document| {
-            !self.is_older_document(erased.bound, document.version) && !self.takes_document(&query.owner, document)
-        }))
+        Ok(documents.iter().any(|document| !self.takes_document(&query.owner, document)))
     }
 
     async fn threads(&mut self) -> Result<()> {

@@ -4,6 +4,8 @@ use std::fs::{DirBuilder, File, OpenOptions};
 use std::io;
 use std::path::Path;
 
+use tempfile::TempDir;
+
 /// Makes the folder of a file, and those above it, where they are missing. What we make is the user's alone.
 pub(crate) fn make_folder_of(file: &Path) -> io::Result<()> {
     match file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
@@ -19,6 +21,18 @@ pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)
+}
+
+/// Makes a folder for the time of a command: in `parent`, or else in the system's folder for temporary files.
+pub(crate) fn temporary_folder(prefix: &str, parent: Option<&Path>) -> io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(prefix);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    match parent {
+        Some(parent) => builder.tempdir_in(parent),
+        None => builder.tempdir(),
+    }
 }
 
 /// Makes a file that must not be there yet.

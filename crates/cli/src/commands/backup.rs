@@ -94,7 +94,7 @@ impl Unfinished {
     /// Makes a place for it in the folder of its later name, so that renaming it is one step.
     pub(super) fn beside(app: &App, file: &Path) -> Result<Self> {
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let folder = tempfile::Builder::new().prefix(".threadkeep-").tempdir_in(parent);
+        let folder = private::temporary_folder(".threadkeep-", Some(parent));
         let folder = folder.with_context(|| format!("{} cannot be written", file.display()))?;
         let unfinished = folder.path().join("unfinished.db");
         app.interrupt.remove_if_interrupted(folder.path());

@@ -15,6 +15,7 @@ use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};
 use crate::clock::clock;
 use crate::commands::{App, Status, migrate};
 use crate::erasures;
+use crate::private;
 use crate::progress;
 use crate::store::Purpose;
 
@@ -36,7 +37,7 @@ pub(super) fn is_one(file: &Path) -> Result<bool> {
 pub(super) async fn restore(app: &App, file: &Path) -> Result<Status> {
     let bad = || format!("{} cannot be restored", file.display());
     let mut known = erasures::load(app, &app.location()?)?;
-    let folder = tempfile::Builder::new().prefix("threadkeep-").tempdir().with_context(bad)?;
+    let folder = private::temporary_folder("threadkeep-", None).with_context(bad)?;
     app.interrupt.remove_if_interrupted(folder.path());
     // It need not outlive this command.
     let options = SqliteOptions { durability: Durability::Process, background: false, ..SqliteOptions::default() };

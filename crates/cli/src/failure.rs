@@ -76,13 +76,12 @@ pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
     }
     let verdict = verdict(error);
     let text = without_secrets(&sentence(error));
-    let hint = verdict.hint.as_deref().map(without_secrets);
     if output.is_json() {
-        let json = FailureJson { error: &text, hint: hint.as_deref(), exit_code: verdict.code };
+        let json = FailureJson { error: &text, hint: verdict.hint.as_deref(), exit_code: verdict.code };
         output.note(serde_json::to_string(&json).unwrap_or(text));
     } else {
         output.note(format_args!("{} {text}", output.error_label("error:")));
-        if let Some(hint) = &hint {
+        if let Some(hint) = &verdict.hint {
             output.note(format_args!("{} {hint}", output.hint_label("hint:")));
         }
     }

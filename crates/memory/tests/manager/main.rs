@@ -17,6 +17,7 @@ mod edit;
 mod elsewhere;
 #[cfg(test)]
 mod erase;
+#[cfg(test)]
 mod erasures;
 #[cfg(test)]
 mod exchange;

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Args, CommandFactory, FromArgMatches, Parser, ValueEnum};
+use threadkeep::core::shown_address;
 use threadkeep::{Scope, StoreError, TenantId, Timestamp, UserId};
 
 use crate::commands::Command;
@@ -49,6 +50,10 @@ pub(crate) struct Global {
     /// The store: a file, sqlite:FILE, or postgres://USER@HOST/DATABASE [default: threadkeep.db in your data folder]
     #[arg(long, global = true, env = "THREADKEEP_STORE", hide_env_values = true, value_name = "URL")]
     pub(crate) store: Option<String>,
+    /// The file that records what was erased, so that restoring an older backup does not bring it back; `none` for none
+    /// [default: erasures.jsonl in your state folder]
+    #[arg(long, global = true, env = "THREADKEEP_ERASURE_LEDGER", hide_env_values = true, value_name = "FILE")]
+    pub(crate) erasure_ledger: Option<PathBuf>,
     /// What was typed of these, and not taken from the environment: a command that we suggest needs it again.
     #[arg(skip)]
     typed: Vec<&'static str>,
@@ -105,7 +110,7 @@ pub(crate) enum When {
 }
 
 /// Options that say which store, and on whose behalf.
-const NAMES: [&str; 6] = ["config", "store", "tenant", "user", "as_tenant", "now"];
+const NAMES: [&str; 7] = ["config", "store", "erasure_ledger", "tenant", "user", "as_tenant", "now"];
 
 impl Arguments {
     /// Reads the command line; prints help, or what is wrong with it, and ends the program where there is nothing to do.
@@ -132,6 +137,9 @@ impl Global {
         if self.store.is_none() {
             self.store = settings.get("THREADKEEP_STORE");
         }
+        if self.erasure_ledger.is_none() {
+            self.erasure_ledger = settings.get("THREADKEEP_ERASURE_LEDGER").map(PathBuf::from);
+        }
         for (option, name, value) in
             [("tenant", "THREADKEEP_TENANT", &mut self.tenant), ("user", "THREADKEEP_USER", &mut self.user)]
         {
@@ -149,6 +157,7 @@ impl Global {
         let (option, value) = match setting {
             "THREADKEEP_CONFIG" => ("config", self.config.as_ref()?.display().to_string()),
             "THREADKEEP_STORE" => ("store", self.store.clone()?),
+            "THREADKEEP_ERASURE_LEDGER" => ("erasure_ledger", self.erasure_ledger.as_ref()?.display().to_string()),
             "THREADKEEP_TENANT" => ("tenant", self.tenant.clone()),
             "THREADKEEP_USER" => ("user", self.user.clone()),
             "THREADKEEP_NOW" => ("now", self.now?.to_string()),
@@ -171,7 +180,12 @@ impl Global {
                     let config = self.config.as_deref().map(|config| config.display().to_string());
                     words.extend(["--config".to_owned(), quoted(&config.unwrap_or_default())]);
                 }
-                "store" => words.extend(["--store".to_owned(), quoted(self.store.as_deref().unwrap_or_default())]),
+                "store" => words
+                    .extend(["--store".to_owned(), quoted(&shown_address(self.store.as_deref().unwrap_or_default()))]),
+                "erasure_ledger" => {
+                    let ledger = self.erasure_ledger.as_deref().map(|ledger| ledger.display().to_string());
+                    words.extend(["--erasure-ledger".to_owned(), quoted(&ledger.unwrap_or_default())]);
+                }
                 "tenant" => words.extend(["--tenant".to_owned(), quoted(&self.tenant)]),
                 "user" => words.extend(["--user".to_owned(), quoted(&self.user)]),
                 // A command that is suggested is for later.

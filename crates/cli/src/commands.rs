@@ -40,6 +40,7 @@ use threadkeep::Scope;
 
 use crate::arguments::Global;
 use crate::clock::clock;
+use crate::erasures;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::output::Output;
@@ -158,6 +159,11 @@ impl App {
         Location::find(self.global.store.as_deref())
     }
 
+    /// Where what is erased is recorded.
+    pub(crate) fn erasure_ledger(&self) -> erasures::Place {
+        erasures::Place::find(self.global.erasure_ledger.as_deref())
+    }
+
     /// Opens the store.
     pub(crate) async fn open(&self, purpose: Purpose) -> Result<OpenStore> {
         // Before the store is made: a name that is none must not leave an empty one behind.
@@ -167,7 +173,7 @@ impl App {
 
     /// Opens a store that is another than the command's.
     pub(crate) async fn open_at(&self, location: &Location, purpose: Purpose) -> Result<OpenStore> {
-        location.open(purpose, clock(self.global.now)).await
+        location.open(purpose, clock(self.global.now), &self.erasure_ledger()).await
     }
 
     /// On whose behalf everything is done.

@@ -6,11 +6,12 @@ use std::process::ExitCode;
 
 use serde::Serialize;
 use threadkeep::context::ContextError;
-use threadkeep::core::{ModelError, Reason};
+use threadkeep::core::{ModelError, Reason, without_secrets};
 use threadkeep::{Conflict, MemoryError, OpenError, StoreError};
 use threadkeep_formats::FormatError;
 use threadkeep_server::{KeyError, ServeError, TlsError};
 
+use crate::erasures::Unwritten;
 use crate::output::{Output, PipeClosed};
 
 /// Something to put right on the caller's side.
@@ -75,7 +76,7 @@ pub(crate) fn report(error: &anyhow::Error, output: &Output) -> ExitCode {
         return ExitCode::SUCCESS;
     }
     let verdict = verdict(error);
-    let text = sentence(error);
+    let text = without_secrets(&sentence(error));
     if output.is_json() {
         let json = FailureJson { error: &text, hint: verdict.hint.as_deref(), exit_code: verdict.code };
         output.note(serde_json::to_string(&json).unwrap_or(text));
@@ -185,6 +186,10 @@ fn of_store(error: &StoreError) -> Verdict {
         StoreError::Denied(_) => Verdict::new(YOURS, "shared threads belong to the tenant: add --as-tenant"),
         StoreError::Conflict(Conflict::IdempotencyKey) => Verdict::new(YOURS, "use a new --key for a new message"),
         StoreError::Conflict(_) => Verdict::new(YOURS, "look at the thread again, and repeat if it is still wanted"),
+        StoreError::Unavailable { source: Some(source), .. } if source.is::<Unwritten>() => Verdict::new(
+            OTHER_SIDE,
+            "make its folder writable, name another file with --erasure-ledger, or keep none by --erasure-ledger none",
+        ),
         StoreError::Unavailable { reason, .. } => of_reason(*reason),
         StoreError::Invalid { field: "database URL", .. } => Verdict::new(
             USAGE,

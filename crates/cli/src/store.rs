@@ -10,6 +10,7 @@ use threadkeep::core::Reason;
 use threadkeep::{Clock, Memory, StoreError};
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
+use crate::erasures::Place;
 use crate::failure::Failure;
 
 /// How long one attempt waits for another process; the memory makes eight.
@@ -72,6 +73,30 @@ impl Location {
         }
     }
 
+    /// Whether nothing of it outlives this process.
+    pub(crate) fn is_in_memory(&self) -> bool {
+        matches!(self, Self::Other(url) if url.starts_with("memory:"))
+    }
+
+    /// What tells it from other stores, without a password: its file, or its server and database.
+    pub(crate) fn identity(&self) -> String {
+        match self {
+            Self::Sqlite(path) => {
+                // By its folder, so that the name is the same before the file is there and after.
+                let absolute = std::path::absolute(path).unwrap_or_else(|_| path.clone());
+                let folder = absolute.parent().and_then(|folder| folder.canonicalize().ok());
+                let named = folder.zip(absolute.file_name()).map(|(folder, name)| folder.join(name));
+                path.canonicalize().ok().or(named).unwrap_or(absolute).display().to_string()
+            }
+            Self::Other(url) => {
+                let place = url.split(['?', '#']).next().unwrap_or_default();
+                let (scheme, place) = place.split_once("://").unwrap_or(("", place));
+                let place = place.rsplit_once('@').map_or(place, |(_, place)| place);
+                format!("{}://{place}", scheme.replace("postgresql", "postgres"))
+            }
+        }
+    }
+
     /// Whether both are one store, as far as their names tell.
     pub(crate) fn is_same_as(&self, other: &Self) -> bool {
         let is_same_file = match (self.file(), other.file()) {
@@ -84,17 +109,19 @@ impl Location {
     }
 
     /// Opens the store.
-    pub(crate) async fn open(&self, purpose: Purpose, clock: Arc<dyn Clock>) -> Result<OpenStore> {
-        match self {
+    pub(crate) async fn open(&self, purpose: Purpose, clock: Arc<dyn Clock>, ledger: &Place) -> Result<OpenStore> {
+        let (backend, sqlite) = match self {
             Self::Sqlite(path) => {
                 let store = open_file(path, purpose)?;
-                Ok(OpenStore { memory: Memory::with_clock(store.backend(), clock), sqlite: Some(store) })
+                (store.backend(), Some(store))
             }
-            Self::Other(url) => {
-                let backend = threadkeep::open_backend(url).await?;
-                Ok(OpenStore { memory: Memory::with_clock(backend, clock), sqlite: None })
-            }
+            Self::Other(url) => (threadkeep::open_backend(url).await?, None),
+        };
+        let mut memory = Memory::with_clock(backend, clock);
+        if let Some(ledger) = ledger.ledger(self) {
+            memory = memory.with_erasure_log(Arc::new(ledger));
         }
+        Ok(OpenStore { memory, sqlite })
     }
 }
 
@@ -180,6 +207,18 @@ mod tests {
         ] {
             assert_eq!(Location::parse(text), location, "{text}");
         }
+    }
+
+    #[test]
+    fn a_store_is_known_by_its_place_and_nothing_secret() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = Location::Sqlite(folder.path().join("notes.db"));
+        let before = file.identity();
+        std::fs::write(folder.path().join("notes.db"), "").unwrap();
+        assert_eq!(file.identity(), before);
+        let database = |url: &str| Location::Other(url.to_owned()).identity();
+        assert_eq!(database("postgresql://ana:s3cret@host:5432/db?x=s3cret"), "postgres://host:5432/db");
+        assert_eq!(database("postgres://host:5432/db"), "postgres://host:5432/db");
     }
 
     #[cfg(all(unix, not(target_os = "macos")))]

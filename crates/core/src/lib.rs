@@ -7,6 +7,7 @@
 //! conversation replays from its log. It has no async runtime and builds for `wasm32`.
 #![warn(missing_docs)]
 
+mod address;
 mod batch;
 mod change;
 mod checksum;
@@ -31,6 +32,7 @@ mod time;
 mod tokens;
 mod tool;
 
+pub use address::{shown_address, without_secrets};
 pub use batch::{
     Batch, CommitOutcome, DocumentCondition, DocumentName, DocumentState, EncodedBatch, Expected, Fingerprint,
     IdempotencyKey, PutDocument, Replacement, Urgency,

@@ -6,6 +6,7 @@ use threadkeep_core::{
     ThreadQuery, UserId, limits,
 };
 
+use crate::erasures::{ErasedItem, Erasure};
 use crate::messages::READ_PAGE;
 use crate::retry::repeat_simply;
 use crate::{Memory, MemoryError, Result};
@@ -59,6 +60,7 @@ impl Memory {
         }
         // Under the user's own scope nothing of others can be reached, whatever goes wrong here.
         let own = Scope::User(scope.tenant_id().clone(), user.clone());
+        self.record_user(&own, user, options).await?;
         let mut report = EraseReport::default();
         while self.erase_threads(&own, user, &mut report).await? > 0 {}
         while self.erase_documents(&own, user, &mut report).await? > 0 {}
@@ -66,6 +68,19 @@ impl Memory {
             report.shared_messages = self.erase_shared_messages(scope, user).await?;
         }
         Ok(report)
+    }
+
+    /// Tells the log that everything of a user goes: also what a backup holds that is not there any more.
+    async fn record_user(&self, own: &Scope, user: &UserId, options: EraseOptions) -> Result<()> {
+        let Some(log) = self.erasure_log() else { return Ok(()) };
+        let documents = self.all_documents(own, DocumentQuery::of(DocumentOwner::User(user.clone()))).await?;
+        let item = ErasedItem::User {
+            user: user.clone(),
+            shared_messages: options.shared_messages == SharedMessages::Erase,
+            document_version: documents.iter().map(|document| document.version).max().unwrap_or(0),
+        };
+        log.record(vec![Erasure { tenant: own.tenant_id().clone(), item }], self.now()).await?;
+        Ok(())
     }
 
     async fn erase_threads(&self, own: &Scope, user: &UserId, report: &mut EraseReport) -> Result<u64> {

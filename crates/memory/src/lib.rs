@@ -20,6 +20,7 @@ mod documents;
 mod draft;
 mod edit;
 mod erase;
+mod erasures;
 mod error;
 mod export;
 mod fingerprint;
@@ -50,6 +51,9 @@ pub use config::ThreadConfig;
 pub use context::{AssembledContext, ContextOptions, HeldContext, RecallOutcome, SummaryRenewal};
 pub use draft::Draft;
 pub use erase::{EraseOptions, EraseReport, SharedMessages};
+pub use erasures::{
+    AppliedErasures, ErasedItem, ErasedUser, Erasure, ErasureBound, ErasureLog, ErasureReceipt, KnownErasures,
+};
 pub use error::{MemoryError, Result};
 pub use export::ExportLines;
 pub use import::{ImportOptions, ImportReport, Problem};

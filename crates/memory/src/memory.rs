@@ -7,6 +7,7 @@ use threadkeep_core::{
 };
 use uuid::Uuid;
 
+use crate::erasures::{ErasureLog, RecordingStore};
 use crate::subscribe::Feeds;
 use crate::tails::Tails;
 use crate::title::SettledTitles;
@@ -77,6 +78,7 @@ struct Inner {
     settled_titles: SettledTitles,
     tails: Option<Tails>,
     feeds: Arc<Feeds>,
+    erasure_log: Option<Arc<dyn ErasureLog>>,
 }
 
 impl Memory {
@@ -89,7 +91,16 @@ impl Memory {
     /// Makes a manager whose time and randomness come from `clock`.
     #[must_use]
     pub fn with_clock(backend: Backend, clock: Arc<dyn Clock>) -> Self {
-        Self::made(backend, clock, MemoryOptions::default())
+        Self::made(backend, clock, MemoryOptions::default(), None)
+    }
+
+    /// The same manager with a log that is told of every erasure before it is carried out: also of those made through
+    /// [`Memory::backend`]'s store.
+    #[must_use]
+    pub fn with_erasure_log(&self, log: Arc<dyn ErasureLog>) -> Self {
+        let backend = RecordingStore::over(&self.inner.backend, Arc::clone(&log));
+        let (clock, options) = (Arc::clone(&self.inner.clock), self.inner.options.clone());
+        Self::made(backend, clock, options, Some(log))
     }
 
     /// The same backend and clock with other options.
@@ -104,14 +115,19 @@ impl Memory {
             return Err(crate::MemoryError::invalid("backstop", "0; wait for at least a moment"));
         }
         let (backend, clock) = (self.inner.backend.clone(), Arc::clone(&self.inner.clock));
-        Ok(Self::made(backend, clock, options))
+        Ok(Self::made(backend, clock, options, self.inner.erasure_log.clone()))
     }
 
-    fn made(backend: Backend, clock: Arc<dyn Clock>, options: MemoryOptions) -> Self {
+    fn made(
+        backend: Backend,
+        clock: Arc<dyn Clock>,
+        options: MemoryOptions,
+        erasure_log: Option<Arc<dyn ErasureLog>>,
+    ) -> Self {
         let tails = (options.tail_bytes > 0).then(|| Tails::new(options.tail_bytes, options.writers));
         let settled_titles = SettledTitles::default();
         let feeds = Arc::default();
-        Self { inner: Arc::new(Inner { backend, clock, options, settled_titles, tails, feeds }) }
+        Self { inner: Arc::new(Inner { backend, clock, options, settled_titles, tails, feeds, erasure_log }) }
     }
 
     /// The backend below.
@@ -164,6 +180,10 @@ impl Memory {
 
     pub(crate) fn maintenance(&self) -> &dyn Maintenance {
         &*self.inner.backend.maintenance
+    }
+
+    pub(crate) fn erasure_log(&self) -> Option<&dyn ErasureLog> {
+        self.inner.erasure_log.as_deref()
     }
 
     pub(crate) fn tails(&self) -> Option<&Tails> {

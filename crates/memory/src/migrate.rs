@@ -15,7 +15,7 @@ mod damage;
 mod digest;
 mod survey;
 mod verify;
-mod walk;
+pub(crate) mod walk;
 
 use std::sync::Arc;
 

@@ -5,6 +5,8 @@
 
 use std::fmt;
 
+use threadkeep_core::shown_address;
+
 use crate::provider::{EmbedderConfig, HttpOptions, Provider, ProviderConfig};
 use crate::{PriceTable, Secret};
 
@@ -40,7 +42,7 @@ impl fmt::Display for Origin {
 }
 
 /// A model that can be asked, with where each of its settings comes from.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct FoundModel {
     /// Who serves it.
     pub provider: Provider,
@@ -223,6 +225,17 @@ pub fn select_embedder(
         http,
         ..EmbedderConfig::new(found.provider, found.model, None)
     }))
+}
+
+impl fmt::Debug for FoundModel {
+    /// Leaves out the key and the proxy.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("FoundModel")
+            .field("provider", &self.provider)
+            .field("model", &self.model)
+            .field("base_url", &shown_address(&self.base_url))
+            .finish_non_exhaustive()
+    }
 }
 
 impl FoundModel {

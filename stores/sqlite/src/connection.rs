@@ -10,6 +10,7 @@ use threadkeep_core::{Reason, StoreError, WakeUp};
 use tokio::sync::broadcast;
 
 use crate::error::Result;
+use crate::private;
 use crate::watch::Watch;
 use crate::writer::Queue;
 use crate::{Durability, SqliteOptions, index, schema};
@@ -48,11 +49,14 @@ impl Shared {
         if !options.read_only
             && let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty())
         {
-            std::fs::create_dir_all(folder).map_err(|error| StoreError::Unavailable {
+            private::make_folder(folder).map_err(|error| StoreError::Unavailable {
                 reason: Reason::Io,
                 maybe_applied: false,
                 source: Some(Box::new(error)),
             })?;
+        }
+        if !options.read_only {
+            private::make_file(path);
         }
         Ok(Arc::new(Self::open_checked(path, options)?))
     }

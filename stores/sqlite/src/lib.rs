@@ -20,6 +20,7 @@ mod keeper;
 mod maintenance;
 mod messages;
 mod owners;
+mod private;
 mod residue;
 mod row;
 mod salvage;

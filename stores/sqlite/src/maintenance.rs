@@ -12,7 +12,7 @@ use threadkeep_core::{
 use crate::connection::{Shared, fresh_incarnation, lock};
 use crate::error;
 use crate::snapshot::SqliteSnapshot;
-use crate::{SqliteStore, documents, dump, index, owners, snapshot, sweep, verify, writer};
+use crate::{SqliteStore, documents, dump, index, owners, private, snapshot, sweep, verify, writer};
 
 /// Pages copied between two looks of a backup at the others.
 const BACKUP_PAGES: i32 = 1_000;
@@ -139,6 +139,7 @@ pub(crate) fn backup_to(shared: &Shared, target: &Path, mut progress: impl FnMut
         // Within a transaction the source stays as it is; otherwise each write of others begins the copy again.
         let transaction = source.unchecked_transaction()?;
         snapshot::fix(source)?;
+        private::make_file(target);
         let mut copy = Connection::open(target)?;
         let backup = Backup::new(source, &mut copy)?;
         loop {

@@ -12,6 +12,7 @@ use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
 use super::{App, Status};
 use crate::failure::Failure;
+use crate::private;
 use crate::progress;
 use crate::store::Purpose;
 
@@ -115,13 +116,12 @@ pub(super) fn is_of_lines(file: &Path) -> bool {
 
 async fn copy_pages(app: &App, store: SqliteStore, file: PathBuf) -> Result<BackedUp> {
     let copy = Unfinished::beside(app, &file)?;
-    let original = store.path().to_owned();
     let log_bytes_before = store.log_bytes();
     copy_store(store.clone(), copy.path()).await.with_context(|| format!("{} cannot be written", file.display()))?;
     let log_growth_bytes = Some(store.log_bytes().saturating_sub(log_bytes_before));
     // What is damaged is the best copy there is: it is kept, and named.
     let findings = verify_copy(copy.path()).await;
-    copy.finish(&file, &original)?;
+    copy.finish(&file)?;
     let bytes = std::fs::metadata(&file).map_or(0, |found| found.len());
     Ok(BackedUp { file, bytes, written: None, as_of: Consistency::Store, log_growth_bytes, findings })
 }
@@ -170,7 +170,7 @@ impl Unfinished {
     /// Makes a place for it in the folder of its later name, so that renaming it is one step.
     pub(super) fn beside(app: &App, file: &Path) -> Result<Self> {
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        let folder = tempfile::Builder::new().prefix(".threadkeep-").tempdir_in(parent);
+        let folder = private::temporary_folder(".threadkeep-", Some(parent));
         let folder = folder.with_context(|| format!("{} cannot be written", file.display()))?;
         let unfinished = folder.path().join("unfinished.db");
         app.interrupt.remove_if_interrupted(folder.path());
@@ -186,26 +186,25 @@ impl Unfinished {
         self.folder.path().join(name)
     }
 
-    /// Gives it its name, when all of it is on the disk, and the rights of another file: whoever could not read the one
-    /// must not read the other.
-    pub(super) fn finish(self, file: &Path, model: &Path) -> Result<()> {
+    /// Gives it its name, when all of it is on the disk. Nobody else may read it.
+    pub(super) fn finish(self, file: &Path) -> Result<()> {
+        private::close_to_others(&self.file).with_context(|| format!("{} cannot be written", file.display()))?;
+        self.rename(file)
+    }
+
+    /// Gives it the name of a file that is there, and that file's rights.
+    pub(super) fn finish_as(self, file: &Path) -> Result<()> {
         let unwritten = || format!("{} cannot be written", file.display());
-        let rights = std::fs::metadata(model).with_context(unwritten)?.permissions();
+        let rights = std::fs::metadata(file).with_context(unwritten)?.permissions();
         std::fs::set_permissions(&self.file, rights).with_context(unwritten)?;
+        self.rename(file)
+    }
+
+    /// Gives it its name with the rights that it has.
+    pub(super) fn rename(self, file: &Path) -> Result<()> {
+        let unwritten = || format!("{} cannot be written", file.display());
         std::fs::File::open(&self.file).and_then(|copy| copy.sync_all()).with_context(unwritten)?;
         std::fs::rename(&self.file, file).with_context(unwritten)?;
-        sync_folder(file).with_context(unwritten)
+        private::sync_folder(file).with_context(unwritten)
     }
-}
-
-/// A new name is on the disk only when its folder is.
-#[cfg(unix)]
-fn sync_folder(file: &Path) -> std::io::Result<()> {
-    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    std::fs::File::open(parent)?.sync_all()
-}
-
-#[cfg(not(unix))]
-fn sync_folder(_: &Path) -> std::io::Result<()> {
-    Ok(())
 }

@@ -9,6 +9,7 @@ use threadkeep::StoreError;
 use threadkeep::core::{Finding, Severity, VerifyReport};
 
 use super::{App, Status};
+use crate::exposure::{self, Exposed};
 use crate::progress;
 use crate::store::Purpose;
 use crate::table::counted;
@@ -18,6 +19,7 @@ use crate::table::counted;
 /// The whole store is read, whoever owns what: pages, messages and their checksums, and the search index beside the text.
 /// Exits with 1 if anything was found. With --salvage all that can be read of a damaged SQLite file is written into a new
 /// store, and what is lost is named; the damaged file stays as it is, and the exit code is 3 if anything is lost.
+/// Files that others on this machine can read are named as well; they alone do not change the exit code.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep check
@@ -39,6 +41,8 @@ struct Checked {
     /// How many threads the damage touches, of those that are named.
     damaged_threads: u64,
     repaired: bool,
+    /// Files that others on this machine can read.
+    exposed: Vec<Exposed>,
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
@@ -77,10 +81,12 @@ fn examine(app: &App, error: anyhow::Error) -> Result<Status> {
 
 fn tell(app: &App, report: VerifyReport, repaired: bool) -> Result<Status> {
     let is_clean = report.findings.is_empty();
+    let exposed = exposure::of_data(app);
     if app.output.is_json() {
-        app.output.json(&Checked { damaged_threads: damaged_threads(&report), report, repaired })?;
+        app.output.json(&Checked { damaged_threads: damaged_threads(&report), report, repaired, exposed })?;
     } else {
         print(app, &report, repaired)?;
+        exposed.iter().for_each(|exposed| app.output.note(format_args!("note: {exposed}")));
     }
     Ok(if is_clean { Status::Done } else { Status::Findings })
 }

@@ -1,7 +1,9 @@
 use anyhow::Result;
 use serde::Serialize;
+use threadkeep::core::shown_address;
 
 use super::{App, Status};
+use crate::exposure;
 use crate::output::printable_line;
 use crate::settings::{From, Kind, SETTINGS, Setting, Settings};
 use crate::subway;
@@ -28,7 +30,8 @@ pub(crate) struct Arguments {
 enum Action {
     /// List all settings
     Show,
-    /// Name all that is wrong with the configuration file and the environment; exits with 1 if anything is
+    /// Name all that is wrong with the configuration file and the environment; exits with 1 if anything is. Names the files
+    /// that others on this machine can read as well; they alone do not change the exit code
     Check,
 }
 
@@ -58,14 +61,18 @@ fn check(app: &App) -> Result<Status> {
     let Settings { problems, file, .. } = &app.settings;
     // Where a line of the file is wrong, the rest says little of a server.
     let problems = if problems.is_empty() { &super::serve::problems(app) } else { problems };
+    let exposed: Vec<_> = exposure::of_secrets(&app.settings).into_iter().chain(exposure::of_data(app)).collect();
     let file = file.as_ref().filter(|file| file.exists()).map(|file| file.display().to_string());
     if app.output.is_json() {
-        app.output.json(&serde_json::json!({"file": file, "problems": problems}))?;
+        app.output.json(&serde_json::json!({"file": file, "problems": problems, "exposed": exposed}))?;
     } else {
         for problem in problems {
             app.output.line(problem)?;
         }
-        if problems.is_empty() {
+        for exposed in &exposed {
+            app.output.line(exposed)?;
+        }
+        if problems.is_empty() && exposed.is_empty() {
             app.output.line(format_args!("{}: all is well", file.as_deref().unwrap_or("no configuration file")))?;
         }
     }
@@ -104,7 +111,7 @@ fn shown(app: &App, setting: &Setting) -> Shown {
         (None, None) => (built_in(app, setting), From::BuiltIn),
     };
     let is_secret = setting.kind == Kind::Secret;
-    let value = if is_secret && from != From::BuiltIn { "(set)".to_owned() } else { without_password(value) };
+    let value = if is_secret && from != From::BuiltIn { "(set)".to_owned() } else { shown_address(&value) };
     Shown { name: setting.name, key: setting.key, value, from: from.to_string(), about: setting.about }
 }
 
@@ -114,6 +121,7 @@ fn built_in(app: &App, setting: &Setting) -> String {
             app.location().ok().and_then(|location| location.file().map(|file| file.display().to_string()))
         }
         "MTA_TIMETABLE" => subway::options(&app.settings).timetable.map(|file| file.display().to_string()),
+        "THREADKEEP_ERASURE_LEDGER" => app.erasure_ledger().file().map(|file| file.display().to_string()),
         "THREADKEEP_ASSISTANTS" => app.settings.assistants().map(|folder| folder.display().to_string()),
         _ => None,
     };
@@ -121,39 +129,5 @@ fn built_in(app: &App, setting: &Setting) -> String {
         Some(path) => path,
         None if setting.kind == Kind::Secret => "(not set)".to_owned(),
         None => setting.built_in.to_owned(),
-    }
-}
-
-/// An address without the password that it may hold.
-fn without_password(value: String) -> String {
-    if let Some(start) = value.to_ascii_lowercase().find("password=") {
-        return format!("{}…", &value[..start + "password=".len()]);
-    }
-    let Some((scheme, rest)) = value.split_once("://") else { return value };
-    let authority = rest.split('/').next().unwrap_or_default();
-    match authority.rsplit_once('@') {
-        Some((login, _)) => {
-            let user = login.split(':').next().unwrap_or_default();
-            format!("{scheme}://{user}:…{}", &rest[login.len()..])
-        }
-        None => value,
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_password_is_not_shown() {
-        for (value, shown) in [
-            ("postgres://ana:s3cret@host:5432/db?x=1", "postgres://ana:…@host:5432/db?x=1"),
-            ("postgres://host/db", "postgres://host/db"),
-            ("notes.db", "notes.db"),
-            ("postgres://host/db?user=a&Password=s3cret", "postgres://host/db?user=a&Password=…"),
-            ("http://a:b@c@host/", "http://a:…@host/"),
-        ] {
-            assert_eq!(without_password(value.to_owned()), shown);
-        }
     }
 }

@@ -10,6 +10,7 @@ use super::import::{self, Import};
 use super::{App, Status, search};
 use crate::arguments::{called, quoted};
 use crate::output::{BOLD, DIM};
+use crate::private;
 use crate::store::{Location, Purpose};
 use crate::table::counted;
 use crate::thread_name;
@@ -76,7 +77,7 @@ fn place(app: &App) -> Result<(String, Location)> {
     if app.global.is_store_typed() {
         return Ok((app.global.store.clone().unwrap_or_default(), app.location()?));
     }
-    let folder = tempfile::Builder::new().prefix("threadkeep-demo-").tempdir();
+    let folder = private::temporary_folder("threadkeep-demo-", None);
     let file = folder.context("there is no folder for temporary files")?.keep().join("demo.db");
     Ok((file.display().to_string(), Location::Sqlite(file)))
 }

@@ -1,9 +1,11 @@
 use anyhow::{Context, Result};
 use serde::Serialize;
+use threadkeep::memory::KnownErasures as _;
 use threadkeep::memory::migrate::{Copied, Damage, Differences, Migration, Progress, Totals, Verification};
 use threadkeep::{Backend, Memory};
 
 use super::{App, Status, import};
+use crate::erasures::{self, Applied};
 use crate::failure::Failure;
 use crate::progress;
 use crate::store::{Location, Purpose};
@@ -43,6 +45,9 @@ pub(super) struct Moved {
     verified: Verification,
     #[serde(skip_serializing_if = "Option::is_none")]
     indexed: Option<u64>,
+    /// Of a backup: what was erased since it was made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) erasures: Option<Applied>,
 }
 
 #[derive(Serialize)]
@@ -62,9 +67,15 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let moved = if arguments.verify_only {
         let migration = Migration::begin(source.backend(), target.backend().clone(), source.now()).await;
         let migration = migration.context("--from")?;
-        Moved { copied: None, verified: verify(&migration).await?, indexed: None }
+        Moved { copied: None, verified: verify(&migration).await?, indexed: None, erasures: None }
     } else {
-        move_everything(app, source.backend(), &target).await?
+        let known = erasures::load(app, &to)?;
+        let moved = move_everything(app, source.backend(), &target).await?;
+        // Documents that come later must not look like those that were erased in the source.
+        if let Some(known) = known {
+            target.raise_document_versions(known.highest_version()).await?;
+        }
+        moved
     };
     moved.print(app)?;
     Ok(moved.status())
@@ -81,7 +92,7 @@ pub(super) async fn move_everything(app: &App, source: &Backend, target: &Memory
     let copied = copied.context("the migration stopped; run it again to go on")?;
     let verified = verify(&migration).await?;
     let indexed = import::catch_up(app, target, copied.copied.messages).await?;
-    Ok(Moved { copied: Some(copied), verified, indexed: Some(indexed) })
+    Ok(Moved { copied: Some(copied), verified, indexed: Some(indexed), erasures: None })
 }
 
 async fn survey(app: &App, migration: &Migration) -> Result<Progress> {
@@ -152,7 +163,7 @@ impl Moved {
         if *only_in_target > 0 {
             app.output.note(format_args!("note: {} only in the target", counted(*only_in_target, "thread")));
         }
-        Ok(())
+        self.erasures.as_ref().map_or(Ok(()), |erasures| erasures.print(app))
     }
 }
 

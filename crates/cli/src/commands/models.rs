@@ -2,6 +2,7 @@ use std::path::PathBuf;
 
 use anyhow::Result;
 use serde::Serialize;
+use threadkeep::core::shown_address;
 use threadkeep::models::{
     FoundModel, Ping, Price, PriceTable, ProviderModel, Selected, SelectionError, find_models, select, select_embedder,
 };
@@ -106,7 +107,11 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     } else {
         print(app, &rows)?;
         if let Some(embedder) = embedder {
-            app.output.line(format_args!("\nembeddings by {} at {}", embedder.model, embedder.base_url))?;
+            app.output.line(format_args!(
+                "\nembeddings by {} at {}",
+                embedder.model,
+                shown_address(&embedder.base_url)
+            ))?;
         }
     }
     Ok(if answers { Status::Done } else { Status::Findings })
@@ -152,7 +157,7 @@ async fn row(found: &Result<FoundModel, SelectionError>, is_selected: bool, pric
         provider: found.provider.to_string(),
         model: Some(found.model.clone()),
         model_from: Some(found.model_origin.to_string()),
-        address: Some(found.base_url.clone()),
+        address: Some(shown_address(&found.base_url)),
         address_from: Some(found.base_url_origin.to_string()),
         key: found.key_variable,
         price: prices.find(found.provider.as_str(), &found.model).copied(),

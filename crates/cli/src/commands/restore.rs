@@ -7,14 +7,17 @@ use std::time::Duration;
 
 use anyhow::{Context, Result};
 use serde::Serialize;
-use threadkeep::StoreError;
 use threadkeep::core::{Severity, VerifyReport};
+use threadkeep::{Memory, StoreError};
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
 use super::backup::{Unfinished, copy_store};
 use super::import::{self, Import};
 use super::{App, Status};
+use crate::clock::clock;
+use crate::erasures::{self, Applied, Known};
 use crate::failure::Failure;
+use crate::private;
 use crate::progress;
 use crate::store::Purpose;
 use crate::table::counted;
@@ -25,6 +28,7 @@ const SQLITE: &[u8] = b"SQLite format 3\0";
 
 /// Put a backup back in the place of the store
 ///
+/// What was erased since the backup was made is erased from it again, as the erasure ledger has it.
 /// The backup is opened and read whole first; a damaged one is refused, and the store stays as it is. A backup of lines
 /// (.jsonl.gz) goes into any store beside what is there, unless that holds other data under the same ids. An export file
 /// is taken, too: its threads are then imported beside what is there.
@@ -46,6 +50,7 @@ struct Restored {
     store: PathBuf,
     threads: u64,
     messages: u64,
+    erasures: Applied,
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
@@ -70,20 +75,29 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         return Err(Failure::usage("the backup is the store itself").hint("name another store with --store").into());
     }
     if let Some(folder) = target.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
+        private::make_folder(folder).with_context(|| format!("{} cannot be made", folder.display()))?;
     }
+    let known = erasures::load(app, &location)?;
     let unfinished = Unfinished::beside(app, target)?;
-    let report = prepare(&file, &unfinished).await?;
+    let (report, erasures) = prepare(app, &file, &unfinished, known).await?;
     give_way(app, target, yes).await?;
-    unfinished.finish(target, if target.exists() { target } else { &file })?;
-    let (threads, messages) = (report.threads, report.messages);
+    if target.exists() {
+        unfinished.finish_as(target)?;
+    } else {
+        unfinished.finish(target)?;
+    }
+    let removed = erasures.removed;
+    let (threads, messages) =
+        (report.threads.saturating_sub(removed.threads), report.messages.saturating_sub(removed.messages));
+    let status = erasures.status();
     if app.output.is_json() {
-        app.output.json(&Restored { store: target.to_owned(), threads, messages })?;
+        app.output.json(&Restored { store: target.to_owned(), threads, messages, erasures })?;
     } else {
         let (threads, messages) = (counted(threads, "thread"), counted(messages, "message"));
         app.output.line(format_args!("restored {threads}, {messages} to {}", target.display()))?;
+        erasures.print(app)?;
     }
-    Ok(Status::Done)
+    Ok(status)
 }
 
 fn is_database(file: &Path) -> Result<bool> {
@@ -97,7 +111,12 @@ fn is_database(file: &Path) -> Result<bool> {
 }
 
 /// Makes a whole, checked store of a backup. The backup itself is only read.
-async fn prepare(file: &Path, unfinished: &Unfinished) -> Result<VerifyReport> {
+async fn prepare(
+    app: &App,
+    file: &Path,
+    unfinished: &Unfinished,
+    mut known: Option<Known>,
+) -> Result<(VerifyReport, Applied)> {
     let bad = || format!("{} cannot be restored", file.display());
     let copy = unfinished.sibling("backup.db");
     // A store that was copied by hand may have its last commits beside it.
@@ -117,9 +136,12 @@ async fn prepare(file: &Path, unfinished: &Unfinished) -> Result<VerifyReport> {
         let failure = Failure::other_side(format!("{} is damaged: {}", file.display(), damage.detail));
         return Err(failure.hint("restore another backup, or bring out what can be read with `threadkeep check --store FILE --salvage NEW`; the store was left as it is").into());
     }
+    // Before the copy that gets the store's name, so that it never holds a byte of what was erased.
+    let restored = Memory::with_clock(store.backend(), clock(app.global.now));
+    let erasures = erasures::apply(app, known.as_mut(), &restored, None).await?;
     // Copied once more by the store itself: the result is one file, and no cursor of another restoration fits it.
     copy_store(store, unfinished.path()).await.with_context(bad)?;
-    Ok(report)
+    Ok((report, erasures))
 }
 
 /// Makes sure that the store may be replaced: asked for, Threadkeep's own, and open nowhere.

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use anyhow::Result;
 use threadkeep::MemoryOptions;
+use threadkeep::core::shown_address;
 use threadkeep_server::{
     Keys, OutgoingProxy, Quota, RateLimit, Server, ServerOptions, SharedKey, TelemetryOptions, Tls, TokenIssuer,
 };
@@ -84,6 +85,11 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     begin_log(settings, arguments.log_json)?;
     app.interrupt.stop_by_itself();
     let memory = app.open(Purpose::Serve).await?.memory;
+    if let Some(ledger) = app.erasure_ledger().ledger(&app.location()?)
+        && let Err(unwritten) = ledger.try_open()
+    {
+        tracing::warn!("{unwritten}; --erasure-ledger names another file");
+    }
     let tail_bytes = settings.read("THREADKEEP_TAIL_BYTES")?.unwrap_or(TAIL_BYTES);
     let memory = memory.with_options(MemoryOptions { tail_bytes, ..memory.options().clone() })?;
     let keys = Keys::new(&memory);
@@ -168,7 +174,8 @@ fn tls(arguments: &Arguments, settings: &Settings) -> Result<Option<Tls>> {
 fn telemetry(settings: &Settings) -> Result<Option<TelemetryOptions>> {
     let Some(endpoint) = settings.get("OTEL_EXPORTER_OTLP_ENDPOINT") else { return Ok(None) };
     if !["http://", "https://"].iter().any(|scheme| endpoint.starts_with(scheme)) {
-        let failure = Failure::usage(format!("OTEL_EXPORTER_OTLP_ENDPOINT: {endpoint} is no address of HTTP"));
+        let failure =
+            Failure::usage(format!("OTEL_EXPORTER_OTLP_ENDPOINT: {} is no address of HTTP", shown_address(&endpoint)));
         return Err(failure.hint("give the collector's, such as http://127.0.0.1:4318").into());
     }
     let service = settings.get("OTEL_SERVICE_NAME").unwrap_or_else(|| "threadkeep".to_owned());

@@ -9,6 +9,7 @@ use super::backup::Unfinished;
 use super::{App, Status};
 use crate::clock::clock;
 use crate::failure::{Failure, join};
+use crate::private;
 use crate::progress;
 use crate::subway::options;
 use crate::table::{counted, number};
@@ -117,13 +118,13 @@ async fn checked(read: impl FnOnce() -> Result<Timetable, GtfsError> + Send + 's
 fn keep(app: &App, file: &Path, timetable: &Timetable) -> Result<u64> {
     let unwritten = || format!("{} cannot be written", file.display());
     if let Some(folder) = file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-        std::fs::create_dir_all(folder).with_context(unwritten)?;
+        private::make_folder(folder).with_context(unwritten)?;
     }
     let bytes = timetable.to_cache();
     let unfinished = Unfinished::beside(app, file)?;
     std::fs::write(unfinished.path(), &bytes).with_context(unwritten)?;
-    let rights = unfinished.path().to_owned();
-    unfinished.finish(file, &rights)?;
+    // It is public: whoever could read the file goes on reading it.
+    unfinished.rename(file)?;
     Ok(bytes.len() as u64)
 }
 

@@ -47,8 +47,15 @@ impl Setting {
     }
 }
 
-pub(crate) const SETTINGS: [Setting; 50] = [
+pub(crate) const SETTINGS: [Setting; 51] = [
     setting("THREADKEEP_STORE", "store", Url, "the store", "threadkeep.db in the data folder"),
+    setting(
+        "THREADKEEP_ERASURE_LEDGER",
+        "erasure_ledger",
+        File,
+        "the file that records what was erased, or none",
+        "erasures.jsonl in the state folder",
+    ),
     setting("THREADKEEP_TENANT", "tenant", Text, "the tenant", "local"),
     setting("THREADKEEP_USER", "user", Text, "the user", "me"),
     setting("THREADKEEP_NOW", "now", Instant, "the instant that counts as now", "the system's clock"),

@@ -25,7 +25,7 @@ fn each_value_tells_where_it_comes_from() {
     assert_eq!(of("THREADKEEP_USER"), pair("ana", "configuration file"));
     assert_eq!(of("THREADKEEP_TENANT"), pair("other", "option"));
     assert_eq!(of("GROQ_API_KEY"), pair("(set)", "environment"));
-    assert_eq!(of("GROQ_BASE_URL"), pair("http://me:…@localhost:1/v1", "environment"));
+    assert_eq!(of("GROQ_BASE_URL"), pair("http://…@localhost:1/v1", "environment"));
     assert_eq!(of("ANTHROPIC_BASE_URL"), pair("https://api.anthropic.com/v1", "built in"));
     assert_eq!(of("OPENAI_API_KEY"), pair("(not set)", "built in"));
     assert_eq!(of("THREADKEEP_STORE").1, "environment");

@@ -1,6 +1,7 @@
 //! The built program, run as people and programs run it.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
+mod addresses;
 mod append;
 mod approvals;
 mod assistants;
@@ -14,6 +15,7 @@ mod damage;
 mod demo;
 mod docs;
 mod erase;
+mod erasures;
 mod export;
 mod failures;
 mod import;
@@ -29,6 +31,7 @@ mod provider;
 mod reading;
 mod readme;
 mod recall;
+mod rights;
 mod serve;
 mod stopping;
 mod subway;
@@ -95,6 +98,10 @@ impl Cli {
         self.path("subway.timetable")
     }
 
+    fn ledger(&self) -> PathBuf {
+        self.path("erasures.jsonl")
+    }
+
     fn store(&self) -> PathBuf {
         self.path("store.db")
     }
@@ -121,6 +128,7 @@ impl Cli {
         }
         command.env("THREADKEEP_CONFIG", self.path("config.yaml")).env("XDG_CONFIG_HOME", self.folder.path());
         command.env("MTA_TIMETABLE", self.timetable());
+        command.env("THREADKEEP_ERASURE_LEDGER", self.ledger());
         command.env("THREADKEEP_STORE", self.url.clone().unwrap_or_else(|| self.store().display().to_string()));
         command.current_dir(self.folder.path()).args(arguments);
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());

@@ -18,6 +18,8 @@ mod elsewhere;
 #[cfg(test)]
 mod erase;
 #[cfg(test)]
+mod erasures;
+#[cfg(test)]
 mod exchange;
 #[cfg(test)]
 mod handed;

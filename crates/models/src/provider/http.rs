@@ -1,17 +1,20 @@
 //! One request to a provider: bounded in time and size, its failures with everything that the provider said.
 
+use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
 use reqwest::header::{ACCEPT, AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, RequestBuilder, Response};
 
+use threadkeep_core::shown_address;
+
 use super::sse::{Event, EventParser};
 use super::trouble::Trouble;
 use crate::Secret;
 
 /// Bounds of calls to a provider.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct HttpOptions {
     /// How long a connection may take.
     pub connect_timeout: Duration,
@@ -27,6 +30,19 @@ pub struct HttpOptions {
     pub proxy: Option<String>,
     /// Hosts that are reached without the proxy, as in the variable `NO_PROXY`.
     pub proxy_exceptions: Option<String>,
+}
+
+impl fmt::Debug for HttpOptions {
+    /// Leaves out the proxy, whose address may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("HttpOptions")
+            .field("connect_timeout", &self.connect_timeout)
+            .field("silence_timeout", &self.silence_timeout)
+            .field("total_timeout", &self.total_timeout)
+            .field("retries", &self.retries)
+            .field("answer_bytes", &self.answer_bytes)
+            .finish_non_exhaustive()
+    }
 }
 
 impl Default for HttpOptions {
@@ -55,8 +71,8 @@ pub(super) struct Http {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The address is no HTTP URL.
-    #[error("{0} is no address of a provider: http or https, and a host")]
+    /// The address is no HTTP URL, or holds a login or a query. It is told without these.
+    #[error("{0} is no address of a provider: http or https, and a host, without a login and a query")]
     Address(String),
     /// The proxy cannot be used.
     #[error("the proxy cannot be used: {0}")]
@@ -84,11 +100,12 @@ impl Http {
             .default_headers(default_headers(key, headers))
             .no_proxy();
         if let Some(proxy) = &options.proxy {
-            let proxy = reqwest::Proxy::all(proxy).map_err(|error| ConnectError::Proxy(error.to_string()))?;
+            let proxy =
+                reqwest::Proxy::all(proxy).map_err(|error| ConnectError::Proxy(innermost(&error.without_url())))?;
             let exceptions = options.proxy_exceptions.as_deref().and_then(reqwest::NoProxy::from_string);
             builder = builder.proxy(proxy.no_proxy(exceptions));
         }
-        let client = builder.build().map_err(|error| ConnectError::Tls(error.to_string()))?;
+        let client = builder.build().map_err(|error| ConnectError::Tls(innermost(&error.without_url())))?;
         Ok(Self { client, base_url, options: Arc::new(options) })
     }
 
@@ -188,7 +205,7 @@ fn innermost(error: &reqwest::Error) -> String {
 }
 
 fn checked_address(base_url: &str) -> Result<String, ConnectError> {
-    let wrong = || ConnectError::Address(base_url.to_owned());
+    let wrong = || ConnectError::Address(shown_address(base_url));
     let url = reqwest::Url::parse(base_url).map_err(|_| wrong())?;
     let is_fit = matches!(url.scheme(), "http" | "https")
         && url.has_host()

@@ -6,10 +6,16 @@ use std::path::Path;
 
 use anyhow::{Context, Result};
 use flate2::read::MultiGzDecoder;
+use threadkeep::exchange::BackupLine;
+use threadkeep::memory::KnownErasures as _;
 use threadkeep::memory::migrate::BackupReader;
+use threadkeep::{Memory, Timestamp};
 use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};
 
+use crate::clock::clock;
 use crate::commands::{App, Status, migrate};
+use crate::erasures;
+use crate::private;
 use crate::progress;
 use crate::store::Purpose;
 
@@ -30,7 +36,8 @@ pub(super) fn is_one(file: &Path) -> Result<bool> {
 /// cut gets there, and what arrived is compared.
 pub(super) async fn restore(app: &App, file: &Path) -> Result<Status> {
     let bad = || format!("{} cannot be restored", file.display());
-    let folder = tempfile::Builder::new().prefix("threadkeep-").tempdir().with_context(bad)?;
+    let mut known = erasures::load(app, &app.location()?)?;
+    let folder = private::temporary_folder("threadkeep-", None).with_context(bad)?;
     app.interrupt.remove_if_interrupted(folder.path());
     // It need not outlive this command.
     let options = SqliteOptions { durability: Durability::Process, background: false, ..SqliteOptions::default() };
@@ -38,15 +45,36 @@ pub(super) async fn restore(app: &App, file: &Path) -> Result<Status> {
     let mut reader = BackupReader::into(read.clone());
     let mut lines = open(file).with_context(bad)?;
     let bar = progress::count(0, "messages read");
+    let mut made_at = None;
     while let Some(line) = next_line(&mut lines).with_context(bad)? {
+        made_at = made_at.or_else(|| instant_of(&line));
         bar.set_position(reader.line(&line).await.with_context(bad)?.messages);
     }
     bar.finish_and_clear();
     reader.finish().with_context(bad)?;
+    let restored = Memory::with_clock(read.clone(), clock(app.global.now));
+    let erasures = erasures::apply(app, known.as_mut(), &restored, made_at).await?;
     let target = app.open(Purpose::Fill).await?.memory;
-    let moved = migrate::move_everything(app, &read, &target).await?;
+    let mut moved = migrate::move_everything(app, &read, &target).await?;
+    if let Some(known) = &known {
+        target.raise_document_versions(known.highest_version()).await?;
+    }
+    let status = match erasures.status() {
+        Status::Done => moved.status(),
+        incomplete => incomplete,
+    };
+    moved.erasures = Some(erasures);
     moved.print(app)?;
-    Ok(moved.status())
+    Ok(status)
+}
+
+/// When a backup was made, if this is its first line.
+fn instant_of(line: &str) -> Option<Timestamp> {
+    let head = line.starts_with(std::str::from_utf8(HEADER).unwrap_or_default());
+    match head.then(|| serde_json::from_str(line))?.ok()? {
+        BackupLine::ThreadkeepBackup { made_at, .. } => Some(made_at),
+        _ => None,
+    }
 }
 
 fn open(file: &Path) -> io::Result<Box<dyn BufRead>> {

@@ -1,0 +1,76 @@
+//! The key of a ledger, without which nobody can try names against it.
+
+use std::fmt;
+use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
+
+use ring::hmac;
+use ring::rand::{SecureRandom, SystemRandom};
+
+use crate::private;
+
+const BYTES: usize = 32;
+
+/// A key for hashes of names.
+pub(super) struct Key(hmac::Key);
+
+/// The file that holds the key of a ledger.
+pub(crate) fn key_file(ledger: &Path) -> PathBuf {
+    let mut name = ledger.as_os_str().to_owned();
+    name.push(".key");
+    PathBuf::from(name)
+}
+
+impl Key {
+    /// Reads the key of a ledger; `None` where it has none yet.
+    pub(super) fn find(ledger: &Path) -> io::Result<Option<Self>> {
+        let mut text = String::new();
+        match std::fs::File::open(key_file(ledger)) {
+            Ok(file) => file.take(1024).read_to_string(&mut text)?,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error),
+        };
+        let bytes = text.trim();
+        if bytes.len() != 2 * BYTES || !bytes.bytes().all(|byte| byte.is_ascii_hexdigit()) {
+            return Err(io::Error::new(io::ErrorKind::InvalidData, "its key is not 64 hexadecimal digits"));
+        }
+        Ok(Some(Self(hmac::Key::new(hmac::HMAC_SHA256, bytes.to_ascii_lowercase().as_bytes()))))
+    }
+
+    /// Makes the key of a ledger. Whoever calls it holds the ledger's lock.
+    pub(super) fn create(ledger: &Path) -> io::Result<Self> {
+        let mut file = private::new_file(&key_file(ledger))?;
+        writeln!(file, "{}", random_hex::<BYTES>()?)?;
+        file.sync_all()?;
+        private::sync_folder(ledger)?;
+        Self::find(ledger)?.ok_or_else(|| io::Error::from(io::ErrorKind::NotFound))
+    }
+
+    /// The hash of some words in order, as hexadecimal digits.
+    pub(super) fn hash(&self, words: &[&str]) -> String {
+        let mut context = hmac::Context::with_key(&self.0);
+        for word in words {
+            // With its length, so that no two lists of words look the same.
+            context.update(&(word.len() as u64).to_be_bytes());
+            context.update(word.as_bytes());
+        }
+        hex(context.sign().as_ref())
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[key]")
+    }
+}
+
+/// Random bytes as hexadecimal digits.
+pub(super) fn random_hex<const LENGTH: usize>() -> io::Result<String> {
+    let mut bytes = [0; LENGTH];
+    SystemRandom::new().fill(&mut bytes).map_err(|_| io::Error::other("the system gives no random bytes"))?;
+    Ok(hex(&bytes))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}

@@ -1,0 +1,156 @@
+//! Writing the ledger.
+
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use threadkeep::core::{DocumentOwner, Reason};
+use threadkeep::memory::{ErasedItem, Erasure, ErasureLog, ErasureReceipt};
+use threadkeep::{StoreError, Timestamp};
+
+use super::key::{Key, random_hex};
+use super::known::names;
+use super::line::{Entry, Item, Line, VERSION};
+use crate::private;
+
+/// The ledger file, for the erasures of one store.
+#[derive(Clone, Debug)]
+pub(crate) struct FileLedger {
+    file: PathBuf,
+    /// Where the store is, without anything secret.
+    store: String,
+}
+
+/// Why the ledger could not be written.
+#[derive(Debug, thiserror::Error)]
+#[error("the erasure ledger {} cannot be written, so nothing is erased: {source}", file.display())]
+pub(crate) struct Unwritten {
+    file: PathBuf,
+    #[source]
+    source: io::Error,
+}
+
+impl FileLedger {
+    pub(crate) fn new(file: PathBuf, store: String) -> Self {
+        Self { file, store }
+    }
+
+    /// Makes sure that entries can be written, without writing any.
+    pub(crate) fn try_open(&self) -> Result<(), Unwritten> {
+        let opened = private::make_folder_of(&self.file).and_then(|()| private::open_to_append(&self.file));
+        opened.map(drop).map_err(|source| Unwritten { file: self.file.clone(), source })
+    }
+
+    async fn append(&self, lines: impl FnOnce(&Key) -> Vec<Line> + Send + 'static) -> Result<(), StoreError> {
+        let file = self.file.clone();
+        let appended = tokio::task::spawn_blocking(move || append(&file, lines)).await;
+        let appended = appended.unwrap_or_else(|failed| Err(io::Error::other(failed)));
+        appended.map_err(|source| StoreError::Unavailable {
+            reason: if source.kind() == io::ErrorKind::StorageFull { Reason::Full } else { Reason::Io },
+            maybe_applied: false,
+            source: Some(Box::new(Unwritten { file: self.file.clone(), source })),
+        })
+    }
+}
+
+#[async_trait::async_trait]
+impl ErasureLog for FileLedger {
+    async fn record(&self, erasures: Vec<Erasure>, at: Timestamp) -> Result<ErasureReceipt, StoreError> {
+        let id = random_hex::<8>().map_err(|_| StoreError::unavailable(Reason::Io))?;
+        let (receipt, store) = (ErasureReceipt(id.clone()), self.store.clone());
+        self.append(move |key| {
+            let store = names::store(key, &store);
+            let entry = |erasure| Entry { id: id.clone(), at, store: store.clone(), item: item(key, &erasure) };
+            erasures.into_iter().map(|erasure| Line::Erased(entry(erasure))).collect()
+        })
+        .await?;
+        Ok(receipt)
+    }
+
+    async fn withdraw(&self, receipt: ErasureReceipt) -> Result<(), StoreError> {
+        self.append(move |_| vec![Line::Void { id: receipt.0 }]).await
+    }
+}
+
+fn item(key: &Key, erasure: &Erasure) -> Item {
+    let tenant = &erasure.tenant;
+    match &erasure.item {
+        ErasedItem::User { user, shared_messages, document_version } => Item::User {
+            name: names::user(key, tenant, user),
+            shared_messages: *shared_messages,
+            document_version: *document_version,
+        },
+        ErasedItem::Thread(thread) => Item::Thread { name: names::thread(key, tenant, *thread) },
+        ErasedItem::Message { thread, message, change } => Item::Message {
+            thread: names::thread(key, tenant, *thread),
+            name: names::message(key, tenant, *thread, *message),
+            change: *change,
+        },
+        ErasedItem::Document { owner, namespace, key: document, version } => Item::Document {
+            thread: match owner {
+                DocumentOwner::Thread(thread) => Some(names::thread(key, tenant, *thread)),
+                _ => None,
+            },
+            name: names::document(key, tenant, owner, namespace, document),
+            version: *version,
+        },
+    }
+}
+
+/// Appends lines and brings them to the disk. The file's lock makes processes take turns.
+fn append(path: &Path, lines: impl FnOnce(&Key) -> Vec<Line>) -> io::Result<()> {
+    private::make_folder_of(path)?;
+    let mut file = private::open_to_append(path)?;
+    file.lock()?;
+    let length = file.metadata()?.len();
+    let key = match Key::find(path)? {
+        Some(key) => key,
+        None if length == 0 => Key::create(path)?,
+        None => return Err(io::Error::new(io::ErrorKind::NotFound, "its key is missing")),
+    };
+    if length > 0 {
+        check_first_line(&mut file, &key)?;
+    }
+    let mut text = String::new();
+    let mut add = |line: &Line| line.written(&key).map(|line| text.push_str(&line)).map_err(io::Error::other);
+    if length == 0 {
+        add(&Line::ThreadkeepErasures { version: VERSION })?;
+    }
+    let torn = length > 0 && !ends_with_newline(&mut file)?;
+    if torn {
+        add(&Line::Torn {})?;
+    }
+    lines(&key).iter().try_for_each(add)?;
+    if torn {
+        text.insert(0, '\n');
+    }
+    file.write_all(text.as_bytes())?;
+    file.sync_all()?;
+    if length == 0 { private::sync_folder(path) } else { Ok(()) }
+}
+
+/// What is written with another key than the rest could not be told from damage.
+fn check_first_line(file: &mut File, key: &Key) -> io::Result<()> {
+    let mut first = Vec::new();
+    file.seek(SeekFrom::Start(0))?;
+    BufReader::new(&*file).take(1024).read_until(b'\n', &mut first)?;
+    // A first line that a crash cut is followed by the mark that says so.
+    if !first.ends_with(b"\n") {
+        return Ok(());
+    }
+    let first = std::str::from_utf8(&first).unwrap_or_default().trim_end();
+    match Line::read(first, key) {
+        Ok(_) => Ok(()),
+        Err(_) => {
+            Err(io::Error::new(io::ErrorKind::InvalidData, "its first line is damaged, or its key another one's"))
+        }
+    }
+}
+
+/// A crash may have left half a line.
+fn ends_with_newline(file: &mut File) -> io::Result<bool> {
+    let mut last = [0];
+    file.seek(SeekFrom::End(-1))?;
+    file.read_exact(&mut last)?;
+    Ok(last == *b"\n")
+}

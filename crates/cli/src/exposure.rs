@@ -1,0 +1,73 @@
+//! What others on this machine can read of what we keep.
+
+use std::path::{Path, PathBuf};
+
+use serde::Serialize;
+
+use crate::arguments::quoted;
+use crate::commands::App;
+use crate::erasures::key_file;
+use crate::settings::{SETTINGS, Settings};
+
+/// A file that is there and that others can read.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Exposed {
+    path: PathBuf,
+    /// Its rights, as `0644`.
+    mode: String,
+    /// The command that takes it away from them.
+    fix: String,
+}
+
+impl std::fmt::Display for Exposed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Self { path, mode, fix } = self;
+        write!(f, "{} can be read by others (mode {mode}): {fix}", path.display())
+    }
+}
+
+/// The store, its log, the erasure ledger and its key, as far as others can read them.
+pub(crate) fn of_data(app: &App) -> Vec<Exposed> {
+    let location = app.location().ok();
+    let store = location.as_ref().and_then(|location| location.file());
+    let mut files: Vec<PathBuf> = Vec::new();
+    if let Some(store) = store {
+        files.extend(["", "-wal", "-shm"].map(|end| with_end(store, end)));
+    }
+    if let Some(ledger) = app.erasure_ledger().file() {
+        files.extend([ledger.to_owned(), key_file(ledger)]);
+    }
+    files.iter().filter_map(|file| exposed(file)).collect()
+}
+
+/// Files that hold secrets, as far as others can read them.
+pub(crate) fn of_secrets(settings: &Settings) -> Vec<Exposed> {
+    let named = SETTINGS.iter().filter_map(|setting| settings.get(&setting.file_name()?));
+    let files = named.chain(settings.get("THREADKEEP_TLS_KEY"));
+    files.filter_map(|file| exposed(Path::new(&file))).collect()
+}
+
+fn with_end(file: &Path, end: &str) -> PathBuf {
+    let mut name = file.as_os_str().to_owned();
+    name.push(end);
+    PathBuf::from(name)
+}
+
+#[cfg(unix)]
+fn exposed(file: &Path) -> Option<Exposed> {
+    use std::os::unix::fs::MetadataExt;
+    let path = file.canonicalize().ok()?;
+    let mode = std::fs::metadata(&path).ok().filter(std::fs::Metadata::is_file)?.mode() & 0o777;
+    // Whoever may not enter a folder reads nothing below it, whatever the rights there.
+    let may_enter = |folder: &Path| std::fs::metadata(folder).is_ok_and(|found| found.mode() & 0o011 != 0);
+    if mode & 0o044 == 0 || !path.ancestors().skip(1).all(may_enter) {
+        return None;
+    }
+    let fix = format!("chmod 600 {}", quoted(&file.display().to_string()));
+    Some(Exposed { path: file.to_owned(), mode: format!("{mode:04o}"), fix })
+}
+
+#[cfg(not(unix))]
+fn exposed(_: &Path) -> Option<Exposed> {
+    None
+}

@@ -1,0 +1,73 @@
+//! Files and folders that nobody but the user may read.
+
+use std::fs::{DirBuilder, File, OpenOptions};
+use std::io;
+use std::path::Path;
+
+use tempfile::TempDir;
+
+/// Makes the folder of a file, and those above it, where they are missing. What we make is the user's alone.
+pub(crate) fn make_folder_of(file: &Path) -> io::Result<()> {
+    match file.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+        Some(folder) => make_folder(folder),
+        None => Ok(()),
+    }
+}
+
+/// Makes a folder, and those above it, where they are missing.
+pub(crate) fn make_folder(folder: &Path) -> io::Result<()> {
+    let mut builder = DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}
+
+/// Makes a folder for the time of a command: in `parent`, or else in the system's folder for temporary files.
+pub(crate) fn temporary_folder(prefix: &str, parent: Option<&Path>) -> io::Result<TempDir> {
+    let mut builder = tempfile::Builder::new();
+    builder.prefix(prefix);
+    #[cfg(unix)]
+    builder.permissions(std::os::unix::fs::PermissionsExt::from_mode(0o700));
+    match parent {
+        Some(parent) => builder.tempdir_in(parent),
+        None => builder.tempdir(),
+    }
+}
+
+/// Makes a file that must not be there yet.
+pub(crate) fn new_file(path: &Path) -> io::Result<File> {
+    private(OpenOptions::new().write(true).create_new(true)).open(path)
+}
+
+/// Opens a file at its end, and makes it where it is missing.
+pub(crate) fn open_to_append(path: &Path) -> io::Result<File> {
+    private(OpenOptions::new().read(true).append(true).create(true)).open(path)
+}
+
+fn private(options: &mut OpenOptions) -> &mut OpenOptions {
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(options, 0o600);
+    options
+}
+
+/// Takes a file away from everybody else.
+pub(crate) fn close_to_others(path: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(0o600))?;
+    #[cfg(not(unix))]
+    let _ = path;
+    Ok(())
+}
+
+/// A new name is on the disk only when its folder is.
+pub(crate) fn sync_folder(file: &Path) -> io::Result<()> {
+    #[cfg(unix)]
+    {
+        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        File::open(parent)?.sync_all()?;
+    }
+    #[cfg(not(unix))]
+    let _ = file;
+    Ok(())
+}

@@ -1,0 +1,167 @@
+//! No command shows a password or a query of an address, whatever it does with it.
+
+use super::{Cli, Ran};
+
+const SECRET: &str = "s3cret";
+
+/// Addresses with a secret wherever one can stand. Nobody listens there.
+const SETTINGS: [(&str, &str); 14] = [
+    ("GROQ_API_KEY", "gsk-s3cret"),
+    ("GROQ_BASE_URL", "http://me:s3cret@127.0.0.1:9/v1?key=s3cret"),
+    ("OPENAI_API_KEY", "sk-s3cret"),
+    ("OPENAI_BASE_URL", "http://127.0.0.1:9/v1?key=s3cret"),
+    ("OPENAI_MODEL", "some-model"),
+    ("ANTHROPIC_API_KEY", "ant-s3cret"),
+    ("ANTHROPIC_BASE_URL", "http://s3cret@127.0.0.1:9/v1"),
+    ("OLLAMA_HOST", "me:s3cret@127.0.0.1:9/?key=s3cret"),
+    ("MTA_FEEDS", "http://me:s3cret@127.0.0.1:9/feeds?key=s3cret"),
+    ("MTA_GTFS_URL", "http://me:s3cret@127.0.0.1:9/gtfs.zip?key=s3cret"),
+    ("HTTPS_PROXY", "http://me:s3cret@127.0.0.1:9"),
+    ("ALL_PROXY", "http://me:s3cret@127.0.0.1:9"),
+    ("OTEL_EXPORTER_OTLP_ENDPOINT", "ftp://me:s3cret@127.0.0.1:9/?key=s3cret"),
+    ("THREADKEEP_TOKEN_JWKS", "http://me:s3cret@example.invalid/keys?key=s3cret"),
+];
+
+const STORES: [&str; 6] = [
+    "postgres://ana:s3cret@127.0.0.1:9/db?sslpassword=s3cret&connect_timeout=1",
+    "postgres://ana:s3cret@127.0.0.1:9/db?pool_size=s3cret",
+    "postgres://ana:s3cret@127.0.0.1:port/db",
+    "mysql://ana:s3cret@127.0.0.1/db",
+    "postgres:ana:s3cret@127.0.0.1/db",
+    "host=127.0.0.1 user=ana password=s3cret",
+];
+
+/// Every command, and how it is called with as little as it takes.
+fn commands() -> Vec<Vec<&'static str>> {
+    let lines = [
+        "threads",
+        "show x",
+        "append x y",
+        "search x",
+        "recall x",
+        "context x",
+        "export",
+        "erase x --yes",
+        "stats",
+        "check",
+        "backup copy.db",
+        "backup copy.jsonl",
+        "vacuum",
+        "keys list",
+        "audit",
+        "ask hello",
+        "chat",
+        "docs list",
+        "docs search x",
+        "approvals list",
+        "trace x",
+        "config show",
+        "config check",
+        "models",
+        "models --no-ping",
+        "models --model groq",
+        "supabase doctor",
+        "serve --listen 127.0.0.1:0",
+        "demo",
+        "subway fetch",
+        "graph general",
+        "completions bash",
+        "man",
+        "import missing.json",
+        "restore missing.db",
+        "migrate --from a.db --to b.db",
+        "ask hello --model groq",
+        "ask hello --model openai",
+        "ask hello --model ollama",
+        "ask hello --model anthropic",
+        "ask hello --assistant subway",
+    ];
+    lines.iter().map(|line| line.split(' ').collect()).collect()
+}
+
+fn run(cli: &Cli, arguments: &[&str], with: &[(&str, &str)]) -> Ran {
+    let mut command = cli.command(arguments);
+    command.envs(SETTINGS).envs(with.iter().copied()).env("RUST_LOG", "debug");
+    Ran::from(command.output().unwrap())
+}
+
+fn assert_silent(arguments: &[&str], ran: &Ran) {
+    // What stands in a hint or an error, in a table, in JSON and in the log.
+    assert!(!ran.out.contains(SECRET) && !ran.err.contains(SECRET), "{arguments:?}: {ran}");
+}
+
+#[test]
+fn no_command_shows_a_secret_of_an_address() {
+    let cli = Cli::new();
+    // Without a store most commands only say that there is none.
+    for store in [cli.store().to_str().unwrap(), STORES[0]] {
+        for command in commands() {
+            for json in [&[][..], &["--json"]] {
+                let arguments = [&command[..], json].concat();
+                // A server that could start would serve.
+                let is_server = command[0] == "serve" && store == cli.store().to_str().unwrap();
+                let with: &[_] = if is_server {
+                    &[
+                        ("THREADKEEP_STORE", store),
+                        ("THREADKEEP_TOKEN_ISSUER", "issuer"),
+                        ("THREADKEEP_TOKEN_AUDIENCE", "a"),
+                    ]
+                } else {
+                    &[("THREADKEEP_STORE", store)]
+                };
+                assert_silent(&arguments, &run(&cli, &arguments, with));
+            }
+        }
+    }
+}
+
+#[test]
+fn all_commands_are_walked() {
+    let cli = Cli::new();
+    let help = cli.out(&["--help"]);
+    let listed = help.split("Commands:").nth(1).unwrap().split("Options:").next().unwrap();
+    let names =
+        listed.lines().filter_map(|line| line.strip_prefix("  ")?.split(' ').next().filter(|name| !name.is_empty()));
+    let walked: Vec<&str> = commands().iter().map(|command| command[0]).collect();
+    let missing: Vec<&str> = names.filter(|name| *name != "help" && !walked.contains(name)).collect();
+    assert_eq!(missing, Vec::<&str>::new());
+}
+
+#[test]
+fn no_address_of_a_store_is_repeated() {
+    let cli = Cli::new();
+    for store in STORES {
+        for arguments in [
+            &["threads", "--store", store][..],
+            &["append", "x", "y", "--create", "--store", store],
+            &["backup", "copy.jsonl", "--store", store],
+            &["migrate", "--from", store, "--to", "b.db"],
+            &["migrate", "--from", "a.db", "--to", store],
+            &["supabase", "doctor", store],
+            &["config", "show", "--store", store],
+            &["config", "show", "--json", "--store", store],
+            &["restore", "missing.jsonl", "--store", store],
+            &["serve", "--listen", "127.0.0.1:0", "--store", store],
+        ] {
+            if store.starts_with("host=") && matches!(arguments[0], "append" | "serve") {
+                continue;
+            }
+            assert_silent(arguments, &run(&cli, arguments, &[]));
+        }
+    }
+    let token = ["serve", "--token-issuer", "x", "--token-audience", "y", "--token-jwks"];
+    let arguments = [&token[..], &["http://me:s3cret@example.invalid/?key=s3cret"]].concat();
+    assert_silent(&arguments, &run(&cli, &arguments, &[("OTEL_EXPORTER_OTLP_ENDPOINT", "")]));
+}
+
+#[test]
+fn what_is_not_secret_is_still_shown() {
+    let cli = Cli::new();
+    let ran = run(&cli, &["models", "--no-ping", "--json"], &[]);
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    let addresses: Vec<&str> =
+        json["models"].as_array().unwrap().iter().filter_map(|model| model["address"].as_str()).collect();
+    assert!(addresses.contains(&"http://…@127.0.0.1:9/v1?…"), "{addresses:?}");
+    let ran = run(&cli, &["ask", "hello", "--model", "groq"], &[]);
+    assert!(ran.code != Some(0) && ran.err.contains("http://…@127.0.0.1:9/v1?…"), "{ran}");
+}

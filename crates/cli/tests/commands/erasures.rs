@@ -1,0 +1,351 @@
+//! What was erased stays erased when an older backup is restored.
+
+use std::io::Write;
+
+use serde_json::{Value, json};
+
+use super::{Cli, postgres};
+
+const MARKER: &str = "zanzibarquokka";
+
+/// A store with a marked word in everything that can be erased: a thread, a message, a preference, a file.
+fn with_words() -> Cli {
+    let cli = Cli::new();
+    fill(&cli);
+    cli
+}
+
+fn fill(cli: &Cli) {
+    cli.out(&["append", "plans", &format!("A thread about the {MARKER}."), "--create"]);
+    cli.out(&["append", "talk", &format!("A message about the {MARKER}."), "--create"]);
+    cli.out(&["append", "talk", "The carrots are up."]);
+    cli.file("notes/pets.md", format!("# Pets\n\nOur {MARKER} eats leaves.\n"));
+    cli.out(&["docs", "add", "notes"]);
+    std::fs::remove_file(cli.path("notes/pets.md")).unwrap();
+}
+
+/// Removes all that holds the word, piece by piece.
+fn erase_words(cli: &Cli) {
+    cli.out(&["erase", "plans", "--yes"]);
+    cli.out(&["erase", "--message", "talk", "1", "--yes"]);
+    let id = cli.json(&["docs", "list"])["documents"][0]["id"].as_str().unwrap().to_owned();
+    cli.out(&["docs", "remove", &id]);
+    cli.out(&["vacuum"]);
+}
+
+fn said(cli: &Cli, thread: &str) -> Vec<String> {
+    let shown = cli.json(&["show", thread]);
+    let messages = shown["messages"].as_array().unwrap().iter();
+    messages.map(|message| message["parts"][0]["text"].as_str().unwrap().to_owned()).collect()
+}
+
+/// Takes a backup out of the folder that is searched for bytes.
+fn elsewhere(cli: &Cli, name: &str) -> (tempfile::TempDir, String) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join(name);
+    std::fs::rename(cli.path(name), &file).unwrap();
+    (folder, file.display().to_string())
+}
+
+#[test]
+fn what_was_erased_one_by_one_does_not_come_back() {
+    for name in ["monday.db", "monday.jsonl.gz"] {
+        let cli = with_words();
+        cli.out(&["backup", name]);
+        let (_folder, backup) = elsewhere(&cli, name);
+        erase_words(&cli);
+        assert!(!cli.holds(MARKER.as_bytes()));
+        std::fs::remove_file(cli.store()).unwrap();
+        let restored = cli.json(&["restore", &backup, "--yes"]);
+        let erasures = &restored["erasures"];
+        assert_eq!((&erasures["threads"], &erasures["messages"]), (&json!(1), &json!(2)), "{name}: {restored}");
+        assert_eq!((&erasures["documents"], &erasures["users"]), (&json!(1), &json!(0)), "{name}: {restored}");
+        assert_eq!(erasures["ledger"], cli.ledger().display().to_string());
+        assert_eq!(cli.run(&["show", "plans"]).code, Some(1), "{name}");
+        assert_eq!(said(&cli, "talk"), ["The carrots are up."], "{name}");
+        assert_eq!(cli.json(&["docs", "list"])["documents"], json!([]), "{name}");
+        assert!(!cli.holds(MARKER.as_bytes()), "{name}");
+        assert_eq!(cli.run(&["check"]).code, Some(0), "{name}");
+    }
+}
+
+#[test]
+fn the_same_lines_are_restored_twice() {
+    let cli = with_words();
+    cli.out(&["backup", "monday.jsonl"]);
+    erase_words(&cli);
+    std::fs::remove_file(cli.store()).unwrap();
+    let first = cli.json(&["restore", "monday.jsonl"]);
+    let second = cli.json(&["restore", "monday.jsonl"]);
+    assert_eq!(first["verified"]["source"], second["verified"]["source"]);
+    assert_eq!(first["erasures"], second["erasures"]);
+}
+
+#[test]
+fn a_user_who_was_erased_stays_away_and_one_who_came_back_stays() {
+    for name in ["monday.db", "monday.jsonl"] {
+        let cli = with_words();
+        cli.out(&["append", "theirs", "Keep me", "--create", "--user", "bea"]);
+        cli.out(&["backup", name]);
+        let (_folder, monday) = elsewhere(&cli, name);
+        cli.out(&["erase", "--everything", "--yes"]);
+        cli.out(&["append", "again", "I am back.", "--create"]);
+        cli.file("notes/new.md", "# New\n\nOur tortoise eats leaves.\n");
+        cli.out(&["docs", "add", "notes"]);
+        let tuesday = name.replace("monday", "tuesday");
+        cli.out(&["backup", &tuesday]);
+
+        std::fs::remove_file(cli.store()).unwrap();
+        let told = cli.out(&["restore", &monday, "--yes"]);
+        assert!(told.contains("2 threads") && told.contains("1 user among them"), "{told}");
+        assert_eq!(cli.message_count(), 0, "{name}");
+        for said in ["A thread about", "A message about"] {
+            assert!(!cli.holds(format!("{said} the {MARKER}").as_bytes()), "{name}");
+        }
+        assert_eq!(said_by(&cli, "theirs", "bea"), "Keep me");
+
+        std::fs::remove_file(cli.store()).unwrap();
+        let told = cli.out(&["restore", &tuesday, "--yes"]);
+        assert!(told.contains("nothing in the backup was erased since"), "{name}: {told}");
+        assert_eq!(said(&cli, "again"), ["I am back."], "{name}");
+        let documents = cli.json(&["docs", "list"])["documents"].as_array().unwrap().len();
+        assert_eq!(documents, 1, "{name}");
+    }
+}
+
+fn said_by(cli: &Cli, thread: &str, user: &str) -> String {
+    cli.json(&["show", thread, "--user", user])["messages"][0]["parts"][0]["text"].as_str().unwrap().to_owned()
+}
+
+/// After an older backup the store counts from before; what is written then must not look like what was erased.
+#[test]
+fn what_is_written_after_a_restore_is_not_taken_for_what_was_erased() {
+    for name in ["monday.db", "monday.jsonl"] {
+        let cli = with_words();
+        cli.out(&["backup", name]);
+        for _ in 0..3 {
+            cli.file("notes/pets.md", format!("# Pets\n\nOur {MARKER} eats leaves.\n"));
+            cli.out(&["docs", "add", "notes"]);
+            let id = cli.json(&["docs", "list"])["documents"][0]["id"].as_str().unwrap().to_owned();
+            cli.out(&["docs", "remove", &id]);
+        }
+        std::fs::remove_file(cli.store()).unwrap();
+        cli.out(&["restore", name, "--yes"]);
+        assert_eq!(cli.json(&["docs", "list"])["documents"], json!([]), "{name}");
+        cli.out(&["docs", "add", "notes"]);
+        let later = name.replace("monday", "tuesday");
+        cli.out(&["backup", &later]);
+        std::fs::remove_file(cli.store()).unwrap();
+        cli.out(&["restore", &later, "--yes"]);
+        assert_eq!(cli.json(&["docs", "list"])["documents"].as_array().unwrap().len(), 1, "{name}");
+    }
+}
+
+#[test]
+fn shared_messages_of_an_erased_user_do_not_come_back() {
+    let cli = Cli::new();
+    cli.out(&["append", "channel", "I live at 4 Elm Road", "--author", "ana", "--create", "--as-tenant"]);
+    cli.out(&["append", "channel", "Noted.", "--role", "assistant", "--as-tenant"]);
+    cli.out(&["backup", "monday.jsonl"]);
+    let (_folder, backup) = elsewhere(&cli, "monday.jsonl");
+    cli.out(&["erase", "--everything", "--shared-messages", "--as-tenant", "--user", "ana", "--yes"]);
+    std::fs::remove_file(cli.store()).unwrap();
+    cli.out(&["restore", &backup]);
+    assert!(!cli.holds(b"4 Elm Road"));
+    assert_eq!(cli.json(&["show", "channel", "--as-tenant"])["messages"][0]["parts"][0]["text"], "Noted.");
+}
+
+#[test]
+fn without_a_ledger_it_is_said() {
+    let cli = with_words();
+    cli.out(&["backup", "monday.db"]);
+    let ran = cli.run(&["restore", "monday.db", "--yes"]);
+    assert!(ran.code == Some(0) && ran.err.contains("there is no erasure ledger"), "{ran}");
+    cli.out(&["erase", "plans", "--yes"]);
+    let ran = cli.run(&["restore", "monday.db", "--yes", "--erasure-ledger", "none"]);
+    assert!(ran.code == Some(0) && ran.err.contains("the erasure ledger is off"), "{ran}");
+    assert_eq!(cli.run(&["show", "plans"]).code, Some(0));
+    cli.out(&["erase", "plans", "--yes", "--erasure-ledger", "none"]);
+    let restored = cli.json(&["restore", "monday.db", "--yes", "--erasure-ledger", "other.jsonl"]);
+    assert_eq!(restored["erasures"]["ledger"], Value::Null);
+    assert!(!cli.path("other.jsonl").exists(), "reading makes none");
+}
+
+#[test]
+fn the_ledger_holds_no_names_and_nobody_else_reads_it() {
+    let cli = with_words();
+    cli.out(&["append", "theirs", "Keep me", "--create", "--user", "beatrix"]);
+    let thread = cli.json(&["show", "plans"])["thread"]["id"].as_str().unwrap().to_owned();
+    erase_words(&cli);
+    cli.out(&["erase", "--everything", "--user", "beatrix", "--yes"]);
+    let ledger = std::fs::read_to_string(cli.ledger()).unwrap();
+    assert_eq!(ledger.lines().count(), 1 + 3 + 2, "{ledger}");
+    for name in [MARKER, "beatrix", "pets", "plans", "local", "library", thread.as_str(), "store.db"] {
+        assert!(!ledger.contains(name), "{name}: {ledger}");
+    }
+    #[cfg(unix)]
+    for file in ["erasures.jsonl", "erasures.jsonl.key"] {
+        use std::os::unix::fs::PermissionsExt;
+        assert_eq!(std::fs::metadata(cli.path(file)).unwrap().permissions().mode() & 0o777, 0o600, "{file}");
+    }
+}
+
+#[test]
+fn what_the_store_refuses_to_erase_is_not_erased_later() {
+    let cli = Cli::new();
+    cli.out(&["append", "channel", "For everyone.", "--create", "--as-tenant"]);
+    cli.out(&["append", "mine", "Mine.", "--create"]);
+    cli.out(&["backup", "monday.jsonl"]);
+    let thread = cli.json(&["show", "channel", "--as-tenant"])["thread"]["id"].as_str().unwrap().to_owned();
+    assert_eq!(cli.run(&["erase", &thread, "--yes"]).code, Some(1), "a user may not");
+    assert_eq!(cli.run(&["erase", "--message", &thread, "1", "--yes"]).code, Some(1), "a user may not");
+    std::fs::remove_file(cli.store()).unwrap();
+    cli.out(&["restore", "monday.jsonl"]);
+    assert_eq!(cli.json(&["stats", "--as-tenant"])["messages"], 2);
+}
+
+#[test]
+fn a_line_that_a_crash_cut_is_named_and_harmless() {
+    let cli = with_words();
+    cli.out(&["backup", "monday.db"]);
+    cli.out(&["erase", "plans", "--yes"]);
+    let whole = std::fs::read_to_string(cli.ledger()).unwrap();
+    let last = whole.trim_end().rsplit('\n').next().unwrap();
+    cli.file("erasures.jsonl", format!("{whole}{}", &last[..last.len() / 2]));
+    let ran = cli.run(&["restore", "monday.db", "--yes"]);
+    assert!(ran.code == Some(0) && ran.err.contains("line 3 of the erasure ledger was cut by a crash"), "{ran}");
+    assert_eq!(cli.run(&["show", "plans"]).code, Some(1));
+    // The next erasure goes on behind it.
+    cli.out(&["erase", "--message", "talk", "1", "--yes"]);
+    let restored = cli.json(&["restore", "monday.db", "--yes"]);
+    assert_eq!(
+        (&restored["erasures"]["torn_lines"], &restored["erasures"]["damaged_lines"]),
+        (&json!([3]), &json!([]))
+    );
+    assert_eq!(said(&cli, "talk"), ["The carrots are up."]);
+}
+
+#[test]
+fn damage_of_the_ledger_is_named_and_the_rest_applied() {
+    let cli = with_words();
+    cli.out(&["backup", "monday.db"]);
+    cli.out(&["erase", "plans", "--yes"]);
+    cli.out(&["erase", "--message", "talk", "1", "--yes"]);
+    // One digit of a hash: the line still reads well.
+    let mut lines: Vec<String> = std::fs::read_to_string(cli.ledger()).unwrap().lines().map(str::to_owned).collect();
+    let place = lines[1].find(r#""thread":{"name":""#).unwrap() + 20;
+    let digit = if &lines[1][place..=place] == "0" { "1" } else { "0" };
+    lines[1].replace_range(place..=place, digit);
+    cli.file("erasures.jsonl", lines.join("\n") + "\n");
+    let ran = cli.run(&["restore", "monday.db", "--yes"]);
+    assert!(ran.code == Some(3) && ran.err.contains("line 2 of the erasure ledger is damaged"), "{ran}");
+    assert_eq!(said(&cli, "talk"), ["The carrots are up."]);
+    assert_eq!(cli.run(&["show", "plans"]).code, Some(0), "its line is damaged");
+    // A key that does not fit, or none, is no reason to restore without the ledger.
+    cli.file("erasures.jsonl.key", "0".repeat(64));
+    for _ in 0..2 {
+        let before = cli.message_count();
+        let ran = cli.run(&["restore", "monday.db", "--yes"]);
+        assert!(ran.code == Some(3) && ran.err.contains("cannot be used"), "{ran}");
+        let ran = cli.run(&["erase", "talk", "--yes"]);
+        assert!(ran.code == Some(3) && ran.err.contains("nothing is erased"), "{ran}");
+        assert_eq!(cli.message_count(), before);
+        drop(std::fs::remove_file(cli.path("erasures.jsonl.key")));
+    }
+}
+
+#[test]
+fn processes_that_erase_at_once_lose_no_entry() {
+    const PROCESSES: usize = 4;
+    const EACH: usize = 6;
+    let cli = Cli::new();
+    let lines = (0..PROCESSES * EACH).map(|number| {
+        json!({"messages": [{"role": "user", "content": format!("{MARKER} {number}")}]}).to_string() + "\n"
+    });
+    cli.run_with_input(&["import", "-"], lines.collect::<String>().as_bytes());
+    cli.out(&["backup", "monday.jsonl"]);
+    let threads = cli.json(&["threads", "-n", "100"])["threads"].as_array().unwrap().clone();
+    let ids: Vec<&str> = threads.iter().map(|thread| thread["id"].as_str().unwrap()).collect();
+    assert_eq!(ids.len(), PROCESSES * EACH);
+    std::thread::scope(|scope| {
+        for part in ids.chunks(EACH) {
+            scope.spawn(|| part.iter().for_each(|id| erase_among_others(&cli, id)));
+        }
+    });
+    std::fs::remove_file(cli.store()).unwrap();
+    let restored = cli.json(&["restore", "monday.jsonl"]);
+    assert_eq!(restored["erasures"]["threads"], json!(PROCESSES * EACH));
+    assert_eq!(restored["erasures"]["damaged_lines"], json!([]));
+    assert_eq!(cli.message_count(), 0);
+}
+
+/// On a busy machine the store may be held for longer than a command waits.
+fn erase_among_others(cli: &Cli, id: &str) {
+    let began = std::time::Instant::now();
+    loop {
+        let ran = cli.run(&["erase", id, "--yes"]);
+        if ran.code == Some(0) || ran.err.contains("erased, but not yet gone") {
+            return;
+        }
+        assert!(ran.err.contains("it is busy") && began.elapsed() < super::PATIENCE, "{ran}");
+    }
+}
+
+/// The ledger in the state folder serves all stores of a user, and names of one are not taken for names of another.
+#[test]
+fn the_standard_ledger_knows_the_stores_apart() {
+    let cli = Cli::new();
+    let run = |arguments: &[&str]| {
+        let mut command = cli.command(arguments);
+        command.env_remove("THREADKEEP_ERASURE_LEDGER").env("XDG_STATE_HOME", cli.path("state"));
+        super::Ran::from(command.output().unwrap())
+    };
+    for store in ["one.db", "two.db"] {
+        assert_eq!(run(&["append", "plans", "Plans.", "--create", "--store", store]).code, Some(0));
+        cli.file("notes/pets.md", "# Pets\n\nOur quokka eats leaves.\n");
+        assert_eq!(run(&["docs", "add", "notes", "--store", store]).code, Some(0));
+        let backup = format!("{store}.jsonl");
+        assert_eq!(run(&["backup", &backup, "--store", store]).code, Some(0));
+    }
+    assert_eq!(run(&["erase", "--everything", "--yes", "--store", "one.db"]).code, Some(0));
+    assert!(cli.path("state/threadkeep/erasures.jsonl").exists());
+    // The same user, and a document of the same name, in another store.
+    let ran = run(&["restore", "two.db.jsonl", "--store", "new.db"]);
+    assert!(ran.code == Some(0) && ran.err.contains("of other stores passed over"), "{ran}");
+    assert!(ran.out.contains("nothing in the backup was erased since"), "{ran}");
+    // The store itself under another name: it is known by its threads.
+    let ran = run(&["restore", "one.db.jsonl", "--store", "moved.db"]);
+    assert!(ran.code == Some(0) && ran.out.contains("1 thread, 1 message, 1 document"), "{ran}");
+}
+
+#[test]
+fn an_erasure_that_cannot_be_recorded_is_not_made() {
+    let cli = with_words();
+    cli.file("file", "");
+    let nowhere = cli.path("file/ledger.jsonl").display().to_string();
+    let ran = cli.run(&["erase", "plans", "--yes", "--erasure-ledger", &nowhere]);
+    assert!(ran.code == Some(3) && ran.err.contains("the erasure ledger") && ran.err.contains(&nowhere), "{ran}");
+    assert_eq!(cli.run(&["show", "plans"]).code, Some(0));
+}
+
+#[test]
+fn over_a_server_it_is_the_same() {
+    postgres::over_a_server(|cli| {
+        fill(cli);
+        cli.out(&["backup", "monday.jsonl"]);
+        erase_words(cli);
+        cli.out(&["erase", "--everything", "--yes"]);
+        // Into a file, and into the server that it comes from.
+        let file = cli.path("copy.db").display().to_string();
+        for target in [file.as_str(), cli.url.as_deref().unwrap()] {
+            let restored = cli.json(&["restore", "monday.jsonl", "--store", target]);
+            assert_eq!(restored["erasures"]["threads"], 2, "{target}: {restored}");
+            assert_eq!(restored["erasures"]["documents"], 1, "{target}: {restored}");
+            assert_eq!(cli.json(&["stats", "--store", target])["messages"], 0, "{target}");
+        }
+        let mut ledger = std::fs::OpenOptions::new().append(true).open(cli.ledger()).unwrap();
+        ledger.write_all(b"{").unwrap();
+        let again = cli.json(&["restore", "monday.jsonl"]);
+        assert_eq!(again["erasures"]["torn_lines"].as_array().unwrap().len(), 1);
+    });
+}

@@ -1,0 +1,109 @@
+//! Nobody else on the machine reads what we make.
+#![cfg(unix)]
+
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use serde_json::json;
+
+use super::{Cli, Ran};
+
+fn mode(path: &Path) -> u32 {
+    std::fs::metadata(path).unwrap().mode() & 0o777
+}
+
+/// Runs the program where new files are open to everybody unless the program says otherwise.
+fn run_openly(cli: &Cli, arguments: &[&str]) -> Ran {
+    let program = cli.command(arguments);
+    let mut shell = Command::new("sh");
+    shell.args(["-c", "umask 022; exec \"$0\" \"$@\""]).arg(program.get_program()).args(program.get_args());
+    for (name, value) in program.get_envs() {
+        match value {
+            Some(value) => shell.env(name, value),
+            None => shell.env_remove(name),
+        };
+    }
+    let ran = Ran::from(shell.current_dir(cli.path("")).stdin(Stdio::null()).output().unwrap());
+    assert_eq!(ran.code, Some(0), "{arguments:?}: {ran}");
+    ran
+}
+
+#[test]
+fn what_is_made_is_the_users_alone() {
+    let cli = Cli::new();
+    let store = cli.path("deep/down/store.db").display().to_string();
+    let with_store = |arguments: &[&str]| run_openly(&cli, &[arguments, &["--store", &store]].concat());
+    with_store(&["append", "plans", "Plans.", "--create"]);
+    for folder in ["deep", "deep/down"] {
+        assert_eq!(mode(&cli.path(folder)), 0o700, "{folder}");
+    }
+    assert_eq!(mode(Path::new(&store)), 0o600);
+    for name in ["monday.db", "monday.jsonl", "monday.jsonl.gz"] {
+        with_store(&["backup", name]);
+        assert_eq!(mode(&cli.path(name)), 0o600, "{name}");
+    }
+    with_store(&["export", "-o", "out.jsonl"]);
+    assert_eq!(mode(&cli.path("out.jsonl")), 0o600);
+    // A backup that others can read does not make a store that they can.
+    std::fs::set_permissions(cli.path("monday.db"), PermissionsExt::from_mode(0o644)).unwrap();
+    run_openly(&cli, &["restore", "monday.db", "--store", "new/store.db"]);
+    assert_eq!((mode(&cli.path("new")), mode(&cli.path("new/store.db"))), (0o700, 0o600));
+    with_store(&["erase", "plans", "--yes"]);
+    run_openly(&cli, &["erase", "plans", "--yes", "--store", "new/store.db", "--erasure-ledger", "own/ledger.jsonl"]);
+    assert_eq!((mode(&cli.path("own")), mode(&cli.path("own/ledger.jsonl"))), (0o700, 0o600));
+    assert_eq!(mode(&cli.path("own/ledger.jsonl.key")), 0o600);
+}
+
+/// While it is open there are files beside it.
+#[test]
+fn the_log_beside_a_store_is_the_users_alone() {
+    let cli = Cli::new();
+    run_openly(&cli, &["append", "plans", "Plans.", "--create"]);
+    let mut open = cli.command(&["import", "-"]).stdin(Stdio::piped()).spawn().unwrap();
+    let began = std::time::Instant::now();
+    while !(cli.path("store.db-wal").exists() && cli.path("store.db-shm").exists()) {
+        assert!(began.elapsed() < super::PATIENCE);
+        std::thread::yield_now();
+    }
+    for name in ["store.db", "store.db-wal", "store.db-shm"] {
+        assert_eq!(mode(&cli.path(name)), 0o600, "{name}");
+    }
+    drop(open.stdin.take());
+    open.wait().unwrap();
+}
+
+#[test]
+fn what_others_can_read_is_named() {
+    let cli = Cli::with_garden();
+    let open = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+    cli.file("secret", "gsk-s3cret");
+    open(&cli.path("secret"), 0o640);
+    open(&cli.store(), 0o644);
+    // Nobody else enters the folder.
+    open(&cli.path(""), 0o700);
+    assert_eq!(cli.json(&["check"])["exposed"], json!([]));
+    assert_eq!(cli.run(&["config", "check"]).code, Some(0));
+    open(&cli.path(""), 0o755);
+    let store = cli.store().display().to_string();
+    let exposed = json!({"path": store, "mode": "0644", "fix": format!("chmod 600 {store}")});
+    // Its log may still be there, when the command before was the last to have it open.
+    assert_eq!(cli.json(&["check"])["exposed"][0], exposed);
+    let ran = cli.run(&["check"]);
+    assert!(ran.code == Some(0) && ran.err.contains("(mode 0644): chmod 600"), "{ran}");
+    let check = |arguments: &[&str]| {
+        Ran::from(cli.command(arguments).env("GROQ_API_KEY_FILE", cli.path("secret")).output().unwrap())
+    };
+    let ran = check(&["config", "check"]);
+    assert!(ran.code == Some(0) && ran.out.contains("secret can be read by others (mode 0640)"), "{ran}");
+    assert!(ran.out.contains(&format!("{store} can be read by others (mode 0644): chmod 600 {store}")), "{ran}");
+    let ran = check(&["config", "check", "--json"]);
+    let json: serde_json::Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!((&json["exposed"][1], &json["problems"]), (&exposed, &json!([])));
+    // What is there keeps its rights, and what was said to do helps.
+    cli.out(&["append", "web:garden", "More."]);
+    assert_eq!(mode(&cli.store()), 0o644);
+    open(&cli.store(), 0o600);
+    open(&cli.path("secret"), 0o600);
+    assert!(check(&["config", "check"]).out.ends_with(": all is well\n"));
+}

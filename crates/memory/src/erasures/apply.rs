@@ -1,0 +1,321 @@
+//! Erasing from a restored store what was erased since its backup was made.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use serde::Serialize;
+use sha2::{Digest as _, Sha256};
+use threadkeep_core::{
+    Clock, Document, DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, JsonText, Message, MessageId,
+    Namespace, Owner, Scope, StoreError, TenantId, Thread, ThreadId, Timestamp, UserId, limits,
+};
+
+use super::{ErasureBound, KnownErasures};
+use crate::messages::READ_PAGE;
+use crate::migrate::walk;
+use crate::retry::repeat_simply;
+use crate::{EraseOptions, Memory, MemoryError, Result};
+
+/// How far clocks may be apart. A deleted id cannot be opened again for seven days, so nothing that came back is this young.
+const THREAD_SLACK_MS: i64 = 24 * 60 * 60 * 1000;
+/// As above, between the machine that made a backup and the one that erased.
+const BACKUP_SLACK_MS: i64 = 5 * 60 * 1000;
+
+/// What was removed from a restored store.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct AppliedErasures {
+    /// Users of whom something was removed because everything of theirs had been erased.
+    pub users: u64,
+    /// Threads, those of such users included.
+    pub threads: u64,
+    /// Messages that were removed one by one, or with their threads.
+    pub messages: u64,
+    /// Documents of threads, users and tenants.
+    pub documents: u64,
+}
+
+impl Memory {
+    /// Removes everything from the store that `known` names. `made_at` is when the backup was made that the store comes from,
+    /// where that is known.
+    ///
+    /// What came after an erasure stays: a thread that changed later than its user was erased, a document with a higher version
+    /// than the erased one. The bytes are gone after the next sweep. The same call again removes nothing more, and two calls over
+    /// two copies of one backup leave the same.
+    ///
+    /// # Errors
+    /// Those of the store. What was removed until then is removed.
+    pub async fn apply_erasures(
+        &self,
+        known: &mut dyn KnownErasures,
+        made_at: Option<Timestamp>,
+    ) -> Result<AppliedErasures> {
+        let tenants = walk::tenants(self.backend()).await?;
+        for tenant in &tenants {
+            let mut threads = walk::Threads::of(self.backend(), tenant, self.now());
+            while let Some(page) = threads.next_page().await? {
+                page.iter().for_each(|thread| known.note_thread(tenant, thread.id));
+            }
+        }
+        let mut applied = AppliedErasures::default();
+        for tenant in &tenants {
+            let known = &*known;
+            let scope = Scope::Tenant(tenant.clone());
+            let mut pass = Pass { memory: self, known, made_at, tenant, scope, applied: &mut applied };
+            pass.users().await?;
+            pass.threads().await?;
+            pass.documents().await?;
+        }
+        Ok(applied)
+    }
+
+    /// Makes sure that documents written from now on get higher versions than `version`, so that no earlier erasure takes them
+    /// for what it erased. Does nothing in an empty store.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn raise_document_versions(&self, version: u64) -> Result<()> {
+        let tenants = repeat_simply(|| self.maintenance().list_tenants(None, 1)).await?;
+        let Some(tenant) = tenants.first().filter(|_| version > 0) else { return Ok(()) };
+        let (namespace, key) = (Namespace::System("erasures".to_owned()), "version".to_owned());
+        let value = JsonText::of(&version)?;
+        let raised = Document { namespace: namespace.clone(), key: key.clone(), value, version, expires_at: None };
+        let owner = DocumentOwner::Tenant;
+        repeat_simply(|| self.maintenance().restore_document(tenant, &owner, raised.clone())).await?;
+        self.delete_document(&Scope::Tenant(tenant.clone()), owner, namespace, key).await
+    }
+
+    async fn delete_document(
+        &self,
+        scope: &Scope,
+        owner: DocumentOwner,
+        namespace: Namespace,
+        key: String,
+    ) -> Result<()> {
+        let write = DocumentWrite { owner, namespace, key, expected: None, value: None, expires_at: None };
+        let now = self.now();
+        match repeat_simply(|| self.store().write_document(scope, write.clone(), now)).await {
+            Ok(_) | Err(StoreError::NotFound(_)) => Ok(()),
+            Err(error) => Err(error.into()),
+        }
+    }
+}
+
+/// One tenant's way through it.
+struct Pass<'a> {
+    memory: &'a Memory,
+    known: &'a dyn KnownErasures,
+    made_at: Option<Timestamp>,
+    tenant: &'a TenantId,
+    scope: Scope,
+    applied: &'a mut AppliedErasures,
+}
+
+impl Pass<'_> {
+    /// Erases users who did not come back since, whole. Of the others the later steps take what is older.
+    async fn users(&mut self) -> Result<()> {
+        let mut after: Option<Owner> = None;
+        loop {
+            let list = || self.memory.maintenance().list_owners(self.tenant, after.as_ref(), limits::PAGE);
+            let owners = repeat_simply(list).await?;
+            let Some(last) = owners.last().cloned() else { return Ok(()) };
+            for owner in owners {
+                if let Owner::User(user) = owner
+                    && self.known.user(self.tenant, &user).is_some()
+                    && !self.came_back(&user).await?
+                {
+                    let erased = self.memory.erase_user(&self.scope, &user, EraseOptions::default()).await?;
+                    let count = erased.threads + erased.documents;
+                    self.applied.users += u64::from(count > 0);
+                    self.applied.threads += erased.threads;
+                    self.applied.messages += erased.messages;
+                    self.applied.documents += erased.documents;
+                }
+            }
+            after = Some(last);
+        }
+    }
+
+    async fn came_back(&self, user: &UserId) -> Result<bool> {
+        let own = Scope::User(self.tenant.clone(), user.clone());
+        let mut threads = walk::Threads::of_scope(self.memory.backend(), own.clone(), self.memory.now());
+        while let Some(page) = threads.next_page().await? {
+            if page.iter().any(|thread| !self.takes_thread(thread)) {
+                return Ok(true);
+            }
+        }
+        let query = DocumentQuery::of(DocumentOwner::User(user.clone()));
+        let documents = self.memory.all_documents(&own, query.clone()).await?;
+        Ok(documents.iter().any(|document| !self.takes_document(&query.owner, document)))
+    }
+
+    async fn threads(&mut self) -> Result<()> {
+        let backend = self.memory.backend().clone();
+        let mut threads = walk::Threads::of(&backend, self.tenant, self.memory.now());
+        while let Some(page) = threads.next_page().await? {
+            for thread in page {
+                if self.takes_thread(&thread) {
+                    self.memory.delete_thread(&self.scope, thread.id).await?;
+                    self.applied.threads += 1;
+                    self.applied.messages += thread.message_count;
+                } else {
+                    self.inside(&thread).await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn takes_thread(&self, thread: &Thread) -> bool {
+        let by_itself = self.known.thread(self.tenant, thread.id);
+        if by_itself.is_some_and(|bound| is_not_younger(thread, bound)) {
+            return true;
+        }
+        let Owner::User(user) = &thread.owner else { return false };
+        self.known.user(self.tenant, user).is_some_and(|erased| match self.made_at {
+            Some(made_at) if made_at <= erased.bound.at => true,
+            _ => thread.updated_at < erased.bound.at,
+        })
+    }
+
+    /// Erases messages and documents of a thread that stays.
+    async fn inside(&mut self, thread: &Thread) -> Result<()> {
+        let is_named = self.known.is_in_thread(self.tenant, thread.id);
+        if is_named || (thread.owner == Owner::Tenant && self.known.has_shared_messages()) {
+            let (ids, at) = self.messages_to_erase(thread).await?;
+            // As of the erasure, so that a second copy of the backup becomes the same.
+            let memory = self.as_of(thread, at);
+            for ids in ids.chunks(limits::COMMIT_MESSAGES) {
+                memory.erase_messages(&self.scope, thread.id, ids).await?;
+                self.applied.messages += ids.len() as u64;
+            }
+        }
+        if is_named { self.documents_inside(thread).await } else { Ok(()) }
+    }
+
+    async fn messages_to_erase(&self, thread: &Thread) -> Result<(Vec<MessageId>, Timestamp)> {
+        let (mut ids, mut latest, mut after) = (Vec::new(), thread.updated_at, Some(0));
+        while let Some(seq) = after {
+            let following = self.memory.page_after(&self.scope, thread.id, seq, READ_PAGE).await?;
+            for message in &following.page.messages {
+                if let Some(at) = self.erased_at(thread, message) {
+                    ids.push(message.id);
+                    latest = latest.max(at);
+                }
+            }
+            after = following.next;
+        }
+        Ok((ids, latest))
+    }
+
+    /// When a message was erased, if it was.
+    fn erased_at(&self, thread: &Thread, message: &Message) -> Option<Timestamp> {
+        let by_itself = self.known.message(self.tenant, thread.id, message.id);
+        let by_itself =
+            by_itself.filter(|bound| thread.positions.change < bound.number && is_not_younger(thread, *bound));
+        let of_author = || {
+            let author = UserId::new(message.content.author.as_deref()?).ok()?;
+            let at = self.known.user(self.tenant, &author)?.shared_messages_at?;
+            (thread.owner == Owner::Tenant && message.created_at < at).then_some(at)
+        };
+        by_itself.map(|bound| bound.at).or_else(of_author)
+    }
+
+    async fn documents_inside(&mut self, thread: &Thread) -> Result<()> {
+        let owner = DocumentOwner::Thread(thread.id);
+        let documents = self.memory.all_documents(&self.scope, DocumentQuery::of(owner.clone())).await?;
+        for Document { namespace, key, version, .. } in documents {
+            let Some(bound) = self.known.document(self.tenant, &owner, &namespace, &key) else { continue };
+            if version < bound.number && is_not_younger(thread, bound) {
+                let at = thread.updated_at.max(bound.at);
+                let batch = self.as_of(thread, at).batch().delete(DocumentName { namespace, key });
+                batch.commit(&self.scope, thread.id).await?;
+                self.applied.documents += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Documents of the tenant and of its users.
+    async fn documents(&mut self) -> Result<()> {
+        let backend = self.memory.backend().clone();
+        let mut documents = walk::Documents::of(&backend, self.tenant, self.memory.now());
+        while let Some((owner, page)) = documents.next_page().await? {
+            for document in page {
+                if self.takes_document(&owner, &document) {
+                    self.remove_document(&owner, document).await?;
+                    self.applied.documents += 1;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn takes_document(&self, owner: &DocumentOwner, document: &Document) -> bool {
+        let by_itself = self.known.document(self.tenant, owner, &document.namespace, &document.key);
+        let of_user = || match owner {
+            DocumentOwner::User(user) => self.known.user(self.tenant, user).map(|erased| erased.bound),
+            _ => None,
+        };
+        let mut bounds = by_itself.into_iter().chain(of_user());
+        bounds.any(|bound| self.is_older_document(bound, document.version))
+    }
+
+    /// A backup that is older than the erasure holds nothing younger; of one that may not be the version tells.
+    fn is_older_document(&self, bound: ErasureBound, version: u64) -> bool {
+        match self.made_at {
+            Some(made_at) if made_at <= bound.at => true,
+            Some(made_at) if made_at > bound.at.plus_ms(BACKUP_SLACK_MS) => false,
+            _ => version <= bound.number,
+        }
+    }
+
+    /// A listing of a library goes with its passages.
+    async fn remove_document(&self, owner: &DocumentOwner, document: Document) -> Result<()> {
+        let scope = match owner {
+            DocumentOwner::User(user) => Scope::User(self.tenant.clone(), user.clone()),
+            _ => self.scope.clone(),
+        };
+        let Document { namespace, key, .. } = document;
+        if let Namespace::App(name) = &namespace
+            && let Some(library) = name.strip_prefix("library:")
+        {
+            match self.memory.remove_library_document(&scope, library, &key).await {
+                // What is no listing, though it stands where one would, is a document like any other.
+                Ok(_) | Err(MemoryError::Store(StoreError::Corrupt { .. } | StoreError::Invalid { .. })) => {}
+                Err(error) => return Err(error),
+            }
+        }
+        self.memory.delete_document(&scope, owner.clone(), namespace, key).await
+    }
+
+    fn as_of(&self, thread: &Thread, at: Timestamp) -> Memory {
+        let clock = ErasureClock { at, thread: thread.id, drawn: AtomicU64::new(thread.positions.change) };
+        Memory::with_clock(self.memory.backend().clone(), Arc::new(clock))
+    }
+}
+
+/// Whether a thread's last change is not later than an erasure.
+fn is_not_younger(thread: &Thread, bound: ErasureBound) -> bool {
+    thread.updated_at <= bound.at.plus_ms(THREAD_SLACK_MS)
+}
+
+/// Stands still, and draws the same ids each time that a backup is restored.
+struct ErasureClock {
+    at: Timestamp,
+    thread: ThreadId,
+    drawn: AtomicU64,
+}
+
+impl Clock for ErasureClock {
+    fn now(&self) -> Timestamp {
+        self.at
+    }
+
+    fn random(&self) -> [u8; 10] {
+        let drawn = self.drawn.fetch_add(1, Ordering::Relaxed);
+        let digest = Sha256::new().chain_update(self.thread.0.as_bytes()).chain_update(drawn.to_be_bytes()).finalize();
+        let mut random = [0; 10];
+        random.copy_from_slice(&digest[..10]);
+        random
+    }
+}

@@ -1,0 +1,220 @@
+//! A store over the store that records every erasure before it is carried out.
+#![deny(clippy::missing_trait_methods)]
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use threadkeep_core::{
+    Access, Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentName,
+    DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace,
+    OpenThread, Opened, Owner, Result, Scope, Store, StoreError, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery,
+    Timestamp, UserCursor, WakeUps, Written,
+};
+
+use super::{ErasedItem, Erasure, ErasureLog, ErasureReceipt};
+
+/// Records the erasures that pass through it. Everything else goes on to the store below as it is.
+#[derive(Debug)]
+pub(crate) struct RecordingStore {
+    inner: Arc<dyn Store>,
+    log: Arc<dyn ErasureLog>,
+}
+
+impl RecordingStore {
+    pub(crate) fn over(backend: &Backend, log: Arc<dyn ErasureLog>) -> Backend {
+        let inner = Arc::clone(&backend.store);
+        Backend { store: Arc::new(Self { inner, log }), ..backend.clone() }
+    }
+
+    /// The thread, if this scope may erase in it. Otherwise the store below refuses what was asked.
+    async fn erasable(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<Option<Thread>> {
+        let found = self.inner.find_thread(scope, &ThreadName::Id(thread), now).await?;
+        Ok(found.filter(|thread| scope.access(&thread.owner) == Access::Full))
+    }
+
+    /// Takes back what was recorded if nothing was erased. After an unknown fate the entry stands.
+    async fn settle<T>(&self, receipt: ErasureReceipt, result: Result<T>) -> Result<T> {
+        match &result {
+            Err(StoreError::NotFound(threadkeep_core::Kind::Thread)) | Ok(_) => {}
+            Err(error) if error.maybe_applied() => {}
+            Err(_) => self.log.withdraw(receipt).await?,
+        }
+        result
+    }
+}
+
+/// What a batch erases, with `change` as the thread's change that does it.
+fn erasures(scope: &Scope, thread: ThreadId, batch: &Batch, change: u64) -> Vec<Erasure> {
+    let messages = batch.erase.iter().map(|message| ErasedItem::Message { thread, message: *message, change });
+    // Threadkeep's own documents of a thread (journals, leases) come and go with its work.
+    let documents = batch.delete.iter().filter(|name| is_app(&name.namespace)).map(|name| ErasedItem::Document {
+        owner: DocumentOwner::Thread(thread),
+        namespace: name.namespace.clone(),
+        key: name.key.clone(),
+        version: change,
+    });
+    let items = messages.chain(documents);
+    items.map(|item| Erasure { tenant: scope.tenant_id().clone(), item }).collect()
+}
+
+fn is_app(namespace: &Namespace) -> bool {
+    matches!(namespace, Namespace::App(_))
+}
+
+/// Whose turn it is to sweep is nothing that anybody erases.
+fn is_technical(namespace: &Namespace) -> bool {
+    matches!(namespace, Namespace::System(name) if name == crate::sweep::NAMESPACE)
+}
+
+#[async_trait]
+impl Store for RecordingStore {
+    async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
+        if batch.erase.is_empty() && !batch.delete.iter().any(|name| is_app(&name.namespace)) {
+            return self.inner.commit(scope, thread, batch, now).await;
+        }
+        let Some(found) = self.erasable(scope, thread, now).await? else {
+            return self.inner.commit(scope, thread, batch, now).await;
+        };
+        let (change, at) = (found.positions.change + 1, now.max(found.updated_at));
+        let receipt = self.log.record(erasures(scope, thread, &batch, change), at).await?;
+        let outcome = self.inner.commit(scope, thread, batch.clone(), now).await;
+        if let Ok(outcome) = &outcome
+            && outcome.change > change
+        {
+            // Others committed between the look and the erasure.
+            self.log.record(erasures(scope, thread, &batch, outcome.change), at).await?;
+        }
+        self.settle(receipt, outcome).await
+    }
+
+    async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
+        let Some(found) = self.erasable(scope, thread, now).await? else {
+            return self.inner.delete_thread(scope, thread, now).await;
+        };
+        let erasure = Erasure { tenant: scope.tenant_id().clone(), item: ErasedItem::Thread(thread) };
+        let receipt = self.log.record(vec![erasure], now.max(found.updated_at)).await?;
+        let deleted = self.inner.delete_thread(scope, thread, now).await;
+        self.settle(receipt, deleted).await
+    }
+
+    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
+        let owner = match &write.owner {
+            DocumentOwner::User(user) => Owner::User(user.clone()),
+            _ => Owner::Tenant,
+        };
+        if write.value.is_some() || is_technical(&write.namespace) || scope.access(&owner) != Access::Full {
+            return self.inner.write_document(scope, write, now).await;
+        }
+        let DocumentWrite { owner, namespace, key, .. } = &write;
+        let Some(found) = self.inner.find_document(scope, owner, namespace, key, now).await? else {
+            return self.inner.write_document(scope, write, now).await;
+        };
+        let (owner, namespace, key) = (owner.clone(), namespace.clone(), key.clone());
+        let item = ErasedItem::Document { owner, namespace, key, version: found.version };
+        let receipt = self.log.record(vec![Erasure { tenant: scope.tenant_id().clone(), item }], now).await?;
+        let written = self.inner.write_document(scope, write, now).await;
+        self.settle(receipt, written).await
+    }
+
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+        self.inner.open_thread(scope, open, now).await
+    }
+
+    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
+        self.inner.find_thread(scope, name, now).await
+    }
+
+    async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
+        self.inner.list_threads(scope, query, now).await
+    }
+
+    async fn list_changed_threads(
+        &self,
+        scope: &Scope,
+        after: Option<&UserCursor>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangedThreads> {
+        self.inner.list_changed_threads(scope, after, limit, now).await
+    }
+
+    async fn list_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<MessagePage> {
+        self.inner.list_messages(scope, thread, query, now).await
+    }
+
+    async fn list_messages_with_document(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        document: &DocumentName,
+        now: Timestamp,
+    ) -> Result<(MessagePage, Option<Document>)> {
+        self.inner.list_messages_with_document(scope, thread, query, document, now).await
+    }
+
+    async fn find_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        names: &[MessageName],
+        now: Timestamp,
+    ) -> Result<Vec<Message>> {
+        self.inner.find_messages(scope, thread, names, now).await
+    }
+
+    async fn list_changes(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangePage> {
+        self.inner.list_changes(scope, thread, after, limit, now).await
+    }
+
+    async fn list_changes_with_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangesWithMessages> {
+        self.inner.list_changes_with_messages(scope, thread, after, limit, now).await
+    }
+
+    async fn find_document(
+        &self,
+        scope: &Scope,
+        owner: &DocumentOwner,
+        namespace: &Namespace,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<Document>> {
+        self.inner.find_document(scope, owner, namespace, key, now).await
+    }
+
+    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
+        self.inner.list_documents(scope, query, now).await
+    }
+
+    async fn wake_ups(&self) -> Result<WakeUps> {
+        self.inner.wake_ups().await
+    }
+
+    fn stamp(&self) -> Option<u64> {
+        self.inner.stamp()
+    }
+
+    fn documents_stamp(&self) -> Option<u64> {
+        self.inner.documents_stamp()
+    }
+}

@@ -1,0 +1,326 @@
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use async_trait::async_trait;
+use threadkeep_core::{
+    Backend, DocumentOwner, DocumentQuery, DocumentWrite, JsonText, MessageId, Namespace, OpenThread, Owner, Reason,
+    Result as StoreResult, Role, Scope, StoreError, TenantId, ThreadId, Timestamp, UserId,
+};
+use threadkeep_memory::migrate::Migration;
+use threadkeep_memory::{
+    AppendOptions, AppliedErasures, Draft, EraseOptions, ErasedItem, ErasedUser, Erasure, ErasureBound, ErasureLog,
+    ErasureReceipt, KnownErasures, Memory, MemoryError, NewLibraryDocument, Passage, Retention, SharedMessages,
+};
+use threadkeep_store_memory::MemoryStore;
+
+use super::world::{World, acme, ana, ben, everywhere, over_the_reference, user_id};
+
+/// A log in memory, by plain names.
+#[derive(Debug, Default)]
+struct PlainLog {
+    entries: Mutex<Vec<(String, Erasure, Timestamp)>>,
+    fails: AtomicBool,
+}
+
+#[async_trait]
+impl ErasureLog for PlainLog {
+    async fn record(&self, erasures: Vec<Erasure>, at: Timestamp) -> StoreResult<ErasureReceipt> {
+        if self.fails.load(Ordering::Relaxed) {
+            return Err(StoreError::unavailable(Reason::Full));
+        }
+        let mut entries = self.entries.lock().unwrap();
+        let id = entries.len().to_string();
+        entries.extend(erasures.into_iter().map(|erasure| (id.clone(), erasure, at)));
+        Ok(ErasureReceipt(id))
+    }
+
+    async fn withdraw(&self, receipt: ErasureReceipt) -> StoreResult<()> {
+        self.entries.lock().unwrap().retain(|(id, ..)| *id != receipt.0);
+        Ok(())
+    }
+}
+
+impl PlainLog {
+    fn items(&self) -> Vec<ErasedItem> {
+        self.entries.lock().unwrap().iter().map(|(_, erasure, _)| erasure.item.clone()).collect()
+    }
+
+    fn known(&self) -> PlainKnown {
+        PlainKnown(self.entries.lock().unwrap().iter().map(|(_, erasure, at)| (erasure.clone(), *at)).collect())
+    }
+}
+
+/// What such a log knows.
+struct PlainKnown(Vec<(Erasure, Timestamp)>);
+
+impl PlainKnown {
+    fn latest(&self, tenant: &TenantId, number: impl Fn(&ErasedItem) -> Option<u64>) -> Option<ErasureBound> {
+        let found = self.0.iter().filter(|(erasure, _)| erasure.tenant == *tenant);
+        let found = found.filter_map(|(erasure, at)| Some(ErasureBound { at: *at, number: number(&erasure.item)? }));
+        found.reduce(|one, other| ErasureBound { at: one.at.max(other.at), number: one.number.max(other.number) })
+    }
+}
+
+impl KnownErasures for PlainKnown {
+    fn note_thread(&mut self, _: &TenantId, _: ThreadId) {}
+
+    fn user(&self, tenant: &TenantId, wanted: &UserId) -> Option<ErasedUser> {
+        let bound = self.latest(tenant, |item| match item {
+            ErasedItem::User { user, document_version, .. } if user == wanted => Some(*document_version),
+            _ => None,
+        })?;
+        let shared = self.latest(tenant, |item| match item {
+            ErasedItem::User { user, shared_messages: true, .. } if user == wanted => Some(0),
+            _ => None,
+        });
+        Some(ErasedUser { bound, shared_messages_at: shared.map(|shared| shared.at) })
+    }
+
+    fn thread(&self, tenant: &TenantId, wanted: ThreadId) -> Option<ErasureBound> {
+        self.latest(tenant, |item| (*item == ErasedItem::Thread(wanted)).then_some(0))
+    }
+
+    fn is_in_thread(&self, tenant: &TenantId, wanted: ThreadId) -> bool {
+        let found = self.latest(tenant, |item| match item {
+            ErasedItem::Message { thread, .. } if *thread == wanted => Some(0),
+            ErasedItem::Document { owner, .. } if *owner == DocumentOwner::Thread(wanted) => Some(0),
+            _ => None,
+        });
+        found.is_some()
+    }
+
+    fn message(&self, tenant: &TenantId, _: ThreadId, wanted: MessageId) -> Option<ErasureBound> {
+        self.latest(tenant, |item| match item {
+            ErasedItem::Message { message, change, .. } if *message == wanted => Some(*change),
+            _ => None,
+        })
+    }
+
+    fn document(
+        &self,
+        tenant: &TenantId,
+        wanted: &DocumentOwner,
+        family: &Namespace,
+        name: &str,
+    ) -> Option<ErasureBound> {
+        self.latest(tenant, |item| match item {
+            ErasedItem::Document { owner, namespace, key, version }
+                if (owner, namespace, key.as_str()) == (wanted, family, name) =>
+            {
+                Some(*version)
+            }
+            _ => None,
+        })
+    }
+
+    fn has_shared_messages(&self) -> bool {
+        self.0.iter().any(|(erasure, _)| matches!(erasure.item, ErasedItem::User { shared_messages: true, .. }))
+    }
+
+    fn highest_version(&self) -> u64 {
+        let versions = self.0.iter().map(|(erasure, _)| match &erasure.item {
+            ErasedItem::User { document_version: version, .. } | ErasedItem::Document { version, .. } => *version,
+            _ => 0,
+        });
+        versions.max().unwrap_or(0)
+    }
+}
+
+/// The manager of a world, with a log.
+fn logged(world: &World) -> (Memory, Arc<PlainLog>) {
+    let log = Arc::new(PlainLog::default());
+    (world.memory.with_erasure_log(log.clone()), log)
+}
+
+async fn said(memory: &Memory, scope: &Scope, text: &str) -> (ThreadId, MessageId) {
+    let thread = memory.open(scope).await.unwrap().thread.id;
+    let placed = memory.append(scope, thread, Draft::user(text)).await.unwrap();
+    (thread, placed.messages[0].id)
+}
+
+fn delete(owner: DocumentOwner, namespace: &Namespace, key: &str) -> DocumentWrite {
+    let (namespace, key) = (namespace.clone(), key.to_owned());
+    DocumentWrite { owner, namespace, key, expected: None, value: None, expires_at: None }
+}
+
+async fn put_tenant_document(memory: &Memory, key: &str) {
+    let namespace = Namespace::app("notes").unwrap();
+    let value = Some(JsonText::new("1").unwrap());
+    let write = DocumentWrite { value, ..delete(DocumentOwner::Tenant, &namespace, key) };
+    let written = memory.backend().store.write_document(&acme(), write, memory.now()).await;
+    // A weak store may have done it and not said so.
+    drop(written);
+}
+
+fn library_document() -> NewLibraryDocument {
+    let passage = Passage { place: "lines 1-2".to_owned(), text: "The gate is closed on Sundays.".to_owned() };
+    let (id, title) = ("garden.md".to_owned(), "Garden".to_owned());
+    NewLibraryDocument { id, title, revision: "1".to_owned(), passages: vec![passage] }
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_way_to_erase_is_recorded() {
+    everywhere(async |world: World| {
+        let (memory, log) = logged(&world);
+        let (thread, _) = said(&memory, &ana(), "a thread").await;
+        let (other, message) = said(&memory, &ana(), "a message").await;
+        memory.set_preference(&ana(), "line", "Northern").await.unwrap();
+        memory.put_library_document(&ana(), "notes", library_document(), None).await.unwrap();
+        assert_eq!(log.items(), []);
+
+        memory.delete_thread(&ana(), thread).await.unwrap();
+        memory.erase_messages(&ana(), other, &[message]).await.unwrap();
+        memory.delete_preference(&ana(), "line").await.unwrap();
+        assert!(memory.remove_library_document(&ana(), "notes", "garden.md").await.unwrap());
+        // As the server's doors do it.
+        put_tenant_document(&memory, "rules").await;
+        let notes = Namespace::app("notes").unwrap();
+        loop {
+            let write = delete(DocumentOwner::Tenant, &notes, "rules");
+            match memory.backend().store.write_document(&acme(), write, memory.now()).await {
+                Err(error) if error.is_retryable() || error.maybe_applied() => {}
+                result => {
+                    result.unwrap();
+                    break;
+                }
+            }
+        }
+        let options = EraseOptions { shared_messages: SharedMessages::Erase };
+        memory.erase_user(&acme(), &user_id("ben"), options).await.unwrap();
+
+        let items = log.items();
+        let has = |wanted: &dyn Fn(&ErasedItem) -> bool| assert!(items.iter().any(wanted), "{items:?}");
+        has(&|item| *item == ErasedItem::Thread(thread));
+        has(&|item| matches!(item, ErasedItem::Message { message: erased, change: 2, .. } if *erased == message));
+        for (owner, family, name) in [
+            (DocumentOwner::User(user_id("ana")), "preferences", "line"),
+            (DocumentOwner::User(user_id("ana")), "library:notes", "garden.md"),
+        ] {
+            let family = Namespace::app(family).unwrap();
+            has(&|item| {
+                matches!(item, ErasedItem::Document { owner: whose, namespace, key, version }
+                    if *whose == owner && *namespace == family && key == name && *version > 0)
+            });
+        }
+        has(&|item| matches!(item, ErasedItem::User { user, shared_messages: true, .. } if *user == user_id("ben")));
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_not_erased_is_not_recorded() {
+    // Over a store that loses no replies: an entry whose erasure has an unknown fate stands.
+    for world in [World::plain(), World::sqlite()] {
+        let (memory, log) = logged(&world);
+        let open = OpenThread { owner: Owner::Tenant, ..OpenThread::new(&acme(), memory.mint_thread_id()) };
+        let shared = memory.open_thread(&acme(), open).await.unwrap().thread.id;
+        let placed = memory.append(&acme(), shared, Draft::user("for everyone")).await.unwrap();
+        let message = placed.messages[0].id;
+        assert!(memory.delete_thread(&ana(), shared).await.is_err());
+        assert!(memory.erase_messages(&ana(), shared, &[message]).await.is_err());
+        assert!(memory.delete_thread(&ben(), memory.mint_thread_id()).await.is_err());
+        assert!(memory.erase_user(&ben(), &user_id("ana"), EraseOptions::default()).await.is_err());
+        let unknown = [message, memory.mint_message_id()];
+        assert!(memory.erase_messages(&acme(), shared, &unknown).await.is_err());
+        // Retention is no erasure.
+        let retention = Some(Retention { max_messages: Some(1), ttl_minutes: None });
+        let options = AppendOptions { retention, ..AppendOptions::default() };
+        memory.append_all(&acme(), shared, vec![Draft::user("one more")], &options).await.unwrap();
+        assert_eq!(memory.newest(&acme(), shared, 10).await.unwrap().len(), 1);
+        assert_eq!(log.items(), []);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_cannot_be_recorded_is_not_erased() {
+    over_the_reference(async |world: World| {
+        let (memory, log) = logged(&world);
+        let (thread, message) = said(&memory, &ana(), "stays").await;
+        memory.set_preference(&ana(), "line", "Northern").await.unwrap();
+        log.fails.store(true, Ordering::Relaxed);
+        let full = |error: MemoryError| {
+            assert!(
+                matches!(error, MemoryError::Store(StoreError::Unavailable { reason: Reason::Full, .. })),
+                "{error}"
+            );
+        };
+        full(memory.delete_thread(&ana(), thread).await.unwrap_err());
+        full(memory.erase_messages(&ana(), thread, &[message]).await.unwrap_err());
+        full(memory.delete_preference(&ana(), "line").await.unwrap_err());
+        full(memory.erase_user(&ana(), &user_id("ana"), EraseOptions::default()).await.unwrap_err());
+        assert_eq!(memory.newest(&ana(), thread, 10).await.unwrap().len(), 1);
+        assert_eq!(memory.list_preferences(&ana()).await.unwrap().len(), 1);
+    })
+    .await;
+}
+
+/// A copy of everything, as a backup is.
+async fn copy(memory: &Memory) -> Backend {
+    let copy = MemoryStore::open();
+    let migration = Migration::new(memory.backend().clone(), copy.clone(), memory.now());
+    assert!(migration.copy(|_| {}).await.unwrap().left_out.is_empty());
+    copy
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backup_loses_what_was_erased_since_and_keeps_who_came_back() {
+    let world = World::plain();
+    let (memory, log) = logged(&world);
+    for scope in [ana(), ben()] {
+        said(&memory, &scope, "before").await;
+        memory.set_preference(&scope, "line", "Northern").await.unwrap();
+    }
+    let (kept, message) = said(&memory, &ben(), "kept but for this").await;
+    memory.append(&ben(), kept, Draft::user("and this stays")).await.unwrap();
+    world.clock.advance_minutes(1);
+    let monday = (copy(&memory).await, memory.now());
+    world.clock.advance_minutes(10);
+    memory.erase_user(&acme(), &user_id("ana"), EraseOptions::default()).await.unwrap();
+    memory.erase_messages(&ben(), kept, &[message]).await.unwrap();
+    world.clock.advance_minutes(10);
+    let (again, _) = said(&memory, &ana(), "after").await;
+    memory.set_preference(&ana(), "line", "Central").await.unwrap();
+    world.clock.advance_minutes(10);
+    let tuesday = (copy(&memory).await, memory.now());
+
+    for is_dated in [true, false] {
+        let applied = async |(backend, made_at): &(Backend, Timestamp)| {
+            let backend = copy(&Memory::with_clock(backend.clone(), world.clock.clone())).await;
+            let restored = Memory::with_clock(backend, world.clock.clone());
+            let made_at = is_dated.then_some(*made_at);
+            let applied = restored.apply_erasures(&mut log.known(), made_at).await.unwrap();
+            let more = restored.apply_erasures(&mut log.known(), made_at).await.unwrap();
+            assert_eq!(more, AppliedErasures::default());
+            (restored, applied)
+        };
+        let (restored, erased) = applied(&monday).await;
+        assert_eq!(erased, AppliedErasures { users: 1, threads: 1, messages: 2, documents: 1 });
+        let documents = DocumentQuery::of(DocumentOwner::User(user_id("ana")));
+        assert_eq!(restored.list_documents(&acme(), documents).await.unwrap(), []);
+        assert_eq!(restored.newest(&ben(), kept, 10).await.unwrap().len(), 1);
+        assert_eq!(restored.list_preferences(&ben()).await.unwrap().len(), 1);
+        let (restored, erased) = applied(&tuesday).await;
+        assert_eq!(erased, AppliedErasures::default());
+        assert_eq!(restored.newest(&ana(), again, 10).await.unwrap()[0].content.role, Role::User);
+        assert_eq!(restored.preference::<String>(&ana(), "line").await.unwrap().as_deref(), Some("Central"));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn versions_go_on_beyond_what_was_erased() {
+    everywhere(async |world: World| {
+        let memory = &world.memory;
+        memory.raise_document_versions(7_000).await.unwrap();
+        put_tenant_document(memory, "rules").await;
+        memory.raise_document_versions(9_000).await.unwrap();
+        memory.raise_document_versions(8_000).await.unwrap();
+        put_tenant_document(memory, "more").await;
+        let documents = memory.list_documents(&acme(), DocumentQuery::of(DocumentOwner::Tenant)).await.unwrap();
+        // The name that raised them is gone.
+        assert!(documents.iter().all(|document| matches!(document.namespace, Namespace::App(_))), "{documents:?}");
+        let more = documents.iter().find(|document| document.key == "more");
+        assert!(more.is_none_or(|more| more.version > 9_000), "{documents:?}");
+    })
+    .await;
+}

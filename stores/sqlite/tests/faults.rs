@@ -10,6 +10,8 @@ mod disk;
 mod files;
 #[path = "faults/processes.rs"]
 mod processes;
+#[path = "faults/readers.rs"]
+mod readers;
 
 use std::path::Path;
 

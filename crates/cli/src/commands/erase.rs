@@ -28,7 +28,7 @@ pub(crate) struct Arguments {
     /// One message of a thread, by its position or id
     #[arg(long, num_args = 2, value_names = ["THREAD", "SEQ|ID"])]
     message: Option<Vec<String>>,
-    /// Everything of the user that --user names
+    /// Everything of the user that --user names: threads, documents, and what `docs add` took in
     #[arg(long)]
     everything: bool,
     /// With --everything and --as-tenant: also the messages in shared threads whose author is the user
@@ -96,7 +96,8 @@ async fn erase_everything(app: &App, memory: &Memory, scope: &Scope, arguments: 
     let user = app.global.user_id()?;
     let tenant = app.global.tenant_id()?;
     let shared = if arguments.shared_messages { ", and what the user said in shared threads" } else { "" };
-    let question = format!("Erase all threads and documents of the user “{user}” of “{tenant}”{shared}?");
+    let question =
+        format!("Erase all threads, documents and added files' passages of the user “{user}” of “{tenant}”{shared}?");
     app.confirm(&question, arguments.yes)?;
     let shared_messages = if arguments.shared_messages { SharedMessages::Erase } else { SharedMessages::Keep };
     Ok(memory.erase_user(scope, &user, EraseOptions { shared_messages }).await?)
@@ -120,6 +121,7 @@ fn told(report: &EraseReport) -> String {
         (report.threads, "thread", ""),
         (report.messages, "message", ""),
         (report.documents, "document", ""),
+        (report.passages, "passage", " of added documents"),
         (report.shared_messages, "message", " in shared threads"),
     ];
     let parts = parts.into_iter().filter(|(count, _, _)| *count > 0);

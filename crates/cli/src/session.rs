@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use threadkeep::agent::{Decision, EventSink, Failure as TurnFailure, Stop};
-use threadkeep::{Agent, AgentError, Ask, Assistant, Memory, MemoryOptions, Scope, Thread, ThreadId, ThreadKey, Turn};
-use threadkeep::{ThreadOrder, ThreadQuery, core::limits};
+use threadkeep::core::{EPHEMERAL, limits};
+use threadkeep::{Agent, AgentError, Ask, Assistant, Map, Memory, MemoryOptions, OpenThread, Scope, Thread, ThreadId};
+use threadkeep::{ThreadKey, ThreadOrder, ThreadQuery, Turn};
 use threadkeep::{UserId, Verdict};
 
 use crate::assistants::{Found, Parts};
@@ -21,6 +22,9 @@ use crate::thread_name;
 
 /// Threads that are looked through for a turn or an approval.
 const THREADS: usize = 10_000;
+
+/// How long a question is kept that was asked in no thread.
+const EPHEMERAL_MS: i64 = 24 * 60 * 60 * 1_000;
 
 /// After how long without a sign of its turn a person is told why.
 const SILENCE: Duration = Duration::from_secs(2);
@@ -78,9 +82,20 @@ impl Session {
         Ok(self.memory.open_by_key(&self.scope, name).await?.thread.id)
     }
 
+    /// A new thread for one question: it is in no list, nothing of it is recalled, and after a day it has expired.
+    pub(crate) async fn ephemeral_thread(&self) -> Result<ThreadId> {
+        let open = OpenThread {
+            metadata: Map::from_iter([(EPHEMERAL.to_owned(), true.into())]),
+            expires_at: Some(self.memory.now().plus_ms(EPHEMERAL_MS)),
+            ..OpenThread::new(&self.scope, self.memory.mint_thread_id())
+        };
+        Ok(self.memory.open_thread(&self.scope, open).await?.thread.id)
+    }
+
     /// Has a question answered; Ctrl-C stops the turn and keeps the conversation.
     pub(crate) async fn ask(&self, app: &App, thread: ThreadId, text: &str, sink: EventSink<'_>) -> Result<Turn> {
-        let (ask, has_begun) = (Ask::new(text), AtomicBool::new(false));
+        let is_ephemeral = self.memory.get_thread(&self.scope, thread).await?.is_ephemeral();
+        let (ask, has_begun) = (Ask { is_ephemeral, ..Ask::new(text) }, AtomicBool::new(false));
         app.interrupt.stops(Some(ask.stop.clone()));
         let mut hear = |event| {
             has_begun.store(true, Ordering::Relaxed);

@@ -20,16 +20,26 @@ impl Database {
         for row in client.query(columns, &[]).await? {
             let (table, column, kind): (String, String, String) = (row.get(0), row.get(1), row.get(2));
             let is_there = match kind.as_str() {
-                "bytea" => format!("position(convert_to($1, 'UTF8') IN {column}) > 0"),
-                _ => format!("({column}::text ILIKE '%' || $1 || '%' OR {column}::text LIKE '%' || $2 || '%')"),
+                "bytea" => format!("position(convert_to($1::text, 'UTF8') IN {column}) > 0"),
+                _ => format!(
+                    "({column}::text ILIKE '%' || $1::text || '%' OR {column}::text LIKE '%' || $2::text || '%')"
+                ),
             };
             let hex: String = text.bytes().map(|byte| format!("{byte:02x}")).collect();
-            let sql = format!("SELECT count(*) FROM {table} WHERE {is_there} AND ($1 <> $2)");
+            let sql = format!("SELECT count(*) FROM {table} WHERE {is_there} AND ($1::text <> $2::text)");
             if client.query_one(&sql, &[&text, &hex]).await?.get::<_, i64>(0) > 0 {
                 found.push(format!("{table}.{column}"));
             }
         }
         Ok(found)
+    }
+
+    /// Runs statements on the database, one at a time, as its owner.
+    ///
+    /// # Errors
+    /// Those of the server.
+    pub async fn run(&self, sql: &str) -> Result<(), Error> {
+        connect(&self.url()).await?.batch_execute(sql).await
     }
 
     /// The statistics in which a text stands: what `ANALYZE` noted of columns' values.
@@ -38,7 +48,7 @@ impl Database {
     /// Those of the server.
     pub async fn statistics_with(&self, text: &str) -> Result<Vec<String>, Error> {
         let client = connect(&self.url()).await?;
-        let sql = "SELECT format('%I.%I.%I', schemaname, tablename, attname) FROM pg_stats s WHERE s::text ILIKE '%' || $1 || '%'";
+        let sql = "SELECT format('%I.%I.%I', schemaname, tablename, attname) FROM pg_stats s WHERE s::text ILIKE '%' || $1::text || '%'";
         names(&client, sql, text).await
     }
 
@@ -51,7 +61,7 @@ impl Database {
         client.batch_execute("CHECKPOINT").await?;
         let sql = "SELECT c.oid::regclass::text FROM pg_class c WHERE c.relkind IN ('r', 'i', 't', 'S') \
                    AND pg_relation_filepath(c.oid) NOT LIKE 'global/%' \
-                   AND position(convert_to($1, 'UTF8') IN pg_read_binary_file(pg_relation_filepath(c.oid))) > 0";
+                   AND position(convert_to($1::text, 'UTF8') IN pg_read_binary_file(pg_relation_filepath(c.oid))) > 0";
         names(&client, sql, text).await
     }
 }

@@ -10,8 +10,9 @@ use crate::store::Purpose;
 
 /// Ask an assistant one question
 ///
-/// Without a key of a language model in the environment the offline model answers. The conversation is kept: --thread goes
-/// on with it.
+/// Without a key of a language model in the environment the offline model answers. With --thread the question and its answer
+/// become part of that conversation. Without it they are kept for a day, so that a call can wait for an approval and `trace`
+/// can show what happened: they are in no list of threads, and nothing of them is searched, recalled or exported.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep ask 'What did I say about the tent?'
@@ -40,7 +41,10 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         return Err(Failure::usage("the question is empty").into());
     }
     let session = Session::open(app, name, arguments.model.as_deref(), Purpose::Fill).await?;
-    let thread = session.thread(arguments.thread.as_deref()).await?;
+    let thread = match &arguments.thread {
+        Some(name) => session.thread(Some(name)).await?,
+        None => session.ephemeral_thread().await?,
+    };
     let turn = session.ask(app, thread, text, &mut |_| {}).await?;
     if app.output.is_json() {
         app.output.json(&turn)?;

@@ -96,8 +96,7 @@ async fn erase_everything(app: &App, memory: &Memory, scope: &Scope, arguments: 
     let user = app.global.user_id()?;
     let tenant = app.global.tenant_id()?;
     let shared = if arguments.shared_messages { ", and what the user said in shared threads" } else { "" };
-    let question =
-        format!("Erase all threads, documents and added files' passages of the user “{user}” of “{tenant}”{shared}?");
+    let question = format!("Erase all threads and documents of the user “{user}” of “{tenant}”{shared}?");
     app.confirm(&question, arguments.yes)?;
     let shared_messages = if arguments.shared_messages { SharedMessages::Erase } else { SharedMessages::Keep };
     Ok(memory.erase_user(scope, &user, EraseOptions { shared_messages }).await?)

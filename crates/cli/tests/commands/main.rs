@@ -12,6 +12,7 @@ mod cut_turns;
 mod demo;
 mod docs;
 mod erase;
+mod erasure;
 mod export;
 mod failures;
 mod import;

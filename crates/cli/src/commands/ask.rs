@@ -40,10 +40,18 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     if text.trim().is_empty() {
         return Err(Failure::usage("the question is empty").into());
     }
-    let session = Session::open(app, name, arguments.model.as_deref(), Purpose::Fill).await?;
-    let thread = match &arguments.thread {
-        Some(name) => session.thread(Some(name)).await?,
-        None => session.ephemeral_thread().await?,
+    let model = arguments.model.as_deref();
+    let (session, thread) = match &arguments.thread {
+        Some(thread) => {
+            let session = Session::open(app, name, model, Purpose::Fill).await?;
+            let thread = session.thread(Some(thread)).await?;
+            (session, thread)
+        }
+        None => {
+            let session = Session::open_for_a_day(app, name, model).await?;
+            let thread = session.ephemeral_thread().await?;
+            (session, thread)
+        }
     };
     let turn = session.ask(app, thread, text, &mut |_| {}).await?;
     if app.output.is_json() {
@@ -52,6 +60,10 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         app.output.line(printable(&turn.reply))?;
         trace::print_sources(&app.output, &turn)?;
         approvals::tell_open(app, &session, &turn);
+        // An assistant may say that it keeps in mind what it was told.
+        if arguments.thread.is_none() && !session.is_forgetful {
+            app.output.note("kept for a day, in no conversation; --thread NAME keeps it in one");
+        }
     }
     Ok(status(&turn))
 }

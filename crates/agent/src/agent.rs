@@ -45,6 +45,9 @@ pub struct Ask {
     pub idempotency_key: Option<String>,
     /// What the door knows beside the words, such as where the user is.
     pub given: Map,
+    /// Whether the thread was made for this question alone ([`threadkeep_core::EPHEMERAL`]): the turn's messages are marked
+    /// so that they are recalled nowhere else.
+    pub is_ephemeral: bool,
     /// Stops the turn from outside.
     pub stop: Stop,
 }

@@ -2,7 +2,7 @@
 
 use threadkeep_core::{DocumentName, DocumentState, PutDocument, Timestamp};
 use threadkeep_graph::Failure;
-use threadkeep_memory::{Draft, Memory, MemoryError};
+use threadkeep_memory::{Memory, MemoryError};
 
 use crate::ledger::{self, approval_document};
 use crate::place::{Place, Versioned};
@@ -60,7 +60,7 @@ pub(crate) async fn close(
     let messages = record.messages + u16::try_from(drafts.len()).unwrap_or(u16::MAX);
     for (draft, number) in drafts.into_iter().zip(record.messages..) {
         let id = record::message_id(&record.turn, record.started_at, number);
-        batch = batch.append(Draft::with_id(draft, id));
+        batch = batch.append(record.marked(draft).with_id(id));
     }
     // A journal that cannot be read must not keep the run from being closed.
     let recorded = place.journal(memory, &record.turn).await.unwrap_or_default();

@@ -148,7 +148,7 @@ impl Ledger {
         for draft in drafts {
             let id = record::message_id(&self.record.turn, self.record.started_at, self.record.messages);
             self.record.messages += 1;
-            batch = batch.append(draft.clone().with_id(id));
+            batch = batch.append(self.record.marked(draft.clone()).with_id(id));
         }
         batch
     }

@@ -6,10 +6,10 @@
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{
-    Conflict, DocumentName, Fingerprint, JsonText, Map, MessageId, Namespace, Owner, Timestamp, ToolCall,
+    Conflict, DocumentName, EPHEMERAL, Fingerprint, JsonText, Map, MessageId, Namespace, Owner, Timestamp, ToolCall,
 };
 use threadkeep_graph::{Event, Failure, Outcome, RequestId, ToolOutcome};
-use threadkeep_memory::MemoryError;
+use threadkeep_memory::{Draft, MemoryError};
 
 use crate::{ContextNumbers, ToolCallTrace, TurnStatus, TurnUsage};
 
@@ -41,6 +41,9 @@ pub(crate) struct RunRecord {
     /// What the graph is given beside the question.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub(crate) given: Map,
+    /// Whether its messages are marked as ephemeral.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) is_ephemeral: bool,
     /// Whether `given` is complete, so that nothing has to be prepared for the graph's sake.
     pub(crate) is_prepared: bool,
     pub(crate) model: String,
@@ -63,6 +66,16 @@ pub(crate) struct RunRecord {
     /// Embedding calls beside those of tools.
     #[serde(default)]
     pub(crate) embedding_calls: u64,
+}
+
+impl RunRecord {
+    /// A message of this turn, marked as the turn is.
+    pub(crate) fn marked(&self, mut draft: Draft) -> Draft {
+        if self.is_ephemeral {
+            draft.content.metadata.insert(EPHEMERAL.to_owned(), true.into());
+        }
+        draft
+    }
 }
 
 /// One thing that happened to a run, as its journal keeps it.

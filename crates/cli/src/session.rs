@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use anyhow::Result;
 use threadkeep::agent::{Decision, EventSink, Failure as TurnFailure, Stop};
-use threadkeep::{Agent, AgentError, Ask, Assistant, Memory, MemoryOptions, Scope, Thread, ThreadId, ThreadKey, Turn};
-use threadkeep::{ThreadOrder, ThreadQuery, core::limits};
+use threadkeep::core::{EPHEMERAL, limits};
+use threadkeep::{Agent, AgentError, Ask, Assistant, Map, Memory, MemoryOptions, OpenThread, Scope, Thread, ThreadId};
+use threadkeep::{ThreadKey, ThreadOrder, ThreadQuery, Turn};
 use threadkeep::{UserId, Verdict};
 use threadkeep_server::AuditLog;
 
@@ -22,6 +23,9 @@ use crate::thread_name;
 
 /// Threads that are looked through for a turn or an approval.
 const THREADS: usize = 10_000;
+
+/// How long a question is kept that was asked in no thread.
+const EPHEMERAL_MINUTES: u32 = 24 * 60;
 
 /// After how long without a sign of its turn a person is told why.
 const SILENCE: Duration = Duration::from_secs(2);
@@ -41,6 +45,21 @@ pub(crate) struct Session {
 impl Session {
     /// Opens the store, as the assistant asks for it, and makes the assistant. `model` names the model that speaks.
     pub(crate) async fn open(app: &App, name: &str, model: Option<&str>, purpose: Purpose) -> Result<Self> {
+        Self::open_kept(app, name, model, purpose, None).await
+    }
+
+    /// As [`Session::open`], to ask in [`Session::ephemeral_thread`].
+    pub(crate) async fn open_for_a_day(app: &App, name: &str, model: Option<&str>) -> Result<Self> {
+        Self::open_kept(app, name, model, Purpose::Fill, Some(EPHEMERAL_MINUTES)).await
+    }
+
+    async fn open_kept(
+        app: &App,
+        name: &str,
+        model: Option<&str>,
+        purpose: Purpose,
+        most_minutes: Option<u32>,
+    ) -> Result<Self> {
         let found = Found::find(name, &app.settings)?;
         let speaker = models::speaker(model.or(found.model()), &app.settings)?;
         let embedder = models::embedder(&app.settings)?;
@@ -53,7 +72,12 @@ impl Session {
         let is_forgetful = own.is_some();
         let mut memory = app.open_at(&location, purpose).await?.memory;
         if let Some(manifest) = found.manifest() {
-            let options = MemoryOptions { retention: Some(manifest.memory.retention()), ..memory.options().clone() };
+            let mut retention = manifest.memory.retention();
+            // A thread's expiry is moved by each message where the assistant says how long messages are kept.
+            if let (Some(minutes), Some(most)) = (&mut retention.ttl_minutes, most_minutes) {
+                *minutes = most.min(*minutes);
+            }
+            let options = MemoryOptions { retention: Some(retention), ..memory.options().clone() };
             memory = memory.with_options(options)?;
         }
         let subway = subway::options(&app.settings);
@@ -79,9 +103,20 @@ impl Session {
         Ok(self.memory.open_by_key(&self.scope, name).await?.thread.id)
     }
 
+    /// A new thread for one question: it is in no list, nothing of it is recalled, and after a day it has expired.
+    pub(crate) async fn ephemeral_thread(&self) -> Result<ThreadId> {
+        let open = OpenThread {
+            metadata: Map::from_iter([(EPHEMERAL.to_owned(), true.into())]),
+            expires_at: Some(self.memory.now().plus_ms(i64::from(EPHEMERAL_MINUTES) * 60_000)),
+            ..OpenThread::new(&self.scope, self.memory.mint_thread_id())
+        };
+        Ok(self.memory.open_thread(&self.scope, open).await?.thread.id)
+    }
+
     /// Has a question answered; Ctrl-C stops the turn and keeps the conversation.
     pub(crate) async fn ask(&self, app: &App, thread: ThreadId, text: &str, sink: EventSink<'_>) -> Result<Turn> {
-        let (ask, has_begun) = (Ask::new(text), AtomicBool::new(false));
+        let is_ephemeral = self.memory.get_thread(&self.scope, thread).await?.is_ephemeral();
+        let (ask, has_begun) = (Ask { is_ephemeral, ..Ask::new(text) }, AtomicBool::new(false));
         app.interrupt.stops(Some(ask.stop.clone()));
         let mut hear = |event| {
             has_begun.store(true, Ordering::Relaxed);

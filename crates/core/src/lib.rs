@@ -67,7 +67,7 @@ pub use store::{
     Backend, Bound, ChangedThread, ChangedThreads, MessageName, MessagePage, MessageQuery, OnCorrupt, OpenThread,
     Opened, OrderBy, Store, StoreExt, Take, ThreadName, ThreadOrder, ThreadPage, ThreadQuery,
 };
-pub use thread::{Positions, Thread, ThreadKey, ThreadPatch};
+pub use thread::{EPHEMERAL, Positions, Thread, ThreadKey, ThreadPatch};
 pub use time::{Clock, Timestamp};
 pub use tokens::{ApproximateCounter, TokenCount, TokenCounter};
 pub use tool::{Tool, ToolContext, ToolEffect, ToolError, ToolOutput, ToolSpec};

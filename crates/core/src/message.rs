@@ -376,6 +376,12 @@ pub struct Message {
 }
 
 impl Message {
+    /// Whether it stands in a thread that was made for a single question ([`crate::EPHEMERAL`]).
+    #[must_use]
+    pub fn is_ephemeral(&self) -> bool {
+        crate::thread::is_marked_ephemeral(&self.content.metadata)
+    }
+
     /// The plain text, as [`Content::plain_text`].
     #[must_use]
     pub fn plain_text(&self) -> Cow<'_, str> {

@@ -31,6 +31,13 @@ pub trait SearchIndex: Portable + std::fmt::Debug {
     /// says how many there were. After a sweep no byte of them is in the backend's files.
     async fn remove(&self, scope: &Scope, collection: &Collection, ids: &[String]) -> Result<u64>;
 
+    /// Removes everything that the scope itself put into named collections, with the collections' names, and returns how many
+    /// entries there were. Entries of other scopes stay, in collections of the same name too; messages are not touched.
+    /// A backend that keeps no collections returns 0. It works in bounded steps, so other writers are let in between, and
+    /// what they add meanwhile may stay. Idempotent: after a failure the same call removes the rest. After a sweep no byte
+    /// of the entries is in the backend's files.
+    async fn remove_collections(&self, scope: &Scope) -> Result<u64>;
+
     /// Indexes at most about `limit` messages that are not yet.
     async fn catch_up(&self, limit: usize) -> Result<CatchUp>;
 }

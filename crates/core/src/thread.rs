@@ -29,6 +29,23 @@ pub struct Thread {
     pub expires_at: Option<Timestamp>,
 }
 
+/// The member of metadata that marks a thread that was made for a single question, and each message of it: it is in no list of
+/// conversations, and nothing in it is found or recalled from elsewhere. Such a thread expires.
+pub const EPHEMERAL: &str = "threadkeep.ephemeral";
+
+/// Whether metadata says so.
+pub(crate) fn is_marked_ephemeral(metadata: &Map) -> bool {
+    metadata.get(EPHEMERAL).is_some_and(|mark| mark.as_bool() == Some(true))
+}
+
+impl Thread {
+    /// Whether it was made for a single question ([`EPHEMERAL`]).
+    #[must_use]
+    pub fn is_ephemeral(&self) -> bool {
+        is_marked_ephemeral(&self.metadata)
+    }
+}
+
 /// Where a thread stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Positions {

@@ -44,7 +44,8 @@ struct Tail {
 }
 
 impl Memory {
-    /// Finds messages that hold a word of the question: at most `limit` that are indexed, and all that are not yet.
+    /// Finds messages that hold a word of the question: at most `limit` that are indexed, and all that are not yet. Those of
+    /// ephemeral threads are found only where the thread is named.
     pub(crate) async fn candidates(
         &self,
         scope: &Scope,
@@ -64,7 +65,11 @@ impl Memory {
         let indexed = self.read_hits(scope, answer.hits).await?;
         let frequencies = question.frequencies_of_words(&answer.frequencies);
         let statistics = Statistics { documents: answer.documents, frequencies };
-        Ok(Candidates { found: together(indexed, tail.found), statistics, truncated, unread: tail.unread })
+        let mut found = together(indexed, tail.found);
+        if thread.is_none() {
+            found.retain(|found| !found.message.is_ephemeral());
+        }
+        Ok(Candidates { found, statistics, truncated, unread: tail.unread })
     }
 
     async fn ask_index(&self, scope: &Scope, query: &SearchQuery) -> Result<SearchAnswer> {

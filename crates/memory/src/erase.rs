@@ -37,12 +37,22 @@ pub struct EraseReport {
     pub messages: u64,
     /// Documents of the user.
     pub documents: u64,
+    /// Entries of the user's named collections, such as the passages of documents in a library.
+    pub passages: u64,
     /// Messages of the user in shared threads.
     pub shared_messages: u64,
 }
 
+impl EraseReport {
+    /// How much of the user's own was erased.
+    fn own(&self) -> u64 {
+        self.threads + self.documents + self.passages
+    }
+}
+
 impl Memory {
-    /// Erases everything of a user: threads, documents and, where asked for, messages in shared threads.
+    /// Erases everything of a user: threads, documents, what stands in named collections and, where asked for, messages in
+    /// shared threads.
     ///
     /// It goes on until a whole look finds nothing left, and touches nobody else's data. The bytes are gone from the
     /// store's files after the next sweep at the latest. After a failure the same call erases the rest.
@@ -62,8 +72,16 @@ impl Memory {
         let own = Scope::User(scope.tenant_id().clone(), user.clone());
         self.record_user(&own, user, options).await?;
         let mut report = EraseReport::default();
-        while self.erase_threads(&own, user, &mut report).await? > 0 {}
-        while self.erase_documents(&own, user, &mut report).await? > 0 {}
+        loop {
+            let before = report.own();
+            self.erase_threads(&own, user, &mut report).await?;
+            // A library's listing goes before its passages: whoever adds a document looks at the listing before each step.
+            self.erase_documents(&own, user, &mut report).await?;
+            report.passages += repeat_simply(|| self.search_index().remove_collections(&own)).await?;
+            if report.own() == before {
+                break;
+            }
+        }
         if options.shared_messages == SharedMessages::Erase {
             report.shared_messages = self.erase_shared_messages(scope, user).await?;
         }
@@ -83,8 +101,7 @@ impl Memory {
         Ok(())
     }
 
-    async fn erase_threads(&self, own: &Scope, user: &UserId, report: &mut EraseReport) -> Result<u64> {
-        let before = report.threads;
+    async fn erase_threads(&self, own: &Scope, user: &UserId, report: &mut EraseReport) -> Result<()> {
         let owner = Some(Owner::User(user.clone()));
         let mut query = ThreadQuery { owner, ..ThreadQuery::new(ThreadOrder::Created, limits::PAGE) };
         loop {
@@ -101,13 +118,12 @@ impl Memory {
             }
             match page.next {
                 Some(next) => query.after = Some(next),
-                None => return Ok(report.threads - before),
+                None => return Ok(()),
             }
         }
     }
 
-    async fn erase_documents(&self, own: &Scope, user: &UserId, report: &mut EraseReport) -> Result<u64> {
-        let before = report.documents;
+    async fn erase_documents(&self, own: &Scope, user: &UserId, report: &mut EraseReport) -> Result<()> {
         let owner = DocumentOwner::User(user.clone());
         for Document { namespace, key, .. } in self.all_documents(own, DocumentQuery::of(owner.clone())).await? {
             let owner = owner.clone();
@@ -119,7 +135,7 @@ impl Memory {
                 Err(error) => return Err(error.into()),
             }
         }
-        Ok(report.documents - before)
+        Ok(())
     }
 
     async fn erase_shared_messages(&self, tenant: &Scope, user: &UserId) -> Result<u64> {

@@ -69,7 +69,9 @@ impl Export {
         let Some(query) = query else { return Ok(None) };
         let page = self.memory.list_threads(&self.scope, &query).await?;
         let next = page.next.map(|next| ThreadQuery { after: Some(next), ..query });
-        Ok(Some((stream::iter(page.threads.into_iter().map(Ok).collect::<Vec<_>>()), next)))
+        // What is kept for a day only is no conversation to hand on.
+        let threads = page.threads.into_iter().filter(|thread| !thread.is_ephemeral());
+        Ok(Some((stream::iter(threads.map(Ok).collect::<Vec<_>>()), next)))
     }
 
     fn thread(self, thread: Thread) -> ExportLines {

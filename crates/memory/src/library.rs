@@ -8,11 +8,11 @@ mod find;
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{
-    Collection, Document, DocumentOwner, DocumentQuery, DocumentWrite, Embedder, Embedding, IndexEntry, JsonText, Map,
-    Namespace, Scope, Timestamp, Value, limits,
+    Collection, Conflict, Document, DocumentOwner, DocumentQuery, DocumentWrite, Embedder, Embedding, IndexEntry,
+    JsonText, Map, Namespace, Scope, StoreError, Timestamp, Value, limits,
 };
 
-use crate::retry::repeat_simply;
+use crate::retry::{repeat, repeat_simply};
 use crate::{Memory, MemoryError, Result};
 pub use find::{FoundPassage, FoundPassages, PassageOptions};
 
@@ -71,8 +71,11 @@ impl Memory {
     /// With an embedder its passages can be found by meaning too; one that fails makes the call fail, and the document
     /// stays incomplete until it is added again.
     ///
+    /// Where the document is removed meanwhile, or its user erased, what was put in goes again and the call fails.
+    ///
     /// # Errors
-    /// `Invalid` or `LimitExceeded` for names and sizes, `Embedder` for an embedder that fails.
+    /// `Invalid` or `LimitExceeded` for names and sizes, `Embedder` for an embedder that fails, `Conflict` for a document
+    /// that others removed or put at the same time.
     pub async fn put_library_document(
         &self,
         scope: &Scope,
@@ -96,15 +99,58 @@ impl Memory {
         // Until all is done the catalogue names every passage that may be there, old and new.
         let most = former_passages.max(passages.len());
         let begun = LibraryDocument { is_complete: false, passages: most, ..complete.clone() };
-        self.write_catalogue(scope, library, &begun.id, Some(&begun)).await?;
+        let version = self.write_catalogue(scope, library, &begun.id, Some(&begun)).await?;
         for (step, passages) in passages.chunks(STEP).enumerate() {
             let entries = entries(&complete, step * STEP, passages, embedder).await?;
             let collection = collection(library);
+            self.check_listed(scope, library, &begun, version).await?;
             repeat_simply(|| self.search_index().upsert(scope, &collection, entries.clone())).await?;
         }
         self.remove_passages(scope, library, &complete.id, passages.len()..former_passages).await?;
-        self.write_catalogue(scope, library, &complete.id, Some(&complete)).await?;
+        self.check_listed(scope, library, &begun, version).await?;
+        self.complete_catalogue(scope, library, &complete, version).await?;
         Ok(complete)
+    }
+
+    /// Checks that the catalogue still says what it said when adding began. Passages of a document that nobody lists any
+    /// more could not be removed later, so they are removed here.
+    async fn check_listed(&self, scope: &Scope, library: &str, begun: &LibraryDocument, version: u64) -> Result<()> {
+        let (owner, namespace, now) = (owner(scope), catalogue(library)?, self.now());
+        let found = repeat_simply(|| self.store().find_document(scope, &owner, &namespace, &begun.id, now)).await?;
+        let actual = found.map(|document| document.version);
+        if actual == Some(version) {
+            return Ok(());
+        }
+        if actual.is_none() {
+            self.remove_passages(scope, library, &begun.id, 0..begun.passages).await?;
+        }
+        Err(StoreError::from(Conflict::Document { namespace, key: begun.id.clone(), actual }).into())
+    }
+
+    /// Lists a document as complete, unless somebody else changed its listing since `version`.
+    async fn complete_catalogue(
+        &self,
+        scope: &Scope,
+        library: &str,
+        complete: &LibraryDocument,
+        version: u64,
+    ) -> Result<()> {
+        let write = catalogue_write(scope, library, &complete.id, Some(complete), Some(version))?;
+        let now = self.now();
+        let written = repeat(|| self.store().write_document(scope, write.clone(), now)).await;
+        match written.result {
+            // The attempt whose reply was lost did it.
+            Err(StoreError::Conflict(_)) if written.may_have_applied_before => {
+                let found = self.find_library_document(scope, library, &complete.id).await?;
+                if found.as_ref() == Some(complete) {
+                    return Ok(());
+                }
+            }
+            Err(StoreError::Conflict(_)) => {}
+            result => return Ok(result.map(drop)?),
+        }
+        // It says what became of the listing, and removes the passages if that is gone.
+        self.check_listed(scope, library, complete, version).await
     }
 
     /// Removes a document and its passages from a library, and says whether it was there.
@@ -164,19 +210,28 @@ impl Memory {
         library: &str,
         id: &str,
         document: Option<&LibraryDocument>,
-    ) -> Result<()> {
-        let write = DocumentWrite {
-            owner: owner(scope),
-            namespace: catalogue(library)?,
-            key: id.to_owned(),
-            expected: None,
-            value: document.map(JsonText::of).transpose()?,
-            expires_at: None,
-        };
+    ) -> Result<u64> {
+        let write = catalogue_write(scope, library, id, document, None)?;
         let now = self.now();
-        repeat_simply(|| self.store().write_document(scope, write.clone(), now)).await?;
-        Ok(())
+        Ok(repeat_simply(|| self.store().write_document(scope, write.clone(), now)).await?.version)
     }
+}
+
+fn catalogue_write(
+    scope: &Scope,
+    library: &str,
+    id: &str,
+    document: Option<&LibraryDocument>,
+    expected: Option<u64>,
+) -> Result<DocumentWrite> {
+    Ok(DocumentWrite {
+        owner: owner(scope),
+        namespace: catalogue(library)?,
+        key: id.to_owned(),
+        expected,
+        value: document.map(JsonText::of).transpose()?,
+        expires_at: None,
+    })
 }
 
 fn check(document: &NewLibraryDocument) -> Result<()> {

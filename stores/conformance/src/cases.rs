@@ -201,6 +201,9 @@ pub(crate) const CASES: &[Case] = cases! {
         entries_have_limits,
         entries_outlive_a_repair,
         removed_text_is_gone,
+        all_of_a_scope_goes_and_nothing_of_others,
+        all_text_of_a_scope_is_gone,
+        removing_all_and_adding_go_on_together,
     }
     content {
         content_comes_back_whole,

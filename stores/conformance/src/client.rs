@@ -234,6 +234,10 @@ impl Client {
         patiently(|| self.backend.search.remove(scope, collection, ids)).await
     }
 
+    pub(crate) async fn remove_collections(&self, scope: &Scope) -> Result<u64> {
+        patiently(|| self.backend.search.remove_collections(scope)).await
+    }
+
     pub(crate) async fn catch_up(&self, limit: usize) -> Result<CatchUp> {
         patiently(|| self.backend.search.catch_up(limit)).await
     }

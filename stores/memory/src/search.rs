@@ -37,6 +37,10 @@ impl SearchIndex for MemoryStore {
         Ok(self.state().remove_entries(scope, collection.name()?, ids))
     }
 
+    async fn remove_collections(&self, scope: &Scope) -> Result<u64> {
+        Ok(self.state().remove_collections(scope))
+    }
+
     async fn catch_up(&self, _limit: usize) -> Result<CatchUp> {
         Ok(CatchUp { indexed: 0, done: true })
     }

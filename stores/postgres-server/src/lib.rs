@@ -15,6 +15,7 @@ mod programs;
 mod proxy;
 mod server;
 mod supervisor;
+mod traces;
 
 pub use database::Database;
 pub use pooler::Pooler;

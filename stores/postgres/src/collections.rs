@@ -114,6 +114,52 @@ pub(crate) async fn remove(shared: &Shared, scope: &Scope, collection: &Collecti
     Ok(get::<i64>(row, 0)?.unsigned_abs())
 }
 
+/// Removes all that an owner has in collections, in steps.
+pub(crate) async fn remove_all(shared: &Shared, scope: &Scope) -> Result<u64> {
+    let (tenant, owner) = (scope.tenant_id().as_str(), scope.default_owner());
+    let owner = owner_name(&owner);
+    let mut removed = 0;
+    loop {
+        let values: [Parameter<'_>; 3] = [(&tenant, Type::TEXT), (&owner, Type::TEXT), (&STEP, Type::INT8)];
+        let removing = shared.transact(Caller::of(scope), async |transaction| {
+            let rows = transaction.query_typed(REMOVE_SOME, &values).await?;
+            rows.first().map_or(Ok(0), |row| get::<i64>(row, 0))
+        });
+        match removing.await.map_err(PostgresError::of_write)? {
+            0 => break,
+            step => removed += step.unsigned_abs(),
+        }
+    }
+    let has_names = "SELECT EXISTS (SELECT 1 FROM threadkeep.collections WHERE tenant = $1 AND owner = $2)";
+    let values: [Parameter<'_>; 2] = [(&tenant, Type::TEXT), (&owner, Type::TEXT)];
+    let answers = shared.read(&Caller::of(scope), &[(has_names, &values)]).await?;
+    if answers[0].first().map_or(Ok(false), |row| get(row, 0))? {
+        let removing = shared.transact(Caller::of(scope), async |transaction| {
+            transaction.batch_execute(HOLD_NAMES).await?;
+            transaction.query_typed(REMOVE_NAMES, &values).await?;
+            Ok(())
+        });
+        removing.await.map_err(PostgresError::of_write)?;
+    }
+    Ok(removed)
+}
+
+// The part's row is what its writers wait for.
+const REMOVE_SOME: &str = "WITH part AS MATERIALIZED ( \
+       SELECT c.no FROM threadkeep.collections c WHERE c.tenant = $1 AND c.owner = $2 \
+       AND EXISTS (SELECT 1 FROM threadkeep.entries e WHERE e.collection_no = c.no) ORDER BY c.no LIMIT 1 FOR NO KEY UPDATE \
+     ), removed AS MATERIALIZED ( \
+       SELECT p.no, threadkeep.take_entries(p.no, ARRAY( \
+         SELECT id FROM threadkeep.entries WHERE collection_no = p.no ORDER BY no LIMIT $3)) AS count FROM part p \
+     ), counted AS ( \
+       UPDATE threadkeep.collections c SET entry_count = c.entry_count - r.count FROM removed r WHERE c.no = r.no \
+     ) SELECT count FROM removed";
+// Whoever adds to a part makes its row and then reads it: a row that goes in between would fail that. So whoever writes
+// parts is waited for, and kept waiting for the moment that this takes.
+const HOLD_NAMES: &str = "LOCK TABLE threadkeep.collections IN EXCLUSIVE MODE";
+const REMOVE_NAMES: &str = "DELETE FROM threadkeep.collections c WHERE c.tenant = $1 AND c.owner = $2 \
+     AND NOT EXISTS (SELECT 1 FROM threadkeep.entries e WHERE e.collection_no = c.no)";
+
 /// Makes what is derived of entries again: their words, and how many there are.
 pub(crate) async fn rebuild(shared: &Shared) -> Result<()> {
     let mut after = (0, 0);

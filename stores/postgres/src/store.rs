@@ -153,6 +153,10 @@ impl SearchIndex for PostgresStore {
         collections::remove(&self.shared, scope, collection, ids).await
     }
 
+    async fn remove_collections(&self, scope: &Scope) -> Result<u64> {
+        collections::remove_all(&self.shared, scope).await
+    }
+
     async fn catch_up(&self, limit: usize) -> Result<CatchUp> {
         index::catch_up(&self.shared, limit).await
     }

@@ -20,6 +20,9 @@ pub(crate) use search::search;
 // A private-use character: never part of an analysed term.
 const COLLECTION_MARK: char = '\u{e002}';
 
+/// Entries removed under one lock where all go.
+const STEP: usize = 200;
+
 pub(crate) async fn upsert(
     shared: &Arc<Shared>,
     scope: &Scope,
@@ -61,6 +64,46 @@ pub(crate) async fn remove(
         })
     })
     .await
+}
+
+/// Removes all that an owner has in collections, in steps.
+pub(crate) async fn remove_all(shared: &Arc<Shared>, scope: &Scope) -> Result<u64, StoreError> {
+    let (tenant, owner) = (scope.tenant_id().clone(), scope.default_owner());
+    maintenance::blocking(shared, move |shared| {
+        let find = |connection: &Connection| owners::find(shared, connection, tenant.as_str(), owners::name(&owner));
+        let mut removed = 0;
+        loop {
+            // Looked for first, as a write would wait for whoever writes.
+            let is_any = shared.read(|connection| {
+                let sql = "SELECT 1 FROM collections WHERE owner_no = ?1";
+                Ok(connection.prepare_cached(sql)?.exists([find(connection)?])?)
+            })?;
+            if !is_any {
+                return Ok(removed);
+            }
+            removed += writer::write_blocking(shared, |connection| remove_step(connection, find(connection)?))?;
+        }
+    })
+    .await
+}
+
+/// Removes some entries of an owner's first collection, and the collection with its last entry.
+fn remove_step(connection: &Connection, owner_no: i64) -> Result<u64> {
+    let sql = "SELECT no FROM collections WHERE owner_no = ?1 ORDER BY no LIMIT 1";
+    let first = connection.prepare_cached(sql)?.query_row([owner_no], |row| row.get::<_, i64>(0)).optional()?;
+    let Some(collection_no) = first else { return Ok(0) };
+    let sql = "SELECT id FROM entries WHERE collection_no = ?1 LIMIT ?2";
+    let mut statement = connection.prepare_cached(sql)?;
+    let ids = statement.query_map(params![collection_no, STEP as i64], |row| row.get::<_, String>(0))?;
+    let ids = ids.collect::<std::result::Result<Vec<_>, _>>()?;
+    for id in &ids {
+        take(connection, collection_no, id)?;
+    }
+    if ids.len() < STEP {
+        connection.prepare_cached("DELETE FROM collections WHERE no = ?1")?.execute([collection_no])?;
+        residue::note(connection, Residue::Pages)?;
+    }
+    Ok(ids.len() as u64)
 }
 
 /// The number of an owner's part of a collection, where it has one.

@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::{Duration, Instant};
 
@@ -40,6 +40,8 @@ pub(crate) struct Shared {
     pub(crate) wake_ups: broadcast::Sender<WakeUp>,
     /// Counts this process's commits, so that the keeper sees when nobody commits.
     pub(crate) activity: AtomicU64,
+    /// Whether the write-ahead log may hold erased text that a sweep had to leave there.
+    pub(crate) is_log_due: AtomicBool,
     /// Distinguishes this file from a copy that went another way.
     pub(crate) incarnation: i64,
 }
@@ -84,6 +86,8 @@ impl Shared {
             counts: Mutex::default(),
             wake_ups: broadcast::Sender::new(WAKE_UP_BACKLOG),
             activity: AtomicU64::new(0),
+            // The process that left it may have ended.
+            is_log_due: AtomicBool::new(true),
             incarnation,
             options,
         })

@@ -1,4 +1,5 @@
 //! What goes on while nobody commits: the index catches up and is put in order, leftovers go, and commits of other processes are noticed.
+//! A log that a sweep could not empty, as somebody was reading an older state, is emptied once that reader has left.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -32,6 +33,7 @@ fn keep(shared: &Weak<Shared>, mut version: Option<i64>) {
     let (mut activity, mut quiet) = (0, Duration::ZERO);
     // Asking whether there is anything to merge takes the lock of writers: once is enough after each commit.
     let mut is_merged = false;
+    let mut since_finish = QUIET;
     loop {
         let Some(shared) = shared.upgrade() else { return };
         let is_listened_to = shared.wake_ups.receiver_count() > 0;
@@ -44,10 +46,15 @@ fn keep(shared: &Weak<Shared>, mut version: Option<i64>) {
             tidy(&shared, activity);
             is_merged = is_merged || merge(&shared, activity);
         }
+        if since_finish >= QUIET && shared.options.background && shared.is_log_due.load(Ordering::Relaxed) {
+            since_finish = Duration::ZERO;
+            finish_log(&shared);
+        }
         drop(shared);
         let pause = if is_listened_to { LISTENING } else { QUIET };
         std::thread::sleep(pause);
         quiet = quiet.saturating_add(pause);
+        since_finish = since_finish.saturating_add(pause);
     }
 }
 
@@ -57,6 +64,8 @@ fn notice_others(shared: &Shared, version: &mut Option<i64>) {
     let seen = data_version(&connection);
     drop(connection);
     if version.is_some() && seen != *version {
+        // Another process may have left the log to us.
+        shared.is_log_due.store(true, Ordering::Relaxed);
         // Nobody listening any more is no failure.
         drop(shared.wake_ups.send(WakeUp::Anything));
     }
@@ -84,4 +93,13 @@ fn merge(shared: &Shared, activity: u64) -> bool {
         }
     }
     false
+}
+
+/// Empties the log if that is due and nobody is in the way.
+fn finish_log(shared: &Shared) {
+    // Cleared first: what is noted meanwhile sets it again.
+    shared.is_log_due.store(false, Ordering::Relaxed);
+    if !sweep::finish_write_ahead_log(shared).unwrap_or(false) {
+        shared.is_log_due.store(true, Ordering::Relaxed);
+    }
 }

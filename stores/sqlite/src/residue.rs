@@ -1,6 +1,8 @@
 //! Notes that bytes were taken out of sight and still stand in the file, until a sweep has removed them.
 
-use rusqlite::{Connection, params};
+use std::sync::atomic::Ordering;
+
+use rusqlite::{Connection, OptionalExtension, params};
 use threadkeep_core::StoreError;
 
 use crate::connection::Shared;
@@ -54,5 +56,38 @@ pub(crate) fn remove(
     writer::write_blocking(shared, |connection| {
         Ok(connection.execute("DELETE FROM marks WHERE name = ?1", [sweeping])?)
     })?;
+    Ok(())
+}
+
+/// The mark that says that the write-ahead log still holds erased text; its value counts how often that was noted.
+const LOG: &str = "residue_log";
+
+/// Notes that the log could not be emptied.
+pub(crate) fn note_log(shared: &Shared) -> Result<(), StoreError> {
+    writer::write_blocking(shared, |connection| {
+        let sql = "INSERT INTO marks (name, value) VALUES (?1, 1) ON CONFLICT DO UPDATE SET value = value + 1";
+        Ok(connection.execute(sql, [LOG])?)
+    })?;
+    shared.is_log_due.store(true, Ordering::Relaxed);
+    Ok(())
+}
+
+/// How often it was noted that the log could not be emptied; 0 where nothing is noted.
+pub(crate) fn noted_log(shared: &Shared) -> Result<i64, StoreError> {
+    let noted = shared.read(|connection| {
+        let sql = "SELECT value FROM marks WHERE name = ?1";
+        Ok(connection.prepare_cached(sql)?.query_row([LOG], |row| row.get(0)).optional()?)
+    })?;
+    Ok(noted.unwrap_or(0))
+}
+
+/// Forgets what was noted before the log was emptied; what others noted since stays.
+pub(crate) fn forget_log(shared: &Shared, noted: i64) -> Result<(), StoreError> {
+    if noted > 0 {
+        writer::write_blocking(shared, |connection| {
+            let sql = "DELETE FROM marks WHERE name = ?1 AND value = ?2";
+            Ok(connection.execute(sql, params![LOG, noted])?)
+        })?;
+    }
     Ok(())
 }

@@ -138,6 +138,10 @@ impl SearchIndex for SqliteStore {
         collections::remove(&self.shared, scope, collection, ids).await
     }
 
+    async fn remove_collections(&self, scope: &Scope) -> Result<u64> {
+        collections::remove_all(&self.shared, scope).await
+    }
+
     async fn catch_up(&self, limit: usize) -> Result<CatchUp> {
         maintenance::blocking(&self.shared, move |shared| index::catch_up(shared, limit)).await
     }

@@ -1,5 +1,7 @@
 //! Removes what is over, and every byte that was only taken out of sight.
 
+use std::time::Duration;
+
 use rusqlite::{Connection, OptionalExtension, params};
 use threadkeep_core::{Result, StoreError, SweepReport, Timestamp};
 
@@ -160,12 +162,38 @@ fn remove_leftover(
     Ok(LeftoverStep { messages, more: true })
 }
 
-/// Moves everything into the database file and leaves the log empty: old page images still hold erased text.
+/// Moves everything into the database file and leaves the log empty: old page images still hold erased text. Where a reader
+/// of an older state keeps it from that, the keeper of any process that has the file open does it later.
 pub(crate) fn empty_write_ahead_log(shared: &Shared) -> Result<()> {
-    let connection = lock(&shared.writer);
-    let is_busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
-    match is_busy.map_err(error::SqliteError::from)? {
-        false => Ok(()),
-        true => Err(StoreError::unavailable(threadkeep_core::Reason::Busy)),
+    if checkpoint(&lock(&shared.writer))? {
+        return residue::forget_log(shared, residue::noted_log(shared)?);
     }
+    residue::note_log(shared)?;
+    Err(StoreError::unavailable(threadkeep_core::Reason::Busy))
+}
+
+/// Empties the log that a sweep had to leave, without waiting for anybody. Says whether nothing is left to do.
+pub(crate) fn finish_write_ahead_log(shared: &Shared) -> Result<bool> {
+    let noted = residue::noted_log(shared)?;
+    if noted == 0 {
+        return Ok(true);
+    }
+    {
+        // Whoever writes now is not held up; this is tried again.
+        let Ok(connection) = shared.writer.try_lock() else { return Ok(false) };
+        connection.busy_timeout(Duration::ZERO).map_err(error::SqliteError::from)?;
+        let is_empty = checkpoint(&connection);
+        connection.busy_timeout(shared.options.busy_timeout).map_err(error::SqliteError::from)?;
+        if !is_empty? {
+            return Ok(false);
+        }
+    }
+    residue::forget_log(shared, noted)?;
+    Ok(true)
+}
+
+/// Copies the log into the database file and truncates it. `false` where a reader or writer is in the way.
+fn checkpoint(connection: &Connection) -> Result<bool> {
+    let is_busy = connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| row.get::<_, bool>(0));
+    Ok(!is_busy.map_err(error::SqliteError::from)?)
 }

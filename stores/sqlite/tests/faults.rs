@@ -12,6 +12,8 @@ mod disk;
 mod files;
 #[path = "faults/processes.rs"]
 mod processes;
+#[path = "faults/readers.rs"]
+mod readers;
 #[path = "faults/snapshots.rs"]
 mod snapshots;
 

@@ -73,6 +73,7 @@ impl Agent {
             let driving = Driving::begin(memory);
             let record = RunRecord {
                 given: ask.given.clone(),
+                is_ephemeral: ask.is_ephemeral,
                 asker: Some(place.scope.default_owner()),
                 ..self.new_record(&turn, &driving)
             };
@@ -88,7 +89,7 @@ impl Agent {
             }
             let batch = batch
                 .put(PutDocument { name: record::active(), value: JsonText::of(&record)?, expires_at: None })
-                .append(Draft::new(content).with_id(id));
+                .append(record.marked(Draft::new(content)).with_id(id));
             match batch.commit(&place.writer, place.thread).await {
                 Ok(appended) => {
                     let record = Versioned { value: record, version: appended.change };
@@ -113,6 +114,7 @@ impl Agent {
             lease_until: lease_until(memory),
             taken_over: 0,
             given: threadkeep_core::Map::new(),
+            is_ephemeral: false,
             is_prepared: false,
             model: definition.model.name().to_owned(),
             started_at: memory.now(),

@@ -181,7 +181,7 @@ impl Agent {
             .delete(name)
             .put(approval_document(decided, memory)?)
             .put(PutDocument { name: record::active(), value: JsonText::of(&record)?, expires_at: None })
-            .append(decision_draft(decided).with_id(id));
+            .append(record.marked(decision_draft(decided)).with_id(id));
         match batch.commit(&place.writer, place.thread).await {
             Ok(committed) => Ok(Versioned { value: record, version: committed.change }),
             Err(error) if record::is_about_runs(&error) || record::is_about_approvals(&error) => {

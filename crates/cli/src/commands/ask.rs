@@ -10,8 +10,9 @@ use crate::store::Purpose;
 
 /// Ask an assistant one question
 ///
-/// Without a key of a language model in the environment the offline model answers. The conversation is kept: --thread goes
-/// on with it.
+/// Without a key of a language model in the environment the offline model answers. With --thread the question and its answer
+/// become part of that conversation. Without it they are kept for a day, so that a call can wait for an approval and `trace`
+/// can show what happened: they are in no list of threads, and nothing of them is searched, recalled or exported.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep ask 'What did I say about the tent?'
@@ -39,8 +40,19 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     if text.trim().is_empty() {
         return Err(Failure::usage("the question is empty").into());
     }
-    let session = Session::open(app, name, arguments.model.as_deref(), Purpose::Fill).await?;
-    let thread = session.thread(arguments.thread.as_deref()).await?;
+    let model = arguments.model.as_deref();
+    let (session, thread) = match &arguments.thread {
+        Some(thread) => {
+            let session = Session::open(app, name, model, Purpose::Fill).await?;
+            let thread = session.thread(Some(thread)).await?;
+            (session, thread)
+        }
+        None => {
+            let session = Session::open_for_a_day(app, name, model).await?;
+            let thread = session.ephemeral_thread().await?;
+            (session, thread)
+        }
+    };
     let turn = session.ask(app, thread, text, &mut |_| {}).await?;
     if app.output.is_json() {
         app.output.json(&turn)?;
@@ -48,6 +60,10 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         app.output.line(printable(&turn.reply))?;
         trace::print_sources(&app.output, &turn)?;
         approvals::tell_open(app, &session, &turn);
+        // An assistant may say that it keeps in mind what it was told.
+        if arguments.thread.is_none() && !session.is_forgetful {
+            app.output.note("kept for a day, in no conversation; --thread NAME keeps it in one");
+        }
     }
     Ok(status(&turn))
 }

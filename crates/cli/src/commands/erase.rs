@@ -29,7 +29,7 @@ pub(crate) struct Arguments {
     /// One message of a thread, by its position or id
     #[arg(long, num_args = 2, value_names = ["THREAD", "SEQ|ID"])]
     message: Option<Vec<String>>,
-    /// Everything of the user that --user names
+    /// Everything of the user that --user names: threads, documents, and what `docs add` took in
     #[arg(long)]
     everything: bool,
     /// With --everything and --as-tenant: also the messages in shared threads whose author is the user
@@ -125,6 +125,7 @@ fn told(report: &EraseReport) -> String {
         (report.threads, "thread", ""),
         (report.messages, "message", ""),
         (report.documents, "document", ""),
+        (report.passages, "passage", " of added documents"),
         (report.shared_messages, "message", " in shared threads"),
     ];
     let parts = parts.into_iter().filter(|(count, _, _)| *count > 0);

@@ -45,7 +45,8 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let (memory, scope) = (app.open(Purpose::Read).await?.memory, app.scope()?);
     let order = if arguments.created { ThreadOrder::Created } else { ThreadOrder::Recent };
     let query = ThreadQuery { after: arguments.after, ..ThreadQuery::new(order, arguments.limit.into()) };
-    let page = memory.list_threads(&scope, &query).await?;
+    let mut page = memory.list_threads(&scope, &query).await?;
+    page.threads.retain(|thread| !thread.is_ephemeral());
     if app.output.is_json() {
         let threads = page.threads.into_iter().map(ThreadJson::from).collect();
         app.output.json(&Page { threads, next: page.next })?;

@@ -165,3 +165,17 @@ fn what_nobody_allows_in_time_or_what_is_asked_anew_is_void() {
     assert_eq!((ran.code, ran.err.contains("is expired already")), (Some(1), true), "{ran}");
     assert_eq!(preferences(&cli, &path), json!({}));
 }
+
+#[test]
+fn a_call_of_a_question_in_no_thread_waits_too() {
+    let cli = Cli::new();
+    let path = careful(&cli);
+    let turn = cli.json(&["ask", &path, ASK]);
+    let id = turn["approvals"][0]["id"].as_str().unwrap();
+    assert_eq!(cli.json(&["approvals", "list"])["approvals"][0]["id"], id);
+    assert_eq!(cli.json(&["threads"])["threads"], json!([]));
+    cli.out(&["approvals", "approve", id, "--assistant", &path]);
+    assert_eq!(preferences(&cli, &path), json!({"seat": "the window"}));
+    assert_eq!(cli.json(&["threads"])["threads"], json!([]));
+    assert_eq!(cli.json(&["search", "window"])["hits"], json!([]));
+}

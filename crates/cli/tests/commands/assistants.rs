@@ -73,7 +73,7 @@ fn what_is_logged_is_asked_for() {
     let cli = Cli::new();
     let mut command = cli.command(&["ask", "The hose leaks."]);
     let quiet = super::Ran::from(cli.command(&["ask", "The hose leaks."]).output().unwrap());
-    assert_eq!(quiet.err, "");
+    assert_eq!(quiet.err, "kept for a day, in no conversation; --thread NAME keeps it in one\n");
     let ran = super::Ran::from(command.env("RUST_LOG", "debug").output().unwrap());
     assert!(ran.err.contains("Processing natural language input for agent general: 15 chars"), "{ran}");
     assert!(!ran.err.contains("hose"), "{ran}");

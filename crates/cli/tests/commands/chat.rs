@@ -63,11 +63,40 @@ fn a_question_is_answered_by_a_whole_turn() {
 #[test]
 fn what_was_said_is_quoted_for_a_person() {
     let cli = Cli::new();
-    assert_eq!(cli.out(&[&["ask", "The tent is blue."], &NOW[..]].concat()), "I keep that in mind.\n");
+    let said = ["ask", "The tent is blue.", "--thread", "tent"];
+    assert_eq!(cli.out(&[&said, &NOW[..]].concat()), "I keep that in mind.\n");
     let out = cli.out(&["ask", "Which tent is blue?"]);
     let (answer, sources) = out.split_once("\n\n").unwrap();
     assert_eq!(answer, "You said on 3 May 2026: “The tent is blue.” [1]");
     assert!(sources.starts_with("[1] said by the user on 2026-05-03, #1 of "), "{sources}");
+}
+
+#[test]
+fn a_question_in_no_thread_is_no_conversation() {
+    let cli = Cli::new();
+    let at = |time: &'static str| ["--now", time];
+    let (noon, late) = (at("2026-05-03T12:00:00Z"), at("2026-05-04T12:00:01Z"));
+    cli.out(&[&["append", "tent", "We own a tent.", "--create"], &noon[..]].concat());
+    let turn = cli.json(&[&["ask", "The tent is blue."], &noon[..]].concat());
+    let thread = turn["thread"].as_str().unwrap();
+    let listed = cli.json(&[&["threads"], &noon[..]].concat());
+    assert_eq!((listed["threads"].as_array().unwrap().len(), &listed["threads"][0]["key"]), (1, &"tent".into()));
+    for arguments in [&["search", "blue"][..], &["recall", "Is it blue?"], &["export"]] {
+        let out = cli.out(&[arguments, &noon[..]].concat());
+        assert!(!out.contains("blue."), "{arguments:?}: {out}");
+    }
+    let answer = cli.out(&[&["ask", "What is blue?"], &noon[..]].concat());
+    assert!(!answer.contains("is blue."), "{answer}");
+    // For a day it can be looked at, and gone on with.
+    let shown = cli.json(&[&["show", thread], &noon[..]].concat());
+    assert_eq!(shown["thread"]["metadata"]["threadkeep.ephemeral"], true, "{shown}");
+    cli.out(&[&["trace", turn["turn"].as_str().unwrap()], &noon[..]].concat());
+    let next = cli.json(&[&["ask", "Thanks.", "--thread", thread], &noon[..]].concat());
+    assert_eq!(next["thread"], thread);
+    assert_eq!(cli.json(&[&["threads"], &noon[..]].concat())["threads"].as_array().unwrap().len(), 1);
+    assert_eq!(cli.run(&[&["show", thread], &late[..]].concat()).code, Some(1));
+    cli.out(&[&["vacuum"], &late[..]].concat());
+    assert!(!cli.holds(b"The tent is blue."));
 }
 
 #[test]

@@ -35,10 +35,10 @@ fn each_value_tells_where_it_comes_from() {
 fn the_file_says_who_speaks_unless_something_else_does() {
     let cli = Cli::new();
     cli.file("config.yaml", "THREADKEEP_USER: ana\nTHREADKEEP_NOW: 2026-05-03T09:00:00Z\n");
-    cli.out(&["ask", "The tent is blue."]);
+    cli.out(&["ask", "The tent is blue.", "--thread", "tent"]);
     assert!(cli.out(&["ask", "Which tent is blue?"]).starts_with("You said on 3 May 2026"));
     assert_eq!(cli.json(&["threads", "--user", "me"])["threads"], serde_json::json!([]));
-    assert_eq!(cli.json(&["threads"])["threads"].as_array().unwrap().len(), 2);
+    assert_eq!(cli.json(&["threads"])["threads"].as_array().unwrap().len(), 1);
 }
 
 #[test]

@@ -15,6 +15,7 @@ mod damage;
 mod demo;
 mod docs;
 mod erase;
+mod erasure;
 mod erasures;
 mod export;
 mod failures;

@@ -42,6 +42,14 @@ pub(super) fn over_a_server(shown: impl Fn(&Cli)) {
     }
 }
 
+/// Plays something over a database of its own, where there is a server, with a look at which columns hold a text.
+pub(super) fn over_a_database(play: impl Fn(&Cli, &dyn Fn(&str) -> Vec<String>)) {
+    if let Some(on_server) = OnServer::new() {
+        let columns_with = |text: &str| on_server.runtime.block_on(on_server.database.columns_with(text)).unwrap();
+        play(&on_server.cli, &columns_with);
+    }
+}
+
 /// Without the ids, which differ from run to run.
 fn without_ids(text: &str) -> String {
     let is_id = |word: &[u8]| {

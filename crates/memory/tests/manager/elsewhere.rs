@@ -170,6 +170,10 @@ impl SearchIndex for Elsewhere {
         call(async move { inner.remove(&scope, &collection, &ids).await }).await
     }
 
+    async fn remove_collections(&self, scope: &Scope) -> Result<u64> {
+        over_there!(self.search.remove_collections(scope: &))
+    }
+
     async fn catch_up(&self, limit: usize) -> Result<CatchUp> {
         over_there!(self.search.catch_up(limit))
     }

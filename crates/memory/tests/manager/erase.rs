@@ -1,8 +1,12 @@
+use async_trait::async_trait;
 use threadkeep_core::{
-    Content, DocumentOwner, DocumentQuery, DocumentWrite, JsonText, Namespace, OpenThread, Owner, Role, Scope,
-    StoreError, ThreadOrder, ThreadQuery,
+    Collection, Content, DocumentOwner, DocumentQuery, DocumentWrite, Embedder, EmbedderError, Embedding, JsonText,
+    Namespace, OpenThread, Owner, Role, Scope, SearchQuery, StoreError, ThreadOrder, ThreadQuery,
 };
-use threadkeep_memory::{AppendOptions, Draft, EraseOptions, EraseReport, MemoryError, SharedMessages};
+use threadkeep_memory::{
+    AppendOptions, Draft, EraseOptions, EraseReport, Memory, MemoryError, NewLibraryDocument, Passage, PassageOptions,
+    SharedMessages,
+};
 
 use super::world::{World, acme, ana, ben, everywhere, user_id};
 
@@ -36,7 +40,7 @@ async fn everything_of_a_user_goes_and_nothing_of_others() {
         }
 
         let report = memory.erase_user(&acme(), &user_id("ana"), EraseOptions::default()).await.unwrap();
-        assert_eq!(report, EraseReport { threads: 2, messages: 2, documents: 2, shared_messages: 0 });
+        assert_eq!(report, EraseReport { threads: 2, messages: 2, documents: 2, ..EraseReport::default() });
         assert_eq!(memory.newest(&acme(), shared, 10).await.unwrap().len(), 3);
         let options = EraseOptions { shared_messages: SharedMessages::Erase };
         let report = memory.erase_user(&acme(), &user_id("ana"), options).await.unwrap();
@@ -74,7 +78,10 @@ async fn more_than_a_page_goes() {
     }
     let options = EraseOptions { shared_messages: SharedMessages::Erase };
     let report = memory.erase_user(&acme(), &user_id("ana"), options).await.unwrap();
-    assert_eq!(report, EraseReport { threads: 1_100, messages: 0, documents: 1_100, shared_messages: 1_200 });
+    assert_eq!(
+        report,
+        EraseReport { threads: 1_100, documents: 1_100, shared_messages: 1_200, ..EraseReport::default() }
+    );
     assert_eq!(memory.get_thread(&acme(), shared).await.unwrap().message_count, 1_200);
     let again = memory.erase_user(&acme(), &user_id("ana"), options).await.unwrap();
     assert_eq!(again, EraseReport::default());
@@ -91,6 +98,88 @@ async fn nobody_erases_another_user() {
         assert!(memory.erase_user(&ana(), &user_id("ana"), shared).await.is_err());
         let report = memory.erase_user(&ana(), &user_id("ana"), EraseOptions::default()).await.unwrap();
         assert_eq!(report.threads, 1);
+    })
+    .await;
+}
+
+fn library_document(passages: usize) -> NewLibraryDocument {
+    let passages = (0..passages).map(|number| Passage { place: number.to_string(), text: "a walrus".to_owned() });
+    let (id, title, revision) = ("animals".to_owned(), "Animals".to_owned(), "1".to_owned());
+    NewLibraryDocument { id, title, revision, passages: passages.collect() }
+}
+
+/// How many passages a scope finds in the library, those of its tenant included.
+async fn passages(world: &World, scope: &Scope) -> u64 {
+    let query = SearchQuery {
+        collection: Collection::Named("library:handbook".to_owned()),
+        terms: threadkeep_core::text::terms("walrus"),
+        vector: None,
+        thread: None,
+        limit: 10,
+    };
+    world.backend.search.search(scope, &query, world.memory.now()).await.unwrap().documents
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_documents_of_a_library_go_with_their_passages() {
+    everywhere(async |world: World| {
+        let memory = &world.memory;
+        for scope in [acme(), ana(), ben()] {
+            memory.put_library_document(&scope, "handbook", library_document(70), None).await.unwrap();
+        }
+        assert_eq!((passages(&world, &ana()).await, passages(&world, &ben()).await), (140, 140));
+        let report = memory.erase_user(&acme(), &user_id("ana"), EraseOptions::default()).await.unwrap();
+        assert_eq!(report, EraseReport { documents: 1, passages: 70, ..EraseReport::default() });
+        assert_eq!((passages(&world, &ana()).await, passages(&world, &ben()).await), (70, 140));
+        assert_eq!(memory.list_library(&ana(), "handbook").await.unwrap(), []);
+        let again = memory.erase_user(&ana(), &user_id("ana"), EraseOptions::default()).await.unwrap();
+        assert_eq!(again, EraseReport::default());
+    })
+    .await;
+}
+
+/// Erases the user while the n-th step of a document's passages is embedded.
+#[derive(Debug)]
+struct ErasesAt {
+    memory: Memory,
+    step: usize,
+    steps: std::sync::atomic::AtomicUsize,
+}
+
+#[async_trait]
+impl Embedder for ErasesAt {
+    fn model(&self) -> &'static str {
+        "erases"
+    }
+
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Embedding>, EmbedderError> {
+        if self.steps.fetch_add(1, std::sync::atomic::Ordering::Relaxed) == self.step {
+            let options = EraseOptions::default();
+            self.memory
+                .erase_user(&ana(), &user_id("ana"), options)
+                .await
+                .expect("the user may erase what is their own");
+        }
+        let point = Embedding { model: "erases".to_owned(), vector: vec![1.0] };
+        Ok(vec![point; texts.len()])
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_document_that_is_being_added_leaves_no_passage_behind() {
+    everywhere(async |world: World| {
+        let memory = &world.memory;
+        for step in 0..3 {
+            let embedder = ErasesAt { memory: memory.clone(), step, steps: 0.into() };
+            let document = library_document(150);
+            let added = memory.put_library_document(&ana(), "handbook", document, Some(&embedder)).await;
+            assert!(added.is_err_and(|error| error.conflict().is_some()), "step {step}");
+            assert_eq!(passages(&world, &ana()).await, 0, "step {step}");
+            assert_eq!(memory.list_library(&ana(), "handbook").await.unwrap(), []);
+        }
+        memory.put_library_document(&ana(), "handbook", library_document(150), None).await.unwrap();
+        let options = PassageOptions::default();
+        assert_eq!(memory.find_passages(&ana(), "handbook", "walrus", &options).await.unwrap().passages.len(), 5);
     })
     .await;
 }

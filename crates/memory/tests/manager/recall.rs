@@ -1,5 +1,5 @@
-use threadkeep_core::{Content, Role, Scope, ThreadId, Timestamp};
-use threadkeep_memory::{AppendOptions, Draft, Memory, RecallOptions, ThreadTail};
+use threadkeep_core::{Content, EPHEMERAL, Map, OpenThread, Role, Scope, ThreadId, Timestamp};
+use threadkeep_memory::{AppendOptions, Draft, Memory, RecallOptions, SearchOptions, ThreadTail};
 
 use super::probe::Probe;
 use super::world::{World, acme, ana, ben, everywhere};
@@ -173,4 +173,29 @@ async fn common_words_neither_hide_a_rare_one_nor_leave_their_own_question_open(
         let common = memory.recall(&ana(), "train station", &options).await.unwrap();
         assert_eq!(common.turns.len(), 10);
     }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_ephemeral_is_found_in_its_own_thread_alone() {
+    everywhere(async |world: World| {
+        let memory = &world.memory;
+        let mark = || Map::from_iter([(EPHEMERAL.to_owned(), true.into())]);
+        let kept = memory.open(&ana()).await.unwrap().thread.id;
+        memory.append(&ana(), kept, Draft::user("The heron stands by the lake.")).await.unwrap();
+        let open = OpenThread { metadata: mark(), ..OpenThread::new(&ana(), memory.mint_thread_id()) };
+        let passing = memory.open_thread(&ana(), open).await.unwrap().thread.id;
+        let content = Content { metadata: mark(), ..Content::text(Role::User, "A heron, where?") };
+        memory.append(&ana(), passing, Draft::new(content)).await.unwrap();
+        for scope in [ana(), acme()] {
+            let searched = memory.search(&scope, "heron", &SearchOptions::default()).await.unwrap();
+            assert_eq!(searched.hits.iter().map(|hit| hit.thread).collect::<Vec<_>>(), [kept]);
+            let recalled = memory.recall(&scope, "Where is a heron?", &RecallOptions::default()).await.unwrap();
+            assert_eq!(recalled.turns.iter().map(|turn| turn.thread).collect::<Vec<_>>(), [kept]);
+        }
+        let of_it = RecallOptions { thread: Some(passing), ..RecallOptions::default() };
+        assert_eq!(memory.recall(&ana(), "Where is a heron?", &of_it).await.unwrap().turns.len(), 1);
+        let of_it = SearchOptions { thread: Some(passing), ..SearchOptions::default() };
+        assert_eq!(memory.search(&ana(), "heron", &of_it).await.unwrap().hits.len(), 1);
+    })
+    .await;
 }

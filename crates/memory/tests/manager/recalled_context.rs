@@ -203,6 +203,10 @@ impl SearchIndex for Broken {
         Err(StoreError::unavailable(Reason::Full))
     }
 
+    async fn remove_collections(&self, _: &Scope) -> Result<u64> {
+        Err(StoreError::unavailable(Reason::Full))
+    }
+
     async fn catch_up(&self, _: usize) -> Result<CatchUp> {
         Err(StoreError::unavailable(Reason::Full))
     }

@@ -3,8 +3,9 @@
 use axum::http::StatusCode;
 use serde_json::{Value, json};
 use threadkeep::agent::TurnUsage;
+use threadkeep::core::EPHEMERAL;
 use threadkeep::core::limits::COMMIT_MESSAGES;
-use threadkeep::{Agent, AppendOptions, Ask, Draft, OpenThread, Role, Scope, ThreadId, Turn, TurnStatus, Usage};
+use threadkeep::{Agent, AppendOptions, Ask, Draft, Map, OpenThread, Role, Scope, ThreadId, Turn, TurnStatus, Usage};
 
 use crate::app::App;
 use crate::error::ApiError;
@@ -59,14 +60,23 @@ pub(super) async fn new_thread(
 ) -> Result<ThreadId, ApiError> {
     let (memory, id) = (agent.memory(), attempt.thread_id(app, scope));
     let expires_at = is_passing.then(|| memory.now().plus_ms(PASSING_MS));
-    memory.open_thread(scope, OpenThread { expires_at, ..OpenThread::new(scope, id) }).await?;
+    let metadata = if is_passing { ephemeral() } else { Map::new() };
+    memory.open_thread(scope, OpenThread { expires_at, metadata, ..OpenThread::new(scope, id) }).await?;
     attempt.note_creation(app, scope, id).await?;
-    let said = said.split_off(said.len().saturating_sub(COMMIT_MESSAGES));
+    let mut said = said.split_off(said.len().saturating_sub(COMMIT_MESSAGES));
     if !said.is_empty() {
+        if is_passing {
+            said.iter_mut().for_each(|draft| draft.content.metadata.extend(ephemeral()));
+        }
         let options = AppendOptions { idempotency_key: Some("http:said".to_owned()), ..AppendOptions::default() };
         memory.append_all(scope, id, said, &options).await?;
     }
     Ok(id)
+}
+
+/// What marks a thread that holds one answer only, and its messages.
+fn ephemeral() -> Map {
+    Map::from_iter([(EPHEMERAL.to_owned(), true.into())])
 }
 
 /// What a turn took, as one answer of a model tells it.

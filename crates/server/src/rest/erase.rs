@@ -27,6 +27,8 @@ pub(crate) struct ErasedJson {
     threads: u64,
     messages: u64,
     documents: u64,
+    /// Entries of the user's named collections, such as passages of documents in a library.
+    passages: u64,
     shared_messages: u64,
     /// Whether its bytes are gone from the store's files already; else they are after a later sweep.
     swept: bool,
@@ -62,6 +64,7 @@ pub(crate) async fn erase(
         threads: report.threads,
         messages: report.messages,
         documents: report.documents,
+        passages: report.passages,
         shared_messages: report.shared_messages,
         swept,
     }))

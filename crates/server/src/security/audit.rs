@@ -43,7 +43,7 @@ pub struct AuditRecord {
     pub user: Option<String>,
     /// What: a method and a route, or `keys create`.
     pub act: String,
-    /// To what: the path, or a key's id.
+    /// To what: the path, with names that are no ids left out, or a key's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub target: Option<String>,
     /// `begun`, then the status of the answer, or `done`.
@@ -183,7 +183,7 @@ pub(super) fn act(
         tenant,
         user,
         act: format!("{} {route}", request.method),
-        target: (path != route).then(|| cut(path)),
+        target: (path != route).then(|| cut(&named_by_id(path, route))),
         outcome: "begun".to_owned(),
         request_id: Some(id.as_str().to_owned()),
         previous: None,
@@ -196,6 +196,14 @@ fn names(scope: &Scope) -> (String, Option<String>) {
         Scope::Tenant(tenant) => (tenant.as_str().to_owned(), None),
         Scope::User(tenant, user) => (tenant.as_str().to_owned(), Some(user.as_str().to_owned())),
     }
+}
+
+/// A path without what callers name as they like: of what varies in its route ids alone are kept.
+fn named_by_id(path: &str, route: &str) -> String {
+    let is_kept = |part: &str, of_route: &str| part == of_route || part.parse::<threadkeep::ThreadId>().is_ok();
+    let parts = path.split('/').zip(route.split('/'));
+    let parts = parts.map(|(part, of_route)| if is_kept(part, of_route) { part } else { of_route });
+    parts.collect::<Vec<_>>().join("/")
 }
 
 fn cut(text: &str) -> String {

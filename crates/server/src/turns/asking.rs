@@ -52,6 +52,7 @@ impl Asking {
     }
 
     async fn answer_once(mut self, events: EventSink<'_>) -> Result<Answered> {
+        self.ask.is_ephemeral = self.is_passing;
         if let Some(key) = self.attempt.key() {
             self.ask.idempotency_key = Some(self.own(key));
             let answered = self.ask(events).await?;

@@ -7,6 +7,7 @@ mod clients;
 mod compat;
 mod conversations;
 mod edge;
+mod erasure;
 mod held;
 mod limits;
 mod log;

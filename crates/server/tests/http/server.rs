@@ -99,6 +99,11 @@ impl TestServer {
         self.folder.as_ref().unwrap().path().join("store.db")
     }
 
+    /// The database of the store.
+    pub(crate) fn database(&self) -> &Database {
+        self.database.as_ref().unwrap()
+    }
+
     /// Where the database of the store is.
     pub(crate) fn database_url(&self) -> String {
         self.database.as_ref().unwrap().url()

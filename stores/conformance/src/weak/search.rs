@@ -25,6 +25,11 @@ impl SearchIndex for Weak {
         self.inner.search.remove(scope, collection, ids).await
     }
 
+    async fn remove_collections(&self, scope: &Scope) -> Result<u64> {
+        self.may_refuse()?;
+        self.inner.search.remove_collections(scope).await
+    }
+
     async fn catch_up(&self, limit: usize) -> Result<CatchUp> {
         self.may_refuse()?;
         self.inner.search.catch_up(limit).await

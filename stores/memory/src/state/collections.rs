@@ -19,6 +19,13 @@ impl State {
         ids.iter().filter_map(|id| tenant.entries.remove(&name(id))).count() as u64
     }
 
+    pub(crate) fn remove_collections(&mut self, scope: &Scope) -> u64 {
+        let Some(tenant) = self.tenants.get_mut(scope.tenant_id()) else { return 0 };
+        let (owner, before) = (scope.default_owner(), tenant.entries.len());
+        tenant.entries.retain(|(of, ..), _| *of != owner);
+        (before - tenant.entries.len()) as u64
+    }
+
     pub(crate) fn search_entries(&self, scope: &Scope, collection: &str, query: &SearchQuery) -> SearchAnswer {
         let mut answer = SearchAnswer { frequencies: vec![0; query.terms.len()], ..SearchAnswer::default() };
         let Some(tenant) = self.tenants.get(scope.tenant_id()) else { return answer };

@@ -75,7 +75,8 @@ impl Chat<'_> {
     }
 
     async fn threads(&self) -> Result<()> {
-        let threads = self.session.threads().await?;
+        let mut threads = self.session.threads().await?;
+        threads.retain(|thread| !thread.is_ephemeral());
         if threads.is_empty() {
             self.app.output.note("no conversations yet");
             return Ok(());

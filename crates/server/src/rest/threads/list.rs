@@ -55,7 +55,9 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Par
     let query = ThreadQuery { order, owner, after, limit };
     let page = app.memory().list_threads(scope, &query).await?;
     let next = page.next.map(|next| cursor::give(scope, &list, &next));
-    Ok(json(&ThreadsJson { data: page.threads.into_iter().map(Into::into).collect(), next }))
+    // A page may so be shorter than was asked for; `next` says whether there is more.
+    let listed = page.threads.into_iter().filter(|thread| !thread.is_ephemeral());
+    Ok(json(&ThreadsJson { data: listed.map(Into::into).collect(), next }))
 }
 
 async fn find(app: &App, caller: &Caller, owner: Option<Owner>, key: String) -> Result {

@@ -206,3 +206,21 @@ async fn a_conversation_that_an_assistant_answers_in_is_locked() {
     model.go();
     assert_eq!(text(&first.await.unwrap().expect(200)), "You said: wait");
 }
+
+#[tokio::test]
+async fn a_thread_of_one_answer_is_in_no_list_while_it_waits() {
+    let (server, _) = with_keeper().await;
+    let client = server.client();
+    let completion = client.post("/v1/chat/completions", chat("delete lamp")).await.expect(200);
+    let thread = completion["threadkeep"]["thread"].as_str().unwrap();
+    let found = client.get(&format!("/v1/threads/{thread}")).await.expect(200);
+    assert_eq!(found["metadata"], json!({ "threadkeep.ephemeral": true }));
+    assert_eq!(client.get("/v1/threads").await.expect(200)["data"], json!([]));
+    let query = json!({ "query": "lamp" });
+    assert_eq!(client.post("/v1/search", query).await.expect(200)["hits"], json!([]));
+    let approvals = client.get("/v1/approvals").await.expect(200);
+    let approval = approvals["data"][0]["id"].as_str().unwrap();
+    let path = format!("/v1/threads/{thread}/approvals/{approval}");
+    client.post(&path, json!({ "decision": "approve" })).await.expect(200);
+    assert_eq!(client.post("/v1/search", json!({ "query": "lamp" })).await.expect(200)["hits"], json!([]));
+}

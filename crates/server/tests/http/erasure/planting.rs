@@ -1,0 +1,436 @@
+//! What every route writes of a user.
+
+use serde_json::{Value, json};
+use threadkeep_server::RouteInfo;
+
+use crate::Client;
+use crate::server::send;
+
+/// The words of routes, each with its route.
+#[derive(Debug, Default)]
+pub(super) struct Planted {
+    /// In the store until the user is erased.
+    pub(super) stored: Vec<(String, String)>,
+    /// Never in the store.
+    pub(super) unstored: Vec<(String, String)>,
+}
+
+/// What a route does with a word.
+enum Done {
+    /// It stores it.
+    Stored,
+    /// It stored it and took it out again, so it may be there until the next sweep.
+    Removed,
+    /// It stores nothing that a user said: why.
+    Nothing(&'static str),
+}
+
+use Done::{Nothing, Removed, Stored};
+
+pub(super) struct Planter {
+    tenant: Client,
+    ana: Client,
+    pub(super) planted: Planted,
+}
+
+const READS: Done = Nothing("it reads");
+
+impl Planter {
+    pub(super) fn new(tenant: Client, ana: Client) -> Self {
+        Self { tenant, ana, planted: Planted::default() }
+    }
+
+    pub(super) async fn plant(&mut self, route: &RouteInfo, word: &str) {
+        let name = format!("{} {}", route.method, route.path);
+        match self.write(&route.method, &route.path, word).await {
+            Stored => self.planted.stored.push((word.to_owned(), name)),
+            Removed => {}
+            Nothing(why) => {
+                assert!(!why.is_empty());
+                self.planted.unstored.push((word.to_owned(), name));
+            }
+        }
+    }
+
+    /// A thread of Ana's in which the word was said: its id, and the message's.
+    async fn said(&self, word: &str) -> (String, String) {
+        let thread = self.ana.new_thread().await;
+        let said = self.ana.say(&thread, &sentence(word)).await;
+        (thread, text(&said["messages"][0]["id"]))
+    }
+
+    async fn ask(&self, client: &Client, words: &str) -> Value {
+        client.post("/v1/agents/keeper/turns", json!({ "text": words })).await.expect(200)
+    }
+
+    async fn respond(&self, body: Value) -> String {
+        text(&self.ana.post("/v1/responses", body).await.expect(200)["id"])
+    }
+
+    async fn complete(&self, word: &str) -> String {
+        let body = json!({ "messages": [{ "role": "user", "content": sentence(word) }], "store": true });
+        text(&self.ana.post("/v1/chat/completions", body).await.expect(200)["id"])
+    }
+
+    async fn converse(&self, word: &str) -> (String, String) {
+        let items = json!([{ "role": "user", "content": sentence(word) }]);
+        let body = json!({ "items": items, "metadata": { "topic": word } });
+        let conversation = text(&self.ana.post("/v1/conversations", body).await.expect(200)["id"]);
+        let items = self.ana.get(&format!("/v1/conversations/{conversation}/items")).await.expect(200);
+        (conversation, text(&items["data"][0]["id"]))
+    }
+
+    /// Asks a route to write a word in every place that it takes one.
+    async fn write(&self, method: &str, path: &str, word: &str) -> Done {
+        match path.split('/').nth(1) {
+            Some("v1") => match path.split('/').nth(2).unwrap_or_default() {
+                "threads" => self.write_to_thread(method, path, word).await,
+                "responses" | "chat" | "conversations" | "embeddings" | "models" => {
+                    self.write_on_wire(method, path, word).await
+                }
+                _ => self.write_beside_threads(method, path, word).await,
+            },
+            _ => self.write_beside_v1(method, path, word).await,
+        }
+    }
+
+    async fn write_to_thread(&self, method: &str, path: &str, word: &str) -> Done {
+        let (client, said) = (&self.ana, sentence(word));
+        match (method, path) {
+            ("POST", "/v1/threads") => {
+                let body = json!({ "key": word, "title": said, "metadata": { word: said }, "state": { word: said } });
+                let request = client.request("POST", path).header("idempotency-key", word);
+                let answer = send(request.json(&body)).await;
+                assert!([200, 201].contains(&answer.status), "{answer:?}");
+                Stored
+            }
+            ("PATCH", "/v1/threads/{id}") => {
+                let thread = client.new_thread().await;
+                let body = json!({ "title": said, "metadata": { word: said } });
+                client.send("PATCH", &format!("/v1/threads/{thread}"), body).await.expect(200);
+                Stored
+            }
+            ("DELETE", "/v1/threads/{id}") => {
+                let (thread, _) = self.said(word).await;
+                assert!(client.delete(&format!("/v1/threads/{thread}")).await.status < 300);
+                Removed
+            }
+            ("POST", "/v1/threads/{id}/fork") => {
+                let (thread, _) = self.said(word).await;
+                let body = json!({ "title": said, "metadata": { word: said } });
+                client.post(&format!("/v1/threads/{thread}/fork"), body).await.expect(201);
+                Stored
+            }
+            ("POST", "/v1/threads/{id}/messages") => {
+                let thread = client.new_thread().await;
+                let message = json!({ "role": "user", "text": said, "external_id": word, "metadata": { word: said } });
+                let request = client.request("POST", &format!("/v1/threads/{thread}/messages"));
+                let request = request.header("idempotency-key", word).json(&json!({ "messages": [message] }));
+                send(request).await.expect(201);
+                Stored
+            }
+            ("PUT", "/v1/threads/{id}/messages/{message}") => {
+                let (thread, message) = self.said("nothing").await;
+                let body = json!({ "role": "user", "text": said });
+                client.send("PUT", &format!("/v1/threads/{thread}/messages/{message}"), body).await.expect(200);
+                Stored
+            }
+            ("DELETE", "/v1/threads/{id}/messages/{message}") => {
+                let (thread, message) = self.said(word).await;
+                assert!(client.delete(&format!("/v1/threads/{thread}/messages/{message}")).await.status < 300);
+                Removed
+            }
+            ("POST", "/v1/threads/{id}/context") => {
+                let (thread, _) = self.said("nothing").await;
+                let body = json!({ "turn": word, "question": said, "policy": { "recall_from": "user" } });
+                client.post(&format!("/v1/threads/{thread}/context"), body).await.expect(200);
+                Stored
+            }
+            ("PUT", "/v1/threads/{id}/documents/{namespace}/{key}") => {
+                let thread = client.new_thread().await;
+                let path = format!("/v1/threads/{thread}/documents/{word}/{word}");
+                client.send("PUT", &path, json!({ "value": said })).await.expect(200);
+                Stored
+            }
+            ("DELETE", "/v1/threads/{id}/documents/{namespace}/{key}") => {
+                let thread = client.new_thread().await;
+                let path = format!("/v1/threads/{thread}/documents/{word}/{word}");
+                client.send("PUT", &path, json!({ "value": said })).await.expect(200);
+                assert!(client.delete(&path).await.status < 300);
+                Removed
+            }
+            ("POST", "/v1/threads/{id}/turns/{turn}/cancel") => {
+                let asked = self.ask(client, "hello").await;
+                let path = format!("/v1/threads/{}/turns/{}/cancel", text(&asked["thread"]), text(&asked["turn"]));
+                assert!(client.post(&path, json!({})).await.status < 500);
+                Nothing("it stops a turn and takes no words")
+            }
+            ("POST", "/v1/threads/{id}/approvals/{approval}") => {
+                let asked = self.ask(client, &format!("delete {word}")).await;
+                let path = format!("/v1/threads/{}/approvals", text(&asked["thread"]));
+                let approval = text(&asked["approvals"][0]["id"]);
+                // What is no id must not get into the audit log either.
+                assert_eq!(client.post(&format!("{path}/{word}"), json!({ "decision": "deny" })).await.status, 404);
+                let body = json!({ "decision": "deny", "reason": said });
+                client.post(&format!("{path}/{approval}"), body).await.expect(200);
+                Stored
+            }
+            (
+                "GET",
+                "/v1/threads"
+                | "/v1/threads/{id}"
+                | "/v1/threads/{id}/messages"
+                | "/v1/threads/{id}/messages/{message}"
+                | "/v1/threads/{id}/context/{turn}"
+                | "/v1/threads/{id}/documents/{namespace}"
+                | "/v1/threads/{id}/documents/{namespace}/{key}"
+                | "/v1/threads/{id}/turns/{turn}"
+                | "/v1/threads/{id}/approvals/{approval}"
+                | "/v1/threads/{id}/events",
+            ) => READS,
+            _ => panic!("{method} {path} has no case here: say what it writes of a user"),
+        }
+    }
+
+    async fn write_beside_threads(&self, method: &str, path: &str, word: &str) -> Done {
+        let (client, said) = (&self.ana, sentence(word));
+        match (method, path) {
+            ("PUT", "/v1/preferences/{key}") => {
+                client.send("PUT", &format!("/v1/preferences/{word}"), json!({ "value": said })).await.expect(200);
+                Stored
+            }
+            ("DELETE", "/v1/preferences/{key}") => {
+                let path = format!("/v1/preferences/{word}");
+                client.send("PUT", &path, json!({ "value": said })).await.expect(200);
+                assert!(client.delete(&path).await.status < 300);
+                Removed
+            }
+            ("PUT", "/v1/documents/{namespace}/{key}") => {
+                let path = format!("/v1/documents/{word}/{word}");
+                client.send("PUT", &path, json!({ "value": said })).await.expect(200);
+                Stored
+            }
+            ("DELETE", "/v1/documents/{namespace}/{key}") => {
+                let path = format!("/v1/documents/{word}/{word}");
+                client.send("PUT", &path, json!({ "value": said })).await.expect(200);
+                assert!(client.delete(&path).await.status < 300);
+                Removed
+            }
+            ("POST", "/v1/import") => {
+                let line = json!({ "messages": [{ "role": "user", "content": said }], "title": said });
+                send(client.request("POST", path).body(line.to_string())).await.expect(200);
+                Stored
+            }
+            ("POST", "/v1/agents/{name}/turns") => {
+                let body = json!({ "text": said, "thread": word, "given": { word: said } });
+                send(client.request("POST", "/v1/agents/keeper/turns").header("idempotency-key", word).json(&body))
+                    .await
+                    .expect(200);
+                self.ask(client, &format!("look {word}")).await;
+                // Left waiting: its approval and its journal are there when the user is erased.
+                self.ask(client, &format!("delete {word}")).await;
+                Stored
+            }
+            ("POST", "/v1/search") => {
+                client.post(path, json!({ "query": said })).await.expect(200);
+                READS
+            }
+            ("POST", "/v1/recall") => {
+                client.post(path, json!({ "question": said })).await.expect(200);
+                READS
+            }
+            ("POST", "/v1/erase") => {
+                client.post(path, json!({ "user": word })).await.expect(403);
+                Nothing("it erases; the tests of this module ask it in the end")
+            }
+            ("GET", "/v1/live") => Nothing("a socket that takes only what is listened to"),
+            (
+                "GET",
+                "/v1/openapi.json"
+                | "/v1/preferences"
+                | "/v1/preferences/{key}"
+                | "/v1/documents/{namespace}"
+                | "/v1/documents/{namespace}/{key}"
+                | "/v1/analytics"
+                | "/v1/export"
+                | "/v1/agents"
+                | "/v1/approvals",
+            ) => READS,
+            _ => panic!("{method} {path} has no case here: say what it writes of a user"),
+        }
+    }
+
+    async fn write_on_wire(&self, method: &str, path: &str, word: &str) -> Done {
+        let (client, said) = (&self.ana, sentence(word));
+        match (method, path) {
+            ("POST", "/v1/conversations") => {
+                self.converse(word).await;
+                Stored
+            }
+            ("POST", "/v1/conversations/{id}") => {
+                let (conversation, _) = self.converse("nothing").await;
+                let body = json!({ "metadata": { word: said } });
+                client.post(&format!("/v1/conversations/{conversation}"), body).await.expect(200);
+                Stored
+            }
+            ("DELETE", "/v1/conversations/{id}") => {
+                let (conversation, _) = self.converse(word).await;
+                client.delete(&format!("/v1/conversations/{conversation}")).await.expect(200);
+                Removed
+            }
+            ("POST", "/v1/conversations/{id}/items") => {
+                let (conversation, _) = self.converse("nothing").await;
+                let body = json!({ "items": [{ "role": "user", "content": said }] });
+                let request = client.request("POST", &format!("/v1/conversations/{conversation}/items"));
+                send(request.header("idempotency-key", word).json(&body)).await.expect(200);
+                Stored
+            }
+            ("DELETE", "/v1/conversations/{id}/items/{item}") => {
+                let (conversation, item) = self.converse(word).await;
+                client.delete(&format!("/v1/conversations/{conversation}/items/{item}")).await.expect(200);
+                Removed
+            }
+            ("POST", "/v1/responses") => {
+                self.write_responses(word).await;
+                Stored
+            }
+            ("POST", "/v1/responses/input_tokens") => {
+                client.post(path, json!({ "input": said })).await.expect(200);
+                Nothing("it counts")
+            }
+            ("POST", "/v1/responses/compact") => {
+                client.post(path, json!({ "model": "m", "input": said })).await.expect(200);
+                Nothing("it hands back what it made")
+            }
+            ("DELETE", "/v1/responses/{id}") => {
+                let response = self.respond(json!({ "input": said })).await;
+                client.delete(&format!("/v1/responses/{response}")).await.expect(200);
+                Removed
+            }
+            ("POST", "/v1/responses/{id}/cancel") => {
+                let response = self.respond(json!({ "input": said, "background": true })).await;
+                assert!(client.post(&format!("/v1/responses/{response}/cancel"), json!({})).await.status < 500);
+                Stored
+            }
+            ("POST", "/v1/chat/completions") => {
+                let messages = json!([{ "role": "user", "content": said }]);
+                for model in ["echo", "threadkeep/keeper"] {
+                    let body = json!({ "model": model, "messages": messages });
+                    client.post(path, body).await.expect(200);
+                }
+                let body = json!({ "messages": messages, "store": true, "metadata": { "topic": said } });
+                send(client.request("POST", path).header("idempotency-key", word).json(&body)).await.expect(200);
+                Stored
+            }
+            ("POST", "/v1/chat/completions/{id}") => {
+                let completion = self.complete("nothing").await;
+                let body = json!({ "metadata": { "topic": said } });
+                client.post(&format!("/v1/chat/completions/{completion}"), body).await.expect(200);
+                Stored
+            }
+            ("DELETE", "/v1/chat/completions/{id}") => {
+                let completion = self.complete(word).await;
+                client.delete(&format!("/v1/chat/completions/{completion}")).await.expect(200);
+                Removed
+            }
+            ("POST", "/v1/embeddings") => {
+                client.post(path, json!({ "input": said })).await.expect(200);
+                Nothing("it hands back points")
+            }
+            (
+                "GET",
+                "/v1/conversations/{id}"
+                | "/v1/conversations/{id}/items"
+                | "/v1/conversations/{id}/items/{item}"
+                | "/v1/responses/{id}"
+                | "/v1/responses/{id}/input_items"
+                | "/v1/chat/completions"
+                | "/v1/chat/completions/{id}"
+                | "/v1/chat/completions/{id}/messages"
+                | "/v1/models"
+                | "/v1/models/{model}"
+                | "/v1/models/threadkeep/{name}",
+            ) => READS,
+            _ => panic!("{method} {path} has no case here: say what it writes of a user"),
+        }
+    }
+
+    /// A response of each kind: stored or not, in a conversation, in the background, of an assistant, with a key.
+    async fn write_responses(&self, word: &str) {
+        let said = sentence(word);
+        let (conversation, _) = self.converse("nothing").await;
+        for body in [
+            json!({ "input": said, "metadata": { "topic": said }, "instructions": said }),
+            json!({ "input": said, "store": false }),
+            json!({ "input": said, "conversation": conversation }),
+            json!({ "input": said, "background": true }),
+            json!({ "input": said, "model": "threadkeep/keeper" }),
+            json!({ "input": said, "model": "threadkeep/keeper", "store": false }),
+        ] {
+            let first = self.respond(body.clone()).await;
+            if body["store"].is_null() && body["background"].is_null() && body["conversation"].is_null() {
+                self.respond(json!({ "input": said, "previous_response_id": first, "model": body["model"] })).await;
+            }
+        }
+        let request = self.ana.request("POST", "/v1/responses").header("idempotency-key", word);
+        send(request.json(&json!({ "input": said }))).await.expect(200);
+    }
+
+    async fn write_beside_v1(&self, method: &str, path: &str, word: &str) -> Done {
+        let said = sentence(word);
+        match (method, path) {
+            // The documents' endpoints serve a user whom the tenant names.
+            ("POST", "/chat" | "/{assistant}/chat") => {
+                let path = path.replace("{assistant}", "keeper");
+                let body = json!({ "message": said, "user_id": "ana" });
+                self.tenant.post(&path, body).await.expect(200);
+                Stored
+            }
+            ("POST", "/clear" | "/{assistant}/clear") => {
+                let chat = path.replace("{assistant}", "keeper").replace("clear", "chat");
+                self.ana.post(&chat, json!({ "message": said })).await.expect(200);
+                let path = path.replace("{assistant}", "keeper");
+                self.ana.post(&path, json!({})).await.expect(200);
+                Removed
+            }
+            ("DELETE", "/conversations/{threadId}" | "/{assistant}/conversations/{threadId}") => {
+                let (thread, _) = self.said(word).await;
+                let path = path.replace("{assistant}", "keeper").replace("{threadId}", &thread);
+                assert!(self.ana.delete(&path).await.status < 500);
+                Removed
+            }
+            (
+                "GET",
+                "/"
+                | "/{assistant}/"
+                | "/health"
+                | "/{assistant}/health"
+                | "/ready"
+                | "/metrics"
+                | "/docs"
+                | "/docs/"
+                | "/docs/{file}"
+                | "/route"
+                | "/{assistant}/route"
+                | "/arrivals"
+                | "/{assistant}/arrivals"
+                | "/stations"
+                | "/{assistant}/stations"
+                | "/conversations/{threadId}"
+                | "/{assistant}/conversations/{threadId}"
+                | "/preferences/{user}"
+                | "/{assistant}/preferences/{user}",
+            ) => READS,
+            _ => panic!("{method} {path} has no case here: say what it writes of a user"),
+        }
+    }
+}
+
+/// The word among others, as people say it.
+fn sentence(word: &str) -> String {
+    format!("The key to the {word} is under the mat.")
+}
+
+fn text(value: &Value) -> String {
+    value.as_str().unwrap().to_owned()
+}

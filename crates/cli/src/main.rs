@@ -13,6 +13,7 @@ mod failure;
 mod instants;
 mod interrupt;
 mod json;
+mod local_token;
 mod log_lines;
 mod models;
 mod output;

@@ -2,6 +2,7 @@ use anyhow::Result;
 use serde::Serialize;
 
 use super::{App, Status};
+use crate::local_token;
 use crate::output::printable_line;
 use crate::settings::{From, Kind, SETTINGS, Setting, Settings};
 use crate::subway;
@@ -114,6 +115,7 @@ fn built_in(app: &App, setting: &Setting) -> String {
             app.location().ok().and_then(|location| location.file().map(|file| file.display().to_string()))
         }
         "MTA_TIMETABLE" => subway::options(&app.settings).timetable.map(|file| file.display().to_string()),
+        "THREADKEEP_TOKEN" => local_token::file().map(|file| file.display().to_string()),
         "THREADKEEP_ASSISTANTS" => app.settings.assistants().map(|folder| folder.display().to_string()),
         _ => None,
     };

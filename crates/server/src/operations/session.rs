@@ -24,6 +24,7 @@ const POLICY: &str = "default-src 'none'; style-src 'unsafe-inline'; script-src 
 #[serde(deny_unknown_fields)]
 pub(crate) struct Exchange {
     /// The token of this server, or what `threadkeep open` gives instead of it.
+    #[serde(default)]
     token: String,
 }
 

@@ -126,7 +126,13 @@ impl TokenIssuer {
             Some("service_role") if self.takes_service_role => Scope::Tenant(self.tenant.clone()),
             Some(_) => return None,
         };
-        Some(Caller { scope, roles: self.roles.clone(), key_id: None, until_seconds: Some(claims.exp.0), is_local: false })
+        Some(Caller {
+            scope,
+            roles: self.roles.clone(),
+            key_id: None,
+            until_seconds: Some(claims.exp.0),
+            is_local: false,
+        })
     }
 
     async fn claims(&self, token: &str, now_seconds: i64) -> Option<Claims> {

@@ -154,6 +154,9 @@ pub(crate) fn exchange(app: &App, request: &Parts, shown: &str) -> Result<Header
     let peer = peer(&request.extensions)?;
     loopback::check(peer, &request.uri, &request.headers)?;
     let LocalAccess::Token(token) = &app.options().local_access else { return Err(not_good()) };
+    if shown.is_empty() {
+        return Err(no_token());
+    }
     let now = seconds(app.memory().now());
     let is_right = token.is(shown) || token.until(PASS, shown, now, PASS_SECONDS).is_some();
     guess(app, token, peer, is_right)?;
@@ -267,10 +270,11 @@ mod tests {
 
     #[test]
     fn a_cookie_is_found_by_the_port_of_its_server() {
-        let headers: HeaderMap = [(header::COOKIE, "a=1; threadkeep-7437=x; threadkeep-7438=y"), (header::COOKIE, "b=2")]
-            .into_iter()
-            .map(|(name, value)| (name, HeaderValue::from_static(value)))
-            .collect();
+        let headers: HeaderMap =
+            [(header::COOKIE, "a=1; threadkeep-7437=x; threadkeep-7438=y"), (header::COOKIE, "b=2")]
+                .into_iter()
+                .map(|(name, value)| (name, HeaderValue::from_static(value)))
+                .collect();
         let of = |host: &str| cookies(&headers, &cookie_name(host)).map(str::to_owned).collect::<Vec<_>>();
         assert_eq!((of("localhost:7437"), of("[::1]:7438")), (vec!["x".to_owned()], vec!["y".to_owned()]));
         assert!(of("localhost").is_empty() && of("[::1]").is_empty());

@@ -9,6 +9,7 @@
 
 use std::fmt;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Instant;
 
 use axum::http::request::Parts;
@@ -53,7 +54,7 @@ pub enum LocalAccess {
 #[derive(Clone)]
 pub struct LocalToken {
     hash: [u8; 32],
-    codes: hmac::Key,
+    codes: Arc<hmac::Key>,
     /// Somebody chose it, and may have chosen badly.
     is_chosen: bool,
 }
@@ -89,7 +90,7 @@ impl LocalToken {
         if !CHOSEN.contains(&text.len()) || !text.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(LocalTokenError::Form);
         }
-        let codes = hmac::Key::new(hmac::HMAC_SHA256, text.as_bytes());
+        let codes = Arc::new(hmac::Key::new(hmac::HMAC_SHA256, text.as_bytes()));
         Ok(Self { hash: Sha256::digest(text).into(), codes, is_chosen: !is_minted(text) })
     }
 

@@ -20,6 +20,7 @@ mod keys;
 mod man;
 mod migrate;
 mod models;
+mod open;
 mod recall;
 mod restore;
 mod search;
@@ -67,6 +68,7 @@ pub(crate) enum Command {
     Vacuum(vacuum::Arguments),
     Supabase(supabase::Arguments),
     Serve(serve::Arguments),
+    Open(open::Arguments),
     Keys(keys::Arguments),
     Audit(audit::Arguments),
     Demo(demo::Arguments),
@@ -137,6 +139,7 @@ impl App {
             Command::Vacuum(arguments) => vacuum::run(self, arguments).await,
             Command::Supabase(arguments) => supabase::run(self, arguments).await,
             Command::Serve(arguments) => serve::run(self, arguments).await,
+            Command::Open(arguments) => open::run(self, arguments).await,
             Command::Keys(arguments) => keys::run(self, arguments).await,
             Command::Audit(arguments) => audit::run(self, arguments).await,
             Command::Demo(arguments) => demo::run(self, arguments).await,

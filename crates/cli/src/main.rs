@@ -16,6 +16,7 @@ mod instants;
 mod interrupt;
 mod json;
 mod listen;
+mod local_token;
 mod log_lines;
 mod models;
 mod output;

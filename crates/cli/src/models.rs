@@ -6,6 +6,7 @@ use std::sync::Arc;
 use anyhow::{Context, Result, bail};
 use threadkeep::models::{EmbeddingModel, PriceTable, Provider, ProviderModel, Selected, select, select_embedder};
 use threadkeep::{ChatModel, Embedder};
+use threadkeep_server::is_local_token;
 
 use crate::failure::{Failure, sentence};
 use crate::output::printable_line;
@@ -16,7 +17,7 @@ const PRICES_BYTES: u64 = 1024 * 1024;
 
 /// The model that speaks; `None` for the assistant's own offline model.
 pub(crate) fn speaker(name: Option<&str>, settings: &Settings) -> Result<Option<Arc<dyn ChatModel>>> {
-    let selected = select(name, &|name| settings.get(name)).map_err(unusable)?;
+    let selected = select(name, &environment(name, settings)).map_err(unusable)?;
     match selected {
         Selected::Offline => Ok(None),
         Selected::Provider(found) => {
@@ -25,6 +26,15 @@ pub(crate) fn speaker(name: Option<&str>, settings: &Settings) -> Result<Option<
             Ok(Some(Arc::new(model)))
         }
     }
+}
+
+/// What models are found by. Unless a model is named, the address and the token of a Threadkeep server, which `serve` has
+/// people paste for its clients, are no provider of models: with them a server would ask itself.
+pub(crate) fn environment(name: Option<&str>, settings: &Settings) -> impl Fn(&str) -> Option<String> {
+    let is_named = name.is_some() || settings.get("THREADKEEP_MODEL").is_some();
+    let is_token = |key: String| is_local_token(&key) || settings.get("THREADKEEP_TOKEN") == Some(key);
+    let is_own = !is_named && settings.get("OPENAI_API_KEY").is_some_and(is_token);
+    move |variable| settings.get(variable).filter(|_| !(is_own && variable.starts_with("OPENAI_")))
 }
 
 /// The embedder, where one is named.

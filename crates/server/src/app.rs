@@ -14,6 +14,7 @@ use crate::security::audit::AuditLog;
 use crate::security::guesses::Guesses;
 use crate::security::jwt::TokenIssuer;
 use crate::security::keys::Keys;
+use crate::security::local::LocalAccess;
 use crate::security::quota::{Quota, Quotas};
 use crate::security::rate::{RateLimit, RateLimits};
 use crate::telemetry::{Telemetry, TelemetryOptions, Watch};
@@ -25,6 +26,8 @@ use crate::turns::resuming::Resumed;
 pub struct ServerOptions {
     /// On whose behalf callers act while no key was ever made. Default: the user `me` of the tenant `local`.
     pub local_scope: Scope,
+    /// Who may call while no key was ever made. Default: nobody.
+    pub local_access: LocalAccess,
     /// Bytes of a request's body at most. Default: 20 MiB, which holds the largest commit.
     pub body_bytes: usize,
     /// How long a client may take to send headers, and again to send a body. Default: 30 s.
@@ -67,6 +70,7 @@ impl Default for ServerOptions {
     fn default() -> Self {
         Self {
             local_scope: Scope::user("local", "me").expect("both names are names"),
+            local_access: LocalAccess::Nobody,
             body_bytes: 20 * 1024 * 1024,
             read_timeout: Duration::from_secs(30),
             action_timeout: Duration::from_secs(60),
@@ -100,6 +104,7 @@ struct Inner {
     keys: Keys,
     rate_limits: RateLimits,
     guesses: Guesses,
+    local_guesses: Guesses,
     quotas: Quotas,
     audit: AuditLog,
     watch: Watch,
@@ -133,6 +138,7 @@ impl App {
             keys,
             rate_limits,
             guesses: Guesses::default(),
+            local_guesses: Guesses::default(),
             quotas,
             audit,
             watch,
@@ -162,8 +168,14 @@ impl App {
         &self.inner.rate_limits
     }
 
+    /// Wrong guesses of the shared key.
     pub(crate) fn guesses(&self) -> &Guesses {
         &self.inner.guesses
+    }
+
+    /// Wrong guesses of the token of this machine's user.
+    pub(crate) fn local_guesses(&self) -> &Guesses {
+        &self.inner.local_guesses
     }
 
     pub(crate) fn quotas(&self) -> &Quotas {

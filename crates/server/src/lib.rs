@@ -44,6 +44,7 @@ pub use routes::RouteInfo;
 pub use security::audit::{AuditFinding, AuditLog, AuditRecord, AuditVerification};
 pub use security::jwt::{IssuerError, TokenIssuer};
 pub use security::keys::{KeyError, KeyRecord, KeyRole, KeySecret, Keys, NewKey};
+pub use security::local::{LocalAccess, LocalToken, LocalTokenError, is_minted as is_local_token};
 pub use security::quota::Quota;
 pub use security::rate::RateLimit;
 pub use server::{ServeError, Server};

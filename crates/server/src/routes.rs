@@ -51,6 +51,8 @@ fn table() -> Vec<Entry> {
         bounded(NOTHING, routes!(operations::viewer::start)),
         bounded(NOTHING, routes!(operations::viewer::page)),
         bounded(NOTHING, routes!(operations::viewer::file)),
+        bounded(NOTHING, routes!(operations::session::page)),
+        bounded(NOTHING, routes!(operations::session::exchange)),
         bounded(WRITE, routes!(rest::threads::open::open)),
         bounded(READ, routes!(rest::threads::list::list)),
         bounded(READ, routes!(rest::threads::get::get)),

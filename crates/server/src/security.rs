@@ -1,14 +1,15 @@
 //! Who calls, on whose behalf, and what the caller may do.
 //!
 //! A caller is known by a key (`keys`), which belongs to one tenant and says on whose behalf it may act, or by a token
-//! of an issuer that the server was told of (`jwt`). A request without
-//! credentials is taken only while no key was ever made, and only from this machine (`loopback`).
+//! of an issuer that the server was told of (`jwt`). A request without either is taken only while no key was ever made, with
+//! the token of this machine's user (`local`), and only from this machine (`loopback`).
 
 pub(crate) mod audit;
 pub(crate) mod authenticate;
 pub(crate) mod guesses;
 pub(crate) mod jwt;
 pub(crate) mod keys;
+pub(crate) mod local;
 mod loopback;
 pub(crate) mod quota;
 pub(crate) mod rate;
@@ -39,8 +40,10 @@ pub(crate) struct Caller {
     pub(crate) roles: Vec<KeyRole>,
     /// The key that they showed.
     pub(crate) key_id: Option<String>,
-    /// Until when their token is good, in seconds since 1970.
+    /// Until when their token or cookie is good, in seconds since 1970.
     pub(crate) until_seconds: Option<i64>,
+    /// They showed no key, as there is none yet.
+    pub(crate) is_local: bool,
 }
 
 impl Caller {
@@ -69,6 +72,10 @@ impl Caller {
         let now_seconds = app.memory().now().as_millis().div_euclid(1000);
         if self.until_seconds.is_some_and(|until| until <= now_seconds) {
             return false;
+        }
+        if self.is_local {
+            // Once there is a key, nobody goes on without one.
+            return !authenticate::needs_key(app).await.unwrap_or(false);
         }
         let Some(key) = &self.key_id else { return true };
         // A store that cannot be asked now is no reason to end.

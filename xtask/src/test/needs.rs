@@ -65,6 +65,13 @@ const NEEDS: &[Need] = &[
         tests: "the README's conversation with the server",
     },
     Need {
+        program: "nginx",
+        debian_package: "nginx-light",
+        // Debian keeps it off the path of users.
+        probe: &["sh", "-c", "command -v nginx || ls /usr/sbin/nginx"],
+        tests: "tests that nobody calls a server without a key through a plain proxy",
+    },
+    Need {
         program: "wrk",
         debian_package: "wrk",
         // It tells its version and fails.

@@ -4,6 +4,7 @@ use threadkeep::core::shown_address;
 
 use super::{App, Status};
 use crate::exposure;
+use crate::local_token;
 use crate::output::printable_line;
 use crate::settings::{From, Kind, SETTINGS, Setting, Settings};
 use crate::subway;
@@ -122,6 +123,7 @@ fn built_in(app: &App, setting: &Setting) -> String {
         }
         "MTA_TIMETABLE" => subway::options(&app.settings).timetable.map(|file| file.display().to_string()),
         "THREADKEEP_ERASURE_LEDGER" => app.erasure_ledger().file().map(|file| file.display().to_string()),
+        "THREADKEEP_TOKEN" => local_token::file().map(|file| file.display().to_string()),
         "THREADKEEP_ASSISTANTS" => app.settings.assistants().map(|folder| folder.display().to_string()),
         _ => None,
     };

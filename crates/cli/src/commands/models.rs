@@ -82,7 +82,7 @@ impl Row {
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
-    let environment = |name: &str| app.settings.get(name);
+    let environment = models::environment(arguments.model.as_deref(), &app.settings);
     let prices = models::prices(arguments.prices.as_deref(), &app.settings)?;
     let selected = match select(arguments.model.as_deref(), &environment) {
         // What stands in the environment is listed with what is wrong with it.

@@ -1,5 +1,6 @@
 mod log;
 mod signals;
+mod tell;
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -15,12 +16,14 @@ use threadkeep_server::{
 use super::{App, Status};
 use crate::failure::Failure;
 use crate::listen::ListenAddress;
+use crate::local_token;
 use crate::models;
 use crate::served::Served;
 use crate::settings::{self, Settings};
 use crate::store::Purpose;
 use log::begin_log;
 use signals::asked_to_stop;
+use tell::{Access, tell};
 
 const PORT: u16 = 7437;
 /// Holds the ends of some thousand threads. They are looked at before they are shown, whoever else writes to the store.
@@ -28,19 +31,29 @@ const TAIL_BYTES: usize = 16 * 1024 * 1024;
 
 /// Serve the store and the assistants over HTTP: REST, live events, the OpenAI wire
 ///
-/// It listens on this machine only, unless told otherwise. As long as no key was ever made (`threadkeep keys create`),
-/// programs on this machine may call without one, and act as the user that --user names. Ctrl-C and SIGTERM finish what
+/// It listens on this machine only, unless told otherwise. As long as no key was ever made (`threadkeep keys create`), programs
+/// on this machine may call with the server's token, and act as the user that --user names. The token is made once and kept in
+/// the user's state folder; a terminal is told it in a line to paste, anything else where it is. Ctrl-C and SIGTERM finish what
 /// was accepted and end every stream with an event; a second one ends at once. What no option says comes from the
 /// environment and the configuration file: `threadkeep config show` lists it all.
 #[derive(Debug, Default, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep serve                                     on 127.0.0.1:7437
-  threadkeep keys create phone && threadkeep serve --listen 0.0.0.0:7437
-  curl http://127.0.0.1:7437/v1/threads                its pages are at /docs")]
+  threadkeep open                                      its page in the browser
+  curl http://127.0.0.1:7437/v1/threads -H \"Authorization: Bearer $OPENAI_API_KEY\"
+  threadkeep keys create phone && threadkeep serve --listen 0.0.0.0:7437")]
 pub(crate) struct Arguments {
     /// The host and port to listen on; port 0 takes a free one [default: 127.0.0.1:7437]
     #[arg(long, value_name = "ADDRESS")]
     listen: Option<ListenAddress>,
+    /// What clients show while there is no key, 16 characters or more [default: one that is made and kept]. Others can read it
+    /// in the list of processes: rather set THREADKEEP_TOKEN, or THREADKEEP_TOKEN_FILE to a file that holds it
+    #[arg(long, value_name = "TOKEN")]
+    token: Option<String>,
+    /// Have every program on this machine call without a token while there is no key. INSECURE: so may everyone for whom a
+    /// proxy on this machine calls
+    #[arg(long, conflicts_with = "token")]
+    insecure_no_token: bool,
     /// Requests that a key without a limit of its own may make in a minute [default: no bound]
     #[arg(long, value_name = "COUNT")]
     rate: Option<RateLimit>,
@@ -102,13 +115,18 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         let failure = Failure::usage(format!("{listen} is no address of this machine alone, and there is no key yet"));
         return Err(failure.hint("make one with `threadkeep keys create NAME`").into());
     }
-    let options = options(app, token_issuers, &arguments)?;
+    let access = match (is_guarded, arguments.insecure_no_token) {
+        (true, _) => Access::Keys,
+        (false, true) => Access::ThisMachine,
+        (false, false) => Access::Token(local_token::find(arguments.token.as_deref(), settings)?),
+    };
+    let options = ServerOptions { local_access: access.to_server(), ..options(app, token_issuers, &arguments)? };
     let scheme = if options.tls.is_some() { "https" } else { "http" };
     let served = Served::open(app, &memory, &arguments.assistants, arguments.model.as_deref())?;
     let server = Server::new(memory, options).with_assistants(served.assistants());
     let server = with_models(server, arguments.model.as_deref(), settings)?;
     let listener = listen.bind(&addresses).await?;
-    app.output.note(format_args!("listening on {scheme}://{}", listener.local_addr()?));
+    tell(app, scheme, listener.local_addr()?, &access);
     tokio::select! {
         ended = server.serve(listener, asked_to_stop(app.interrupt.clone())) => ended?,
         never = served.follow() => match never {},
@@ -122,6 +140,7 @@ pub(crate) fn problems(app: &App) -> Vec<String> {
     let found = [
         issuer(app, &arguments).map(drop),
         tls(&arguments, settings).map(drop),
+        local_token::check_given(settings),
         telemetry(settings).map(drop),
         models::speaker(None, settings).map(drop),
         models::embedder(settings).map(drop),

@@ -70,6 +70,7 @@ pub(crate) const SETTINGS: [Setting; 51] = [
     setting("THREADKEEP_EMBEDDER", "embedder", Text, "the embedding model", "none"),
     setting("THREADKEEP_PRICES", "prices", File, "a file with prices of models", "built-in prices"),
     setting("THREADKEEP_LISTEN", "server.listen", Listen, "where the server listens", "127.0.0.1:7437"),
+    setting("THREADKEEP_TOKEN", "server.token", Secret, "what clients show while the server has no key", ""),
     setting("THREADKEEP_RATE", "server.rate", Count, "requests of a key in a minute", "no bound"),
     setting("THREADKEEP_QUOTA", "server.quota", Count, "requests of a key in a day (UTC)", "no bound"),
     setting(

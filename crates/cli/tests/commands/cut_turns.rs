@@ -8,7 +8,7 @@ use std::process::Command;
 use serde_json::{Value, json};
 
 use super::Cli;
-use super::serve::{Server, thread, until};
+use super::serve::{Server, authorization, thread, until};
 
 /// A server of a model, or of anything else that is asked over HTTP: it answers when it is told to.
 struct Asked(TcpListener);
@@ -87,8 +87,8 @@ impl Question {
 fn begin(server: &Server, path: &str, body: &Value) -> TcpStream {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     let body = body.to_string();
-    let (host, length) = (&server.address, body.len());
-    write!(stream, "POST {path} HTTP/1.1\r\nhost: {host}\r\ncontent-length: {length}\r\n\r\n{body}").unwrap();
+    let (host, length, shown) = (&server.address, body.len(), authorization());
+    write!(stream, "POST {path} HTTP/1.1\r\nhost: {host}\r\n{shown}content-length: {length}\r\n\r\n{body}").unwrap();
     stream
 }
 

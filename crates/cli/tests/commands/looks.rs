@@ -2,7 +2,7 @@
 
 use super::{Cli, assert_looks};
 
-const COMMANDS: [&str; 31] = [
+const COMMANDS: [&str; 32] = [
     "migrate",
     "supabase",
     "import",
@@ -20,6 +20,7 @@ const COMMANDS: [&str; 31] = [
     "restore",
     "vacuum",
     "serve",
+    "open",
     "keys",
     "audit",
     "demo",

@@ -37,6 +37,7 @@ mod serve;
 mod stopping;
 mod subway;
 mod supabase;
+mod token;
 
 use std::fmt;
 use std::io::Write;
@@ -128,6 +129,7 @@ impl Cli {
             }
         }
         command.env("THREADKEEP_CONFIG", self.path("config.yaml")).env("XDG_CONFIG_HOME", self.folder.path());
+        command.env("XDG_STATE_HOME", self.folder.path());
         command.env("MTA_TIMETABLE", self.timetable());
         command.env("THREADKEEP_ERASURE_LEDGER", self.ledger());
         command.env("THREADKEEP_STORE", self.url.clone().unwrap_or_else(|| self.store().display().to_string()));

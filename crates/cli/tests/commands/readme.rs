@@ -5,7 +5,7 @@ use std::process::Command;
 use serde_json::Value;
 
 use super::Cli;
-use super::serve::Server;
+use super::serve::{Server, TOKEN};
 
 const README: &str = include_str!("../../../../README.md");
 
@@ -95,10 +95,17 @@ fn curl_is_answered_as_it_says() {
     let cli = Cli::new();
     let server = server(&cli);
     let mut exchanges = 0;
-    for exchange in blocks("console")[0].split("$ curl ").skip(1) {
-        let (command, shown) = exchange.split_once('\n').unwrap();
+    let mut exchanged = blocks("console")[0].split("$ curl ");
+    let told = exchanged.next().unwrap();
+    for line in ["listening on http://127.0.0.1:7437\n", "export OPENAI_BASE_URL=http://127.0.0.1:7437/v1\n"] {
+        assert!(told.contains(line), "{told}");
+    }
+    for exchange in exchanged {
+        let (command, shown) = exchange.split_at(exchange.find("\n{").unwrap());
         let command = format!("curl {}", command.replace("localhost:7437", &server.address));
-        let ran = Command::new("sh").args(["-c", &command]).env("NO_PROXY", "*").output().unwrap();
+        let mut shell = Command::new("sh");
+        shell.args(["-c", &command]).env("NO_PROXY", "*").env("OPENAI_API_KEY", TOKEN);
+        let ran = shell.output().unwrap();
         let said: Value = serde_json::from_slice(&ran.stdout).unwrap();
         let shown: Value = serde_json::from_str(&shown.trim().replace('…', "\"…\": null")).unwrap();
         assert!(holds(&shown, &said), "{command}\n{said}");
@@ -114,12 +121,14 @@ fn the_official_client_is_answered_as_it_says() {
     }
     let cli = Cli::new();
     let server = server(&cli);
-    let script = blocks("python")[0].replace("localhost:7437", &server.address);
-    let script = cli.file("client.py", script);
+    let script = cli.file("client.py", blocks("python")[0]);
     let test = std::env::current_exe().unwrap();
     let python = test.ancestors().nth(3).unwrap().join("python/bin/python");
     assert!(python.exists(), "`cargo xtask test` installs the official client into {}", python.display());
-    let ran = Command::new(python).arg(script).env("NO_PROXY", "*").output().unwrap();
+    let mut python = Command::new(python);
+    python.arg(script).env("NO_PROXY", "*").env("OPENAI_API_KEY", TOKEN);
+    python.env("OPENAI_BASE_URL", format!("http://{}/v1", server.address));
+    let ran = python.output().unwrap();
     let (said, trouble) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
     assert_eq!(said, blocks("text")[0], "{trouble}");
 }

@@ -7,6 +7,14 @@ use std::sync::{Arc, Mutex};
 
 use super::Cli;
 
+/// The token of tests' servers, while they have no key.
+pub(super) const TOKEN: &str = "tkl_dGhlIHRva2VuIG9mIGFsbCBzZXJ2ZXJzIG9mIHRlc3Q";
+
+/// The header that shows it.
+pub(super) fn authorization() -> String {
+    format!("authorization: Bearer {TOKEN}\r\n")
+}
+
 /// A server that is told to stop when the test is over.
 pub(super) struct Server {
     pub(super) child: Child,
@@ -20,7 +28,11 @@ impl Server {
         Self::start_with(cli.command(&["serve", "--listen", "127.0.0.1:0", "--model", "offline"]))
     }
 
+    /// Starts one with the token of tests, unless the command has another.
     pub(super) fn start_with(mut command: Command) -> Self {
+        if !command.get_envs().any(|(name, _)| name == "THREADKEEP_TOKEN") {
+            command.env("THREADKEEP_TOKEN", TOKEN);
+        }
         let mut child = command.spawn().unwrap();
         let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
         let address = lines
@@ -37,9 +49,9 @@ impl Server {
     /// Sends a request and gives the answer's status line and body.
     pub(super) fn ask(&self, request: &str, body: &str) -> Option<(String, String)> {
         let mut stream = TcpStream::connect(&self.address).ok()?;
-        let length = body.len();
+        let (length, authorization) = (body.len(), authorization());
         let head = format!(
-            "{request} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\ncontent-length: {length}\r\n\r\n",
+            "{request} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{authorization}content-length: {length}\r\n\r\n",
             self.address
         );
         stream.write_all(format!("{head}{body}").as_bytes()).ok()?;
@@ -63,7 +75,8 @@ impl Server {
     /// The lines of a thread's events, from now on.
     pub(super) fn listen(&self, thread: &str) -> impl Iterator<Item = String> + use<> {
         let mut stream = TcpStream::connect(&self.address).unwrap();
-        let request = format!("GET /v1/threads/{thread}/events HTTP/1.1\r\nhost: {}\r\n\r\n", self.address);
+        let head = format!("GET /v1/threads/{thread}/events HTTP/1.1\r\nhost: {}\r\n", self.address);
+        let request = format!("{head}{}\r\n", authorization());
         stream.write_all(request.as_bytes()).unwrap();
         stream.set_read_timeout(Some(super::PATIENCE)).unwrap();
         let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
@@ -241,10 +254,13 @@ fn one_assistant_alone_answers_at_the_root() {
     let mut command = cli.command(&arguments);
     command.env("SUBWAY_API_KEY", "s3cret");
     let server = Server::start_with(command);
-    let say = |path: &str| server.ask(&format!("POST {path}"), r#"{"message": "What leaks?", "user_id": "ana"}"#);
-    assert_eq!(say("/chat").unwrap().0, "HTTP/1.1 401 Unauthorized");
-    let (status, body) = say("/chat?key=s3cret").unwrap();
-    assert!(status.contains("200") && body.contains("The hose leaks."), "it was kept: {body}");
+    let body = r#"{"message": "What leaks?", "user_id": "ana"}"#;
+    let say = |path: &str| server.ask_with(&format!("POST {path}"), "", body);
+    assert!(say("/chat").starts_with("HTTP/1.1 401 Unauthorized"));
+    let answer = say("/chat?key=s3cret");
+    assert!(answer.starts_with("HTTP/1.1 200") && answer.contains("The hose leaks."), "it was kept: {answer}");
+    // The owner's own token does too.
+    assert_eq!(server.ask("POST /chat", body).unwrap().0, "HTTP/1.1 200 OK");
 }
 
 // S4.45
@@ -277,7 +293,8 @@ fn under_load_every_stream_ends_with_an_event_and_nothing_is_lost() {
     let streams: Vec<_> = (0..12)
         .map(|_| {
             let mut stream = TcpStream::connect(&server.address).unwrap();
-            let request = format!("GET /v1/threads/{thread}/events HTTP/1.1\r\nhost: {}\r\n\r\n", server.address);
+            let head = format!("GET /v1/threads/{thread}/events HTTP/1.1\r\nhost: {}\r\n", server.address);
+            let request = format!("{head}{}\r\n", authorization());
             stream.write_all(request.as_bytes()).unwrap();
             let mut lines = BufReader::new(stream).lines().map(Result::unwrap);
             assert!(lines.any(|line| line.starts_with(": listening")));
@@ -368,6 +385,7 @@ fn malformed_requests_are_refused_each_and_take_no_memory() {
         let mut stream = TcpStream::connect(&server.address).unwrap();
         let length = body.len();
         let head = format!("{request} HTTP/1.1\r\nhost: {}\r\nconnection: close\r\n{headers}", server.address);
+        let head = head + &authorization();
         let bytes = [format!("{head}content-length: {length}\r\n\r\n").into_bytes(), body].concat();
         // A server that has seen enough closes while more is sent, and its answer may be lost with the connection.
         let was_sent = stream.write_all(&bytes).is_ok();

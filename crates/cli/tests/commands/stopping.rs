@@ -7,17 +7,19 @@ use std::thread::JoinHandle;
 
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite;
+use tungstenite::client::IntoClientRequest;
 use tungstenite::protocol::frame::coding::CloseCode;
 
 use super::provider::Provider;
-use super::serve::{Server, thread};
+use super::serve::{Server, TOKEN, authorization, thread};
 use super::{Cli, PATIENCE};
 
 /// Sends a request, and reads the answer elsewhere until it ends.
 fn begin(server: &Server, path: &str, body: &Value) -> JoinHandle<String> {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     let (address, body) = (&server.address, body.to_string());
-    let head = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\ncontent-length: {}\r\n\r\n", body.len());
+    let head = format!("POST {path} HTTP/1.1\r\nhost: {address}\r\n{}", authorization());
+    let head = format!("{head}content-length: {}\r\n\r\n", body.len());
     stream.write_all((head + &body).as_bytes()).unwrap();
     std::thread::spawn(move || {
         let mut answer = String::new();
@@ -30,6 +32,7 @@ fn begin(server: &Server, path: &str, body: &Value) -> JoinHandle<String> {
 fn upload_half(server: &Server, thread: &str) -> JoinHandle<String> {
     let mut stream = TcpStream::connect(&server.address).unwrap();
     let head = format!("POST /v1/threads/{thread}/messages HTTP/1.1\r\nhost: {}\r\n", server.address);
+    let head = head + &authorization();
     stream.write_all(format!("{head}expect: 100-continue\r\ncontent-length: 1000\r\n\r\n").as_bytes()).unwrap();
     let mut reader = BufReader::new(stream.try_clone().unwrap());
     let mut line = String::new();
@@ -47,7 +50,9 @@ fn upload_half(server: &Server, thread: &str) -> JoinHandle<String> {
 fn listen(server: &Server, thread: &str) -> JoinHandle<(Value, CloseCode, String)> {
     let stream = TcpStream::connect(&server.address).unwrap();
     stream.set_read_timeout(Some(PATIENCE)).unwrap();
-    let (mut socket, _) = tungstenite::client(format!("ws://{}/v1/live", server.address), stream).unwrap();
+    let mut request = format!("ws://{}/v1/live", server.address).into_client_request().unwrap();
+    request.headers_mut().insert("authorization", format!("Bearer {TOKEN}").parse().unwrap());
+    let (mut socket, _) = tungstenite::client(request, stream).unwrap();
     let subscribe = json!({ "type": "subscribe", "thread": thread, "after": 0 }).to_string();
     socket.send(tungstenite::Message::text(subscribe)).unwrap();
     let first: Value = serde_json::from_str(socket.read().unwrap().to_text().unwrap()).unwrap();

@@ -1,10 +1,10 @@
 //! Who may call the documents' endpoints: whoever shows the one key that their clients share, in `?key=` or `x-api-key`.
 //!
-//! Where there is no such key, they are open as all other routes are: to the server's own keys, and without any to this
-//! machine alone.
+//! Where there is no such key, they are open as all other routes are: to the server's own keys, and without any to the
+//! holder of its token.
 
 use std::fmt;
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
 use axum::extract::Request;
 use axum::http::StatusCode;
@@ -18,9 +18,10 @@ use crate::error::{ApiError, Result};
 use crate::gate::Next;
 use crate::input::Params;
 use crate::security::Caller;
-use crate::security::authenticate::{authenticate, count, not_good, peer, too_many};
+use crate::security::authenticate::{authenticate, count, needs_key, not_good, peer, too_many_guesses};
 use crate::security::guesses::Source;
 use crate::security::keys::KeyRole;
+use crate::security::local::LocalAccess;
 use crate::security::quota::Quota;
 use crate::security::rate::RateLimit;
 
@@ -86,24 +87,21 @@ async fn sharer(app: &App, shared: &SharedKey, given: Option<&str>, source: Sour
     let options = app.options();
     count(app, "shared", options.rate_limit.or(Some(RATE)), options.quota.or(Some(QUOTA))).await?;
     let scope = Scope::Tenant(options.local_scope.tenant_id().clone());
-    Ok(Some(Caller { scope, is_user_named: true, roles: vec![KeyRole::Write], key_id: None, until_seconds: None }))
+    let roles = vec![KeyRole::Write];
+    Ok(Some(Caller { scope, is_user_named: true, roles, key_id: None, until_seconds: None, is_local: false }))
 }
 
-/// Admits whoever has a key of the server's own, where there are any.
+/// Admits whoever has a key of the server's own, where there are any, or its token where there are none.
 async fn other_key(app: &App, role: KeyRole, request: Request, next: Next<'_>) -> Answered {
-    let has_keys = match app.options().token_issuers.is_empty() {
-        true => app.keys().is_any_known().await,
-        false => Ok(true),
+    let has_keys = match &app.options().local_access {
+        LocalAccess::Token(_) => Ok(true),
+        LocalAccess::Nobody | LocalAccess::ThisMachine => needs_key(app).await,
     };
     match has_keys {
         Ok(true) => authenticate(app, role, request, next).await,
         Ok(false) => not_good().into(),
         Err(error) => ApiError::from(error).into(),
     }
-}
-
-fn too_many_guesses(wait: Duration) -> ApiError {
-    too_many("rate_limited", "too many keys that are not good", wait)
 }
 
 fn given(request: &Request) -> Result<Option<String>> {

@@ -53,7 +53,7 @@ pub(super) fn reach(caller: &Caller) -> Scope {
     }
 }
 
-/// Whether this is a program on this machine, where there is no key yet.
+/// Whether this is this machine's user, where there is no key yet.
 fn may_name_others(caller: &Caller) -> bool {
     caller.key_id.is_none() && caller.has(KeyRole::Admin)
 }

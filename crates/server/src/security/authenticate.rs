@@ -13,7 +13,7 @@ use super::audit::AuditRecord;
 use super::keys::{KeyError, KeyRecord, KeyRole};
 use super::quota::{Quota, Uncounted};
 use super::rate::RateLimit;
-use super::{Caller, audit, loopback};
+use super::{Caller, audit, local};
 use crate::app::App;
 use crate::connections::Held;
 use crate::edge::Answered;
@@ -75,11 +75,10 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
             }
         }
     }
-    if !app.options().token_issuers.is_empty() || app.keys().is_any_known().await? {
+    if needs_key(app).await? {
         return Err(not_good());
     }
-    // A client that cannot do without a key shows any.
-    loopback::check(peer(&request.extensions)?, &request.uri, headers)?;
+    let until_seconds = local::admit(app, request, shown)?;
     // Programs of this machine are counted together, as whoever they name is nobody who showed anything.
     count(app, "local", None, None).await?;
     let local = &app.options().local_scope;
@@ -87,7 +86,12 @@ async fn caller(app: &App, request: &Parts) -> Result<Caller, ApiError> {
         Some(user) => Scope::User(local.tenant_id().clone(), user),
         None => local.clone(),
     };
-    Ok(Caller { scope, is_user_named: true, roles: vec![KeyRole::Admin], key_id: None, until_seconds: None })
+    Ok(Caller { scope, is_user_named: true, roles: vec![KeyRole::Admin], key_id: None, until_seconds, is_local: true })
+}
+
+/// Whether nobody calls without a key or a token of an issuer: there is an issuer, or a key was made at some time.
+pub(crate) async fn needs_key(app: &App) -> Result<bool, KeyError> {
+    Ok(!app.options().token_issuers.is_empty() || app.keys().is_any_known().await?)
 }
 
 /// The other end of the connection.
@@ -111,7 +115,8 @@ fn of_key(key: &KeyRecord, headers: &HeaderMap) -> Result<Caller, ApiError> {
         (None, None) => Scope::Tenant(tenant.clone()),
     };
     let is_user_named = user.is_none();
-    Ok(Caller { scope, is_user_named, roles: roles.clone(), key_id: Some(id.clone()), until_seconds: None })
+    let (roles, key_id) = (roles.clone(), Some(id.clone()));
+    Ok(Caller { scope, is_user_named, roles, key_id, until_seconds: None, is_local: false })
 }
 
 /// A token is one user's, whom a header may repeat; that of the application may name one.
@@ -154,6 +159,10 @@ pub(crate) fn too_many(code: &'static str, message: &str, wait: Duration) -> Api
     let seconds = wait.as_secs_f64().ceil().max(1.0);
     let error = ApiError::new(StatusCode::TOO_MANY_REQUESTS, code, message);
     error.header(header::RETRY_AFTER, format!("{seconds:.0}"))
+}
+
+pub(crate) fn too_many_guesses(wait: Duration) -> ApiError {
+    too_many("rate_limited", "too many keys that are not good", wait)
 }
 
 /// The key in `Authorization: Bearer …` or `x-api-key`.

@@ -1,5 +1,5 @@
-//! Wrong guesses of the key that clients share: bounded for each source and in all. Somebody chose it, and may have chosen
-//! badly; the keys that a server makes are found by no trying.
+//! Wrong guesses of the key that clients share, and of the token of this machine's user: bounded for each source and in all.
+//! Somebody chose them, and may have chosen badly; the keys that a server makes are found by no trying.
 //!
 //! A source that was wrong too often is refused before what it shows is looked at, so that a key cannot be found by trying.
 //! Nobody is kept out by what others do: the first try of a source is always looked at, and so is every try of one that showed a

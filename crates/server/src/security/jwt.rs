@@ -143,6 +143,7 @@ impl TokenIssuer {
             roles: self.roles.clone(),
             key_id: None,
             until_seconds: Some(claims.exp.0),
+            is_local: false,
         })
     }
 

@@ -1,7 +1,8 @@
-//! What a request without credentials must look like: sent by a program on this machine, to this machine.
+//! What a request without a key must look like: sent by a program on this machine, to this machine.
 //!
 //! A page in a browser reaches the loopback too, under a name that its server resolves to it, and a proxy makes the whole
-//! world look local. So the names that the request carries are checked, and what was forwarded is refused.
+//! world look local. So the names that the request carries are checked, and what says that it was forwarded is refused. A
+//! proxy need not say so: the first line of defence is the token (`local`).
 
 use std::net::{IpAddr, SocketAddr};
 
@@ -49,6 +50,24 @@ pub(super) fn check(peer: SocketAddr, uri: &Uri, headers: &HeaderMap) -> Result<
         return Err(refused("without a key a page of another origin may not call"));
     }
     Ok(())
+}
+
+/// The host that the request is sent to, as the client names it.
+pub(super) fn host<'a>(uri: &'a Uri, headers: &'a HeaderMap) -> Option<&'a str> {
+    let given = headers.get(header::HOST).and_then(|host| host.to_str().ok());
+    given.or_else(|| uri.authority().map(axum::http::uri::Authority::as_str))
+}
+
+/// Whether a browser says that a page of this server sent the request. What says nothing of that is no such page.
+pub(super) fn is_own_page(uri: &Uri, headers: &HeaderMap) -> bool {
+    let says = |name: HeaderName| headers.get(name).and_then(|value| value.to_str().ok());
+    match says(header::ORIGIN) {
+        Some(origin) => {
+            let named = origin.strip_prefix("http://").or_else(|| origin.strip_prefix("https://"));
+            named.is_some() && named == host(uri, headers)
+        }
+        None => says(HeaderName::from_static("sec-fetch-site")) == Some("same-origin"),
+    }
 }
 
 fn refused(message: &str) -> ApiError {

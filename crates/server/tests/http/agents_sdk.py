@@ -9,7 +9,7 @@ import openai
 import pydantic
 
 PART, BASE, INPUT = sys.argv[1], sys.argv[2], json.loads(sys.argv[3])
-API = openai.AsyncOpenAI(base_url=BASE, api_key="any", max_retries=3)
+API = openai.AsyncOpenAI(base_url=BASE, max_retries=3)
 MODEL = agents.OpenAIResponsesModel(model="echo", openai_client=API)
 
 agents.set_tracing_disabled(True)

@@ -12,7 +12,7 @@ LOOK = {"type": "object", "properties": {"at": {"type": "string"}}, "required": 
 
 
 def client():
-    return openai.OpenAI(base_url=BASE, api_key="any", max_retries=3)
+    return openai.OpenAI(base_url=BASE, max_retries=3)
 
 
 def user(text):
@@ -191,7 +191,7 @@ def forms():
     reference = {"type": "item_reference", "id": first.output[0].id}
 
     async def asynchronous():
-        api = openai.AsyncOpenAI(base_url=BASE, api_key="any", max_retries=3)
+        api = openai.AsyncOpenAI(base_url=BASE, max_retries=3)
         conversation = await api.conversations.create(items=[user(str(number)) for number in range(20)])
         await api.conversations.items.create(conversation.id, items=[user("20"), user("21")])
         listed = api.conversations.items.list(conversation.id, order="asc", include=["reasoning.encrypted_content"])

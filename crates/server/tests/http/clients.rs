@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use crate::assistants::with_keeper;
 use crate::proxy::Proxy;
-use crate::server::{PATIENCE, TestServer};
+use crate::server::{PATIENCE, TOKEN, TestServer};
 use crate::v1::{Echo, with_model, with_model_over_postgres};
 
 /// Whether Python cannot be had here, which the summary of the tests says.
@@ -39,7 +39,7 @@ async fn run(script: &str, part: &str, base: &str, input: Value) -> Value {
     let mut command = tokio::process::Command::new(program("python"));
     command.args([script, part, base, &input.to_string()]).kill_on_drop(true);
     // A proxy of this machine is not meant for this machine.
-    command.env("NO_PROXY", "*").env("OPENAI_AGENTS_DISABLE_TRACING", "1");
+    command.env("NO_PROXY", "*").env("OPENAI_API_KEY", TOKEN).env("OPENAI_AGENTS_DISABLE_TRACING", "1");
     let output = tokio::time::timeout(PATIENCE * 3, command.output()).await.unwrap().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     serde_json::from_slice(&output.stdout).unwrap()

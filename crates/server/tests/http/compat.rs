@@ -136,7 +136,7 @@ async fn questions_go_to_the_tools_of_their_names() {
 async fn the_shared_key_opens_these_endpoints_only() {
     let options = ServerOptions { shared_key: SharedKey::new("s3cret"), ..Parts::default().options };
     let server = TestServer::start_with(Parts { options, assistants: vec![subway()], ..Parts::default() }).await;
-    let client = server.client();
+    let client = server.stranger();
     let chat = |path: &str, key: Option<&str>| {
         let request = client.request("POST", path).json(&json!({ "message": "hello", "user_id": "ana" }));
         send(match key {
@@ -168,7 +168,7 @@ async fn the_shared_key_opens_these_endpoints_only() {
 async fn the_shared_key_is_not_found_by_trying() {
     let options = ServerOptions { shared_key: SharedKey::new("s3cret"), ..Parts::default().options };
     let server = TestServer::start_with(Parts { options, assistants: vec![subway()], ..Parts::default() }).await;
-    let client = server.client();
+    let client = server.stranger();
     // As a proxy on this machine says it.
     let ask = |from: &str, key: &str| {
         let request = client.request("GET", &format!("/route?from=a&to=b&key={key}"));
@@ -205,7 +205,7 @@ async fn clients_of_the_shared_key_are_counted_together() {
     };
     let start = |options| TestServer::start_with(Parts { options, assistants: vec![subway()], ..Parts::default() });
     let ask = |server: &TestServer, user: u32| {
-        let client = server.client();
+        let client = server.stranger();
         async move { client.get(&format!("/route?from=a&to=b&key=s3cret&user_id=u{user}")).await }
     };
     for (options, code) in [(with(Some(3), None), "rate_limited"), (with(None, Some(3)), "quota_exceeded")] {
@@ -216,14 +216,14 @@ async fn clients_of_the_shared_key_are_counted_together() {
         let refused = ask(&server, 3).await;
         assert_eq!(refused.code(429), code);
         assert!(refused.header("retry-after").parse::<u64>().unwrap() >= 1);
-        let wrong = server.client().get("/route?from=a&to=b&key=wrong").await;
+        let wrong = server.stranger().get("/route?from=a&to=b&key=wrong").await;
         assert_eq!(wrong.code(401), "invalid_key", "what is refused is not counted");
         let ana = server.keyed("acme", Some("ana"), &[KeyRole::Write]).await;
         ana.get("/route?from=a&to=b").await.expect(200);
     }
     // What is set by itself: others are let through while time passes, so that it may take some more than 600.
     let server = start(with(None, None)).await;
-    let (client, mut served) = (server.client(), 0);
+    let (client, mut served) = (server.stranger(), 0);
     let refused = loop {
         let answer = client.get("/route?from=a&to=b&key=s3cret").await;
         if answer.status != 200 {

@@ -103,7 +103,7 @@ async fn it_takes_the_same_keys_as_every_other_door() {
     let path = "/conversations/0190b4e2-0000-7000-8000-000000000000";
     reader.get(path).await.expect(200);
     assert_eq!(reader.delete(path).await.code(403), "role_missing");
-    assert_eq!(server.client().get(path).await.code(401), "invalid_key");
+    assert_eq!(server.stranger().get(path).await.code(401), "invalid_key");
 }
 
 #[tokio::test]

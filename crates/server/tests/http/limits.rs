@@ -8,7 +8,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
 use crate::TestServer;
-use crate::server::{PATIENCE, Parts, send};
+use crate::server::{PATIENCE, Parts, TOKEN, send};
 
 /// How many malformed requests are sent.
 const REQUESTS: usize = 2_000;
@@ -204,10 +204,13 @@ async fn slow_and_large_bodies_are_refused() {
         read_timeout: Duration::from_millis(300),
         body_bytes: 10_000,
         sweep_every: None,
-        ..ServerOptions::default()
+        ..Parts::default().options
     };
     let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
-    let head = "POST /v1/threads HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 100\r\n\r\n{";
+    let head = format!(
+        "POST /v1/threads HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {TOKEN}\r\nconnection: close\r\n\
+         content-length: 100\r\n\r\n{{"
+    );
     let answer = raw(&server, &[head.as_bytes()]).await;
     assert!(answer.starts_with("HTTP/1.1 408") && answer.contains("slow_body"), "{answer}");
     let unfinished = raw(&server, &[b"GET / HTTP/1.1\r\nhost: local"]).await;

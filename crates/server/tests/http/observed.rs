@@ -33,7 +33,7 @@ async fn figures_count_requests_and_models_and_name_nobody() {
     for of_a_tenant in [&reader, &admin] {
         assert_eq!(of_a_tenant.get("/metrics").await.code(403), "role_missing");
     }
-    assert_eq!(server.client().get("/metrics").await.code(401), "invalid_key");
+    assert_eq!(server.stranger().get("/metrics").await.code(401), "invalid_key");
     let told = operator.get("/metrics").await;
     assert_eq!(told.status, 200);
     assert!(told.header("content-type").starts_with("application/openmetrics-text"));
@@ -82,7 +82,7 @@ impl Collector {
             service: "threadkeep-test".to_owned(),
             proxy: None,
         };
-        ServerOptions { telemetry: Some(telemetry), sweep_every: None, ..ServerOptions::default() }
+        ServerOptions { telemetry: Some(telemetry), sweep_every: None, ..Parts::default().options }
     }
 
     fn spans(&self) -> Vec<Value> {
@@ -323,7 +323,7 @@ async fn a_collector_that_is_away_harms_nobody() {
         service: "threadkeep".to_owned(),
         proxy: None,
     };
-    let options = ServerOptions { telemetry: Some(telemetry), sweep_every: None, ..ServerOptions::default() };
+    let options = ServerOptions { telemetry: Some(telemetry), sweep_every: None, ..Parts::default().options };
     let mut server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
     let client = server.client();
     for _ in 0..50 {

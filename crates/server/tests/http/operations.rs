@@ -110,7 +110,7 @@ async fn what_was_accepted_is_finished_before_it_stops() {
 #[tokio::test(flavor = "multi_thread")]
 async fn two_servers_over_one_database_are_one() {
     let parts = || {
-        let options = ServerOptions { sweep_every: Some(Duration::from_millis(40)), ..ServerOptions::default() };
+        let options = ServerOptions { sweep_every: Some(Duration::from_millis(40)), ..Parts::default().options };
         Parts { options, ..Parts::default() }
     };
     let Some(one) = TestServer::start_over_postgres(parts()).await else { return };

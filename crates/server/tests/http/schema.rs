@@ -6,6 +6,7 @@ use std::io::Write;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use crate::clients::{is_left_out, program};
+use crate::server::TOKEN;
 use crate::v1::with_model;
 
 /// Requests for each route, beside those of each value at its bounds.
@@ -37,6 +38,7 @@ async fn answers_are_those_that_the_document_names() {
     std::fs::write(&config, names(&thread)).unwrap();
     let mut command = tokio::process::Command::new(program("schemathesis"));
     command.arg("--config-file").arg(&config).args(["run", &server.url("/v1/openapi.json"), "--seed", &seed]);
+    command.arg("--header").arg(format!("Authorization: Bearer {TOKEN}"));
     command.args(["--phases", "coverage,fuzzing,stateful", "--max-examples", EXAMPLES, "--max-time", SECONDS]);
     // Two workers would read its own source at once, which its Python does not always survive.
     command.args(["--checks", CHECKS, "--workers", "1", "--request-timeout", "20", "--no-shrink", "--no-color"]);

@@ -9,7 +9,9 @@ use serde_json::Value;
 use threadkeep::core::{ChatModel, Embedder};
 use threadkeep::{Agent, Definition, Memory, TenantId, UserId};
 use threadkeep_postgres_server::Database;
-use threadkeep_server::{Assistants, KeyRole, Keys, NewKey, ServeError, Server, ServerOptions};
+use threadkeep_server::{
+    Assistants, KeyRole, Keys, LocalAccess, LocalToken, NewKey, ServeError, Server, ServerOptions,
+};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -17,6 +19,9 @@ use crate::held::Holder;
 
 /// How long anything is waited for before a test fails.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+
+/// The token of tests' servers, while they have no key.
+pub(crate) const TOKEN: &str = "tkl_dGhlIHRva2VuIG9mIGFsbCBzZXJ2ZXJzIG9mIHRlc3Q";
 
 pub(crate) struct TestServer {
     pub(crate) memory: Memory,
@@ -37,13 +42,14 @@ pub(crate) struct Parts {
 
 impl Default for Parts {
     fn default() -> Self {
-        let options = ServerOptions { sweep_every: None, ..ServerOptions::default() };
+        let local_access = LocalAccess::Token(LocalToken::new(TOKEN).unwrap());
+        let options = ServerOptions { local_access, sweep_every: None, ..ServerOptions::default() };
         Self { options, model: None, embedder: None, assistants: Vec::new() }
     }
 }
 
 impl TestServer {
-    /// A server over a SQLite file, open to this machine.
+    /// A server over a SQLite file, open to the holder of its token.
     pub(crate) async fn start() -> Self {
         Self::start_with(Parts::default()).await
     }
@@ -113,8 +119,13 @@ impl TestServer {
         format!("http://{}{path}", self.address)
     }
 
-    /// A client without a key.
+    /// A client with the token, which is good while there is no key.
     pub(crate) fn client(&self) -> Client {
+        Client { key: Some(TOKEN.to_owned()), ..self.stranger() }
+    }
+
+    /// A client without a key and without the token.
+    pub(crate) fn stranger(&self) -> Client {
         // The client cannot be made without one, whether it speaks TLS or not.
         drop(rustls::crypto::ring::default_provider().install_default());
         Client { http: reqwest::Client::new(), base: self.url(""), key: None, user: None }

@@ -5,7 +5,7 @@ import sys
 
 import openai
 
-api = openai.OpenAI(base_url=sys.argv[1], api_key="any", max_retries=0)
+api = openai.OpenAI(base_url=sys.argv[1], max_retries=0)
 
 
 def told(events, until=None):

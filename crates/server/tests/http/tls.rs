@@ -7,7 +7,7 @@ use tokio::io::AsyncReadExt;
 
 use crate::TestServer;
 use crate::log::Log;
-use crate::server::{PATIENCE, Parts};
+use crate::server::{PATIENCE, Parts, TOKEN};
 
 fn files(folder: &std::path::Path) -> (std::path::PathBuf, std::path::PathBuf, String) {
     let made = rcgen::generate_simple_self_signed(vec!["localhost".to_owned()]).unwrap();
@@ -24,17 +24,18 @@ async fn a_client_that_trusts_the_certificate_is_served_and_no_other() {
     let (certificate, key, pem) = files(folder.path());
     let tls = Some(Tls::from_pem_files(&certificate, &key).unwrap());
     let read_timeout = Duration::from_millis(300);
-    let options = ServerOptions { tls, read_timeout, sweep_every: None, ..ServerOptions::default() };
+    let options = ServerOptions { tls, read_timeout, sweep_every: None, ..Parts::default().options };
     let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
     let port = server.address.port();
     let url = format!("https://localhost:{port}/v1/threads");
     let root = reqwest::Certificate::from_pem(pem.as_bytes()).unwrap();
     let trusting = reqwest::Client::builder().tls_certs_only([root]).no_proxy();
     let trusting = trusting.resolve("localhost", server.address).build().unwrap();
-    let answer = trusting.get(&url).send().await.unwrap();
+    let get = || trusting.get(&url).bearer_auth(TOKEN);
+    let answer = get().send().await.unwrap();
     assert_eq!(answer.status(), 200);
     // A page of this server calls over https.
-    let own = trusting.get(&url).header("origin", format!("https://localhost:{port}")).send().await.unwrap();
+    let own = get().header("origin", format!("https://localhost:{port}")).send().await.unwrap();
     assert_eq!(own.status(), 200);
     let other = reqwest::Client::builder().no_proxy().resolve("localhost", server.address).build().unwrap();
     assert!(other.get(&url).send().await.is_err(), "it does not trust the certificate");
@@ -43,7 +44,7 @@ async fn a_client_that_trusts_the_certificate_is_served_and_no_other() {
     let mut silent = tokio::net::TcpStream::connect(server.address).await.unwrap();
     let read = tokio::time::timeout(PATIENCE, silent.read(&mut [0; 16])).await.unwrap();
     assert!(matches!(read, Ok(0) | Err(_)), "{read:?}");
-    assert_eq!(trusting.get(&url).send().await.unwrap().status(), 200);
+    assert_eq!(get().send().await.unwrap().status(), 200);
 }
 
 /// Writes a certificate with a serial number of its own, and its key. Gives it in PEM.
@@ -67,7 +68,7 @@ async fn a_renewed_certificate_is_shown_without_a_restart() {
     let folder = tempfile::tempdir().unwrap();
     let first = renew(folder.path(), &FIRST);
     let tls = Tls::from_pem_files(&folder.path().join("cert.pem"), &folder.path().join("key.pem")).unwrap();
-    let options = ServerOptions { tls: Some(tls), sweep_every: None, ..ServerOptions::default() };
+    let options = ServerOptions { tls: Some(tls), sweep_every: None, ..Parts::default().options };
     let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
     let url = format!("https://localhost:{}/v1/threads", server.address.port());
     let client = |pem: &str| {
@@ -77,7 +78,7 @@ async fn a_renewed_certificate_is_shown_without_a_restart() {
     };
     // Whether the server shows a certificate of this number to a client that trusts it.
     let shows = async |client: &reqwest::Client, serial: &[u8]| {
-        let Ok(answer) = client.get(&url).send().await else { return false };
+        let Ok(answer) = client.get(&url).bearer_auth(TOKEN).send().await else { return false };
         assert_eq!(answer.status(), 200);
         let shown = answer.extensions().get::<reqwest::tls::TlsInfo>().unwrap().peer_certificate().unwrap();
         shown.windows(serial.len()).any(|bytes| bytes == serial)

@@ -134,7 +134,7 @@ fn issuer(location: &str) -> TokenIssuer {
 }
 
 async fn server(issuer: TokenIssuer) -> TestServer {
-    let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..ServerOptions::default() };
+    let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..Parts::default().options };
     TestServer::start_with(Parts { options, ..Parts::default() }).await
 }
 
@@ -240,7 +240,7 @@ async fn supabases_roles_are_users_and_the_application() {
     // The tenant is the configured one, whatever metadata says: its key sees the thread.
     let mut issuer = issuer(&publisher.url);
     issuer.takes_service_role = true;
-    let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..ServerOptions::default() };
+    let options = ServerOptions { token_issuers: vec![issuer], sweep_every: None, ..Parts::default().options };
     let other = TestServer::over(server_of_users.memory.clone(), Parts { options, ..Parts::default() }).await;
     let service = other.client().with_key(&role("service_role"));
     let listed = service.get("/v1/threads").await.expect(200);

@@ -37,7 +37,7 @@ pub(super) const NO_COMPLETION: &str = "chatcmpl-0190b4e200007000800000000000000
 pub(super) const NOBODY: &str = "0190b4e2-0000-7000-8000-000000000000";
 
 /// Routes on which nothing of anyone's can be named.
-pub(super) const NAMES_NOTHING: [(&str, &str); 22] = [
+pub(super) const NAMES_NOTHING: [(&str, &str); 24] = [
     ("GET", "/metrics"),
     ("GET", "/health"),
     ("GET", "/ready"),
@@ -45,6 +45,8 @@ pub(super) const NAMES_NOTHING: [(&str, &str); 22] = [
     ("GET", "/docs"),
     ("GET", "/docs/"),
     ("GET", "/docs/{file}"),
+    ("GET", "/v1/session"),
+    ("POST", "/v1/session"),
     ("POST", "/v1/import"),
     ("GET", "/"),
     ("GET", "/{assistant}/"),

@@ -170,7 +170,7 @@ async fn roles_filter_what_is_heard() {
 
 #[tokio::test]
 async fn every_stream_ends_with_a_reason() {
-    let options = ServerOptions { heartbeat: Duration::from_millis(20), sweep_every: None, ..ServerOptions::default() };
+    let options = ServerOptions { heartbeat: Duration::from_millis(20), sweep_every: None, ..Parts::default().options };
     let mut server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
     let (record, secret) =
         Keys::new(&server.memory).create(crate::server::new_key("acme", None, &[KeyRole::Write])).await.unwrap();
@@ -200,7 +200,7 @@ async fn a_slow_reader_is_dropped_and_others_feel_nothing() {
         // On a busy machine what is said here takes long; the connection must live until its end is read.
         write_timeout: Duration::from_secs(3_600),
         sweep_every: None,
-        ..ServerOptions::default()
+        ..Parts::default().options
     };
     let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
     let client = server.client();

@@ -1,0 +1,290 @@
+//! The token of a server without a key: where it is kept, who is told it, and who takes it up.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::TcpStream;
+use std::process::{Child, ChildStdout, Command, Stdio};
+use std::time::Instant;
+
+use serde_json::Value;
+
+use super::serve::{Server, TOKEN};
+use super::{Cli, PATIENCE, Ran};
+
+const SERVE: [&str; 5] = ["serve", "--listen", "127.0.0.1:0", "--model", "offline"];
+
+/// A server with the token that it finds by itself, and what it tells on standard output and standard error.
+struct Own {
+    child: Child,
+    address: String,
+    out: BufReader<ChildStdout>,
+}
+
+impl Own {
+    fn start(mut command: Command) -> Self {
+        let mut child = command.stderr(Stdio::piped()).spawn().unwrap();
+        let mut lines = BufReader::new(child.stderr.take().unwrap()).lines();
+        let listening = lines.by_ref().map(Result::unwrap).find(|line| line.starts_with("listening on")).unwrap();
+        std::thread::spawn(move || lines.for_each(drop));
+        let (_, address) = listening.split_once("//").unwrap();
+        let out = BufReader::new(child.stdout.take().unwrap());
+        Self { address: address.to_owned(), child, out }
+    }
+
+    fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.out.read_line(&mut line).unwrap();
+        line.trim_end().to_owned()
+    }
+
+    fn status(&self, token: &str) -> String {
+        ask(&self.address, token)
+    }
+}
+
+impl Drop for Own {
+    fn drop(&mut self) {
+        drop(self.child.kill());
+        drop(self.child.wait());
+    }
+}
+
+/// The status of a request with a token.
+fn ask(address: &str, token: &str) -> String {
+    let mut stream = TcpStream::connect(address).unwrap();
+    let shown = if token.is_empty() { String::new() } else { format!("authorization: Bearer {token}\r\n") };
+    let request = format!("GET /v1/threads HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n{shown}\r\n");
+    stream.write_all(request.as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    answer.split(' ').nth(1).unwrap().to_owned()
+}
+
+fn kept(cli: &Cli) -> String {
+    std::fs::read_to_string(cli.path("threadkeep/token")).unwrap().trim().to_owned()
+}
+
+#[test]
+fn it_is_made_once_for_all_servers_of_a_user_and_no_output_that_is_kept_holds_it() {
+    let cli = Cli::new();
+    // Two that start at once.
+    let (mut one, other) = std::thread::scope(|scope| {
+        let start = || Own::start(cli.command(&SERVE));
+        let (one, other) = (scope.spawn(start), scope.spawn(start));
+        (one.join().unwrap(), other.join().unwrap())
+    });
+    let token = kept(&cli);
+    assert!(token.starts_with("tkl_") && token.len() == 47, "{token}");
+    assert_eq!(one.line(), format!("export OPENAI_BASE_URL=http://{}/v1", one.address));
+    assert_eq!(one.line(), format!("# OPENAI_API_KEY is in {}", cli.path("threadkeep/token").display()));
+    for server in [&one, &other] {
+        assert_eq!((server.status("").as_str(), server.status("sk-any").as_str()), ("401", "401"));
+        assert_eq!(server.status(&token), "200");
+    }
+    drop((one, other));
+    let again = Own::start(cli.command(&SERVE));
+    assert_eq!((again.status(&token), kept(&cli)), ("200".to_owned(), token));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::PermissionsExt;
+        let mode = |name: &str| cli.path(name).metadata().unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode("threadkeep/token"), mode("threadkeep")), (0o600, 0o700));
+        std::fs::set_permissions(cli.path("threadkeep/token"), PermissionsExt::from_mode(0o644)).unwrap();
+        let refused = cli.run(&SERVE);
+        assert_eq!((refused.code, refused.err.contains("chmod 600")), (Some(2), true), "{refused}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_terminal_is_told_it() {
+    let cli = Cli::new();
+    let program = format!("{} serve --listen 127.0.0.1:0 --model offline", env!("CARGO_BIN_EXE_threadkeep"));
+    let mut command = Command::new("script");
+    let of_cli = cli.command(&[]);
+    for (name, value) in of_cli.get_envs() {
+        match value {
+            Some(value) => command.env(name, value),
+            None => command.env_remove(name),
+        };
+    }
+    command.args(["-qec", &program, "/dev/null"]).current_dir(cli.path("")).stdin(Stdio::null());
+    let mut child = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    let mut lines = BufReader::new(child.stdout.take().unwrap()).lines().map(Result::unwrap);
+    let told = lines.find_map(|line| line.trim_end().strip_prefix("export OPENAI_API_KEY=").map(str::to_owned));
+    drop(child.kill());
+    drop(child.wait());
+    assert_eq!(told.unwrap(), kept(&cli));
+}
+
+#[test]
+fn it_can_be_fixed_and_is_then_kept_nowhere() {
+    let cli = Cli::new();
+    let chosen = "chosen-by-somebody-for-tests";
+    let mut typed = Own::start(cli.command(&[&SERVE[..], &["--token", chosen, "--json"]].concat()));
+    let told: Value = serde_json::from_str(&typed.line()).unwrap();
+    let listening = format!("http://{}", typed.address);
+    let expected = serde_json::json!({ "listening": listening, "openai_base_url": format!("{listening}/v1") });
+    assert_eq!(told, expected);
+    let file = cli.file("chosen", format!("{chosen}\n"));
+    let mut of_file = cli.command(&SERVE);
+    of_file.env("THREADKEEP_TOKEN_FILE", file);
+    let of_file = Own::start(of_file);
+    let mut of_environment = cli.command(&SERVE);
+    of_environment.env("THREADKEEP_TOKEN", chosen);
+    let of_environment = Own::start(of_environment);
+    for server in [&typed, &of_file, &of_environment] {
+        assert_eq!((server.status(chosen).as_str(), server.status("").as_str()), ("200", "401"));
+    }
+    assert!(!cli.path("threadkeep").exists());
+    for wrong in ["short", "with spaces in the middle of it"] {
+        let refused = cli.run(&[&SERVE[..], &["--token", wrong]].concat());
+        assert_eq!((refused.code, refused.err.contains("16 to 1024")), (Some(2), true), "{refused}");
+        assert!(!refused.err.contains(wrong), "{refused}");
+    }
+    let mut checked = cli.command(&["config", "check"]);
+    let checked = Ran::from(checked.env("THREADKEEP_TOKEN", "short").output().unwrap());
+    assert_eq!((checked.code, checked.out.contains("16 to 1024")), (Some(1), true), "{checked}");
+    let shown = cli.json(&["config", "show"]);
+    let setting =
+        shown["settings"].as_array().unwrap().iter().find(|setting| setting["key"] == "server.token").unwrap();
+    assert_eq!(setting["value"], cli.path("threadkeep/token").display().to_string());
+}
+
+/// With a key there is no token, and none is made.
+#[test]
+fn a_server_with_a_key_has_none() {
+    let cli = Cli::new();
+    let key = cli.out(&["keys", "create", "phone"]).lines().next().unwrap().to_owned();
+    let mut server = Own::start(cli.command(&SERVE));
+    assert_eq!((server.status(&key).as_str(), server.status(TOKEN).as_str()), ("200", "401"));
+    assert!(server.line().starts_with("export OPENAI_BASE_URL=") && server.line().contains("keys create"));
+    assert!(!cli.path("threadkeep").exists());
+}
+
+#[test]
+fn who_wants_none_says_so_and_is_told_what_that_means() {
+    let cli = Cli::new();
+    let server = Server::start_with(cli.command(&[&SERVE[..], &["--insecure-no-token"]].concat()));
+    assert_eq!(ask(&server.address, ""), "200");
+    server.logged("warning: --insecure-no-token: every program on this machine");
+    server.logged("WARN");
+    assert!(!cli.path("threadkeep").exists());
+    let both = cli.run(&[&SERVE[..], &["--insecure-no-token", "--token", TOKEN]].concat());
+    assert_eq!(both.code, Some(2), "{both}");
+    let elsewhere = cli.run(&["serve", "--listen", "0.0.0.0:0", "--insecure-no-token"]);
+    assert_eq!((elsewhere.code, elsewhere.err.contains("keys create")), (Some(2), true), "{elsewhere}");
+}
+
+/// At no level, whatever is sent with it.
+#[test]
+fn no_line_of_the_log_holds_it() {
+    let cli = Cli::new();
+    for form in [&[][..], &["--log-json"]] {
+        let mut command = cli.command(&[&SERVE[..], form].concat());
+        command.env("RUST_LOG", "trace");
+        let mut server = Server::start_with(command);
+        let exchange = format!(r#"{{"token":"{TOKEN}"}}"#);
+        let page = format!("origin: http://{}\r\n", server.address);
+        let given = server.ask_with("POST /v1/session", &page, &exchange);
+        assert!(given.starts_with("HTTP/1.1 204"), "{given}");
+        let cookie = given.lines().find_map(|line| line.strip_prefix("set-cookie: ")).unwrap();
+        let cookie = cookie.split(';').next().unwrap();
+        for (request, headers) in [
+            ("GET /v1/threads", format!("authorization: Bearer {TOKEN}\r\n")),
+            ("GET /v1/threads", format!("x-api-key: {TOKEN}\r\n")),
+            ("GET /v1/threads", format!("cookie: {cookie}\r\n")),
+            ("GET /v1/threads", format!("authorization: Bearer {TOKEN}\r\nx-forwarded-for: 192.0.2.1\r\n")),
+            ("GET /v1/threads", format!("authorization: {TOKEN}\r\nx-api-key: {TOKEN}\r\n")),
+            ("POST /v1/session", format!("x-api-key: {TOKEN}\r\n")),
+        ] {
+            server.ask_with(request, &headers, "");
+        }
+        server.signal("-TERM");
+        assert_eq!(server.child.wait().unwrap().code(), Some(0));
+        server.logged("stopping");
+        let log = server.log.lock().unwrap().join("\n");
+        let (_, code) = cookie.split_once('.').unwrap();
+        assert!(log.contains("/v1/session") && !log.contains(&TOKEN[4..]) && !log.contains(code), "{log}");
+    }
+}
+
+/// A browser that notes what it is handed.
+#[cfg(unix)]
+fn browser(cli: &Cli) -> (String, std::path::PathBuf) {
+    use std::os::unix::fs::PermissionsExt;
+    let noted = cli.path("handed");
+    let script = format!("#!/bin/sh\nprintf '%s' \"$*\" > {0}.part && mv {0}.part {0}\n", noted.display());
+    let browser = cli.file("browser", script);
+    std::fs::set_permissions(&browser, PermissionsExt::from_mode(0o755)).unwrap();
+    (browser, noted)
+}
+
+#[cfg(unix)]
+#[test]
+fn open_hands_the_browser_no_more_than_it_needs() {
+    let cli = Cli::new();
+    let server = Own::start(cli.command(&SERVE));
+    let token = kept(&cli);
+    let listen = ["--listen", server.address.as_str()];
+    let page_of_server = format!("http://{}/v1/session", server.address);
+    let printed = cli.json(&[&["open", "general", "--print"], &listen[..]].concat())["url"].to_string();
+    assert!(printed.contains(&page_of_server) && printed.ends_with("&assistant=general\""), "{printed}");
+    assert!(!printed.contains(&token), "browsers keep it in their history: {printed}");
+
+    let (browser, noted) = browser(&cli);
+    let mut command = cli.command(&[&["open"], &listen[..]].concat());
+    let opened = Ran::from(command.env("BROWSER", browser).output().unwrap());
+    assert_eq!((opened.code, opened.out.as_str()), (Some(0), ""), "{opened}");
+    let began = Instant::now();
+    while !noted.exists() {
+        assert!(began.elapsed() < PATIENCE, "no browser was opened: {opened}");
+        std::thread::yield_now();
+    }
+    let handed = std::fs::read_to_string(noted).unwrap();
+    let (page, pass) = handed.split_once("#token=").unwrap();
+    assert_eq!(page, page_of_server);
+    assert!(!handed.contains(&token), "others can read it in the list of processes: {handed}");
+    // What the page does with it.
+    let body = format!(r#"{{"token":"{pass}"}}"#);
+    let mut stream = TcpStream::connect(&server.address).unwrap();
+    let head = format!("POST /v1/session HTTP/1.1\r\nhost: {0}\r\norigin: http://{0}\r\n", server.address);
+    let head = format!("{head}connection: close\r\ncontent-length: {}\r\n\r\n", body.len());
+    stream.write_all((head + &body).as_bytes()).unwrap();
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).unwrap();
+    assert!(answer.starts_with("HTTP/1.1 204") && answer.contains("HttpOnly; SameSite=Strict"), "{answer}");
+    assert_eq!(server.status(pass), "401", "it is no token");
+}
+
+#[test]
+fn open_prints_the_address_without_a_browser_and_misses_a_server_that_is_not_there() {
+    let cli = Cli::new();
+    let server = Own::start(cli.command(&SERVE));
+    let mut command = cli.command(&["open", "--listen", &server.address]);
+    for name in ["BROWSER", "DISPLAY", "WAYLAND_DISPLAY", "WSL_DISTRO_NAME"] {
+        command.env_remove(name);
+    }
+    if cfg!(all(unix, not(target_os = "macos"))) {
+        let ran = Ran::from(command.output().unwrap());
+        assert!(ran.out.starts_with(&format!("http://{}/v1/session#token=", server.address)), "{ran}");
+        assert!(ran.err.contains("no browser"), "{ran}");
+    }
+    let missed = cli.run(&["open", "--listen", "127.0.0.1:9"]);
+    assert_eq!((missed.code, missed.err.contains("threadkeep serve")), (Some(3), true), "{missed}");
+    assert_eq!(cli.run(&["open", "--listen", "127.0.0.1:0", "--print"]).code, Some(2));
+}
+
+/// What is pasted for clients is no provider of models: a server with it would ask itself.
+#[test]
+fn what_serve_has_people_paste_names_no_model() {
+    let cli = Cli::new();
+    let selected = |key: &str| {
+        let mut command = cli.command(&["models", "--no-ping", "--json"]);
+        command.env("OPENAI_API_KEY", key).env("OPENAI_BASE_URL", "http://127.0.0.1:7437/v1");
+        let ran = Ran::from(command.output().unwrap());
+        let found: Value = serde_json::from_str(&ran.out).unwrap();
+        (found["selected"].clone(), found["models"].to_string().contains("OPENAI_MODEL"))
+    };
+    assert_eq!(selected(TOKEN), (Value::from("offline"), false));
+    assert_eq!(selected("sk-another"), (Value::Null, true), "any other server needs OPENAI_MODEL");
+}

@@ -1,0 +1,241 @@
+//! Who may call while there is no key: the holder of the token, and a page that exchanged it for a cookie.
+
+use std::time::Duration;
+
+use serde_json::json;
+use threadkeep_server::{KeyRole, Keys, LocalAccess, LocalToken, RouteInfo, Server, ServerOptions};
+use tokio_tungstenite::tungstenite;
+use tokio_tungstenite::tungstenite::client::IntoClientRequest;
+
+use crate::assistants::keeper;
+use crate::server::{Answer, Client, PATIENCE, Parts, TOKEN, TestServer, new_key, send};
+use crate::v1::parts_with_model;
+
+async fn with_access(local_access: LocalAccess) -> TestServer {
+    let options = ServerOptions { local_access, ..Parts::default().options };
+    TestServer::start_with(Parts { options, ..Parts::default() }).await
+}
+
+async fn exchange(client: &Client, token: &str) -> Answer {
+    client.post("/v1/session", json!({ "token": token })).await
+}
+
+/// The name and the value of the cookie that a browser would keep.
+fn cookie(answer: &Answer) -> String {
+    assert_eq!(answer.status, 204, "{}", answer.text);
+    answer.header("set-cookie").split(';').next().unwrap().to_owned()
+}
+
+#[tokio::test]
+async fn without_a_key_only_the_holder_of_the_token_calls() {
+    let server = TestServer::start().await;
+    let stranger = server.stranger();
+    let without = stranger.get("/v1/threads").await;
+    assert_eq!((without.code(401).as_str(), without.header("www-authenticate")), ("invalid_key", "Bearer"));
+    assert!(without.text.contains("threadkeep open"), "{}", without.text);
+    server.client().get("/v1/threads").await.expect(200);
+    send(stranger.request("GET", "/v1/threads").header("x-api-key", TOKEN)).await.expect(200);
+    for wrong in ["", "sk-any", &TOKEN[1..], &TOKEN[..TOKEN.len() - 1], &TOKEN.to_uppercase(), &format!("{TOKEN}0")] {
+        assert_eq!(server.stranger().with_key(wrong).get("/v1/threads").await.code(401), "invalid_key", "{wrong}");
+    }
+    for path in ["/health", "/ready", "/v1/openapi.json", "/docs/"] {
+        assert_eq!(stranger.get(path).await.status, 200, "{path}");
+    }
+    // As ever, a key turns it off.
+    let keyed = server.keyed("acme", None, &[KeyRole::Read]).await;
+    assert_eq!(server.client().get("/v1/threads").await.code(401), "invalid_key");
+    assert_eq!(exchange(&stranger, TOKEN).await.code(401), "invalid_key");
+    keyed.get("/v1/threads").await.expect(200);
+}
+
+#[tokio::test]
+async fn by_itself_a_server_lets_nobody_in_and_the_old_way_has_to_be_asked_for() {
+    let nobody = with_access(ServerOptions::default().local_access).await;
+    assert_eq!(nobody.client().get("/v1/threads").await.code(401), "invalid_key");
+    assert_eq!(exchange(&nobody.stranger(), TOKEN).await.code(401), "invalid_key");
+    let machine = with_access(LocalAccess::ThisMachine).await;
+    machine.stranger().get("/v1/threads").await.expect(200);
+    // A client that cannot do without a key shows any.
+    machine.stranger().with_key("sk-any").get("/v1/threads").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_token_that_somebody_chose_is_not_found_by_trying() {
+    let guess = async |server: &TestServer| {
+        for count in 0..1_000 {
+            let answer = server.stranger().with_key(&format!("guess-number-{count}")).get("/v1/threads").await;
+            if answer.status != 401 {
+                assert_eq!(answer.code(429), "rate_limited");
+                assert!(answer.header("retry-after").parse::<u64>().unwrap() >= 1);
+                return count;
+            }
+        }
+        panic!("all guesses were looked at");
+    };
+    let chosen = "chosen-by-somebody";
+    let server = with_access(LocalAccess::Token(LocalToken::new(chosen).unwrap())).await;
+    assert!(guess(&server).await >= 30);
+    assert_eq!(
+        server.stranger().with_key(chosen).get("/v1/threads").await.status,
+        429,
+        "nor is the right one looked at"
+    );
+    // What the server made is found by no trying, and nobody keeps its owner out.
+    let server = TestServer::start().await;
+    assert!(guess(&server).await >= 30);
+    server.client().get("/v1/threads").await.expect(200);
+}
+
+#[tokio::test]
+async fn a_page_exchanges_the_token_for_a_cookie() {
+    let server = TestServer::start().await;
+    let (stranger, port) = (server.stranger(), server.address.port());
+    let page = stranger.get("/v1/session").await;
+    assert_eq!((page.status, page.header("content-type")), (200, "text/html; charset=utf-8"));
+    assert!(page.header("content-security-policy").contains("frame-ancestors 'none'"));
+    let given = exchange(&stranger, TOKEN).await;
+    let cookie = cookie(&given);
+    let expected = format!("{cookie}; Path=/; Max-Age=86400; HttpOnly; SameSite=Strict");
+    assert_eq!(given.header("set-cookie"), expected);
+    assert!(cookie.starts_with(&format!("threadkeep-{port}=")), "{cookie}");
+
+    let own = format!("http://127.0.0.1:{port}");
+    let ask = |method: &str, headers: &[(&str, &str)]| {
+        let mut request = stranger.request(method, "/v1/threads").header("cookie", &cookie);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        send(if method == "POST" { request.json(&json!({})) } else { request })
+    };
+    ask("GET", &[]).await.expect(200);
+    ask("GET", &[("sec-fetch-site", "none")]).await.expect(200);
+    // What changes something has to come from a page of this server for sure.
+    ask("POST", &[("origin", own.as_str())]).await.expect(201);
+    ask("POST", &[("sec-fetch-site", "same-origin")]).await.expect(201);
+    for unsure in [&[][..], &[("sec-fetch-site", "none")]] {
+        assert_eq!(ask("POST", unsure).await.code(403), "other_origin", "{unsure:?}");
+    }
+    // Another port of this machine is the same site to a browser, which sends the cookie along.
+    for other in [("origin", "http://127.0.0.1:1"), ("sec-fetch-site", "same-site"), ("x-forwarded-for", "192.0.2.1")] {
+        for method in ["GET", "POST"] {
+            assert!(matches!(ask(method, &[other]).await.code(403).as_str(), "other_origin" | "loopback_only"));
+        }
+    }
+    // A key that is shown counts, not the cookie beside it.
+    assert_eq!(ask("GET", &[("authorization", "Bearer wrong")]).await.code(401), "invalid_key");
+}
+
+#[tokio::test]
+async fn a_cookie_opens_a_socket_for_a_page_of_this_server_alone() {
+    let server = TestServer::start().await;
+    let cookie = cookie(&exchange(&server.stranger(), TOKEN).await);
+    let open = async |headers: &[(&'static str, String)]| {
+        let mut request = format!("ws://{}/v1/live", server.address).into_client_request().unwrap();
+        for (name, value) in headers {
+            request.headers_mut().insert(*name, value.parse().unwrap());
+        }
+        match tokio_tungstenite::connect_async(request).await {
+            Ok((_, response)) => response.status().as_u16(),
+            Err(tungstenite::Error::Http(response)) => response.status().as_u16(),
+            Err(error) => panic!("{error}"),
+        }
+    };
+    let own = format!("http://{}", server.address);
+    assert_eq!(open(&[]).await, 401);
+    assert_eq!(open(&[("cookie", cookie.clone())]).await, 403);
+    assert_eq!(open(&[("cookie", cookie.clone()), ("origin", "http://127.0.0.1:1".to_owned())]).await, 403);
+    assert_eq!(open(&[("cookie", "threadkeep-80=x".to_owned()), ("origin", own.clone())]).await, 401);
+    assert_eq!(open(&[("cookie", cookie), ("origin", own)]).await, 101);
+    assert_eq!(open(&[("authorization", format!("Bearer {TOKEN}"))]).await, 101);
+}
+
+#[tokio::test]
+async fn a_cookie_is_good_at_its_own_server_alone() {
+    let (server, other) = (TestServer::start().await, TestServer::start().await);
+    let cookie = cookie(&exchange(&server.stranger(), TOKEN).await);
+    let ask = |server: &TestServer, cookie: &str, host: &str| {
+        send(server.stranger().request("GET", "/v1/threads").header("cookie", cookie).header("host", host))
+    };
+    let (host, others) = (server.address.to_string(), other.address.to_string());
+    ask(&server, &cookie, &host).await.expect(200);
+    // Two servers with one token: neither takes the other's, under either name.
+    let renamed = cookie.replace(&server.address.port().to_string(), &other.address.port().to_string());
+    for wrong in [cookie.as_str(), &renamed] {
+        assert_eq!(ask(&other, wrong, &others).await.code(401), "invalid_key", "{wrong}");
+    }
+    assert_eq!(ask(&server, &cookie, &host.replace("127.0.0.1", "localhost")).await.code(401), "invalid_key");
+    let (name, value) = cookie.split_once('=').unwrap();
+    let (until, code) = value.split_once('.').unwrap();
+    let later = format!("{name}={}.{code}", until.parse::<u64>().unwrap() + 1);
+    for forged in [later, format!("{name}={TOKEN}"), format!("{name}="), format!("{name}={until}.")] {
+        assert_eq!(ask(&server, &forged, &host).await.code(401), "invalid_key", "{forged}");
+    }
+    // Among others of its name, which a page of another port can set.
+    ask(&server, &format!("{name}=x; {cookie}; {name}=y"), &host).await.expect(200);
+}
+
+#[tokio::test]
+async fn what_a_browser_is_handed_is_good_for_moments_and_only_for_a_cookie() {
+    let server = TestServer::start().await;
+    let (token, now) = (LocalToken::new(TOKEN).unwrap(), server.memory.now());
+    let stranger = server.stranger();
+    let pass = token.pass(now);
+    assert_eq!(exchange(&stranger, &pass).await.status, 204);
+    assert_eq!(stranger.clone().with_key(&pass).get("/v1/threads").await.code(401), "invalid_key");
+    let old = token.pass(now.plus_ms(-121_000));
+    let others = LocalToken::new(&TOKEN.to_uppercase()).unwrap().pass(now);
+    for wrong in [old.as_str(), &others, "", "x"] {
+        assert_eq!(exchange(&stranger, wrong).await.code(401), "invalid_key", "{wrong}");
+    }
+    // A page of another origin gets nothing for the right token either, and cannot use up its owner's guesses.
+    let elsewhere = stranger.request("POST", "/v1/session").header("origin", "http://evil.example");
+    let refused = send(elsewhere.json(&json!({ "token": TOKEN }))).await;
+    assert_eq!((refused.code(403).as_str(), refused.header("set-cookie")), ("loopback_only", ""));
+}
+
+/// Whoever listens since before there was a key is asked for one, too.
+#[tokio::test]
+async fn streams_without_a_key_end_once_there_is_one() {
+    let options = ServerOptions { heartbeat: Duration::from_millis(20), ..Parts::default().options };
+    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    let events = client.request("GET", &format!("/v1/threads/{thread}/events")).send().await.unwrap();
+    assert_eq!(events.status(), 200);
+    Keys::new(&server.memory).create(new_key("acme", None, &[KeyRole::Read])).await.unwrap();
+    let told = tokio::time::timeout(PATIENCE, events.text()).await.unwrap().unwrap();
+    assert!(told.contains("key_revoked"), "{told}");
+}
+
+/// Nor is it in the log: crates/cli/tests/commands/token.rs.
+#[tokio::test]
+async fn the_token_is_in_no_served_byte() {
+    let assistants = vec![keeper("keeper").0];
+    let server = TestServer::start_with(Parts { assistants, ..parts_with_model().0 }).await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    let cookie = cookie(&exchange(&client, TOKEN).await);
+    let secret = TOKEN.strip_prefix("tkl_").unwrap();
+    assert!(!cookie.contains(secret));
+    let mut read = 0;
+    for RouteInfo { method, path, .. } in Server::routes() {
+        let names =
+            [("{id}", thread.as_str()), ("{assistant}", "keeper"), ("{file}", "index.html"), ("{message}", "1")];
+        let path = names.iter().fold(path, |path, (name, value)| path.replace(name, value));
+        if path.ends_with("/events") {
+            continue;
+        }
+        let with_cookie = server.stranger().request(&method, &path).header("cookie", &cookie);
+        let twice = client.request(&method, &path).header("x-api-key", TOKEN);
+        for request in [client.request(&method, &path), with_cookie, twice, server.stranger().request(&method, &path)] {
+            let answer = send(request).await;
+            assert!(!answer.text.contains(secret), "{method} {path}: {}", answer.text);
+            assert!(!format!("{:?}", answer.headers).contains(secret), "{method} {path}: {:?}", answer.headers);
+            read += answer.text.len();
+        }
+    }
+    for file in ["swagger-initializer.js", "swagger-ui.css"] {
+        assert!(!client.get(&format!("/docs/{file}")).await.text.contains(secret));
+    }
+    assert!(read > 100_000, "{read}");
+}

@@ -1,0 +1,194 @@
+//! A plain reverse proxy before a server that has no key: nginx with one `proxy_pass`, which sends `Host: 127.0.0.1` and says
+//! nothing of whom it speaks for.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::process::Stdio;
+
+use threadkeep_server::{LocalAccess, RouteInfo, Server, ServerOptions};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::UnixStream;
+use tokio::process::{Child, Command};
+
+use crate::assistants::keeper;
+use crate::server::{PATIENCE, Parts, TOKEN, TestServer};
+use crate::v1::parts_with_model;
+
+/// The routes that need no token: they say that the server lives, and what it could be asked.
+const OPEN: [(&str, &str); 10] = [
+    ("GET", "/health"),
+    ("GET", "/ready"),
+    ("GET", "/v1/openapi.json"),
+    ("GET", "/docs"),
+    ("GET", "/docs/"),
+    ("GET", "/docs/{file}"),
+    ("GET", "/v1/session"),
+    ("GET", "/{assistant}/health"),
+    ("GET", "/"),
+    ("GET", "/{assistant}/"),
+];
+
+const UPGRADE: &str = "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n\
+                       Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n";
+
+fn is_left_out() -> bool {
+    std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == "nginx"))
+}
+
+fn authorization() -> String {
+    format!("Authorization: Bearer {TOKEN}\r\n")
+}
+
+struct Nginx {
+    folder: tempfile::TempDir,
+    _child: Child,
+}
+
+impl Nginx {
+    /// Starts one before a server, with `location / { proxy_pass …; MORE }`.
+    async fn before(server: SocketAddr, more: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let at = folder.path().display();
+        let folders: String = ["client_body", "proxy", "fastcgi", "uwsgi", "scgi"]
+            .iter()
+            .map(|name| format!("{name}_temp_path {at}/{name};\n"))
+            .collect();
+        let configuration = format!(
+            "daemon off;\nmaster_process off;\npid {at}/pid;\nevents {{}}\nhttp {{\naccess_log off;\n{folders}\
+             server {{ listen unix:{at}/socket; location / {{ proxy_pass http://{server}; {more} }} }}\n}}\n"
+        );
+        let file = folder.path().join("nginx.conf");
+        std::fs::write(&file, configuration).unwrap();
+        // Debian keeps it off the path of users.
+        let program = ["/usr/sbin/nginx", "/usr/local/sbin/nginx"].map(PathBuf::from).into_iter();
+        let program = program.into_iter().find(|path| path.is_file()).unwrap_or_else(|| PathBuf::from("nginx"));
+        let mut command = Command::new(program);
+        command.arg("-p").arg(folder.path()).arg("-c").arg(&file).arg("-e").arg(folder.path().join("log"));
+        let child = command.kill_on_drop(true).stdout(Stdio::null()).spawn().expect("nginx starts");
+        let nginx = Self { folder, _child: child };
+        let listens = async {
+            while nginx.connect().await.is_err() {
+                tokio::time::sleep(std::time::Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(PATIENCE, listens).await.expect("nginx listens");
+        nginx
+    }
+
+    async fn connect(&self) -> std::io::Result<UnixStream> {
+        UnixStream::connect(self.folder.path().join("socket")).await
+    }
+
+    /// Sends a request and gives the status of its answer.
+    async fn ask(&self, method: &str, path: &str, headers: &str) -> u16 {
+        let mut stream = self.connect().await.unwrap();
+        let (body, close) = match (method, headers.contains("Upgrade")) {
+            ("GET" | "DELETE", true) => ("", ""),
+            ("GET" | "DELETE", false) => ("", "Connection: close\r\n"),
+            _ => ("{}", "Connection: close\r\nContent-Type: application/json\r\nContent-Length: 2\r\n"),
+        };
+        let request = format!("{method} {path} HTTP/1.1\r\nHost: threadkeep.example\r\n{close}{headers}\r\n{body}");
+        stream.write_all(request.as_bytes()).await.unwrap();
+        let mut answer = Vec::new();
+        let head = async {
+            while !answer.windows(4).any(|bytes| bytes == b"\r\n\r\n") {
+                assert!(stream.read_buf(&mut answer).await.unwrap() > 0, "{method} {path}: the answer ended");
+            }
+        };
+        tokio::time::timeout(PATIENCE, head).await.unwrap_or_else(|_| panic!("{method} {path}: no answer"));
+        let answer = String::from_utf8_lossy(&answer);
+        answer.split(' ').nth(1).unwrap().parse().unwrap()
+    }
+}
+
+/// A server with everything that can be asked.
+async fn served() -> TestServer {
+    let assistants = vec![keeper("keeper").0];
+    TestServer::start_with(Parts { assistants, ..parts_with_model().0 }).await
+}
+
+/// Every route with a name for what varies.
+fn paths() -> impl Iterator<Item = (String, String, bool)> {
+    Server::routes().into_iter().map(|RouteInfo { method, path, .. }| {
+        let is_open = OPEN.contains(&(method.as_str(), path.as_str()));
+        let parts = path.split('/').map(|part| match part {
+            "{assistant}" => "keeper",
+            "{file}" => "index.html",
+            part if part.starts_with('{') => "0190b4e2-0000-7000-8000-000000000000",
+            part => part,
+        });
+        (method, parts.collect::<Vec<_>>().join("/"), is_open)
+    })
+}
+
+#[test]
+fn what_is_open_is_in_the_table_and_nothing_else_is_open() {
+    let open: Vec<_> = Server::routes().into_iter().filter(|route| route.role.is_none()).collect();
+    for RouteInfo { method, path, .. } in &open {
+        // What gives a cookie looks at the token itself.
+        let is_known = OPEN.contains(&(method.as_str(), path.as_str())) || path == "/v1/session";
+        assert!(is_known, "{method} {path} is open");
+    }
+    assert_eq!(open.len(), OPEN.len() + 1);
+}
+
+#[tokio::test]
+async fn through_a_plain_proxy_nobody_calls_without_the_token() {
+    if is_left_out() {
+        return;
+    }
+    let server = served().await;
+    let nginx = Nginx::before(server.address, "").await;
+    let mut refused = 0;
+    for (method, path, is_open) in paths() {
+        let status = nginx.ask(&method, &path, "").await;
+        assert_eq!(status == 401, !is_open, "{method} {path}: {status}");
+        refused += usize::from(status == 401);
+        // Nor with what anyone could make up. The open ones look at nothing.
+        let made_up = "Authorization: Bearer sk-any\r\nCookie: threadkeep-7437=x\r\n";
+        let status = nginx.ask(&method, &path, made_up).await;
+        assert_eq!(matches!(status, 401 | 429), !is_open, "{method} {path}: {status}");
+    }
+    assert!(refused > 80, "{refused}");
+    assert_eq!(nginx.ask("GET", "/v1/live", UPGRADE).await, 401);
+    // Its holder is the owner, wherever they come from.
+    for (method, path, _) in paths() {
+        if path == "/v1/session" {
+            continue;
+        }
+        let status = nginx.ask(&method, &path, &authorization()).await;
+        assert!(!matches!(status, 401 | 403 | 429 | 502), "{method} {path}: {status}");
+    }
+    let thread = server.client().new_thread().await;
+    assert_eq!(nginx.ask("GET", &format!("/v1/threads/{thread}/events"), &authorization()).await, 200);
+}
+
+#[tokio::test]
+async fn nor_do_sockets_that_it_passes_on() {
+    if is_left_out() {
+        return;
+    }
+    let server = TestServer::start().await;
+    let upgrades = "proxy_http_version 1.1; proxy_set_header Upgrade $http_upgrade; \
+                    proxy_set_header Connection $http_connection;";
+    let nginx = Nginx::before(server.address, upgrades).await;
+    assert_eq!(nginx.ask("GET", "/v1/live", UPGRADE).await, 401);
+    // A page of another origin, in the browser of whoever has the cookie of another server.
+    let page = format!("{UPGRADE}Origin: http://threadkeep.example\r\nCookie: threadkeep-80=1.x\r\n");
+    assert_eq!(nginx.ask("GET", "/v1/live", &page).await, 401);
+    assert_eq!(nginx.ask("GET", "/v1/live", &format!("{UPGRADE}{}", authorization())).await, 101);
+}
+
+/// What the token is there for: a server without one cannot tell whom a plain proxy speaks for.
+#[tokio::test]
+async fn a_server_that_takes_this_machine_for_its_owner_is_open_to_the_world_through_it() {
+    if is_left_out() {
+        return;
+    }
+    let options = ServerOptions { local_access: LocalAccess::ThisMachine, ..Parts::default().options };
+    let server = TestServer::start_with(Parts { options, ..Parts::default() }).await;
+    let nginx = Nginx::before(server.address, "").await;
+    assert_eq!(nginx.ask("GET", "/v1/threads", "").await, 200);
+    let honest = Nginx::before(server.address, "proxy_set_header X-Forwarded-For $remote_addr;").await;
+    assert_eq!(honest.ask("GET", "/v1/threads", "").await, 403);
+}

@@ -88,8 +88,8 @@ fn nul_is_refused_in_texts_and_cleaned_from_names() {
     assert_eq!(in_message(nul), "message 1: invalid text: holds a NUL character");
     let in_metadata = r#"{"messages":[],"note":"a\u0000b","topic":"boats"}"#;
     assert_eq!(in_message(in_metadata), "note: invalid thread metadata or state: holds a NUL character");
-    let (items, _) = items_and_errors(in_metadata, Format::OpenAiChat);
-    let metadata = serde_json::to_string(&threads(&items)[0].metadata).unwrap();
+    let (kept, _) = items_and_errors(in_metadata, Format::OpenAiChat);
+    let metadata = serde_json::to_string(&threads(&kept)[0].metadata).unwrap();
     assert_eq!(metadata, r#"{"left_out":["note"],"topic":"boats"}"#);
     let in_name = r#"{"messages":[{"role":"user","content":"a","name":"A\u0000na"}]}"#;
     assert_eq!(messages(&items(in_name, None))[0].content.author.as_deref(), Some("A na"));
@@ -229,7 +229,8 @@ fn a_wrong_format_shows_in_every_record() {
     let (items, errors) = items_and_errors(fixture("sgd.jsonl"), Format::ShareGpt);
     assert!(items.is_empty());
     let shown: Vec<_> = errors.iter().map(ToString::to_string).collect();
-    assert_eq!(shown, ["line 1: `conversations` is missing", "line 2: `conversations` is missing"]);
+    let expected = [1, 2].map(|n| format!("line {n}, conversation d-{n}: `conversations` is missing"));
+    assert_eq!(shown, expected);
     assert!(open(fixture("sgd.jsonl"), Some(Format::Threadkeep)).is_err());
 }
 

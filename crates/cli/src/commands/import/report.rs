@@ -171,6 +171,15 @@ impl Report {
         }
     }
 
+    /// What Ctrl-C left undone.
+    fn interruption(&self) -> Option<&'static str> {
+        if self.interrupted {
+            return Some("interrupted: what was imported is whole; the same import again takes in the rest");
+        }
+        let text = "interrupted while indexing: everything is imported; searches find it, and the index catches up";
+        self.indexing_interrupted.then_some(text)
+    }
+
     fn counts(&self) -> Counts {
         let mut sum = Counts::default();
         for FileReport { counts, .. } in &self.files {
@@ -204,12 +213,8 @@ impl Report {
         for (count, what) in left_out.into_iter().filter(|(count, _)| *count > 0) {
             output.note(format_args!("{} left out, named above", counted(count, what)));
         }
-        if interrupted {
-            output.note("interrupted: what was imported is whole; the same import again takes in the rest");
-        }
-        if indexing_interrupted {
-            output
-                .note("interrupted while indexing: everything is imported; searches find it, and the index catches up");
+        if let Some(interruption) = self.interruption() {
+            output.note(interruption);
         }
         Ok(())
     }
@@ -234,4 +239,22 @@ fn told(counts: &Counts) -> String {
         text = format!("{text}; {threads} threads and {messages} messages were there already");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interruption_says_what_is_missing() {
+        let of = |interrupted, indexing_interrupted| {
+            let report = Report { interrupted, indexing_interrupted, ..Report::default() };
+            (report.interruption().unwrap_or_default(), report.status() == Status::Interrupted)
+        };
+        assert_eq!(of(false, false), ("", false));
+        let (importing, is_interrupted) = of(true, false);
+        assert!(importing.contains("takes in the rest") && is_interrupted);
+        let (indexing, is_interrupted) = of(false, true);
+        assert!(indexing.contains("everything is imported") && !indexing.contains("the rest") && is_interrupted);
+    }
 }

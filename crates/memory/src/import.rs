@@ -167,7 +167,7 @@ impl Import<'_> {
         if tree.bytes() > CHUNK_BYTES as u64 {
             self.settle_all(progress).await?;
         }
-        self.wait_for(&tree.name().to_owned(), progress).await?;
+        self.wait_for(tree.name(), progress).await?;
         self.names.insert(tree.name().to_owned());
         self.in_flight.spawn(tree.write(self.memory.clone(), self.scope.clone()));
         self.settle_some(progress).await

@@ -135,7 +135,7 @@ impl Writing<'_> {
                 ..open
             };
         }
-        let fork = self.fork_point(self.tree.shape.parent(first)).or_else(|| self.from_the_beginning());
+        let fork = self.fork_point(self.tree.shape.parent(first)).or_else(|| self.beginning());
         let mut target = Target {
             id: open.id,
             seq: 0,
@@ -179,7 +179,7 @@ impl Writing<'_> {
     }
 
     /// Where a fork begins that shares no message with another thread.
-    fn from_the_beginning(&self) -> Option<(ThreadId, u64)> {
+    fn beginning(&self) -> Option<(ThreadId, u64)> {
         self.threads.first().map(|thread| (thread.id, 0))
     }
 
@@ -305,7 +305,7 @@ impl Writing<'_> {
                 let first = self.top_of(thread);
                 self.threads[thread].fork = self.kept_fork(thread).or_else(|| {
                     let parent = first.and_then(|first| self.tree.shape.parent(first));
-                    self.fork_point(parent).or_else(|| self.from_the_beginning())
+                    self.fork_point(parent).or_else(|| self.beginning())
                 });
             }
             let target = &self.threads[thread];

@@ -86,6 +86,26 @@ pub(crate) fn title(thread: &Thread) -> String {
     printable_line(thread.title.as_deref().or(key).unwrap_or("(no title)"))
 }
 
+/// What a thread of an imported conversation with branches is: a fork, or the first one; and whether it is the branch that its
+/// source shows.
+pub(crate) fn branch(thread: &Thread) -> Option<&'static str> {
+    let mark = thread.metadata.get("branch")?;
+    let is_current = mark.get("current")?.as_bool()?;
+    match (mark.get("forked_from").is_some(), is_current) {
+        (true, true) => Some("fork, current"),
+        (true, false) => Some("fork"),
+        (false, true) => Some("current"),
+        (false, false) => Some("not current"),
+    }
+}
+
+/// Where a fork begins, for a person.
+pub(crate) fn forked_from(thread: &Thread) -> Option<String> {
+    let from = thread.metadata.get("branch")?.get("forked_from")?;
+    let id: ThreadId = from.get("thread")?.as_str()?.parse().ok()?;
+    Some(format!("forked from {id} after #{}", from.get("seq")?.as_u64()?))
+}
+
 /// The beginning of an id that stands for it where there is little room.
 pub(crate) fn short(thread: ThreadId) -> String {
     thread.to_string().chars().take(SHORT_ID).collect()

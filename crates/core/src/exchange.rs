@@ -174,6 +174,8 @@ pub enum ImportItem {
     Thread(Box<ImportedThread>),
     /// A message of the conversation above.
     Message(Box<ImportedMessage>),
+    /// A whole conversation that may have branches. No message follows it.
+    Tree(Box<ImportedTree>),
     /// A document of the conversation above, of a user, or of the tenant.
     Document {
         /// Whose.
@@ -214,4 +216,26 @@ pub struct ImportedMessage {
     pub created_at: Option<Timestamp>,
     /// What it says.
     pub content: Content,
+}
+
+/// A conversation whose messages form a tree: where a question was edited or an answer was made again, it branches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImportedTree {
+    /// The conversation. It has a key.
+    pub thread: ImportedThread,
+    /// The messages: a parent stands before its children, and siblings stand in the source's order.
+    pub nodes: Vec<ImportedNode>,
+    /// Which node the source showed last. The current branch goes through it; without one through the last children.
+    pub current: Option<usize>,
+    /// When the source changed the conversation last. An older file does not change which branch is current.
+    pub updated_at: Option<Timestamp>,
+}
+
+/// A message of a conversation with branches.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ImportedNode {
+    /// The place of the message that it follows, among the nodes before it; `None` for a first message.
+    pub parent: Option<usize>,
+    /// The message. It has an external id that no other node has.
+    pub message: ImportedMessage,
 }

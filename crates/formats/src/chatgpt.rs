@@ -1,20 +1,20 @@
 //! `conversations.json` of ChatGPT's data export: a list of conversations, each a tree of messages (`mapping`).
 //!
-//! A conversation is read along the path that the program shows: from `current_node` up to the root, or down the last
-//! children where there is none. Branches beside it are counted in the thread's metadata (`branches_left_out`). Hidden
-//! messages and system messages without words are skipped.
+//! The whole tree is read, with the node that the program shows (`current_node`, or down the last children where there is
+//! none): which branch becomes which thread is for the importer to say. Hidden messages and system messages without words are
+//! skipped, and what follows them follows the message before.
 //!
 //! Text stays text, pictures become image references, whatever else has no words is kept as a raw part. Of a message's own
 //! metadata only what says who wrote to whom and about what is kept (`model_slug`, `attachments`, `recipient`, `channel`).
 
 mod content;
-mod path;
+mod tree;
 
 use serde_json::value::RawValue;
 use threadkeep_core::{Content, Role, Value};
 
 use crate::Format;
-use crate::conversation::{Conversation, clean_name, instant_in_seconds};
+use crate::conversation::{Conversation, Node, clean_name, instant_in_seconds, read_seconds};
 use crate::error::Refusal;
 use crate::fields::{Fields, missing};
 use crate::records::Record;
@@ -26,18 +26,43 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
     let mut conversation = Conversation::new(Format::ChatGptExport, record, own.or(old).as_deref())?;
     conversation.set_title(fields.take_text("title")?);
     conversation.set_created_at(instant_in_seconds(&mut fields, "create_time"));
-    let path = path::shown(mapping, current.as_deref())?;
-    if path.branches_left_out > 0 {
-        conversation.keep("branches_left_out", path.branches_left_out.into());
-    }
+    let updated_at = fields.get("update_time").and_then(read_seconds);
+    let tree = tree::read(mapping, current.as_deref())?;
     conversation.keep_rest(fields)?;
-    for (node, message) in path.messages {
-        push(&mut conversation, &node, message).map_err(|refusal| refusal.at(format!("node {}", shortened(&node))))?;
+    // For each node of the tree the message that stands there or last before it, and how many lead there.
+    let mut reached: Vec<(Option<usize>, usize)> = Vec::with_capacity(tree.nodes.len());
+    for tree::Node { id, message, parent } in &tree.nodes {
+        let (before, depth) = parent.map_or((None, 0), |parent| reached[parent]);
+        let pushed = match message {
+            Some(message) => push(&mut conversation, (before, depth + 1), id, message),
+            None => Ok(Pushed::Nothing),
+        };
+        reached.push(match pushed.map_err(|refusal| refusal.at(format!("node {}", shortened(id)))) {
+            Ok(Pushed::Message(message)) => (Some(message), depth + 1),
+            Ok(Pushed::Nothing) => (before, depth),
+            Err(refusal) => {
+                conversation.leave_out(refusal)?;
+                (before, depth + 1)
+            }
+        });
     }
+    conversation.set_current(tree.current.and_then(|current| reached[current].0), updated_at);
     Ok(conversation)
 }
 
-fn push(conversation: &mut Conversation, node: &str, message: &RawValue) -> Result<(), Refusal> {
+enum Pushed {
+    /// At this place.
+    Message(usize),
+    /// It is one that the program does not show.
+    Nothing,
+}
+
+fn push(
+    conversation: &mut Conversation,
+    (parent, position): (Option<usize>, usize),
+    node: &str,
+    message: &RawValue,
+) -> Result<Pushed, Refusal> {
     let mut message = Fields::read(message)?;
     let id = message.take_id("id")?;
     let created_at = instant_in_seconds(&mut message, "create_time");
@@ -52,9 +77,10 @@ fn push(conversation: &mut Conversation, node: &str, message: &RawValue) -> Resu
         content::read(said, &mut content)?;
     }
     if keep_details(message, &mut content)? || (content.role == Role::System && content.parts.is_empty()) {
-        return Ok(());
+        return Ok(Pushed::Nothing);
     }
-    conversation.push(Some(id.as_deref().unwrap_or(node)), created_at, content)
+    let place = Node { parent, position, source_id: Some(id.as_deref().unwrap_or(node)), place: node };
+    conversation.push_node(&place, created_at, content).map(Pushed::Message)
 }
 
 /// Other roles than ours are kept beside `assistant`: they belong to what the program did.

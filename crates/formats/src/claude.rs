@@ -2,18 +2,25 @@
 //!
 //! Text, tool calls with their results and thoughts become parts of their own kinds, everything else a raw part. The text of
 //! an attached file follows the message as a text part, because the model read it; the metadata's `attachments` say
-//! what the files were. Whatever else stands in a message or beside the messages goes to the metadata.
+//! what the files were. Where the messages say which one they follow (`parent_message_uuid`), the conversation is read as a
+//! tree, of which `current_leaf_message_uuid`, else the last message, is shown. Whatever else stands in a message or beside the messages goes to the metadata.
+
+use std::collections::HashMap;
 
 use serde_json::value::RawValue;
-use threadkeep_core::{Content, Part, Role, ToolCall, ToolResult, Value};
+use threadkeep_core::{Content, Part, Role, Timestamp, ToolCall, ToolResult, Value};
 
 use crate::Format;
-use crate::conversation::{Conversation, clean_name, each_object, instant};
+use crate::conversation::{Conversation, Node, clean_name, each_object, instant, number};
 use crate::error::Refusal;
 use crate::fields::{self, Fields, Kind, exact, kind};
 use crate::records::Record;
+use crate::tree::Ordered;
 
 const RAW_FORMAT: &str = "claude.export";
+
+const PARENT: &str = "parent_message_uuid";
+const CURRENT: &str = "current_leaf_message_uuid";
 
 pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Conversation, Refusal> {
     let id = fields.take_id("uuid")?;
@@ -21,13 +28,84 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
     let mut conversation = Conversation::new(Format::ClaudeExport, record, id.as_deref())?;
     conversation.set_title(fields.take_text("name")?);
     conversation.set_created_at(instant(&mut fields, "created_at"));
+    if let Some(parents) = parents(&messages) {
+        let current = fields.take_id(CURRENT)?;
+        let updated_at = fields.get("updated_at").and_then(|json| fields::text(json).ok()?.parse().ok());
+        conversation.keep_rest(fields)?;
+        read_tree(&mut conversation, &messages, &parents, current.as_deref(), updated_at)?;
+        return Ok(conversation);
+    }
     conversation.keep_rest(fields)?;
-    each_object("message", messages, |_, mut message| {
+    conversation.each_message("message", messages, |conversation, _, mut message| {
         let id = message.take_id("uuid")?;
         let created_at = instant(&mut message, "created_at");
         conversation.push(id.as_deref(), created_at, read_message(message)?)
     })?;
     Ok(conversation)
+}
+
+/// The message that each one follows, where the export tells; what names nobody begins the conversation.
+fn parents(messages: &[&RawValue]) -> Option<Vec<Option<usize>>> {
+    let mut read: Vec<Option<Fields<'_>>> = messages.iter().map(|json| Fields::read(json).ok()).collect();
+    let mut take = |name: &str| -> Vec<Option<String>> {
+        let taken = read.iter_mut().map(|message| message.as_mut()?.take_id(name).ok()?);
+        taken.collect()
+    };
+    let (ids, given) = (take("uuid"), take(PARENT));
+    if given.iter().all(Option::is_none) {
+        return None;
+    }
+    let mut places: HashMap<&str, usize> = HashMap::new();
+    for (place, id) in ids.iter().enumerate() {
+        if let Some(id) = id {
+            places.entry(id).or_insert(place);
+        }
+    }
+    let parent = |(place, given): (usize, &Option<String>)| match given {
+        Some(parent) => places.get(parent.as_str()).copied(),
+        None => place.checked_sub(1),
+    };
+    Some(given.iter().enumerate().map(parent).collect())
+}
+
+fn read_tree(
+    conversation: &mut Conversation,
+    messages: &[&RawValue],
+    parents: &[Option<usize>],
+    current: Option<&str>,
+    updated_at: Option<Timestamp>,
+) -> Result<(), Refusal> {
+    let Some(Ordered { order, .. }) = Ordered::new(parents, |_| std::iter::empty()) else {
+        return Err(Refusal::new("chat_messages: the messages go round in a circle"));
+    };
+    // For each message the one that stands there or last before it, and how many lead there.
+    let mut reached: Vec<(Option<usize>, usize)> = vec![(None, 0); messages.len()];
+    let mut shown = None;
+    for place in order {
+        let (before, depth) = parents[place].map_or((None, 0), |parent| reached[parent]);
+        let at = |refusal: Refusal| refusal.at(number("message", place));
+        let mut message = Fields::read(messages[place]).map_err(at)?;
+        let id = message.take_id("uuid").map_err(at)?;
+        message.take(PARENT);
+        let created_at = instant(&mut message, "created_at");
+        let is_current = id.is_some() && id.as_deref() == current;
+        let name = place.to_string();
+        let node = Node { parent: before, position: depth + 1, source_id: id.as_deref(), place: &name };
+        let pushed = read_message(message).and_then(|content| conversation.push_node(&node, created_at, content));
+        let here = match pushed.map_err(at) {
+            Ok(pushed) => Some(pushed),
+            Err(refusal) => {
+                conversation.leave_out(refusal)?;
+                before
+            }
+        };
+        reached[place] = (here, depth + 1);
+        shown = if is_current { here } else { shown };
+    }
+    // The messages stand in the order of their making: without a word about it the last one is shown.
+    let last = reached.last().and_then(|(last, _)| *last);
+    conversation.set_current(shown.or(last), updated_at);
+    Ok(())
 }
 
 fn read_message(mut message: Fields<'_>) -> Result<Content, Refusal> {

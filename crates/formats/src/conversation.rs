@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 
 use serde_json::value::RawValue;
-use threadkeep_core::exchange::{ImportItem, ImportedMessage, ImportedThread};
+use threadkeep_core::exchange::{ImportItem, ImportedMessage, ImportedNode, ImportedThread, ImportedTree};
 use threadkeep_core::{Content, Map, ThreadPatch, Timestamp, Value, codec, limits};
 
 use crate::Format;
@@ -22,8 +22,42 @@ pub(crate) struct Conversation {
     thread: ImportedThread,
     metadata_bytes: usize,
     messages: Vec<ImportedMessage>,
+    /// For a conversation with branches.
+    branches: Option<Branches>,
     external_ids: HashSet<String>,
+    /// What is wrong with the messages and members that no store would keep, and that are left out.
+    left_out: Vec<Refusal>,
+    /// Messages that were left out: they keep their positions.
+    messages_left_out: usize,
     record_bytes: usize,
+}
+
+/// How the messages of a conversation hang together.
+#[derive(Debug, Default)]
+struct Branches {
+    parents: Vec<Option<usize>>,
+    current: Option<usize>,
+    updated_at: Option<Timestamp>,
+}
+
+/// A message on its way into a conversation with branches.
+#[derive(Debug)]
+pub(crate) struct Node<'a> {
+    /// The message that it follows.
+    pub(crate) parent: Option<usize>,
+    /// Its position on its path; the first is 1.
+    pub(crate) position: usize,
+    /// What the source calls it.
+    pub(crate) source_id: Option<&'a str>,
+    /// Where it stands in the source; no other message stands there.
+    pub(crate) place: &'a str,
+}
+
+/// What became of a record: items, and what is wrong with what was left out.
+#[derive(Debug, Default)]
+pub(crate) struct Converted {
+    pub(crate) items: Vec<ImportItem>,
+    pub(crate) left_out: Vec<Refusal>,
 }
 
 impl Conversation {
@@ -38,8 +72,16 @@ impl Conversation {
             created_at: None,
             expires_at: None,
         };
-        let record_bytes = record.text.len();
-        Ok(Self { thread, metadata_bytes: 0, messages: Vec::new(), external_ids: HashSet::new(), record_bytes })
+        Ok(Self {
+            thread,
+            metadata_bytes: 0,
+            messages: Vec::new(),
+            branches: None,
+            external_ids: HashSet::new(),
+            left_out: Vec::new(),
+            messages_left_out: 0,
+            record_bytes: record.text.len(),
+        })
     }
 
     pub(crate) fn set_title(&mut self, title: Option<String>) {
@@ -50,14 +92,21 @@ impl Conversation {
         self.thread.created_at = created_at;
     }
 
-    /// Keeps a member of the source in the thread's metadata. One that is too large for it is named there instead.
+    /// Keeps a member of the source in the thread's metadata. One that is too large for it is named there instead, and so is
+    /// one that no store keeps, which is told as well.
     pub(crate) fn keep(&mut self, name: &str, value: Value) {
         let bytes = Value::from(name).to_string().len() + value.to_string().len() + ":,".len();
-        if self.metadata_bytes + bytes <= METADATA_BYTES {
+        let member = Map::from_iter([(name.to_owned(), value)]);
+        let unkeepable = checked(member.clone()).err();
+        let fits = self.metadata_bytes + bytes <= METADATA_BYTES;
+        if fits && unkeepable.is_none() {
             self.metadata_bytes += bytes;
-            self.thread.metadata.insert(name.to_owned(), value);
+            self.thread.metadata.extend(member);
         } else {
-            self.leave_out(name);
+            self.leave_out(&clean_name(name).unwrap_or_default());
+        }
+        if let Some(refusal) = unkeepable.filter(|_| fits) {
+            self.left_out.push(refusal.at(clean_name(name).unwrap_or_default()));
         }
     }
 
@@ -82,7 +131,7 @@ impl Conversation {
 
     /// The position that the next message gets; the first is 1.
     pub(crate) fn next_position(&self) -> usize {
-        self.messages.len() + 1
+        self.messages.len() + self.messages_left_out + 1
     }
 
     /// Adds a message. An id that an earlier message has already counts as none.
@@ -100,12 +149,71 @@ impl Conversation {
         Ok(())
     }
 
-    /// The thread, then its messages.
-    pub(crate) fn into_items(self) -> Result<Vec<ImportItem>, Refusal> {
+    /// Adds a message of a conversation with branches, and gives its place among them.
+    pub(crate) fn push_node(
+        &mut self,
+        node: &Node<'_>,
+        created_at: Option<Timestamp>,
+        content: Content,
+    ) -> Result<usize, Refusal> {
+        check_content(&content, self.record_bytes)?;
+        let is_new = |id: &String| !self.external_ids.contains(id);
+        let own = node.source_id.map(identity::message_id).filter(is_new);
+        let id = own
+            .or_else(|| Some(identity::message_id_by_content(node.position, &content)).filter(is_new))
+            .unwrap_or_else(|| identity::message_id_by_place(node.place));
+        self.external_ids.insert(id.clone());
+        self.messages.push(ImportedMessage { id: None, external_id: Some(id), created_at, content });
+        self.branches.get_or_insert_default().parents.push(node.parent);
+        Ok(self.messages.len() - 1)
+    }
+
+    /// Says which of the messages the source shows, and when it changed the conversation.
+    pub(crate) fn set_current(&mut self, current: Option<usize>, updated_at: Option<Timestamp>) {
+        let branches = self.branches.get_or_insert_default();
+        (branches.current, branches.updated_at) = (current, updated_at);
+    }
+
+    /// Runs `read` on each entry of a list as an object. A message that no store would keep is left out, and named.
+    pub(crate) fn each_message<'a>(
+        &mut self,
+        what: &str,
+        list: Vec<&'a RawValue>,
+        mut read: impl FnMut(&mut Self, usize, Fields<'a>) -> Result<(), Refusal>,
+    ) -> Result<(), Refusal> {
+        for (index, json) in list.into_iter().enumerate() {
+            let result = Fields::read(json).and_then(|entry| read(self, index, entry));
+            result.or_else(|refusal| self.leave_out(refusal.at(number(what, index))))?;
+        }
+        Ok(())
+    }
+
+    /// Leaves a message out that no store would keep; anything else is wrong with the whole conversation.
+    pub(crate) fn leave_out(&mut self, refusal: Refusal) -> Result<(), Refusal> {
+        if !refusal.is_unkeepable() {
+            return Err(refusal);
+        }
+        self.left_out.push(refusal);
+        self.messages_left_out += 1;
+        Ok(())
+    }
+
+    /// The thread, then its messages; one item where the conversation may have branches.
+    pub(crate) fn into_items(self) -> Result<Converted, Refusal> {
         let ThreadPatch { metadata, .. } = checked(self.thread.metadata)?;
         let thread = ImportedThread { metadata: metadata.unwrap_or_default(), ..self.thread };
-        let messages = self.messages.into_iter().map(|message| ImportItem::Message(Box::new(message)));
-        Ok(std::iter::once(ImportItem::Thread(Box::new(thread))).chain(messages).collect())
+        let items = match self.branches {
+            Some(Branches { parents, current, updated_at }) => {
+                let nodes = parents.into_iter().zip(self.messages);
+                let nodes = nodes.map(|(parent, message)| ImportedNode { parent, message }).collect();
+                vec![ImportItem::Tree(Box::new(ImportedTree { thread, nodes, current, updated_at }))]
+            }
+            None => {
+                let messages = self.messages.into_iter().map(|message| ImportItem::Message(Box::new(message)));
+                std::iter::once(ImportItem::Thread(Box::new(thread))).chain(messages).collect()
+            }
+        };
+        Ok(Converted { items, left_out: self.left_out })
     }
 }
 
@@ -161,7 +269,12 @@ pub(crate) fn instant(fields: &mut Fields<'_>, name: &str) -> Option<Timestamp> 
 
 /// An instant in seconds since 1970 UTC, with decimals; `None` when it is none.
 pub(crate) fn instant_in_seconds(fields: &mut Fields<'_>, name: &str) -> Option<Timestamp> {
-    let seconds: f64 = serde_json::from_str(fields.take(name)?.get()).ok()?;
+    read_seconds(fields.take(name)?)
+}
+
+/// As [`instant_in_seconds`], of a value.
+pub(crate) fn read_seconds(json: &RawValue) -> Option<Timestamp> {
+    let seconds: f64 = serde_json::from_str(json.get()).ok()?;
     let micros = (seconds * 1e6).round();
     // Beyond the range of core's instants there is nothing to round, and the cast saturates.
     #[expect(clippy::cast_possible_truncation, reason = "saturates, and the range is checked after it")]

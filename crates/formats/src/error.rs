@@ -58,20 +58,26 @@ impl From<io::Error> for FormatError {
 
 /// A record that was not read, and where it is.
 ///
-/// The text tells what is wrong with the record, never what a message says.
+/// The text tells what is wrong with the record and the conversation's id, never its title or what a message says.
 #[derive(Debug)]
 pub struct RecordError {
     /// The line on which the record starts; the first is 1.
     pub line: u64,
     /// The record's place in the file; the first is 0.
     pub record: u64,
+    /// The conversation that it is or belongs to, as far as its name can be read.
+    pub conversation: ConversationName,
     /// What is wrong.
     pub fault: Fault,
 }
 
 impl fmt::Display for RecordError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "line {}: {}", self.line, self.fault)
+        write!(f, "line {}", self.line)?;
+        if let Some(id) = &self.conversation.id {
+            write!(f, ", conversation {id}")?;
+        }
+        write!(f, ": {}", self.fault)
     }
 }
 
@@ -80,6 +86,15 @@ impl Error for RecordError {
         // The fault's own words are told already.
         self.fault.source()
     }
+}
+
+/// What a conversation is called in its file.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ConversationName {
+    /// Its title: somebody's words, which belong into no log.
+    pub title: Option<String>,
+    /// Its id in the source, cut to 100 bytes.
+    pub id: Option<String>,
 }
 
 /// What is wrong with a record, and whether more can follow it.
@@ -118,31 +133,39 @@ impl From<io::Error> for Fault {
 
 /// Why a converter does not take a record.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Refusal(String);
+pub(crate) struct Refusal {
+    reason: String,
+    /// Whether the text can be read and no store would keep it: then it costs only its message.
+    is_unkeepable: bool,
+}
 
 impl Refusal {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
-        Self(reason.into())
+        Self { reason: reason.into(), is_unkeepable: false }
     }
 
     pub(crate) fn as_str(&self) -> &str {
-        &self.0
+        &self.reason
+    }
+
+    pub(crate) fn is_unkeepable(&self) -> bool {
+        self.is_unkeepable
     }
 
     /// Says where in the record.
     pub(crate) fn at(self, place: impl fmt::Display) -> Self {
-        Self(format!("{place}: {}", self.0))
+        Self { reason: format!("{place}: {}", self.reason), ..self }
     }
 }
 
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
-        Self(error.to_string())
+        Self { reason: error.to_string(), is_unkeepable: true }
     }
 }
 
 impl From<Refusal> for Fault {
     fn from(refusal: Refusal) -> Self {
-        Self::Record(refusal.0)
+        Self::Record(refusal.reason)
     }
 }

@@ -26,6 +26,11 @@ pub(crate) fn message_id(source_id: &str) -> String {
     usable(source_id, limits::KEY_BYTES)
 }
 
+/// The external id of a message whose own id and content another message has already: its place in the source.
+pub(crate) fn message_id_by_place(place: &str) -> String {
+    usable(&format!("node:{place}"), limits::KEY_BYTES)
+}
+
 /// The external id of a message without one: its position (the first is 1) and a hash of what it says.
 ///
 /// The hash is over a layout of its own, so that neither another way to write the same JSON nor a later version of the
@@ -74,7 +79,7 @@ mod tests {
     use super::*;
 
     fn record(index: u64, text: &str) -> Record {
-        Record { line: 1, index, text: text.to_owned() }
+        Record { line: 1, index, offset: 0, text: text.to_owned() }
     }
 
     #[test]

@@ -2,7 +2,9 @@
 //!
 //! [`open`] finds out which [`Format`] a file has and gives a [`Reader`], an iterator over
 //! [`ImportItem`](threadkeep_core::exchange::ImportItem)s: a thread, then its messages, then the next thread. A record that
-//! cannot be read is a [`RecordError`] that names its line, and the iteration goes on after it.
+//! cannot be read is a [`RecordError`] that names its conversation and its line, and the iteration goes on after it.
+//! A message that no store would keep costs only itself. Where a file tells how its conversations branch, a conversation comes
+//! as one [`ImportedTree`](threadkeep_core::exchange::ImportedTree) instead.
 //!
 //! Memory is bounded by one record (a conversation, or a line), never by the file: at most [`LINE_BYTES`] for a line
 //! and [`ELEMENT_BYTES`] for an element of a list. Nothing is written and nothing is looked up in a store; whether an item
@@ -34,6 +36,7 @@ mod format;
 mod identity;
 mod input;
 mod locomo;
+mod name;
 mod openai_chat;
 mod passages;
 mod reader;
@@ -41,8 +44,9 @@ mod records;
 mod sgd;
 mod share_gpt;
 mod threadkeep;
+mod tree;
 
-pub use error::{Fault, FormatError, RecordError};
+pub use error::{ConversationName, Fault, FormatError, RecordError};
 pub use format::Format;
 pub use passages::{
     DOCUMENT_BYTES, DOCUMENT_PASSAGES, DocumentError, DocumentFormat, DocumentPassage, NESTED_BLOCKS,

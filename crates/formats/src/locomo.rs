@@ -16,7 +16,7 @@ use serde_json::value::RawValue;
 use threadkeep_core::{Content, ImageReference, JsonText, Map, Part, Role, Timestamp, Value};
 
 use crate::Format;
-use crate::conversation::{Conversation, clean_name, each_object};
+use crate::conversation::{Conversation, clean_name};
 use crate::error::Refusal;
 use crate::fields::{self, Fields, Kind, kind, missing};
 use crate::records::Record;
@@ -88,7 +88,7 @@ impl Session<'_> {
         let started_at = self.started_at();
         let Self { date, turns } = self;
         let place = format!("session {number}, turn");
-        each_object(&place, turns, |index, mut turn| {
+        conversation.each_message(&place, turns, |conversation, index, mut turn| {
             let speaker = turn.require_text("speaker")?;
             let role = if *first_speaker.get_or_insert_with(|| speaker.clone()) == speaker {
                 Role::User

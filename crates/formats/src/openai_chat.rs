@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use threadkeep_core::{Content, ImageReference, JsonText, Part, Role, ToolCall, ToolResult};
 
 use crate::Format;
-use crate::conversation::{Conversation, clean_name, each_object};
+use crate::conversation::{Conversation, clean_name};
 use crate::error::Refusal;
 use crate::fields::{self, Fields, Kind, exact, kind};
 use crate::records::Record;
@@ -21,7 +21,7 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
     let mut conversation = Conversation::new(Format::OpenAiChat, record, None)?;
     conversation.keep_rest(fields)?;
     let mut open_call = None;
-    each_object("message", messages, |index, message| {
+    conversation.each_message("message", messages, |conversation, index, message| {
         let content = read_message(index, message, &mut open_call)?;
         conversation.push(None, None, content)
     })?;

@@ -13,13 +13,13 @@ use serde_json::value::RawValue;
 use threadkeep_core::JsonText;
 use threadkeep_core::exchange::{EXPORT_VERSION, ImportItem};
 
-use crate::conversation::Conversation;
+use crate::conversation::{Conversation, Converted};
 use crate::error::{Fault, Refusal};
 use crate::fields::{Fields, unreadable};
 use crate::records::{Record, Records};
 use crate::{
-    Format, FormatError, LINE_BYTES, RecordError, chatgpt, claude, detect, input, locomo, openai_chat, sgd, share_gpt,
-    threadkeep,
+    ConversationName, Format, FormatError, LINE_BYTES, RecordError, chatgpt, claude, detect, input, locomo, name,
+    openai_chat, sgd, share_gpt, threadkeep,
 };
 
 /// How many bad records may stand before the one that tells the format.
@@ -72,7 +72,7 @@ pub fn open_stream(source: Box<dyn Read + Send>, format: Option<Format>) -> Resu
         }
     };
     let converter = Converter::of(format);
-    Ok(Reader { format, converter, records, ahead, items: VecDeque::new(), line: 0, bytes_read })
+    Ok(Reader { format, converter, records, ahead, items: VecDeque::new(), line: 0, record: 0, bytes_read })
 }
 
 /// What the first records tell.
@@ -90,7 +90,7 @@ fn look_ahead(records: &mut Records, ahead: &mut VecDeque<Result<Record, RecordE
     for record in records.take(RECORDS_LOOKED_AT) {
         if let Ok(record) = &record {
             bytes_held += record.text.len();
-            match read_object(&record.text) {
+            match read_object(record) {
                 Ok(fields) => first.look_at(&fields),
                 Err(refusal) => {
                     first.saw_first(format!("a bad record first (line {}: {})", record.line, refusal.as_str()))
@@ -139,15 +139,17 @@ fn check_version(version: Option<u64>) -> Result<Format, FormatError> {
 
 /// Gives a conversation file's items in order, and an error for each record that cannot be read.
 ///
-/// A conversation comes whole or not at all, except in our own format, where each line is a record. After an error for
+/// A conversation comes whole or not at all, but for messages that no store would keep, each of which is an error; in our own
+/// format each line is a record. After an error for
 /// which [`Fault::is_final`] holds there is nothing more.
 pub struct Reader {
     format: Format,
     converter: Converter,
     records: Records,
     ahead: VecDeque<Result<Record, RecordError>>,
-    items: VecDeque<ImportItem>,
+    items: VecDeque<Result<ImportItem, RecordError>>,
     line: u64,
+    record: u64,
     bytes_read: Arc<AtomicU64>,
 }
 
@@ -170,6 +172,12 @@ impl Reader {
         self.line
     }
 
+    /// The place in the file of the record of the item that was given last; the first record is 0.
+    #[must_use]
+    pub fn record(&self) -> u64 {
+        self.record
+    }
+
     /// How many bytes of the file were read, packed ones where it is packed. Runs ahead of the items by a buffer.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
@@ -182,15 +190,23 @@ impl Reader {
         Arc::clone(&self.bytes_read)
     }
 
-    fn convert(&mut self, record: Record) -> Result<(), RecordError> {
-        let (line, index) = (record.line, record.index);
-        self.line = line;
-        match self.converter.convert(&record) {
-            Ok(items) => {
-                self.items.extend(items);
-                Ok(())
-            }
-            Err(refusal) => Err(RecordError { line, record: index, fault: refusal.into() }),
+    fn convert(&mut self, record: &Record) {
+        (self.line, self.record) = (record.line, record.index);
+        let Converted { items, left_out } = match self.converter.convert(record) {
+            Ok(converted) => converted,
+            Err(refusal) => Converted { items: Vec::new(), left_out: vec![refusal] },
+        };
+        self.items.extend(items.into_iter().map(Ok));
+        if !left_out.is_empty() {
+            let conversation = self.converter.name_of(record);
+            let (line, record) = (record.line, record.index);
+            let error = |refusal: Refusal| RecordError {
+                line,
+                record,
+                conversation: conversation.clone(),
+                fault: refusal.into(),
+            };
+            self.items.extend(left_out.into_iter().map(error).map(Err));
         }
     }
 }
@@ -201,11 +217,11 @@ impl Iterator for Reader {
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             if let Some(item) = self.items.pop_front() {
-                return Some(Ok(item));
+                return Some(item);
             }
-            let record = self.ahead.pop_front().or_else(|| self.records.next())?;
-            if let Err(error) = record.and_then(|record| self.convert(record)) {
-                return Some(Err(error));
+            match self.ahead.pop_front().or_else(|| self.records.next())? {
+                Ok(record) => self.convert(&record),
+                Err(error) => return Some(Err(error)),
             }
         }
     }
@@ -234,24 +250,43 @@ impl Converter {
         }
     }
 
-    fn convert(&mut self, record: &Record) -> Result<Vec<ImportItem>, Refusal> {
-        let fields = read_object(&record.text)?;
+    fn convert(&mut self, record: &Record) -> Result<Converted, Refusal> {
+        let fields = read_object(record)?;
         match self {
             Self::Conversations(convert) => convert(record, fields)?.into_items(),
-            Self::Export(lines) => Ok(lines.convert(fields)?.into_iter().collect()),
+            Self::Export(lines) => {
+                Ok(Converted { items: lines.convert(fields)?.into_iter().collect(), ..Converted::default() })
+            }
+        }
+    }
+
+    /// The conversation that a bad record is, or belongs to.
+    fn name_of(&self, record: &Record) -> ConversationName {
+        match self {
+            Self::Conversations(_) => name::name_of(&record.text),
+            Self::Export(lines) => lines.name(),
         }
     }
 }
 
 /// Checks that a text is JSON of bounded depth, so that nothing that reads it later can run out of stack.
-fn read_object(text: &str) -> Result<Fields<'_>, Refusal> {
+fn read_object(record: &Record) -> Result<Fields<'_>, Refusal> {
+    let text = record.text.as_str();
     let json: &RawValue = serde_json::from_str(text).map_err(|error| {
         let place = match error.line() {
             1 => format!("column {}", error.column()),
             line => format!("line {line} of the record, column {}", error.column()),
         };
-        Refusal::new(format!("not JSON ({} at {place})", unreadable(&error).as_str()))
+        let offset = record.offset + offset_of(&error, text);
+        Refusal::new(format!("not JSON ({} at {place}, byte offset {offset})", unreadable(&error).as_str()))
     })?;
     JsonText::new(text)?;
     Fields::read(json)
+}
+
+/// The byte of a text that an error is about; its columns count bytes from 1.
+fn offset_of(error: &serde_json::Error, text: &str) -> u64 {
+    let lines_before = text.split_inclusive('\n').take(error.line().saturating_sub(1));
+    let before: usize = lines_before.map(str::len).sum();
+    (before + error.column().saturating_sub(1)) as u64
 }

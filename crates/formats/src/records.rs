@@ -9,7 +9,7 @@ use std::io::{self, BufRead, Cursor, Read};
 
 use serde::de::IgnoredAny;
 
-use crate::error::{Fault, RecordError};
+use crate::error::{ConversationName, Fault, RecordError};
 use crate::input::Input;
 use elements::{Elements, Outer};
 use lines::{Line, Lines};
@@ -26,6 +26,8 @@ pub(crate) struct Record {
     pub(crate) line: u64,
     /// Its place among the records, from 0.
     pub(crate) index: u64,
+    /// The byte that it starts at, from 0, in the unpacked text.
+    pub(crate) offset: u64,
     /// Its text.
     pub(crate) text: String,
 }
@@ -33,8 +35,26 @@ pub(crate) struct Record {
 /// The bytes of one record.
 #[derive(Debug, PartialEq, Eq)]
 struct Chunk {
-    line: u64,
+    place: Place,
     bytes: Vec<u8>,
+}
+
+/// A place in the unpacked text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Place {
+    /// The line, from 1.
+    line: u64,
+    /// The byte, from 0.
+    offset: u64,
+}
+
+impl Place {
+    const START: Self = Self { line: 1, offset: 0 };
+
+    fn pass(&mut self, bytes: &[u8]) {
+        self.line += line_feeds(bytes);
+        self.offset += bytes.len() as u64;
+    }
 }
 
 /// What is wrong where a chunk should be.
@@ -59,15 +79,16 @@ enum Layout {
 impl Records {
     /// Looks at the beginning; `None` when there is nothing but white space.
     pub(crate) fn open(mut input: Input) -> io::Result<Option<Self>> {
-        let mut line = 1;
-        let layout = match skip_white_space(&mut input, &mut line)? {
+        let mut place = Place::START;
+        let layout = match skip_white_space(&mut input, &mut place)? {
             None => return Ok(None),
             Some(b'[') => {
                 input.consume(1);
-                Layout::Elements(Elements::new(input, Outer::List, line, ELEMENT_BYTES))
+                place.offset += 1;
+                Layout::Elements(Elements::new(input, Outer::List, place, ELEMENT_BYTES))
             }
-            Some(b'{') => layout_of_objects(input, line)?,
-            Some(_) => Layout::Lines(Lines::new(input, line, LINE_BYTES)),
+            Some(b'{') => layout_of_objects(input, place)?,
+            Some(_) => Layout::Lines(Lines::new(input, place, LINE_BYTES)),
         };
         Ok(Some(Self { layout, next_index: 0, is_over: false }))
     }
@@ -93,18 +114,19 @@ impl Iterator for Records {
         };
         let index = self.next_index;
         self.next_index += 1;
-        let read = chunk.and_then(|chunk| Ok((chunk.line, text_of(chunk)?)));
-        Some(read.map(|(line, text)| Record { line, index, text }).map_err(|ChunkFault { line, fault }| {
+        let read = chunk.and_then(|chunk| Ok((chunk.place, text_of(chunk)?)));
+        let record = |(Place { line, offset }, text)| Record { line, index, offset, text };
+        Some(read.map(record).map_err(|ChunkFault { line, fault }| {
             self.is_over = fault.is_final();
-            RecordError { line, record: index, fault }
+            RecordError { line, record: index, conversation: ConversationName::default(), fault }
         }))
     }
 }
 
 /// One object a line, or objects over several lines: a first line that is only the beginning of an object, with
 /// something else than another object in the line below, belongs to the latter.
-fn layout_of_objects(input: Input, line: u64) -> io::Result<Layout> {
-    let mut lines = Lines::new(input, line, LINE_BYTES);
+fn layout_of_objects(input: Input, place: Place) -> io::Result<Layout> {
+    let mut lines = Lines::new(input, place, LINE_BYTES);
     let Some(Line::Whole(first)) = lines.peek_line()? else { return Ok(Layout::Lines(lines)) };
     let is_cut = serde_json::from_slice::<IgnoredAny>(first).is_err_and(|error| error.is_eof());
     if !is_cut || matches!(lines.peek_byte_after_line()?, None | Some(b'{')) {
@@ -112,15 +134,16 @@ fn layout_of_objects(input: Input, line: u64) -> io::Result<Layout> {
     }
     let (first, rest) = lines.into_first_line_and_rest();
     let whole: Input = Box::new(Cursor::new(first).chain(rest));
-    Ok(Layout::Elements(Elements::new(whole, Outer::Sequence, line, ELEMENT_BYTES)))
+    Ok(Layout::Elements(Elements::new(whole, Outer::Sequence, place, ELEMENT_BYTES)))
 }
 
 fn text_of(chunk: Chunk) -> Result<String, ChunkFault> {
-    let Chunk { line, bytes } = chunk;
+    let Chunk { place, bytes } = chunk;
     String::from_utf8(bytes).map_err(|error| {
-        let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
-        let bad_line = line + line_feeds(good);
-        ChunkFault { line, fault: Fault::Record(format!("line {bad_line} is not valid UTF-8")) }
+        let mut bad = place;
+        bad.pass(&error.as_bytes()[..error.utf8_error().valid_up_to()]);
+        let reason = format!("line {} is not valid UTF-8, at byte offset {}", bad.line, bad.offset);
+        ChunkFault { line: place.line, fault: Fault::Record(reason) }
     })
 }
 
@@ -129,7 +152,7 @@ fn line_feeds(bytes: &[u8]) -> u64 {
 }
 
 /// Goes to the next byte that is not white space and looks at it.
-fn skip_white_space(input: &mut impl BufRead, line: &mut u64) -> io::Result<Option<u8>> {
+fn skip_white_space(input: &mut impl BufRead, place: &mut Place) -> io::Result<Option<u8>> {
     loop {
         let buffer = input.fill_buf()?;
         if buffer.is_empty() {
@@ -137,7 +160,7 @@ fn skip_white_space(input: &mut impl BufRead, line: &mut u64) -> io::Result<Opti
         }
         let spaces = buffer.iter().position(|byte| !byte.is_ascii_whitespace()).unwrap_or(buffer.len());
         let found = buffer.get(spaces).copied();
-        *line += line_feeds(&buffer[..spaces]);
+        place.pass(&buffer[..spaces]);
         input.consume(spaces);
         if found.is_some() {
             return Ok(found);

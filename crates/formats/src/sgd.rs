@@ -7,7 +7,7 @@
 use threadkeep_core::{Content, Role};
 
 use crate::Format;
-use crate::conversation::{Conversation, each_object};
+use crate::conversation::Conversation;
 use crate::error::Refusal;
 use crate::fields::Fields;
 use crate::records::Record;
@@ -17,7 +17,7 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
     let turns = fields.require_list("turns")?;
     let mut conversation = Conversation::new(Format::Sgd, record, id.as_deref())?;
     conversation.keep_rest(fields)?;
-    each_object("turn", turns, |_, mut turn| {
+    conversation.each_message("turn", turns, |conversation, _, mut turn| {
         let speaker = turn.require_text("speaker")?;
         let role = match speaker.as_str() {
             "user" => Role::User,

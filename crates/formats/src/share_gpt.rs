@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 use threadkeep_core::{Content, JsonText, Part, Role, ToolCall, ToolResult};
 
 use crate::Format;
-use crate::conversation::{Conversation, clean_name, each_object};
+use crate::conversation::{Conversation, clean_name};
 use crate::error::Refusal;
 use crate::fields::{self, Fields, Kind, kind};
 use crate::records::Record;
@@ -20,10 +20,11 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
     let mut conversation = Conversation::new(Format::ShareGpt, record, id.as_deref())?;
     conversation.keep_rest(fields)?;
     if let Some(system) = system {
-        conversation.push(None, None, Content::text(Role::System, system)).map_err(|refusal| refusal.at("system"))?;
+        let said = conversation.push(None, None, Content::text(Role::System, system));
+        said.or_else(|refusal| conversation.leave_out(refusal.at("system")))?;
     }
     let mut open_call = None;
-    each_object("message", messages, |index, message| {
+    conversation.each_message("message", messages, |conversation, index, message| {
         conversation.push(None, None, read_message(index, message, &mut open_call)?)
     })?;
     Ok(conversation)

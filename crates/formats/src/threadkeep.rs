@@ -10,9 +10,11 @@ use threadkeep_core::exchange::{
 };
 use threadkeep_core::{Document, DocumentOwner, DocumentWrite, Namespace, ThreadId, ThreadPatch};
 
+use crate::ConversationName;
 use crate::conversation::check_content;
 use crate::error::Refusal;
 use crate::fields::{Fields, unreadable};
+use crate::name::told;
 
 const HEADER: &str = "threadkeep";
 
@@ -20,6 +22,7 @@ const HEADER: &str = "threadkeep";
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     thread: Option<ThreadId>,
+    title: Option<String>,
 }
 
 impl Lines {
@@ -50,6 +53,7 @@ impl Lines {
         let patch = ThreadPatch { title: Some(title), metadata: Some(metadata), state: Some(state), expires_at: None };
         patch.check()?;
         self.thread = Some(id);
+        self.title = patch.title.as_ref().and_then(|title| told(title.as_deref()?));
         Ok(ImportItem::Thread(Box::new(ImportedThread {
             id: Some(id),
             key,
@@ -59,6 +63,12 @@ impl Lines {
             created_at: Some(created_at),
             expires_at,
         })))
+    }
+
+    /// The thread that the last line belongs to.
+    pub(crate) fn name(&self) -> ConversationName {
+        let id = self.thread.map(|thread| thread.to_string());
+        ConversationName { title: self.title.clone().filter(|_| id.is_some()), id }
     }
 
     fn message(&self, json: &RawValue) -> Result<ImportItem, Refusal> {

@@ -1,8 +1,8 @@
 //! Appending messages, with what policy adds to the same commit.
 
 use threadkeep_core::{
-    Access, Batch, CommitOutcome, Conflict, Expected, Fingerprint, IdempotencyKey, MessageId, MessageName, Scope,
-    StoreError, Thread, ThreadId, Timestamp,
+    Access, Batch, CommitOutcome, Conflict, Expected, Fingerprint, IdempotencyKey, MessageId, MessageName, NewMessage,
+    Scope, StoreError, Thread, ThreadId, Timestamp,
 };
 
 use crate::context::is_about_summary;
@@ -29,6 +29,28 @@ pub struct AppendOptions {
     pub at: Option<Timestamp>,
     /// What tells this request from another one with the same key; a digest of the drafts when there is none.
     pub fingerprint: Option<Fingerprint>,
+}
+
+impl AppendOptions {
+    /// Checks what can be told of a request without the store: what passes is refused for nothing that it says. For who
+    /// opens a thread for it, which would otherwise stay behind empty.
+    ///
+    /// # Errors
+    /// `LimitExceeded` and `Invalid` for messages and keys that no store keeps, as [`Memory::append_all`].
+    pub fn check(&self, drafts: &[Draft]) -> Result<()> {
+        let key = self.idempotency_key.clone().map(IdempotencyKey::Given);
+        let mut batch = Batch::new(key.unwrap_or(IdempotencyKey::Minted(uuid::Uuid::nil())), fingerprint::MINTED);
+        let epoch = Timestamp::from_millis(0)?;
+        let message = |(number, draft): (u64, &Draft)| NewMessage {
+            id: draft.id.unwrap_or_else(|| MessageId::from_name(&number.to_be_bytes())),
+            external_id: draft.external_id.clone(),
+            created_at: draft.created_at.unwrap_or(epoch),
+            content: draft.content.clone(),
+        };
+        batch.append = (0..).zip(drafts).map(message).collect();
+        batch.encode()?;
+        self.retention.as_ref().map_or(Ok(()), Retention::check)
+    }
 }
 
 /// What appending did.

@@ -18,10 +18,12 @@ const TAIL_MESSAGES: usize = 5_000;
 const CATCH_UP_MESSAGES: usize = 1_000;
 /// Steps of catching up that one search takes.
 const CATCH_UP_STEPS: usize = 1_000;
+/// Candidates that an index is ever asked for.
+const MOST: usize = 1_000;
 /// Threads that are read at a time.
 const THREADS_AT_ONCE: usize = 8;
 
-/// What may answer, each message once.
+/// What may answer, each message of a thread once.
 pub(crate) struct Candidates {
     pub(crate) found: Vec<Found>,
     pub(crate) statistics: Statistics,
@@ -44,8 +46,8 @@ struct Tail {
 }
 
 impl Memory {
-    /// Finds messages that hold a word of the question: at most `limit` that are indexed, and all that are not yet. Those of
-    /// ephemeral threads are found only where the thread is named.
+    /// Finds messages that hold a word of the question: at most `limit` that are indexed (more where forks share messages), and
+    /// all that are not yet. Those of ephemeral threads are found only where the thread is named.
     pub(crate) async fn candidates(
         &self,
         scope: &Scope,
@@ -61,8 +63,14 @@ impl Memory {
             answer = self.ask_index(scope, &query).await?;
             tail = self.tail(scope, &answer.behind).await?;
         }
-        let truncated = answer.hits.len() >= limit;
-        let indexed = self.read_hits(scope, answer.hits).await?;
+        let mut truncated = answer.hits.len() >= limit;
+        let mut indexed = self.read_hits(scope, answer.hits).await?;
+        if truncated && limit < MOST && thread.is_none() && has_copies(&indexed) {
+            // Copies have taken the places of other messages.
+            answer = self.ask_index(scope, &SearchQuery { limit: MOST, ..query }).await?;
+            truncated = answer.hits.len() >= MOST;
+            indexed = self.read_hits(scope, answer.hits).await?;
+        }
         let frequencies = question.frequencies_of_words(&answer.frequencies);
         let statistics = Statistics { documents: answer.documents, frequencies };
         let mut found = together(indexed, tail.found);
@@ -155,6 +163,12 @@ impl Memory {
         }
         Ok(tail)
     }
+}
+
+/// Whether a message stands in several threads, as in forks.
+fn has_copies(found: &[Found]) -> bool {
+    let mut ids = HashSet::new();
+    !found.iter().all(|found| ids.insert(found.message.id))
 }
 
 /// Hits and tail, each message once: the index may have taken one in since it said that it was behind.

@@ -2,13 +2,16 @@
 //!
 //! A conversation is known by its id or key, a message by its id or its source's. Messages without an id of our own get
 //! one made from their source's, so that one that was erased stays erased when its file comes again.
+//!
+//! A conversation with branches (`tree`) becomes one thread and forks of it.
 
 mod conversation;
 mod report;
+mod tree;
 
 use std::collections::HashSet;
 
-use threadkeep_core::exchange::{ImportItem, ImportedMessage};
+use threadkeep_core::exchange::{ImportItem, ImportedMessage, ImportedTree};
 use threadkeep_core::{
     Conflict, Document, DocumentOwner, DocumentWrite, Namespace, NewMessage, Reason, Scope, StoreError, codec,
 };
@@ -19,6 +22,7 @@ use crate::retry::repeat;
 use crate::{Memory, MemoryError, Result};
 use conversation::Conversation;
 pub use report::{ImportReport, Problem};
+use tree::Tree;
 
 /// Messages of one commit.
 const CHUNK_MESSAGES: usize = 500;
@@ -47,6 +51,11 @@ impl Memory {
     /// and the rest goes on. Instants, titles, metadata and state are kept; a message without an instant gets that of the
     /// one before it, a thread without a title one from its first user message, a thread without an instant now. Documents
     /// are written only where there are none, and never into a namespace of Threadkeep's own.
+    ///
+    /// Of a conversation with branches the current branch is the thread and each other branch a fork, with copies of the
+    /// messages before it, marked in the metadata of both (`branch`). A later import moves nothing: it adds messages to the
+    /// thread of the branch that they continue, forks for new branches, and moves the mark of the current one. Each
+    /// conversation has at most 100 branches; those beyond are reported.
     ///
     /// `on_progress` is called after every commit's worth of messages with what has been done so far.
     ///
@@ -86,9 +95,17 @@ struct Import<'a> {
     current: Option<Conversation>,
     /// Tasks of their own, as a store may do an uncontended commit where it is asked to: only on several threads does
     /// one commit wait for another, so that they can share a sync.
-    in_flight: JoinSet<Result<Conversation>>,
+    in_flight: JoinSet<Result<Written>>,
     /// The conversations in flight: one that comes twice in a file is written one after the other.
     names: HashSet<String>,
+}
+
+/// What became of something that was written.
+struct Written {
+    name: String,
+    report: ImportReport,
+    /// A conversation of which more may come.
+    conversation: Option<Conversation>,
 }
 
 impl Import<'_> {
@@ -99,6 +116,10 @@ impl Import<'_> {
                 self.current = Some(Conversation::new(*thread, place, self.memory.now()));
             }
             ImportItem::Message(message) => self.take_message(*message, place, progress).await?,
+            ImportItem::Tree(tree) => {
+                self.finish_current(progress).await?;
+                self.take_tree(*tree, place, progress).await?;
+            }
             ImportItem::Document { owner: DocumentOwner::Thread(_), document } => match &mut self.current {
                 Some(conversation) => conversation.documents.push((place, document)),
                 None => self.report.problem(place, None, NO_CONVERSATION),
@@ -135,9 +156,30 @@ impl Import<'_> {
         Ok(())
     }
 
+    /// Begins to write a conversation with branches. Such a one is held whole, so large ones are written one at a time.
+    async fn take_tree(
+        &mut self,
+        tree: ImportedTree,
+        place: u64,
+        progress: &mut impl FnMut(&ImportReport),
+    ) -> Result<()> {
+        let tree = Tree::new(tree, place, self.memory.now());
+        if tree.bytes() > CHUNK_BYTES as u64 {
+            self.settle_all(progress).await?;
+        }
+        self.wait_for(tree.name(), progress).await?;
+        self.names.insert(tree.name().to_owned());
+        self.in_flight.spawn(tree.write(self.memory.clone(), self.scope.clone()));
+        self.settle_some(progress).await
+    }
+
     async fn finish_current(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
         let Some(conversation) = self.current.take() else { return Ok(()) };
         self.submit(conversation, progress).await?;
+        self.settle_some(progress).await
+    }
+
+    async fn settle_some(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
         while self.in_flight.len() >= self.at_once {
             self.settle_one(progress).await?;
         }
@@ -146,20 +188,29 @@ impl Import<'_> {
 
     /// Begins to write what a conversation holds.
     async fn submit(&mut self, conversation: Conversation, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
-        if self.names.contains(&conversation.name) {
-            let name = conversation.name.clone();
-            self.settle(&name, progress).await?;
-        }
+        self.wait_for(&conversation.name, progress).await?;
         self.names.insert(conversation.name.clone());
-        self.in_flight.spawn(conversation.write(self.memory.clone(), self.scope.clone()));
+        let (memory, scope) = (self.memory.clone(), self.scope.clone());
+        self.in_flight.spawn(async move {
+            let mut conversation = conversation.write(memory, scope).await?;
+            let report = std::mem::take(&mut conversation.report);
+            Ok(Written { name: conversation.name.clone(), report, conversation: Some(conversation) })
+        });
+        Ok(())
+    }
+
+    /// Waits until nothing of this name is being written.
+    async fn wait_for(&mut self, name: &str, progress: &mut impl FnMut(&ImportReport)) -> Result<()> {
+        while self.names.contains(name) && self.settle_one(progress).await?.is_some() {}
         Ok(())
     }
 
     /// Waits until one conversation is written, and lets the others go on meanwhile.
     async fn settle(&mut self, name: &str, progress: &mut impl FnMut(&ImportReport)) -> Result<Conversation> {
         loop {
-            if let Some(conversation) = self.settle_one(progress).await?
-                && conversation.name == name
+            if let Some(Written { name: written, conversation: Some(conversation), .. }) =
+                self.settle_one(progress).await?
+                && written == name
             {
                 return Ok(conversation);
             }
@@ -171,8 +222,8 @@ impl Import<'_> {
         Ok(())
     }
 
-    async fn settle_one(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<Option<Conversation>> {
-        let mut conversation = match self.in_flight.join_next().await {
+    async fn settle_one(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<Option<Written>> {
+        let mut written = match self.in_flight.join_next().await {
             None => return Ok(None),
             Some(Ok(written)) => written?,
             Some(Err(failed)) => match failed.try_into_panic() {
@@ -180,10 +231,10 @@ impl Import<'_> {
                 Err(_) => return Err(StoreError::unavailable(Reason::Closed).into()),
             },
         };
-        self.names.remove(&conversation.name);
-        self.report.add(std::mem::take(&mut conversation.report));
+        self.names.remove(&written.name);
+        self.report.add(std::mem::take(&mut written.report));
         progress(&self.report);
-        Ok(Some(conversation))
+        Ok(Some(written))
     }
 
     /// Writes a document of a user or the tenant where there is none.

@@ -16,6 +16,7 @@ mod candidates;
 mod clock;
 mod config;
 mod context;
+mod copies;
 mod documents;
 mod draft;
 mod edit;

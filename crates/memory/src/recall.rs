@@ -86,7 +86,7 @@ impl Memory {
     ///
     /// A message is recalled for its words, for those around it, for its speaker and its date
     /// ([`threadkeep_context::recall`]); it need not hold a word of the question itself. What the index does not hold yet
-    /// is read from the log. The cost is bounded, however long the threads are.
+    /// is read from the log. The cost is bounded, however long the threads are. What forks of a thread share is recalled once.
     ///
     /// # Errors
     /// `Invalid` or `LimitExceeded` for the limit, and those of the store.
@@ -114,6 +114,11 @@ impl Memory {
         let around = surroundings(&found, &question, &statistics, seeds);
         found.extend(self.read_hits(scope, around).await?.into_iter().map(count));
         let turns = best(found, &question, &statistics, options);
+        let preferred = options.thread.or(options.except.map(|except| except.thread));
+        let turns = self.leave_out_copies(scope, turns, preferred, |turn| (turn.thread, &turn.message)).await?;
+        let is_kept =
+            |turn: &Recalled| options.except.is_none_or(|except| !except.holds(turn.thread, turn.message.seq));
+        let turns = turns.into_iter().filter(is_kept).take(options.limit).collect();
         Ok(RecallResults { turns, unsearched: unread, meaning: Meaning::Absent })
     }
 }
@@ -140,12 +145,11 @@ fn surroundings(found: &[Counted], question: &Question, statistics: &Statistics,
     around
 }
 
+/// What is worth anything, the best first.
 fn best(found: Vec<Counted>, question: &Question, statistics: &Statistics, options: &RecallOptions) -> Vec<Recalled> {
     let ranked: Vec<(ThreadId, u64, Parts)> = rank(question, &turns(&found), statistics, &options.weights)
         .into_iter()
         .map(|Ranked { turn, parts }| (turn.thread, turn.message.seq, parts))
-        .filter(|(thread, seq, _)| options.except.is_none_or(|except| !except.holds(*thread, *seq)))
-        .take(options.limit)
         .collect();
     let mut messages: BTreeMap<(ThreadId, u64), Message> =
         found.into_iter().map(|Counted { found, .. }| ((found.thread, found.message.seq), found.message)).collect();

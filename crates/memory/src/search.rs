@@ -2,7 +2,7 @@
 
 use std::cmp::Reverse;
 
-use threadkeep_context::recall::{Question, bm25};
+use threadkeep_context::recall::{Question, Statistics, bm25};
 use threadkeep_core::text::TermCounts;
 use threadkeep_core::{Behind, Message, Role, Scope, ThreadId, Timestamp, limits};
 
@@ -60,7 +60,7 @@ pub struct SearchResults {
 impl Memory {
     /// Searches what was said in the threads that a scope has in full: a user's own, for a tenant all.
     ///
-    /// A message is found by any word of the query, in any form and in either language
+    /// A message that forks of a thread share is found once, in the first of them. A message is found by any word of the query, in any form and in either language
     /// ([`threadkeep_core::text`]). What the index does not hold yet is
     /// read from the log, so a message can be found as soon as it is stored.
     ///
@@ -84,7 +84,16 @@ impl Memory {
             options.limit.saturating_mul(5).clamp(CANDIDATES.0, CANDIDATES.1)
         };
         let candidates = self.candidates(scope, &question, options.thread, most).await?;
-        Ok(rank(candidates, &question, options))
+        let Candidates { found, statistics, truncated, unread } = candidates;
+        let scored = rank(found, &statistics, &question, options);
+        let mut scored = self.leave_out_copies(scope, scored, options.thread, message_of).await?;
+        scored.truncate(options.limit);
+        let terms = question.terms();
+        let hits = scored.into_iter().map(|(score, Found { thread, message })| {
+            let snippet = Snippet::of(&message.plain_text(), &terms);
+            Hit { thread, message, score, snippet }
+        });
+        Ok(SearchResults { hits: hits.collect(), truncated, unsearched: unread })
     }
 }
 
@@ -100,24 +109,22 @@ impl SearchOptions {
     }
 }
 
-fn rank(candidates: Candidates, question: &Question, options: &SearchOptions) -> SearchResults {
-    let Candidates { found, statistics, truncated, unread } = candidates;
+fn message_of((_, found): &(f64, Found)) -> (ThreadId, &Message) {
+    (found.thread, &found.message)
+}
+
+/// What was found, the best first.
+fn rank(found: Vec<Found>, statistics: &Statistics, question: &Question, options: &SearchOptions) -> Vec<(f64, Found)> {
     let counted = found.into_iter().map(|found| {
         let counts = question.count(&found.message.plain_text());
         (found, counts)
     });
     let is_asked = |(found, counts): &(Found, TermCounts)| !counts.is_miss() && options.wants(&found.message);
     let (found, counts): (Vec<Found>, Vec<TermCounts>) = counted.filter(is_asked).unzip();
-    let mut scored: Vec<(f64, Found)> = bm25(&counts, &statistics).into_iter().zip(found).collect();
+    let mut scored: Vec<(f64, Found)> = bm25(&counts, statistics).into_iter().zip(found).collect();
     scored.sort_by(|(one_score, one), (other_score, other)| {
         let newer = |found: &Found| (Reverse(found.message.created_at), Reverse(found.message.seq), found.thread);
         other_score.total_cmp(one_score).then_with(|| newer(one).cmp(&newer(other)))
     });
-    scored.truncate(options.limit);
-    let terms = question.terms();
-    let hits = scored.into_iter().map(|(score, Found { thread, message })| {
-        let snippet = Snippet::of(&message.plain_text(), &terms);
-        Hit { thread, message, score, snippet }
-    });
-    SearchResults { hits: hits.collect(), truncated, unsearched: unread }
+    scored
 }

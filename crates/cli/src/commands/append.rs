@@ -48,12 +48,22 @@ struct Appended {
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     // Before the store is made: a mistake must not leave an empty one behind.
     let text = text(app, arguments.text.as_deref())?;
+    let content = Content { author: arguments.author.clone(), ..Content::text(arguments.role, text) };
+    let drafts = vec![Draft::new(content)];
+    let options = AppendOptions { idempotency_key: arguments.key.clone(), ..AppendOptions::default() };
+    options.check(&drafts)?;
     let purpose = if arguments.create { Purpose::Fill } else { Purpose::Change };
     let (memory, scope) = (app.open(purpose).await?.memory, app.scope()?);
     let (thread, created) = thread(&memory, &scope, &arguments).await?;
-    let content = Content { author: arguments.author, ..Content::text(arguments.role, text) };
-    let options = AppendOptions { idempotency_key: arguments.key, ..AppendOptions::default() };
-    let appended = memory.append_all(&scope, thread, vec![Draft::new(content)], &options).await?;
+    let appended = match memory.append_all(&scope, thread, drafts, &options).await {
+        Err(error) if created && !error.maybe_applied() && arguments.thread.parse::<ThreadId>().is_err() => {
+            // Its id was made here and nobody knows it, so nothing is lost with it; an id that was given could not come
+            // back for days. The message's own failure is the one to tell.
+            drop(memory.delete_thread(&scope, thread).await);
+            return Err(error.into());
+        }
+        appended => appended?,
+    };
     let Some(placed) = appended.messages.first() else {
         return Err(Failure::yours("it was added before, and erased since")
             .hint("use a new --key to add it again")

@@ -26,7 +26,7 @@ const INDEX_STEP: usize = 2_000;
 ///
 /// The format is found out: an export of ChatGPT, Claude or Threadkeep, OpenAI chat JSON Lines, ShareGPT, LoCoMo, SGD;
 /// packed by gzip or not. Importing a file again changes nothing. A record that cannot be read is named, and the rest
-/// goes on.
+/// goes on. Of a conversation with branches the current one becomes the thread, each other one a fork.
 #[derive(Debug, clap::Args)]
 #[command(after_help = "Examples:
   threadkeep import conversations.json
@@ -98,8 +98,9 @@ impl<'a> Import<'a> {
                 Err(Failure::yours("there is no file of conversations").hint(hint).into())
             }
             None => {
+                let is_whole = !report.interrupted;
                 report.indexed = catch_up(self.app, &self.memory, report.messages_added()).await?;
-                report.interrupted = self.app.interrupt.is_asked_to_stop();
+                report.indexing_interrupted = is_whole && self.app.interrupt.is_asked_to_stop();
                 Ok(report)
             }
         }

@@ -155,7 +155,9 @@ fn description(thread: &Thread) -> String {
     let key = thread.key.as_ref().map(ThreadKey::as_str).filter(|_| thread.title.is_some());
     let key = key.map_or_else(String::new, |key| format!(" · {}", printable_line(key)));
     let messages = counted(thread.message_count, "message");
-    format!("{}{key} · {messages} · updated {} UTC", thread.id, instants::minute(thread.updated_at))
+    let told = [thread_name::branch(thread).map(str::to_owned), thread_name::forked_from(thread)];
+    let branch: String = told.into_iter().flatten().map(|told| format!(" · {told}")).collect();
+    format!("{}{key}{branch} · {messages} · updated {} UTC", thread.id, instants::minute(thread.updated_at))
 }
 
 /// What is left.

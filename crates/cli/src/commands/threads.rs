@@ -83,7 +83,8 @@ fn table(app: &App, threads: &[Thread]) -> String {
     let mut table = Table::new(headers);
     for thread in threads {
         let id: String = thread.id.to_string().chars().take(id_width).collect();
-        let title = cut(&thread_name::title(thread), title_width);
+        let mark = thread_name::branch(thread).map_or_else(String::new, |mark| format!(" ({mark})"));
+        let title = cut(&thread_name::title(thread), title_width.saturating_sub(mark.len()).max(12)) + &mark;
         let mut row = vec![id, title, number(thread.message_count), instants::minute(thread.updated_at)];
         if has_owners {
             row.push(cut(&owner(&thread.owner), 12));

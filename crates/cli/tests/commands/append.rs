@@ -69,3 +69,25 @@ fn what_no_store_keeps_is_refused() {
     assert!(nul.code == Some(1) && nul.err.contains("NUL"), "{nul}");
     assert_eq!(cli.message_count(), 9);
 }
+
+#[test]
+fn a_message_that_is_refused_leaves_no_thread() {
+    let cli = Cli::new();
+    let long = "x".repeat(501);
+    let create = |cli: &Cli, more: &[&str], input: &[u8]| {
+        let ran = cli.run_with_input(&[&["append", "notes", "--create"], more].concat(), input);
+        assert_eq!(ran.code, Some(1), "{ran}");
+    };
+    for store_is_there in [false, true] {
+        if store_is_there {
+            cli.out(&["append", "other", "Hello", "--create"]);
+        }
+        create(&cli, &[], b"a\0b");
+        create(&cli, &[], "x".repeat(5 << 20).as_bytes());
+        create(&cli, &["fine", "--author", &long], b"");
+        create(&cli, &["fine", "--key", &long], b"");
+        assert_eq!(cli.store().exists(), store_is_there, "a mistake leaves no store behind");
+    }
+    let threads = cli.json(&["threads"]);
+    assert_eq!(threads["threads"].as_array().unwrap().len(), 1);
+}

@@ -51,7 +51,11 @@ fn a_record_that_the_store_refuses_is_named_by_its_line_too() {
     let file = cli.file("doubled.jsonl", lines.join("\n"));
     let ran = cli.run(&["import", &file]);
     assert_eq!(ran.code, Some(1), "{ran}");
-    assert!(ran.err.contains("doubled.jsonl:6: 019dd000-0000-7000-8000-0000000000a3: "), "{ran}");
+    assert!(
+        ran.err.contains("doubled.jsonl:6: conversation \"")
+            && ran.err.contains(": 019dd000-0000-7000-8000-0000000000a3: "),
+        "{ran}"
+    );
     assert_eq!(cli.message_count(), 9);
 }
 
@@ -117,4 +121,54 @@ fn what_was_imported_is_found_at_once() {
     let report = cli.json(&["import", fixture("garden.jsonl").to_str().unwrap()]);
     assert_eq!(report["indexed"], 0, "the first import had left nothing to index");
     assert_eq!(cli.json(&["search", "carrots"])["hits"].as_array().unwrap().len(), 3);
+}
+
+/// A conversation of ChatGPT, in which `b` and `c` answer `a`.
+fn branched(current: &str) -> String {
+    let node = |id: &str, parent: &str, words: &str| {
+        format!(
+            r#""{id}":{{"parent":"{parent}","message":{{"id":"{id}","author":{{"role":"user"}},"content":{{"content_type":"text","parts":["{words}"]}}}}}}"#
+        )
+    };
+    let nodes = [node("a", "", "pelicans"), node("b", "a", "gannets"), node("c", "a", "cormorants")].join(",");
+    format!(r#"[{{"title":"Birds","conversation_id":"c-1","mapping":{{{nodes}}},"current_node":"{current}"}}]"#)
+}
+
+#[test]
+fn branches_become_forks_that_are_marked() {
+    let cli = Cli::new();
+    let file = cli.file("conversations.json", branched("c"));
+    let ran = cli.run(&["import", &file]);
+    assert_eq!(ran.out, "imported 2 threads, 3 messages (1 of the threads is a fork)\n", "{ran}");
+    assert_eq!(cli.json(&["import", &file])["forks"], serde_json::json!({ "new": 0, "known": 1 }));
+    let listed = cli.run(&["threads"]).out;
+    assert!(listed.contains("Birds (current)") && listed.contains("Birds (fork)"), "{listed}");
+    cli.file("conversations.json", branched("b"));
+    assert_eq!(cli.run(&["import", &file]).out, "nothing new: 2 threads, 3 messages were there already\n");
+    let listed = cli.run(&["threads"]).out;
+    assert!(listed.contains("Birds (not current)") && listed.contains("Birds (fork, current)"), "{listed}");
+    assert_eq!(cli.json(&["search", "pelicans"])["hits"].as_array().unwrap().len(), 1);
+    // The marks and the messages that forks share go along to another store.
+    let other = Cli::new();
+    let export = other.file("export.jsonl", cli.out(&["export"]));
+    other.run(&["import", &export]);
+    assert_eq!(other.exported(), cli.exported());
+    let file = other.file("conversations.json", branched("b"));
+    assert_eq!(other.run(&["import", &file]).out, "nothing new: 2 threads, 3 messages were there already\n");
+}
+
+#[test]
+fn an_error_in_a_file_of_one_line_names_the_conversation() {
+    let cli = Cli::new();
+    let bad = branched("c").replace("gannets", "gan\\u0000nets").replace("c-1", "c-2");
+    let text = format!("[{},{}]", branched("c").trim_matches(['[', ']']), bad.trim_matches(['[', ']']));
+    let file = cli.file("conversations.json", text);
+    let ran = cli.run(&["import", &file]);
+    let expected = "conversations.json: conversation \"Birds\" (c-2): node b: invalid text: holds a NUL character\n";
+    assert!(ran.err.contains(expected), "{ran}");
+    // Of the second conversation one branch is left.
+    assert_eq!(ran.out, "imported 3 threads, 5 messages (1 of the threads is a fork)\n", "{ran}");
+    let report: serde_json::Value = serde_json::from_str(&cli.run(&["import", &file, "--json"]).out).unwrap();
+    let problem = &report["problems"][0]["conversation"];
+    assert_eq!(problem, &serde_json::json!({ "title": "Birds", "id": "c-2" }));
 }

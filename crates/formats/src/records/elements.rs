@@ -5,7 +5,7 @@
 
 use std::io::{self, BufRead};
 
-use super::{Chunk, ChunkFault, Fault, line_feeds, skip_white_space};
+use super::{Chunk, ChunkFault, Fault, Place, skip_white_space};
 
 /// What stands around the elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +20,7 @@ pub(super) enum Outer {
 pub(super) struct Elements<R> {
     input: R,
     outer: Outer,
-    line: u64,
+    place: Place,
     max_bytes: usize,
     is_first: bool,
 }
@@ -32,26 +32,26 @@ enum Element {
 }
 
 impl<R: BufRead> Elements<R> {
-    pub(super) fn new(input: R, outer: Outer, line: u64, max_bytes: usize) -> Self {
-        Self { input, outer, line, max_bytes, is_first: true }
+    pub(super) fn new(input: R, outer: Outer, place: Place, max_bytes: usize) -> Self {
+        Self { input, outer, place, max_bytes, is_first: true }
     }
 
     /// Goes to the beginning of the next element; `false` when there is none.
     fn seek(&mut self) -> Result<bool, Fault> {
-        let next = skip_white_space(&mut self.input, &mut self.line)?;
+        let next = skip_white_space(&mut self.input, &mut self.place)?;
         if self.outer == Outer::Sequence {
             return Ok(next.is_some());
         }
         match next {
             None => Err(damage("the file ends before the list is closed")),
             Some(b']') => {
-                self.input.consume(1);
+                self.step_over_one();
                 self.expect_the_end()
             }
             Some(_) if self.is_first => Ok(true),
             Some(b',') => {
-                self.input.consume(1);
-                match skip_white_space(&mut self.input, &mut self.line)? {
+                self.step_over_one();
+                match skip_white_space(&mut self.input, &mut self.place)? {
                     None => Err(damage("the file ends before the list is closed")),
                     Some(_) => Ok(true),
                 }
@@ -60,8 +60,13 @@ impl<R: BufRead> Elements<R> {
         }
     }
 
+    fn step_over_one(&mut self) {
+        self.input.consume(1);
+        self.place.offset += 1;
+    }
+
     fn expect_the_end(&mut self) -> Result<bool, Fault> {
-        match skip_white_space(&mut self.input, &mut self.line)? {
+        match skip_white_space(&mut self.input, &mut self.place)? {
             None => Ok(false),
             Some(_) => Err(damage("there is something after the end of the list")),
         }
@@ -82,7 +87,7 @@ impl<R: BufRead> Elements<R> {
             } else {
                 bytes.extend_from_slice(piece);
             }
-            self.line += line_feeds(piece);
+            self.place.pass(piece);
             let taken = piece.len();
             self.input.consume(taken);
             if end.is_some() {
@@ -108,14 +113,20 @@ impl<R: BufRead> Iterator for Elements<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         let is_there = self.seek();
-        let line = self.line;
+        let place = self.place;
         let element = match is_there {
             Ok(true) => self.read_whole(),
             Ok(false) => return None,
             Err(fault) => Err(fault),
         };
         self.is_first = false;
-        Some(element.map(|bytes| Chunk { line, bytes }).map_err(|fault| ChunkFault { line, fault }))
+        let at_offset = |fault| match fault {
+            // Many exports are one long line, in which a line's number is no help.
+            Fault::File(what) => Fault::File(format!("{what} (byte offset {})", place.offset)),
+            fault => fault,
+        };
+        let fault = |fault| ChunkFault { line: place.line, fault: at_offset(fault) };
+        Some(element.map(|bytes| Chunk { place, bytes }).map_err(fault))
     }
 }
 
@@ -202,15 +213,18 @@ mod tests {
 
     use super::*;
 
+    /// The bracket that opens the list has been read.
+    const AFTER_BRACKET: Place = Place { line: 1, offset: 1 };
+
     type Seen = Vec<Result<(u64, String), (u64, String)>>;
 
     fn elements(outer: Outer, text: &str, max_bytes: usize) -> Seen {
         // A buffer of three bytes puts its border everywhere.
-        let elements = Elements::new(BufReader::with_capacity(3, text.as_bytes()), outer, 1, max_bytes);
+        let elements = Elements::new(BufReader::with_capacity(3, text.as_bytes()), outer, AFTER_BRACKET, max_bytes);
         let mut seen = Vec::new();
         for chunk in elements {
             match chunk {
-                Ok(Chunk { line, bytes }) => seen.push(Ok((line, String::from_utf8(bytes).unwrap()))),
+                Ok(Chunk { place, bytes }) => seen.push(Ok((place.line, String::from_utf8(bytes).unwrap()))),
                 Err(ChunkFault { line, fault }) => {
                     seen.push(Err((line, fault.to_string())));
                     if fault.is_final() {
@@ -226,8 +240,8 @@ mod tests {
         Ok((line, text.to_owned()))
     }
 
-    fn ends(line: u64, why: &str) -> Result<(u64, String), (u64, String)> {
-        Err((line, format!("{why}; nothing after this place was read")))
+    fn ends(line: u64, offset: u64, why: &str) -> Result<(u64, String), (u64, String)> {
+        Err((line, format!("{why} (byte offset {offset}); nothing after this place was read")))
     }
 
     #[test]
@@ -250,12 +264,12 @@ mod tests {
     #[test]
     fn what_breaks_the_list_ends_it() {
         let list = |text| elements(Outer::List, text, 100);
-        assert_eq!(list("{},\n{"), [is(1, "{}"), ends(2, "the file ends inside this record")]);
-        assert_eq!(list("{}"), [is(1, "{}"), ends(1, "the file ends before the list is closed")]);
-        assert_eq!(list("{},"), [is(1, "{}"), ends(1, "the file ends before the list is closed")]);
-        assert_eq!(list("{},]"), [is(1, "{}"), ends(1, "there is a bracket or a comma too many")]);
-        assert_eq!(list("{} {}]"), [is(1, "{}"), ends(1, "there is no comma between two elements of the list")]);
-        assert_eq!(list("{}]\n]"), [is(1, "{}"), ends(2, "there is something after the end of the list")]);
+        assert_eq!(list("{},\n{"), [is(1, "{}"), ends(2, 5, "the file ends inside this record")]);
+        assert_eq!(list("{}"), [is(1, "{}"), ends(1, 3, "the file ends before the list is closed")]);
+        assert_eq!(list("{},"), [is(1, "{}"), ends(1, 4, "the file ends before the list is closed")]);
+        assert_eq!(list("{},]"), [is(1, "{}"), ends(1, 4, "there is a bracket or a comma too many")]);
+        assert_eq!(list("{} {}]"), [is(1, "{}"), ends(1, 4, "there is no comma between two elements of the list")]);
+        assert_eq!(list("{}]\n]"), [is(1, "{}"), ends(2, 5, "there is something after the end of the list")]);
     }
 
     #[test]

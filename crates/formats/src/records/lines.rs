@@ -2,7 +2,7 @@
 
 use std::io::{self, BufRead};
 
-use super::{Chunk, ChunkFault, Fault};
+use super::{Chunk, ChunkFault, Fault, Place};
 
 /// A line with its line feed, or the news that it was too long to keep.
 #[derive(Debug, PartialEq, Eq)]
@@ -14,15 +14,17 @@ pub(super) enum Line {
 /// Reads lines of bounded length and leaves blank ones out.
 pub(super) struct Lines<R> {
     input: R,
-    /// The number of the line that is read next.
-    line: u64,
+    /// Where the line begins that is given next.
+    place: Place,
+    /// How long the line is that was read last.
+    read_bytes: u64,
     max_bytes: usize,
     peeked: Option<Line>,
 }
 
 impl<R: BufRead> Lines<R> {
-    pub(super) fn new(input: R, line: u64, max_bytes: usize) -> Self {
-        Self { input, line, max_bytes, peeked: None }
+    pub(super) fn new(input: R, place: Place, max_bytes: usize) -> Self {
+        Self { input, place, read_bytes: 0, max_bytes, peeked: None }
     }
 
     /// Reads the first line and keeps it for `next`.
@@ -45,6 +47,7 @@ impl<R: BufRead> Lines<R> {
 
     fn read_line(&mut self) -> io::Result<Option<Line>> {
         let (mut bytes, mut is_too_long) = (Vec::new(), false);
+        self.read_bytes = 0;
         loop {
             let buffer = self.input.fill_buf()?;
             let end = buffer.iter().position(|byte| *byte == b'\n').map(|at| at + 1);
@@ -56,6 +59,7 @@ impl<R: BufRead> Lines<R> {
                 bytes.extend_from_slice(piece);
             }
             self.input.consume(taken);
+            self.read_bytes += taken as u64;
             if end.is_some() || taken == 0 {
                 break;
             }
@@ -76,23 +80,27 @@ impl<R: BufRead> Iterator for Lines<R> {
 
     fn next(&mut self) -> Option<Self::Item> {
         loop {
-            let line = self.line;
             let read = match self.peeked.take() {
                 Some(peeked) => Ok(Some(peeked)),
                 None => self.read_line(),
             };
-            self.line += 1;
+            let place = self.place;
+            self.place = Place { line: place.line + 1, offset: place.offset + self.read_bytes };
             match read {
                 Ok(None) => return None,
                 Ok(Some(Line::Whole(bytes))) => match bytes.trim_ascii() {
                     [] => {}
-                    trimmed => return Some(Ok(Chunk { line, bytes: trimmed.to_vec() })),
+                    trimmed => {
+                        let spaces = bytes.len() - bytes.trim_ascii_start().len();
+                        let place = Place { offset: place.offset + spaces as u64, ..place };
+                        return Some(Ok(Chunk { place, bytes: trimmed.to_vec() }));
+                    }
                 },
                 Ok(Some(Line::TooLong)) => {
                     let reason = format!("longer than {} bytes, the most that a line may have", self.max_bytes);
-                    return Self::fault(line, Fault::Record(reason));
+                    return Self::fault(place.line, Fault::Record(reason));
                 }
-                Err(error) => return Self::fault(line, error.into()),
+                Err(error) => return Self::fault(place.line, error.into()),
             }
         }
     }
@@ -103,10 +111,10 @@ mod tests {
     use super::*;
 
     fn lines(text: &str, max_bytes: usize) -> Vec<Result<(u64, String), (u64, String)>> {
-        let lines = Lines::new(text.as_bytes(), 1, max_bytes);
+        let lines = Lines::new(text.as_bytes(), Place::START, max_bytes);
         lines
             .map(|chunk| match chunk {
-                Ok(Chunk { line, bytes }) => Ok((line, String::from_utf8(bytes).unwrap())),
+                Ok(Chunk { place, bytes }) => Ok((place.line, String::from_utf8(bytes).unwrap())),
                 Err(ChunkFault { line, fault }) => Err((line, fault.to_string())),
             })
             .collect()

@@ -3,6 +3,7 @@
 use std::error::Error;
 use std::io::{self, Cursor, Read};
 
+use threadkeep_core::exchange::ImportItem;
 use threadkeep_core::limits;
 use threadkeep_formats::{Fault, Format, LINE_BYTES, open_stream};
 
@@ -12,6 +13,15 @@ const GOOD: &str = r#"{"messages":[{"role":"user","content":"fine"}]}"#;
 
 fn around(bad: &[u8]) -> Vec<u8> {
     [GOOD.as_bytes(), b"\n", bad, b"\n", GOOD.as_bytes(), b"\n"].concat()
+}
+
+/// What is wrong with the one message of a conversation between two good ones: the conversation stays, the message does not.
+fn in_message(bad: impl AsRef<[u8]>) -> String {
+    let (items, errors) = items_and_errors(around(bad.as_ref()), Format::OpenAiChat);
+    assert_eq!((threads(&items).len(), messages(&items).len()), (3, 2));
+    let [error] = errors.as_slice() else { panic!("{errors:?}") };
+    assert_eq!((error.line, error.record, error.fault.is_final()), (2, 1, false));
+    error.fault.to_string()
 }
 
 /// What is wrong with a record between two good ones, both of which are read.
@@ -37,7 +47,7 @@ fn the_line_of_the_last_item_is_known_without_an_error_too() {
 
 #[test]
 fn a_bad_line_is_named_and_the_others_are_read() {
-    assert_eq!(between("{\"messages\":"), "not JSON (EOF while parsing a value at column 12)");
+    assert_eq!(between("{\"messages\":"), "not JSON (EOF while parsing a value at column 12, byte offset 59)");
     assert_eq!(between("[]"), "a list instead of an object");
     assert_eq!(between("{}"), "`messages` is missing");
     assert_eq!(between(r#"{"messages":{}}"#), "messages: an object instead of a list");
@@ -64,17 +74,23 @@ fn the_words_of_a_message_are_not_in_the_error() {
 
 #[test]
 fn bytes_that_are_not_utf_8_are_named_by_their_line() {
-    assert_eq!(between(b"{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}]}"), "line 2 is not valid UTF-8");
+    assert_eq!(
+        between(b"{\"messages\":[{\"role\":\"user\",\"content\":\"\xff\"}]}"),
+        "line 2 is not valid UTF-8, at byte offset 87"
+    );
     let list = [b"[\n{\"a\":\n\n\"\xc3\x28\"},", GOOD.as_bytes(), b"]"].concat();
-    assert_eq!(errors(list, Format::OpenAiChat), ["line 2: line 4 is not valid UTF-8"]);
+    assert_eq!(errors(list, Format::OpenAiChat), ["line 2: line 4 is not valid UTF-8, at byte offset 10"]);
 }
 
 #[test]
 fn nul_is_refused_in_texts_and_cleaned_from_names() {
     let nul = r#"{"messages":[{"role":"user","content":"a\u0000b"}]}"#;
-    assert_eq!(between(nul), "message 1: invalid text: holds a NUL character");
-    let in_metadata = r#"{"messages":[],"note":"a\u0000b"}"#;
-    assert_eq!(between(in_metadata), "invalid thread metadata or state: holds a NUL character");
+    assert_eq!(in_message(nul), "message 1: invalid text: holds a NUL character");
+    let in_metadata = r#"{"messages":[],"note":"a\u0000b","topic":"boats"}"#;
+    assert_eq!(in_message(in_metadata), "note: invalid thread metadata or state: holds a NUL character");
+    let (kept, _) = items_and_errors(in_metadata, Format::OpenAiChat);
+    let metadata = serde_json::to_string(&threads(&kept)[0].metadata).unwrap();
+    assert_eq!(metadata, r#"{"left_out":["note"],"topic":"boats"}"#);
     let in_name = r#"{"messages":[{"role":"user","content":"a","name":"A\u0000na"}]}"#;
     assert_eq!(messages(&items(in_name, None))[0].content.author.as_deref(), Some("A na"));
 }
@@ -101,11 +117,11 @@ fn lone_surrogates_are_refused() {
 #[test]
 fn texts_beyond_a_message_are_refused() {
     let large = format!(r#"{{"messages":[{{"role":"user","content":"{}"}}]}}"#, "x".repeat(limits::MESSAGE_BYTES + 1));
-    assert_eq!(between(large), "message 1: text is limited to 4194304, but 4194305 was given");
+    assert_eq!(in_message(large), "message 1: text is limited to 4194304, but 4194305 was given");
     // Each part is small enough, all together are not.
     let part = format!(r#"{{"type":"text","text":"{}"}}"#, "x".repeat(limits::MESSAGE_BYTES / 2));
     let parts = format!(r#"{{"messages":[{{"role":"user","content":[{part},{part}]}}]}}"#);
-    assert!(between(parts).starts_with("message 1: message bytes is limited to 4194304"));
+    assert!(in_message(parts).starts_with("message 1: message bytes is limited to 4194304"));
 }
 
 #[test]
@@ -128,7 +144,13 @@ fn a_bad_element_is_named_by_the_line_where_it_starts() {
     assert_eq!(threads(&items).len(), 2);
     let [error] = errors.as_slice() else { panic!("{errors:?}") };
     assert_eq!(error.record, 1);
-    assert_eq!(error.to_string(), "line 4: not JSON (expected value at line 2 of the record, column 14)");
+    assert_eq!(
+        error.to_string(),
+        format!(
+            "line 4: not JSON (expected value at line 2 of the record, column 14, byte offset {})",
+            2 + GOOD.len() + 3 + 2 + 13
+        )
+    );
 }
 
 #[test]
@@ -140,7 +162,9 @@ fn a_list_that_is_cut_off_ends_with_one_error() {
         let (good, bad) = items_and_errors(&cut[..cut.len() - 1], format);
         assert_eq!(good, whole, "{name}");
         let [error] = bad.as_slice() else { panic!("{bad:?}") };
-        assert!(matches!(&error.fault, Fault::File(why) if why == "the file ends before the list is closed"));
+        assert!(
+            matches!(&error.fault, Fault::File(why) if why.starts_with("the file ends before the list is closed (byte"))
+        );
         let (good, bad) = items_and_errors(&cut[..cut.len() - 5], format);
         assert!(good.len() < whole.len() && whole.starts_with(&good), "{name}");
         assert!(matches!(bad.as_slice(), [error] if error.fault.is_final()), "{bad:?}");
@@ -156,7 +180,10 @@ fn a_cut_first_line_does_not_take_the_others_with_it() {
 #[test]
 fn a_cut_last_line_is_one_bad_record() {
     let text = format!("{GOOD}\n{}", &GOOD[..20]);
-    assert_eq!(errors(text, Format::OpenAiChat), ["line 2: not JSON (EOF while parsing an object at column 20)"]);
+    assert_eq!(
+        errors(text, Format::OpenAiChat),
+        [format!("line 2: not JSON (EOF while parsing an object at column 20, byte offset {})", GOOD.len() + 1 + 19)]
+    );
 }
 
 #[test]
@@ -202,7 +229,8 @@ fn a_wrong_format_shows_in_every_record() {
     let (items, errors) = items_and_errors(fixture("sgd.jsonl"), Format::ShareGpt);
     assert!(items.is_empty());
     let shown: Vec<_> = errors.iter().map(ToString::to_string).collect();
-    assert_eq!(shown, ["line 1: `conversations` is missing", "line 2: `conversations` is missing"]);
+    let expected = [1, 2].map(|n| format!("line {n}, conversation d-{n}: `conversations` is missing"));
+    assert_eq!(shown, expected);
     assert!(open(fixture("sgd.jsonl"), Some(Format::Threadkeep)).is_err());
 }
 
@@ -246,4 +274,36 @@ fn every_format_says_where_it_stumbles() {
     for (format, text, reason) in cases {
         assert_eq!(errors(text, format), [format!("line 1: {reason}")], "{format}");
     }
+}
+
+#[test]
+fn an_error_names_its_conversation_and_the_place_in_it() {
+    let nodes = r#""a":{"message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["fine"]}}},
+        "b":{"message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["nul \u0000"]}},"parent":"a"},
+        "c":{"message":{"author":{"role":"user"},"content":{"content_type":"text","parts":["after"]}},"parent":"b"}"#;
+    let nodes = nodes.replace('\n', "");
+    let good = format!(r#"{{"title":"Boats","mapping":{{{nodes}}},"conversation_id":"c-1"}}"#);
+    let round = r#"{"title":"Circles","mapping":{"a":{"parent":"a"}},"conversation_id":"c-2"}"#;
+    let broken = r#"{"title":"Broken","conversation_id":"c-3","mapping":{"a":oops}}"#;
+    let text = format!("[{good},{round},{broken}]");
+    let (items, errors) = items_and_errors(text.as_str(), Format::ChatGptExport);
+    assert_eq!(external_ids(&items), ["a", "c"], "what follows the message stays");
+    let ImportItem::Tree(tree) = &items[0] else { panic!("{items:?}") };
+    assert_eq!(tree.nodes.iter().map(|node| node.parent).collect::<Vec<_>>(), [None, Some(0)]);
+    let named: Vec<_> = errors
+        .iter()
+        .map(|error| (error.conversation.title.as_deref().unwrap(), error.conversation.id.as_deref().unwrap()))
+        .collect();
+    assert_eq!(named, [("Boats", "c-1"), ("Circles", "c-2"), ("Broken", "c-3")]);
+    let told: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    let offset = text.find("oops").unwrap();
+    assert_eq!(told[0], "line 1, conversation c-1: node b: invalid text: holds a NUL character");
+    assert_eq!(told[1], "line 1, conversation c-2: mapping: the messages go round in a circle");
+    assert!(
+        told[2].starts_with("line 1, conversation c-3: not JSON (")
+            && told[2].ends_with(&format!("byte offset {offset})")),
+        "{}",
+        told[2]
+    );
+    assert!(!told.concat().contains("Boats"), "titles are for those whose conversations they are");
 }

@@ -90,7 +90,10 @@ fn what_cannot_be_told_is_described() {
         Err(FormatError::Unrecognised { saw }) => saw,
         other => panic!("{other:?}"),
     };
-    assert_eq!(saw(b"name,age\nAna,3\n"), "a bad record first (line 1: not JSON (expected ident at column 2))");
+    assert_eq!(
+        saw(b"name,age\nAna,3\n"),
+        "a bad record first (line 1: not JSON (expected ident at column 2, byte offset 1))"
+    );
     assert_eq!(saw(b"\n[1, 2]"), "a bad record first (line 2: a number instead of an object)");
     assert_eq!(saw(b"[]"), "an empty list");
     assert_eq!(saw(b"{}"), "objects without members");

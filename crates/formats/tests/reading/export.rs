@@ -140,8 +140,8 @@ fn documents_cannot_be_forged_or_given_to_another_thread() {
     assert_eq!(
         shown,
         [
-            "line 3: document: documents of Threadkeep itself are not imported",
-            "line 4: document: it does not belong to the thread above"
+            "line 3, conversation 018f0000-0000-7000-8000-000000000001: document: documents of Threadkeep itself are not imported",
+            "line 4, conversation 018f0000-0000-7000-8000-000000000001: document: it does not belong to the thread above"
         ]
     );
 }

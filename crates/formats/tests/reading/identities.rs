@@ -31,6 +31,11 @@ fn every_item_has_an_identity_of_its_own() {
                     assert!(message.id.is_some() || message.external_id.is_some());
                     assert!(in_thread.insert((message.id, message.external_id.clone())), "{name}");
                 }
+                ImportItem::Tree(tree) => {
+                    assert!(tree.thread.key.is_some());
+                    let ids: HashSet<_> = tree.nodes.iter().map(|node| node.message.external_id.clone()).collect();
+                    assert!(ids.len() == tree.nodes.len() && !ids.contains(&None), "{name}");
+                }
                 ImportItem::Document { .. } => {}
             }
         }

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod bounds;
+mod branches;
 mod damage;
 mod detection;
 mod export;
@@ -22,7 +23,7 @@ use threadkeep_formats::{Format, FormatError, Reader, RecordError, open_stream};
 const FIXTURES: [(Format, &str, usize, usize); 7] = [
     (Format::Threadkeep, "threadkeep.jsonl", 2, 3),
     (Format::OpenAiChat, "openai-chat.jsonl", 3, 12),
-    (Format::ChatGptExport, "chatgpt.json", 2, 8),
+    (Format::ChatGptExport, "chatgpt.json", 2, 10),
     (Format::ClaudeExport, "claude.json", 2, 3),
     (Format::ShareGpt, "sharegpt.json", 3, 11),
     (Format::Locomo, "locomo.json", 2, 6),
@@ -57,14 +58,28 @@ fn errors(bytes: impl Into<Vec<u8>>, format: Format) -> Vec<String> {
 }
 
 fn threads(items: &[ImportItem]) -> Vec<&ImportedThread> {
-    items.iter().filter_map(|item| if let ImportItem::Thread(thread) = item { Some(&**thread) } else { None }).collect()
+    let mut threads: Vec<&ImportedThread> = Vec::new();
+    for item in items {
+        match item {
+            ImportItem::Thread(thread) => threads.push(thread),
+            ImportItem::Tree(tree) => threads.push(&tree.thread),
+            _ => {}
+        }
+    }
+    threads
 }
 
+/// All messages, those of all branches too.
 fn messages(items: &[ImportItem]) -> Vec<&ImportedMessage> {
-    items
-        .iter()
-        .filter_map(|item| if let ImportItem::Message(message) = item { Some(&**message) } else { None })
-        .collect()
+    let mut messages: Vec<&ImportedMessage> = Vec::new();
+    for item in items {
+        match item {
+            ImportItem::Message(message) => messages.push(message),
+            ImportItem::Tree(tree) => messages.extend(tree.nodes.iter().map(|node| &node.message)),
+            _ => {}
+        }
+    }
+    messages
 }
 
 fn keys(items: &[ImportItem]) -> Vec<&str> {

@@ -16,6 +16,13 @@ fn read_to_the_end(bytes: &[u8], format: Option<Format>) -> Result<(), TestCaseE
         prop_assert!(!is_over, "something follows a final error");
         match item {
             Ok(ImportItem::Message(message)) => prop_assert!(message.content.check().is_ok()),
+            Ok(ImportItem::Tree(tree)) => {
+                for (place, node) in tree.nodes.iter().enumerate() {
+                    prop_assert!(node.message.content.check().is_ok());
+                    prop_assert!(node.parent.is_none_or(|parent| parent < place));
+                }
+                prop_assert!(tree.current.is_none_or(|current| current < tree.nodes.len()));
+            }
             Ok(_) => {}
             Err(error) => {
                 prop_assert!(error.line >= 1 && !error.to_string().is_empty());

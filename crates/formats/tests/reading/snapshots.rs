@@ -1,7 +1,7 @@
 //! What each format's fixture becomes, whole.
 
 use serde_json::{Value, json};
-use threadkeep_core::exchange::ImportItem;
+use threadkeep_core::exchange::{ImportItem, ImportedMessage, ImportedThread};
 
 use super::{FIXTURES, fixture, items, messages, threads};
 
@@ -22,34 +22,55 @@ fn every_fixture_has_its_threads_and_messages() {
 }
 
 fn shown(item: &ImportItem) -> Value {
-    let mut shown = match item {
-        ImportItem::Thread(thread) => json!({"thread": {
-            "id": thread.id,
-            "key": thread.key,
-            "title": thread.title,
-            "metadata": thread.metadata,
-            "state": thread.state,
-            "created_at": thread.created_at,
-            "expires_at": thread.expires_at,
-        }}),
-        ImportItem::Message(message) => json!({"message": {
-            "id": message.id,
-            "external_id": message.external_id,
-            "created_at": message.created_at,
-            "role": message.content.role,
-            "author": message.content.author,
-            "parts": message.content.parts,
-            "agent": message.content.agent,
-            "data": message.content.data,
-            "sources": message.content.sources,
-            "usage": message.content.usage,
-            "metadata": message.content.metadata,
-        }}),
+    match item {
+        ImportItem::Thread(thread) => json!({ "thread": shown_thread(thread) }),
+        ImportItem::Message(message) => json!({ "message": shown_message(message) }),
+        ImportItem::Tree(tree) => {
+            let mut shown = shown_thread(&tree.thread);
+            let nodes = tree.nodes.iter().map(|node| {
+                let mut shown = shown_message(&node.message);
+                shown["parent"] = json!(node.parent);
+                shown
+            });
+            shown["nodes"] = nodes.collect();
+            shown["current"] = json!(tree.current);
+            shown["updated_at"] = json!(tree.updated_at);
+            json!({ "tree": shown })
+        }
         ImportItem::Document { owner, document } => json!({"document": {"owner": owner, "document": document}}),
-    };
-    for inner in shown.as_object_mut().unwrap().values_mut() {
-        let inner = inner.as_object_mut().unwrap();
-        inner.retain(|_, value| !value.is_null() && value != &json!({}) && value != &json!([]));
     }
+}
+
+fn shown_thread(thread: &ImportedThread) -> Value {
+    filled(json!({
+        "id": thread.id,
+        "key": thread.key,
+        "title": thread.title,
+        "metadata": thread.metadata,
+        "state": thread.state,
+        "created_at": thread.created_at,
+        "expires_at": thread.expires_at,
+    }))
+}
+
+fn shown_message(message: &ImportedMessage) -> Value {
+    filled(json!({
+        "id": message.id,
+        "external_id": message.external_id,
+        "created_at": message.created_at,
+        "role": message.content.role,
+        "author": message.content.author,
+        "parts": message.content.parts,
+        "agent": message.content.agent,
+        "data": message.content.data,
+        "sources": message.content.sources,
+        "usage": message.content.usage,
+        "metadata": message.content.metadata,
+    }))
+}
+
+fn filled(mut shown: Value) -> Value {
+    let members = shown.as_object_mut().unwrap();
+    members.retain(|_, value| !value.is_null() && value != &json!({}) && value != &json!([]));
     shown
 }

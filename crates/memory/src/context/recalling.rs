@@ -48,8 +48,10 @@ impl Memory {
         match self.search_for(scope, thread, &question, loaded, policy, options).await {
             Ok(results) => {
                 let is_kept = |message: &Message, other: ThreadId| {
+                    // Of a fork's messages, those that it shares stand in other threads too.
+                    let is_shown = || loaded.messages().iter().any(|own| own.id == message.id);
                     loaded.cutoff.is_none_or(|cutoff| message.created_at >= cutoff)
-                        && (other != thread || message.seq >= loaded.range.first_seq)
+                        && (if other == thread { message.seq >= loaded.range.first_seq } else { !is_shown() })
                 };
                 let kept = results.turns.into_iter().filter(|turn| is_kept(&turn.message, turn.thread));
                 let found =

@@ -276,9 +276,10 @@ async fn append(memory: &Memory, scope: &Scope, open: &mut Open, chunk: &[(u64, 
     open.wants_title &= batch.patch.title.is_none();
     Ok(appended)
 }
+
 /// An id that is always the same for the same message of the same conversation. It begins with the conversation, so that
 /// the ids of one stand together in an index.
-fn named_id(conversation: &str, message: &str) -> MessageId {
+pub(super) fn named_id(conversation: &str, message: &str) -> MessageId {
     let (conversation, message) =
         (MessageId::from_name(conversation.as_bytes()), MessageId::from_name(message.as_bytes()));
     let mut id = message.0.into_bytes();

@@ -4,13 +4,17 @@ use threadkeep_core::StoreError;
 /// What an import did.
 #[derive(Debug, Default)]
 pub struct ImportReport {
-    /// Threads that it made.
+    /// Threads that it made, forks among them.
     pub threads_created: u64,
-    /// Threads that were there already.
+    /// Threads that were there already, forks among them.
     pub threads_found: u64,
-    /// Messages that it added.
+    /// Forks that it made: branches of a conversation beside its first thread.
+    pub forks_created: u64,
+    /// Forks that were there already.
+    pub forks_found: u64,
+    /// Messages that it added. One that forks share counts once.
     pub messages_added: u64,
-    /// Messages that were there already (those erased since count as there).
+    /// Messages that were there already (those erased since count as there). One that forks share counts once.
     pub messages_already_there: u64,
     /// Documents that it wrote.
     pub documents_added: u64,
@@ -61,6 +65,8 @@ impl ImportReport {
     pub(super) fn add(&mut self, other: Self) {
         self.threads_created += other.threads_created;
         self.threads_found += other.threads_found;
+        self.forks_created += other.forks_created;
+        self.forks_found += other.forks_found;
         self.messages_added += other.messages_added;
         self.messages_already_there += other.messages_already_there;
         self.documents_added += other.documents_added;

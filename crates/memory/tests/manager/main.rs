@@ -6,6 +6,8 @@ mod analytics;
 #[cfg(test)]
 mod append;
 #[cfg(test)]
+mod branches;
+#[cfg(test)]
 mod carried;
 #[cfg(test)]
 mod context;

@@ -25,6 +25,8 @@ pub(crate) enum Fate {
     LostReply,
     /// It fails for good.
     DiskFull,
+    /// It is carried out, and the caller learns it.
+    Done,
 }
 
 #[derive(Debug)]
@@ -81,10 +83,10 @@ impl Store for Probe {
             Some(Fate::Refused) => return Err(StoreError::unavailable(Reason::Busy)),
             Some(Fate::LostRequest) => return Err(lost()),
             Some(Fate::DiskFull) => return Err(StoreError::unavailable(Reason::Full)),
-            Some(Fate::LostReply) | None => {}
+            Some(Fate::LostReply | Fate::Done) | None => {}
         }
         let outcome = self.inner.store.commit(scope, thread, batch, now).await?;
-        if fate.is_some() { Err(lost()) } else { Ok(outcome) }
+        if matches!(fate, Some(Fate::LostReply)) { Err(lost()) } else { Ok(outcome) }
     }
 
     async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {

@@ -2,7 +2,7 @@ use axum::Extension;
 use axum::extract::State;
 use axum::http::{HeaderMap, Method, Uri};
 use serde::Deserialize;
-use threadkeep::{Ask, OpenThread};
+use threadkeep::{Ask, Content, OpenThread, Role};
 use utoipa::ToSchema;
 
 use super::assistant;
@@ -48,6 +48,8 @@ pub(crate) async fn chat(
     if body.message.trim().is_empty() {
         return Err(ApiError::invalid("message", "the message is empty"));
     }
+    // Before a thread is made: a bad message must not leave an empty one behind.
+    Content::text(Role::User, body.message.clone()).check()?;
     let scope = assistant::scope(&caller, body.user_id.as_deref())?;
     let (key, memory) = (assistant::key(&agent)?, agent.memory());
     let attempt = Attempt::read(&headers, "compat", &format!("{key}:{digest}"))?;

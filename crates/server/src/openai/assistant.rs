@@ -41,6 +41,8 @@ pub(super) fn refuse_tools(count: usize) -> Result<(), ApiError> {
 
 /// What was said before, and the question: the last message, which has to be a user's.
 pub(super) fn question(mut said: Vec<Draft>, param: &str) -> Result<(Vec<Draft>, Ask), ApiError> {
+    // Before a thread is made for them: a bad message must not leave an empty one behind.
+    said.iter().try_for_each(|draft| draft.content.check())?;
     let last = said.pop().filter(|draft| draft.content.role == Role::User);
     let text = last.map(|draft| draft.content.plain_text().into_owned()).filter(|text| !text.trim().is_empty());
     let text = text.ok_or_else(|| {

@@ -24,7 +24,11 @@ const PROBLEMS: usize = 1_000;
 pub(crate) struct ImportedJson {
     /// The format that was found out, or given.
     format: String,
+    /// Forks among them.
     threads: CountsJson,
+    /// Branches of conversations beside their first threads.
+    forks: CountsJson,
+    /// One that forks share counts once.
     messages: CountsJson,
     documents: CountsJson,
     /// How many records could not be kept.
@@ -75,6 +79,7 @@ pub(crate) async fn import(State(app): State<App>, caller: Caller, mut params: P
         Ok::<_, ApiError>(ImportedJson {
             format,
             threads: CountsJson { new: report.threads_created, known: report.threads_found },
+            forks: CountsJson { new: report.forks_created, known: report.forks_found },
             messages: CountsJson { new: report.messages_added, known: report.messages_already_there },
             documents: CountsJson { new: report.documents_added, known: report.documents_already_there },
             problem_count: problems.len(),

@@ -5,14 +5,14 @@ use std::cell::RefCell;
 use indicatif::ProgressBar;
 use threadkeep::core::exchange::ImportItem;
 use threadkeep::{ImportReport, Problem};
-use threadkeep_formats::{Format, Reader};
+use threadkeep_formats::{ConversationName, Format, Reader, RecordError};
 
 use super::files::File;
 use super::report::{Counts, FileReport, ProblemJson, Report};
 use super::threads_and_messages;
 use crate::failure::{join, sentence};
 use crate::interrupt::Interrupt;
-use crate::output::Output;
+use crate::output::{Output, printable_line};
 
 /// Why a thread cannot be opened under the id that it brings.
 const UNREACHABLE: &str = "a thread of this id was erased within the last seven days, or is somebody else's";
@@ -30,16 +30,48 @@ struct State<'a> {
     report: &'a mut Report,
     file: Option<FileReport>,
     items: u64,
-    /// Items that start on another line than the one before, with that line.
-    lines: Vec<(u64, u64)>,
+    /// Items with which another record or conversation begins, and where they are from.
+    origins: Vec<(u64, Origin)>,
     problems_heard: usize,
+}
+
+/// Where in a file something is from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Origin {
+    pub(super) line: u64,
+    /// The record's place in the file; the first is 0.
+    record: u64,
+    pub(super) conversation: ConversationName,
+}
+
+impl Origin {
+    /// The line. Of a file that is one long line it tells nothing, and the conversation does.
+    fn place(&self) -> String {
+        if self.is_in_long_line() { String::new() } else { format!("{}:", self.line) }
+    }
+
+    fn is_in_long_line(&self) -> bool {
+        self.line == 1 && self.record > 0
+    }
+
+    /// How a person knows the conversation.
+    fn conversation(&self) -> String {
+        let ConversationName { title, id } = &self.conversation;
+        match (title.as_deref().map(printable_line), id.as_deref().map(printable_line)) {
+            (Some(title), Some(id)) => format!("conversation \"{title}\" ({id}): "),
+            (Some(title), None) => format!("conversation \"{title}\": "),
+            (None, Some(id)) => format!("conversation {id}: "),
+            (None, None) if self.is_in_long_line() => format!("conversation {}: ", self.record + 1),
+            (None, None) => String::new(),
+        }
+    }
 }
 
 impl<'a> Intake<'a> {
     pub(super) fn new(file: &File, bar: &'a ProgressBar, output: &'a Output, report: &'a mut Report) -> Self {
         let name = file.to_string();
         bar.set_message(name.clone());
-        let state = State { report, file: None, items: 0, lines: Vec::new(), problems_heard: 0 };
+        let state = State { report, file: None, items: 0, origins: Vec::new(), problems_heard: 0 };
         Self { name, bar, bytes_before: bar.position(), output, state: RefCell::new(state) }
     }
 
@@ -48,10 +80,10 @@ impl<'a> Intake<'a> {
     }
 
     /// Tells of a bad record, and goes on.
-    pub(super) fn problem(&self, line: Option<u64>, reason: &str) {
-        self.state.borrow_mut().report.add_problem(ProblemJson::new(&self.name, line, reason));
-        let place = line.map_or_else(String::new, |line| format!("{line}:"));
-        self.bar.suspend(|| self.output.note(format_args!("{}:{place} {reason}", self.name)));
+    pub(super) fn problem(&self, origin: &Origin, reason: &str) {
+        self.state.borrow_mut().report.add_problem(ProblemJson::new(&self.name, origin, reason));
+        let (place, conversation) = (origin.place(), origin.conversation());
+        self.bar.suspend(|| self.output.note(format_args!("{}:{place} {conversation}{reason}", self.name)));
     }
 
     /// Tells of a file that cannot be read at all, and goes on with the next.
@@ -71,20 +103,42 @@ impl<'a> Intake<'a> {
         }
         let unheard = &done.problems[state.problems_heard.min(done.problems.len())..];
         state.problems_heard = done.problems.len();
-        let told: Vec<_> = unheard.iter().map(|problem| (state.line_of(problem.item), reason(problem))).collect();
+        let told: Vec<_> = unheard.iter().map(|problem| (state.origin_of(problem.item), reason(problem))).collect();
         drop(state);
-        told.iter().for_each(|(line, reason)| self.problem(*line, reason));
+        told.iter().for_each(|(origin, reason)| self.problem(origin, reason));
     }
 
-    fn read(&self, line: u64, bytes_read: u64) {
+    fn read(&self, item: &ImportItem, reader: &Reader) {
         let mut state = self.state.borrow_mut();
         state.items += 1;
-        if state.lines.last().is_none_or(|(_, last)| *last != line) {
-            let item = state.items;
-            state.lines.push((item, line));
-            self.bar.set_position(self.bytes_before + bytes_read);
+        let number = state.items;
+        // The one item of a record may be a whole conversation, and a file one line: the bytes alone tell how far it is.
+        self.bar.set_position(self.bytes_before + reader.bytes_read());
+        let last = state.origins.last().map(|(_, origin)| origin);
+        let (line, record) = (reader.line(), reader.record());
+        let begun = conversation_of(item);
+        if begun.is_none() && last.is_some_and(|last| last.record == record) {
+            return;
         }
+        let conversation = begun.or_else(|| last.map(|last| last.conversation.clone())).unwrap_or_default();
+        state.origins.push((number, Origin { line, record, conversation }));
     }
+}
+
+/// The conversation that an item begins.
+fn conversation_of(item: &ImportItem) -> Option<ConversationName> {
+    let thread = match item {
+        ImportItem::Thread(thread) => thread,
+        ImportItem::Tree(tree) => &tree.thread,
+        ImportItem::Message(_) | ImportItem::Document { .. } => return None,
+    };
+    let key = thread.key.as_ref().and_then(|key| key.as_str().strip_prefix("import:")?.split_once(':'));
+    // A conversation without an id of its own is known by its place and a hash, which tell a person nothing.
+    let is_made =
+        |id: &str| id.split_once(':').is_some_and(|(place, _)| place.bytes().all(|byte| byte.is_ascii_digit()));
+    let source_id = key.map(|(_, id)| id.to_owned()).filter(|id| !is_made(id));
+    let id = thread.id.map(|id| id.to_string()).or(source_id);
+    Some(ConversationName { title: thread.title.clone(), id })
 }
 
 impl Drop for Intake<'_> {
@@ -98,9 +152,11 @@ impl Drop for Intake<'_> {
 }
 
 impl State<'_> {
-    fn line_of(&self, item: u64) -> Option<u64> {
-        let after = self.lines.partition_point(|(first, _)| *first <= item);
-        self.lines.get(after.checked_sub(1)?).map(|(_, line)| *line)
+    fn origin_of(&self, item: u64) -> Origin {
+        let after = self.origins.partition_point(|(first, _)| *first <= item);
+        let origin = after.checked_sub(1).and_then(|at| self.origins.get(at));
+        let unknown = || Origin { line: 1, record: 0, conversation: ConversationName::default() };
+        origin.map_or_else(unknown, |(_, origin)| origin.clone())
     }
 }
 
@@ -111,7 +167,7 @@ fn reason(problem: &Problem) -> String {
         false => join(std::iter::successors(Some(first), |error| error.source())),
     };
     match &problem.name {
-        Some(name) => format!("{}: {reason}", crate::output::printable_line(name)),
+        Some(name) => format!("{}: {reason}", printable_line(name)),
         None => reason,
     }
 }
@@ -146,12 +202,15 @@ impl Iterator for Items<'_, '_> {
                 return None;
             }
             match self.reader.next()? {
-                Ok(ImportItem::Thread(_)) if is_late => return None,
+                Ok(ImportItem::Thread(_) | ImportItem::Tree(_)) if is_late => return None,
                 Ok(item) => {
-                    self.intake.read(self.reader.line(), self.reader.bytes_read());
+                    self.intake.read(&item, &self.reader);
                     return Some(item);
                 }
-                Err(error) => self.intake.problem(Some(error.line), &sentence(&error.fault.into())),
+                Err(RecordError { line, record, conversation, fault }) => {
+                    let origin = Origin { line, record, conversation };
+                    self.intake.problem(&origin, &sentence(&fault.into()));
+                }
             }
         }
     }
@@ -185,6 +244,38 @@ mod tests {
         let counts: Vec<usize> = (0..=22).map(|before| after_interrupt(text, before)).collect();
         assert_eq!(counts[..12], [0, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
         assert_eq!(counts[12..], [10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0]);
+    }
+
+    #[test]
+    fn the_bar_moves_in_a_file_of_one_line() {
+        let said = "word ".repeat(2_000);
+        let conversation = |number: usize| {
+            format!(r#"{{"uuid":"c{number}","chat_messages":[{{"uuid":"m","sender":"human","text":"{said}"}}]}}"#)
+        };
+        let text = format!("[{}]", (0..100).map(conversation).collect::<Vec<_>>().join(","));
+        let text: &'static str = Box::leak(text.into_boxed_str());
+        let (bar, output, interrupt) = (ProgressBar::hidden(), Output::of_columns(80), Interrupt::default());
+        let (file, mut report) = (File::built_in(text), Report::default());
+        let intake = Intake::new(&file, &bar, &output, &mut report);
+        let mut positions: Vec<u64> =
+            Items::new(file.open(None).unwrap(), &intake, &interrupt).map(|_| bar.position()).collect();
+        assert_eq!(positions.last(), Some(&(text.len() as u64)));
+        assert!(positions.is_sorted());
+        positions.dedup();
+        assert!(positions.len() > 10, "{positions:?}");
+    }
+
+    #[test]
+    fn problems_are_placed_by_conversation() {
+        let origin = |line, record, title: Option<&str>, id: Option<&str>| {
+            let conversation = ConversationName { title: title.map(str::to_owned), id: id.map(str::to_owned) };
+            let origin = Origin { line, record, conversation };
+            format!("{} {}", origin.place(), origin.conversation())
+        };
+        assert_eq!(origin(1, 3, Some("Boats"), Some("c-1")), " conversation \"Boats\" (c-1): ");
+        assert_eq!(origin(1, 3, None, None), " conversation 4: ");
+        assert_eq!(origin(7, 3, None, Some("c-1")), "7: conversation c-1: ");
+        assert_eq!(origin(7, 3, None, None), "7: ");
     }
 
     #[test]

@@ -3,8 +3,9 @@
 use anyhow::Result;
 use serde::Serialize;
 use threadkeep::ImportReport;
-use threadkeep_formats::Format;
+use threadkeep_formats::{ConversationName, Format};
 
+use super::intake::Origin;
 use super::threads_and_messages;
 use crate::commands::Status;
 use crate::output::Output;
@@ -21,7 +22,10 @@ pub(crate) struct Report {
     problem_count: u64,
     files_left_out: u64,
     pub(super) indexed: u64,
+    /// Whether not everything was imported.
     pub(super) interrupted: bool,
+    /// Whether everything was imported and the index was left behind.
+    pub(super) indexing_interrupted: bool,
 }
 
 /// What came of one file.
@@ -36,7 +40,9 @@ pub(super) struct FileReport {
 /// What was new, and what was there already.
 #[derive(Clone, Copy, Debug, Default, Serialize)]
 pub(super) struct Counts {
+    /// Forks among them.
     threads: NewAndKnown,
+    forks: NewAndKnown,
     messages: NewAndKnown,
     documents: NewAndKnown,
 }
@@ -52,9 +58,18 @@ struct NewAndKnown {
 pub(super) struct ProblemJson {
     file: String,
     line: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    conversation: Option<ConversationJson>,
     reason: String,
     #[serde(skip)]
     is_whole_file: bool,
+}
+
+/// The conversation that a problem is in.
+#[derive(Debug, Serialize)]
+struct ConversationJson {
+    title: Option<String>,
+    id: Option<String>,
 }
 
 #[derive(Serialize)]
@@ -66,16 +81,24 @@ struct ReportJson<'a> {
     problems: &'a [ProblemJson],
     indexed: u64,
     interrupted: bool,
+    indexing_interrupted: bool,
 }
 
 impl ProblemJson {
-    pub(super) fn new(file: &str, line: Option<u64>, reason: &str) -> Self {
-        Self { file: file.to_owned(), line, reason: reason.to_owned(), is_whole_file: false }
+    pub(super) fn new(file: &str, origin: &Origin, reason: &str) -> Self {
+        let ConversationName { title, id } = origin.conversation.clone();
+        let conversation = (title.is_some() || id.is_some()).then_some(ConversationJson { title, id });
+        Self { conversation, line: Some(origin.line), ..Self::of(file, reason) }
+    }
+
+    fn of(file: &str, reason: &str) -> Self {
+        let (file, reason) = (file.to_owned(), reason.to_owned());
+        Self { file, line: None, conversation: None, reason, is_whole_file: false }
     }
 
     /// A file of which nothing was read.
     pub(super) fn of_file(file: &str, reason: &str) -> Self {
-        Self { is_whole_file: true, ..Self::new(file, None, reason) }
+        Self { is_whole_file: true, ..Self::of(file, reason) }
     }
 }
 
@@ -89,6 +112,7 @@ impl From<&ImportReport> for Counts {
     fn from(done: &ImportReport) -> Self {
         Self {
             threads: NewAndKnown { new: done.threads_created, known: done.threads_found },
+            forks: NewAndKnown { new: done.forks_created, known: done.forks_found },
             messages: NewAndKnown { new: done.messages_added, known: done.messages_already_there },
             documents: NewAndKnown { new: done.documents_added, known: done.documents_already_there },
         }
@@ -138,7 +162,7 @@ impl Report {
     }
 
     pub(crate) fn status(&self) -> Status {
-        if self.interrupted {
+        if self.interrupted || self.indexing_interrupted {
             Status::Interrupted
         } else if self.problem_count > 0 {
             Status::Findings
@@ -147,10 +171,20 @@ impl Report {
         }
     }
 
+    /// What Ctrl-C left undone.
+    fn interruption(&self) -> Option<&'static str> {
+        if self.interrupted {
+            return Some("interrupted: what was imported is whole; the same import again takes in the rest");
+        }
+        let text = "interrupted while indexing: everything is imported; searches find it, and the index catches up";
+        self.indexing_interrupted.then_some(text)
+    }
+
     fn counts(&self) -> Counts {
         let mut sum = Counts::default();
         for FileReport { counts, .. } in &self.files {
             sum.threads.add(counts.threads);
+            sum.forks.add(counts.forks);
             sum.messages.add(counts.messages);
             sum.documents.add(counts.documents);
         }
@@ -158,10 +192,19 @@ impl Report {
     }
 
     pub(crate) fn print(&self, output: &Output) -> Result<()> {
-        let Self { files, problems, problem_count, files_left_out, indexed, interrupted } = self;
-        let (counts, problem_count, indexed, interrupted) = (self.counts(), *problem_count, *indexed, *interrupted);
+        let Self { files, problems, problem_count, files_left_out, indexed, .. } = self;
+        let (counts, problem_count, indexed) = (self.counts(), *problem_count, *indexed);
+        let (interrupted, indexing_interrupted) = (self.interrupted, self.indexing_interrupted);
         if output.is_json() {
-            return output.json(&ReportJson { counts, files, problem_count, problems, indexed, interrupted });
+            return output.json(&ReportJson {
+                counts,
+                files,
+                problem_count,
+                problems,
+                indexed,
+                interrupted,
+                indexing_interrupted,
+            });
         }
         if !files.is_empty() {
             output.line(told(&counts))?;
@@ -170,20 +213,24 @@ impl Report {
         for (count, what) in left_out.into_iter().filter(|(count, _)| *count > 0) {
             output.note(format_args!("{} left out, named above", counted(count, what)));
         }
-        if interrupted {
-            output.note("interrupted: what was imported is whole; the same import again takes in the rest");
+        if let Some(interruption) = self.interruption() {
+            output.note(interruption);
         }
         Ok(())
     }
 }
 
 fn told(counts: &Counts) -> String {
-    let Counts { threads, messages, documents } = counts;
+    let Counts { threads, forks, messages, documents } = counts;
     if counts.is_nothing_new() {
         let known = threads_and_messages(threads.known, messages.known);
         return format!("nothing new: {known} were there already");
     }
     let mut text = format!("imported {}", threads_and_messages(threads.new, messages.new));
+    if forks.new > 0 {
+        let are = if forks.new == 1 { "is a fork" } else { "are forks" };
+        text = format!("{text} ({} of the threads {are})", number(forks.new));
+    }
     if documents.new > 0 {
         text = format!("{text}, {}", counted(documents.new, "document"));
     }
@@ -192,4 +239,22 @@ fn told(counts: &Counts) -> String {
         text = format!("{text}; {threads} threads and {messages} messages were there already");
     }
     text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_interruption_says_what_is_missing() {
+        let of = |interrupted, indexing_interrupted| {
+            let report = Report { interrupted, indexing_interrupted, ..Report::default() };
+            (report.interruption().unwrap_or_default(), report.status() == Status::Interrupted)
+        };
+        assert_eq!(of(false, false), ("", false));
+        let (importing, is_interrupted) = of(true, false);
+        assert!(importing.contains("takes in the rest") && is_interrupted);
+        let (indexing, is_interrupted) = of(false, true);
+        assert!(indexing.contains("everything is imported") && !indexing.contains("the rest") && is_interrupted);
+    }
 }

@@ -2,8 +2,8 @@ use axum::extract::State;
 use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
-use threadkeep::Map;
 use threadkeep::core::OpenThread;
+use threadkeep::{AppendOptions, Map};
 use utoipa::ToSchema;
 
 use super::{ConversationJson, checked};
@@ -49,6 +49,8 @@ pub(crate) async fn create(
     let attempt = Attempt::read(&headers, "conversations", &digest)?;
     let given = items::read_all(&body.items.unwrap_or_default())?;
     let drafts = references::resolve(&app, scope, None, given).await?;
+    // Before the thread is made: a bad item must not leave an empty one behind.
+    AppendOptions::default().check(&drafts)?;
     let id = attempt.thread_id(&app, scope);
     let open = OpenThread { metadata: checked(body.metadata)?, ..OpenThread::new(scope, id) };
     let opened = app.memory().open_thread(scope, open).await?;

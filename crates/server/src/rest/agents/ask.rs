@@ -3,7 +3,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use serde::Deserialize;
-use threadkeep::{Agent, Ask, Map, OpenThread, Scope, ThreadId};
+use threadkeep::{Agent, Ask, Content, Map, OpenThread, Role, Scope, ThreadId};
 use utoipa::ToSchema;
 
 use super::get;
@@ -76,6 +76,8 @@ pub(crate) async fn ask(
         return Err(ApiError::invalid("author", "a user speaks in their own name"));
     }
     let is_streamed = body.stream || accepts_events(&headers);
+    // Before a thread is made: a bad question must not leave an empty one behind.
+    Content { author: body.author.clone(), ..Content::text(Role::User, body.text.clone()) }.check()?;
     let thread = thread(&app, &caller.scope, &agent, body.thread.as_deref(), &attempt).await?;
     let ask = Ask { author: body.author, given: body.given, ..Ask::new(body.text) };
     let asking = Asking { app: app.clone(), agent, scope: caller.scope, thread, ask, attempt, is_passing: false };

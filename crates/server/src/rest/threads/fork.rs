@@ -72,7 +72,12 @@ pub(crate) async fn fork(
     let id = attempt.thread_id(&app, scope);
     let through = body.through_seq.unwrap_or(from.positions.seq);
     let title = body.title.or(from.title.clone());
-    let metadata = body.metadata.unwrap_or_else(|| from.metadata.clone());
+    let metadata = body.metadata.unwrap_or_else(|| {
+        let mut metadata = from.metadata.clone();
+        // It says which branch of an imported conversation a thread is; the new thread is none.
+        metadata.remove("branch");
+        metadata
+    });
     let open = OpenThread { title, metadata, state: from.state.clone(), ..OpenThread::new(scope, id) };
     let opened = memory.open_thread(scope, open).await?;
     let is_noted = attempt.note_creation(&app, scope, id).await?;

@@ -1,0 +1,92 @@
+//! Conversations that branch, in the formats that tell.
+
+use threadkeep_core::exchange::{ImportItem, ImportedTree};
+use threadkeep_formats::Format;
+
+use super::{errors, external_ids, items};
+
+fn tree(text: &str) -> ImportedTree {
+    match items(text, None).pop().unwrap() {
+        ImportItem::Tree(tree) => *tree,
+        other => panic!("{other:?}"),
+    }
+}
+
+/// Each message as `parent/id`, and the one that is shown.
+fn shown(tree: &ImportedTree) -> (Vec<String>, Option<&str>) {
+    let id = |node: usize| tree.nodes[node].message.external_id.as_deref().unwrap();
+    let nodes = (0..tree.nodes.len()).map(|node| format!("{}/{}", tree.nodes[node].parent.map_or("", id), id(node)));
+    (nodes.collect(), tree.current.map(id))
+}
+
+fn chatgpt(nodes: &[(&str, &str, &str)], current: &str) -> String {
+    let nodes = nodes.iter().map(|(id, parent, role)| {
+        let words = if *role == "system" { "" } else { id };
+        format!(
+            r#""{id}":{{"parent":"{parent}","message":{{"id":"{id}","author":{{"role":"{role}"}},"content":{{"content_type":"text","parts":["{words}"]}}}}}}"#
+        )
+    });
+    let nodes = nodes.collect::<Vec<_>>().join(",");
+    format!(r#"{{"id":"c","update_time":7,"mapping":{{{nodes}}},"current_node":"{current}"}}"#)
+}
+
+#[test]
+fn chatgpts_tree_is_read_whole() {
+    let nodes = [
+        ("s", "", "system"),
+        ("q", "s", "user"),
+        ("one", "q", "assistant"),
+        ("two", "q", "assistant"),
+        ("more", "one", "user"),
+    ];
+    let tree = tree(&chatgpt(&nodes, "two"));
+    let expected = ["/q", "q/one", "one/more", "q/two"].map(str::to_owned).to_vec();
+    assert_eq!(shown(&tree), (expected, Some("two")));
+    assert_eq!(tree.updated_at.unwrap().as_millis(), 7_000);
+    assert!(!tree.thread.metadata.contains_key("branches_left_out"));
+}
+
+#[test]
+fn what_is_not_shown_is_stepped_over() {
+    let nodes = [("q", "", "user"), ("s", "q", "system"), ("one", "s", "assistant"), ("two", "s", "assistant")];
+    let read = tree(&chatgpt(&nodes, "s"));
+    assert_eq!(shown(&read), (["/q", "q/one", "q/two"].map(str::to_owned).to_vec(), Some("q")));
+}
+
+#[test]
+fn an_id_that_comes_twice_in_a_tree_counts_once() {
+    let text = chatgpt(&[("q", "", "user"), ("one", "q", "user"), ("two", "q", "user")], "one");
+    let ids = external_ids(&items(text.replace(r#""id":"two""#, r#""id":"one""#), None)).join(" ");
+    assert!(ids.starts_with("q one 2:"), "{ids}");
+}
+
+fn claude(messages: &[(&str, Option<&str>)], current: Option<&str>) -> String {
+    let messages = messages.iter().map(|(id, parent)| {
+        let parent = parent.map_or_else(String::new, |parent| format!(r#","parent_message_uuid":"{parent}""#));
+        format!(r#"{{"uuid":"{id}","sender":"human","text":"{id}"{parent}}}"#)
+    });
+    let current = current.map_or_else(String::new, |current| format!(r#","current_leaf_message_uuid":"{current}""#));
+    let messages = messages.collect::<Vec<_>>().join(",");
+    format!(r#"{{"uuid":"c","updated_at":"2026-01-05T10:05:00Z","chat_messages":[{messages}]{current}}}"#)
+}
+
+const ROOT: Option<&str> = Some("00000000-0000-4000-8000-000000000000");
+
+#[test]
+fn claudes_tree_is_read_where_there_is_one() {
+    let messages = [("q", ROOT), ("one", Some("q")), ("two", Some("q")), ("more", Some("one"))];
+    let expected = ["/q", "q/one", "one/more", "q/two"].map(str::to_owned).to_vec();
+    assert_eq!(shown(&tree(&claude(&messages, Some("two")))), (expected.clone(), Some("two")));
+    assert_eq!(shown(&tree(&claude(&messages, None))), (expected, Some("more")), "the last message is shown");
+    let linear = items(claude(&[("q", None), ("one", None)], None), None);
+    assert!(matches!(linear.as_slice(), [ImportItem::Thread(_), ImportItem::Message(_), ImportItem::Message(_)]));
+    let partly = [("q", None), ("one", None), ("two", Some("q"))];
+    assert_eq!(shown(&tree(&claude(&partly, None))).0, ["/q", "q/one", "q/two"]);
+}
+
+#[test]
+fn messages_that_go_round_in_a_circle_are_an_error() {
+    let circle = claude(&[("q", Some("one")), ("one", Some("q"))], None);
+    let expected = "line 1, conversation c: chat_messages: the messages go round in a circle";
+    assert_eq!(errors(circle, Format::ClaudeExport), [expected]);
+}

@@ -103,7 +103,7 @@ impl Conversation {
             self.metadata_bytes += bytes;
             self.thread.metadata.extend(member);
         } else {
-            self.leave_out(&clean_name(name).unwrap_or_default());
+            self.note_left_out(&clean_name(name).unwrap_or_default());
         }
         if let Some(refusal) = unkeepable.filter(|_| fits) {
             self.left_out.push(refusal.at(clean_name(name).unwrap_or_default()));
@@ -117,12 +117,12 @@ impl Conversation {
             self.keep(&name, value);
         }
         for name in large {
-            self.leave_out(&name);
+            self.note_left_out(&name);
         }
         Ok(())
     }
 
-    fn leave_out(&mut self, name: &str) {
+    fn note_left_out(&mut self, name: &str) {
         let names = self.thread.metadata.entry(LEFT_OUT).or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(names) = names {
             names.push(name.into());

@@ -49,12 +49,7 @@ pub(crate) struct Caller {
 impl Caller {
     pub(crate) fn has(&self, role: KeyRole) -> bool {
         let is_held = self.roles.iter().any(|held| held.implies(role));
-        is_held || (role == KeyRole::Operate && self.is_this_machine() && self.has(KeyRole::Admin))
-    }
-
-    /// Whether this is a program of this machine, which shows no key and no token.
-    fn is_this_machine(&self) -> bool {
-        self.key_id.is_none() && self.until_seconds.is_none()
+        is_held || (role == KeyRole::Operate && self.is_local && self.has(KeyRole::Admin))
     }
 
     /// Whether what this caller looks at may be driven on by that.

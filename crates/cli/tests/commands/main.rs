@@ -16,7 +16,7 @@ mod demo;
 mod docs;
 mod erase;
 mod erasure;
-mod erasures;
+mod erasure_ledger;
 mod export;
 mod failures;
 mod import;

@@ -34,7 +34,7 @@ const PAGE: usize = 500;
 pub struct AuditRecord {
     /// When.
     pub at: Timestamp,
-    /// By whom: `key ID`, `token`, `this machine`, or `command line`.
+    /// By whom: `key ID`, `token`, `shared key`, `this machine`, or `command line`.
     pub by: String,
     /// In which tenant.
     pub tenant: String,
@@ -175,10 +175,11 @@ pub(super) fn act(
     let path = request.uri.path();
     Some(AuditRecord {
         at: now,
-        by: match (&caller.key_id, caller.until_seconds) {
-            (Some(key), _) => format!("key {key}"),
-            (None, Some(_)) => "token".to_owned(),
-            (None, None) => "this machine".to_owned(),
+        by: match &caller.key_id {
+            Some(key) => format!("key {key}"),
+            None if caller.is_local => "this machine".to_owned(),
+            None if caller.until_seconds.is_some() => "token".to_owned(),
+            None => "shared key".to_owned(),
         },
         tenant,
         user,

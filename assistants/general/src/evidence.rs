@@ -26,7 +26,8 @@ pub(crate) fn best_first(question: &str, excerpts: Vec<Excerpt>) -> Vec<Excerpt>
 
 /// Whether an excerpt can answer a question: neither a question itself nor something the assistant said.
 pub(crate) fn is_quotable(heading: &str, text: &str) -> bool {
-    !heading.starts_with(SAID_BY_ASSISTANT) && !(heading.starts_with(SAID_BY) && is_question(text))
+    let is_said = heading.starts_with(SAID_BY);
+    !heading.starts_with(SAID_BY_ASSISTANT) && (!is_said || !is_question(text))
 }
 
 /// One speaker who says the same sentence twice is one piece of evidence. Documents are kept apart.

@@ -6,6 +6,7 @@
 
 mod apply;
 mod recording;
+mod walk;
 
 use std::fmt::Debug;
 

@@ -10,9 +10,8 @@ use threadkeep_core::{
     Namespace, Owner, Scope, StoreError, TenantId, Thread, ThreadId, Timestamp, UserId, limits,
 };
 
-use super::{ErasureBound, KnownErasures};
+use super::{ErasureBound, KnownErasures, walk};
 use crate::messages::READ_PAGE;
-use crate::migrate::walk;
 use crate::retry::repeat_simply;
 use crate::{EraseOptions, Memory, MemoryError, Result};
 

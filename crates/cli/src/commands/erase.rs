@@ -92,7 +92,7 @@ async fn erase_message(
     app.confirm(&format!("Erase message #{seq} of “{}”?", titled(&thread)), yes)?;
     let (target, ids) = (format!("{}/{id}", thread.id), [*id]);
     let erasing = memory.erase_messages(scope, thread.id, &ids);
-    AuditLog::new(memory).around_command(scope, "erase message", &target, erasing).await?;
+    AuditLog::new(memory).around_command(scope, "erase message", &target, Box::pin(erasing)).await?;
     Ok(EraseReport { messages: 1, ..EraseReport::default() })
 }
 
@@ -104,7 +104,7 @@ async fn erase_everything(app: &App, memory: &Memory, scope: &Scope, arguments: 
     app.confirm(&question, arguments.yes)?;
     let shared_messages = if arguments.shared_messages { SharedMessages::Erase } else { SharedMessages::Keep };
     let erasing = memory.erase_user(scope, &user, EraseOptions { shared_messages });
-    Ok(AuditLog::new(memory).around_command(scope, "erase everything", user.as_str(), erasing).await?)
+    Ok(AuditLog::new(memory).around_command(scope, "erase everything", user.as_str(), Box::pin(erasing)).await?)
 }
 
 fn titled(thread: &Thread) -> String {

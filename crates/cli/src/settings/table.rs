@@ -47,7 +47,7 @@ impl Setting {
     }
 }
 
-pub(crate) const SETTINGS: [Setting; 51] = [
+pub(crate) const SETTINGS: [Setting; 52] = [
     setting("THREADKEEP_STORE", "store", Url, "the store", "threadkeep.db in the data folder"),
     setting(
         "THREADKEEP_ERASURE_LEDGER",

@@ -55,7 +55,7 @@ pub(super) async fn run(app: &App, to: PathBuf) -> Result<Status> {
         backup::write_lines(app, &memory, &to).await?;
     } else {
         copy_store(target, unfinished.path()).await.with_context(unwritten)?;
-        unfinished.finish(&to, from)?;
+        unfinished.finish(&to)?;
     }
     report.file = to;
     report.print(app)?;

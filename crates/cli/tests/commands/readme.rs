@@ -100,7 +100,9 @@ fn curl_is_answered_as_it_says() {
     for line in ["listening on http://127.0.0.1:7437\n", "export OPENAI_BASE_URL=http://127.0.0.1:7437/v1\n"] {
         assert!(told.contains(line), "{told}");
     }
-    for exchange in exchanged {
+    // What it shows holds however often it is done.
+    let exchanged: Vec<&str> = exchanged.collect();
+    for exchange in exchanged.iter().chain(&exchanged) {
         let (command, shown) = exchange.split_at(exchange.find("\n{").unwrap());
         let command = format!("curl {}", command.replace("localhost:7437", &server.address));
         let mut shell = Command::new("sh");
@@ -111,7 +113,7 @@ fn curl_is_answered_as_it_says() {
         assert!(holds(&shown, &said), "{command}\n{said}");
         exchanges += 1;
     }
-    assert_eq!(exchanges, 3);
+    assert_eq!(exchanges, 2 * 3);
 }
 
 #[test]
@@ -128,7 +130,9 @@ fn the_official_client_is_answered_as_it_says() {
     let mut python = Command::new(python);
     python.arg(script).env("NO_PROXY", "*").env("OPENAI_API_KEY", TOKEN);
     python.env("OPENAI_BASE_URL", format!("http://{}/v1", server.address));
-    let ran = python.output().unwrap();
-    let (said, trouble) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
-    assert_eq!(said, blocks("text")[0], "{trouble}");
+    for _ in 0..2 {
+        let ran = python.output().unwrap();
+        let (said, trouble) = (String::from_utf8_lossy(&ran.stdout), String::from_utf8_lossy(&ran.stderr));
+        assert_eq!(said, blocks("text")[0], "{trouble}");
+    }
 }

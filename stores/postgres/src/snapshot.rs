@@ -256,11 +256,15 @@ fn owned_document(row: &Row) -> error::Result<OwnedDocument> {
         Owner::Tenant => DocumentOwner::Tenant,
         Owner::User(user) => DocumentOwner::User(user),
     };
-    Ok(OwnedDocument { tenant: TenantId::new(get::<&str>(row, 5)?)?, owner, document: documents::document(row)? })
+    Ok(OwnedDocument {
+        tenant: TenantId::from_stored(get::<&str>(row, 5)?)?,
+        owner,
+        document: documents::document(row)?,
+    })
 }
 
 fn listed_thread(row: &Row) -> error::Result<ListedThread> {
-    let tenant = TenantId::new(get::<&str>(row, 12)?)?;
+    let tenant = TenantId::from_stored(get::<&str>(row, 12)?)?;
     Ok(ListedThread { place: unsigned(row, 11)?, tenant, thread: row::thread(row, 0)? })
 }
 

@@ -185,7 +185,7 @@ impl Salvage {
         let owners = &mut self.owners;
         let mut add = |row: &Row<'_>| {
             let names = || -> Result<_> {
-                Ok((row.get(0)?, TenantId::new(row.get::<_, String>(1)?)?, owners::owner(row.get(2)?)?))
+                Ok((row.get(0)?, TenantId::from_stored(row.get::<_, String>(1)?)?, owners::owner(row.get(2)?)?))
             };
             match names() {
                 Ok((no, tenant, owner)) => drop(owners.insert(no, (tenant, owner))),

@@ -162,7 +162,7 @@ fn list_threads(
 }
 
 fn listed_thread(row: &Row<'_>) -> error::Result<ListedThread> {
-    let (place, tenant) = (row::unsigned(row, 11)?, TenantId::new(row::text(row, 12)?)?);
+    let (place, tenant) = (row::unsigned(row, 11)?, TenantId::from_stored(row::text(row, 12)?)?);
     Ok(ListedThread { place, tenant, thread: row::thread(row)? })
 }
 
@@ -248,7 +248,7 @@ fn owned_document(row: &Row<'_>) -> error::Result<OwnedDocument> {
         Owner::Tenant => DocumentOwner::Tenant,
         Owner::User(user) => DocumentOwner::User(user),
     };
-    Ok(OwnedDocument { tenant: TenantId::new(row::text(row, 5)?)?, owner, document: documents::document(row)? })
+    Ok(OwnedDocument { tenant: TenantId::from_stored(row::text(row, 5)?)?, owner, document: documents::document(row)? })
 }
 
 fn number(place: u64) -> i64 {

@@ -62,6 +62,7 @@ fn commands() -> Vec<Vec<&'static str>> {
         "models --model groq",
         "supabase doctor",
         "serve --listen 127.0.0.1:0",
+        "open --print",
         "demo",
         "subway fetch",
         "graph general",

@@ -167,12 +167,12 @@ fn plant(cli: &Cli, command: &str, word: &str) -> Done {
         "erase" => Nothing("it erases; the tests of this module give it in the end"),
         "serve" => Nothing("its routes have cases of their own in crates/server/tests/http/erasure"),
         "backup" | "export" => Nothing("what it writes lies elsewhere, where its user wanted it"),
+        "open" => Nothing("it shows a page of the server"),
         "demo" => Nothing("a conversation of its own, which nobody said"),
         "keys create" | "keys list" | "keys revoke" | "keys rotate" => Nothing("keys are the tenant's"),
         "subway fetch" => Nothing("a public timetable, beside the store"),
-        "threads" | "show" | "stats" | "check" | "audit" | "trace" | "docs list" | "approvals list" => {
-            Nothing("it reads")
-        }
+        "threads" | "show" | "stats" | "check" | "audit" | "audit verify" | "trace" | "docs list"
+        | "approvals list" => Nothing("it reads"),
         "vacuum" => Nothing("it takes away"),
         "graph" | "config show" | "config check" | "models" | "completions" | "man" | "supabase doctor" => {
             Nothing("it opens no store of conversations")

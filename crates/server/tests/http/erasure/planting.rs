@@ -243,6 +243,7 @@ impl Planter {
                 client.post(path, json!({ "user": word })).await.expect(403);
                 Nothing("it erases; the tests of this module ask it in the end")
             }
+            ("GET" | "POST", "/v1/session") => Nothing("it hands out a cookie and stores nothing"),
             ("GET", "/v1/live") => Nothing("a socket that takes only what is listened to"),
             (
                 "GET",

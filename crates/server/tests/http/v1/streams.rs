@@ -14,7 +14,7 @@ use super::agents::events;
 use crate::Client;
 use crate::assistants::keeper;
 use crate::clients::{is_left_out, program};
-use crate::server::{PATIENCE, Parts, TestServer};
+use crate::server::{PATIENCE, Parts, TOKEN, TestServer};
 
 /// Says what it is given, piece by piece, until it is given an empty one.
 #[derive(Debug)]
@@ -227,7 +227,8 @@ async fn the_client_takes_up_a_stream_that_was_cut() {
     let server = TestServer::start_with(Parts { assistants: vec![keeper("keeper").0], ..parts }).await;
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/http/streams.py");
     let mut command = tokio::process::Command::new(program("python"));
-    command.args([script, &server.url("/v1")]).kill_on_drop(true).env("NO_PROXY", "*");
+    command.args([script, &server.url("/v1")]).kill_on_drop(true);
+    command.env("NO_PROXY", "*").env("OPENAI_API_KEY", TOKEN);
     let output = tokio::time::timeout(PATIENCE * 2, command.output()).await.unwrap().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let told: Value = serde_json::from_slice(&output.stdout).unwrap();

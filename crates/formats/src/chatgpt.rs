@@ -41,7 +41,7 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
             Ok(Pushed::Message(message)) => (Some(message), depth + 1),
             Ok(Pushed::Nothing) => (before, depth),
             Err(refusal) => {
-                conversation.leave_out(refusal)?;
+                conversation.leave_out(refusal);
                 (before, depth + 1)
             }
         });

@@ -28,11 +28,11 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
     let mut conversation = Conversation::new(Format::ClaudeExport, record, id.as_deref())?;
     conversation.set_title(fields.take_text("name")?);
     conversation.set_created_at(instant(&mut fields, "created_at"));
-    if let Some(parents) = parents(&messages) {
+    if let Some(links) = Links::read(&messages) {
         let current = fields.take_id(CURRENT)?;
         let updated_at = fields.get("updated_at").and_then(|json| fields::text(json).ok()?.parse().ok());
         conversation.keep_rest(fields)?;
-        read_tree(&mut conversation, &messages, &parents, current.as_deref(), updated_at)?;
+        read_tree(&mut conversation, &messages, &links, current.as_deref(), updated_at)?;
         return Ok(conversation);
     }
     conversation.keep_rest(fields)?;
@@ -40,38 +40,48 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
         let id = message.take_id("uuid")?;
         let created_at = instant(&mut message, "created_at");
         conversation.push(id.as_deref(), created_at, read_message(message)?)
-    })?;
+    });
     Ok(conversation)
 }
 
-/// The message that each one follows, where the export tells; what names nobody begins the conversation.
-fn parents(messages: &[&RawValue]) -> Option<Vec<Option<usize>>> {
-    let mut read: Vec<Option<Fields<'_>>> = messages.iter().map(|json| Fields::read(json).ok()).collect();
-    let mut take = |name: &str| -> Vec<Option<String>> {
-        let taken = read.iter_mut().map(|message| message.as_mut()?.take_id(name).ok()?);
-        taken.collect()
-    };
-    let (ids, given) = (take("uuid"), take(PARENT));
-    if given.iter().all(Option::is_none) {
-        return None;
-    }
-    let mut places: HashMap<&str, usize> = HashMap::new();
-    for (place, id) in ids.iter().enumerate() {
-        if let Some(id) = id {
-            places.entry(id).or_insert(place);
+/// How the messages of a conversation hang together.
+struct Links {
+    ids: Vec<Option<String>>,
+    /// The place of the message that each one follows. A message that names no known one begins the conversation.
+    parents: Vec<Option<usize>>,
+}
+
+impl Links {
+    /// `None` where no message names its parent.
+    fn read(messages: &[&RawValue]) -> Option<Self> {
+        let mut read: Vec<Option<Fields<'_>>> = messages.iter().map(|json| Fields::read(json).ok()).collect();
+        let mut take = |name: &str| -> Vec<Option<String>> {
+            let taken = read.iter_mut().map(|message| message.as_mut()?.take_id(name).ok()?);
+            taken.collect()
+        };
+        let (ids, given) = (take("uuid"), take(PARENT));
+        if given.iter().all(Option::is_none) {
+            return None;
         }
+        let mut places: HashMap<&str, usize> = HashMap::new();
+        for (place, id) in ids.iter().enumerate() {
+            if let Some(id) = id {
+                places.entry(id).or_insert(place);
+            }
+        }
+        let parent = |(place, given): (usize, &Option<String>)| match given {
+            Some(parent) => places.get(parent.as_str()).copied(),
+            None => place.checked_sub(1),
+        };
+        let parents = given.iter().enumerate().map(parent).collect();
+        Some(Self { ids, parents })
     }
-    let parent = |(place, given): (usize, &Option<String>)| match given {
-        Some(parent) => places.get(parent.as_str()).copied(),
-        None => place.checked_sub(1),
-    };
-    Some(given.iter().enumerate().map(parent).collect())
 }
 
 fn read_tree(
     conversation: &mut Conversation,
     messages: &[&RawValue],
-    parents: &[Option<usize>],
+    Links { ids, parents }: &Links,
     current: Option<&str>,
     updated_at: Option<Timestamp>,
 ) -> Result<(), Refusal> {
@@ -84,28 +94,35 @@ fn read_tree(
     for place in order {
         let (before, depth) = parents[place].map_or((None, 0), |parent| reached[parent]);
         let at = |refusal: Refusal| refusal.at(number("message", place));
-        let mut message = Fields::read(messages[place]).map_err(at)?;
-        let id = message.take_id("uuid").map_err(at)?;
-        message.take(PARENT);
-        let created_at = instant(&mut message, "created_at");
-        let is_current = id.is_some() && id.as_deref() == current;
-        let name = place.to_string();
-        let node = Node { parent: before, position: depth + 1, source_id: id.as_deref(), place: &name };
-        let pushed = read_message(message).and_then(|content| conversation.push_node(&node, created_at, content));
-        let here = match pushed.map_err(at) {
-            Ok(pushed) => Some(pushed),
-            Err(refusal) => {
-                conversation.leave_out(refusal)?;
-                before
-            }
-        };
+        let pushed = push_node(conversation, (before, depth + 1), place, messages[place]);
+        let here = pushed.map(Some).unwrap_or_else(|refusal| {
+            conversation.leave_out(at(refusal));
+            before
+        });
         reached[place] = (here, depth + 1);
-        shown = if is_current { here } else { shown };
+        if current.is_some() && ids[place].as_deref() == current {
+            shown = here;
+        }
     }
     // The messages stand in the order of their making: without a word about it the last one is shown.
     let last = reached.last().and_then(|(last, _)| *last);
     conversation.set_current(shown.or(last), updated_at);
     Ok(())
+}
+
+/// Adds the message at a place, under a parent and at a position on its path.
+fn push_node(
+    conversation: &mut Conversation,
+    (parent, position): (Option<usize>, usize),
+    place: usize,
+    json: &RawValue,
+) -> Result<usize, Refusal> {
+    let mut message = Fields::read(json)?;
+    let id = message.take_id("uuid")?;
+    message.take(PARENT);
+    let created_at = instant(&mut message, "created_at");
+    let node = Node { parent, position, source_id: id.as_deref(), place: &place.to_string() };
+    conversation.push_node(&node, created_at, read_message(message)?)
 }
 
 fn read_message(mut message: Fields<'_>) -> Result<Content, Refusal> {

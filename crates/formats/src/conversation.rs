@@ -25,7 +25,7 @@ pub(crate) struct Conversation {
     /// For a conversation with branches.
     branches: Option<Branches>,
     external_ids: HashSet<String>,
-    /// What is wrong with the messages and members that no store would keep, and that are left out.
+    /// What is wrong with the messages and members that are left out.
     left_out: Vec<Refusal>,
     /// Messages that were left out: they keep their positions.
     messages_left_out: usize,
@@ -174,32 +174,33 @@ impl Conversation {
         (branches.current, branches.updated_at) = (current, updated_at);
     }
 
-    /// Runs `read` on each entry of a list as an object. A message that no store would keep is left out, and named.
+    /// Runs `read` on each entry of a list as an object. A message that cannot be read or stored is left out, and reported.
     pub(crate) fn each_message<'a>(
         &mut self,
         what: &str,
         list: Vec<&'a RawValue>,
         mut read: impl FnMut(&mut Self, usize, Fields<'a>) -> Result<(), Refusal>,
-    ) -> Result<(), Refusal> {
+    ) {
         for (index, json) in list.into_iter().enumerate() {
-            let result = Fields::read(json).and_then(|entry| read(self, index, entry));
-            result.or_else(|refusal| self.leave_out(refusal.at(number(what, index))))?;
+            if let Err(refusal) = Fields::read(json).and_then(|entry| read(self, index, entry)) {
+                self.leave_out(refusal.at(number(what, index)));
+            }
         }
-        Ok(())
     }
 
-    /// Leaves a message out that no store would keep; anything else is wrong with the whole conversation.
-    pub(crate) fn leave_out(&mut self, refusal: Refusal) -> Result<(), Refusal> {
-        if !refusal.is_unkeepable() {
-            return Err(refusal);
-        }
+    /// Leaves out one message, which keeps its position; the rest of the conversation is read.
+    pub(crate) fn leave_out(&mut self, refusal: Refusal) {
         self.left_out.push(refusal);
         self.messages_left_out += 1;
-        Ok(())
     }
 
     /// The thread, then its messages; one item where the conversation may have branches.
-    pub(crate) fn into_items(self) -> Result<Converted, Refusal> {
+    ///
+    /// Refuses a conversation of which no message could be read.
+    pub(crate) fn into_items(mut self) -> Result<Converted, Refusal> {
+        if self.messages.is_empty() && self.messages_left_out > 0 {
+            return Err(self.left_out.swap_remove(0));
+        }
         let ThreadPatch { metadata, .. } = checked(self.thread.metadata)?;
         let thread = ImportedThread { metadata: metadata.unwrap_or_default(), ..self.thread };
         let items = match self.branches {

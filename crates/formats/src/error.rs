@@ -133,39 +133,31 @@ impl From<io::Error> for Fault {
 
 /// Why a converter does not take a record.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Refusal {
-    reason: String,
-    /// Whether the text can be read and no store would keep it: then it costs only its message.
-    is_unkeepable: bool,
-}
+pub(crate) struct Refusal(String);
 
 impl Refusal {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
-        Self { reason: reason.into(), is_unkeepable: false }
+        Self(reason.into())
     }
 
     pub(crate) fn as_str(&self) -> &str {
-        &self.reason
-    }
-
-    pub(crate) fn is_unkeepable(&self) -> bool {
-        self.is_unkeepable
+        &self.0
     }
 
     /// Says where in the record.
     pub(crate) fn at(self, place: impl fmt::Display) -> Self {
-        Self { reason: format!("{place}: {}", self.reason), ..self }
+        Self(format!("{place}: {}", self.0))
     }
 }
 
 impl From<StoreError> for Refusal {
     fn from(error: StoreError) -> Self {
-        Self { reason: error.to_string(), is_unkeepable: true }
+        Self(error.to_string())
     }
 }
 
 impl From<Refusal> for Fault {
     fn from(refusal: Refusal) -> Self {
-        Self::Record(refusal.reason)
+        Self::Record(refusal.0)
     }
 }

@@ -37,7 +37,7 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
     conversation.set_created_at(sessions.values().find_map(Session::started_at));
     let mut first_speaker = None;
     for (number, session) in sessions {
-        session.read(number, &mut conversation, &mut first_speaker)?;
+        session.read(number, &mut conversation, &mut first_speaker);
     }
     Ok(conversation)
 }
@@ -79,12 +79,7 @@ impl Session<'_> {
         Timestamp::from_micros(instant.as_microsecond()).ok()
     }
 
-    fn read(
-        self,
-        number: u64,
-        conversation: &mut Conversation,
-        first_speaker: &mut Option<String>,
-    ) -> Result<(), Refusal> {
+    fn read(self, number: u64, conversation: &mut Conversation, first_speaker: &mut Option<String>) {
         let started_at = self.started_at();
         let Self { date, turns } = self;
         let place = format!("session {number}, turn");
@@ -102,7 +97,7 @@ impl Session<'_> {
             content.data = Some(data(number, date.as_deref(), turn)?);
             let offset_ms = i64::try_from(index).unwrap_or(i64::MAX);
             conversation.push(id.as_deref(), started_at.map(|at| at.plus_ms(offset_ms)), content)
-        })
+        });
     }
 }
 

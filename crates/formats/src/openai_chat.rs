@@ -24,7 +24,7 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
     conversation.each_message("message", messages, |conversation, index, message| {
         let content = read_message(index, message, &mut open_call)?;
         conversation.push(None, None, content)
-    })?;
+    });
     Ok(conversation)
 }
 

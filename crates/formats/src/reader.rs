@@ -139,8 +139,8 @@ fn check_version(version: Option<u64>) -> Result<Format, FormatError> {
 
 /// Gives a conversation file's items in order, and an error for each record that cannot be read.
 ///
-/// A conversation comes whole or not at all, but for messages that no store would keep, each of which is an error; in our own
-/// format each line is a record. After an error for
+/// A message that cannot be read or stored is left out of its conversation and is an error of its own; a conversation of which
+/// no message can be read is one error. In our own format each line is a record. After an error for
 /// which [`Fault::is_final`] holds there is nothing more.
 pub struct Reader {
     format: Format,

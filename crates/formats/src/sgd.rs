@@ -28,6 +28,6 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
         content.author = Some(speaker);
         content.metadata = turn.into_map()?;
         conversation.push(None, None, content)
-    })?;
+    });
     Ok(conversation)
 }

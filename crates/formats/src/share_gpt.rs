@@ -20,13 +20,14 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
     let mut conversation = Conversation::new(Format::ShareGpt, record, id.as_deref())?;
     conversation.keep_rest(fields)?;
     if let Some(system) = system {
-        let said = conversation.push(None, None, Content::text(Role::System, system));
-        said.or_else(|refusal| conversation.leave_out(refusal.at("system")))?;
+        if let Err(refusal) = conversation.push(None, None, Content::text(Role::System, system)) {
+            conversation.leave_out(refusal.at("system"));
+        }
     }
     let mut open_call = None;
     conversation.each_message("message", messages, |conversation, index, message| {
         conversation.push(None, None, read_message(index, message, &mut open_call)?)
-    })?;
+    });
     Ok(conversation)
 }
 

@@ -7,6 +7,7 @@ mod approvals;
 mod assistants;
 mod audit;
 mod backup;
+mod branches;
 mod chat;
 mod config;
 mod context;

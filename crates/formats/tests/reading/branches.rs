@@ -3,7 +3,7 @@
 use threadkeep_core::exchange::{ImportItem, ImportedTree};
 use threadkeep_formats::Format;
 
-use super::{errors, external_ids, items};
+use super::{errors, external_ids, items, items_and_errors};
 
 fn tree(text: &str) -> ImportedTree {
     match items(text, None).pop().unwrap() {
@@ -51,6 +51,23 @@ fn what_is_not_shown_is_stepped_over() {
     let nodes = [("q", "", "user"), ("s", "q", "system"), ("one", "s", "assistant"), ("two", "s", "assistant")];
     let read = tree(&chatgpt(&nodes, "s"));
     assert_eq!(shown(&read), (["/q", "q/one", "q/two"].map(str::to_owned).to_vec(), Some("q")));
+}
+
+#[test]
+fn what_follows_a_message_that_is_left_out_follows_the_one_before() {
+    let nodes = [("q", "", "user"), ("bad", "q", "assistant"), ("more", "bad", "user"), ("two", "q", "assistant")];
+    let text = chatgpt(&nodes, "more").replace(r#""id":"bad","author":{"role":"assistant"}"#, r#""id":"bad""#);
+    let (mut items, errors) = items_and_errors(text, Format::ChatGptExport);
+    let Some(ImportItem::Tree(tree)) = items.pop() else { panic!("{items:?}") };
+    assert_eq!(shown(&tree), (["/q", "q/more", "q/two"].map(str::to_owned).to_vec(), Some("more")));
+    assert_eq!(errors[0].fault.to_string(), "node bad: `author` is missing");
+
+    let text = claude(&[("q", ROOT), ("bad", Some("q")), ("more", Some("bad"))], None);
+    let text = text.replace(r#""sender":"human","text":"bad""#, r#""sender":7"#);
+    let (mut items, errors) = items_and_errors(text, Format::ClaudeExport);
+    let Some(ImportItem::Tree(tree)) = items.pop() else { panic!("{items:?}") };
+    assert_eq!(shown(&tree), (["/q", "q/more"].map(str::to_owned).to_vec(), Some("more")));
+    assert_eq!(errors.len(), 1, "{errors:?}");
 }
 
 #[test]

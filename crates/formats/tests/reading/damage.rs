@@ -15,10 +15,16 @@ fn around(bad: &[u8]) -> Vec<u8> {
     [GOOD.as_bytes(), b"\n", bad, b"\n", GOOD.as_bytes(), b"\n"].concat()
 }
 
-/// What is wrong with the one message of a conversation between two good ones: the conversation stays, the message does not.
-fn in_message(bad: impl AsRef<[u8]>) -> String {
+/// What is wrong with a message that stands with a good one in a conversation: all of the conversation but the message is read.
+fn in_message(bad: &str) -> String {
+    let conversation = format!(r#"{{"messages":[{bad},{{"role":"user","content":"fine too"}}]}}"#);
+    in_conversation(&conversation, 3)
+}
+
+/// What is wrong with a conversation between two good ones, of which everything else is read: so many messages in all.
+fn in_conversation(bad: &str, count: usize) -> String {
     let (items, errors) = items_and_errors(around(bad.as_ref()), Format::OpenAiChat);
-    assert_eq!((threads(&items).len(), messages(&items).len()), (3, 2));
+    assert_eq!((threads(&items).len(), messages(&items).len()), (3, count));
     let [error] = errors.as_slice() else { panic!("{errors:?}") };
     assert_eq!((error.line, error.record, error.fault.is_final()), (2, 1, false));
     error.fault.to_string()
@@ -51,16 +57,22 @@ fn a_bad_line_is_named_and_the_others_are_read() {
     assert_eq!(between("[]"), "a list instead of an object");
     assert_eq!(between("{}"), "`messages` is missing");
     assert_eq!(between(r#"{"messages":{}}"#), "messages: an object instead of a list");
-    assert_eq!(between(r#"{"messages":[{"role":"user"},7]}"#), "message 2: a number instead of an object");
-    assert_eq!(between(r#"{"messages":[{"content":"x"}]}"#), "message 1: `role` is missing");
+}
+
+#[test]
+fn a_bad_message_costs_only_itself() {
+    assert_eq!(in_message("7"), "message 1: a number instead of an object");
+    assert_eq!(in_message(r#"{"content":"x"}"#), "message 1: `role` is missing");
     assert_eq!(
-        between(r#"{"messages":[{"role":"owner","content":"x"}]}"#),
+        in_message(r#"{"role":"owner","content":"x"}"#),
         "message 1: `role` is none of system, developer, user, assistant, tool, function"
     );
-    assert_eq!(
-        between(r#"{"messages":[{"role":"user","content":5}]}"#),
-        "message 1: content: a number instead of a text"
-    );
+    assert_eq!(in_message(r#"{"role":"user","content":5}"#), "message 1: content: a number instead of a text");
+}
+
+#[test]
+fn a_conversation_without_a_readable_message_is_refused() {
+    assert_eq!(between(r#"{"messages":[{"content":"x"},7]}"#), "message 1: `role` is missing");
 }
 
 #[test]
@@ -84,10 +96,10 @@ fn bytes_that_are_not_utf_8_are_named_by_their_line() {
 
 #[test]
 fn nul_is_refused_in_texts_and_cleaned_from_names() {
-    let nul = r#"{"messages":[{"role":"user","content":"a\u0000b"}]}"#;
+    let nul = r#"{"role":"user","content":"a\u0000b"}"#;
     assert_eq!(in_message(nul), "message 1: invalid text: holds a NUL character");
     let in_metadata = r#"{"messages":[],"note":"a\u0000b","topic":"boats"}"#;
-    assert_eq!(in_message(in_metadata), "note: invalid thread metadata or state: holds a NUL character");
+    assert_eq!(in_conversation(in_metadata, 2), "note: invalid thread metadata or state: holds a NUL character");
     let (kept, _) = items_and_errors(in_metadata, Format::OpenAiChat);
     let metadata = serde_json::to_string(&threads(&kept)[0].metadata).unwrap();
     assert_eq!(metadata, r#"{"left_out":["note"],"topic":"boats"}"#);
@@ -116,12 +128,12 @@ fn lone_surrogates_are_refused() {
 
 #[test]
 fn texts_beyond_a_message_are_refused() {
-    let large = format!(r#"{{"messages":[{{"role":"user","content":"{}"}}]}}"#, "x".repeat(limits::MESSAGE_BYTES + 1));
-    assert_eq!(in_message(large), "message 1: text is limited to 4194304, but 4194305 was given");
+    let large = format!(r#"{{"role":"user","content":"{}"}}"#, "x".repeat(limits::MESSAGE_BYTES + 1));
+    assert_eq!(in_message(&large), "message 1: text is limited to 4194304, but 4194305 was given");
     // Each part is small enough, all together are not.
     let part = format!(r#"{{"type":"text","text":"{}"}}"#, "x".repeat(limits::MESSAGE_BYTES / 2));
-    let parts = format!(r#"{{"messages":[{{"role":"user","content":[{part},{part}]}}]}}"#);
-    assert!(in_message(parts).starts_with("message 1: message bytes is limited to 4194304"));
+    let parts = format!(r#"{{"role":"user","content":[{part},{part}]}}"#);
+    assert!(in_message(&parts).starts_with("message 1: message bytes is limited to 4194304"));
 }
 
 #[test]
@@ -215,13 +227,6 @@ fn a_failing_device_ends_the_reading_with_its_error() {
     assert!(error.fault.is_final());
     assert_eq!(error.source().unwrap().to_string(), "pulled out");
     assert!(reader.next().is_none());
-}
-
-#[test]
-fn a_conversation_comes_whole_or_not_at_all() {
-    let text = r#"{"id":"a","conversations":[{"from":"human","value":"1"},{"from":"nobody","value":"2"}]}"#;
-    let (items, errors) = items_and_errors(text, Format::ShareGpt);
-    assert_eq!((items.len(), errors.len()), (0, 1));
 }
 
 #[test]

@@ -1,0 +1,135 @@
+//! Imports of conversations with branches, as exports of ChatGPT and Claude grow and switch between them.
+//!
+//! Each file of fixtures/branches holds `exports`, imported one after the other, and `steps`: what a user expects after each.
+//! Where an export shows a message that has others below it, the branch that goes on from it to the newest one is current.
+
+use std::fs;
+
+use serde::Deserialize;
+use serde_json::Value;
+
+use super::{Cli, fixture};
+
+#[derive(Deserialize)]
+struct Scenario {
+    /// Whether transcripts are compared word by word; else each expected text stands in a message, in this order.
+    is_exact: bool,
+    exports: Vec<Value>,
+    steps: Vec<Step>,
+}
+
+#[derive(Deserialize)]
+struct Step {
+    /// How many threads there may be, forks included.
+    threads: Vec<usize>,
+    branches: Vec<Branch>,
+    /// Phrases that several branches share and a search finds once.
+    #[serde(default)]
+    recalled_once: Vec<String>,
+    /// Texts that no message holds.
+    #[serde(default)]
+    absent: Vec<String>,
+    /// Texts that are kept somewhere.
+    #[serde(default)]
+    kept: Vec<String>,
+    /// Whether problems are reported.
+    #[serde(default)]
+    errors: bool,
+    #[serde(default)]
+    current_not_tested: bool,
+}
+
+#[derive(Deserialize)]
+struct Branch {
+    texts: Vec<String>,
+    current: bool,
+}
+
+#[derive(Debug)]
+struct Thread {
+    texts: Vec<String>,
+    is_current: bool,
+}
+
+#[test]
+fn branches_come_as_users_expect_them() {
+    let mut files: Vec<_> = fs::read_dir(fixture("branches")).unwrap().map(|file| file.unwrap().path()).collect();
+    files.sort();
+    assert_eq!(files.len(), 14);
+    for file in files {
+        let scenario: Scenario = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
+        assert_eq!(scenario.exports.len(), scenario.steps.len(), "{file:?}");
+        let cli = Cli::new();
+        for (number, (export, step)) in scenario.exports.iter().zip(&scenario.steps).enumerate() {
+            let context = format!("{} step {}", file.file_stem().unwrap().display(), number + 1);
+            check(&cli, &context, export, step, scenario.is_exact);
+        }
+    }
+}
+
+fn check(cli: &Cli, context: &str, export: &Value, step: &Step, is_exact: bool) {
+    let path = cli.file("conversations.json", export.to_string());
+    let ran = cli.run(&["import", &path, "--json"]);
+    let report: Value = serde_json::from_str(&ran.out).unwrap();
+    assert_eq!(report["problem_count"].as_u64() > Some(0), step.errors, "{context}: {ran}");
+    let exported = cli.exported();
+    let threads = threads(&exported);
+    assert!(step.threads.contains(&threads.len()), "{context}: {threads:#?}");
+    let is_of = |branch: &Branch, thread: &Thread| match is_exact {
+        true => branch.texts == thread.texts,
+        false => holds_in_order(&thread.texts, &branch.texts),
+    };
+    for branch in &step.branches {
+        let is_it = |thread: &&Thread| {
+            is_of(branch, thread) && (step.current_not_tested || thread.is_current == branch.current)
+        };
+        assert!(threads.iter().any(|thread| is_it(&thread)), "{context}: {:#?} in {threads:#?}", branch.texts);
+    }
+    if is_exact {
+        let unexpected = threads.iter().find(|thread| !step.branches.iter().any(|branch| is_of(branch, thread)));
+        assert!(unexpected.is_none(), "{context}: {unexpected:#?}");
+    }
+    for phrase in &step.recalled_once {
+        let found = cli.json(&["search", phrase, "-n", "50"]);
+        let hits = found["hits"].as_array().unwrap().iter();
+        let holding = hits.filter(|hit| text(&hit["message"]).to_lowercase().contains(&phrase.to_lowercase()));
+        assert_eq!(holding.count(), 1, "{context}: {phrase}");
+    }
+    let holds = |words: &String| {
+        let quoted = Value::from(words.as_str()).to_string();
+        exported.iter().any(|line| line.contains(quoted.trim_matches('"')))
+    };
+    assert_eq!(step.absent.iter().find(|words| holds(words)), None, "{context}");
+    assert_eq!(step.kept.iter().find(|words| !holds(words)), None, "{context}");
+}
+
+/// The threads of an export, with what users and assistants say in them.
+fn threads(exported: &[String]) -> Vec<Thread> {
+    let mut threads = Vec::new();
+    for line in exported {
+        let line: Value = serde_json::from_str(line).unwrap();
+        if let Some(thread) = line.get("thread") {
+            // A conversation without branches has no marks.
+            let is_current = thread["metadata"]["branch"]["current"].as_bool().unwrap_or(true);
+            threads.push(Thread { texts: Vec::new(), is_current });
+        }
+        if let Some(message) = line.get("message")
+            && ["user", "assistant"].iter().any(|role| message["role"] == **role)
+            && let words = text(message)
+            && !words.is_empty()
+        {
+            threads.last_mut().unwrap().texts.push(words);
+        }
+    }
+    threads
+}
+
+fn text(message: &Value) -> String {
+    let parts = message["parts"].as_array().unwrap().iter().filter_map(|part| part["text"].as_str());
+    parts.collect::<Vec<_>>().join("\n")
+}
+
+fn holds_in_order(texts: &[String], expected: &[String]) -> bool {
+    let mut texts = texts.iter();
+    expected.iter().all(|words| texts.any(|text| text.contains(words)))
+}

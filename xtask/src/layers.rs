@@ -1,113 +1,82 @@
 //! `cargo xtask layers`: who may depend on whom.
 //!
-//! Normal and build dependencies between the packages of this repository are held against one table. Dev-dependencies
-//! are free: a test may use what the code may not.
+//! The normal and build dependencies between the packages of this repository must be exactly those of the table in
+//! ARCHITECTURE.md: an edge that is not in the table fails, and so does a row or an edge of the table that is not in the
+//! code. Dev-dependencies are free: a test may use what the code may not.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
 use std::process::ExitCode;
 
-use anyhow::Result;
+use anyhow::{Context, Result, ensure};
 
 use crate::cargo::{Package, Workspace};
 
-enum MayUse {
-    Only(&'static [&'static str]),
-    Anything,
-}
+const FILE: &str = "ARCHITECTURE.md";
+/// The first row of the table.
+const HEADER: &str = "| package | may use |";
 
-use MayUse::{Anything, Only};
+/// The packages that each package may use.
+type Table = BTreeMap<String, BTreeSet<String>>;
 
-const CORE: MayUse = Only(&["threadkeep-core"]);
-const FACADE_AND_TRANSIT: MayUse = Only(&["threadkeep", "threadkeep-transit"]);
-
-/// The table of layers, in the order of ARCHITECTURE.md.
-const TABLE: &[(&str, MayUse)] = &[
-    ("threadkeep-core", Only(&[])),
-    ("threadkeep-context", CORE),
-    ("threadkeep-graph", CORE),
-    ("threadkeep-formats", CORE),
-    ("threadkeep-tokens", CORE),
-    ("threadkeep-memory", Only(&["threadkeep-core", "threadkeep-context"])),
-    ("threadkeep-models", CORE),
-    ("threadkeep-agent", Only(&["threadkeep-core", "threadkeep-context", "threadkeep-graph", "threadkeep-memory"])),
-    ("threadkeep-store-memory", CORE),
-    ("threadkeep-store-sqlite", CORE),
-    ("threadkeep-store-postgres", CORE),
-    ("threadkeep-store-redis", CORE),
-    ("threadkeep-store-indexeddb", CORE),
-    ("threadkeep-store-conformance", CORE),
-    ("threadkeep-postgres-server", Only(&[])),
-    (
-        "threadkeep",
-        Only(&[
-            "threadkeep-core",
-            "threadkeep-context",
-            "threadkeep-graph",
-            "threadkeep-formats",
-            "threadkeep-tokens",
-            "threadkeep-memory",
-            "threadkeep-models",
-            "threadkeep-agent",
-            "threadkeep-store-memory",
-            "threadkeep-store-sqlite",
-            "threadkeep-store-postgres",
-            "threadkeep-store-redis",
-            "threadkeep-store-indexeddb",
-        ]),
-    ),
-    ("threadkeep-general", Only(&["threadkeep"])),
-    ("threadkeep-transit", Only(&[])),
-    ("threadkeep-subway", FACADE_AND_TRANSIT),
-    ("threadkeep-underground", FACADE_AND_TRANSIT),
-    ("threadkeep-tesis", FACADE_AND_TRANSIT),
-    ("threadkeep-kubeops", FACADE_AND_TRANSIT),
-    ("threadkeep-server", Only(&["threadkeep", "threadkeep-formats"])),
-    ("threadkeep-slack", Only(&["threadkeep"])),
-    ("threadkeep-cli", Anything),
-    ("threadkeep-bench", Anything),
-    ("threadkeep-fuzz", Anything),
-    ("xtask", Anything),
-];
-
-/// Prints the verdict; fails with every forbidden edge and every unknown package.
+/// Prints the verdict; fails with every edge that only the code or only the table has.
 pub(crate) fn run() -> Result<ExitCode> {
     check(&Workspace::load()?)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Fails with a list of what breaks the table.
+/// Fails with a list of what differs from the table.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
-    let violations = violations(workspace);
-    anyhow::ensure!(
+    let text = fs::read_to_string(workspace.root.join(FILE)).with_context(|| format!("cannot read {FILE}"))?;
+    let violations = violations(workspace, &table(&text)?);
+    ensure!(
         violations.is_empty(),
-        "the layers do not hold (the table is in xtask/src/layers.rs)\n  {}",
+        "the layers do not hold (the table is in {FILE})\n  {}",
         violations.into_iter().collect::<Vec<_>>().join("\n  ")
     );
-    println!("layers: {} packages, every edge is in the table", workspace.packages.len());
+    println!("layers: {} packages have the dependencies of the table, and no others", workspace.packages.len());
     Ok(())
 }
 
-fn violations(workspace: &Workspace) -> BTreeSet<String> {
-    workspace.packages.iter().flat_map(|package| violations_of(package, workspace)).collect()
+/// Reads the table: package names between backticks, the first of a row being the one that may use the others.
+fn table(text: &str) -> Result<Table> {
+    let rows = text.lines().skip_while(|line| *line != HEADER).skip(2).take_while(|line| line.starts_with('|'));
+    let mut table = Table::new();
+    for row in rows {
+        let mut names = row.split('`').skip(1).step_by(2).map(str::to_owned);
+        let package = names.next().with_context(|| format!("{FILE}: no package in the row {row}"))?;
+        ensure!(table.insert(package.clone(), names.collect()).is_none(), "{FILE}: {package} has two rows");
+    }
+    ensure!(!table.is_empty(), "{FILE} has no table that begins with {HEADER}");
+    Ok(table)
 }
 
-fn violations_of(package: &Package, workspace: &Workspace) -> Vec<String> {
-    let file = workspace.relative(&package.manifest_path);
-    let Some((_, may_use)) = TABLE.iter().find(|(name, _)| *name == package.name) else {
-        return vec![format!("{file}: {} is an unknown package; add it to the table", package.name)];
+fn violations(workspace: &Workspace, table: &Table) -> BTreeSet<String> {
+    let of_packages = workspace.packages.iter().flat_map(|package| violations_of(package, workspace, table));
+    let known: BTreeSet<&str> = workspace.packages.iter().map(|package| package.name.as_str()).collect();
+    let of_rows = table.keys().filter(|row| !known.contains(row.as_str()));
+    of_packages.chain(of_rows.map(|row| format!("{FILE}: there is no package {row}; remove its row"))).collect()
+}
+
+fn violations_of(package: &Package, workspace: &Workspace, table: &Table) -> Vec<String> {
+    let (name, file) = (&package.name, workspace.relative(&package.manifest_path));
+    let Some(allowed) = table.get(name) else {
+        return vec![format!("{file}: {name} is not in the table of {FILE}; add a row")];
     };
-    let Only(allowed) = may_use else {
-        return Vec::new();
-    };
-    let edges = package.dependencies.iter().filter(|dependency| dependency.path.is_some());
-    edges
-        .filter(|edge| edge.kind.as_deref() != Some("dev") && !allowed.contains(&edge.name.as_str()))
-        .map(|edge| {
-            let kind = edge.kind.as_ref().map(|kind| format!(" ({kind}-dependency)")).unwrap_or_default();
-            let allowed = if allowed.is_empty() { "nothing of ours".to_owned() } else { allowed.join(", ") };
-            format!("{file}: {} -> {}{kind} is forbidden; it may use {allowed}", package.name, edge.name)
-        })
-        .collect()
+    let ours = package.dependencies.iter().filter(|dependency| dependency.path.is_some());
+    let used: BTreeMap<&str, Option<&str>> = ours
+        .filter(|edge| edge.kind.as_deref() != Some("dev"))
+        .map(|edge| (edge.name.as_str(), edge.kind.as_deref()))
+        .collect();
+    let forbidden = used.iter().filter(|(other, _)| !allowed.contains(**other)).map(|(other, kind)| {
+        let kind = kind.map(|kind| format!(" ({kind}-dependency)")).unwrap_or_default();
+        let allowed: Vec<&str> = allowed.iter().map(String::as_str).collect();
+        let allowed = if allowed.is_empty() { "nothing of ours".to_owned() } else { allowed.join(", ") };
+        format!("{file}: {name} -> {other}{kind} is forbidden; it may use {allowed}")
+    });
+    let unused = allowed.iter().filter(|other| !used.contains_key(other.as_str()));
+    let unused = unused.map(|other| format!("{FILE}: {name} does not use {other}; remove it from the row"));
+    forbidden.chain(unused).collect()
 }
 
 #[cfg(test)]
@@ -116,84 +85,91 @@ mod tests {
 
     use super::*;
 
-    fn workspace(package: &str, dependencies: &Value) -> Workspace {
-        let metadata = json!({
-            "workspace_root": "/repository",
-            "target_directory": "/repository/target",
-            "packages": [{
-                "name": package,
-                "manifest_path": "/repository/crates/folder/Cargo.toml",
-                "dependencies": dependencies,
-            }],
-        });
+    const TEXT: &str = "\
+Text before.
+
+| package | may use |
+|---|---|
+| `core` | |
+| `memory` | `core`, `context` |
+
+| another | table |
+|---|---|
+| `server` | `core` |
+";
+
+    fn workspace(packages: &Value) -> Workspace {
+        let metadata =
+            json!({ "workspace_root": "/repository", "target_directory": "/repository/target", "packages": packages });
         Workspace::from_json(metadata.to_string().as_bytes()).unwrap()
     }
 
-    fn edge(to: &str, kind: Option<&str>) -> Value {
-        json!({ "name": to, "kind": kind, "path": format!("/repository/crates/{to}") })
+    fn package(name: &str, dependencies: &[(&str, Option<&str>)]) -> Value {
+        let edge = |(to, kind): &(&str, Option<&str>)| json!({ "name": to, "kind": kind, "path": format!("/repository/crates/{to}") });
+        let dependencies: Vec<Value> = dependencies.iter().map(edge).collect();
+        let manifest = format!("/repository/crates/{name}/Cargo.toml");
+        json!({ "name": name, "manifest_path": manifest, "dependencies": dependencies })
     }
 
-    fn violations_of_edge(from: &str, to: &str, kind: Option<&str>) -> Vec<String> {
-        violations(&workspace(from, &json!([edge(to, kind)]))).into_iter().collect()
+    fn violations_of_memory(dependencies: &[(&str, Option<&str>)]) -> Vec<String> {
+        let workspace = workspace(&json!([package("core", &[]), package("memory", dependencies)]));
+        violations(&workspace, &table(TEXT).unwrap()).into_iter().collect()
     }
 
     #[test]
-    fn an_edge_in_the_table_is_allowed() {
-        assert_eq!(violations_of_edge("threadkeep-memory", "threadkeep-context", None), [""; 0]);
-        assert_eq!(violations_of_edge("threadkeep-memory", "threadkeep-core", Some("build")), [""; 0]);
-        assert_eq!(violations_of_edge("threadkeep-cli", "threadkeep-server", None), [""; 0]);
+    fn the_edges_of_the_table_are_allowed() {
+        assert_eq!(violations_of_memory(&[("core", None), ("context", Some("build"))]), [""; 0]);
     }
 
     #[test]
     fn another_edge_is_named_with_its_file() {
+        let dependencies = [("core", None), ("context", None), ("store", None), ("formats", Some("build"))];
         assert_eq!(
-            violations_of_edge("threadkeep-memory", "threadkeep-store-sqlite", None),
-            ["crates/folder/Cargo.toml: threadkeep-memory -> threadkeep-store-sqlite is forbidden; \
-              it may use threadkeep-core, threadkeep-context"]
-        );
-        assert_eq!(
-            violations_of_edge("threadkeep-core", "threadkeep-formats", Some("build")),
-            ["crates/folder/Cargo.toml: threadkeep-core -> threadkeep-formats (build-dependency) is forbidden; \
-              it may use nothing of ours"]
+            violations_of_memory(&dependencies),
+            [
+                "crates/memory/Cargo.toml: memory -> formats (build-dependency) is forbidden; it may use context, core",
+                "crates/memory/Cargo.toml: memory -> store is forbidden; it may use context, core",
+            ]
         );
     }
 
     #[test]
-    fn the_suite_is_no_part_of_the_facade() {
-        assert_eq!(violations_of_edge("threadkeep", "threadkeep-store-conformance", None).len(), 1);
+    fn an_edge_that_the_code_has_not_is_named() {
+        let expected = ["ARCHITECTURE.md: memory does not use context; remove it from the row"];
+        assert_eq!(violations_of_memory(&[("core", None)]), expected);
     }
 
     #[test]
-    fn dev_edges_are_free() {
-        assert_eq!(violations_of_edge("threadkeep-core", "threadkeep-store-conformance", Some("dev")), [""; 0]);
+    fn dev_edges_are_free_and_count_for_nothing() {
+        let dependencies = [("core", None), ("context", None), ("store", Some("dev"))];
+        assert_eq!(violations_of_memory(&dependencies), [""; 0]);
+        assert_eq!(violations_of_memory(&[("core", None), ("context", Some("dev"))]).len(), 1);
     }
 
     #[test]
     fn published_crates_are_free() {
-        let serde = json!([{ "name": "serde", "kind": null }]);
-        assert!(violations(&workspace("threadkeep-core", &serde)).is_empty());
+        let mut core = package("core", &[]);
+        core["dependencies"] = json!([{ "name": "serde", "kind": null }]);
+        let workspace = workspace(&json!([core, package("memory", &[("core", None), ("context", None)])]));
+        assert_eq!(violations(&workspace, &table(TEXT).unwrap()), BTreeSet::new());
     }
 
     #[test]
-    fn an_unknown_package_has_to_be_added() {
+    fn packages_and_rows_must_match() {
+        let workspace = workspace(&json!([package("core", &[]), package("new", &[])]));
         assert_eq!(
-            violations_of_edge("threadkeep-new", "threadkeep-core", None),
-            ["crates/folder/Cargo.toml: threadkeep-new is an unknown package; add it to the table"]
+            violations(&workspace, &table(TEXT).unwrap()).into_iter().collect::<Vec<_>>(),
+            [
+                "ARCHITECTURE.md: there is no package memory; remove its row",
+                "crates/new/Cargo.toml: new is not in the table of ARCHITECTURE.md; add a row",
+            ]
         );
     }
 
     #[test]
-    fn an_unknown_folder_is_no_layer() {
-        assert_eq!(violations_of_edge("threadkeep-core", "somewhere-else", None).len(), 1);
-    }
-
-    #[test]
-    fn the_table_names_only_its_own_rows() {
-        for (name, may_use) in TABLE {
-            let Only(allowed) = may_use else { continue };
-            for other in *allowed {
-                assert!(TABLE.iter().any(|(row, _)| row == other), "{name} may use {other}, which has no row");
-            }
-        }
+    fn a_table_that_cannot_be_read_is_an_error() {
+        assert!(table("no table").is_err());
+        assert!(table("| package | may use |\n|---|---|\n| core | |\n").is_err());
+        assert!(table("| package | may use |\n|---|---|\n| `core` | |\n| `core` | |\n").is_err());
     }
 }

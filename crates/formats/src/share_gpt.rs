@@ -19,10 +19,10 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
     let system = fields.take_text("system")?.filter(|system| !system.is_empty());
     let mut conversation = Conversation::new(Format::ShareGpt, record, id.as_deref())?;
     conversation.keep_rest(fields)?;
-    if let Some(system) = system {
-        if let Err(refusal) = conversation.push(None, None, Content::text(Role::System, system)) {
-            conversation.leave_out(refusal.at("system"));
-        }
+    if let Some(system) = system
+        && let Err(refusal) = conversation.push(None, None, Content::text(Role::System, system))
+    {
+        conversation.leave_out(refusal.at("system"));
     }
     let mut open_call = None;
     conversation.each_message("message", messages, |conversation, index, message| {

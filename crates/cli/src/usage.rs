@@ -9,7 +9,7 @@ use crate::failure::{FailureJson, USAGE};
 
 /// Prints help, the version, or what is wrong with the command line, and ends the program.
 pub(crate) fn end(error: Error, command: &mut Command) -> ! {
-    let error = with_plain_usage(error, command);
+    let error = without_secrets(with_plain_usage(error, command));
     if error.use_stderr() && is_json_asked_for(std::env::args()) {
         use std::io::Write;
         // Without a reader there is still the exit code.
@@ -33,6 +33,27 @@ fn with_plain_usage(mut error: Error, command: &mut Command) -> Error {
         at = at.find_subcommand_mut(word).expect("it was found");
     }
     error.insert(ContextKind::Usage, ContextValue::StyledStr(at.render_usage()));
+    error
+}
+
+/// Hides passwords and queries of addresses in what the error quotes from the command line.
+fn without_secrets(mut error: Error) -> Error {
+    let hidden = |text: &String| threadkeep::core::without_secrets(text);
+    let quoted: Vec<_> = error
+        .context()
+        .filter_map(|(kind, value)| match value {
+            ContextValue::String(text) => Some((kind, ContextValue::String(hidden(text)))),
+            ContextValue::Strings(texts) => Some((kind, ContextValue::Strings(texts.iter().map(hidden).collect()))),
+            ContextValue::StyledStrs(texts) => {
+                let texts = texts.iter().map(|text| hidden(&text.ansi().to_string()).into());
+                Some((kind, ContextValue::StyledStrs(texts.collect())))
+            }
+            _ => None,
+        })
+        .collect();
+    for (kind, value) in quoted {
+        error.insert(kind, value);
+    }
     error
 }
 
@@ -78,6 +99,24 @@ mod tests {
         ] {
             let text = refused(words).render().to_string();
             assert!(text.contains(&format!("{usage}\n")), "{text}");
+        }
+    }
+
+    #[test]
+    fn no_error_shows_the_password_of_an_address() {
+        let address = "postgres://ana:hunter2@db/x?key=hunter2";
+        let option = format!("--stroe={address}");
+        for words in [
+            &["threads", address][..],
+            &[address],
+            &["threads", &option],
+            &["--now", address, "threads"],
+            &["show", "--limit", address, "x"],
+            &["help", address],
+        ] {
+            let error = without_secrets(refused(words));
+            let text = format!("{}{}", error.render().ansi(), as_json(&error));
+            assert!(!text.contains("hunter2"), "{text}");
         }
     }
 

@@ -92,16 +92,6 @@ impl Assistants {
         Ok(())
     }
 
-    /// Assistants of which each is put in.
-    ///
-    /// # Errors
-    /// As [`Assistants::put`].
-    pub fn of(agents: impl IntoIterator<Item = Agent>) -> Result<Self, AssistantNameError> {
-        let assistants = Self::default();
-        agents.into_iter().try_for_each(|agent| assistants.put(agent))?;
-        Ok(assistants)
-    }
-
     /// Takes an assistant out. Turns that have begun end as they would have.
     pub fn remove(&self, name: &str) {
         self.by_name.write().unwrap_or_else(PoisonError::into_inner).remove(name);

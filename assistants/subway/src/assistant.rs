@@ -10,7 +10,9 @@ use crate::graph::{USER_ID, subway_graph};
 use crate::{Subway, SubwayTools, offline_model, prompt};
 
 /// What the assistant is called.
-const NAME: &str = "subway";
+pub(crate) const NAME: &str = "subway";
+/// What it is for.
+pub(crate) const ABOUT: &str = "Routes, next trains and stations of the New York City subway.";
 /// How much chance plays a part: a rider wants the same answer twice.
 const TEMPERATURE: f64 = 0.1;
 
@@ -27,7 +29,7 @@ impl SubwayAssistant {
     pub fn new(memory: &Memory, subway: Arc<Subway>, model: Option<Arc<dyn ChatModel>>) -> Self {
         let model = model.unwrap_or_else(|| Arc::new(offline_model()));
         let mut definition = Definition::new(NAME, model).with_graph(subway_graph());
-        definition.description = "Routes, next trains and stations of the New York City subway.".to_owned();
+        definition.description = ABOUT.to_owned();
         definition.tools = SubwayTools::new(memory.clone(), subway).all();
         definition.context = ContextPolicy::default();
         definition.temperature = Some(TEMPERATURE);

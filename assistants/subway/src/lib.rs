@@ -1,6 +1,7 @@
 //! The New York subway for an assistant: stations and lines, routes, live trains, comparisons.
 //!
-//! [`SubwayAssistant`] is the whole of it, for an agent; without a language model [`offline_model`] speaks for it.
+//! [`SubwayAssistant`] is the whole of it, for an agent; without a language model [`offline_model`] speaks for it. [`PLUGIN`]
+//! is what a program needs to offer it.
 //! [`Subway`] answers. Its methods, and the functions beside it, are the tools that a model calls, by their names: typed
 //! arguments in, answers that serialise out, and a [`Trouble`] that says what to ask the person. It works from the
 //! built-in [`network`] alone; a timetable gives it times, the MTA's feeds the trains as they run.
@@ -15,6 +16,7 @@ mod info;
 mod live;
 mod offline;
 mod place;
+mod plugin;
 mod preferences;
 mod prompt;
 mod route;
@@ -34,6 +36,7 @@ pub use info::{Accessibility, LineStations, StationInfo, StationPart, find_stati
 pub use live::{FetchError, LIVE_ADDRESS, LiveOptions, LivePicture, LiveTrains};
 pub use offline::offline_model;
 pub use place::{Assumption, StationView, Trouble};
+pub use plugin::PLUGIN;
 pub use preferences::{CommonTrip, count_trip, get_common_trips, get_preference, list_preferences, save_preference};
 pub use prompt::REFUSAL;
 pub use route::{RideLeg, RouteAnswer, RouteLeg, RouteSource, RouteWish, RouteWithArrivals};

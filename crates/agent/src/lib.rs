@@ -2,7 +2,8 @@
 //!
 //! Start with [`Agent::chat`], which takes a user's words and gives a [`Turn`]. An [`Assistant`] says what it is made of
 //! ([`Definition`]); its tools may be functions ([`FnTool`]). Calls that change the world wait for an [`Approval`], which
-//! [`Agent::decide`] gives or denies; [`Agent::resume`] goes on with what a crash left behind.
+//! [`Agent::decide`] gives or denies; [`Agent::resume`] goes on with what a crash left behind. What a program has to know
+//! of an assistant to offer it is one value, a [`plugin::AssistantPlugin`].
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
@@ -76,6 +77,7 @@ mod onlooker;
 mod place;
 mod plan;
 mod plan_execute;
+pub mod plugin;
 mod process;
 mod record;
 mod segment;

@@ -1,4 +1,11 @@
-//! The assistants that there are, by name: the one place that knows them.
+//! The assistants that are built in: the one list of them, and how one is found by its name.
+//!
+//! Everything else in this program reads the list. An assistant that is added to it has its settings, its command, its
+//! help and its endpoints by that.
+
+mod help;
+#[cfg(test)]
+mod tests;
 
 use std::fs::File;
 use std::io::Read;
@@ -6,36 +13,20 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use anyhow::{Context, Result};
-use threadkeep::{Assistant, ChatModel, Embedder, Memory};
+use threadkeep::agent::plugin::AssistantParts;
+use threadkeep::{Assistant, AssistantPlugin};
 use threadkeep_general::{General, GeneralOptions, Manifest, MemoryBackend};
 use threadkeep_server::check_assistant_name;
-use threadkeep_subway::{Subway, SubwayAssistant, SubwayOptions};
 
-use crate::failure::{Failure, join};
+use crate::failure::Failure;
 use crate::settings::Settings;
-use crate::subway;
+pub(crate) use help::{chat_details, examples_of, lines, names};
 
-/// What an assistant is made from.
-#[derive(Clone, Debug)]
-pub(crate) struct Parts {
-    pub(crate) memory: Memory,
-    /// The model that speaks; `None` for the assistant's own offline model.
-    pub(crate) model: Option<Arc<dyn ChatModel>>,
-    pub(crate) embedder: Option<Arc<dyn Embedder>>,
-    /// Where the subway's trains and timetable come from.
-    pub(crate) subway: SubwayOptions,
-}
-
-type Make = fn(Parts) -> Result<Arc<dyn Assistant>>;
-
-/// An assistant's name, what it is for, and how it is made.
-const ASSISTANTS: &[(&str, &str, Make)] = &[
-    ("general", "answers from your conversations and documents", general),
-    ("subway", "routes, next trains and stations of the New York City subway", subway),
-];
+/// The assistants that are built in.
+pub(crate) const BUILT_IN: &[AssistantPlugin] = &[threadkeep_general::PLUGIN, threadkeep_subway::PLUGIN];
 
 /// What the assistant is called that speaks where none is named.
-pub(crate) const DEFAULT: &str = "general";
+pub(crate) const DEFAULT: &str = BUILT_IN[0].name;
 
 /// Bytes of a file that an assistant is written in.
 const MANIFEST_BYTES: u64 = 256 * 1024;
@@ -43,15 +34,15 @@ const MANIFEST_BYTES: u64 = 256 * 1024;
 /// An assistant that was found by its name.
 #[derive(Clone, Debug)]
 pub(crate) enum Found {
-    BuiltIn(Make),
+    BuiltIn(&'static AssistantPlugin),
     Written { manifest: Box<Manifest>, path: PathBuf },
 }
 
 impl Found {
     /// Finds an assistant: one that is built in, a YAML file by its path, or `NAME.yaml` in the folder of assistants.
     pub(crate) fn find(name: &str, settings: &Settings) -> Result<Self> {
-        if let Some((_, _, make)) = ASSISTANTS.iter().find(|(known, _, _)| *known == name) {
-            return Ok(Self::BuiltIn(*make));
+        if let Some(plugin) = BUILT_IN.iter().find(|plugin| plugin.name == name) {
+            return Ok(Self::BuiltIn(plugin));
         }
         let is_path = name.ends_with(".yaml") || name.ends_with(".yml");
         if is_path {
@@ -63,13 +54,18 @@ impl Found {
         match files.into_iter().find(|file| is_name && file.is_file()) {
             Some(file) => read(&file),
             None => {
-                let known: Vec<&str> = ASSISTANTS.iter().map(|(name, _, _)| *name).collect();
                 let folder = folder.map_or_else(String::new, |folder| format!(", and those in {}", folder.display()));
                 let failure = Failure::yours(format!("there is no assistant `{name}`"));
-                Err(failure
-                    .hint(format!("there are {}{folder}; a YAML file is named by its path", known.join(", ")))
-                    .into())
+                Err(failure.hint(format!("there are {}{folder}; a YAML file is named by its path", names())).into())
             }
+        }
+    }
+
+    /// The value that one exports which is built in.
+    pub(crate) fn plugin(&self) -> Option<&'static AssistantPlugin> {
+        match self {
+            Self::BuiltIn(plugin) => Some(plugin),
+            Self::Written { .. } => None,
         }
     }
 
@@ -115,42 +111,15 @@ impl Found {
     }
 
     /// Makes it.
-    pub(crate) fn make(&self, parts: Parts) -> Result<Arc<dyn Assistant>> {
+    pub(crate) fn make(&self, parts: AssistantParts, settings: &Settings) -> Result<Arc<dyn Assistant>> {
         match self {
-            Self::BuiltIn(make) => make(parts),
+            Self::BuiltIn(plugin) => Ok((plugin.make)(parts, &settings.of(plugin)).map_err(Failure::from)?),
             Self::Written { manifest, .. } => {
                 let options = GeneralOptions { model: parts.model, embedder: parts.embedder, ..manifest.options() };
                 Ok(Arc::new(General::new(&parts.memory, options)?))
             }
         }
     }
-}
-
-/// The names and purposes of those that are built in.
-pub(crate) fn built_in() -> impl Iterator<Item = (&'static str, &'static str)> {
-    ASSISTANTS.iter().map(|(name, about, _)| (*name, *about))
-}
-
-/// The name of one that is built in, and the file that it reads when it is made.
-pub(crate) fn read_by(name: &str, settings: &Settings) -> Option<(&'static str, PathBuf)> {
-    if name != "subway" {
-        return None;
-    }
-    Some(("subway", subway::options(settings).timetable?))
-}
-
-fn general(parts: Parts) -> Result<Arc<dyn Assistant>> {
-    let options = GeneralOptions { model: parts.model, embedder: parts.embedder, ..GeneralOptions::default() };
-    Ok(Arc::new(General::new(&parts.memory, options)?))
-}
-
-fn subway(parts: Parts) -> Result<Arc<dyn Assistant>> {
-    let subway = Subway::open(parts.subway).map_err(|error| {
-        let causes = std::iter::successors(Some(&error as &(dyn std::error::Error + 'static)), |error| error.source());
-        Failure::yours(join(causes))
-            .hint("`threadkeep subway fetch` brings the timetable anew; without the file it works too")
-    })?;
-    Ok(Arc::new(SubwayAssistant::new(&parts.memory, Arc::new(subway), parts.model)))
 }
 
 fn read(path: &Path) -> Result<Found> {
@@ -167,7 +136,7 @@ fn read(path: &Path) -> Result<Found> {
         let failure = Failure::yours(format!("{}: {error}", path.display()));
         failure.hint("docs/assistants.md says what may stand in it")
     })?;
-    if built_in().any(|(name, _)| name == manifest.name) {
+    if BUILT_IN.iter().any(|plugin| plugin.name == manifest.name) {
         let failure = Failure::yours(format!("{}: an assistant `{}` is built in", path.display(), manifest.name));
         return Err(failure.hint("change metadata.name; without it the file's own name is taken").into());
     }

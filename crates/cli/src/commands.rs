@@ -3,12 +3,13 @@
 mod append;
 mod approvals;
 mod ask;
+pub(crate) mod assistant;
 mod audit;
 mod backup;
 mod chat;
 mod check;
 mod completions;
-mod config;
+pub(crate) mod config;
 mod context;
 mod demo;
 mod docs;
@@ -27,7 +28,6 @@ mod search;
 mod serve;
 mod show;
 mod stats;
-mod subway;
 mod supabase;
 mod threads;
 mod trace;
@@ -78,7 +78,8 @@ pub(crate) enum Command {
     Approvals(approvals::Arguments),
     Trace(trace::Arguments),
     Graph(graph::Arguments),
-    Subway(subway::Arguments),
+    #[command(flatten)]
+    Assistant(assistant::Called),
     Config(config::Arguments),
     Models(models::Arguments),
     Completions(completions::Arguments),
@@ -149,7 +150,7 @@ impl App {
             Command::Approvals(arguments) => approvals::run(self, arguments).await,
             Command::Trace(arguments) => trace::run(self, arguments).await,
             Command::Graph(arguments) => graph::run(self, arguments).await,
-            Command::Subway(arguments) => subway::run(self, arguments).await,
+            Command::Assistant(called) => assistant::run(self, called).await,
             Command::Config(arguments) => config::run(self, arguments).await,
             Command::Models(arguments) => models::run(self, arguments).await,
             Command::Completions(arguments) => completions::run(self, &arguments),

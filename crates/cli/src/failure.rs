@@ -5,6 +5,7 @@ use std::io;
 use std::process::ExitCode;
 
 use serde::Serialize;
+use threadkeep::agent::plugin::{Fault, PluginError};
 use threadkeep::context::ContextError;
 use threadkeep::core::{ModelError, Reason, without_secrets};
 use threadkeep::{Conflict, MemoryError, OpenError, StoreError};
@@ -50,6 +51,18 @@ impl Failure {
     /// Says what to do.
     pub(crate) fn hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
+    }
+}
+
+impl From<PluginError> for Failure {
+    fn from(error: PluginError) -> Self {
+        let code = match error.fault() {
+            Fault::Caller => YOURS,
+            Fault::Usage => USAGE,
+            Fault::OtherSide => OTHER_SIDE,
+        };
+        let causes = std::iter::successors(Some(&error as &(dyn std::error::Error + 'static)), |error| error.source());
+        Self { what: join(causes), hint: error.hint().map(str::to_owned), code }
     }
 }
 

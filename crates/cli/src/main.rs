@@ -27,7 +27,6 @@ mod served;
 mod session;
 mod settings;
 mod store;
-mod subway;
 mod table;
 mod thread_name;
 mod transcript;

@@ -6,14 +6,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use anyhow::Result;
+use threadkeep::agent::plugin::AssistantParts;
 use threadkeep::{Agent, Memory, MemoryOptions};
 use threadkeep_server::Assistants;
 
-use crate::assistants::{Found, Parts, built_in, read_by};
+use crate::assistants::{BUILT_IN, Found};
 use crate::commands::App;
 use crate::failure::Failure;
 use crate::models;
-use crate::subway;
 
 /// How often files are looked at.
 const MOMENT: Duration = Duration::from_secs(1);
@@ -32,7 +32,7 @@ pub(crate) struct Served<'a> {
     read_by: Vec<ReadBy>,
 }
 
-/// A file that an assistant reads which is built in.
+/// A file that a built-in assistant reads.
 #[derive(Debug)]
 struct ReadBy {
     name: &'static str,
@@ -53,19 +53,15 @@ impl<'a> Served<'a> {
     pub(crate) fn open(app: &'a App, memory: &Memory, names: &'a [String], model: Option<&'a str>) -> Result<Self> {
         let (memory, assistants, files) = (memory.clone(), Assistants::default(), BTreeMap::new());
         let mut served = Self { app, memory, model, names, assistants, files, read_by: Vec::new() };
-        let built_in: Vec<&str> = built_in().map(|(name, _)| name).collect();
+        let built_in: Vec<&str> = BUILT_IN.iter().map(|plugin| plugin.name).collect();
         let named = if names.is_empty() { &built_in } else { &names.iter().map(String::as_str).collect() };
         for name in named {
-            if let Some((name, path)) = read_by(name, &app.settings) {
-                let stamp = stamp(&path);
-                served.read_by.push(ReadBy { name, path, stamp });
-            }
-            let agent = served.agent(name)?;
+            served.watch(name);
+            let assistant = served.put(name)?;
             if is_path(name) {
                 let (path, stamp) = (PathBuf::from(name), stamp(Path::new(name)));
-                served.files.insert(path, Written { stamp, name: Some(name_of(&agent)) });
+                served.files.insert(path, Written { stamp, name: Some(assistant) });
             }
-            served.assistants.put(agent)?;
         }
         served.look();
         Ok(served)
@@ -82,6 +78,14 @@ impl<'a> Served<'a> {
             tokio::time::sleep(MOMENT).await;
             self.look();
         }
+    }
+
+    /// Follows the files that an assistant reads, if it is built in.
+    fn watch(&mut self, name: &str) {
+        let Some(plugin) = BUILT_IN.iter().find(|plugin| plugin.name == name) else { return };
+        let settings = self.app.settings.of(plugin);
+        let files = plugin.watched.iter().filter_map(|setting| settings.file(setting));
+        self.read_by.extend(files.map(|path| ReadBy { name: plugin.name, stamp: stamp(&path), path }));
     }
 
     /// Takes up what was written since the last look. A file that makes no assistant leaves the one that it made before.
@@ -115,11 +119,8 @@ impl<'a> Served<'a> {
             }
             *known = stamp;
             let (name, path) = (*name, path.display().to_string());
-            match self.agent(name) {
-                Ok(agent) => match self.assistants.put(agent) {
-                    Ok(()) => tracing::info!("{name} is served with {path} as it stands now"),
-                    Err(error) => tracing::warn!("{error}: it is not served"),
-                },
+            match self.put(name) {
+                Ok(_) => tracing::info!("{name} is served with {path} as it stands now"),
                 Err(error) => tracing::warn!("{error:#}: {name} is served as before"),
             }
         }
@@ -135,12 +136,7 @@ impl<'a> Served<'a> {
 
     fn read(&mut self, path: &Path, stamp: Option<(SystemTime, u64)>) {
         let before = self.files.get(path).and_then(|written| written.name.clone());
-        let put = |agent: Agent| {
-            let name = name_of(&agent);
-            self.assistants.put(agent)?;
-            Ok(name)
-        };
-        let name = match self.agent(&path.to_string_lossy()).and_then(put) {
+        let name = match self.put(&path.to_string_lossy()) {
             Ok(name) => {
                 if let Some(before) = before.filter(|before| *before != name) {
                     self.assistants.remove(&before);
@@ -156,7 +152,8 @@ impl<'a> Served<'a> {
         self.files.insert(path.to_owned(), Written { stamp, name });
     }
 
-    fn agent(&self, name: &str) -> Result<Agent> {
+    /// Makes an assistant and serves it; what it is called.
+    fn put(&self, name: &str) -> Result<String> {
         let app = self.app;
         let found = Found::find(name, &app.settings)?;
         let store = app.global.store.as_deref();
@@ -175,14 +172,13 @@ impl<'a> Served<'a> {
         }
         let speaker = models::speaker(self.model.or(found.model()), &app.settings)?;
         let embedder = models::embedder(&app.settings)?.map(|embedder| self.assistants.watched(embedder));
-        let subway = subway::options(&app.settings);
-        let assistant = found.make(Parts { memory: memory.clone(), model: speaker, embedder, subway })?;
-        Ok(Agent::with_assistant(memory, assistant))
+        let parts = AssistantParts { memory: memory.clone(), model: speaker, embedder };
+        let assistant = found.make(parts, &app.settings)?;
+        let name = assistant.definition().name.clone();
+        let lookups = found.plugin().map_or(&[][..], |plugin| plugin.lookups);
+        self.assistants.put_with_lookups(Agent::with_assistant(memory, assistant), lookups)?;
+        Ok(name)
     }
-}
-
-fn name_of(agent: &Agent) -> String {
-    agent.assistant().definition().name.clone()
 }
 
 fn is_path(name: &str) -> bool {

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use anyhow::Result;
+use threadkeep::agent::plugin::AssistantParts;
 use threadkeep::agent::{Decision, EventSink, Failure as TurnFailure, Stop};
 use threadkeep::core::{EPHEMERAL, limits};
 use threadkeep::{Agent, AgentError, Ask, Assistant, Map, Memory, MemoryOptions, OpenThread, Scope, Thread, ThreadId};
@@ -12,13 +13,12 @@ use threadkeep::{ThreadKey, ThreadOrder, ThreadQuery, Turn};
 use threadkeep::{UserId, Verdict};
 use threadkeep_server::AuditLog;
 
-use crate::assistants::{Found, Parts};
+use crate::assistants::Found;
 use crate::commands::App;
 use crate::failure::Failure;
 use crate::interrupt::Interrupt;
 use crate::models;
 use crate::store::{Location, Purpose};
-use crate::subway;
 use crate::thread_name;
 
 /// Threads that are looked through for a turn or an approval.
@@ -80,8 +80,8 @@ impl Session {
             let options = MemoryOptions { retention: Some(retention), ..memory.options().clone() };
             memory = memory.with_options(options)?;
         }
-        let subway = subway::options(&app.settings);
-        let assistant = found.make(Parts { memory: memory.clone(), model: speaker, embedder, subway })?;
+        let parts = AssistantParts { memory: memory.clone(), model: speaker, embedder };
+        let assistant = found.make(parts, &app.settings)?;
         let agent = Agent::with_assistant(memory.clone(), assistant);
         Ok(Self { name: name.to_owned(), agent, memory, scope, is_forgetful })
     }

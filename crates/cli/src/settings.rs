@@ -13,9 +13,14 @@ use std::fmt;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
+use threadkeep::AssistantPlugin;
+use threadkeep::agent::plugin::PluginSettings;
 
 use crate::failure::Failure;
+use crate::store::data_folder;
 pub(crate) use kind::Kind;
+#[cfg(test)]
+pub(crate) use table::with_those_of;
 pub(crate) use table::{SETTINGS, Setting};
 
 /// What the configuration file is called, in the order in which it is looked for.
@@ -99,6 +104,11 @@ impl Settings {
         Ok(Some(read?))
     }
 
+    /// What an assistant that is built in sees of them: its own.
+    pub(crate) fn of(&self, plugin: &AssistantPlugin) -> PluginSettings {
+        PluginSettings::new(plugin.settings, |name| self.get(name), data_folder())
+    }
+
     /// The folder of assistants that are written in YAML.
     pub(crate) fn assistants(&self) -> Option<PathBuf> {
         let named = self.get("THREADKEEP_ASSISTANTS").map(PathBuf::from);
@@ -106,7 +116,7 @@ impl Settings {
     }
 
     fn check_environment(&mut self) {
-        for setting in &SETTINGS {
+        for setting in SETTINGS.iter() {
             let Some(value) = variable(setting.name) else { continue };
             if !setting.kind.takes(&value) {
                 self.problems.push(format!("the variable {} is not {}", setting.name, setting.kind.expected()));
@@ -115,7 +125,7 @@ impl Settings {
     }
 
     fn read_secrets(&mut self) {
-        for setting in &SETTINGS {
+        for setting in SETTINGS.iter() {
             let Some(name) = setting.file_name().filter(|_| variable(setting.name).is_none()) else { continue };
             let Some((path, from)) = self.find(&name) else { continue };
             match file::bounded(Path::new(&path)) {

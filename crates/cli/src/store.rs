@@ -159,22 +159,20 @@ fn is_unwritable(error: &StoreError) -> bool {
     matches!(error, StoreError::Unavailable { reason: Reason::ReadOnly | Reason::Io, .. })
 }
 
-/// A file of a name in the platform's folder for this program's data; `None` where nobody has a home.
-pub(crate) fn data_file(name: &str) -> Option<PathBuf> {
-    let folder = data_folder(|name| std::env::var_os(name).filter(|value| !value.is_empty()));
-    folder.map(|folder| folder.join(name))
+/// The platform's folder for this program's data; `None` where nobody has a home.
+pub(crate) fn data_folder() -> Option<PathBuf> {
+    data_folder_by(|name| std::env::var_os(name).filter(|value| !value.is_empty()))
 }
 
 fn default_file() -> Result<PathBuf> {
-    let file = data_file(FILE_NAME).ok_or_else(|| {
+    let folder = data_folder().ok_or_else(|| {
         Failure::usage("there is no home folder to keep a store in")
             .hint("name a file with --store or THREADKEEP_STORE")
     })?;
-    Ok(file)
+    Ok(folder.join(FILE_NAME))
 }
 
-/// The platform's folder for this program's data.
-fn data_folder(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
+fn data_folder_by(variable: impl Fn(&str) -> Option<OsString>) -> Option<PathBuf> {
     let home = |rest: &str| variable("HOME").map(|home| PathBuf::from(home).join(rest));
     let data = if cfg!(windows) {
         variable("APPDATA").map(PathBuf::from)
@@ -225,7 +223,7 @@ mod tests {
     #[test]
     fn the_default_is_in_the_data_folder() {
         let folder = |xdg: &str, home: &str| {
-            data_folder(|name| match name {
+            data_folder_by(|name| match name {
                 "XDG_DATA_HOME" if !xdg.is_empty() => Some(OsString::from(xdg)),
                 "HOME" if !home.is_empty() => Some(OsString::from(home)),
                 _ => None,

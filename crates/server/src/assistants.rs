@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
 
 use threadkeep::Agent;
+use threadkeep::agent::plugin::Lookup;
 use threadkeep::core::Embedder;
 
 use crate::routes;
@@ -57,8 +58,14 @@ pub fn check_assistant_name(name: &str) -> Result<(), AssistantNameError> {
 /// can add to a server that runs already. One server has them.
 #[derive(Clone, Debug, Default)]
 pub struct Assistants {
-    by_name: Arc<RwLock<BTreeMap<String, Agent>>>,
+    by_name: Arc<RwLock<BTreeMap<String, Entry>>>,
     watch: Watch,
+}
+
+#[derive(Clone, Debug)]
+struct Entry {
+    agent: Agent,
+    lookups: &'static [Lookup],
 }
 
 impl Assistants {
@@ -69,21 +76,20 @@ impl Assistants {
     /// # Errors
     /// As [`check_assistant_name`].
     pub fn put(&self, agent: Agent) -> Result<(), AssistantNameError> {
-        let agent = self.watch.agent(&agent);
-        let name = agent.assistant().definition().name.clone();
-        check_assistant_name(&name)?;
-        self.by_name.write().unwrap_or_else(PoisonError::into_inner).insert(name, agent);
-        Ok(())
+        self.put_with_lookups(agent, &[])
     }
 
-    /// Assistants of which each is put in.
+    /// As [`Assistants::put`], with the tools that answer the documents' endpoints. Without any those endpoints are unknown
+    /// routes for this assistant.
     ///
     /// # Errors
     /// As [`Assistants::put`].
-    pub fn of(agents: impl IntoIterator<Item = Agent>) -> Result<Self, AssistantNameError> {
-        let assistants = Self::default();
-        agents.into_iter().try_for_each(|agent| assistants.put(agent))?;
-        Ok(assistants)
+    pub fn put_with_lookups(&self, agent: Agent, lookups: &'static [Lookup]) -> Result<(), AssistantNameError> {
+        let agent = self.watch.agent(&agent);
+        let name = agent.assistant().definition().name.clone();
+        check_assistant_name(&name)?;
+        self.by_name.write().unwrap_or_else(PoisonError::into_inner).insert(name, Entry { agent, lookups });
+        Ok(())
     }
 
     /// Takes an assistant out. Turns that have begun end as they would have.
@@ -105,13 +111,23 @@ impl Assistants {
     /// Finds one by its name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<Agent> {
-        self.by_name.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
+        self.entry(name).map(|entry| entry.agent)
+    }
+
+    /// The tools that answer the documents' endpoints for an assistant.
+    pub(crate) fn lookups(&self, name: &str) -> &'static [Lookup] {
+        self.entry(name).map_or(&[], |entry| entry.lookups)
     }
 
     /// All of them, by name.
     #[must_use]
     pub fn all(&self) -> Vec<Agent> {
-        self.by_name.read().unwrap_or_else(PoisonError::into_inner).values().cloned().collect()
+        let by_name = self.by_name.read().unwrap_or_else(PoisonError::into_inner);
+        by_name.values().map(|entry| entry.agent.clone()).collect()
+    }
+
+    fn entry(&self, name: &str) -> Option<Entry> {
+        self.by_name.read().unwrap_or_else(PoisonError::into_inner).get(name).cloned()
     }
 }
 

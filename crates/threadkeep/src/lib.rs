@@ -29,6 +29,7 @@ mod open;
 
 pub use open::{OpenError, open, open_backend};
 pub use threadkeep_agent as agent;
+pub use threadkeep_agent::plugin::AssistantPlugin;
 pub use threadkeep_agent::{
     Agent, AgentError, Ask, Assistant, Definition, FnTool, Turn, TurnEvent, TurnStatus, Verdict,
 };

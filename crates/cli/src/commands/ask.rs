@@ -2,7 +2,7 @@ use anyhow::Result;
 use threadkeep::{Turn, TurnStatus};
 
 use super::{App, Status, approvals, trace};
-use crate::assistants::DEFAULT;
+use crate::assistants::{DEFAULT, examples_of};
 use crate::failure::Failure;
 use crate::output::printable;
 use crate::session::{Session, was_stopped};
@@ -14,11 +14,7 @@ use crate::store::Purpose;
 /// become part of that conversation. Without it they are kept for a day, so that a call can wait for an approval and `trace`
 /// can show what happened: they are in no list of threads, and nothing of them is searched, recalled or exported.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  threadkeep ask 'What did I say about the tent?'
-  threadkeep ask 'And the stove?' --thread camping     in the thread with the key `camping`, made if needed
-  threadkeep ask subway 'Next 6 at Astor Place'
-  threadkeep ask general 'Who has the keys?' --json    the whole turn, as docs/cli.md describes it")]
+#[command(after_help = after_help())]
 pub(crate) struct Arguments {
     /// The assistant (general where none is named), then the question
     #[arg(required = true, num_args = 1..=2, value_names = ["NAME", "TEXT"])]
@@ -29,6 +25,16 @@ pub(crate) struct Arguments {
     /// The model that speaks: offline, PROVIDER, PROVIDER:MODEL
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+}
+
+fn after_help() -> String {
+    format!(
+        "Examples:
+  threadkeep ask 'What did I say about the tent?'
+  threadkeep ask 'And the stove?' --thread camping     in the thread with the key `camping`, made if needed{}
+  threadkeep ask {DEFAULT} 'Who has the keys?' --json    the whole turn, as docs/cli.md describes it",
+        examples_of("ask", 55)
+    )
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {

@@ -9,7 +9,7 @@ use threadkeep::agent::ApprovalState;
 use threadkeep::{ThreadId, Turn, TurnStatus, Verdict};
 
 use super::{App, Status, approvals, ask, trace};
-use crate::assistants::DEFAULT;
+use crate::assistants::{DEFAULT, chat_details, examples_of, names};
 use crate::output::{DIM, printable_line};
 use crate::session::{Session, told};
 use crate::store::Purpose;
@@ -17,23 +17,10 @@ use lines::{Line, Reader};
 use says::Says;
 
 /// Talk with an assistant
-///
-/// Without a key of a language model in the environment the offline model answers: the general assistant keeps what you
-/// tell it, and quotes that and your documents; the subway's looks up what you ask. Ctrl-C stops an answer and keeps the
-/// conversation. With --json each line of standard input is a question, and each line of the output the turn that answers
-/// it.
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  threadkeep chat                              a new conversation with the general assistant
-  threadkeep chat subway                       one about New York's subway
-  threadkeep chat --thread camping             goes on in the thread with that key, made if needed
-  threadkeep chat ./gardener.yaml              an assistant of your own (docs/assistants.md)
-  threadkeep chat general --json < questions   a turn a line
-
-In a chat: /context, /trace, /threads, /clear, /approve, /deny, /help, /quit")]
+#[command(long_about = chat_details(), after_help = after_help())]
 pub(crate) struct Arguments {
-    /// The assistant: general, subway, a name in the folder of assistants, or a YAML file
-    #[arg(default_value = DEFAULT, value_name = "NAME")]
+    #[arg(default_value = DEFAULT, value_name = "NAME", help = assistant_help())]
     assistant: String,
     /// The thread: its id, the beginning of it, or its key; one with that key is made where there is none
     #[arg(long, value_name = "THREAD")]
@@ -41,6 +28,23 @@ pub(crate) struct Arguments {
     /// The model that speaks: offline, PROVIDER, PROVIDER:MODEL
     #[arg(long, value_name = "NAME")]
     model: Option<String>,
+}
+
+fn after_help() -> String {
+    format!(
+        "Examples:
+  threadkeep chat                              a new conversation with the {DEFAULT} assistant{}
+  threadkeep chat --thread camping             goes on in the thread with that key, made if needed
+  threadkeep chat ./gardener.yaml              an assistant of your own (docs/assistants.md)
+  threadkeep chat {DEFAULT} --json < questions   a turn a line
+
+In a chat: /context, /trace, /threads, /clear, /approve, /deny, /help, /quit",
+        examples_of("chat", 47)
+    )
+}
+
+fn assistant_help() -> String {
+    format!("The assistant: {}, a name in the folder of assistants, or a YAML file", names())
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {

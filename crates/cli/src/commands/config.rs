@@ -1,13 +1,16 @@
 use anyhow::Result;
 use serde::Serialize;
+use threadkeep::agent::plugin::SettingDefault;
 use threadkeep::core::shown_address;
 
 use super::{App, Status};
+use crate::assistants::BUILT_IN;
 use crate::exposure;
+use crate::failure::Failure;
 use crate::local_token;
 use crate::output::printable_line;
 use crate::settings::{From, Kind, SETTINGS, Setting, Settings};
-use crate::subway;
+use crate::store::data_folder;
 use crate::table::{Side, Table, cut};
 
 const VALUE: usize = 60;
@@ -42,13 +45,13 @@ impl Arguments {
     }
 }
 
-#[derive(Serialize)]
-struct Shown {
-    name: &'static str,
-    key: &'static str,
-    value: String,
-    from: String,
-    about: &'static str,
+#[derive(Debug, Serialize)]
+pub(crate) struct Shown {
+    pub(crate) name: &'static str,
+    pub(crate) key: &'static str,
+    pub(crate) value: String,
+    pub(crate) from: String,
+    pub(crate) about: &'static str,
 }
 
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
@@ -58,16 +61,26 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     }
 }
 
+/// What an assistant that is built in says of what it stands on.
+#[derive(Serialize)]
+struct State {
+    name: &'static str,
+    state: String,
+}
+
 fn check(app: &App) -> Result<Status> {
     let Settings { problems, file, .. } = &app.settings;
     // Where a line of the file is wrong, the rest says little of a server.
-    let problems = if problems.is_empty() { &super::serve::problems(app) } else { problems };
+    let (problems, assistants) = if problems.is_empty() { examined(app) } else { (problems.clone(), Vec::new()) };
     let exposed: Vec<_> = exposure::of_secrets(&app.settings).into_iter().chain(exposure::of_data(app)).collect();
     let file = file.as_ref().filter(|file| file.exists()).map(|file| file.display().to_string());
     if app.output.is_json() {
-        app.output.json(&serde_json::json!({"file": file, "problems": problems, "exposed": exposed}))?;
+        let found = serde_json::json!({
+            "file": file, "problems": problems, "exposed": exposed, "assistants": assistants,
+        });
+        app.output.json(&found)?;
     } else {
-        for problem in problems {
+        for problem in &problems {
             app.output.line(problem)?;
         }
         for exposed in &exposed {
@@ -76,12 +89,27 @@ fn check(app: &App) -> Result<Status> {
         if problems.is_empty() && exposed.is_empty() {
             app.output.line(format_args!("{}: all is well", file.as_deref().unwrap_or("no configuration file")))?;
         }
+        for State { name, state } in &assistants {
+            app.output.note(format_args!("{name}: {state}"));
+        }
     }
     Ok(if problems.is_empty() { Status::Done } else { Status::Findings })
 }
 
+/// What keeps a server from starting, and what the assistants say that it would serve.
+fn examined(app: &App) -> (Vec<String>, Vec<State>) {
+    let (mut problems, mut states) = (super::serve::problems(app), Vec::new());
+    for plugin in BUILT_IN {
+        match (plugin.health)(&app.settings.of(plugin)) {
+            Ok(state) => states.extend(state.map(|state| State { name: plugin.name, state })),
+            Err(error) => problems.push(Failure::from(error).to_string()),
+        }
+    }
+    (problems, states)
+}
+
 fn show(app: &App) -> Result<Status> {
-    let settings: Vec<Shown> = SETTINGS.iter().map(|setting| shown(app, setting)).collect();
+    let settings = rows(app, &SETTINGS);
     let file = app.settings.file.as_ref().map(|file| file.display().to_string());
     if app.output.is_json() {
         app.output.json(&serde_json::json!({"file": file, "settings": settings}))?;
@@ -105,6 +133,11 @@ fn show(app: &App) -> Result<Status> {
     Ok(Status::Done)
 }
 
+/// What `show` tells of these settings.
+pub(crate) fn rows(app: &App, settings: &[Setting]) -> Vec<Shown> {
+    settings.iter().map(|setting| shown(app, setting)).collect()
+}
+
 fn shown(app: &App, setting: &Setting) -> Shown {
     let (value, from) = match (app.global.typed_value(setting.name), app.settings.find(setting.name)) {
         (Some(value), _) => (value, From::Option),
@@ -121,15 +154,18 @@ fn built_in(app: &App, setting: &Setting) -> String {
         "THREADKEEP_STORE" => {
             app.location().ok().and_then(|location| location.file().map(|file| file.display().to_string()))
         }
-        "MTA_TIMETABLE" => subway::options(&app.settings).timetable.map(|file| file.display().to_string()),
         "THREADKEEP_ERASURE_LEDGER" => app.erasure_ledger().file().map(|file| file.display().to_string()),
         "THREADKEEP_TOKEN" => local_token::file().map(|file| file.display().to_string()),
         "THREADKEEP_ASSISTANTS" => app.settings.assistants().map(|folder| folder.display().to_string()),
         _ => None,
     };
-    match path {
-        Some(path) => path,
-        None if setting.kind == Kind::Secret => "(not set)".to_owned(),
-        None => setting.built_in.to_owned(),
+    match (path, setting.built_in) {
+        (Some(path), _) => path,
+        (None, _) if setting.kind == Kind::Secret => "(not set)".to_owned(),
+        (None, SettingDefault::Shown(text)) => text.to_owned(),
+        (None, SettingDefault::DataFile(name)) => match data_folder() {
+            Some(folder) => folder.join(name).display().to_string(),
+            None => format!("{name} in the data folder"),
+        },
     }
 }

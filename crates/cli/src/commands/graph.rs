@@ -1,16 +1,14 @@
 use anyhow::Result;
 use serde::Serialize;
 use threadkeep::Memory;
+use threadkeep::agent::plugin::AssistantParts;
 
 use super::{App, Status};
-use crate::assistants::{DEFAULT, Found, Parts, built_in};
-use crate::subway;
+use crate::assistants::{BUILT_IN, DEFAULT, Found, examples_of};
 
 /// Draw how an assistant works, as a Mermaid flowchart
 #[derive(Debug, clap::Args)]
-#[command(after_help = "Examples:
-  threadkeep graph subway
-  threadkeep graph ./gardener.yaml > gardener.mmd")]
+#[command(after_help = after_help())]
 pub(crate) struct Arguments {
     /// The assistant
     #[arg(default_value = DEFAULT)]
@@ -27,11 +25,14 @@ struct GraphJson<'a> {
     assistants: Vec<&'static str>,
 }
 
+fn after_help() -> String {
+    format!("Examples:{}\n  threadkeep graph ./gardener.yaml > gardener.mmd", examples_of("graph", 0))
+}
+
 pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let memory: Memory = threadkeep::open("memory:").await?;
-    let subway = subway::options(&app.settings);
-    let parts = Parts { memory, model: None, embedder: None, subway };
-    let assistant = Found::find(&arguments.name, &app.settings)?.make(parts)?;
+    let parts = AssistantParts { memory, model: None, embedder: None };
+    let assistant = Found::find(&arguments.name, &app.settings)?.make(parts, &app.settings)?;
     let definition = assistant.definition();
     let mermaid = definition.graph.mermaid();
     if !app.output.is_json() {
@@ -44,7 +45,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
         version: definition.graph.version(),
         mermaid,
         tools: definition.tools.iter().map(|tool| tool.spec().name()).collect(),
-        assistants: built_in().map(|(name, _)| name).collect(),
+        assistants: BUILT_IN.iter().map(|plugin| plugin.name).collect(),
     })?;
     Ok(Status::Done)
 }

@@ -14,6 +14,7 @@ use threadkeep_server::{
 };
 
 use super::{App, Status};
+use crate::assistants::BUILT_IN;
 use crate::failure::Failure;
 use crate::listen::ListenAddress;
 use crate::local_token;
@@ -163,7 +164,7 @@ fn options(app: &App, token_issuers: Vec<TokenIssuer>, arguments: &Arguments) ->
         local_scope: app.scope()?,
         token_issuers,
         rate_limit: either(arguments.rate, "THREADKEEP_RATE", settings)?,
-        shared_key: settings.get("SUBWAY_API_KEY").as_deref().and_then(SharedKey::new),
+        shared_key: shared_key(settings),
         quota: either(arguments.quota, "THREADKEEP_QUOTA", settings)?,
         tls: tls(arguments, settings)?,
         telemetry: telemetry(settings)?,
@@ -174,6 +175,12 @@ fn options(app: &App, token_issuers: Vec<TokenIssuer>, arguments: &Arguments) ->
         resume_turns: settings.read("THREADKEEP_RESUME_TURNS")?.unwrap_or(built_in.resume_turns),
         ..built_in
     })
+}
+
+/// What clients of the documents' endpoints show: the first of the assistants' keys that is set.
+fn shared_key(settings: &Settings) -> Option<SharedKey> {
+    let keys = BUILT_IN.iter().filter_map(|plugin| plugin.client_key);
+    keys.filter_map(|key| settings.get(key.variable)).find_map(|key| SharedKey::new(&key))
 }
 
 /// What connections are encrypted with.

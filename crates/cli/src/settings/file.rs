@@ -83,7 +83,7 @@ fn entry(key: &str, raw: Raw) -> Result<(String, String), String> {
 
 fn unknown(key: &str) -> String {
     let mut names: Vec<String> = Vec::new();
-    for setting in &SETTINGS {
+    for setting in SETTINGS.iter() {
         names.extend([setting.key.to_owned(), setting.name.to_owned()]);
         names.extend(setting.file_key());
     }

@@ -1,9 +1,13 @@
 //! All that can be set. Addresses of everything outside are among it.
 
-use threadkeep_subway::{GTFS_ADDRESS, LIVE_ADDRESS};
+use std::sync::LazyLock;
+
+use threadkeep::AssistantPlugin;
+use threadkeep::agent::plugin::{self, SettingDefault, SettingKind};
 
 use super::kind::Kind;
 use super::kind::Kind::{Count, File, Flag, Instant, Listen, Secret, Size, Text, Url};
+use crate::assistants::BUILT_IN;
 
 /// Something that can be set.
 #[derive(Clone, Copy, Debug)]
@@ -17,7 +21,7 @@ pub(crate) struct Setting {
     /// What it is for, in a few words.
     pub(crate) about: &'static str,
     /// What holds where it is not set.
-    pub(crate) built_in: &'static str,
+    pub(crate) built_in: SettingDefault,
 }
 
 const fn setting(
@@ -27,7 +31,22 @@ const fn setting(
     about: &'static str,
     built_in: &'static str,
 ) -> Setting {
-    Setting { name, key, kind, about, built_in }
+    Setting { name, key, kind, about, built_in: SettingDefault::Shown(built_in) }
+}
+
+impl From<&plugin::Setting> for Setting {
+    fn from(setting: &plugin::Setting) -> Self {
+        let plugin::Setting { variable, key, kind, help, default } = *setting;
+        let kind = match kind {
+            SettingKind::Text => Text,
+            SettingKind::File => File,
+            SettingKind::Url => Url,
+            SettingKind::Count => Count,
+            SettingKind::Flag => Flag,
+            SettingKind::Secret => Secret,
+        };
+        Self { name: variable, key, kind, about: help, built_in: default }
+    }
 }
 
 impl Setting {
@@ -47,7 +66,17 @@ impl Setting {
     }
 }
 
-pub(crate) const SETTINGS: [Setting; 52] = [
+/// All that can be set, that of the assistants that are built in among it.
+pub(crate) static SETTINGS: LazyLock<Vec<Setting>> = LazyLock::new(|| with_those_of(BUILT_IN));
+
+/// This program's settings, and in their midst those of assistants.
+pub(crate) fn with_those_of(assistants: &[AssistantPlugin]) -> Vec<Setting> {
+    let of_assistants = assistants.iter().flat_map(|plugin| plugin.settings).map(Setting::from);
+    BEFORE.into_iter().chain(of_assistants).chain(AFTER).collect()
+}
+
+/// Those that stand before the assistants' settings.
+const BEFORE: [Setting; 32] = [
     setting("THREADKEEP_STORE", "store", Url, "the store", "threadkeep.db in the data folder"),
     setting(
         "THREADKEEP_ERASURE_LEDGER",
@@ -110,17 +139,10 @@ pub(crate) const SETTINGS: [Setting; 52] = [
     setting("ANTHROPIC_BASE_URL", "anthropic.base_url", Url, "Anthropic's address", "https://api.anthropic.com/v1"),
     setting("OLLAMA_HOST", "ollama.host", Url, "Ollama's address", "not asked unless it is set"),
     setting("OLLAMA_MODEL", "ollama.model", Text, "Ollama's model", "llama3.2"),
-    setting("MTA_FEEDS", "mta.feeds", Url, "where the subway's live trains are asked for", LIVE_ADDRESS),
-    setting("MTA_API_KEY", "mta.api_key", Secret, "the MTA's key; its feeds need none", ""),
-    setting("MTA_GTFS_URL", "mta.gtfs_url", Url, "where `subway fetch` brings the timetable from", GTFS_ADDRESS),
-    setting(
-        "MTA_TIMETABLE",
-        "mta.timetable",
-        File,
-        "the file that keeps the subway's timetable",
-        "subway.timetable in the data folder",
-    ),
-    setting("SUBWAY_API_KEY", "subway.api_key", Secret, "the key that clients of /chat and its like share", ""),
+];
+
+/// Those that stand behind the assistants' settings.
+const AFTER: [Setting; 15] = [
     setting("HTTPS_PROXY", "proxy.https", Url, "the proxy for addresses with https", "none"),
     setting("ALL_PROXY", "proxy.all", Url, "the proxy for all addresses", "none"),
     setting("NO_PROXY", "proxy.exceptions", Text, "what is reached without the proxy", "nothing"),

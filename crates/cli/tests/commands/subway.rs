@@ -311,3 +311,22 @@ fn a_server_takes_up_a_timetable_that_is_brought_while_it_runs() {
     server.logged("subway is served as before");
     assert_eq!(told(), with_second);
 }
+
+#[test]
+fn a_check_says_what_timetable_there_is_and_what_is_wrong_with_it() {
+    let cli = Cli::new();
+    let check = || cli.run(&["config", "check"]);
+    let without = check();
+    assert_eq!(
+        (without.code, without.err.as_str()),
+        (Some(0), "subway: no timetable: a stop counts for two minutes\n")
+    );
+    let file = cli.file("gtfs_subway.zip", zip());
+    ran(fetch(&cli, &[&file], ""));
+    let state = serde_json::json!([{ "name": "subway", "state": "a timetable of 2026-01-01 to 2026-06-30" }]);
+    assert_eq!(cli.json(&["config", "check"])["assistants"], state);
+    std::fs::write(cli.timetable(), "no timetable").unwrap();
+    let damaged = check();
+    assert_eq!(damaged.code, Some(1), "{damaged}");
+    assert!(damaged.out.contains("subway.timetable cannot be used"), "{damaged}");
+}

@@ -1,8 +1,9 @@
-//! Questions to an assistant's tools without its model.
+//! Questions to an assistant's tools without its model. Which tool answers which endpoint is the assistant's to say.
 
 use axum::extract::State;
 use axum::http::{Method, StatusCode, Uri};
 use serde::Serialize;
+use threadkeep::agent::plugin::Lookup;
 use threadkeep::{JsonText, Map, Tool, ToolContext, ToolEffect, ToolError};
 use utoipa::ToSchema;
 
@@ -43,8 +44,7 @@ pub(crate) async fn route(
     head: (Method, Uri),
     params: Params,
 ) -> Result {
-    let tool = "get_route";
-    ask(state.0, caller, names, head, (tool, params)).await
+    ask(state.0, caller, names, head, ("route", params)).await
 }
 
 /// Finds a way, by an assistant
@@ -89,8 +89,7 @@ pub(crate) async fn arrivals(
     head: (Method, Uri),
     params: Params,
 ) -> Result {
-    let tool = "get_train_arrivals";
-    ask(state.0, caller, names, head, (tool, params)).await
+    ask(state.0, caller, names, head, ("arrivals", params)).await
 }
 
 /// Tells the next arrivals, by an assistant
@@ -135,8 +134,7 @@ pub(crate) async fn stations(
     head: (Method, Uri),
     params: Params,
 ) -> Result {
-    let tool = if params.has("line") { "find_stations_on_line" } else { "get_station_info" };
-    ask(state.0, caller, names, head, (tool, params)).await
+    ask(state.0, caller, names, head, ("stations", params)).await
 }
 
 /// Tells the stations of a line, or about a station, by an assistant
@@ -162,22 +160,28 @@ pub(crate) async fn stations_with(
     stations(state, caller, names, head, params).await
 }
 
-/// Calls a tool that only looks, with the query as its arguments.
+/// Calls the tool that answers an endpoint, if it only looks, with the query as its arguments.
 async fn ask(
     app: App,
     caller: Caller,
     names: Names,
     (method, uri): (Method, Uri),
-    (name, mut params): (&str, Params),
+    (endpoint, mut params): (&str, Params),
 ) -> Result {
     let agent = assistant::find(&app, &names, method.clone(), uri.clone()).await?;
-    let tools = &agent.assistant().definition().tools;
-    let Some(tool) = tools.iter().find(|tool| tool.spec().name() == name) else {
+    let definition = agent.assistant().definition();
+    let lookups = app.assistants().lookups(&definition.name);
+    let lookup = Lookup::find(lookups, endpoint, |parameter| params.has(parameter));
+    let found = lookup.and_then(|lookup| {
+        let tool = definition.tools.iter().find(|tool| tool.spec().name() == lookup.tool);
+        tool.map(|tool| (lookup, tool))
+    });
+    let Some((lookup, tool)) = found else {
         return Err(unknown_route(&method, &uri));
     };
     params.take("key")?;
     let scope = assistant::scope(&caller, params.take("user_id")?.as_deref())?;
-    let arguments = tool.spec().without_aliases(params.into_texts()?);
+    let arguments = tool.spec().without_aliases(lookup.arguments(params.into_texts()?));
     if tool.effect(&arguments) != ToolEffect::ReadOnly {
         return Err(unknown_route(&method, &uri));
     }
@@ -186,7 +190,7 @@ async fn ask(
         scope,
         thread: memory.mint_thread_id(),
         turn: memory.mint_message_id().to_string(),
-        call_id: name.to_owned(),
+        call_id: lookup.tool.to_owned(),
         question: String::new(),
         approval: None,
         now: memory.now(),

@@ -1,7 +1,10 @@
 //! The documents' endpoints of assistants, and who may call them.
 
+use std::sync::Arc;
+
 use serde_json::{Value, json};
-use threadkeep::{Definition, FnTool, JsonText, Map, ToolError, ToolOutput};
+use threadkeep::agent::plugin::{AssistantParts, Lookup, PluginSettings};
+use threadkeep::{AssistantPlugin, Definition, FnTool, JsonText, Map, ToolError, ToolOutput};
 use threadkeep_server::{KeyRole, Quota, RateLimit, ServerOptions, SharedKey};
 
 use crate::Client;
@@ -88,6 +91,14 @@ async fn several_assistants_stand_under_their_names_alone() {
     assert_eq!(deleted.expect(200)["success"], true);
 }
 
+/// Tools for the endpoints, called as those of the subway; their arguments are called as the parameters are.
+pub(crate) const LOOKUPS: [Lookup; 4] = [
+    Lookup { endpoint: "route", if_given: None, tool: "get_route", arguments: &[] },
+    Lookup { endpoint: "arrivals", if_given: None, tool: "get_train_arrivals", arguments: &[] },
+    Lookup { endpoint: "stations", if_given: Some("line"), tool: "find_stations_on_line", arguments: &[] },
+    Lookup { endpoint: "stations", if_given: None, tool: "get_station_info", arguments: &[] },
+];
+
 /// An assistant whose tools answer as those of the subway are called.
 fn subway() -> Definition {
     let schema = || JsonText::of(&json!({ "type": "object" })).unwrap();
@@ -129,6 +140,31 @@ async fn questions_go_to_the_tools_of_their_names() {
     assert_eq!(client.get("/route?from=a&from=b").await.error(400)["param"], "from");
     let (server, _) = with_keeper().await;
     assert_eq!(server.client().get("/route?from=a&to=b").await.code(404), "unknown_route");
+}
+
+/// The value that an assistant exports, and nothing in the server, says which tool answers and what its arguments are called.
+#[tokio::test]
+async fn an_assistants_own_value_says_which_tool_answers() {
+    const GARDENER: AssistantPlugin = AssistantPlugin {
+        lookups: &[
+            Lookup { endpoint: "arrivals", if_given: None, tool: "look", arguments: &[("station", "thing")] },
+            Lookup { endpoint: "stations", if_given: None, tool: "delete", arguments: &[("station", "thing")] },
+            Lookup { endpoint: "route", if_given: Some("from"), tool: "nothing", arguments: &[] },
+        ],
+        ..AssistantPlugin::new("gardener", "Does what it is told.", |_, _| Ok(Arc::new(keeper("gardener").0)))
+    };
+    let memory = threadkeep::open("memory:").await.unwrap();
+    let parts = AssistantParts { memory: memory.clone(), model: None, embedder: None };
+    let made = (GARDENER.make)(parts, &PluginSettings::default()).unwrap();
+    let assistants = vec![made.definition().clone()];
+    let server = TestServer::over(memory, Parts { assistants, lookups: GARDENER.lookups, ..Parts::default() }).await;
+    let client = server.client();
+    for path in ["/arrivals?station=lamp", "/gardener/arrivals?thing=lamp"] {
+        assert_eq!(client.get(path).await.expect(200)["data"], json!({ "seen": "lamp" }), "{path}");
+    }
+    for path in ["/stations?station=lamp", "/route?from=a&to=b", "/route?to=b"] {
+        assert_eq!(client.get(path).await.code(404), "unknown_route", "{path}");
+    }
 }
 
 /// S2.50: with a key set, a request without or with a wrong key is refused, with the right key served.

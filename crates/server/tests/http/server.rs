@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use reqwest::{Method, RequestBuilder, StatusCode};
 use serde_json::Value;
+use threadkeep::agent::plugin::Lookup;
 use threadkeep::core::{ChatModel, Embedder};
 use threadkeep::{Agent, Definition, Memory, TenantId, UserId};
 use threadkeep_postgres_server::Database;
@@ -15,6 +16,7 @@ use threadkeep_server::{
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
+use crate::compat::LOOKUPS;
 use crate::held::Holder;
 
 /// How long anything is waited for before a test fails.
@@ -38,13 +40,15 @@ pub(crate) struct Parts {
     pub(crate) model: Option<Arc<dyn ChatModel>>,
     pub(crate) embedder: Option<Arc<dyn Embedder>>,
     pub(crate) assistants: Vec<Definition>,
+    /// Which of their tools answer the documents' endpoints.
+    pub(crate) lookups: &'static [Lookup],
 }
 
 impl Default for Parts {
     fn default() -> Self {
         let local_access = LocalAccess::Token(LocalToken::new(TOKEN).unwrap());
         let options = ServerOptions { local_access, sweep_every: None, ..ServerOptions::default() };
-        Self { options, model: None, embedder: None, assistants: Vec::new() }
+        Self { options, model: None, embedder: None, assistants: Vec::new(), lookups: &LOOKUPS }
     }
 }
 
@@ -93,8 +97,11 @@ impl TestServer {
         if let Some(embedder) = parts.embedder {
             server = server.with_embedder(embedder);
         }
-        let agents = parts.assistants.into_iter().map(|assistant| Agent::new(memory.clone(), assistant));
-        server = server.with_assistants(Assistants::of(agents).unwrap());
+        let assistants = Assistants::default();
+        for assistant in parts.assistants {
+            assistants.put_with_lookups(Agent::new(memory.clone(), assistant), parts.lookups).unwrap();
+        }
+        server = server.with_assistants(assistants);
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(server.serve(listener, async move { drop(stopped.await) }));
         Self { memory, address, stop: Some(stop), running, folder: None, database: None }

@@ -16,7 +16,9 @@ pub(crate) fn codec(data: &[u8]) {
         assert_eq!(again.ok(), Some(words), "what is written can be read");
     }
     if let Ok(json) = JsonText::new(text) {
-        json.read::<Value>().expect("JSON of bounded depth is a value");
+        assert_eq!(json.as_str(), text.trim_matches([' ', '\n', '\r', '\t']), "the text is kept as it is");
+        // A number may be too large for a value, and a surrogate may stand alone.
+        let _ = json.read::<Value>();
     }
 }
 

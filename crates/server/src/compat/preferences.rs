@@ -1,12 +1,14 @@
+use std::collections::BTreeMap;
+
 use axum::extract::State;
 use axum::http::{Method, Uri};
 use serde::Serialize;
-use threadkeep::Map;
+use threadkeep::JsonText;
 use utoipa::ToSchema;
 
 use super::assistant;
 use crate::app::App;
-use crate::error::{ApiError, ErrorEnvelope, Result};
+use crate::error::{ErrorEnvelope, Result};
 use crate::input::Names;
 use crate::output::json;
 use crate::security::Caller;
@@ -14,8 +16,9 @@ use crate::security::Caller;
 /// What a user prefers, by name.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UserPreferencesJson {
+    /// As they were set: a value may be JSON that few parsers read, such as a number of a thousand digits.
     #[schema(value_type = Object)]
-    preferences: Map,
+    preferences: BTreeMap<String, JsonText>,
 }
 
 /// Tells what a user prefers
@@ -30,9 +33,8 @@ pub(crate) struct UserPreferencesJson {
 pub(crate) async fn preferences(State(app): State<App>, caller: Caller, names: Names, head: (Method, Uri)) -> Result {
     let agent = assistant::find(&app, &names, head.0, head.1).await?;
     let scope = assistant::scope(&caller, Some(names.text("user")))?;
-    let found = agent.memory().list_preferences(&scope).await?.into_iter();
-    let read = |preference: threadkeep::Preference| Ok((preference.key, preference.value.read()?));
-    let preferences: Map = found.map(read).collect::<Result<_, ApiError>>()?;
+    let found = agent.memory().list_preferences(&scope).await?;
+    let preferences = found.into_iter().map(|preference| (preference.key, preference.value)).collect();
     Ok(json(&UserPreferencesJson { preferences }))
 }
 

@@ -50,6 +50,10 @@ async fn a_user_talks_with_the_only_assistant_at_the_root() {
         assert_eq!(client.get(path).await.expect(200), json!({ "preferences": { "home": "14 St" } }));
     }
     assert_eq!(client.get("/preferences/eve").await.expect(200)["preferences"], json!({}));
+    // A number that few parsers read is given back as it came.
+    let put = client.as_user("eve").request("PUT", "/v1/preferences/far").header("content-type", "application/json");
+    assert_eq!(send(put.body(r#"{"value":1e1041}"#)).await.status, 200);
+    assert_eq!(client.get("/preferences/eve").await.text, r#"{"preferences":{"far":1e1041}}"#);
     for path in ["/health", "/keeper/health"] {
         assert_eq!(client.get(path).await.expect(200)["status"], "ok");
     }

@@ -71,6 +71,7 @@ pub use search::{Hit, SearchOptions, SearchResults};
 pub use snippet::Snippet;
 pub use subscribe::{
     Start, SubscribeOptions, ThreadEvent, ThreadUpdate, ThreadUpdates, ThreadsUpdate, ThreadsUpdates, UpdatesPage,
+    Watch,
 };
 pub use tails::{HeldMessages, TailFigures};
 pub use title::make_title;

@@ -3,7 +3,6 @@
 mod admit;
 mod begin;
 mod decide;
-mod look;
 mod resume;
 
 use std::fmt;
@@ -11,14 +10,12 @@ use std::sync::Arc;
 
 use threadkeep_core::{Map, Scope, ThreadId};
 use threadkeep_memory::Memory;
+use threadkeep_memory::turns::{Place, TurnState, find_turn_state, record};
 
 use crate::event::{EventSink, Events};
-use crate::place::Place;
 use crate::{Assistant, Result, Stop, Turn, TurnEvent};
 
-pub use begin::turn_of_key;
 pub use decide::Decision;
-pub use look::{TurnState, find_turn_state};
 
 /// An assistant over a memory. Cheap to clone; all clones are the same one.
 ///
@@ -113,6 +110,27 @@ impl Agent {
             }
         };
         Box::pin(self.run_begun(&place, begun, &ask, &events)).await
+    }
+
+    /// Finds a turn that is over or waits, as it was answered. Its messages are read from the thread, so what was erased
+    /// there is gone from it too. Turns are kept for 30 days. [`find_turn_state`] finds running ones, too.
+    ///
+    /// # Errors
+    /// `NotFound` where the scope does not reach the thread.
+    pub async fn find_turn(&self, scope: &Scope, thread: ThreadId, turn: &str) -> Result<Option<Turn>> {
+        match find_turn_state(self.memory(), scope, thread, turn).await? {
+            Some(TurnState::Settled(turn)) => Ok(Some(*turn)),
+            _ => Ok(None),
+        }
+    }
+
+    /// Whether a turn is on its way in a thread: another driver has it, or had it until it was cut off.
+    ///
+    /// # Errors
+    /// `NotFound` where the scope does not reach the thread.
+    pub async fn is_busy(&self, scope: &Scope, thread: ThreadId) -> Result<bool> {
+        let place = Place::find(self.memory(), scope, thread).await?;
+        Ok(self.memory().find_thread_document(&place.writer, place.thread, &record::active()).await?.is_some())
     }
 }
 

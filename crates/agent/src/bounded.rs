@@ -2,9 +2,9 @@
 
 use threadkeep_context::MARK;
 use threadkeep_core::{ChatMessage, Part, Source, ToolCall, limits};
+pub(crate) use threadkeep_memory::turns::bound_text;
+use threadkeep_memory::turns::{TEXT_BYTES, encoded_bytes, without_nul};
 
-/// Bytes of JSON that one text may take, so that a message of a few of them is within its bound.
-const TEXT_BYTES: usize = limits::MESSAGE_BYTES / 2;
 /// Parts that are kept of one message.
 const PARTS: usize = 200;
 
@@ -81,40 +81,6 @@ pub(crate) fn bound_name(name: &str) -> String {
         kept.push(character);
     }
     if kept.is_empty() { "unnamed".to_owned() } else { kept }
-}
-
-/// A text without NUL, within [`TEXT_BYTES`] as JSON.
-pub(crate) fn bound_text(text: &str) -> String {
-    let text = without_nul(text);
-    if encoded_bytes(&text) <= TEXT_BYTES {
-        return text;
-    }
-    let mut left = TEXT_BYTES - MARK.len();
-    let kept = text.char_indices().find_map(|(at, character)| {
-        let bytes = encoded_char(character);
-        if bytes > left {
-            return Some(at);
-        }
-        left -= bytes;
-        None
-    });
-    format!("{}{MARK}", &text[..kept.unwrap_or(text.len())])
-}
-
-fn without_nul(text: &str) -> String {
-    text.replace('\0', "\u{fffd}")
-}
-
-fn encoded_bytes(text: &str) -> usize {
-    text.chars().map(encoded_char).sum()
-}
-
-fn encoded_char(character: char) -> usize {
-    match character {
-        '"' | '\\' | '\n' | '\r' | '\t' => 2,
-        character if character.is_control() => 6,
-        character => character.len_utf8(),
-    }
 }
 
 #[cfg(test)]

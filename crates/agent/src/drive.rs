@@ -4,8 +4,8 @@ use futures::StreamExt;
 use futures::future::BoxFuture;
 use futures::stream::FuturesUnordered;
 use threadkeep_graph::{Effect, Failure};
+use threadkeep_memory::turns::SIGN_OF_LIFE;
 
-use crate::drivers::SIGN_OF_LIFE;
 use crate::ledger::Ledger;
 use crate::plan::{Plan, plan};
 use crate::record::Recorded;

@@ -1,12 +1,11 @@
 //! A run on its way, with all that is written down of it.
 
-use threadkeep_core::{ChatAnswer, DocumentState, JsonText, PutDocument, TokenDetails};
+use threadkeep_core::{ChatAnswer, DocumentState, JsonText, PutDocument};
 use threadkeep_graph::{AnyRun, Event, Failure, Outcome, RequestId};
+use threadkeep_memory::turns::{Place, Versioned, lease_until, lock};
 use threadkeep_memory::{Appended, BatchBuilder, Draft, Memory};
 
-use crate::drivers::LEASE;
-use crate::place::{Place, Versioned};
-use crate::record::{self, KEPT_MS, Recorded, RunRecord};
+use crate::record::{self, Recorded, RunRecord};
 use crate::{AgentError, Approval, ApprovalState, Result, StoredMessage, ToolCallTrace, TurnUsage};
 
 /// Journal documents of one run, so that the commit which deletes them is within its bounds.
@@ -106,8 +105,7 @@ impl Ledger {
         self.record.lease_until = lease_until(memory);
         let batch = self.journal(self.fenced(memory.batch()))?;
         let batch = self.put_approvals(batch, memory)?;
-        let record = PutDocument { name: record::active(), value: JsonText::of(&self.record)?, expires_at: None };
-        let batch = batch.put(record);
+        let batch = lock::hold(batch, &self.record)?;
         let batch = if is_urgent { batch } else { batch.deferred() };
         self.version = self.commit(batch, place).await?.change;
         Ok(())
@@ -138,7 +136,7 @@ impl Ledger {
         let is_changed = |approval: &&Versioned<Approval>| self.changed.contains(&approval.value.id);
         for Versioned { value, version } in self.approvals.iter().filter(is_changed) {
             let state = if *version == 0 { DocumentState::Absent } else { DocumentState::Version(*version) };
-            batch = batch.require(record::approval(&value.id), state).put(approval_document(value, memory)?);
+            batch = batch.require(record::approval(&value.id), state).put(value.document(memory.now())?);
         }
         Ok(batch)
     }
@@ -168,7 +166,8 @@ impl Ledger {
     }
 
     pub(crate) fn usage(&self) -> TurnUsage {
-        usage(&self.record, &self.recorded)
+        let embedding_calls = self.recorded.iter().map(|recorded| recorded.embedding_calls).sum::<u64>();
+        TurnUsage::of(answers(&self.recorded), self.record.embedding_calls + embedding_calls)
     }
 
     /// The calls of tools that were made or refused, in the order of their requests.
@@ -181,7 +180,7 @@ impl Ledger {
 
     /// What spoke last.
     pub(crate) fn model(&self) -> String {
-        model(&self.record, &self.recorded)
+        answers(&self.recorded).last().map_or_else(|| self.record.model.clone(), |answer| answer.model.clone())
     }
 
     /// The latest result of a call.
@@ -192,41 +191,9 @@ impl Ledger {
     }
 }
 
-/// What a run took, by its journal.
-pub(crate) fn usage(record: &RunRecord, recorded: &[Recorded]) -> TurnUsage {
-    let mut usage = TurnUsage { embedding_calls: record.embedding_calls, ..TurnUsage::default() };
-    usage.embedding_calls += recorded.iter().map(|recorded| recorded.embedding_calls).sum::<u64>();
-    for answer in answers(recorded) {
-        usage.model_calls += 1;
-        let told = answer.usage.as_ref();
-        usage.input_tokens += told.map_or(0, |told| told.input_tokens);
-        usage.output_tokens += told.map_or(0, |told| told.output_tokens);
-        usage.details = usage.details.plus(told.map_or_else(TokenDetails::default, |told| told.details));
-        let cost = told.and_then(|told| told.cost_usd);
-        usage.cost_usd = usage.cost_usd.zip(cost).map(|(sum, cost)| sum + cost);
-    }
-    usage
-}
-
-/// What spoke last in a run, by its journal.
-pub(crate) fn model(record: &RunRecord, recorded: &[Recorded]) -> String {
-    answers(recorded).last().map_or_else(|| record.model.clone(), |answer| answer.model.clone())
-}
-
 pub(crate) fn answers(recorded: &[Recorded]) -> impl Iterator<Item = &ChatAnswer> {
     recorded.iter().filter_map(|recorded| match &recorded.event {
         Event::Finished { outcome: Outcome::Answer(answer), .. } => Some(answer),
         _ => None,
     })
-}
-
-pub(crate) fn lease_until(memory: &Memory) -> threadkeep_core::Timestamp {
-    memory.now().plus_ms(i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX))
-}
-
-/// An approval that is over is kept for a while, for whoever asks who allowed what.
-pub(crate) fn approval_document(approval: &Approval, memory: &Memory) -> Result<PutDocument> {
-    let is_over = !matches!(approval.state, ApprovalState::Pending | ApprovalState::Claimed);
-    let expires_at = is_over.then(|| memory.now().plus_ms(KEPT_MS));
-    Ok(PutDocument { name: record::approval(&approval.id), value: JsonText::of(approval)?, expires_at })
 }

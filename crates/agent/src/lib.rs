@@ -53,59 +53,50 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! While a turn is on its way, `system/run` `active` is the thread's lock: each commit of the run demands the version that
-//! the one before gave it, so a driver that was taken over loses with its next commit. Between calls nothing is held in
-//! this process. This crate deliberately knows no provider, no backend and no assistant; time comes from the memory's
+//! The lock, the record and the questions about a turn are those of [`threadkeep_memory::turns`], which calls of a model
+//! share: each commit of a run demands the version that the one before gave it, so a driver that was taken over loses with
+//! its next commit. Between calls nothing is held in this process. This crate deliberately knows no provider, no backend and no assistant; time comes from the memory's
 //! clock, timeouts are tokio's.
 #![warn(missing_docs)]
 
 mod activity;
 mod agent;
-mod approval;
 mod assistant;
 mod bounded;
-mod closing;
 mod context_provider;
 mod drive;
-mod drivers;
 mod error;
 mod event;
 mod function_tool;
 mod instructions;
 mod ledger;
-mod onlooker;
-mod place;
 mod plan;
 mod plan_execute;
 pub mod plugin;
-mod process;
 mod record;
 mod segment;
 mod stop;
 mod tool_loop;
-mod turn;
 mod workshop;
 
 pub use activity::{Activity, ActivityContext, FnActivity, Repetition};
-pub use agent::{Agent, Ask, Decision, TurnState, find_turn_state, turn_of_key};
-pub use approval::{Approval, ApprovalState, Verdict};
+pub use agent::{Agent, Ask, Decision};
 pub use assistant::{ApprovalPolicy, Asked, Assistant, Bounds, BusyPolicy, Definition, EarlierRequests, Prepared};
 pub use context_provider::{
     ContextProvider, ContextSource, ConversationSource, DocumentSource, DynamicContext, Excerpt, FIND_CONTEXT, Inquiry,
     formulate,
 };
-pub use drivers::{Driving, is_driving};
 pub use error::{AgentError, Result};
 pub use event::{EventSink, TurnEvent};
 pub use function_tool::FnTool;
 pub use instructions::MEMORY_INSTRUCTIONS;
-pub use onlooker::{
-    CutTurn, RunningTurn, approval_id, find_approval, find_running_turn, list_approvals, list_cut_turns,
-    stop_waiting_turn,
-};
 pub use plan_execute::{PlanExecute, PlanExecuteUpdate, Step, StepState, plan_execute_synthesise};
 pub use schemars;
 pub use stop::Stop;
-pub use threadkeep_graph::Failure;
+pub use threadkeep_core::Failure;
+pub use threadkeep_memory::turns::{
+    Approval, ApprovalState, ApprovalTrace, ContextNumbers, CutTurn, Driving, RunningTurn, StoredMessage,
+    ToolCallTrace, Turn, TurnState, TurnStatus, TurnUsage, Verdict, approval_id, find_approval, find_running_turn,
+    find_turn_state, is_driving, list_approvals, list_cut_turns, stop_waiting_turn, turn_of_key,
+};
 pub use tool_loop::{ToolLoop, ToolLoopUpdate, result_message, tool_loop};
-pub use turn::{ApprovalTrace, ContextNumbers, StoredMessage, ToolCallTrace, Turn, TurnStatus, TurnUsage};

@@ -130,20 +130,8 @@ fn plan_tool(
             let text = "it is unknown whether this was done: the program ended meanwhile. It is not done again.";
             Plan::known(refused(request, call, text, true))
         }
-        state => refuse(call, &not_made(state, approval.reason.as_deref())),
+        state => refuse(call, &state.not_made(approval.reason.as_deref())),
     }
-}
-
-/// Why a call was not made, in words for the model.
-pub(crate) fn not_made(state: ApprovalState, reason: Option<&str>) -> String {
-    let why = match state {
-        ApprovalState::Denied => "the approval was denied",
-        ApprovalState::Expired => "the approval expired",
-        ApprovalState::Replaced => "a later request took its place",
-        _ => "the approval was used before",
-    };
-    let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
-    format!("not done: {why}{reason}")
 }
 
 fn plan_activity(
@@ -158,12 +146,12 @@ fn plan_activity(
         return Plan::failed(request, Failure::new("unknown_activity", text));
     };
     let is_once = activity.repetition() == Repetition::Once;
-    if is_once && ledger.record.begun.contains(&request) {
+    if is_once && ledger.record.begun.contains(&request.0) {
         let text = format!("it is unknown whether {name} was done: the program ended meanwhile");
         return Plan::failed(request, Failure::new("outcome_unknown", text));
     }
     if is_once {
-        ledger.record.begun.push(request);
+        ledger.record.begun.push(request.0);
     }
     Plan::Run { request, activity: Arc::clone(activity), input, is_once }
 }

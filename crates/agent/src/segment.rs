@@ -4,14 +4,15 @@ mod messages;
 
 use threadkeep_core::{JsonText, PutDocument};
 use threadkeep_graph::{Failure, Output};
+use threadkeep_memory::turns::{close, lease_until, lock};
 use threadkeep_memory::{BatchBuilder, Draft};
 
-use crate::ledger::{Ledger, lease_until};
+use crate::ledger::Ledger;
 use crate::record::{self, KEPT_MS, Stub};
 use crate::workshop::Workshop;
-use crate::{Approval, ApprovalState, EarlierRequests, Result, StoredMessage, Turn, TurnEvent, TurnStatus, closing};
+use crate::{Approval, ApprovalState, EarlierRequests, Result, StoredMessage, Turn, TurnEvent, TurnStatus};
 
-pub(crate) use messages::{decision_draft, note_draft, result_draft};
+pub(crate) use messages::decision_draft;
 
 /// Ends a run.
 pub(crate) async fn finish(workshop: &Workshop<'_>, ledger: &mut Ledger, end: Result<Output, Failure>) -> Result<Turn> {
@@ -35,14 +36,14 @@ pub(crate) async fn finish(workshop: &Workshop<'_>, ledger: &mut Ledger, end: Re
 pub(crate) async fn put_away(workshop: &Workshop<'_>, ledger: &mut Ledger) -> Result<Turn> {
     let requested: Vec<_> = ledger.requested.iter().map(Approval::trace).collect();
     if ledger.ask_for_approvals() && workshop.definition().approvals.earlier == EarlierRequests::Replace {
-        closing::replace_earlier(workshop, &ledger.record.turn).await?;
+        replace_earlier(workshop, &ledger.record.turn).await?;
     }
     let (drafts, reply) = messages::waiting(workshop, ledger);
     keep_numbers(workshop, ledger).await;
     ledger.record.said = ledger.run.said().len();
     ledger.record.worked_ms = worked_ms(workshop, ledger);
     ledger.record.lease_until = lease_until(workshop.memory);
-    let batch = ledger.fenced(workshop.memory.batch()).delete(record::active());
+    let batch = lock::let_go(ledger.fenced(workshop.memory.batch()));
     let batch = ledger.journal(batch)?;
     let batch = ledger.put_approvals(batch, workshop.memory)?;
     let batch = ledger.append(batch, &drafts);
@@ -56,6 +57,18 @@ pub(crate) async fn put_away(workshop: &Workshop<'_>, ledger: &mut Ledger) -> Re
     let turn = Turn { duration_ms: ledger.record.worked_ms, ..turn };
     workshop.tell(TurnEvent::ended(&turn));
     Ok(turn)
+}
+
+/// Voids what earlier turns of the thread wait for.
+async fn replace_earlier(workshop: &Workshop<'_>, turn: &str) -> Result<()> {
+    let (memory, place) = (workshop.memory, workshop.place);
+    for waiting in place.runs(memory).await?.waiting {
+        if waiting.value.turn != turn {
+            let name = record::waiting(&waiting.value.turn);
+            close(memory, place, &name, &waiting, ApprovalState::Replaced, None).await?;
+        }
+    }
+    Ok(())
 }
 
 /// The turn whose end could not be stored.
@@ -96,7 +109,7 @@ async fn commit_end(
         Err(failure) => (TurnStatus::Failed, Some(failure.clone())),
     };
     let reply = drafts.last().map(|draft| draft.content.plain_text().into_owned()).unwrap_or_default();
-    let mut batch = ledger.fenced(workshop.memory.batch()).delete(record::active());
+    let mut batch = lock::let_go(ledger.fenced(workshop.memory.batch()));
     for number in 1..=ledger.record.entries {
         batch = batch.delete(record::entry(&ledger.record.turn, number));
     }

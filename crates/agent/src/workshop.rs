@@ -12,8 +12,8 @@ use threadkeep_core::{ChatMessage, ChatModel, Map, Timestamp, Tool};
 use threadkeep_memory::Memory;
 use tokio::sync::Mutex;
 
-use crate::place::Place;
 use crate::{Assistant, ContextNumbers, Definition, Prepared, TurnEvent};
+use threadkeep_memory::turns::Place;
 
 pub(crate) use tools::{Admitted, refused};
 

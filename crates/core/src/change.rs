@@ -4,7 +4,8 @@ use futures_core::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CorruptRow, DocumentName, Message, MessageId, MessagePage, Owner, Positions, TenantId, ThreadId, Timestamp,
+    CorruptRow, DocumentName, DocumentWrite, Message, MessageId, MessagePage, Owner, Positions, Scope, TenantId,
+    ThreadId, Timestamp,
 };
 
 /// One commit on a thread, as its subscribers see it.
@@ -147,8 +148,27 @@ pub enum WakeUp {
         /// come so far already need not look.
         change: Option<u64>,
     },
+    /// A document of a user, or of the tenant, was written or deleted.
+    Document {
+        /// The tenant.
+        tenant: TenantId,
+        /// Whose it is.
+        owner: Owner,
+        /// Which.
+        name: DocumentName,
+    },
     /// Anything may have changed: hints were lost, or another process wrote.
     Anything,
+}
+
+impl WakeUp {
+    /// The hint about a write under a scope; `None` for a thread's document, which changes by commits.
+    #[must_use]
+    pub fn of_document(scope: &Scope, write: &DocumentWrite) -> Option<Self> {
+        let owner = write.owner.as_owner()?;
+        let name = DocumentName { namespace: write.namespace.clone(), key: write.key.clone() };
+        Some(Self::Document { tenant: scope.tenant_id().clone(), owner, name })
+    }
 }
 
 /// A stream of hints that ends when the store is closed.

@@ -2,7 +2,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{JsonText, Result, StoreError, ThreadId, Timestamp, UserId, limits};
+use crate::{JsonText, Owner, Result, StoreError, ThreadId, Timestamp, UserId, limits};
 
 /// Whom a document belongs to. It lives and dies with its owner.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -14,6 +14,18 @@ pub enum DocumentOwner {
     User(UserId),
     /// The tenant: read by all its users, written by the application.
     Tenant,
+}
+
+impl DocumentOwner {
+    /// The user or the tenant that it is; `None` for a thread.
+    #[must_use]
+    pub fn as_owner(&self) -> Option<Owner> {
+        match self {
+            Self::Thread(_) => None,
+            Self::User(user) => Some(Owner::User(user.clone())),
+            Self::Tenant => Some(Owner::Tenant),
+        }
+    }
 }
 
 /// Which family of documents one belongs to. Text form: `app/NAME` or `system/NAME`.

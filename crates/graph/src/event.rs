@@ -3,7 +3,7 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use threadkeep_core::{ChatAnswer, JsonText, Source};
+use threadkeep_core::{ChatAnswer, Failure, JsonText, Source};
 
 use crate::RequestId;
 
@@ -114,35 +114,4 @@ pub struct Decision {
     /// What is to be done in place of what was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<JsonText>,
-}
-
-/// Why something failed, for programs and for people.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Failure {
-    /// A short name, such as `model_unavailable`.
-    pub code: String,
-    /// What happened, without anybody's content.
-    pub message: String,
-}
-
-impl Failure {
-    /// Makes a failure.
-    #[must_use]
-    pub fn new(code: impl Into<String>, message: impl Into<String>) -> Self {
-        Self { code: code.into(), message: message.into() }
-    }
-}
-
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.message)
-    }
-}
-
-impl std::error::Error for Failure {}
-
-impl From<threadkeep_core::StoreError> for Failure {
-    fn from(error: threadkeep_core::StoreError) -> Self {
-        Self::new("invalid_request", error.to_string())
-    }
 }

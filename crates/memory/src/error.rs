@@ -1,4 +1,4 @@
-use threadkeep_core::{Conflict, EmbedderError, Kind, ModelError, StoreError, Timestamp};
+use threadkeep_core::{Conflict, EmbedderError, Kind, ModelError, StoreError};
 
 /// The result of a call on [`crate::Memory`].
 pub type Result<T, E = MemoryError> = std::result::Result<T, E>;
@@ -27,14 +27,6 @@ pub enum MemoryError {
     /// The language model that was asked did not answer, or with what is no answer.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// Another holds the lease. Ask again when it has ended, or let its holder do the work.
-    #[error("the lease is held by {holder} until {until}")]
-    LeaseHeld {
-        /// Who.
-        holder: String,
-        /// Until when, unless it is renewed or ends before.
-        until: Timestamp,
-    },
     /// Others kept changing the same thing while this call tried to. Repeat it later.
     #[error("{what} was changed by others {attempts} times in a row")]
     Contended {
@@ -53,7 +45,7 @@ impl MemoryError {
             Self::Store(error) => error.is_retryable(),
             Self::Embedder(error) => error.is_retryable(),
             Self::Model(error) => error.is_retryable(),
-            Self::Contended { .. } | Self::LeaseHeld { .. } => true,
+            Self::Contended { .. } => true,
             Self::Invalid { .. } | Self::Context(_) => false,
         }
     }

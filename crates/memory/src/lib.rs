@@ -4,6 +4,8 @@
 //! that no store decides. [`Memory::subscribe`] tells of every change and misses none, [`Memory::search`] finds what was
 //! said, [`Memory::recall`] what answers a question, [`Memory::import`] and [`Memory::export`] move conversations in and out.
 //!
+//! [`turns`] is how a turn takes a thread, holds it and ends, whatever drives it.
+//!
 //! [`Memory::context`] loads what a model is to see of a thread, chosen and written by `threadkeep_context`. This crate
 //! deliberately runs no agent and knows no backend: it works over any [`threadkeep_core::Backend`]. It needs a tokio runtime with its timer
 //! for pauses between retries and for subscriptions.
@@ -26,7 +28,6 @@ mod error;
 mod export;
 mod fingerprint;
 mod import;
-mod lease;
 mod library;
 mod memory;
 mod messages;
@@ -42,6 +43,7 @@ mod sweep;
 mod tails;
 mod threads;
 mod title;
+pub mod turns;
 mod upsert;
 
 pub use analytics::{Analytics, Durations, Selection, SourceUse};
@@ -58,7 +60,6 @@ pub use erasures::{
 pub use error::{MemoryError, Result};
 pub use export::ExportLines;
 pub use import::{ImportOptions, ImportReport, Problem};
-pub use lease::Lease;
 pub use library::{
     DOCUMENT_ID_BYTES, DOCUMENT_PASSAGES, FoundPassage, FoundPassages, LibraryDocument, NewLibraryDocument, Passage,
     PassageOptions,
@@ -71,6 +72,7 @@ pub use search::{Hit, SearchOptions, SearchResults};
 pub use snippet::Snippet;
 pub use subscribe::{
     Start, SubscribeOptions, ThreadEvent, ThreadUpdate, ThreadUpdates, ThreadsUpdate, ThreadsUpdates, UpdatesPage,
+    Watch,
 };
 pub use tails::{HeldMessages, TailFigures};
 pub use title::make_title;

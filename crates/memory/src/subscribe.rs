@@ -15,6 +15,7 @@ mod log;
 mod thread;
 mod threads;
 mod wake;
+mod watch;
 
 use std::sync::Arc;
 
@@ -24,6 +25,7 @@ use threadkeep_core::{
 };
 
 pub(crate) use feeds::Feeds;
+pub use watch::Watch;
 
 use crate::Result;
 

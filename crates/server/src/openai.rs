@@ -10,7 +10,6 @@ pub(crate) mod conversations;
 pub(crate) mod embeddings;
 mod ids;
 mod items;
-mod lease;
 mod members;
 pub(crate) mod models;
 mod references;
@@ -22,8 +21,15 @@ mod turn;
 
 use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
+use threadkeep::{Scope, ThreadId};
 
-use crate::error::ApiError;
+use crate::app::App;
+use crate::error::{ApiError, Result};
+
+/// Whether a call of a model that goes by this id was answered in a thread.
+pub(crate) async fn is_answered(app: &App, scope: &Scope, thread: ThreadId, id: &str) -> Result<bool> {
+    Ok(turn::find(app, scope, thread, id).await?.is_some())
+}
 
 /// Says an error as these clients take it: they repeat what answers 409, and a conflict is none that passes.
 pub(crate) fn in_its_terms(response: Response) -> Response {
@@ -35,7 +41,7 @@ pub(crate) fn in_its_terms(response: Response) -> Response {
     error.status = StatusCode::BAD_REQUEST;
     if error.code == "busy" {
         // This they repeat, and no other 400.
-        error = lease::locked();
+        error = turn::locked();
     }
     error.into_response()
 }

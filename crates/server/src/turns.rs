@@ -13,7 +13,6 @@ mod stream;
 pub(crate) use asking::Asking;
 pub(crate) use deciding::Deciding;
 pub(crate) use resuming::resume;
-pub(crate) use stopping::ask_to_stop;
 pub(crate) use stream::respond;
 
 use threadkeep::agent::EventSink;

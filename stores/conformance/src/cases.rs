@@ -152,6 +152,7 @@ pub(crate) const CASES: &[Case] = cases! {
         a_stamp_is_another_one_after_anything_was_written,
         a_stamp_of_documents_is_another_one_after_one_was_written,
         openings_and_deletions_wake_those_who_listen,
+        documents_of_users_and_tenants_wake_those_who_listen,
         a_slow_listener_disturbs_nobody,
     }
     changes {

@@ -2,7 +2,7 @@ use async_trait::async_trait;
 use threadkeep_core::{
     Batch, ChangePage, ChangedThreads, CommitOutcome, Document, DocumentOwner, DocumentQuery, DocumentWrite, Message,
     MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Result, Scope, Store, Thread, ThreadId,
-    ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, WakeUps, Written,
+    ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, WakeUp, WakeUps, Written,
 };
 
 use crate::{MemoryStore, wake_ups};
@@ -93,7 +93,10 @@ impl Store for MemoryStore {
     }
 
     async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
-        self.state().write_document(scope, write, now)
+        let wake_up = WakeUp::of_document(scope, &write);
+        let written = self.state().write_document(scope, write, now)?;
+        self.wake(wake_up);
+        Ok(written)
     }
 
     async fn wake_ups(&self) -> Result<WakeUps> {

@@ -1,6 +1,6 @@
 use threadkeep_core::{
     Access, Conflict, Document, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, JsonText, Kind, Namespace,
-    Owner, Result, Scope, StoreError, TenantId, ThreadId, Timestamp, Written,
+    Owner, Result, Scope, StoreError, TenantId, ThreadId, Timestamp, WakeUp, Written,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -37,7 +37,14 @@ pub(crate) async fn write(shared: &Shared, scope: &Scope, write: DocumentWrite, 
     let row = rows.first().ok_or_else(|| StoreError::corrupt("answer", "of no row"))?;
     let version: Option<i64> = get(row, 1)?;
     match get::<&str>(row, 0)? {
-        "done" => Ok(Written { version: version.unwrap_or(0).unsigned_abs() }),
+        "done" => {
+            if let Some(wake_up) = WakeUp::of_document(scope, &write) {
+                shared.outbox.put(&wake_up);
+                // Nobody listening is no failure.
+                drop(shared.wake_ups.send(wake_up));
+            }
+            Ok(Written { version: version.unwrap_or(0).unsigned_abs() })
+        }
         _ => {
             let DocumentWrite { namespace, key, .. } = write;
             Err(Conflict::Document { namespace, key, actual: version.map(i64::unsigned_abs) }.into())

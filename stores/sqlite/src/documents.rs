@@ -3,7 +3,8 @@ use std::sync::Arc;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use threadkeep_core::{
     Access, Conflict, Document, DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump,
-    JsonText, Kind, Namespace, Owner, PutDocument, Result, Scope, StoreError, TenantId, ThreadId, Timestamp, Written,
+    JsonText, Kind, Namespace, Owner, PutDocument, Result, Scope, StoreError, TenantId, ThreadId, Timestamp, WakeUp,
+    Written,
 };
 
 use crate::connection::Shared;
@@ -122,7 +123,8 @@ pub(crate) async fn write(
         Access::None => return Err(StoreError::NotFound(Kind::Document)),
     }
     let (inside, tenant) = (Arc::clone(shared), scope.tenant_id().clone());
-    writer::write(shared, move |connection| {
+    let wake_up = WakeUp::of_document(scope, &write);
+    let written = writer::write(shared, move |connection| {
         let owner_no = owners::find(&inside, connection, tenant.as_str(), owners::name(&owner))?;
         let actual = version(connection, (OF_OWNER, owner_no), &write.namespace, &write.key, now)?;
         if write.expected.is_some_and(|expected| expected != actual.unwrap_or(0)) {
@@ -139,7 +141,10 @@ pub(crate) async fn write(
         put_of_owner(connection, owner_no, &Document { namespace, key, value, version, expires_at })?;
         Ok(Written { version })
     })
-    .await
+    .await?;
+    // Nobody listening is no failure.
+    drop(wake_up.map(|wake_up| shared.wake_ups.send(wake_up)));
+    Ok(written)
 }
 
 /// One counter for all documents of users and tenants, so that no version ever comes back.

@@ -2,58 +2,74 @@
 
 use std::time::Duration;
 
-use threadkeep_graph::Failure;
+use threadkeep_memory::turns::lock::OlderLock;
+use threadkeep_memory::turns::{Place, Runs, Versioned, Waiting, close, interrupt};
 use tokio::time::Instant;
 
 use super::Agent;
-use crate::drivers::{is_alive, wait_a_moment};
 use crate::event::Events;
-use crate::place::{Place, Runs, Versioned};
 use crate::record::{self, RunRecord};
-use crate::{AgentError, ApprovalState, BusyPolicy, Result, Stop, closing};
+use crate::{AgentError, ApprovalState, BusyPolicy, Result, Stop};
 
 /// How often a run is taken over at most.
 const TAKEN_OVER: u32 = 5;
-/// How long a turn of another process is waited for before it is looked at again.
-const MOMENT: Duration = Duration::from_millis(50);
 
 impl Agent {
-    /// Waits until nobody drives the thread, going on with what a driver that is gone left behind.
-    pub(super) async fn admit(&self, place: &Place, stop: &Stop) -> Result<Runs> {
+    /// Waits until nobody holds the thread, going on with what a driver that is gone left behind.
+    pub(super) async fn admit(&self, place: &Place, stop: &Stop, older: &mut OlderLock) -> Result<Runs> {
+        let memory = self.memory();
         let patience = match self.assistant().definition().busy {
             BusyPolicy::Wait(patience) => patience,
             BusyPolicy::Refuse => Duration::ZERO,
         };
-        let began = Instant::now();
+        let (began, mut waiting) = (Instant::now(), None);
         let mut gone_on_with = None;
         loop {
-            let runs = place.runs(self.memory()).await?;
+            let runs = place.runs(memory).await?;
             let Some(active) = &runs.active else {
-                return self.without_expired(place, runs).await;
-            };
-            if !self.is_alive(&active.value) {
-                // Whatever keeps it from ending must not keep the thread from going on.
-                if gone_on_with.as_ref() == Some(&active.value.turn) {
-                    self.close_interrupted(place, active).await?;
-                    continue;
+                if older.is_free(memory, place).await? {
+                    return self.without_expired(place, runs).await;
                 }
-                gone_on_with = Some(active.value.turn.clone());
-                self.go_on_with(place, active.clone(), &Stop::new(), &Events::new(&mut |_| {})).await?;
+                self.wait_in(place, &mut waiting, None, began + patience, stop).await?;
+                continue;
+            };
+            if active.value.is_alive(memory.now()) {
+                self.wait_in(place, &mut waiting, Some(&active.value.driver), began + patience, stop).await?;
                 continue;
             }
-            if began.elapsed() >= patience {
-                return Err(AgentError::Busy);
+            // Whatever keeps it from ending must not keep the thread from going on.
+            if gone_on_with.as_ref() == Some(&active.value.turn) {
+                interrupt(memory, place, active).await?;
+                continue;
             }
-            tokio::select! {
-                () = wait_a_moment(MOMENT) => {}
-                () = stop.wait() => return Err(AgentError::Busy),
-            }
+            gone_on_with = Some(active.value.turn.clone());
+            self.go_on_with(place, active.clone(), &Stop::new(), &Events::new(&mut |_| {})).await?;
         }
     }
 
-    /// Whether somebody drives a run.
-    pub(super) fn is_alive(&self, record: &RunRecord) -> bool {
-        is_alive(&record.driver, record.lease_until, self.memory().now())
+    /// Waits for a thread until it is worth another look.
+    async fn wait_in(
+        &self,
+        place: &Place,
+        waiting: &mut Option<Waiting>,
+        driver: Option<&str>,
+        until: Instant,
+        stop: &Stop,
+    ) -> Result<()> {
+        if Instant::now() >= until {
+            return Err(AgentError::Busy);
+        }
+        let Some(waiting) = waiting else {
+            // What happened before this moment is seen by another look.
+            *waiting = Some(Waiting::begin(self.memory(), &place.scope, place.thread).await);
+            return Ok(());
+        };
+        tokio::select! {
+            () = waiting.wait(driver) => Ok(()),
+            // The last look is the one that refuses.
+            () = tokio::time::sleep_until(until) => Ok(()),
+            () = stop.wait() => Err(AgentError::Busy),
+        }
     }
 
     /// Goes on with the run of a driver that is gone: to its end where it is one of this assistant's, else it is closed.
@@ -67,7 +83,7 @@ impl Agent {
         let is_another_ones = active.value.assistant != self.assistant().definition().name;
         // What ends the program each time must not do so for ever.
         if is_another_ones || active.value.taken_over >= TAKEN_OVER {
-            self.close_interrupted(place, &active).await?;
+            interrupt(self.memory(), place, &active).await?;
             return Ok(None);
         }
         match Box::pin(self.take_over(place, active, stop, events)).await {
@@ -75,11 +91,6 @@ impl Agent {
             Err(AgentError::Superseded { .. }) => Ok(None),
             result => result.map(Some),
         }
-    }
-
-    async fn close_interrupted(&self, place: &Place, active: &Versioned<RunRecord>) -> Result<()> {
-        let failure = Failure::new("interrupted", "the program ended before this was answered");
-        closing::close(self.memory(), place, &record::active(), active, ApprovalState::Replaced, Some(failure)).await
     }
 
     /// Closes runs whose approvals nobody gave in time.
@@ -95,7 +106,7 @@ impl Agent {
                 waiting.push(run);
             } else {
                 let name = record::waiting(&run.value.turn);
-                closing::close(self.memory(), place, &name, &run, ApprovalState::Expired, None).await?;
+                close(self.memory(), place, &name, &run, ApprovalState::Expired, None).await?;
             }
         }
         Ok(Runs { waiting, ..runs })

@@ -2,19 +2,17 @@
 
 use std::sync::Arc;
 
-use threadkeep_core::{ChatModel, Content, DocumentState, JsonText, MessageId, PutDocument, Role, ThreadId, Tool};
+use threadkeep_core::{ChatModel, Content, DocumentState, Role, Tool};
 use threadkeep_graph::{AnyRun, Failure, Input};
+use threadkeep_memory::turns::{Driving, Place, TurnKind, Versioned, lease_until, lock, messages_of, turn_of_key};
 use threadkeep_memory::{Draft, ThreadConfig};
 use tokio::sync::Mutex;
 
-use super::look::messages_of;
 use super::{Agent, Ask};
 use crate::drive::drive;
-use crate::drivers::Driving;
 use crate::event::Events;
-use crate::ledger::{Ledger, lease_until};
-use crate::place::{Place, Versioned};
-use crate::record::{self, RunRecord};
+use crate::ledger::Ledger;
+use crate::record::{self, Recorded, RunRecord};
 use crate::workshop::{Contexts, Workshop};
 use crate::{Asked, ContextNumbers, Prepared, Result, Stop, StoredMessage, Turn, TurnEvent};
 
@@ -46,12 +44,6 @@ pub(super) struct Going<'a> {
     pub(super) claimed: Option<&'a str>,
 }
 
-/// The id of the turn that an idempotency key ([`crate::Ask::idempotency_key`]) has in a thread, begun or not.
-#[must_use]
-pub fn turn_of_key(thread: ThreadId, key: &str) -> String {
-    MessageId::from_name(format!("turn/{thread}/{key}").as_bytes()).to_string()
-}
-
 impl Agent {
     /// Stores the user's message and takes the thread.
     pub(super) async fn begin(&self, place: &Place, ask: &Ask) -> Result<Begun> {
@@ -63,8 +55,9 @@ impl Agent {
             Some(key) => turn_of_key(place.thread, key),
             None => memory.mint_message_id().to_string(),
         };
+        let mut older = lock::OlderLock::default();
         for attempt in 1.. {
-            self.admit(place, &ask.stop).await?;
+            self.admit(place, &ask.stop, &mut older).await?;
             if ask.idempotency_key.is_some()
                 && let Some(before) = self.find_turn(&place.scope, place.thread, &turn).await?
             {
@@ -80,22 +73,20 @@ impl Agent {
             let mut content = Content::text(Role::User, &ask.text);
             content.author = ask.author.clone().or_else(|| place.author.clone());
             let id = record::message_id(&turn, record.started_at, 0);
-            let mut batch = memory.batch().require(record::active(), DocumentState::Absent);
+            let mut batch = lock::take(memory.batch(), &record, &older)?;
             if ask.idempotency_key.is_some() {
                 // The same request elsewhere may have had its turn, from its beginning to its end, since it was looked for.
                 for name in [record::stub(&turn), record::waiting(&turn)] {
                     batch = batch.require(name, DocumentState::Absent);
                 }
             }
-            let batch = batch
-                .put(PutDocument { name: record::active(), value: JsonText::of(&record)?, expires_at: None })
-                .append(record.marked(Draft::new(content)).with_id(id));
+            let batch = batch.append(record.marked(Draft::new(content)).with_id(id));
             match batch.commit(&place.writer, place.thread).await {
                 Ok(appended) => {
                     let record = Versioned { value: record, version: appended.change };
                     return Ok(Begun::Now(Box::new(Run { record, seq: appended.first_seq, driving })));
                 }
-                Err(error) if record::is_about_turns(&error) && attempt < ATTEMPTS => {}
+                Err(error) if (record::is_about_turns(&error) || older.has_refused(&error)) && attempt < ATTEMPTS => {}
                 Err(error) => return Err(error.into()),
             }
         }
@@ -106,6 +97,7 @@ impl Agent {
         let (memory, definition) = (self.memory(), self.assistant().definition());
         RunRecord {
             turn: turn.to_owned(),
+            kind: TurnKind::Run,
             assistant: definition.name.clone(),
             graph: definition.graph.name().to_owned(),
             version: definition.graph.version(),
@@ -226,7 +218,7 @@ impl Agent {
     /// Rebuilds a run from its journal.
     async fn ledger(&self, place: &Place, mut run: Versioned<RunRecord>, seq: u64, question: String) -> Result<Ledger> {
         let memory = self.memory();
-        let recorded = match run.value.entries {
+        let recorded: Vec<Recorded> = match run.value.entries {
             0 => Vec::new(),
             _ => place.journal(memory, &run.value.turn).await?,
         };

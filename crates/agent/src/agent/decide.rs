@@ -1,16 +1,14 @@
 //! Deciding about an approval.
 
-use threadkeep_core::{DocumentState, JsonText, PutDocument, Scope, ThreadId, Value};
+use threadkeep_core::{DocumentState, JsonText, Scope, ThreadId, Value};
+use threadkeep_memory::turns::{Driving, Place, Versioned, close, lease_until, lock};
 
 use super::Agent;
 use super::begin::Going;
-use crate::drivers::Driving;
 use crate::event::{EventSink, Events};
-use crate::ledger::{approval_document, lease_until};
-use crate::place::{Place, Versioned};
 use crate::record::{self, RunRecord};
 use crate::segment::decision_draft;
-use crate::{AgentError, Approval, ApprovalState, Result, Stop, Turn, TurnEvent, Verdict, closing, list_approvals};
+use crate::{AgentError, Approval, ApprovalState, Result, Stop, Turn, TurnEvent, Verdict, list_approvals};
 
 /// A decision about an approval.
 #[derive(Clone, Debug)]
@@ -65,10 +63,10 @@ impl Agent {
         let (approval, by) = (approval.as_str(), by.as_str());
         self.check_decider(by)?;
         let place = Place::find(self.memory(), scope, thread).await?;
-        let mut attempts = ATTEMPTS;
+        let (mut attempts, mut older) = (ATTEMPTS, lock::OlderLock::default());
         let (run, found, _driving) = loop {
             let found = self.open_approval(&place, approval).await?;
-            let runs = match self.admit(&place, &stop).await {
+            let runs = match self.admit(&place, &stop, &mut older).await {
                 Err(AgentError::Busy) => {
                     // The turn that keeps the thread busy may be the one that somebody else's decision set going.
                     self.open_approval(&place, approval).await?;
@@ -84,7 +82,7 @@ impl Agent {
             };
             let driving = Driving::begin(self.memory());
             let decided = decided(&found.value, &verdict, by, self.memory().now());
-            match self.claim_decision(&place, waiting, (&decided, found.version), &driving).await {
+            match self.claim_decision(&place, waiting, (&decided, found.version), &driving, &mut older).await {
                 Ok(run) => break (run, decided, driving),
                 Err(AgentError::Superseded { .. }) if attempts > 0 => attempts -= 1,
                 Err(error) => return Err(error),
@@ -116,7 +114,7 @@ impl Agent {
     /// # Errors
     /// `NotFound` where the scope does not reach the thread.
     pub async fn approvals(&self, scope: &Scope, thread: ThreadId) -> Result<Vec<Approval>> {
-        list_approvals(self.memory(), scope, thread).await
+        Ok(list_approvals(self.memory(), scope, thread).await?)
     }
 
     fn check_decider(&self, by: &str) -> Result<()> {
@@ -152,7 +150,7 @@ impl Agent {
             let runs = place.runs(self.memory()).await?;
             if let Some(run) = runs.waiting.iter().find(|run| run.value.turn == found.value.turn) {
                 let name = record::waiting(&run.value.turn);
-                closing::close(self.memory(), place, &name, run, state, None).await?;
+                close(self.memory(), place, &name, run, state, None).await?;
             }
         }
         Err(AgentError::ApprovalClosed { id: id.to_owned(), state })
@@ -165,6 +163,7 @@ impl Agent {
         waiting: Versioned<RunRecord>,
         (decided, approval_version): (&Approval, u64),
         driving: &Driving,
+        older: &mut lock::OlderLock,
     ) -> Result<Versioned<RunRecord>> {
         let memory = self.memory();
         let Versioned { value: mut record, version } = waiting;
@@ -173,18 +172,17 @@ impl Agent {
         let id = record::message_id(&record.turn, record.started_at, record.messages);
         record.messages += 1;
         let name = record::waiting(&record.turn);
-        let batch = memory
-            .batch()
-            .require(record::active(), DocumentState::Absent)
+        let batch = lock::take(memory.batch(), &record, older)?
             .require(name.clone(), DocumentState::Version(version))
             .require(record::approval(&decided.id), DocumentState::Version(approval_version))
             .delete(name)
-            .put(approval_document(decided, memory)?)
-            .put(PutDocument { name: record::active(), value: JsonText::of(&record)?, expires_at: None })
+            .put(decided.document(memory.now())?)
             .append(record.marked(decision_draft(decided)).with_id(id));
         match batch.commit(&place.writer, place.thread).await {
             Ok(committed) => Ok(Versioned { value: record, version: committed.change }),
-            Err(error) if record::is_about_runs(&error) || record::is_about_approvals(&error) => {
+            Err(error)
+                if record::is_about_runs(&error) || record::is_about_approvals(&error) || older.has_refused(&error) =>
+            {
                 Err(AgentError::Superseded { turn: record.turn })
             }
             Err(error) => Err(error.into()),

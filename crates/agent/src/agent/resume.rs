@@ -1,17 +1,22 @@
 //! Going on with what a crash, a restart or a dropped call left behind.
 
-use threadkeep_core::{DocumentName, DocumentState, JsonText, PutDocument, Scope, ThreadId};
-use threadkeep_graph::Failure;
+use threadkeep_core::{DocumentState, Failure, Scope, ThreadId};
+use threadkeep_memory::turns::{Driving, Place, Versioned, close, lease_until, lock, messages_of};
 
 use super::Agent;
 use super::begin::Going;
-use super::look::messages_of;
-use crate::drivers::Driving;
 use crate::event::{EventSink, Events};
-use crate::ledger::lease_until;
-use crate::place::{Place, Versioned};
 use crate::record::{self, RunRecord};
-use crate::{AgentError, ApprovalState, Result, Stop, Turn, closing};
+use crate::{AgentError, ApprovalState, Result, Stop, Turn};
+
+/// Where a run lies that is taken.
+#[derive(Clone, Copy, Debug)]
+enum From {
+    /// With a driver that is gone, and holds the thread.
+    Driver,
+    /// It waits, and its decisions are made.
+    Waiting,
+}
 
 impl Agent {
     /// Goes on with the turn that a driver which is gone left behind in a thread, and with those whose decisions were made
@@ -43,12 +48,12 @@ impl Agent {
         let mut turns = Vec::new();
         let runs = place.runs(self.memory()).await?;
         if let Some(active) = runs.active {
-            if self.is_alive(&active.value) {
+            if active.value.is_alive(self.memory().now()) {
                 return Ok(turns);
             }
             turns.extend(self.go_on_with(&place, active, stop, &events).await?);
         }
-        for run in self.admit(&place, stop).await?.waiting {
+        for run in self.admit(&place, stop, &mut lock::OlderLock::default()).await?.waiting {
             let approvals = place.approvals_of(self.memory(), &run.value.turn).await?;
             let is_decided = approvals
                 .iter()
@@ -74,7 +79,7 @@ impl Agent {
         };
         let driving = Driving::begin(self.memory());
         active.value.taken_over += 1;
-        let run = self.claim(place, active, &record::active(), &driving).await?;
+        let run = self.claim(place, active, From::Driver, &driving).await?;
         let going = Going { run, seq, question, stop, claimed: None };
         Box::pin(self.go(place, going, events)).await
     }
@@ -92,32 +97,36 @@ impl Agent {
             return Err(AgentError::Superseded { turn });
         };
         let driving = Driving::begin(self.memory());
-        let run = self.claim(place, waiting, &record::waiting(&turn), &driving).await?;
+        let run = self.claim(place, waiting, From::Waiting, &driving).await?;
         let going = Going { run, seq, question, stop, claimed: None };
         Box::pin(self.go(place, going, events)).await
     }
 
-    /// Makes a run one's own that lies under `name`. Of several who try, one gets it.
+    /// Makes a run one's own. Of several who try, one gets it.
     async fn claim(
         &self,
         place: &Place,
         run: Versioned<RunRecord>,
-        name: &DocumentName,
+        from: From,
         driving: &Driving,
     ) -> Result<Versioned<RunRecord>> {
         let memory = self.memory();
         let Versioned { value: mut record, version } = run;
         driving.name().clone_into(&mut record.driver);
         record.lease_until = lease_until(memory);
-        let mut batch = memory.batch().require(name.clone(), DocumentState::Version(version));
-        if *name != record::active() {
-            batch = batch.require(record::active(), DocumentState::Absent).delete(name.clone());
-        }
-        let value = JsonText::of(&record)?;
-        batch = batch.put(PutDocument { name: record::active(), value, expires_at: None });
+        let (batch, version, mut older) = (memory.batch(), DocumentState::Version(version), lock::OlderLock::default());
+        let batch = match from {
+            From::Driver => lock::hold(batch.require(record::active(), version), &record)?,
+            From::Waiting => {
+                let name = record::waiting(&record.turn);
+                lock::take(batch.require(name.clone(), version).delete(name), &record, &older)?
+            }
+        };
         match batch.commit(&place.writer, place.thread).await {
             Ok(committed) => Ok(Versioned { value: record, version: committed.change }),
-            Err(error) if record::is_about_runs(&error) => Err(AgentError::Superseded { turn: record.turn }),
+            Err(error) if record::is_about_runs(&error) || older.has_refused(&error) => {
+                Err(AgentError::Superseded { turn: record.turn })
+            }
             Err(error) => Err(error.into()),
         }
     }
@@ -132,7 +141,7 @@ impl Agent {
     async fn give_up(&self, place: &Place, active: &Versioned<RunRecord>) -> Result<Turn> {
         let failure = Failure::new("question_erased", "the question was erased before it was answered");
         let name = record::active();
-        closing::close(self.memory(), place, &name, active, ApprovalState::Replaced, Some(failure)).await?;
+        close(self.memory(), place, &name, active, ApprovalState::Replaced, Some(failure)).await?;
         let turn = active.value.turn.clone();
         let found = self.find_turn(&place.scope, place.thread, &turn).await?;
         found.ok_or(AgentError::Superseded { turn })

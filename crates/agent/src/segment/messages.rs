@@ -1,8 +1,9 @@
 //! The messages that a segment adds to the conversation.
 
-use threadkeep_core::{ChatMessage, Content, JsonText, Map, Part, Role, ToolResult, Value, limits};
+use threadkeep_core::{ChatMessage, Content, JsonText, Map, Part, Role, Value, limits};
 use threadkeep_graph::{Event, Failure, Outcome, Output};
 use threadkeep_memory::Draft;
+use threadkeep_memory::turns::{metadata, note_draft, result_draft};
 
 use crate::bounded::{bound_name, bound_text, storable, storable_call, storable_source};
 use crate::ledger::{Ledger, answers};
@@ -71,30 +72,10 @@ pub(crate) fn decision_draft(approval: &Approval) -> Draft {
     draft
 }
 
-/// An assistant's words that no model made.
-pub(crate) fn note_draft(turn: &str, text: &str) -> Draft {
-    let mut draft = Draft::new(Content::text(Role::Assistant, bound_text(text)));
-    draft.content.metadata = metadata(turn);
-    draft
-}
-
-/// A result for a call that has none.
-pub(crate) fn result_draft(turn: &str, call_id: &str, output: &str) -> Draft {
-    let result = ToolResult { call_id: call_id.to_owned(), output: bound_text(output), is_error: true };
-    let mut content = Content::empty(Role::Tool);
-    content.parts.push(Part::ToolResult(result));
-    content.metadata = metadata(turn);
-    Draft::new(content)
-}
-
 fn failure_draft(workshop: &Workshop<'_>, ledger: &Ledger, failure: &Failure) -> Draft {
     let mut draft = note_draft(&ledger.record.turn, &workshop.assistant.failure_reply(failure));
     draft.content.metadata.insert("error".to_owned(), Value::String(failure.code.clone()));
     draft
-}
-
-fn metadata(turn: &str) -> Map {
-    Map::from_iter([("turn".to_owned(), Value::String(turn.to_owned()))])
 }
 
 /// What the run made that is not in the thread yet.

@@ -140,7 +140,7 @@ async fn decide(app: &App, id: &str, verdict: Verdict, asked: &Asked) -> Result<
         return Err(failure.hint("`threadkeep approvals list` lists those that are open").into());
     };
     // The turn goes on with the assistant that asked.
-    let asks = match find_turn_state(&looking.memory, &looking.scope, thread, &approval.turn).await.map_err(told)? {
+    let asks = match find_turn_state(&looking.memory, &looking.scope, thread, &approval.turn).await? {
         Some(TurnState::Running(running)) => running.assistant,
         Some(TurnState::Settled(turn)) => turn.agent,
         _ => DEFAULT.to_owned(),

@@ -46,7 +46,7 @@ impl RecordingStore {
 /// What a batch erases, with `change` as the thread's change that does it.
 fn erasures(scope: &Scope, thread: ThreadId, batch: &Batch, change: u64) -> Vec<Erasure> {
     let messages = batch.erase.iter().map(|message| ErasedItem::Message { thread, message: *message, change });
-    // Threadkeep's own documents of a thread (journals, leases) come and go with its work.
+    // Threadkeep's own documents of a thread (journals, locks) come and go with its work.
     let documents = batch.delete.iter().filter(|name| is_app(&name.namespace)).map(|name| ErasedItem::Document {
         owner: DocumentOwner::Thread(thread),
         namespace: name.namespace.clone(),

@@ -53,8 +53,7 @@ impl ImportReport {
             | MemoryError::Invalid { .. }
             | MemoryError::Context(_)
             | MemoryError::Model(_)
-            | MemoryError::Contended { .. }
-            | MemoryError::LeaseHeld { .. } => {
+            | MemoryError::Contended { .. } => {
                 self.problem(item, name, error);
                 Ok(())
             }

@@ -5,14 +5,17 @@ use std::time::Duration;
 
 use futures::StreamExt;
 use threadkeep_core::{Access, Batch, Scope, Store, ThreadId, WakeUp, WakeUps};
+use tokio::sync::watch;
 use tokio::task::AbortHandle;
 
 use super::feed::Feed;
 use super::handed::UnderWay;
+use super::watch::Watched;
 use crate::Memory;
 use crate::tails::takes_words_away;
 
-/// The feeds of those who listen, by thread, and the task that passes the store's wake-ups on to them.
+/// The feeds of those who listen, by thread, whoever only waits for something to happen, and the task that passes the store's
+/// wake-ups on to all of them.
 ///
 /// Both are there for as long as somebody listens.
 #[derive(Default)]
@@ -25,6 +28,7 @@ pub(crate) struct Feeds {
 #[derive(Default)]
 struct Registry {
     by_thread: HashMap<ThreadId, Vec<Place>>,
+    watched: HashMap<Watched, watch::Sender<()>>,
     router: Option<AbortHandle>,
 }
 
@@ -37,6 +41,30 @@ impl Feeds {
     /// The feed of a thread in a scope. From this moment on it hears of what happens.
     pub(super) async fn join(self: &Arc<Self>, memory: &Memory, scope: &Scope, thread: ThreadId) -> Arc<Feed> {
         let feed = self.feed(scope, thread);
+        self.ensure_routing(memory).await;
+        feed
+    }
+
+    /// Hints about one thing, from this moment on.
+    pub(super) async fn watch(self: &Arc<Self>, memory: &Memory, watched: &Watched) -> watch::Receiver<()> {
+        let hints = {
+            let mut registry = self.lock();
+            registry.watched.entry(watched.clone()).or_insert_with(|| watch::Sender::new(())).subscribe()
+        };
+        self.ensure_routing(memory).await;
+        hints
+    }
+
+    /// Forgets what nobody waits for any more.
+    pub(super) fn unwatch(&self, watched: &Watched) {
+        let mut registry = self.lock();
+        if registry.watched.get(watched).is_some_and(|sender| sender.receiver_count() == 0) {
+            registry.watched.remove(watched);
+        }
+        registry.rest();
+    }
+
+    async fn ensure_routing(self: &Arc<Self>, memory: &Memory) {
         if !self.is_routing() {
             let wake_ups = memory.store().wake_ups().await.ok();
             let mut registry = self.lock();
@@ -47,7 +75,6 @@ impl Feeds {
                 registry.router = Some(router.abort_handle());
             }
         }
-        feed
     }
 
     fn feed(self: &Arc<Self>, scope: &Scope, thread: ThreadId) -> Arc<Feed> {
@@ -74,11 +101,7 @@ impl Feeds {
                 registry.by_thread.remove(&thread);
             }
         }
-        if registry.by_thread.is_empty()
-            && let Some(router) = registry.router.take()
-        {
-            router.abort();
-        }
+        registry.rest();
     }
 
     /// Tells the feeds of a thread that a commit begins; `None` where nobody listens.
@@ -113,8 +136,17 @@ impl Feeds {
     fn pass_on(&self, wake_up: &WakeUp) {
         // The registry is let go of first: a feed whose last subscriber went meanwhile takes it to leave.
         match wake_up {
-            WakeUp::Anything => self.all().iter().for_each(|feed| feed.doubt()),
+            WakeUp::Anything => {
+                self.lock().watched.values().for_each(hint);
+                self.all().iter().for_each(|feed| feed.doubt());
+            }
+            WakeUp::Document { tenant, owner, name } => {
+                let watched = Watched::Document(tenant.clone(), owner.clone(), name.clone());
+                self.lock().watched.get(&watched).into_iter().for_each(hint);
+            }
             WakeUp::Thread { tenant, owner, thread, change } => {
+                let watched = Watched::Thread(tenant.clone(), *thread);
+                self.lock().watched.get(&watched).into_iter().for_each(hint);
                 let feeds = self.of_thread(&Scope::Tenant(tenant.clone()), *thread);
                 for feed in feeds.iter().filter(|feed| feed.scope.access(owner) != Access::None) {
                     match change {
@@ -144,6 +176,20 @@ impl Registry {
         // One whose runtime is gone is finished.
         self.router.as_ref().is_some_and(|router| !router.is_finished())
     }
+
+    /// Ends the task once nobody is there to hear of anything.
+    fn rest(&mut self) {
+        if self.by_thread.is_empty()
+            && self.watched.is_empty()
+            && let Some(router) = self.router.take()
+        {
+            router.abort();
+        }
+    }
+}
+
+fn hint(watching: &watch::Sender<()>) {
+    watching.send_replace(());
 }
 
 /// Passes wake-ups on, and listens again after a while where the store gives none or ends them.

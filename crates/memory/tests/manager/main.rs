@@ -26,7 +26,6 @@ mod exchange;
 #[cfg(test)]
 mod handed;
 #[cfg(test)]
-mod lease;
 #[cfg(test)]
 mod library;
 #[cfg(test)]
@@ -59,6 +58,8 @@ mod tails;
 mod threads;
 #[cfg(test)]
 mod titles;
+#[cfg(test)]
+mod turns;
 #[cfg(test)]
 mod world;
 #[cfg(test)]

@@ -9,22 +9,23 @@ use axum::http::StatusCode;
 use serde::{Deserialize, Serialize};
 use threadkeep::context::ContextPolicy;
 use threadkeep::core::{ChatAnswer, ChatDelta, ChatMessage, ChatRequest, ModelError, PutDocument};
+use threadkeep::memory::turns::{Completion, Interrupted, Place, RunRecord, Taking, Versioned, Waiting, interrupt};
 use threadkeep::{
-    BatchBuilder, Content, DocumentName, DocumentOwner, Draft, JsonText, Message, MessageId, MessageName, Namespace,
-    Part, Role, Scope, ThreadId, Timestamp,
+    BatchBuilder, Content, DocumentName, DocumentOwner, Draft, JsonText, MemoryError, Message, MessageId, MessageName,
+    Namespace, Part, Role, Scope, ThreadId, Timestamp,
 };
 
-use super::lease::{self, Lease};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::repeats::{Attempt, WINDOW_MS};
+use crate::turns;
 
 /// How long a record is kept: 30 days.
 pub(super) const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
 /// Messages of the thread that a model is shown as they are; a summary stands in for older ones.
 pub(super) const WINDOW: usize = 200;
-/// How often a request looks whether its first try is over.
-const MOMENT: Duration = Duration::from_millis(200);
+/// How long a repeated request waits for its first try.
+const PATIENCE: Duration = Duration::from_mins(10);
 const NAMESPACE: &str = "openai.turns";
 const LAST: &str = "last";
 
@@ -54,12 +55,9 @@ struct Last {
     at: Timestamp,
 }
 
-/// A turn that has begun.
+/// A turn that has begun, and holds its thread until the answer is stored.
 #[derive(Clone, Debug)]
-pub(super) struct Turn {
-    pub(super) thread: ThreadId,
-    lease: Lease,
-}
+pub(super) struct Turn(Completion);
 
 /// What there is to do for a request.
 pub(super) enum Begun {
@@ -71,7 +69,7 @@ pub(super) enum Begun {
 
 impl Turn {
     /// Takes a conversation for a turn, unless this request had its turn already. Where another holds it, a request that may
-    /// have been sent before waits, as long as a conversation may be held.
+    /// have been sent before waits. What a crash cut off in it is gone on with first.
     pub(super) async fn begin(
         app: &App,
         scope: &Scope,
@@ -79,59 +77,86 @@ impl Turn {
         id: &str,
         attempt: &Attempt,
     ) -> Result<Begun, ApiError> {
-        let began = Instant::now();
+        let (memory, began) = (app.memory(), Instant::now());
+        let model = app.model().ok_or_else(no_model)?.name();
+        let mut waiting: Option<Waiting> = None;
         loop {
             if let Some(record) = before(app, scope, thread, id, attempt).await? {
                 return Ok(Begun::Before(record));
             }
-            match Lease::take(app, scope, thread).await {
-                Ok(lease) if !attempt.is_repeated() => return Ok(Begun::Turn(Self { thread, lease })),
+            match Completion::take(memory, scope, thread, id, model).await? {
+                Taking::Taken(completion) if !attempt.is_repeated() => return Ok(Begun::Turn(Self(completion))),
                 // Its first try may have ended between the look and this.
-                Ok(lease) => {
-                    let turn = Self { thread, lease };
+                Taking::Taken(completion) => {
                     let Some(record) = before(app, scope, thread, id, attempt).await.transpose() else {
-                        return Ok(Begun::Turn(turn));
+                        return Ok(Begun::Turn(Self(completion)));
                     };
-                    turn.abandon(app, scope).await;
+                    completion.abandon().await;
                     return record.map(Begun::Before);
                 }
+                Taking::Cut(left) => go_on_with(app, scope, thread, &left).await?,
                 // Its first try may still be on its way, although its client heard nothing: then that answer is its own.
-                Err(error)
-                    if error.code == lease::locked().code && attempt.is_repeated() && began.elapsed() < lease::HELD =>
-                {
-                    tokio::time::sleep(MOMENT).await;
-                }
-                Err(error) => return Err(error),
+                Taking::Busy if attempt.is_repeated() && began.elapsed() < PATIENCE => match &mut waiting {
+                    // What happened before this moment is seen by another look.
+                    None => waiting = Some(Waiting::begin(memory, scope, thread).await),
+                    Some(waiting) => waiting.wait(None).await,
+                },
+                Taking::Busy => return Err(locked()),
             }
         }
     }
 
-    /// Stores what was said and answered, with the record of it.
-    pub(super) async fn finish(
-        self,
+    /// Asks the model while the thread is held, until somebody asks for the turn to stop.
+    pub(super) async fn ask(
+        &self,
         app: &App,
-        scope: &Scope,
-        record: &Record,
-        drafts: Vec<Draft>,
-    ) -> Result<(), ApiError> {
-        let now = app.memory().now();
-        let mut batch = self.lease.give_up_with(app.memory().batch());
-        for draft in drafts {
-            batch = batch.append(draft);
+        request: &ChatRequest,
+        deltas: &mut (dyn FnMut(ChatDelta) + Send),
+    ) -> Result<ChatAnswer, ApiError> {
+        match self.0.hold(ask(app, request, deltas)).await {
+            Ok(answered) => answered,
+            Err(Interrupted::Stopped) => Err(ApiError::new(StatusCode::CONFLICT, "stopped", "the turn was stopped")),
+            Err(Interrupted::Overtaken) => Err(locked()),
         }
-        if self.lease.may_write_documents() {
-            batch = documents(record, now)?.into_iter().fold(batch, BatchBuilder::put);
-        }
-        let stored = batch.commit(scope, self.thread).await.map(drop).map_err(lease::locked_or);
+    }
+
+    /// Stores what was said and answered, with the record of it.
+    pub(super) async fn finish(self, app: &App, record: &Record, drafts: Vec<Draft>) -> Result<(), ApiError> {
+        let memory = app.memory();
+        let batch = drafts.into_iter().fold(memory.batch(), BatchBuilder::append);
+        let batch = documents(record, memory.now())?.into_iter().fold(batch, BatchBuilder::put);
+        let stored = self.0.finish(batch).await.map(drop).map_err(locked_or);
         if stored.is_err() {
-            self.abandon(app, scope).await;
+            self.abandon().await;
         }
         stored
     }
 
     /// Ends it with nothing stored.
-    pub(super) async fn abandon(self, app: &App, scope: &Scope) {
-        self.lease.give_up(app, scope, self.thread).await;
+    pub(super) async fn abandon(self) {
+        self.0.abandon().await;
+    }
+}
+
+/// Another turn is on its way in the conversation.
+pub(super) fn locked() -> ApiError {
+    let message = "Another process is currently operating on this conversation. Please retry in a few seconds.";
+    ApiError::new(StatusCode::BAD_REQUEST, "conversation_locked", message).param("conversation")
+}
+
+/// What is told where an answer comes too late, as another turn has the conversation.
+fn locked_or(error: MemoryError) -> ApiError {
+    if Completion::is_overtaken(&error) { locked() } else { error.into() }
+}
+
+/// Goes on with the turn that a crash cut off in a thread; one of an assistant that is not served here is closed.
+async fn go_on_with(app: &App, scope: &Scope, thread: ThreadId, left: &Versioned<RunRecord>) -> Result<(), ApiError> {
+    match app.assistants().find(&left.value.assistant) {
+        Some(agent) => Ok(turns::resume(app, &agent, scope, thread, &left.value.turn).await?),
+        None => {
+            let place = Place::find(app.memory(), scope, thread).await?;
+            Ok(interrupt(app.memory(), &place, left).await?)
+        }
     }
 }
 
@@ -202,7 +227,7 @@ fn called(part: &Part) -> Option<&str> {
     }
 }
 
-/// Asks the model.
+/// Asks the model where no thread is held.
 pub(super) async fn ask(
     app: &App,
     request: &ChatRequest,

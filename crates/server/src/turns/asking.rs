@@ -4,6 +4,7 @@ use std::convert::Infallible;
 use std::time::Duration;
 
 use threadkeep::agent::{EventSink, TurnState, find_running_turn, find_turn_state, turn_of_key};
+use threadkeep::memory::turns::Waiting;
 use threadkeep::{
     Agent, AgentError, Ask, Conflict, Message, MessageName, Role, Scope, StoreError, ThreadId, TurnEvent, TurnStatus,
 };
@@ -18,8 +19,6 @@ use crate::repeats::{Attempt, WINDOW_MS};
 const LOOK: usize = 200;
 /// How long a repeated request waits for the turn that its first try began.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How often it looks whether that is over.
-const MOMENT: Duration = Duration::from_millis(100);
 
 /// A question to an assistant in a thread.
 #[derive(Clone, Debug)]
@@ -123,6 +122,7 @@ impl Asking {
     async fn first_try(&self) -> Result<Option<Answered>> {
         let (memory, scope, thread) = (self.agent.memory(), &self.scope, self.thread);
         let deadline = tokio::time::Instant::now() + PATIENCE;
+        let mut waiting: Option<Waiting> = None;
         loop {
             let newest = memory.newest(scope, thread, LOOK).await?;
             let is_question = |message: &&Message| {
@@ -144,7 +144,11 @@ impl Asking {
             }
             // Where its driver is gone, it goes on here.
             resume(&self.app, &self.agent, scope, thread, &running.turn).await?;
-            tokio::time::sleep(MOMENT).await;
+            match &mut waiting {
+                // What happened before this moment is seen by another look.
+                None => waiting = Some(Waiting::begin(memory, scope, thread).await),
+                Some(waiting) => waiting.wait(None).await,
+            }
         }
     }
 

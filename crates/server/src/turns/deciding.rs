@@ -5,6 +5,7 @@ use std::time::Duration;
 use threadkeep::agent::{
     Approval, ApprovalState, Decision, EventSink, Stop, TurnState, find_approval, find_turn_state,
 };
+use threadkeep::memory::turns::Waiting;
 use threadkeep::{Agent, AgentError, JsonText, Scope, ThreadId, Value, Verdict};
 
 use super::{Answered, resume, stopping};
@@ -14,8 +15,6 @@ use crate::repeats::Attempt;
 
 /// How long a repeated decision waits for the turn that the first one took up.
 const PATIENCE: Duration = Duration::from_secs(600);
-/// How often it looks whether that is over.
-const MOMENT: Duration = Duration::from_millis(100);
 
 /// A decision.
 #[derive(Debug)]
@@ -59,6 +58,7 @@ impl Deciding {
         let found = find_approval(memory, scope, thread, &self.approval).await?;
         let Some(approval) = found.filter(|approval| self.is_made_by(approval)) else { return Err(closed) };
         let over = tokio::time::timeout(PATIENCE, async {
+            let mut waiting = Waiting::begin(memory, scope, thread).await;
             loop {
                 match find_turn_state(memory, scope, thread, &approval.turn).await? {
                     Some(TurnState::Running(_)) => {}
@@ -66,7 +66,7 @@ impl Deciding {
                     _ => return Ok(None),
                 }
                 resume(&self.app, &self.agent, scope, thread, &approval.turn).await?;
-                tokio::time::sleep(MOMENT).await;
+                waiting.wait(None).await;
             }
         });
         let turn = over.await.map_err(|_| ApiError::from(AgentError::Busy))??;

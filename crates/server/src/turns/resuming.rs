@@ -1,12 +1,13 @@
 //! Going on with turns that were cut off: by a crash of this server, of another instance, or of another program.
 //!
 //! Every instance looks for them, from its start on, and takes a few at a time. Of several that try one gets a turn; what
-//! decides is the version of the turn's run document, not a clock.
+//! decides is the version of the turn's record, not a clock. A call of a model is not made again: its thread is freed.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use threadkeep::agent::{CutTurn, Stop, list_cut_turns};
+use threadkeep::memory::turns::{TurnKind, remove_cut_completion};
 use threadkeep::{Agent, AgentError, Scope, ThreadId};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
@@ -52,7 +53,13 @@ pub(crate) fn start(app: &App) -> JoinHandle<()> {
 
 /// Begins to go on with as many as may be.
 async fn look(app: &App) -> Result<(), AgentError> {
-    let cut = list_cut_turns(app.memory()).await?;
+    let (calls, cut): (Vec<_>, Vec<_>) =
+        list_cut_turns(app.memory()).await?.into_iter().partition(|cut| cut.kind == TurnKind::Completion);
+    for cut in calls {
+        if let Err(error) = remove_cut_completion(app.memory(), &cut.scope, cut.thread).await {
+            tracing::warn!(%error, "a thread that a call of a model left could not be freed");
+        }
+    }
     let served = cut.into_iter().filter_map(|cut| Some((app.assistants().find(&cut.assistant)?, cut)));
     for (agent, cut) in served {
         let Ok(permit) = Arc::clone(&app.resumed().0).try_acquire_owned() else { break };

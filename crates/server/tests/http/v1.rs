@@ -16,6 +16,7 @@ mod responses;
 mod search;
 mod streams;
 mod threads;
+mod turns;
 mod wire;
 
 pub(crate) use model::{Echo, Lengths, parts_with_model, with_model, with_model_over_postgres};

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
 use futures::StreamExt;
-use threadkeep_core::{Batch, ChangePage, DocumentOwner, DocumentWrite, OpenThread, ThreadId, WakeUp, WakeUps};
+use threadkeep_core::{Batch, ChangePage, DocumentOwner, DocumentWrite, OpenThread, Owner, ThreadId, WakeUp, WakeUps};
 
 use crate::conversation::Conversation;
 use crate::given::{acme, ana, at, batch, ben, note, put, says, system, thread_id, user_id};
@@ -16,6 +16,7 @@ async fn hears_of(wake_ups: &mut WakeUps, id: ThreadId, is_so: impl Fn(u64) -> b
         loop {
             match wake_ups.next().await {
                 Some(WakeUp::Thread { thread, .. }) if thread != id => {}
+                Some(WakeUp::Document { .. }) => {}
                 Some(WakeUp::Thread { tenant, change, .. }) => {
                     assert_eq!(&tenant, acme().tenant_id());
                     return assert!(change.is_none_or(is_so), "{change:?}");
@@ -51,6 +52,39 @@ pub(super) async fn commits_wake_those_who_listen(stage: &Stage<'_>) {
             panic!("a reset")
         };
         assert_eq!(changes.iter().map(|change| change.change).collect::<Vec<_>>(), [change]);
+    }
+}
+
+pub(super) async fn documents_of_users_and_tenants_wake_those_who_listen(stage: &Stage<'_>) {
+    let subject = stage.open().await;
+    let client = &subject.client;
+    let mut wake_ups = client.wake_ups().await.expect("listening works");
+    let anas = |value: &str| note(DocumentOwner::User(user_id("ana")), "k", value);
+    let writes = [
+        (ana(), anas("1"), Owner::User(user_id("ana"))),
+        (acme(), note(DocumentOwner::Tenant, "k", "1"), Owner::Tenant),
+        (ana(), DocumentWrite { value: None, ..anas("0") }, Owner::User(user_id("ana"))),
+    ];
+    for (scope, write, of) in writes {
+        client.write_document(&scope, &write, at(1)).await.expect("writing works");
+        if stage.is_weak() {
+            continue;
+        }
+        let heard = async {
+            loop {
+                match wake_ups.next().await {
+                    Some(WakeUp::Document { tenant, owner, name }) if owner == of => {
+                        let told = (tenant, name.namespace, name.key);
+                        let (tenant, namespace, key) = (acme().tenant_id().clone(), write.namespace, write.key);
+                        return assert_eq!(told, (tenant, namespace, key));
+                    }
+                    Some(WakeUp::Anything) => return,
+                    Some(_) => {}
+                    None => panic!("the hints ended while the store is open"),
+                }
+            }
+        };
+        tokio::time::timeout(PATIENCE, heard).await.expect("a document that is written wakes those who listen");
     }
 }
 

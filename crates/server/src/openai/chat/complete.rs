@@ -243,7 +243,7 @@ async fn prepare(app: App, scope: Scope, headers: &HeaderMap, body: CompleteJson
             Ok(Completing { app, scope, attempt, request, turn: Some(turn), new, shell, before: None, stored })
         }
         Err(error) => {
-            turn.abandon(&app, &scope).await;
+            turn.abandon().await;
             Err(error)
         }
     }
@@ -256,12 +256,15 @@ impl Completing {
         if let Some(before) = before {
             return Ok(before);
         }
-        let answered = turn::ask(&app, &request, deltas).await;
+        let answered = match &turn {
+            Some(turn) => turn.ask(&app, &request, deltas).await,
+            None => turn::ask(&app, &request, deltas).await,
+        };
         let (answer, turn) = match (answered, turn) {
             (Ok(answer), turn) => (answer, turn),
             (Err(error), turn) => {
                 if let Some(turn) = turn {
-                    turn.abandon(&app, &scope).await;
+                    turn.abandon().await;
                 }
                 return Err(error);
             }
@@ -289,7 +292,7 @@ impl Completing {
                 cuts: Vec::new(),
             };
             let drafts = input.into_iter().chain(output).collect();
-            turn.finish(&app, &scope, &record, drafts).await?;
+            turn.finish(&app, &record, drafts).await?;
         }
         if let Some(ToStore { messages, metadata }) = stored {
             stored::keep(&app, &scope, &whole(&shell, &told), &messages, metadata).await?;

@@ -128,7 +128,7 @@ impl Answering {
                                 context
                             }
                             Err(error) => {
-                                turn.abandon(&app, &scope).await;
+                                turn.abandon().await;
                                 return Err(error);
                             }
                         }
@@ -192,11 +192,15 @@ impl Answering {
             }
             deltas(delta);
         };
-        let answer = match turn::ask(&app, &ask.request, &mut hear).await {
+        let asked = match &ask.turn {
+            Some(turn) => turn.ask(&app, &ask.request, &mut hear).await,
+            None => turn::ask(&app, &ask.request, &mut hear).await,
+        };
+        let answer = match asked {
             Ok(answer) => answer,
             Err(error) => {
                 if let Some(turn) = ask.turn {
-                    turn.abandon(&app, &scope).await;
+                    turn.abandon().await;
                 }
                 return Err(told_failure(&mut shell, error));
             }
@@ -251,7 +255,7 @@ async fn store(
                 cuts,
             };
             let drafts = input.into_iter().chain(output).collect();
-            turn.finish(app, scope, &record, drafts).await
+            turn.finish(app, &record, drafts).await
         }
         None if store => {
             let items =

@@ -10,10 +10,12 @@ use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
-use threadkeep::agent::{Driving, is_driving};
 use threadkeep::core::DocumentWrite;
+use threadkeep::memory::Watch;
+use threadkeep::memory::turns::{Driving, SIGN_OF_LIFE, ask_to_stop, is_alive, lease_until};
 use threadkeep::{DocumentName, DocumentOwner, JsonText, MessageId, Namespace, Scope, Timestamp};
 use tokio::sync::oneshot;
+use tokio::time::Instant;
 
 use super::answer::{Answering, Work};
 use super::assistant::{self, Named};
@@ -27,14 +29,10 @@ use crate::error::{ApiError, Result};
 use crate::openai::shelf;
 use crate::openai::turn::KEPT_MS;
 use crate::security::MayDrive;
-use crate::{telemetry, turns};
+use crate::telemetry;
 
-/// How often whoever answers looks whether it was cancelled.
+/// How often what was told is written down, while it grows.
 const MOMENT: Duration = Duration::from_millis(250);
-/// How long it is believed to be there without a sign.
-const LEASE_MS: i64 = 30_000;
-/// How often it gives one, in moments.
-const SIGN: u32 = 20;
 /// Bytes of what was told that are kept while it is; the rest is told when it is over.
 const HEARD_BYTES: usize = 256 * 1024;
 /// How long it is waited until an assistant has stored what it is asked; another turn of the thread may have to end first.
@@ -94,7 +92,7 @@ pub(super) async fn begin(mut answering: Answering, held: Held) -> Result<Respon
         digest: answering.attempt.digest().to_owned(),
         shell: answering.shell.clone(),
         state: State::InProgress,
-        until: app.memory().now().plus_ms(LEASE_MS),
+        until: lease_until(app.memory()),
         words: Some(answering.words),
         turn,
         driver: Some(driving.name().to_owned()),
@@ -159,7 +157,9 @@ pub(super) async fn cancel(app: &App, scope: &Scope, id: &str) -> Result<()> {
         match write(app, scope, id, Some(&cancelled), Some(version)).await {
             // Whoever goes on with its turn does not look here.
             Ok(()) => match (thread_of(id)?, &cancelled.turn) {
-                (Some(thread), Some(turn)) if is_left => return turns::ask_to_stop(app, scope, thread, turn).await,
+                (Some(thread), Some(turn)) if is_left => {
+                    return Ok(ask_to_stop(app.memory(), scope, thread, turn).await?);
+                }
                 _ => return Ok(()),
             },
             // Whoever answers gave a sign meanwhile.
@@ -201,7 +201,7 @@ async fn drive(answering: Answering, mut live: Live) {
     let ended = match &answered {
         None => {
             if let Some(turn) = turn {
-                turn.abandon(&app, &scope).await;
+                turn.abandon().await;
             }
             Ok(())
         }
@@ -221,29 +221,54 @@ async fn drive(answering: Answering, mut live: Live) {
     }
 }
 
+/// Hears of it when a response in the background changes.
+pub(super) async fn watch(app: &App, scope: &Scope, id: &str) -> Watch {
+    app.memory().watch_document(scope, &name(id)).await
+}
+
 /// Waits until the response is cancelled or deleted, giving signs of life.
 async fn cancelled(app: &App, scope: &Scope, id: &str, heard: Option<&Mutex<Heard>>) {
-    let mut moments = 0_u32;
+    let mut watch = watch(app, scope, id).await;
+    let (mut signed_at, mut written) = (Instant::now(), 0);
     loop {
-        tokio::time::sleep(MOMENT).await;
-        moments = moments.wrapping_add(1);
-        let (standing, version) = match find(app, scope, id).await {
-            Ok(Some(found)) => found,
+        // What is written here is a hint too, so each change is looked at once.
+        match find(app, scope, id).await {
             // It was deleted.
             Ok(None) => return,
+            Ok(Some((standing, _))) if standing.state == State::Cancelled => return,
             // A store that cannot be asked now is no reason to end.
-            Err(_) => continue,
-        };
-        if standing.state == State::Cancelled {
-            return;
+            Ok(Some(_)) | Err(_) => {}
         }
-        let heard = heard.map(|heard| heard.lock().unwrap_or_else(PoisonError::into_inner).first(HEARD_BYTES));
-        let heard = heard.unwrap_or_default();
-        if moments.is_multiple_of(SIGN) || heard.len() > standing.heard.len() {
-            let standing = Standing { until: app.memory().now().plus_ms(LEASE_MS), heard, ..standing };
-            drop(write(app, scope, id, Some(&standing), Some(version)).await);
+        loop {
+            let is_sign_due = signed_at.elapsed() >= SIGN_OF_LIFE;
+            let told = heard.map(first_of).filter(|told| is_sign_due || told.len() > written);
+            if is_sign_due || told.is_some() {
+                let told = told.unwrap_or_default();
+                (signed_at, written) = (if is_sign_due { Instant::now() } else { signed_at }, told.len());
+                give_sign(app, scope, id, told).await;
+            }
+            // Whether there is more to write is asked without the store.
+            let next = if heard.is_some() { MOMENT } else { SIGN_OF_LIFE.saturating_sub(signed_at.elapsed()) };
+            tokio::select! {
+                () = watch.changed() => break,
+                () = tokio::time::sleep(next) => {}
+            }
         }
     }
+}
+
+/// Writes how far the response has come, and that whoever answers is there. One that changed meanwhile is looked at anyway.
+async fn give_sign(app: &App, scope: &Scope, id: &str, heard: Vec<String>) {
+    if let Ok(Some((standing, version))) = find(app, scope, id).await
+        && standing.state == State::InProgress
+    {
+        let standing = Standing { until: lease_until(app.memory()), heard, ..standing };
+        drop(write(app, scope, id, Some(&standing), Some(version)).await);
+    }
+}
+
+fn first_of(heard: &Mutex<Heard>) -> Vec<String> {
+    heard.lock().unwrap_or_else(PoisonError::into_inner).first(HEARD_BYTES)
 }
 
 async fn fail(app: &App, scope: &Scope, id: &str, error: &ApiError, response: &str) -> Result<()> {
@@ -262,15 +287,15 @@ async fn abandon(answering: &Answering) {
     if let Work::Ask(ask) = &answering.work
         && let Some(turn) = ask.turn.clone()
     {
-        turn.abandon(&answering.app, &answering.scope).await;
+        turn.abandon().await;
     }
 }
 
 impl Standing {
     /// Whether whoever answered is gone before the end.
     fn is_left(&self, now: Timestamp) -> bool {
-        let is_gone = || self.driver.as_deref().and_then(is_driving) == Some(false);
-        self.state == State::InProgress && (self.until < now || is_gone())
+        let is_there = self.driver.as_deref().map_or(now < self.until, |driver| is_alive(driver, self.until, now));
+        self.state == State::InProgress && !is_there
     }
 }
 

@@ -9,6 +9,7 @@ use bytes::Bytes;
 use futures::stream;
 use serde_json::{Map, Value, json};
 use threadkeep::core::ChatDelta;
+use threadkeep::memory::Watch;
 use threadkeep::{MessageId, Scope};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
@@ -17,15 +18,15 @@ use super::answer::{Answered, Answering};
 use super::pieces::{Heard, pieces, words_of};
 use super::retrieve::{Found, look};
 use super::teller::Teller;
-use super::{body, unknown};
+use super::{background, body, thread_of, unknown};
 use crate::app::App;
 use crate::error::{ApiError, Result};
 use crate::limits;
 use crate::openai::streamed::{event_stream, streamed};
 use crate::security::MayDrive;
 
-/// How often it is looked how far a response is that is made elsewhere.
-const MOMENT: Duration = Duration::from_millis(250);
+/// Between two looks at a response that is made elsewhere: what changes meanwhile is one look.
+const MOMENT: Duration = Duration::from_millis(100);
 
 /// Answers while the model speaks.
 pub(super) fn respond(answering: Answering) -> Response {
@@ -61,12 +62,14 @@ pub(super) async fn follow(
     after: Option<u64>,
     may_drive: MayDrive,
 ) -> Result<Response> {
+    let watches = Watches::begin(app, scope, id).await?;
     let found = look(app, scope, id, may_drive).await?.ok_or_else(|| unknown(id))?;
     let mut following = Following {
         app: app.clone(),
         scope: scope.clone(),
         id: id.to_owned(),
         may_drive,
+        watches,
         teller: Teller::after(after),
         told: VecDeque::new(),
         heard: None,
@@ -143,11 +146,41 @@ struct Following {
     scope: Scope,
     id: String,
     may_drive: MayDrive,
+    watches: Watches,
     teller: Teller,
     told: VecDeque<Bytes>,
     /// How many pieces were told; `None` before the beginning.
     heard: Option<usize>,
     is_over: bool,
+}
+
+/// What changes when a response does: where it stands, and the thread where it is stored at its end.
+struct Watches {
+    standing: Watch,
+    thread: Option<Watch>,
+}
+
+impl Watches {
+    async fn begin(app: &App, scope: &Scope, id: &str) -> Result<Self> {
+        let thread = match thread_of(id)? {
+            Some(thread) => Some(app.memory().watch_thread(scope, thread).await),
+            None => None,
+        };
+        Ok(Self { standing: background::watch(app, scope, id).await, thread })
+    }
+
+    async fn changed(&mut self) {
+        let thread = async {
+            match &mut self.thread {
+                Some(thread) => thread.changed().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            () = self.standing.changed() => {}
+            () = thread => {}
+        }
+    }
 }
 
 impl Following {
@@ -165,17 +198,18 @@ impl Following {
                     self.is_over = true;
                     return Some(stopped(self.teller.number()).into());
                 }
-                () = tokio::time::sleep(MOMENT) => {}
+                () = self.watches.changed() => {}
+                () = tokio::time::sleep_until(silent_since + self.app.options().heartbeat) => {
+                    return Some(Bytes::from_static(b": heartbeat\n\n"));
+                }
             }
+            tokio::time::sleep(MOMENT).await;
             match look(&self.app, &self.scope, &self.id, self.may_drive).await {
                 Ok(Some(found)) => self.tell(found),
                 // It was deleted.
                 Ok(None) => return None,
                 // A store that cannot be asked now may be asked later.
                 Err(error) => tracing::debug!(code = error.code, "a response cannot be looked at"),
-            }
-            if self.told.is_empty() && silent_since.elapsed() >= self.app.options().heartbeat {
-                return Some(Bytes::from_static(b": heartbeat\n\n"));
             }
         }
     }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use axum::extract::State;
 use serde::Serialize;
 use threadkeep::agent::list_approvals;
-use threadkeep::{AgentError, Scope, ThreadId, ThreadOrder, ThreadQuery};
+use threadkeep::{Scope, ThreadId, ThreadOrder, ThreadQuery};
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -100,7 +100,7 @@ async fn walk(app: &App, scope: &Scope, Walk { all, after, limit }: Walk) -> Res
 
 async fn of_thread(app: &App, scope: &Scope, thread: ThreadId, all: bool) -> Result<Vec<ApprovalJson>> {
     let now = app.memory().now();
-    let found = list_approvals(app.memory(), scope, thread).await.map_err(|error: AgentError| ApiError::from(error))?;
+    let found = list_approvals(app.memory(), scope, thread).await?;
     let wanted = found.into_iter().filter(|approval| all || approval.is_open(now));
     Ok(wanted.map(|approval| ApprovalJson::of(thread, approval, now)).collect())
 }

@@ -2,23 +2,22 @@ use std::time::Duration;
 
 use axum::Extension;
 use axum::extract::State;
-use threadkeep::agent::{TurnState, find_turn_state, stop_waiting_turn};
-use threadkeep::{AgentError, TurnStatus};
+use threadkeep::agent::{RunningTurn, TurnState, find_turn_state, stop_waiting_turn};
+use threadkeep::memory::turns::{TurnKind, Waiting, ask_to_stop, stopped_completion};
+use threadkeep::{AgentError, Scope, ThreadId, Turn, TurnStatus};
 
 use super::get::go_on;
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::Names;
+use crate::openai;
 use crate::output::json;
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
-use crate::turns;
 
 /// How long a turn may take to stop.
 const PATIENCE: Duration = Duration::from_secs(30);
-/// How often it is looked whether it has.
-const MOMENT: Duration = Duration::from_millis(50);
 
 /// Stops a turn that is on its way or waits for an approval, whichever instance it runs on
 ///
@@ -40,12 +39,13 @@ pub(crate) async fn cancel(
 ) -> Result {
     let (memory, scope, thread, turn) = (app.memory(), &caller.scope, names.thread()?, names.text("turn"));
     let stopped = tokio::time::timeout(PATIENCE, async {
-        let mut is_asked = false;
+        let mut asked: Option<RunningTurn> = None;
+        let mut waiting = Waiting::begin(memory, scope, thread).await;
         loop {
             match find_turn_state(memory, scope, thread, turn).await? {
-                Some(TurnState::Running(running)) if !is_asked => {
-                    turns::ask_to_stop(&app, scope, thread, turn).await?;
-                    is_asked = true;
+                Some(TurnState::Running(running)) if asked.is_none() => {
+                    ask_to_stop(memory, scope, thread, turn).await?;
+                    asked = Some(running.clone());
                     // One whose driver is gone hears nothing until it is gone on with.
                     go_on(&app, scope.clone(), thread, running, held.clone());
                 }
@@ -57,11 +57,21 @@ pub(crate) async fn cancel(
                     }
                 }
                 Some(TurnState::Settled(found)) => return Ok::<_, ApiError>(found),
-                _ => return Err(ApiError::not_found("turn")),
+                _ => return call_of_a_model(&app, scope, thread, asked).await,
             }
-            tokio::time::sleep(MOMENT).await;
+            waiting.wait(None).await;
         }
     });
     let turn = stopped.await.map_err(|_| ApiError::from(AgentError::Busy))??;
     Ok(json(&TurnJson::from(*turn)))
+}
+
+/// What became of a call of a model that was asked to stop: it was stopped, of which nothing is kept, unless it was faster.
+async fn call_of_a_model(app: &App, scope: &Scope, thread: ThreadId, asked: Option<RunningTurn>) -> Result<Box<Turn>> {
+    let unknown = || ApiError::not_found("turn");
+    let asked = asked.filter(|asked| asked.kind == TurnKind::Completion).ok_or_else(unknown)?;
+    if openai::is_answered(app, scope, thread, &asked.turn).await? {
+        return Err(unknown());
+    }
+    Ok(Box::new(stopped_completion(thread, asked, app.memory().now())))
 }

@@ -1,13 +1,11 @@
 //! What can be seen of a thread's turns and approvals without the assistant that makes them.
 
-use threadkeep_core::{DocumentName, DrivenThread, Owner, Scope, ThreadId, Timestamp, limits};
-use threadkeep_graph::Failure;
-use threadkeep_memory::Memory;
+use threadkeep_core::{DocumentName, DrivenThread, Failure, Owner, Scope, ThreadId, Timestamp, limits};
 
-use crate::drivers::is_alive;
-use crate::place::Place;
-use crate::record::{self, RunRecord};
-use crate::{Approval, ApprovalState, Result, closing};
+use super::record::{self, RunRecord, TurnKind};
+use super::{Approval, ApprovalState, Place, closing, lock};
+use crate::retry::repeat_simply;
+use crate::{Memory, Result};
 
 /// A turn that is on its way.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -15,18 +13,31 @@ use crate::{Approval, ApprovalState, Result, closing};
 pub struct RunningTurn {
     /// Its id.
     pub turn: String,
-    /// The assistant that answers.
+    /// What drives it.
+    pub kind: TurnKind,
+    /// The assistant that answers; empty where a model does.
     pub assistant: String,
+    /// What speaks, by its name.
+    pub model: String,
+    /// When it began.
+    pub started_at: Timestamp,
 }
 
-/// Finds the turn that is on its way in a thread. Its driver may be gone; [`crate::Agent::resume`] goes on with it then.
+impl From<RunRecord> for RunningTurn {
+    fn from(record: RunRecord) -> Self {
+        let RunRecord { turn, kind, assistant, model, started_at, .. } = record;
+        Self { turn, kind, assistant, model, started_at }
+    }
+}
+
+/// Finds the turn that is on its way in a thread. Its driver may be gone.
 ///
 /// # Errors
 /// `NotFound` where the scope does not reach the thread.
 pub async fn find_running_turn(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<Option<RunningTurn>> {
     let place = Place::find(memory, scope, thread).await?;
     let active = place.runs(memory).await?.active;
-    Ok(active.map(|run| RunningTurn { turn: run.value.turn, assistant: run.value.assistant }))
+    Ok(active.map(|run| run.value.into()))
 }
 
 /// A turn whose driver is gone.
@@ -39,12 +50,14 @@ pub struct CutTurn {
     pub thread: ThreadId,
     /// Its id.
     pub turn: String,
-    /// The assistant that answers.
+    /// What drove it.
+    pub kind: TurnKind,
+    /// The assistant that answers; empty where a model did.
     pub assistant: String,
 }
 
-/// Lists turns of all tenants that were cut off, by a crash or a restart, and that nobody has gone on with yet:
-/// [`crate::Agent::resume`] does. It looks at the turns that are on their way, and at nothing else. A driver on another
+/// Lists turns of all tenants that were cut off, by a crash or a restart, and that nobody has gone on with yet: an
+/// assistant's agent resumes a run, and [`remove_cut_completion`] frees the thread of a call of a model. It looks at the turns that are on their way, and at nothing else. A driver on another
 /// machine is believed to be there for half a minute after its last sign.
 ///
 /// # Errors
@@ -54,7 +67,7 @@ pub async fn list_cut_turns(memory: &Memory) -> Result<Vec<CutTurn>> {
     let (mut cut, mut after) = (Vec::new(), None);
     loop {
         let now = memory.now();
-        let page = maintenance.list_driven_threads(after.as_ref(), limits::PAGE, now).await?;
+        let page = repeat_simply(|| maintenance.list_driven_threads(after.as_ref(), limits::PAGE, now)).await?;
         cut.extend(page.iter().filter_map(|driven| cut_turn(driven, now)));
         if page.len() < limits::PAGE {
             return Ok(cut);
@@ -66,12 +79,27 @@ pub async fn list_cut_turns(memory: &Memory) -> Result<Vec<CutTurn>> {
 fn cut_turn(driven: &DrivenThread, now: Timestamp) -> Option<CutTurn> {
     let record = driven.document.value.read::<RunRecord>();
     let record = record.inspect_err(|error| tracing::warn!(%error, thread = %driven.thread, "a run cannot be read"));
-    let record = record.ok().filter(|record| !is_alive(&record.driver, record.lease_until, now))?;
+    let record = record.ok().filter(|record| !record.is_alive(now))?;
     let scope = match record.asker.as_ref().unwrap_or(&driven.owner) {
         Owner::User(user) => Scope::User(driven.tenant.clone(), user.clone()),
         Owner::Tenant => Scope::Tenant(driven.tenant.clone()),
     };
-    Some(CutTurn { scope, thread: driven.thread, turn: record.turn, assistant: record.assistant })
+    Some(CutTurn { scope, thread: driven.thread, turn: record.turn, kind: record.kind, assistant: record.assistant })
+}
+
+/// Frees the thread of a call of a model whose driver is gone. Nothing was stored of it, and nothing is: the model is not asked
+/// again. A turn that is driven, and one of an assistant, is left alone.
+///
+/// # Errors
+/// `NotFound` where the scope does not reach the thread; those of the store.
+pub async fn remove_cut_completion(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<()> {
+    let place = Place::find(memory, scope, thread).await?;
+    let active = place.runs(memory).await?.active;
+    let is_left = |run: &RunRecord| run.kind == TurnKind::Completion && !run.is_alive(memory.now());
+    match active.filter(|active| is_left(&active.value)) {
+        Some(left) => lock::free(memory, &place, &left).await,
+        None => Ok(()),
+    }
 }
 
 /// Ends a turn that waits for an approval: what it waits for is void, and it is told as failed with the code `stopped`.
@@ -106,8 +134,7 @@ pub async fn list_approvals(memory: &Memory, scope: &Scope, thread: ThreadId) ->
 /// `NotFound` where the scope does not reach the thread.
 pub async fn find_approval(memory: &Memory, scope: &Scope, thread: ThreadId, id: &str) -> Result<Option<Approval>> {
     let place = Place::find(memory, scope, thread).await?;
-    // A name that no document can have names no approval either.
-    if id.is_empty() || id.len() > 100 || id.chars().any(char::is_control) {
+    if !record::is_name(id) {
         return Ok(None);
     }
     let found = memory.find_thread_document(&place.writer, thread, &record::approval(id)).await?;

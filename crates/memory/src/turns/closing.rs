@@ -1,31 +1,16 @@
 //! Closing a run that nobody will drive on: its open approvals are void, its calls get a result, its journal goes.
 
-use threadkeep_core::{DocumentName, DocumentState, PutDocument, Timestamp};
-use threadkeep_graph::Failure;
-use threadkeep_memory::{Memory, MemoryError};
+use threadkeep_core::{DocumentName, DocumentState, Failure, PutDocument, Timestamp};
 
-use crate::ledger::{self, approval_document};
-use crate::place::{Place, Versioned};
-use crate::plan::not_made;
-use crate::record::{self, KEPT_MS, Recorded, RunRecord, Stub};
-use crate::segment::{note_draft, result_draft};
-use crate::workshop::Workshop;
-use crate::{ApprovalState, Result, TurnStatus};
-
-/// Voids what earlier turns of the thread wait for.
-pub(crate) async fn replace_earlier(workshop: &Workshop<'_>, turn: &str) -> Result<()> {
-    let (memory, place) = (workshop.memory, workshop.place);
-    for waiting in place.runs(memory).await?.waiting {
-        if waiting.value.turn != turn {
-            let name = record::waiting(&waiting.value.turn);
-            close(memory, place, &name, &waiting, ApprovalState::Replaced, None).await?;
-        }
-    }
-    Ok(())
-}
+use super::record::{self, KEPT_MS, RunRecord, Stub, TurnKind};
+use super::{ApprovalState, Place, TurnStatus, TurnUsage, Versioned, journal, lock, note_draft, result_draft};
+use crate::{Memory, MemoryError, Result};
 
 /// Closes a run as it lies under `name`. Others who were first, by a decision or by closing it too, win.
-pub(crate) async fn close(
+///
+/// # Errors
+/// Those of the store.
+pub async fn close(
     memory: &Memory,
     place: &Place,
     name: &DocumentName,
@@ -34,7 +19,8 @@ pub(crate) async fn close(
     failure: Option<Failure>,
 ) -> Result<()> {
     let record = &run.value;
-    let mut batch = memory.batch().require(name.clone(), DocumentState::Version(run.version)).delete(name.clone());
+    let batch = memory.batch().require(name.clone(), DocumentState::Version(run.version));
+    let mut batch = if record::is_active(&name.key) { lock::let_go(batch) } else { batch.delete(name.clone()) };
     let mut drafts = Vec::new();
     let mut previews = Vec::new();
     for mut approval in place.approvals_of(memory, &record.turn).await? {
@@ -47,12 +33,12 @@ pub(crate) async fn close(
         };
         value.state = closed;
         if !value.is_question {
-            drafts.push(result_draft(&record.turn, &value.call_id, &not_made(closed, None)));
+            drafts.push(result_draft(&record.turn, &value.call_id, &closed.not_made(None)));
         }
         previews.push(value.preview.clone());
-        batch = batch.require(record::approval(&value.id), condition).put(approval_document(value, memory)?);
+        batch = batch.require(record::approval(&value.id), condition).put(value.document(memory.now())?);
     }
-    let failure = failure.unwrap_or_else(|| Failure::new(format!("approval_{}", code(state)), not_made(state, None)));
+    let failure = failure.unwrap_or_else(|| Failure::new(format!("approval_{}", code(state)), state.not_made(None)));
     drafts.push(note_draft(&record.turn, &words(&failure, &previews)));
     for number in 1..=record.entries {
         batch = batch.delete(record::entry(&record.turn, number));
@@ -63,14 +49,28 @@ pub(crate) async fn close(
         batch = batch.append(record.marked(draft).with_id(id));
     }
     // A journal that cannot be read must not keep the run from being closed.
-    let recorded = place.journal(memory, &record.turn).await.unwrap_or_default();
-    let stub = stub(record, &recorded, failure, messages, memory.now());
+    let spoken = journal::spoken(memory, place, record).await;
+    let spoken = spoken.unwrap_or_else(|_| (record.model.clone(), TurnUsage::of([], record.embedding_calls)));
+    let stub = stub(record, spoken, failure, messages, memory.now());
     let expires_at = Some(memory.now().plus_ms(KEPT_MS));
     batch = batch.put(PutDocument { name: record::stub(&record.turn), value: stub.to_json()?, expires_at });
     match batch.commit(&place.writer, place.thread).await {
         Err(error) if is_lost(&error) => Ok(()),
-        result => Ok(result.map(|_| ())?),
+        result => result.map(drop),
     }
+}
+
+/// Ends the turn that a driver which is gone left in a thread, where nobody goes on with it: a run is closed as interrupted, and
+/// of a call of a model, of which nothing was stored, nothing is.
+///
+/// # Errors
+/// Those of the store.
+pub async fn interrupt(memory: &Memory, place: &Place, left: &Versioned<RunRecord>) -> Result<()> {
+    if left.value.kind == TurnKind::Completion {
+        return lock::free(memory, place, left).await;
+    }
+    let failure = Failure::new("interrupted", "the program ended before this was answered");
+    close(memory, place, &record::active(), left, ApprovalState::Replaced, Some(failure)).await
 }
 
 fn is_lost(error: &MemoryError) -> bool {
@@ -93,16 +93,22 @@ fn words(failure: &Failure, previews: &[String]) -> String {
     }
 }
 
-fn stub(record: &RunRecord, recorded: &[Recorded], failure: Failure, messages: u16, now: Timestamp) -> Stub {
+fn stub(
+    record: &RunRecord,
+    (model, usage): (String, TurnUsage),
+    failure: Failure,
+    messages: u16,
+    now: Timestamp,
+) -> Stub {
     Stub {
         assistant: record.assistant.clone(),
         graph: record.graph.clone(),
         version: record.version,
-        model: ledger::model(record, recorded),
+        model,
         status: TurnStatus::Failed,
         error: Some(failure),
         confidence: None,
-        usage: ledger::usage(record, recorded),
+        usage,
         context: record.context,
         messages,
         started_at: record.started_at,

@@ -1,10 +1,9 @@
 //! One turn, as every door returns it.
 
 use serde::{Deserialize, Serialize};
-use threadkeep_core::{JsonText, Role, Source, ThreadId, Timestamp, TokenDetails};
-use threadkeep_graph::Failure;
+use threadkeep_core::{ChatAnswer, Failure, JsonText, Role, Source, ThreadId, Timestamp, TokenDetails};
 
-use crate::ApprovalState;
+use super::ApprovalState;
 
 /// One turn: what was answered, on what grounds, and what became of everything on the way.
 ///
@@ -115,6 +114,24 @@ pub struct TurnUsage {
     pub details: TokenDetails,
     /// US dollars; `None` where a price is not known.
     pub cost_usd: Option<f64>,
+}
+
+impl TurnUsage {
+    /// What these answers of models took, beside calls of an embedder.
+    #[must_use]
+    pub fn of<'a>(answers: impl IntoIterator<Item = &'a ChatAnswer>, embedding_calls: u64) -> Self {
+        let mut usage = Self { embedding_calls, ..Self::default() };
+        for answer in answers {
+            usage.model_calls += 1;
+            let told = answer.usage.as_ref();
+            usage.input_tokens += told.map_or(0, |told| told.input_tokens);
+            usage.output_tokens += told.map_or(0, |told| told.output_tokens);
+            usage.details = usage.details.plus(told.map_or_else(TokenDetails::default, |told| told.details));
+            let cost = told.and_then(|told| told.cost_usd);
+            usage.cost_usd = usage.cost_usd.zip(cost).map(|(sum, cost)| sum + cost);
+        }
+        usage
+    }
 }
 
 impl Default for TurnUsage {

@@ -3,15 +3,15 @@
 use std::collections::BTreeMap;
 
 use threadkeep_core::{
-    JsonText, Message, MessageId, MessageName, Part, Role, Scope, ThreadId, Timestamp, Value, limits,
+    Failure, JsonText, Message, MessageId, MessageName, Part, Role, Scope, ThreadId, Timestamp, Value, limits,
 };
-use threadkeep_memory::Memory;
 
-use super::Agent;
-use crate::ledger;
-use crate::place::Place;
-use crate::record::{self, RunRecord, Stub};
-use crate::{ApprovalTrace, Result, RunningTurn, StoredMessage, ToolCallTrace, Turn, TurnStatus};
+use super::record::{self, RunRecord, Stub, TurnKind};
+use super::{
+    ApprovalTrace, ContextNumbers, Place, RunningTurn, StoredMessage, ToolCallTrace, Turn, TurnStatus, TurnUsage,
+    journal,
+};
+use crate::{Memory, Result};
 
 /// A turn as it stands.
 #[derive(Clone, Debug)]
@@ -37,8 +37,7 @@ pub async fn find_turn_state(
     let stub = match find_record(memory, &place, turn).await? {
         None => return Ok(None),
         Some(Found::Running(record)) => {
-            let RunRecord { turn, assistant, .. } = record;
-            return Ok(Some(TurnState::Running(RunningTurn { turn, assistant })));
+            return Ok(Some(TurnState::Running(RunningTurn::from(record))));
         }
         Some(Found::Settled(stub)) => stub,
     };
@@ -70,26 +69,29 @@ pub async fn find_turn_state(
     }))))
 }
 
-impl Agent {
-    /// Finds a turn that is over or waits, as it was answered. Its messages are read from the thread, so what was erased
-    /// there is gone from it too. Turns are kept for 30 days. [`find_turn_state`] finds running ones, too.
-    ///
-    /// # Errors
-    /// `NotFound` where the scope does not reach the thread.
-    pub async fn find_turn(&self, scope: &Scope, thread: ThreadId, turn: &str) -> Result<Option<Turn>> {
-        match find_turn_state(self.memory(), scope, thread, turn).await? {
-            Some(TurnState::Settled(turn)) => Ok(Some(*turn)),
-            Some(TurnState::Running(_)) | None => Ok(None),
-        }
-    }
-
-    /// Whether a turn is on its way in a thread: another driver has it, or had it until it was cut off.
-    ///
-    /// # Errors
-    /// `NotFound` where the scope does not reach the thread.
-    pub async fn is_busy(&self, scope: &Scope, thread: ThreadId) -> Result<bool> {
-        let place = Place::find(self.memory(), scope, thread).await?;
-        Ok(self.memory().find_thread_document(&place.writer, place.thread, &record::active()).await?.is_some())
+/// A call of a model that was stopped, as a turn. Nothing of it is kept, so it is found nowhere.
+#[must_use]
+pub fn stopped_completion(thread: ThreadId, running: RunningTurn, now: Timestamp) -> Turn {
+    let worked_ms = now.as_millis() - running.started_at.as_millis();
+    Turn {
+        thread,
+        turn: running.turn,
+        agent: running.assistant,
+        routed_agent: None,
+        confidence: None,
+        model: running.model,
+        status: TurnStatus::Failed,
+        reply: String::new(),
+        error: Some(Failure::new("stopped", "it was stopped")),
+        tool_calls: Vec::new(),
+        approvals: Vec::new(),
+        sources: Vec::new(),
+        usage: TurnUsage::default(),
+        context: ContextNumbers::default(),
+        data: None,
+        stored: Vec::new(),
+        started_at: running.started_at,
+        duration_ms: u64::try_from(worked_ms).unwrap_or(0),
     }
 }
 
@@ -102,20 +104,21 @@ enum Found {
 /// Reads the runs first, all by one call, and the stub last: a turn moves between waiting and running, and ends with a
 /// stub that stays, so one that is in neither place had its stub by then.
 async fn find_record(memory: &Memory, place: &Place, turn: &str) -> Result<Option<Found>> {
-    if turn.is_empty() || turn.len() > 100 || turn.chars().any(char::is_control) {
+    if !record::is_name(turn) {
         return Ok(None);
     }
     let runs = place.runs(memory).await?;
     if let Some(active) = runs.active.filter(|run| run.value.turn == turn) {
-        return Ok(Some(Found::Running(active.value)));
+        // A call of a model whose driver is gone left nothing, and nobody goes on with it.
+        let is_over = active.value.kind == TurnKind::Completion && !active.value.is_alive(memory.now());
+        return Ok((!is_over).then_some(Found::Running(active.value)));
     }
     let Some(waiting) = runs.waiting.into_iter().find(|run| run.value.turn == turn) else {
         let found = memory.find_thread_document(&place.writer, place.thread, &record::stub(turn)).await?;
         return Ok(found.map(|document| document.value.read()).transpose()?.map(Found::Settled));
     };
     let record = waiting.value;
-    let recorded = place.journal(memory, turn).await?;
-    let (model, usage) = (ledger::model(&record, &recorded), ledger::usage(&record, &recorded));
+    let (model, usage) = journal::spoken(memory, place, &record).await?;
     Ok(Some(Found::Settled(Stub {
         assistant: record.assistant,
         graph: record.graph,
@@ -133,7 +136,10 @@ async fn find_record(memory: &Memory, place: &Place, turn: &str) -> Result<Optio
 }
 
 /// The messages of a turn that are still there, in order.
-pub(super) async fn messages_of(
+///
+/// # Errors
+/// Those of the store.
+pub async fn messages_of(
     memory: &Memory,
     place: &Place,
     turn: &str,

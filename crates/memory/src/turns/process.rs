@@ -15,8 +15,8 @@ struct Process<'a> {
     began: u64,
 }
 
-/// The name of this process among those that drive runs, like no other one's.
-pub(crate) fn own_name(unique: MessageId) -> String {
+/// The name of this process among those that drive turns, like no other one's.
+pub(super) fn own_name(unique: MessageId) -> String {
     match here() {
         Some((place, began)) => format!("{place}:{}:{began}:{unique}", std::process::id()),
         None => format!("{}-{unique}", std::process::id()),
@@ -24,7 +24,7 @@ pub(crate) fn own_name(unique: MessageId) -> String {
 }
 
 /// Whether the process of that name is known to be gone. Only one of this machine can be.
-pub(crate) fn is_gone(name: &str) -> bool {
+pub(super) fn is_gone(name: &str) -> bool {
     let (Some(process), Some((place, _))) = (read(name), here()) else { return false };
     process.place == place && began(&process.id.to_string()) != Some(process.began)
 }

@@ -1,4 +1,4 @@
-//! Who drives runs in this process, so that a run whose driver was dropped is known to be free at once.
+//! Who drives turns in this process, so that a turn whose driver was dropped is known to be free at once.
 
 use std::collections::HashSet;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,15 +6,15 @@ use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
 use threadkeep_core::Timestamp;
-use threadkeep_memory::Memory;
-use tokio::sync::Notify;
+use tokio::sync::watch;
 
-use crate::process;
+use super::process;
+use crate::Memory;
 
 /// How long a driver is believed to be there without a sign of life.
-pub(crate) const LEASE: Duration = Duration::from_secs(30);
+pub const LEASE: Duration = Duration::from_secs(30);
 /// How often it gives one.
-pub(crate) const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
+pub const SIGN_OF_LIFE: Duration = Duration::from_secs(10);
 
 /// All drivers of this process, whichever agent they belong to: two agents may share a thread.
 static DRIVERS: LazyLock<Drivers> = LazyLock::new(Drivers::default);
@@ -25,7 +25,8 @@ static PROCESS: OnceLock<String> = OnceLock::new();
 struct Drivers {
     names: Mutex<HashSet<String>>,
     begun: AtomicU64,
-    left: Notify,
+    /// Tells that a driver left.
+    left: watch::Sender<()>,
 }
 
 /// A driver of a thread, for as long as this lives. It begins before the thread is taken, or another one here would think that
@@ -55,13 +56,25 @@ impl Driving {
 impl Drop for Driving {
     fn drop(&mut self) {
         names().remove(&self.name);
-        DRIVERS.left.notify_waiters();
+        DRIVERS.left.send_replace(());
     }
 }
 
 /// Whether a driver is believed to be there, who said so last until an instant.
-pub(crate) fn is_alive(name: &str, lease_until: Timestamp, now: Timestamp) -> bool {
+#[must_use]
+pub fn is_alive(name: &str, lease_until: Timestamp, now: Timestamp) -> bool {
     is_driving(name).unwrap_or(now < lease_until)
+}
+
+/// Until when a driver that gives a sign now is believed to be there.
+#[must_use]
+pub fn lease_until(memory: &Memory) -> Timestamp {
+    memory.now().plus_ms(i64::try_from(LEASE.as_millis()).unwrap_or(i64::MAX))
+}
+
+/// Tells from now on when a driver of this process left.
+pub(super) fn left() -> watch::Receiver<()> {
+    DRIVERS.left.subscribe()
 }
 
 /// Whether the [`Driving`] of that name is still there, or its process at least; `None` where that cannot be known, as on
@@ -73,14 +86,6 @@ pub fn is_driving(name: &str) -> Option<bool> {
         return Some(names().contains(name));
     }
     process::is_gone(process).then_some(false)
-}
-
-/// Waits until some run of this process is over, or for a moment.
-pub(crate) async fn wait_a_moment(moment: Duration) {
-    tokio::select! {
-        () = DRIVERS.left.notified() => {}
-        () = tokio::time::sleep(moment) => {}
-    }
 }
 
 fn names() -> MutexGuard<'static, HashSet<String>> {

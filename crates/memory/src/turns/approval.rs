@@ -3,9 +3,11 @@
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
-use threadkeep_core::{JsonText, Map, Timestamp};
+use threadkeep_core::{JsonText, Map, PutDocument, Timestamp};
 
-use crate::ApprovalTrace;
+use super::ApprovalTrace;
+use super::record::{self, KEPT_MS};
+use crate::Result;
 
 /// A request for leave, and what became of it. Kept as a document of its thread that no door reaches.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -61,6 +63,16 @@ impl Approval {
         }
     }
 
+    /// The document that keeps it. One that is over is kept for 30 days, for whoever asks who allowed what.
+    ///
+    /// # Errors
+    /// Those of the codec; none is known.
+    pub fn document(&self, now: Timestamp) -> Result<PutDocument> {
+        let is_over = !matches!(self.state, ApprovalState::Pending | ApprovalState::Claimed);
+        let expires_at = is_over.then(|| now.plus_ms(KEPT_MS));
+        Ok(PutDocument { name: record::approval(&self.id), value: JsonText::of(self)?, expires_at })
+    }
+
     /// Whether it still can be decided.
     #[must_use]
     pub fn is_open(&self, now: Timestamp) -> bool {
@@ -89,6 +101,21 @@ pub enum ApprovalState {
     Expired,
     /// A later request took its place, or its turn is over.
     Replaced,
+}
+
+impl ApprovalState {
+    /// Why a call was not made, in words for the model.
+    #[must_use]
+    pub fn not_made(self, reason: Option<&str>) -> String {
+        let why = match self {
+            Self::Denied => "the approval was denied",
+            Self::Expired => "the approval expired",
+            Self::Replaced => "a later request took its place",
+            _ => "the approval was used before",
+        };
+        let reason = reason.map(|reason| format!(": {reason}")).unwrap_or_default();
+        format!("not done: {why}{reason}")
+    }
 }
 
 impl fmt::Display for ApprovalState {

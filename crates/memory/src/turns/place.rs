@@ -1,35 +1,49 @@
 //! Where a turn takes place, and what lies there.
 
-use threadkeep_core::{Access, Document, DocumentOwner, DocumentQuery, Owner, Scope, ThreadId};
-use threadkeep_memory::Memory;
+use serde::de::DeserializeOwned;
+use threadkeep_core::{Access, Document, DocumentOwner, DocumentQuery, Owner, Scope, ThreadId, Timestamp};
 
-use crate::record::{self, Recorded, RunRecord};
-use crate::{Approval, Result};
+use super::record::{self, RunRecord};
+use super::{Approval, is_alive};
+use crate::{Memory, Result};
 
 /// A thread, and on whose behalf it is read and written.
 #[derive(Clone, Debug)]
-pub(crate) struct Place {
+pub struct Place {
     /// Who asks.
-    pub(crate) scope: Scope,
-    /// Who writes: a user may add messages to a shared thread, and the run's own documents are the application's.
-    pub(crate) writer: Scope,
-    pub(crate) thread: ThreadId,
+    pub scope: Scope,
+    /// Who writes: a user may add messages to a shared thread, and the turn's own documents are the application's.
+    pub writer: Scope,
+    /// The thread.
+    pub thread: ThreadId,
     /// The user who asks in a shared thread.
-    pub(crate) author: Option<String>,
+    pub author: Option<String>,
 }
 
 /// A document of a thread with its version.
 #[derive(Clone, Debug)]
-pub(crate) struct Versioned<T> {
-    pub(crate) value: T,
-    pub(crate) version: u64,
+pub struct Versioned<T> {
+    /// What it says.
+    pub value: T,
+    /// Its version.
+    pub version: u64,
 }
 
-/// The runs of a thread.
+/// The turns of a thread that are not over.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Runs {
-    pub(crate) active: Option<Versioned<RunRecord>>,
-    pub(crate) waiting: Vec<Versioned<RunRecord>>,
+pub struct Runs {
+    /// The one that holds the thread.
+    pub active: Option<Versioned<RunRecord>>,
+    /// Those that wait for a person.
+    pub waiting: Vec<Versioned<RunRecord>>,
+}
+
+impl RunRecord {
+    /// Whether somebody is believed to drive it.
+    #[must_use]
+    pub fn is_alive(&self, now: Timestamp) -> bool {
+        is_alive(&self.driver, self.lease_until, now)
+    }
 }
 
 impl Place {
@@ -37,7 +51,7 @@ impl Place {
     ///
     /// # Errors
     /// `NotFound` where the scope does not reach it.
-    pub(crate) async fn find(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<Self> {
+    pub async fn find(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<Self> {
         let owner = memory.get_thread(scope, thread).await?.owner;
         let writer = match scope.access(&owner) {
             Access::Full => scope.clone(),
@@ -51,7 +65,8 @@ impl Place {
     }
 
     /// The same place for whoever asked a run's question: what others may read has no part in its answer.
-    pub(crate) fn of_asker(&self, run: &RunRecord) -> Self {
+    #[must_use]
+    pub fn of_asker(&self, run: &RunRecord) -> Self {
         let tenant = self.scope.tenant_id().clone();
         let scope = match &run.asker {
             Some(Owner::User(user)) => Scope::User(tenant, user.clone()),
@@ -65,7 +80,11 @@ impl Place {
         DocumentQuery::of(DocumentOwner::Thread(self.thread))
     }
 
-    pub(crate) async fn runs(&self, memory: &Memory) -> Result<Runs> {
+    /// The turns that are not over, by one call.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn runs(&self, memory: &Memory) -> Result<Runs> {
         let query = DocumentQuery { namespace: Some(record::runs()), ..self.query() };
         let mut runs = Runs::default();
         for document in memory.list_documents(&self.writer, query).await? {
@@ -79,27 +98,38 @@ impl Place {
         Ok(runs)
     }
 
-    pub(crate) async fn approvals(&self, memory: &Memory) -> Result<Vec<Versioned<Approval>>> {
+    /// All approvals that are kept.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn approvals(&self, memory: &Memory) -> Result<Vec<Versioned<Approval>>> {
         let query = DocumentQuery { namespace: Some(record::approvals()), ..self.query() };
         let found = memory.list_documents(&self.writer, query).await?;
         let read = |document: Document| Ok(Versioned { value: document.value.read()?, version: document.version });
         found.into_iter().map(read).collect()
     }
 
-    pub(crate) async fn approvals_of(&self, memory: &Memory, turn: &str) -> Result<Vec<Versioned<Approval>>> {
+    /// The approvals of a turn, in the order of their requests.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn approvals_of(&self, memory: &Memory, turn: &str) -> Result<Vec<Versioned<Approval>>> {
         let mut approvals = self.approvals(memory).await?;
         approvals.retain(|approval| approval.value.turn == turn);
         approvals.sort_by_key(|approval| approval.value.request);
         Ok(approvals)
     }
 
-    /// The journal of a run, in order.
-    pub(crate) async fn journal(&self, memory: &Memory, turn: &str) -> Result<Vec<Recorded>> {
+    /// The journal of a run, in order, as whoever asks reads its entries.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn journal<T: DeserializeOwned>(&self, memory: &Memory, turn: &str) -> Result<Vec<T>> {
         let key_prefix = format!("{turn}/");
         let query = DocumentQuery { namespace: Some(record::journals()), key_prefix, ..self.query() };
         let mut recorded = Vec::new();
         for document in memory.list_documents(&self.writer, query).await? {
-            recorded.extend(document.value.read::<Vec<Recorded>>()?);
+            recorded.extend(document.value.read::<Vec<T>>()?);
         }
         Ok(recorded)
     }

@@ -1,0 +1,102 @@
+//! The lock of a thread: the record of the turn that holds it.
+//!
+//! It is taken by a commit that demands its absence, held by commits that demand the version the one before gave it, and
+//! let go by the last. So of many who try one gets it, and a holder that was taken over loses with its next commit.
+//!
+//! Servers of version 0.1 had a second lock for calls of a model, and looked at nothing else before such a call. While
+//! instances of both versions share a store each commit writes that document too, and a thread counts as held where it alone
+//! is there.
+
+use threadkeep_core::{Conflict, DocumentName, DocumentState, JsonText, Namespace, PutDocument};
+
+use super::record::{self, RunRecord};
+use super::{Place, Versioned, is_driving};
+use crate::{BatchBuilder, Memory, MemoryError, Result};
+
+/// Adds to a batch that a turn holds its thread until its lease is over. The batch demands what has to be so before that.
+///
+/// # Errors
+/// Those of the codec; none is known.
+pub fn hold(batch: BatchBuilder, record: &RunRecord) -> Result<BatchBuilder> {
+    let own = PutDocument { name: record::active(), value: JsonText::of(record)?, expires_at: None };
+    let value = JsonText::of(&record.driver)?;
+    Ok(batch.put(own).put(PutDocument { name: older_name(), value, expires_at: Some(record.lease_until) }))
+}
+
+/// Adds to a batch that a turn takes a thread which nobody holds.
+///
+/// # Errors
+/// Those of the codec; none is known.
+pub fn take(batch: BatchBuilder, record: &RunRecord, older: &OlderLock) -> Result<BatchBuilder> {
+    let batch = batch.require(record::active(), DocumentState::Absent);
+    hold(batch.require(older_name(), older.state.unwrap_or(DocumentState::Absent)), record)
+}
+
+/// Adds to a batch that a turn lets go of its thread.
+#[must_use]
+pub fn let_go(batch: BatchBuilder) -> BatchBuilder {
+    batch.delete(record::active()).delete(older_name())
+}
+
+/// Frees a thread from a record that nobody drives, and keeps nothing of it. Whoever took it meanwhile keeps it.
+///
+/// # Errors
+/// Those of the store.
+pub async fn free(memory: &Memory, place: &Place, left: &Versioned<RunRecord>) -> Result<()> {
+    let batch = memory.batch().require(record::active(), DocumentState::Version(left.version));
+    match let_go(batch).commit(&place.writer, place.thread).await {
+        Err(error) if record::is_about_runs(&error) => Ok(()),
+        result => result.map(drop),
+    }
+}
+
+/// What is known of the lock of the version before. It is taken to be free, which the commit that takes the thread demands,
+/// and read only where that was wrong.
+#[derive(Debug)]
+pub struct OlderLock {
+    /// As it has to be; `None` where it has to be read first.
+    state: Option<DocumentState>,
+}
+
+impl Default for OlderLock {
+    fn default() -> Self {
+        Self { state: Some(DocumentState::Absent) }
+    }
+}
+
+impl OlderLock {
+    /// Whether an attempt to take the thread failed because of this lock, which is read with the next look then.
+    pub fn has_refused(&mut self, error: &MemoryError) -> bool {
+        let older = older_name();
+        let is_so = matches!(error.conflict(), Some(Conflict::Document { namespace, key, .. })
+            if *namespace == older.namespace && *key == older.key);
+        if is_so {
+            self.state = None;
+        }
+        is_so
+    }
+
+    /// Whether the thread can be taken as far as this lock goes: nobody holds it, or a process that is known to be gone.
+    ///
+    /// # Errors
+    /// Those of the store.
+    pub async fn is_free(&mut self, memory: &Memory, place: &Place) -> Result<bool> {
+        if self.state.is_some() {
+            return Ok(true);
+        }
+        let found = memory.find_thread_document(&place.writer, place.thread, &older_name()).await?;
+        self.state = match found {
+            None => Some(DocumentState::Absent),
+            Some(document) => {
+                let holder: Option<String> = document.value.read().ok();
+                let is_gone = holder.is_some_and(|holder| is_driving(&holder) == Some(false));
+                is_gone.then_some(DocumentState::Version(document.version))
+            }
+        };
+        Ok(self.state.is_some())
+    }
+}
+
+fn older_name() -> DocumentName {
+    DocumentName { namespace: Namespace::System("server".to_owned()), key: "lease".to_owned() }
+}

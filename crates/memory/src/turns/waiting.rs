@@ -1,0 +1,51 @@
+//! Waiting for a thread that another turn holds, or for a turn that another one drives.
+
+use std::time::Duration;
+
+use threadkeep_core::{Scope, ThreadId};
+use tokio::sync::watch;
+use tokio::time::Instant;
+
+use super::drivers::{self, is_driving};
+use crate::{Memory, Watch};
+
+/// Between two looks at least, however often the thread changes.
+const PAUSE: Duration = Duration::from_millis(50);
+/// How often it is asked whether the holder's process is still there, which costs no call of the store: nothing wakes whoever
+/// waits for a process that was killed.
+const SIGN: Duration = Duration::from_secs(1);
+
+/// Says when to look again whether a turn is over. Begin to wait before the look that decides about waiting.
+#[derive(Debug)]
+pub struct Waiting {
+    watch: Watch,
+    left: watch::Receiver<()>,
+    looked_at: Instant,
+}
+
+impl Waiting {
+    /// Hears of what happens in the thread from this moment on.
+    pub async fn begin(memory: &Memory, scope: &Scope, thread: ThreadId) -> Self {
+        let left = drivers::left();
+        Self { watch: memory.watch_thread(scope, thread).await, left, looked_at: Instant::now() }
+    }
+
+    /// Waits until the thread may have changed, or until the driver of that name is known to be gone; for
+    /// [`Watch::LONGEST`] at most.
+    pub async fn wait(&mut self, driver: Option<&str>) {
+        let is_gone = || driver.is_some_and(|driver| is_driving(driver) == Some(false));
+        loop {
+            tokio::select! {
+                () = self.watch.changed() => break,
+                // The sender is never dropped.
+                _ = self.left.changed() => {}
+                () = tokio::time::sleep(SIGN) => {}
+            }
+            if is_gone() {
+                break;
+            }
+        }
+        tokio::time::sleep_until(self.looked_at + PAUSE).await;
+        self.looked_at = Instant::now();
+    }
+}

@@ -12,6 +12,7 @@ mod batch;
 mod change;
 mod checksum;
 pub mod codec;
+pub mod decide;
 mod document;
 mod embed;
 mod error;
@@ -22,6 +23,7 @@ pub mod limits;
 mod maintenance;
 mod message;
 mod model;
+mod page;
 mod scope;
 mod search;
 mod snapshot;
@@ -31,6 +33,7 @@ mod thread;
 mod time;
 mod tokens;
 mod tool;
+pub mod vectors;
 
 pub use address::{shown_address, without_secrets};
 pub use batch::{
@@ -57,6 +60,7 @@ pub use model::{
     AnswerFormat, ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest, DeltaSink, Finish, ModelError, Sampling,
     ToolChoice, ToolDescription, add_tokens, count_message_tokens, count_tokens,
 };
+pub use page::{Bound, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy, PageFill, Take};
 pub use scope::{Access, Owner, Scope};
 pub use search::{
     Behind, CatchUp, Collection, Embedding, EntryHit, IndexEntry, SearchAnswer, SearchHit, SearchIndex, SearchQuery,
@@ -64,8 +68,8 @@ pub use search::{
 };
 pub use snapshot::{ChunkSize, Consistency, ListedThread, OwnedDocument, Snapshot, SnapshotTotals, Unreadable};
 pub use store::{
-    Backend, Bound, ChangedThread, ChangedThreads, MessageName, MessagePage, MessageQuery, OnCorrupt, OpenThread,
-    Opened, OrderBy, Store, StoreExt, Take, ThreadName, ThreadOrder, ThreadPage, ThreadQuery,
+    Backend, ChangedThread, ChangedThreads, OpenThread, Opened, Store, StoreExt, ThreadName, ThreadOrder, ThreadPage,
+    ThreadQuery,
 };
 pub use thread::{EPHEMERAL, Positions, Thread, ThreadKey, ThreadPatch};
 pub use time::{Clock, Timestamp};

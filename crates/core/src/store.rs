@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Batch, ChangePage, ChangesWithMessages, CommitOutcome, CorruptRow, Document, DocumentName, DocumentOwner,
-    DocumentQuery, DocumentWrite, Kind, Maintenance, Map, Message, MessageId, Namespace, Owner, Portable, Positions,
-    Result, Role, Scope, SearchIndex, StoreError, Thread, ThreadId, ThreadKey, Timestamp, UserCursor, WakeUps, Written,
-    limits,
+    Batch, Bound, ChangePage, ChangesWithMessages, CommitOutcome, Document, DocumentName, DocumentOwner, DocumentQuery,
+    DocumentWrite, Kind, Maintenance, Map, Message, MessageName, MessagePage, MessageQuery, Namespace, OnCorrupt,
+    Owner, Portable, Positions, Result, Scope, SearchIndex, StoreError, Thread, ThreadId, ThreadKey, Timestamp,
+    UserCursor, WakeUps, Written, limits,
 };
 
 /// Keeps conversations: the contract of every backend.
@@ -31,7 +31,8 @@ pub trait Store: Portable + std::fmt::Debug {
     ///    (`Denied`); 3. the idempotency record of `batch.key`, looked up before any precondition: the same fingerprint
     ///    returns the original answer with `replayed` set, another one is `Conflict::IdempotencyKey`; 4. `expected`, then
     ///    `require`; 5. ids and external ids of `append` are new to the thread (tombstones count for ids); 6. messages
-    ///    of `replace` and `erase` are there (`NotFound`); 7. `trim_below` does not go beyond the end (`Invalid`).
+    ///    of `replace` and `erase` are there (`NotFound`); 7. `trim_below` does not go beyond the end (`Invalid`); 8. neither
+    ///    `seq` nor `change` goes beyond [`limits::LAST_POSITION`] (`LimitExceeded`). [`crate::decide`] is this order in code.
     ///
     /// Then appended messages get the positions `seq + 1 …` in order; `change` grows by one; the record (key,
     /// fingerprint, change, first_seq, count) and the change log's entry are written; wake-ups follow. Documents get the
@@ -351,55 +352,6 @@ pub struct ChangedThread {
     pub positions: Option<Positions>,
 }
 
-/// Which messages to read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MessageQuery {
-    /// Only those before this, exclusive.
-    pub before: Option<Bound>,
-    /// Only those after this, exclusive.
-    pub after: Option<Bound>,
-    /// Only these roles; empty for all.
-    pub roles: Vec<Role>,
-    /// In which order.
-    pub order: OrderBy,
-    /// Which end of what is left.
-    pub take: Take,
-    /// At most so many (1 to [`limits::PAGE`]).
-    pub limit: usize,
-    /// What to do with a message that does not decode.
-    pub on_corrupt: OnCorrupt,
-}
-
-impl MessageQuery {
-    /// The newest `limit` messages.
-    #[must_use]
-    pub fn newest(limit: usize) -> Self {
-        Self {
-            before: None,
-            after: None,
-            roles: Vec::new(),
-            order: OrderBy::Seq,
-            take: Take::Newest,
-            limit,
-            on_corrupt: OnCorrupt::Fail,
-        }
-    }
-
-    /// The first `limit` messages after a position.
-    #[must_use]
-    pub fn following(seq: u64, limit: usize) -> Self {
-        Self { after: Some(Bound::Seq(seq)), take: Take::Oldest, ..Self::newest(limit) }
-    }
-
-    /// Checks the limit.
-    ///
-    /// # Errors
-    /// `Invalid` for 0, `LimitExceeded` over [`limits::PAGE`].
-    pub fn check(&self) -> Result<()> {
-        limits::check_page(self.limit)
-    }
-}
-
 impl ThreadQuery {
     /// Checks the limit.
     ///
@@ -418,85 +370,4 @@ impl DocumentQuery {
     pub fn check(&self) -> Result<()> {
         limits::check_page(self.limit)
     }
-}
-
-/// An exclusive end of a range of messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
-    /// By position.
-    Seq(u64),
-    /// By `created_at`.
-    Time(Timestamp),
-}
-
-impl Bound {
-    /// Whether a message at `seq` and `created_at` stands before this bound.
-    #[must_use]
-    pub fn is_after(self, seq: u64, created_at: Timestamp) -> bool {
-        match self {
-            Self::Seq(bound) => seq < bound,
-            Self::Time(bound) => created_at < bound,
-        }
-    }
-
-    /// Whether a message at `seq` and `created_at` stands behind this bound.
-    #[must_use]
-    pub fn is_before(self, seq: u64, created_at: Timestamp) -> bool {
-        match self {
-            Self::Seq(bound) => seq > bound,
-            Self::Time(bound) => created_at > bound,
-        }
-    }
-}
-
-/// The order of messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OrderBy {
-    /// By position: the order of appending.
-    Seq,
-    /// By `created_at`, then position.
-    Time,
-}
-
-/// Which end of a range to read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Take {
-    /// The last ones.
-    Newest,
-    /// The first ones.
-    Oldest,
-}
-
-/// What to do with a stored message that does not decode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnCorrupt {
-    /// Fail with `Corrupt`.
-    Fail,
-    /// Tell of it beside the others, so that one broken row does not hide the rest. It counts towards the limit, and no
-    /// filter by role leaves it out.
-    Report,
-}
-
-/// A page of messages.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MessagePage {
-    /// The messages, ascending.
-    pub messages: Vec<Message>,
-    /// Those that do not decode, where the query asks to be told.
-    pub corrupt: Vec<CorruptRow>,
-    /// Whether more messages match in the direction of reading.
-    pub more: bool,
-    /// Where the thread stood at that instant.
-    pub positions: Positions,
-}
-
-/// How one names a message of a thread.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum MessageName {
-    /// By position.
-    Seq(u64),
-    /// By id.
-    Id(MessageId),
-    /// By what its source calls it.
-    External(String),
 }

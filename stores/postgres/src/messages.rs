@@ -1,6 +1,6 @@
 use threadkeep_core::{
     Bound, CorruptRow, Document, DocumentName, DocumentOwner, Kind, Message, MessageName, MessagePage, MessageQuery,
-    OnCorrupt, OrderBy, Role, Scope, StoreError, Take, ThreadId, Timestamp, limits,
+    OrderBy, PageFill, Role, Scope, StoreError, Take, ThreadId, Timestamp, limits,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -9,7 +9,7 @@ use uuid::Uuid;
 use crate::documents::Lookup;
 use crate::error::Result;
 use crate::pool::{Caller, Parameter, Shared};
-use crate::row::{self, get, message_columns, role_number, signed};
+use crate::row::{self, get, message_columns, signed};
 
 pub(crate) async fn list(
     shared: &Shared,
@@ -33,8 +33,7 @@ pub(crate) async fn list(
         Some(Bound::Time(at)) => before = at.as_micros(),
         None => {}
     }
-    let mask = |roles: &[Role]| roles.iter().fold(0, |mask, role| mask | 1 << i32::from(role_number(*role)));
-    let roles: i32 = if query.roles.is_empty() { mask(&Role::ALL) } else { mask(&query.roles) };
+    let roles = i32::from(Role::stored_mask(&query.roles));
     let sql = "SELECT thread_seq, change, first_seq, seq, id, external_id, revision, created_at, body \
                FROM threadkeep.list_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
     let values: [Parameter<'_>; 13] = [
@@ -61,26 +60,17 @@ pub(crate) async fn list(
 
 fn page(rows: &[Row], query: &MessageQuery) -> Result<MessagePage> {
     let first = rows.first().ok_or(StoreError::NotFound(Kind::Thread))?;
-    let messages = Vec::with_capacity(rows.len().min(query.limit));
-    let mut page = MessagePage { messages, corrupt: Vec::new(), more: false, positions: row::positions(first, 0)? };
+    let mut page = PageFill::new(query, row::positions(first, 0)?);
     // Where there is no message, the one row tells of the thread alone.
     let is_empty = get::<Option<i64>>(first, 3)?.is_none();
-    for (number, row) in rows.iter().enumerate().filter(|_| !is_empty) {
-        if number == query.limit || get::<Option<&str>>(row, 8)?.is_none() {
-            page.more = true;
+    for row in rows.iter().filter(|_| !is_empty) {
+        // The server leaves out the text of what has no room.
+        let bytes = get::<Option<&str>>(row, 8)?.map_or(0, str::len);
+        if !page.push(bytes, || row::message(row, 3))? {
             break;
         }
-        match row::message(row, 3) {
-            Ok(message) => page.messages.push(message),
-            Err(corrupt) if query.on_corrupt == OnCorrupt::Report => page.corrupt.push(corrupt),
-            Err(corrupt) => return Err(row::corrupt(&corrupt).into()),
-        }
     }
-    if query.take == Take::Newest {
-        page.messages.reverse();
-        page.corrupt.reverse();
-    }
-    Ok(page)
+    Ok(page.finish())
 }
 
 pub(crate) async fn find(
@@ -123,7 +113,7 @@ pub(crate) async fn find(
         return Err(StoreError::NotFound(Kind::Thread).into());
     }
     let messages = answers[1].iter().map(|row| row::message(row, 0)).collect::<Result<Vec<_>, CorruptRow>>();
-    Ok(messages.map_err(|corrupt| row::corrupt(&corrupt))?)
+    Ok(messages.map_err(StoreError::from)?)
 }
 
 fn seq(name: &MessageName) -> Option<i64> {

@@ -80,16 +80,8 @@ fn put_verbatim(connection: &Connection, kind: i64, owner_no: i64, document: &Do
     Ok(())
 }
 
-/// Deletes a thread's document; tells whether it was there.
-pub(crate) fn delete_of_thread(
-    connection: &Connection,
-    thread_no: i64,
-    name: &DocumentName,
-    now: Timestamp,
-) -> error::Result<bool> {
-    let was_there = version_of_thread(connection, thread_no, name, now)?.is_some();
-    delete(connection, (OF_THREAD, thread_no), &name.namespace, &name.key)?;
-    Ok(was_there)
+pub(crate) fn delete_of_thread(connection: &Connection, thread_no: i64, name: &DocumentName) -> error::Result<()> {
+    delete(connection, (OF_THREAD, thread_no), &name.namespace, &name.key)
 }
 
 fn delete(

@@ -1,12 +1,12 @@
 use rusqlite::{Connection, params, params_from_iter, types::Value};
 use threadkeep_core::{
-    Bound, CorruptRow, Document, DocumentName, Message, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy,
-    Role, Scope, StoreError, Take, ThreadId, Timestamp, limits,
+    Bound, Document, DocumentName, Message, MessageName, MessagePage, MessageQuery, OrderBy, PageFill, Role, Scope,
+    StoreError, Take, ThreadId, Timestamp, limits,
 };
 
 use crate::connection::Shared;
 use crate::error::Result;
-use crate::row::{self, ThreadRow, message_columns, role_number};
+use crate::row::{self, ThreadRow, message_columns};
 use crate::{documents, owners, threads};
 
 pub(crate) fn list(
@@ -77,7 +77,7 @@ fn page(connection: &Connection, thread: &ThreadRow, query: &MessageQuery) -> Re
         (OrderBy::Time, Take::Newest) => " ORDER BY created_at DESC, position DESC LIMIT ?3",
         (OrderBy::Time, Take::Oldest) => " ORDER BY created_at, position LIMIT ?3",
     });
-    let roles: i64 = query.roles.iter().fold(0, |mask, role: &Role| mask | 1 << role_number(*role));
+    let roles = i64::from(Role::stored_mask(&query.roles));
     let limit = i64::try_from(query.limit + 1).unwrap_or(i64::MAX);
     let mut statement = connection.prepare_cached(&sql)?;
     let mut arguments = vec![Value::from(first), Value::from(last), Value::from(limit)];
@@ -117,33 +117,14 @@ fn time(bound: Option<Bound>) -> Option<Timestamp> {
 }
 
 fn collect(mut rows: rusqlite::Rows<'_>, thread: &ThreadRow, query: &MessageQuery) -> Result<MessagePage> {
-    let mut page = MessagePage {
-        messages: Vec::with_capacity(query.limit.min(64)),
-        corrupt: Vec::new(),
-        more: false,
-        positions: thread.positions,
-    };
-    let mut bytes = 0;
+    let mut page = PageFill::new(query, thread.positions);
     while let Some(row) = rows.next()? {
-        let is_full = page.messages.len() + page.corrupt.len() == query.limit || bytes >= limits::PAGE_BYTES;
-        if is_full {
-            page.more = true;
+        let bytes = row.get_ref(5)?.as_bytes().map_or(0, <[u8]>::len);
+        if !page.push(bytes, || row::message(row))? {
             break;
         }
-        bytes += row.get_ref(5)?.as_bytes().map_or(0, <[u8]>::len);
-        match row::message(row) {
-            Ok(message) => page.messages.push(message),
-            Err(corrupt) if query.on_corrupt == OnCorrupt::Report => page.corrupt.push(corrupt),
-            Err(CorruptRow { seq, detail }) => {
-                return Err(StoreError::corrupt("message", format!("position {seq}: {detail}")).into());
-            }
-        }
     }
-    if query.take == Take::Newest {
-        page.messages.reverse();
-        page.corrupt.reverse();
-    }
-    Ok(page)
+    Ok(page.finish())
 }
 
 pub(crate) fn find(
@@ -197,8 +178,5 @@ fn find_one(connection: &Connection, thread: &ThreadRow, name: &MessageName) -> 
     if row::position(row.get(0)?) < thread.positions.first_seq {
         return Ok(None);
     }
-    let message = row::message(row);
-    let corrupt =
-        |corrupt: CorruptRow| StoreError::corrupt("message", format!("position {}: {}", corrupt.seq, corrupt.detail));
-    Ok(Some(message.map_err(corrupt)?))
+    Ok(Some(row::message(row).map_err(StoreError::from)?))
 }

@@ -34,6 +34,7 @@ mod time;
 mod tokens;
 mod tool;
 pub mod vectors;
+mod view;
 
 pub use address::{shown_address, without_secrets};
 pub use batch::{
@@ -75,6 +76,7 @@ pub use thread::{EPHEMERAL, Positions, Thread, ThreadKey, ThreadPatch};
 pub use time::{Clock, Timestamp};
 pub use tokens::{ApproximateCounter, TokenCount, TokenCounter};
 pub use tool::{Tool, ToolContext, ToolEffect, ToolError, ToolOutput, ToolSpec};
+pub use view::{ThreadRead, ThreadView};
 
 /// What every port is on this platform: `Send + Sync` where there are threads, nothing on `wasm32`.
 #[cfg(not(target_arch = "wasm32"))]

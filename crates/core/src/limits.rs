@@ -23,6 +23,8 @@ pub const COMMIT_MESSAGES: usize = 1_000;
 pub const COMMIT_EDITS: usize = 1_000;
 /// Documents written, deleted and required by one commit.
 pub const COMMIT_DOCUMENTS: usize = 100;
+/// Documents and lists of documents that are read with a thread.
+pub const READ_DOCUMENTS: usize = 100;
 /// Bytes of one document.
 pub const DOCUMENT_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes of metadata, state or source fields, as JSON.

@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Batch, Bound, ChangePage, ChangesWithMessages, CommitOutcome, Document, DocumentName, DocumentOwner, DocumentQuery,
-    DocumentWrite, Kind, Maintenance, Map, Message, MessageName, MessagePage, MessageQuery, Namespace, OnCorrupt,
-    Owner, Portable, Positions, Result, Scope, SearchIndex, StoreError, Thread, ThreadId, ThreadKey, Timestamp,
-    UserCursor, WakeUps, Written, limits,
+    Batch, ChangePage, ChangesWithMessages, CommitOutcome, Document, DocumentOwner, DocumentQuery, DocumentWrite, Kind,
+    Maintenance, Map, Message, MessageName, MessagePage, MessageQuery, Namespace, Owner, Portable, Positions, Result,
+    Scope, SearchIndex, StoreError, Thread, ThreadId, ThreadKey, ThreadRead, ThreadView, Timestamp, UserCursor,
+    WakeUps, Written, limits,
 };
 
 /// Keeps conversations: the contract of every backend.
@@ -53,8 +53,18 @@ pub trait Store: Portable + std::fmt::Debug {
     /// before `now` is made, and over at once. Opening what is there changes nothing.
     async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened>;
 
-    /// Finds a thread by its id or by its key.
-    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>>;
+    /// Reads a thread by its id or by its key, with what `read` asks for beside its row: all of it as of one instant, in one round
+    /// trip where the store is far. `None` where the scope reaches no such thread.
+    ///
+    /// The page is as [`Store::list_messages`] gives it, and lists are as [`Store::list_documents`] gives them. Anything that does
+    /// not decode fails the whole call, but for messages that the query wants to be told of.
+    async fn read_thread(
+        &self,
+        scope: &Scope,
+        name: &ThreadName,
+        read: &ThreadRead,
+        now: Timestamp,
+    ) -> Result<Option<ThreadView>>;
 
     /// Lists threads in pages.
     ///
@@ -95,22 +105,6 @@ pub trait Store: Portable + std::fmt::Debug {
         now: Timestamp,
     ) -> Result<MessagePage>;
 
-    /// Reads a page as [`Store::list_messages`] does, and one of the thread's documents: what a context is made of, in one
-    /// round trip where the store is far. The document is as it stands then or a moment later.
-    async fn list_messages_with_document(
-        &self,
-        scope: &Scope,
-        thread: ThreadId,
-        query: &MessageQuery,
-        document: &DocumentName,
-        now: Timestamp,
-    ) -> Result<(MessagePage, Option<Document>)> {
-        let page = self.list_messages(scope, thread, query, now).await?;
-        let DocumentName { namespace, key } = document;
-        let document = self.find_document(scope, &DocumentOwner::Thread(thread), namespace, key, now).await?;
-        Ok((page, document))
-    }
-
     /// Reads messages by name, in ascending order of position, each once; what is not there is left out. At most
     /// [`limits::PAGE`] names.
     async fn find_messages(
@@ -137,8 +131,7 @@ pub trait Store: Portable + std::fmt::Debug {
     /// Reads a thread's changes after a position as [`Store::list_changes`] does, with the messages that they appended: what
     /// a subscriber waits for, in one round trip where the store is far.
     ///
-    /// Messages are as they stand then or a moment later, as many as one page holds. Of changes that bring many
-    /// messages there may be fewer than `limit`, but one at least where any follows.
+    /// Messages are as they stand at that instant, as many as one page holds. Of changes that bring many messages there may be fewer than `limit`, but one at least where any follows.
     async fn list_changes_with_messages(
         &self,
         scope: &Scope,
@@ -146,17 +139,7 @@ pub trait Store: Portable + std::fmt::Debug {
         after: u64,
         limit: usize,
         now: Timestamp,
-    ) -> Result<ChangesWithMessages> {
-        let page = self.list_changes(scope, thread, after, limit, now).await?;
-        let Some(appended) = page.appended() else { return Ok(ChangesWithMessages::new(page, None)) };
-        let query = MessageQuery {
-            before: Some(Bound::Seq(appended.end)),
-            on_corrupt: OnCorrupt::Report,
-            ..MessageQuery::following(appended.start.saturating_sub(1), limits::PAGE)
-        };
-        let messages = self.list_messages(scope, thread, &query, now).await?;
-        Ok(ChangesWithMessages::new(page, Some(messages)))
-    }
+    ) -> Result<ChangesWithMessages>;
 
     /// Finds a document of a thread, a user or the tenant.
     async fn find_document(
@@ -194,6 +177,12 @@ pub trait Store: Portable + std::fmt::Debug {
 #[cfg_attr(not(target_arch = "wasm32"), async_trait)]
 #[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
 pub trait StoreExt: Store {
+    /// Finds a thread by its id or by its key.
+    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
+        let view = self.read_thread(scope, name, &ThreadRead::default(), now).await?;
+        Ok(view.map(|view| view.thread))
+    }
+
     /// Gets a thread that must be there.
     async fn get_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<Thread> {
         let found = self.find_thread(scope, &ThreadName::Id(thread), now).await?;

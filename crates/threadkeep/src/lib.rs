@@ -52,9 +52,9 @@ pub use threadkeep_memory as memory;
 pub use threadkeep_memory::{
     Analytics, AppendOptions, Appended, AssembledContext, BatchBuilder, ContextOptions, Draft, EraseOptions,
     EraseReport, Hit, ImportOptions, ImportReport, Lease, Memory, MemoryError, MemoryOptions, Placed, Preference,
-    Problem, RecallOptions, RecallOutcome, RecallResults, Recalled, Retention, SearchOptions, SearchResults, Selection,
-    SharedMessages, Snippet, Start, SubscribeOptions, SystemClock, ThreadConfig, ThreadEvent, ThreadUpdate,
-    ThreadsUpdate, Titles,
+    Prefetched, Problem, RecallOptions, RecallOutcome, RecallResults, Recalled, Retention, SearchOptions,
+    SearchResults, Selection, SharedMessages, Snippet, Start, SubscribeOptions, SystemClock, ThreadConfig, ThreadEvent,
+    ThreadUpdate, ThreadsUpdate, Titles,
 };
 pub use threadkeep_models as models;
 pub use threadkeep_tokens as tokens;

@@ -18,6 +18,7 @@ mod keys;
 mod limits;
 mod paging;
 mod positions;
+mod reading;
 mod replace_erase_trim;
 mod scopes;
 mod search;
@@ -84,6 +85,11 @@ macro_rules! __with_all_cases {
                 long_pages_end_early,
                 messages_are_found_by_name,
             }
+            reading {
+                one_read_gives_what_many_give,
+                one_read_is_of_one_instant,
+                only_so_much_is_read_at_once,
+            }
             time_order {
                 equal_instants_keep_the_order_of_appending,
                 bounds_by_time_cut_both_orders,
@@ -134,7 +140,6 @@ macro_rules! __with_all_cases {
                 one_of_many_writers_wins,
                 one_of_many_commits_meets_its_condition,
                 namespaces_do_not_mix,
-                a_page_comes_with_a_document,
                 documents_are_listed_in_byte_order,
                 absent_documents_may_be_deleted,
                 another_user_has_other_documents,

@@ -223,10 +223,19 @@ pub(crate) fn list(
     now: Timestamp,
 ) -> error::Result<Vec<Document>> {
     query.check()?;
-    shared.read(|connection| {
-        let Some(place) = place(shared, connection, scope, &query.owner, now)? else { return Ok(Vec::new()) };
-        page(connection, place, query, now.as_micros())
-    })
+    shared.read(|connection| page_of(shared, connection, scope, query, now))
+}
+
+/// As [`list`], with a connection that is at hand.
+pub(crate) fn page_of(
+    shared: &Shared,
+    connection: &Connection,
+    scope: &Scope,
+    query: &DocumentQuery,
+    now: Timestamp,
+) -> error::Result<Vec<Document>> {
+    let Some(place) = place(shared, connection, scope, &query.owner, now)? else { return Ok(Vec::new()) };
+    page(connection, place, query, now.as_micros())
 }
 
 /// The documents of all threads that say who drives them, each with its thread.

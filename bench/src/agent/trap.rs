@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, ChatAnswer, ChatModel, ChatRequest, CommitOutcome,
     DeltaSink, Document, DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery,
-    ModelError, Namespace, OpenThread, Opened, Result as StoreResult, Scope, Store, Thread, ThreadId, ThreadName,
-    ThreadPage, ThreadQuery, Timestamp, UserCursor, WakeUps, Written,
+    ModelError, Namespace, OpenThread, Opened, Result as StoreResult, Scope, Store, ThreadId, ThreadName, ThreadPage,
+    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
 };
 
 /// Counts the points that a process passes, and ends it at one.
@@ -96,8 +96,14 @@ impl Store for TrappedStore {
         self.inner.open_thread(scope, open, now).await
     }
 
-    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> StoreResult<Option<Thread>> {
-        self.inner.find_thread(scope, name, now).await
+    async fn read_thread(
+        &self,
+        scope: &Scope,
+        name: &ThreadName,
+        read: &ThreadRead,
+        now: Timestamp,
+    ) -> StoreResult<Option<ThreadView>> {
+        self.inner.read_thread(scope, name, read, now).await
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> StoreResult<ThreadPage> {

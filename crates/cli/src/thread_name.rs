@@ -1,8 +1,7 @@
 //! Which thread is meant: by id, by key, or by the beginning of an id that no other thread has.
 
 use anyhow::Result;
-use threadkeep::core::Kind;
-use threadkeep::core::limits;
+use threadkeep::core::{Kind, StoreExt, limits};
 use threadkeep::{Memory, Owner, Scope, StoreError, Thread, ThreadId, ThreadKey, ThreadOrder, ThreadQuery};
 
 use crate::failure::Failure;

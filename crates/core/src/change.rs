@@ -4,8 +4,8 @@ use futures_core::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    CorruptRow, DocumentName, DocumentWrite, Message, MessageId, MessagePage, Owner, Positions, Scope, TenantId,
-    ThreadId, Timestamp,
+    Bound, CorruptRow, DocumentName, DocumentWrite, Message, MessageId, MessagePage, MessageQuery, OnCorrupt, Owner,
+    Positions, Scope, TenantId, ThreadId, Timestamp, limits,
 };
 
 /// One commit on a thread, as its subscribers see it.
@@ -115,6 +115,17 @@ pub struct ChangesWithMessages {
 }
 
 impl ChangesWithMessages {
+    /// What to read for [`ChangesWithMessages::new`]: the messages that some changes appended. `None` where they appended none.
+    #[must_use]
+    pub fn query(page: &ChangePage) -> Option<MessageQuery> {
+        let appended = page.appended()?;
+        Some(MessageQuery {
+            before: Some(Bound::Seq(appended.end)),
+            on_corrupt: OnCorrupt::Report,
+            ..MessageQuery::following(appended.start.saturating_sub(1), limits::PAGE)
+        })
+    }
+
     /// Puts together changes and a page of what they appended, read in ascending order from the first on.
     #[must_use]
     pub fn new(page: ChangePage, messages: Option<MessagePage>) -> Self {

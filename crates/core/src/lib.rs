@@ -12,6 +12,7 @@ mod batch;
 mod change;
 mod checksum;
 pub mod codec;
+pub mod decide;
 mod document;
 mod embed;
 mod error;
@@ -23,6 +24,7 @@ pub mod limits;
 mod maintenance;
 mod message;
 mod model;
+mod page;
 mod scope;
 mod search;
 mod snapshot;
@@ -32,6 +34,8 @@ mod thread;
 mod time;
 mod tokens;
 mod tool;
+pub mod vectors;
+mod view;
 
 pub use address::{shown_address, without_secrets};
 pub use batch::{
@@ -59,6 +63,7 @@ pub use model::{
     AnswerFormat, ChatAnswer, ChatDelta, ChatMessage, ChatModel, ChatRequest, DeltaSink, Finish, ModelError, Sampling,
     ToolChoice, ToolDescription, add_tokens, count_message_tokens, count_tokens,
 };
+pub use page::{Bound, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy, PageFill, Take};
 pub use scope::{Access, Owner, Scope};
 pub use search::{
     Behind, CatchUp, Collection, Embedding, EntryHit, IndexEntry, SearchAnswer, SearchHit, SearchIndex, SearchQuery,
@@ -66,13 +71,14 @@ pub use search::{
 };
 pub use snapshot::{ChunkSize, Consistency, ListedThread, OwnedDocument, Snapshot, SnapshotTotals, Unreadable};
 pub use store::{
-    Backend, Bound, ChangedThread, ChangedThreads, MessageName, MessagePage, MessageQuery, OnCorrupt, OpenThread,
-    Opened, OrderBy, Store, StoreExt, Take, ThreadName, ThreadOrder, ThreadPage, ThreadQuery,
+    Backend, ChangedThread, ChangedThreads, OpenThread, Opened, Store, StoreExt, ThreadName, ThreadOrder, ThreadPage,
+    ThreadQuery,
 };
 pub use thread::{EPHEMERAL, Positions, Thread, ThreadKey, ThreadPatch};
 pub use time::{Clock, Timestamp};
 pub use tokens::{ApproximateCounter, TokenCount, TokenCounter};
 pub use tool::{Tool, ToolContext, ToolEffect, ToolError, ToolOutput, ToolSpec};
+pub use view::{ThreadRead, ThreadView};
 
 /// What every port is on this platform: `Send + Sync` where there are threads, nothing on `wasm32`.
 #[cfg(not(target_arch = "wasm32"))]

@@ -3,7 +3,7 @@
 //! Names are short (they are keys of an index somewhere); texts are bounded per message and per commit, so that one call
 //! never holds a store for long.
 
-use crate::{Map, Result, StoreError};
+use crate::{Map, Positions, Result, StoreError};
 
 /// How long a commit's idempotency record, a deleted thread's id and a thread's change log are kept: 7 days.
 pub const IDEMPOTENCY_WINDOW_MS: i64 = 7 * 24 * 60 * 60 * 1000;
@@ -23,6 +23,8 @@ pub const COMMIT_MESSAGES: usize = 1_000;
 pub const COMMIT_EDITS: usize = 1_000;
 /// Documents written, deleted and required by one commit.
 pub const COMMIT_DOCUMENTS: usize = 100;
+/// Documents and lists of documents that are read with a thread.
+pub const READ_DOCUMENTS: usize = 100;
 /// Bytes of one document.
 pub const DOCUMENT_BYTES: usize = 4 * 1024 * 1024;
 /// Bytes of metadata, state or source fields, as JSON.
@@ -39,8 +41,8 @@ pub const JSON_DEPTH: usize = 64;
 pub const PAGE: usize = 1_000;
 /// Stored bytes after which a page of messages ends early, with more to follow.
 pub const PAGE_BYTES: usize = 16 * 1024 * 1024;
-/// Positions and versions stay below this, exact in a double.
-pub const POSITION: u64 = 1 << 53;
+/// The last position that a thread gives, to a message or to a commit: it fits 32 bits, and so does the one after it.
+pub const LAST_POSITION: u64 = u32::MAX as u64 - 1;
 
 pub(crate) fn check_count(limit: &'static str, actual: usize, max: usize) -> Result<()> {
     if actual <= max {
@@ -66,6 +68,18 @@ pub fn check_page(limit: usize) -> Result<()> {
         return Err(StoreError::invalid("limit", "0; ask for at least 1"));
     }
     check_count("limit", limit, PAGE)
+}
+
+/// Checks that a thread's positions do not go beyond [`LAST_POSITION`].
+///
+/// # Errors
+/// `LimitExceeded` with the one that goes furthest.
+pub fn check_positions(positions: Positions) -> Result<()> {
+    let actual = positions.seq.max(positions.change);
+    if actual <= LAST_POSITION {
+        return Ok(());
+    }
+    Err(StoreError::LimitExceeded { limit: "positions of a thread", max: LAST_POSITION, actual })
 }
 
 pub(crate) fn check_name(field: &'static str, name: &str) -> Result<()> {

@@ -3,7 +3,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     Checksum, Document, DocumentOwner, Effect, Fingerprint, IdempotencyKey, MessageId, Owner, Portable, Positions,
-    Result, Snapshot, TenantId, ThreadId, ThreadKey, Timestamp, codec,
+    Result, Snapshot, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
 };
 
 /// Administration of a store: moving, checking and cleaning. Never behind a door but an administrator's.
@@ -47,8 +47,8 @@ pub trait Maintenance: Portable + std::fmt::Debug {
     /// The thread is seen by nobody until its last chunk (`next` is `None`) is written; a first chunk discards what an
     /// earlier, unfinished restoration left. A thread that is there already, also by its key, is `Conflict::Thread`; a
     /// later chunk without a first one is `Invalid`. Stored text is taken as it is, decodable or not, and so are checksums: a
-    /// damaged thread is moved, and `verify` names the damage. Lost positions stay empty. A deleted id may be restored at any
-    /// time.
+    /// damaged thread is moved, and `verify` names the damage. Lost positions stay empty. A position beyond
+    /// [`limits::LAST_POSITION`] is `LimitExceeded` ([`Dump::check`]). A deleted id may be restored at any time.
     async fn restore_thread(&self, tenant: &TenantId, thread: ThreadId, chunk: Dump) -> Result<()>;
 
     /// Writes a document of a user or the tenant verbatim, over what is there. Versions given later are greater than its
@@ -125,6 +125,19 @@ impl Dump {
         }
         self.entries = entries;
         self
+    }
+
+    /// Checks that no position goes beyond [`limits::LAST_POSITION`].
+    ///
+    /// # Errors
+    /// `LimitExceeded`.
+    pub fn check(&self) -> Result<()> {
+        if let Some(thread) = &self.thread {
+            limits::check_positions(thread.positions)?;
+        }
+        let seq = self.entries.iter().map(DumpEntry::last_seq).max().unwrap_or(0);
+        let change = self.commits.iter().map(|commit| commit.change).max().unwrap_or(0);
+        limits::check_positions(Positions { seq, change, first_seq: 1 })
     }
 
     /// What is damaged or lost in this chunk, without any message's text.

@@ -32,6 +32,31 @@ impl Role {
             Self::Tool => "tool",
         }
     }
+
+    /// The role as a number that stores keep.
+    #[must_use]
+    pub const fn to_stored(self) -> u8 {
+        match self {
+            Self::System => 0,
+            Self::User => 1,
+            Self::Assistant => 2,
+            Self::Tool => 3,
+        }
+    }
+
+    /// Reads what [`Role::to_stored`] gave; `None` for a number that no role has, which no message was written with.
+    #[must_use]
+    pub fn from_stored(number: impl Into<i64>) -> Option<Self> {
+        let number = number.into();
+        Self::ALL.into_iter().find(|role| i64::from(role.to_stored()) == number)
+    }
+
+    /// Some roles as one number, a bit for each; all of them where none is named.
+    #[must_use]
+    pub fn stored_mask(roles: &[Self]) -> u8 {
+        let roles = if roles.is_empty() { &Self::ALL } else { roles };
+        roles.iter().fold(0, |mask, role| mask | 1 << role.to_stored())
+    }
 }
 
 impl std::fmt::Display for Role {
@@ -396,4 +421,10 @@ pub struct CorruptRow {
     pub seq: u64,
     /// What is wrong with it.
     pub detail: String,
+}
+
+impl From<CorruptRow> for StoreError {
+    fn from(CorruptRow { seq, detail }: CorruptRow) -> Self {
+        Self::corrupt("message", format!("position {seq}: {detail}"))
+    }
 }

@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Batch, ChangePage, ChangesWithMessages, CommitOutcome, CorruptRow, Document, DocumentName, DocumentOwner,
-    DocumentQuery, DocumentWrite, Kind, Maintenance, Map, Message, MessageId, Namespace, Owner, Portable, Positions,
-    Result, Role, Scope, SearchIndex, StoreError, Thread, ThreadId, ThreadKey, Timestamp, UserCursor, WakeUps, Written,
-    limits,
+    Batch, ChangePage, ChangesWithMessages, CommitOutcome, Document, DocumentOwner, DocumentQuery, DocumentWrite, Kind,
+    Maintenance, Map, Message, MessageName, MessagePage, MessageQuery, Namespace, Owner, Portable, Positions, Result,
+    Scope, SearchIndex, StoreError, Thread, ThreadId, ThreadKey, ThreadRead, ThreadView, Timestamp, UserCursor,
+    WakeUps, Written, limits,
 };
 
 /// Keeps conversations: the contract of every backend.
@@ -31,7 +31,8 @@ pub trait Store: Portable + std::fmt::Debug {
     ///    (`Denied`); 3. the idempotency record of `batch.key`, looked up before any precondition: the same fingerprint
     ///    returns the original answer with `replayed` set, another one is `Conflict::IdempotencyKey`; 4. `expected`, then
     ///    `require`; 5. ids and external ids of `append` are new to the thread (tombstones count for ids); 6. messages
-    ///    of `replace` and `erase` are there (`NotFound`); 7. `trim_below` does not go beyond the end (`Invalid`).
+    ///    of `replace` and `erase` are there (`NotFound`); 7. `trim_below` does not go beyond the end (`Invalid`); 8. neither
+    ///    `seq` nor `change` goes beyond [`limits::LAST_POSITION`] (`LimitExceeded`). [`crate::decide`] is this order in code.
     ///
     /// Then appended messages get the positions `seq + 1 …` in order; `change` grows by one; the record (key,
     /// fingerprint, change, first_seq, count) and the change log's entry are written; wake-ups follow. Documents get the
@@ -52,8 +53,18 @@ pub trait Store: Portable + std::fmt::Debug {
     /// before `now` is made, and over at once. Opening what is there changes nothing.
     async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened>;
 
-    /// Finds a thread by its id or by its key.
-    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>>;
+    /// Reads a thread by its id or by its key, with what `read` asks for beside its row: all of it as of one instant, in one round
+    /// trip where the store is far. `None` where the scope reaches no such thread.
+    ///
+    /// The page is as [`Store::list_messages`] gives it, and lists are as [`Store::list_documents`] gives them. Anything that does
+    /// not decode fails the whole call, but for messages that the query wants to be told of.
+    async fn read_thread(
+        &self,
+        scope: &Scope,
+        name: &ThreadName,
+        read: &ThreadRead,
+        now: Timestamp,
+    ) -> Result<Option<ThreadView>>;
 
     /// Lists threads in pages.
     ///
@@ -94,22 +105,6 @@ pub trait Store: Portable + std::fmt::Debug {
         now: Timestamp,
     ) -> Result<MessagePage>;
 
-    /// Reads a page as [`Store::list_messages`] does, and one of the thread's documents: what a context is made of, in one
-    /// round trip where the store is far. The document is as it stands then or a moment later.
-    async fn list_messages_with_document(
-        &self,
-        scope: &Scope,
-        thread: ThreadId,
-        query: &MessageQuery,
-        document: &DocumentName,
-        now: Timestamp,
-    ) -> Result<(MessagePage, Option<Document>)> {
-        let page = self.list_messages(scope, thread, query, now).await?;
-        let DocumentName { namespace, key } = document;
-        let document = self.find_document(scope, &DocumentOwner::Thread(thread), namespace, key, now).await?;
-        Ok((page, document))
-    }
-
     /// Reads messages by name, in ascending order of position, each once; what is not there is left out. At most
     /// [`limits::PAGE`] names.
     async fn find_messages(
@@ -136,8 +131,7 @@ pub trait Store: Portable + std::fmt::Debug {
     /// Reads a thread's changes after a position as [`Store::list_changes`] does, with the messages that they appended: what
     /// a subscriber waits for, in one round trip where the store is far.
     ///
-    /// Messages are as they stand then or a moment later, as many as one page holds. Of changes that bring many
-    /// messages there may be fewer than `limit`, but one at least where any follows.
+    /// Messages are as they stand at that instant, as many as one page holds. Of changes that bring many messages there may be fewer than `limit`, but one at least where any follows.
     async fn list_changes_with_messages(
         &self,
         scope: &Scope,
@@ -145,17 +139,7 @@ pub trait Store: Portable + std::fmt::Debug {
         after: u64,
         limit: usize,
         now: Timestamp,
-    ) -> Result<ChangesWithMessages> {
-        let page = self.list_changes(scope, thread, after, limit, now).await?;
-        let Some(appended) = page.appended() else { return Ok(ChangesWithMessages::new(page, None)) };
-        let query = MessageQuery {
-            before: Some(Bound::Seq(appended.end)),
-            on_corrupt: OnCorrupt::Report,
-            ..MessageQuery::following(appended.start.saturating_sub(1), limits::PAGE)
-        };
-        let messages = self.list_messages(scope, thread, &query, now).await?;
-        Ok(ChangesWithMessages::new(page, Some(messages)))
-    }
+    ) -> Result<ChangesWithMessages>;
 
     /// Finds a document of a thread, a user or the tenant.
     async fn find_document(
@@ -193,6 +177,12 @@ pub trait Store: Portable + std::fmt::Debug {
 #[cfg_attr(not(target_arch = "wasm32"), async_trait)]
 #[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
 pub trait StoreExt: Store {
+    /// Finds a thread by its id or by its key.
+    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
+        let view = self.read_thread(scope, name, &ThreadRead::default(), now).await?;
+        Ok(view.map(|view| view.thread))
+    }
+
     /// Gets a thread that must be there.
     async fn get_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<Thread> {
         let found = self.find_thread(scope, &ThreadName::Id(thread), now).await?;
@@ -351,55 +341,6 @@ pub struct ChangedThread {
     pub positions: Option<Positions>,
 }
 
-/// Which messages to read.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct MessageQuery {
-    /// Only those before this, exclusive.
-    pub before: Option<Bound>,
-    /// Only those after this, exclusive.
-    pub after: Option<Bound>,
-    /// Only these roles; empty for all.
-    pub roles: Vec<Role>,
-    /// In which order.
-    pub order: OrderBy,
-    /// Which end of what is left.
-    pub take: Take,
-    /// At most so many (1 to [`limits::PAGE`]).
-    pub limit: usize,
-    /// What to do with a message that does not decode.
-    pub on_corrupt: OnCorrupt,
-}
-
-impl MessageQuery {
-    /// The newest `limit` messages.
-    #[must_use]
-    pub fn newest(limit: usize) -> Self {
-        Self {
-            before: None,
-            after: None,
-            roles: Vec::new(),
-            order: OrderBy::Seq,
-            take: Take::Newest,
-            limit,
-            on_corrupt: OnCorrupt::Fail,
-        }
-    }
-
-    /// The first `limit` messages after a position.
-    #[must_use]
-    pub fn following(seq: u64, limit: usize) -> Self {
-        Self { after: Some(Bound::Seq(seq)), take: Take::Oldest, ..Self::newest(limit) }
-    }
-
-    /// Checks the limit.
-    ///
-    /// # Errors
-    /// `Invalid` for 0, `LimitExceeded` over [`limits::PAGE`].
-    pub fn check(&self) -> Result<()> {
-        limits::check_page(self.limit)
-    }
-}
-
 impl ThreadQuery {
     /// Checks the limit.
     ///
@@ -418,85 +359,4 @@ impl DocumentQuery {
     pub fn check(&self) -> Result<()> {
         limits::check_page(self.limit)
     }
-}
-
-/// An exclusive end of a range of messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Bound {
-    /// By position.
-    Seq(u64),
-    /// By `created_at`.
-    Time(Timestamp),
-}
-
-impl Bound {
-    /// Whether a message at `seq` and `created_at` stands before this bound.
-    #[must_use]
-    pub fn is_after(self, seq: u64, created_at: Timestamp) -> bool {
-        match self {
-            Self::Seq(bound) => seq < bound,
-            Self::Time(bound) => created_at < bound,
-        }
-    }
-
-    /// Whether a message at `seq` and `created_at` stands behind this bound.
-    #[must_use]
-    pub fn is_before(self, seq: u64, created_at: Timestamp) -> bool {
-        match self {
-            Self::Seq(bound) => seq > bound,
-            Self::Time(bound) => created_at > bound,
-        }
-    }
-}
-
-/// The order of messages.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OrderBy {
-    /// By position: the order of appending.
-    Seq,
-    /// By `created_at`, then position.
-    Time,
-}
-
-/// Which end of a range to read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Take {
-    /// The last ones.
-    Newest,
-    /// The first ones.
-    Oldest,
-}
-
-/// What to do with a stored message that does not decode.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum OnCorrupt {
-    /// Fail with `Corrupt`.
-    Fail,
-    /// Tell of it beside the others, so that one broken row does not hide the rest. It counts towards the limit, and no
-    /// filter by role leaves it out.
-    Report,
-}
-
-/// A page of messages.
-#[derive(Clone, Debug, PartialEq)]
-pub struct MessagePage {
-    /// The messages, ascending.
-    pub messages: Vec<Message>,
-    /// Those that do not decode, where the query asks to be told.
-    pub corrupt: Vec<CorruptRow>,
-    /// Whether more messages match in the direction of reading.
-    pub more: bool,
-    /// Where the thread stood at that instant.
-    pub positions: Positions,
-}
-
-/// How one names a message of a thread.
-#[derive(Clone, Debug, PartialEq, Eq, Hash)]
-pub enum MessageName {
-    /// By position.
-    Seq(u64),
-    /// By id.
-    Id(MessageId),
-    /// By what its source calls it.
-    External(String),
 }

@@ -114,6 +114,12 @@ impl ThreadPatch {
         *self == Self::default()
     }
 
+    /// Whether it changes the thread's words: title, metadata or state.
+    #[must_use]
+    pub fn changes_words(&self) -> bool {
+        self.title.is_some() || self.metadata.is_some() || self.state.is_some()
+    }
+
     /// Checks what every store must be able to keep.
     ///
     /// # Errors

@@ -238,6 +238,13 @@ impl Memory {
             && batch.append.iter().any(|message| title_from(&message.content).is_some())
     }
 
+    /// Remembers that a thread that was read needs no title.
+    pub(crate) fn note_title(&self, scope: &Scope, thread: &Thread) {
+        if thread.title.is_some() && !self.settled_titles().holds(scope, thread.id) {
+            self.settled_titles().insert(scope, thread.id);
+        }
+    }
+
     fn add_title(&self, scope: &Scope, thread: &Thread, batch: &mut Batch) {
         if thread.title.is_some() || scope.access(&thread.owner) != Access::Full {
             self.settled_titles().insert(scope, thread.id);

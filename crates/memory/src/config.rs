@@ -92,7 +92,7 @@ impl Memory {
     }
 }
 
-fn config_name() -> DocumentName {
+pub(crate) fn config_name() -> DocumentName {
     DocumentName { namespace: Namespace::App("threadkeep".to_owned()), key: "config".to_owned() }
 }
 

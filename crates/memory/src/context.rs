@@ -3,28 +3,29 @@
 mod carried;
 mod counts;
 mod held;
+mod prefetch;
 mod recalling;
 mod report;
+mod sources;
 mod writing;
 
 use std::borrow::Cow;
-use std::sync::{Arc, LazyLock};
+use std::sync::Arc;
 
 use threadkeep_context::enrichment::Enrichment;
 use threadkeep_context::{
-    Context, ContextInput, ContextPolicy, PreferenceLine, Recalled, Summary, SummaryItem, SummaryPolicy, ThreadRange,
-    Trimming, assemble,
+    Context, ContextInput, ContextPolicy, Recalled, Summary, SummaryItem, SummaryPolicy, assemble,
 };
 use threadkeep_core::{
-    ApproximateCounter, Bound, CorruptRow, DocumentName, Embedder, Message, MessageQuery, OnCorrupt, Positions, Scope,
-    ThreadId, Timestamp, TokenCounter, limits,
+    ApproximateCounter, CorruptRow, Embedder, Positions, Scope, ThreadId, Timestamp, TokenCounter, limits,
 };
 
-use crate::tails::{Beside, Shared, Tails};
 use crate::{Memory, Result};
 use counts::{Counts, KnownCounter};
+use sources::{Loaded, Sources, has_memory};
 
 pub use held::HeldContext;
+pub use prefetch::Prefetched;
 pub use recalling::RecallOutcome;
 
 pub use writing::SummaryRenewal;
@@ -137,17 +138,22 @@ impl Memory {
         options: &ContextOptions,
     ) -> Result<Arc<HeldContext>> {
         policy.check()?;
-        let removals = self.tails().map_or(0, Tails::removals);
-        let keeps_counts = Counts::are_kept_of(&*options.counter);
-        let has_memory = policy.summary.is_some() || matches!(policy.trimming, Trimming::Steps { .. }) || keeps_counts;
-        let carried = has_memory.then(carried::name);
-        let (loaded, beside) = self.load_history(scope, thread, policy, options.through_seq, carried.as_ref()).await?;
-        let stored = match beside {
-            Some(document) => self.keep_carried(scope, thread, document, loaded.positions, removals),
-            None if has_memory => self.carried_at(scope, thread, loaded.positions).await?,
-            None => Arc::clone(nothing_carried()),
-        };
-        let preferences = self.preference_lines(scope, thread, policy).await?;
+        let sources = self.read_sources(scope, thread, policy, options).await?;
+        self.context_from(scope, thread, question, policy, options, sources).await
+    }
+
+    /// Makes a context of what was read.
+    async fn context_from(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        question: Option<&str>,
+        policy: &ContextPolicy,
+        options: &ContextOptions,
+        sources: Sources,
+    ) -> Result<Arc<HeldContext>> {
+        let Sources { loaded, stored, preferences, removals } = sources;
+        let (has_memory, keeps_counts) = (has_memory(policy, options), Counts::are_kept_of(&*options.counter));
         let made_of = match question.is_none() && preferences.is_empty() {
             true => MadeOf::of(&loaded, &stored, policy, options),
             false => None,
@@ -208,31 +214,6 @@ impl Memory {
         Ok(held)
     }
 
-    /// Reads the newest messages, as many as the policy looks at; and what was carried, where both are read.
-    async fn load_history(
-        &self,
-        scope: &Scope,
-        thread: ThreadId,
-        policy: &ContextPolicy,
-        through_seq: Option<u64>,
-        carried: Option<&DocumentName>,
-    ) -> Result<(Loaded, Beside)> {
-        let before = through_seq.map(|seq| Bound::Seq(seq + 1));
-        let query = MessageQuery { before, on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(reach(policy)) };
-        let (page, beside) = self.read_shared(scope, thread, &query, carried, self.now()).await?;
-        let positions = page.positions();
-        let last_seq = positions.seq.min(through_seq.unwrap_or(u64::MAX));
-        let cutoff = self.options().retention.and_then(|retention| retention.cutoff(self.now()));
-        // What is too old is as if it were trimmed already.
-        let is_outdated = |message: &&Message| cutoff.is_some_and(|cutoff| message.created_at < cutoff);
-        let outdated = page.messages().iter().filter(is_outdated).map(|message| message.seq).max();
-        let first_seq = outdated.map_or(0, |seq| seq + 1).max(positions.first_seq);
-        let first = page.messages().partition_point(|message| message.seq < first_seq);
-        let unreadable = page.corrupt().iter().filter(|row| row.seq >= first_seq).cloned().collect();
-        let range = ThreadRange { first_seq, last_seq };
-        Ok((Loaded { page, first, unreadable, range, positions, cutoff }, beside))
-    }
-
     /// The stored summary, continued up to the loaded messages as far as one call goes.
     async fn catch_up_summary<'a>(
         &self,
@@ -264,72 +245,5 @@ impl Memory {
         fallen.retain(|message| !is_gone(message.created_at, message.seq));
         let extended = Summary::extend(summary.as_deref(), &fallen, first_seq, through, policy.characters);
         Ok(Some(Cow::Owned(extended)))
-    }
-
-    async fn preference_lines(
-        &self,
-        scope: &Scope,
-        thread: ThreadId,
-        policy: &ContextPolicy,
-    ) -> Result<Vec<PreferenceLine>> {
-        if !policy.preferences || matches!(scope, Scope::Tenant(_)) {
-            return Ok(Vec::new());
-        }
-        // Before they are read: what is written from now on makes it another one. Their words are not kept, only that
-        // there are none.
-        let stamped = self.tails().zip(self.store().documents_stamp());
-        let key = (scope.tenant_id().clone(), thread);
-        if stamped.is_some_and(|(tails, stamp)| tails.is_without_preferences(&key, scope, stamp)) {
-            return Ok(Vec::new());
-        }
-        let preferences = Box::pin(self.list_preferences(scope)).await?;
-        if let (true, Some((tails, stamp))) = (preferences.is_empty(), stamped) {
-            tails.note_without_preferences(&key, scope, stamp);
-        }
-        let lines = preferences.into_iter().map(|preference| {
-            let text: Option<String> = preference.value.read().ok();
-            let value = text.unwrap_or_else(|| preference.value.as_str().to_owned());
-            PreferenceLine { key: preference.key, value }
-        });
-        Ok(lines.collect())
-    }
-}
-
-/// What is carried on where nothing is: always the same one.
-fn nothing_carried() -> &'static Arc<Carried> {
-    static NOTHING: LazyLock<Arc<Carried>> = LazyLock::new(Arc::default);
-    &NOTHING
-}
-
-/// The newest messages of a thread.
-struct Loaded {
-    page: Shared,
-    /// Those of the page before this one are gone.
-    first: usize,
-    unreadable: Vec<CorruptRow>,
-    range: ThreadRange,
-    positions: Positions,
-    cutoff: Option<Timestamp>,
-}
-
-impl Loaded {
-    fn messages(&self) -> &[Message] {
-        &self.page.messages()[self.first..]
-    }
-
-    /// The first position that was loaded; one past the last where nothing was.
-    fn from(&self) -> u64 {
-        let first = self.messages().first().map(|message| message.seq);
-        let first = first.into_iter().chain(self.unreadable.iter().map(|row| row.seq)).min();
-        first.unwrap_or(self.range.last_seq + 1)
-    }
-}
-
-fn reach(policy: &ContextPolicy) -> usize {
-    let window = policy.window.unwrap_or(limits::PAGE);
-    let considered = policy.pruning.map_or(window, |pruning| pruning.consider.max(window));
-    match policy.summary {
-        Some(_) if considered < limits::PAGE => (considered + MARGIN).min(limits::PAGE),
-        _ => considered,
     }
 }

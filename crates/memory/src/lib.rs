@@ -51,7 +51,7 @@ pub use append::{AppendOptions, Appended, Placed};
 pub use batch::BatchBuilder;
 pub use clock::SystemClock;
 pub use config::ThreadConfig;
-pub use context::{AssembledContext, ContextOptions, HeldContext, RecallOutcome, SummaryRenewal};
+pub use context::{AssembledContext, ContextOptions, HeldContext, Prefetched, RecallOutcome, SummaryRenewal};
 pub use draft::Draft;
 pub use erase::{EraseOptions, EraseReport, SharedMessages};
 pub use erasures::{

@@ -91,8 +91,7 @@ impl Memory {
     /// # Errors
     /// `Invalid` for the scope of a tenant.
     pub async fn list_preferences(&self, scope: &Scope) -> Result<Vec<Preference>> {
-        let query = DocumentQuery { namespace: Some(namespace()), ..DocumentQuery::of(owner(scope)?) };
-        let documents = self.all_documents(scope, query).await?;
+        let documents = self.all_documents(scope, preferences_of(scope)?).await?;
         Ok(documents.into_iter().map(|Document { key, value, .. }| Preference { key, value }).collect())
     }
 
@@ -125,6 +124,11 @@ impl Memory {
         let now = self.now();
         repeat(|| self.store().write_document(scope, write.clone(), now)).await
     }
+}
+
+/// Which documents are the preferences of a scope's user.
+pub(crate) fn preferences_of(scope: &Scope) -> Result<DocumentQuery> {
+    Ok(DocumentQuery { namespace: Some(namespace()), ..DocumentQuery::of(owner(scope)?) })
 }
 
 fn preference_write(scope: &Scope, key: &str, expected: Option<u64>, value: Option<JsonText>) -> Result<DocumentWrite> {

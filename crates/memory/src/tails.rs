@@ -17,12 +17,13 @@ pub use held::HeldMessages;
 pub(crate) use tail::{part_bytes, size};
 
 use std::collections::{BTreeMap, HashMap};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use threadkeep_core::{
-    Batch, CommitOutcome, CorruptRow, Document, DocumentName, Message, MessagePage, MessageQuery, OrderBy, Positions,
-    Result, Scope, Take, TenantId, ThreadId, ThreadName, Timestamp, limits,
+    Batch, CommitOutcome, CorruptRow, Document, DocumentName, DocumentQuery, Kind, Message, MessagePage, MessageQuery,
+    OrderBy, Positions, Result, Scope, StoreError, StoreExt, Take, TenantId, Thread, ThreadId, ThreadName, ThreadRead,
+    ThreadView, Timestamp, limits,
 };
 
 use crate::retry::repeat_simply;
@@ -104,27 +105,31 @@ impl Memory {
         query: &MessageQuery,
         now: Timestamp,
     ) -> Result<MessagePage> {
-        Ok(self.read_shared(scope, thread, query, None, now).await?.0.into_page())
+        Ok(self.read_shared(scope, thread, query, &Beside::default(), now).await?.0.into_page())
     }
 
-    /// Reads a page, without a copy where it is held; and with it a document of the thread, where both are read.
+    /// Reads a page, without a copy where it is held; and with it what is wanted beside, where the store is asked at all. Of a
+    /// page that is held, and only looked after, documents are left out where what contexts carry on is held too.
     pub(crate) async fn read_shared(
         &self,
         scope: &Scope,
         thread: ThreadId,
         query: &MessageQuery,
-        document: Option<&DocumentName>,
+        beside: &Beside,
         now: Timestamp,
-    ) -> Result<(Shared, Beside)> {
+    ) -> Result<(Shared, Option<ReadBeside>)> {
         let Some(tails) = self.tails().filter(|_| is_tail(query)) else {
-            let (page, beside) = self.read_from_store(scope, thread, query, document, now).await?;
-            return Ok((Shared::Read(page), beside));
+            let (page, read) = self.read_from_store(scope, thread, query, beside, now).await?;
+            return Ok((Shared::Read(Arc::new(page)), read));
         };
         let key = (scope.tenant_id().clone(), thread);
         // Before anything is read: what is written from now on makes it another one.
         let stamp = self.store().stamp();
         let shows_unasked = tails.writers == Writers::One || stamp.is_some();
-        if shows_unasked && let Some(held) = tails.held_without_asking(&key, scope, query.limit, stamp, now) {
+        if shows_unasked
+            && !beside.is_always_read
+            && let Some(held) = tails.held_without_asking(&key, scope, query.limit, stamp, now)
+        {
             return Ok((Shared::Held(held), None));
         }
         let (found, removals) = tails.find(&key, query.limit, now);
@@ -132,19 +137,19 @@ impl Memory {
             let limit = (query.limit + AHEAD).min(limits::PAGE);
             let look =
                 MessageQuery { on_corrupt: query.on_corrupt, ..MessageQuery::following(tail.last_seq() - 1, limit) };
-            match self.read_from_store(scope, thread, &look, None, now).await {
-                Ok((page, _)) => {
+            match self.read_from_store(scope, thread, &look, &beside.of_a_look(&tail), now).await {
+                Ok((page, read)) => {
                     if let Some(tail) = tail.continued(page, query.limit) {
                         let held = tail.newest(query.limit);
                         let tail = match tail.expires_at {
                             _ if !shows_unasked => tail,
                             // Looked for with the second reading: most threads are read once in a while.
-                            None => self.with_expiry(tail, scope, thread, now).await?.shown_to(scope, stamp),
+                            None => self.with_expiry(tail, scope, thread, &read, now).await?.shown_to(scope, stamp),
                             Some(_) => tail.shown_to(scope, stamp),
                         };
                         tails.keep(key, tail, removals, now);
                         tails.lock().figures.hits += 1;
-                        return Ok((Shared::Held(held), None));
+                        return Ok((Shared::Held(held), read));
                     }
                 }
                 Err(error) => {
@@ -154,27 +159,39 @@ impl Memory {
             }
         }
         tails.lock().figures.misses += 1;
-        let (page, beside) = self.read_from_store(scope, thread, query, document, now).await?;
+        let (page, read) = self.read_from_store(scope, thread, query, beside, now).await?;
         let tail = match Tail::of(page, query.limit) {
             Ok(tail) if tails.writers == Writers::One => {
-                self.with_expiry(tail, scope, thread, now).await?.shown_to(scope, stamp)
+                self.with_expiry(tail, scope, thread, &read, now).await?.shown_to(scope, stamp)
             }
             Ok(tail) => tail,
             Err(page) => {
                 tails.remove(&key);
-                return Ok((Shared::Read(page), beside));
+                return Ok((Shared::Read(Arc::new(page)), read));
             }
         };
         let held = tail.newest(query.limit);
         tails.keep(key, tail, removals, now);
-        Ok((Shared::Held(held), beside))
+        Ok((Shared::Held(held), read))
     }
 
     /// Whoever does not ask the store again has to know when the thread is over.
-    async fn with_expiry(&self, tail: Tail, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<Tail> {
-        let name = ThreadName::Id(thread);
-        let found = repeat_simply(|| self.store().find_thread(scope, &name, now)).await?;
-        let expires_at = found.map_or(Some(Timestamp::MIN), |thread| thread.expires_at);
+    async fn with_expiry(
+        &self,
+        tail: Tail,
+        scope: &Scope,
+        thread: ThreadId,
+        read: &Option<ReadBeside>,
+        now: Timestamp,
+    ) -> Result<Tail> {
+        let expires_at = match read {
+            Some(read) => read.thread.expires_at,
+            None => {
+                let name = ThreadName::Id(thread);
+                let found = repeat_simply(|| self.store().find_thread(scope, &name, now)).await?;
+                found.map_or(Some(Timestamp::MIN), |thread| thread.expires_at)
+            }
+        };
         Ok(Tail { expires_at: Some(expires_at), ..tail })
     }
 
@@ -183,32 +200,73 @@ impl Memory {
         scope: &Scope,
         thread: ThreadId,
         query: &MessageQuery,
-        document: Option<&DocumentName>,
+        beside: &Beside,
         now: Timestamp,
-    ) -> Result<(MessagePage, Beside)> {
-        let store = self.store();
-        let read = async || match document {
-            Some(name) => {
-                let read = store.list_messages_with_document(scope, thread, query, name, now).await;
-                read.map(|(page, document)| (page, Some(document)))
+    ) -> Result<(MessagePage, Option<ReadBeside>)> {
+        let (store, name) = (self.store(), ThreadName::Id(thread));
+        let Beside { documents, lists, .. } = beside.clone();
+        let wanted = ThreadRead { messages: Some(query.clone()), documents, lists };
+        let read = async || {
+            if beside.is_empty() {
+                return store.list_messages(scope, thread, query, now).await.map(|page| (page, None));
             }
-            None => store.list_messages(scope, thread, query, now).await.map(|page| (page, None)),
+            let view = store.read_thread(scope, &name, &wanted, now).await?;
+            let Some(ThreadView { thread, page: Some(page), documents, lists }) = view else {
+                return Err(StoreError::NotFound(Kind::Thread));
+            };
+            let documents = (!beside.documents.is_empty()).then_some(documents);
+            Ok((page, Some(ReadBeside { thread, documents, lists })))
         };
-        match read().await {
-            Err(error) if error.is_retryable() => repeat_simply(read).await,
-            answer => answer,
+        let found = match read().await {
+            Err(error) if error.is_retryable() => repeat_simply(read).await?,
+            answer => answer?,
+        };
+        if let (_, Some(ReadBeside { thread, .. })) = &found {
+            self.note_title(scope, thread);
         }
+        Ok(found)
     }
 }
 
-/// What was read beside a page: nothing where it was not asked for, or the page is held in memory.
-pub(crate) type Beside = Option<Option<Document>>;
+/// What is wanted beside a page.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Beside {
+    /// Documents of the thread.
+    pub(crate) documents: Vec<DocumentName>,
+    /// Lists of documents of anybody.
+    pub(crate) lists: Vec<DocumentQuery>,
+    /// Whether it is wanted also where the page is held.
+    pub(crate) is_always_read: bool,
+}
+
+impl Beside {
+    /// What is wanted with a look at whether a held page holds still: what is held beside it is not.
+    fn of_a_look(&self, tail: &Tail) -> Self {
+        let is_held = tail.carried.is_some() && !self.is_always_read;
+        let documents = if is_held { Vec::new() } else { self.documents.clone() };
+        Self { documents, ..self.clone() }
+    }
+
+    fn is_empty(&self) -> bool {
+        self.documents.is_empty() && self.lists.is_empty()
+    }
+}
+
+/// What was read beside a page, as of the same instant.
+#[derive(Debug)]
+pub(crate) struct ReadBeside {
+    pub(crate) thread: Thread,
+    /// Those that were wanted, in that order; `None` where none were asked for.
+    pub(crate) documents: Option<Vec<Option<Document>>>,
+    pub(crate) lists: Vec<Vec<Document>>,
+}
 
 /// A page that was read.
+#[derive(Clone, Debug)]
 pub(crate) enum Shared {
     /// As it is held in memory.
     Held(HeldMessages),
-    Read(MessagePage),
+    Read(Arc<MessagePage>),
 }
 
 impl Shared {
@@ -238,8 +296,28 @@ impl Shared {
     fn into_page(self) -> MessagePage {
         match self {
             Self::Held(held) => held.to_page(),
-            Self::Read(page) => page,
+            Self::Read(page) => Arc::unwrap_or_clone(page),
         }
+    }
+
+    /// Whether there are messages before the first.
+    pub(crate) fn has_older(&self) -> bool {
+        match self {
+            Self::Held(held) => held.more(),
+            Self::Read(page) => page.more,
+        }
+    }
+
+    /// The position of the n-th newest message, those included that do not decode; `None` where there are fewer.
+    pub(crate) fn nth_newest(&self, n: usize) -> Option<u64> {
+        let (messages, corrupt) = (self.messages(), self.corrupt());
+        if messages.len() + corrupt.len() < n {
+            return None;
+        }
+        let mut seqs: Vec<u64> =
+            messages.iter().map(|message| message.seq).chain(corrupt.iter().map(|row| row.seq)).collect();
+        seqs.sort_unstable();
+        seqs.len().checked_sub(n).and_then(|place| seqs.get(place)).copied()
     }
 }
 

@@ -1,8 +1,8 @@
 //! Threads as a whole: opening, finding, listing, changing, deleting.
 
 use threadkeep_core::{
-    Expected, Map, OpenThread, Opened, Scope, StoreError, Thread, ThreadId, ThreadKey, ThreadName, ThreadPage,
-    ThreadPatch, ThreadQuery,
+    Expected, Map, OpenThread, Opened, Scope, StoreError, StoreExt, Thread, ThreadId, ThreadKey, ThreadName,
+    ThreadPage, ThreadPatch, ThreadQuery,
 };
 
 use crate::retry::{repeat, repeat_simply};

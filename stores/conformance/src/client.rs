@@ -3,10 +3,10 @@
 use futures::future::BoxFuture;
 use threadkeep_core::{
     Backend, Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Document,
-    DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, Message, MessageName,
-    MessagePage, MessageQuery, Namespace, OpenThread, Opened, Owner, Result, Scope, SearchAnswer, SearchQuery,
-    Snapshot, SweepReport, TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor,
-    VerifyReport, WakeUps, Written,
+    DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, Message, MessageName, MessagePage,
+    MessageQuery, Namespace, OpenThread, Opened, Owner, Result, Scope, SearchAnswer, SearchQuery, Snapshot,
+    SweepReport, TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp,
+    UserCursor, VerifyReport, WakeUps, Written,
 };
 
 /// So often a call is repeated; over `Weak` at most about every third call fails.
@@ -47,7 +47,18 @@ impl Client {
     }
 
     pub(crate) async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
-        patiently(|| self.backend.store.find_thread(scope, name, now)).await
+        let view = self.read_thread(scope, name, &ThreadRead::default(), now).await?;
+        Ok(view.map(|view| view.thread))
+    }
+
+    pub(crate) async fn read_thread(
+        &self,
+        scope: &Scope,
+        name: &ThreadName,
+        read: &ThreadRead,
+        now: Timestamp,
+    ) -> Result<Option<ThreadView>> {
+        patiently(|| self.backend.store.read_thread(scope, name, read, now)).await
     }
 
     pub(crate) async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
@@ -76,17 +87,6 @@ impl Client {
         now: Timestamp,
     ) -> Result<MessagePage> {
         patiently(|| self.backend.store.list_messages(scope, thread, query, now)).await
-    }
-
-    pub(crate) async fn list_messages_with_document(
-        &self,
-        scope: &Scope,
-        thread: ThreadId,
-        query: &MessageQuery,
-        document: &DocumentName,
-        now: Timestamp,
-    ) -> Result<(MessagePage, Option<Document>)> {
-        patiently(|| self.backend.store.list_messages_with_document(scope, thread, query, document, now)).await
     }
 
     pub(crate) async fn find_messages(

@@ -13,6 +13,17 @@ pub trait Factory: Send + Sync {
     fn abilities(&self) -> Abilities;
 }
 
+#[async_trait]
+impl<F: Factory + ?Sized> Factory for &F {
+    async fn create(&self) -> Box<dyn Instance> {
+        (**self).create().await
+    }
+
+    fn abilities(&self) -> Abilities {
+        (**self).abilities()
+    }
+}
+
 /// One store under test, with whatever it stands on. Dropping it may remove its data.
 #[async_trait]
 pub trait Instance: Send + Sync {

@@ -1,12 +1,12 @@
 //! The one suite that every store runs whole.
 //!
-//! A store's `tests/conformance.rs` implements [`Factory`] and [`Instance`] and calls [`run_all`] and [`property_test`].
-//! There is one list of cases (`cases.rs`) and no way to pick from it; what a store cannot do it says in [`Abilities`],
-//! and then the same cases check that it answers so. The list runs twice: over the store as it is, and over [`Weak`],
-//! which loses replies, hides what an index has not reached, and drops or doubles wake-ups.
+//! A store's `tests/conformance.rs` implements [`Factory`] and [`Instance`], invokes [`conformance_tests!`] and calls
+//! [`property_test`]. There is one list of cases (`cases.rs`), of which the macro makes a test each, and no way to pick from
+//! it; what a store cannot do it says in [`Abilities`], and then the same cases check that it answers so. Each case is two
+//! tests: over the store as it is, and over [`Weak`], which loses replies, hides what an index has not reached, and drops or
+//! doubles wake-ups.
 //!
-//! Cases talk to the store through `Client`, which repeats what may be repeated, as the conversation manager does. A case
-//! fails by panicking; the run goes on and ends with the names of all that failed.
+//! Cases talk to the store through `Client`, which repeats what may be repeated, as the conversation manager does.
 #![warn(missing_docs)]
 
 mod cases;
@@ -22,5 +22,5 @@ mod weak;
 pub use factory::{Abilities, Factory, Instance};
 pub use golden::write_golden;
 pub use property::property_test;
-pub use run::run_all;
+pub use run::run_case;
 pub use weak::Weak;

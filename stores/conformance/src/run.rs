@@ -12,21 +12,55 @@ use crate::{Abilities, Factory, Instance, Weak};
 /// Longer than any case takes; a case that waits for ever fails instead of hanging the run.
 const PATIENCE: Duration = Duration::from_secs(180);
 
-/// Runs every case over the store as it is and over [`Weak`]. The whole list runs even if some fail.
+/// Makes a test of every case: `plain::THEME::CASE` over the store as it is, `weak::THEME::CASE` over [`Weak`].
+///
+/// Takes the path, from the crate's root, of an async function that gives a [`Factory`], or `None` where what the store stands on
+/// is to be left out of this run.
+#[macro_export]
+macro_rules! conformance_tests {
+    ($factory:path) => {
+        $crate::__with_all_cases!(__tests { $factory });
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __tests {
+    ({ $factory:path } $($theme:ident { $($case:ident),+ $(,)? })+) => {
+        mod plain {
+            $(mod $theme {
+                $(#[test]
+                fn $case() {
+                    $crate::run_case(concat!(stringify!($theme), "::", stringify!($case)), $factory(), false);
+                })+
+            })+
+        }
+        mod weak {
+            $(mod $theme {
+                $(#[test]
+                fn $case() {
+                    $crate::run_case(concat!(stringify!($theme), "::", stringify!($case)), $factory(), true);
+                })+
+            })+
+        }
+    };
+}
+
+/// Runs one case in a runtime of its own.
 ///
 /// # Panics
-/// With the names of all cases that failed, why, and the seed of each.
-pub async fn run_all(factory: &dyn Factory) {
-    let mut failures = Vec::new();
-    for case in CASES {
-        let seed = new_seed();
-        for stage in [Stage { factory, weak_seed: None }, Stage { factory, weak_seed: Some(seed) }] {
-            if let Err(reason) = run(case, &stage).await {
-                failures.push(format!("{} {}: {reason}", case.name, stage.describe()));
-            }
+/// When it fails, with the seed.
+#[doc(hidden)]
+pub fn run_case<F: Factory>(name: &str, factory: impl Future<Output = Option<F>>, is_weak: bool) {
+    let case = CASES.iter().find(|case| case.name == name).expect("tests are made of the list");
+    let runtime = tokio::runtime::Builder::new_multi_thread().worker_threads(2).enable_all().build();
+    runtime.expect("a runtime").block_on(async {
+        let Some(factory) = factory.await else { return };
+        let stage = Stage { factory: &factory, weak_seed: is_weak.then(new_seed) };
+        if let Err(reason) = run(case, &stage).await {
+            panic!("{name} {}: {reason}", stage.describe());
         }
-    }
-    assert!(failures.is_empty(), "{} of {} runs failed\n  {}", failures.len(), 2 * CASES.len(), failures.join("\n  "));
+    });
 }
 
 async fn run(case: &Case, stage: &Stage<'_>) -> Result<(), String> {

@@ -1,8 +1,9 @@
 use async_trait::async_trait;
 use threadkeep_core::{
-    Batch, ChangePage, ChangedThreads, CommitOutcome, Document, DocumentOwner, DocumentQuery, DocumentWrite, Message,
-    MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Result, Scope, Store, Thread, ThreadId,
-    ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, WakeUp, WakeUps, Written,
+    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentOwner, DocumentQuery,
+    DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Result, Scope,
+    Store, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUp,
+    WakeUps, Written,
 };
 
 use crate::{MemoryStore, wake_ups};
@@ -22,8 +23,14 @@ impl Store for MemoryStore {
         Ok(opened)
     }
 
-    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
-        self.state().find_thread(scope, name, now)
+    async fn read_thread(
+        &self,
+        scope: &Scope,
+        name: &ThreadName,
+        read: &ThreadRead,
+        now: Timestamp,
+    ) -> Result<Option<ThreadView>> {
+        self.state().read_thread(scope, name, read, now)
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
@@ -75,6 +82,21 @@ impl Store for MemoryStore {
         now: Timestamp,
     ) -> Result<ChangePage> {
         self.state().list_changes(scope, thread, after, limit, now)
+    }
+
+    async fn list_changes_with_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangesWithMessages> {
+        let state = self.state();
+        let page = state.list_changes(scope, thread, after, limit, now)?;
+        let query = ChangesWithMessages::query(&page);
+        let messages = query.map(|query| state.list_messages(scope, thread, &query, now)).transpose()?;
+        Ok(ChangesWithMessages::new(page, messages))
     }
 
     async fn find_document(

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use async_trait::async_trait;
 use threadkeep_core::Backend;
-use threadkeep_store_conformance::{Abilities, Factory, Instance, property_test, run_all};
+use threadkeep_store_conformance::{Abilities, Factory, Instance, conformance_tests, property_test};
 use threadkeep_store_memory::MemoryStore;
 
 struct InMemory;
@@ -37,11 +37,12 @@ impl Instance for Open {
     }
 }
 
-// S1.40
-#[tokio::test(flavor = "multi_thread")]
-async fn keeps_every_promise() {
-    run_all(&InMemory).await;
+async fn in_memory() -> Option<InMemory> {
+    Some(InMemory)
 }
+
+// S1.40
+conformance_tests!(crate::in_memory);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn does_what_a_plain_model_does() {

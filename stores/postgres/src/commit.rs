@@ -2,9 +2,10 @@
 
 use std::sync::Arc;
 
+use threadkeep_core::decide::patched_words;
 use threadkeep_core::{
     Batch, Checksum, CommitOutcome, Conflict, DocumentName, DocumentState, EncodedBatch, Expected, Kind, Result, Scope,
-    StoreError, ThreadId, Timestamp, Urgency, codec, text,
+    StoreError, ThreadId, Timestamp, Urgency, limits, text,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
@@ -13,7 +14,7 @@ use uuid::Uuid;
 use crate::error::{self, PostgresError};
 use crate::lanes;
 use crate::pool::{Caller, Parameter, Shared};
-use crate::row::{self, get, role_number, signed, unsigned};
+use crate::row::{self, get, signed, unsigned};
 use crate::threads::{self, WINDOW};
 
 /// How often the words of a thread are made anew because somebody else changed them meanwhile.
@@ -90,6 +91,11 @@ fn refusal(outcome: &str, row: &Row, batch: &Batch) -> Result<StoreError, Postgr
         "external_id" => Conflict::ExternalId { seq: unsigned(row, 5)? }.into(),
         "message" => StoreError::NotFound(Kind::Message),
         "trim" => StoreError::invalid("trim_below", "beyond the end of the thread"),
+        "positions" => StoreError::LimitExceeded {
+            limit: "positions of a thread",
+            max: limits::LAST_POSITION,
+            actual: unsigned(row, 5)?,
+        },
         _ => StoreError::corrupt("answer", "of no kind that this version knows"),
     })
 }
@@ -104,9 +110,7 @@ struct Words {
 
 impl Words {
     fn patched(body: String, batch: &Batch) -> Result<Self> {
-        let mut words = codec::decode_thread(&body)?;
-        words.apply(batch.patch.clone());
-        Ok(Self { new: Some(codec::encode_thread(&words)), old: Some(body) })
+        Ok(Self { new: Some(patched_words(&body, &batch.patch)?), old: Some(body) })
     }
 }
 
@@ -164,13 +168,17 @@ impl Columns {
             require: Names::of(batch.require.iter().map(|condition| &condition.name))?,
             required_versions: batch.require.iter().map(|condition| version(condition.state)).collect(),
             ids: batch.append.iter().map(|message| message.id.0).collect(),
-            roles: batch.append.iter().map(|message| role_number(message.content.role)).collect(),
+            roles: batch.append.iter().map(|message| message.content.role.to_stored().into()).collect(),
             instants: batch.append.iter().map(|message| message.created_at.as_micros()).collect(),
             external_ids: batch.append.iter().map(|message| message.external_id.clone()).collect(),
             bodies: encoded.append,
             checksums: encoded.checksums.into_iter().map(Checksum::to_stored).collect(),
             replaced_ids: batch.replace.iter().map(|replacement| replacement.id.0).collect(),
-            replaced_roles: batch.replace.iter().map(|replacement| role_number(replacement.content.role)).collect(),
+            replaced_roles: batch
+                .replace
+                .iter()
+                .map(|replacement| replacement.content.role.to_stored().into())
+                .collect(),
             replaced_terms: batch
                 .replace
                 .iter()
@@ -235,7 +243,6 @@ impl Call {
             None => (None, None),
         };
         let patch = &batch.patch;
-        let patches_words = patch.title.is_some() || patch.metadata.is_some() || patch.state.is_some();
         Ok(Self {
             caller: Caller::of(scope),
             thread,
@@ -250,7 +257,7 @@ impl Call {
                 batch.is_append_only(),
                 batch.is_empty(),
                 !patch.is_empty(),
-                patches_words,
+                patch.changes_words(),
                 patch.expires_at.is_some(),
             ],
             columns: Columns::new(batch.encode()?, &batch)?,

@@ -91,7 +91,8 @@ impl Place {
     }
 }
 
-const COLUMNS: &str = "d.namespace, d.key, d.version, d.expires_at, d.value";
+/// The columns of [`document`], of a row `d`.
+pub(crate) const COLUMNS: &str = "d.namespace, d.key, d.version, d.expires_at, d.value";
 const ALIVE: &str = "(d.expires_at IS NULL OR d.expires_at > $2)";
 
 pub(crate) async fn find(
@@ -102,50 +103,18 @@ pub(crate) async fn find(
     key: &str,
     now: Timestamp,
 ) -> error::Result<Option<Document>> {
-    let Some(lookup) = Lookup::of(scope, owner, namespace, key, now) else { return Ok(None) };
-    let rows = shared.read(&lookup.caller, &[(&lookup.sql(), &lookup.values())]).await?;
-    Lookup::found(&rows[0])
-}
-
-/// Looks for one document, in a flight of its own or with others.
-pub(crate) struct Lookup<'a> {
-    caller: Caller,
-    place: Place,
-    namespace: String,
-    key: &'a str,
-    now: i64,
-}
-
-impl<'a> Lookup<'a> {
-    /// `None` where there is nothing to be found.
-    pub(crate) fn of(
-        scope: &Scope,
-        owner: &DocumentOwner,
-        namespace: &Namespace,
-        key: &'a str,
-        now: Timestamp,
-    ) -> Option<Self> {
-        let place = Place::of(scope, owner).filter(|_| !key.contains('\0'))?;
-        Some(Self { caller: Caller::of(scope), place, namespace: namespace.to_string(), key, now: now.as_micros() })
-    }
-
-    pub(crate) fn sql(&self) -> String {
-        format!("SELECT {COLUMNS} FROM {} AND {ALIVE} AND d.namespace = $4 AND d.key = $5", self.place.rows())
-    }
-
-    pub(crate) fn values(&self) -> [Parameter<'_>; 5] {
-        [
-            (&self.caller.tenant, Type::TEXT),
-            (&self.now, Type::INT8),
-            self.place.value(),
-            (&self.namespace, Type::TEXT),
-            (&self.key, Type::TEXT),
-        ]
-    }
-
-    pub(crate) fn found(rows: &[Row]) -> error::Result<Option<Document>> {
-        rows.first().map(document).transpose()
-    }
+    let Some(place) = Place::of(scope, owner).filter(|_| !key.contains('\0')) else { return Ok(None) };
+    let caller = Caller::of(scope);
+    let sql = format!("SELECT {COLUMNS} FROM {} AND {ALIVE} AND d.namespace = $4 AND d.key = $5", place.rows());
+    let values: [Parameter<'_>; 5] = [
+        (&caller.tenant, Type::TEXT),
+        (&now.as_micros(), Type::INT8),
+        place.value(),
+        (&namespace.to_string(), Type::TEXT),
+        (&key, Type::TEXT),
+    ];
+    let rows = shared.read(&caller, &[(&sql, &values)]).await?;
+    rows[0].first().map(document).transpose()
 }
 
 pub(crate) async fn list(
@@ -155,32 +124,62 @@ pub(crate) async fn list(
     now: Timestamp,
 ) -> error::Result<Vec<Document>> {
     query.check()?;
-    let Some(place) = Place::of(scope, &query.owner).filter(|_| !query.key_prefix.contains('\0')) else {
-        return Ok(Vec::new());
-    };
-    let caller = Caller::of(scope);
-    let sql = format!(
-        "SELECT {COLUMNS} FROM {} AND {ALIVE} AND ($4::text IS NULL OR d.namespace = $4) \
-         AND ($5::text IS NULL OR (d.namespace, d.key) > ($5, $6)) AND starts_with(d.key, $7) \
-         ORDER BY d.namespace, d.key LIMIT $8",
-        place.rows()
-    );
-    let (after_namespace, after_key) = match &query.after {
-        Some((namespace, key)) => (Some(namespace.to_string()), Some(key.replace('\0', ""))),
-        None => (None, None),
-    };
-    let values: [Parameter<'_>; 8] = [
-        (&caller.tenant, Type::TEXT),
-        (&now.as_micros(), Type::INT8),
-        place.value(),
-        (&query.namespace.as_ref().map(ToString::to_string), Type::TEXT),
-        (&after_namespace, Type::TEXT),
-        (&after_key, Type::TEXT),
-        (&query.key_prefix, Type::TEXT),
-        (&row::signed(query.limit as u64), Type::INT8),
-    ];
-    let rows = shared.read(&caller, &[(&sql, &values)]).await?;
+    let Some(list) = List::of(scope, query, now) else { return Ok(Vec::new()) };
+    let rows = shared.read(&list.caller, &[(&list.sql(), &list.values())]).await?;
     rows[0].iter().map(document).collect()
+}
+
+/// A page of documents, in a flight of its own or with others.
+pub(crate) struct List<'a> {
+    caller: Caller,
+    place: Place,
+    now: i64,
+    namespace: Option<String>,
+    after: (Option<String>, Option<String>),
+    key_prefix: &'a str,
+    limit: i64,
+}
+
+impl<'a> List<'a> {
+    /// `None` where there is nothing to be found.
+    pub(crate) fn of(scope: &Scope, query: &'a DocumentQuery, now: Timestamp) -> Option<Self> {
+        let place = Place::of(scope, &query.owner).filter(|_| !query.key_prefix.contains('\0'))?;
+        let after = match &query.after {
+            Some((namespace, key)) => (Some(namespace.to_string()), Some(key.replace('\0', ""))),
+            None => (None, None),
+        };
+        Some(Self {
+            caller: Caller::of(scope),
+            place,
+            now: now.as_micros(),
+            namespace: query.namespace.as_ref().map(ToString::to_string),
+            after,
+            key_prefix: &query.key_prefix,
+            limit: row::signed(query.limit as u64),
+        })
+    }
+
+    pub(crate) fn sql(&self) -> String {
+        format!(
+            "SELECT {COLUMNS} FROM {} AND {ALIVE} AND ($4::text IS NULL OR d.namespace = $4) \
+             AND ($5::text IS NULL OR (d.namespace, d.key) > ($5, $6)) AND starts_with(d.key, $7) \
+             ORDER BY d.namespace, d.key LIMIT $8",
+            self.place.rows()
+        )
+    }
+
+    pub(crate) fn values(&self) -> [Parameter<'_>; 8] {
+        [
+            (&self.caller.tenant, Type::TEXT),
+            (&self.now, Type::INT8),
+            self.place.value(),
+            (&self.namespace, Type::TEXT),
+            (&self.after.0, Type::TEXT),
+            (&self.after.1, Type::TEXT),
+            (&self.key_prefix, Type::TEXT),
+            (&self.limit, Type::INT8),
+        ]
+    }
 }
 
 /// The documents of all threads that say who drives them, each with its thread.

@@ -7,7 +7,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use threadkeep_core::{
-    ChangePage, ChangesWithMessages, Kind, MessagePage, Result, Scope, StoreError, ThreadId, Timestamp, limits,
+    ChangePage, ChangesWithMessages, Kind, MessageQuery, OnCorrupt, PageFill, Result, Scope, StoreError, ThreadId,
+    Timestamp, limits,
 };
 use tokio::sync::oneshot;
 use tokio_postgres::Row;
@@ -28,7 +29,7 @@ const LOOKS: usize = 64;
 /// Messages after which a look brings no further change.
 const MESSAGES: i64 = 500;
 /// Bytes of text that a look brings; what is beyond is read by itself.
-const BYTES: i64 = (limits::PAGE_BYTES / LOOKS) as i64;
+const BYTES: usize = limits::PAGE_BYTES / LOOKS;
 
 /// Those who wait for a flight.
 #[derive(Default)]
@@ -167,7 +168,7 @@ async fn fly(shared: &Shared, looks: &[Arc<Look>]) -> error::Result<Vec<Result<C
         (&afters, Type::INT8_ARRAY),
         (&limits, Type::INT8_ARRAY),
         (&MESSAGES, Type::INT8),
-        (&BYTES, Type::INT8),
+        (&signed(BYTES as u64), Type::INT8),
     ];
     let rows = shared.call(sql, &values).await?;
     let place = |row: &Row| get::<i32>(row, 0).map_or(0, i32::unsigned_abs) as usize;
@@ -190,16 +191,13 @@ fn read(rows: &[Row], after: u64) -> error::Result<ChangesWithMessages> {
     if page.appended().is_none() {
         return Ok(ChangesWithMessages::new(page, None));
     }
-    let mut found = MessagePage { messages: Vec::new(), corrupt: Vec::new(), more: false, positions };
+    let query = MessageQuery { on_corrupt: OnCorrupt::Report, ..MessageQuery::following(0, messages.len() + 1) };
+    let mut found = PageFill::new(&query, positions).with_bytes(BYTES);
     for row in messages {
-        if get::<Option<&str>>(row, MESSAGE + 5)?.is_none() {
-            found.more = true;
+        let bytes = get::<Option<&str>>(row, MESSAGE + 5)?.map_or(0, str::len);
+        if !found.push(bytes, || row::message(row, MESSAGE))? {
             break;
         }
-        match row::message(row, MESSAGE) {
-            Ok(message) => found.messages.push(message),
-            Err(corrupt) => found.corrupt.push(corrupt),
-        }
     }
-    Ok(ChangesWithMessages::new(page, Some(found)))
+    Ok(ChangesWithMessages::new(page, Some(found.finish())))
 }

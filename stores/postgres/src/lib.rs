@@ -37,6 +37,7 @@ mod sweep;
 mod threads;
 mod tls;
 mod verify;
+mod view;
 
 use std::sync::Arc;
 

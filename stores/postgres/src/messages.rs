@@ -1,86 +1,110 @@
 use threadkeep_core::{
-    Bound, CorruptRow, Document, DocumentName, DocumentOwner, Kind, Message, MessageName, MessagePage, MessageQuery,
-    OnCorrupt, OrderBy, Role, Scope, StoreError, Take, ThreadId, Timestamp, limits,
+    Bound, CorruptRow, Kind, Message, MessageName, MessagePage, MessageQuery, OrderBy, PageFill, Role, Scope,
+    StoreError, Take, ThreadId, Timestamp, limits,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::Type;
 use uuid::Uuid;
 
-use crate::documents::Lookup;
 use crate::error::Result;
 use crate::pool::{Caller, Parameter, Shared};
-use crate::row::{self, get, message_columns, role_number, signed};
+use crate::row::{self, get, message_columns, signed};
 
 pub(crate) async fn list(
     shared: &Shared,
     scope: &Scope,
     thread: ThreadId,
     query: &MessageQuery,
-    document: Option<&DocumentName>,
     now: Timestamp,
-) -> Result<(MessagePage, Option<Document>)> {
+) -> Result<MessagePage> {
     query.check()?;
-    let caller = Caller::of(scope);
-    let (mut first, mut last) = (0, i64::MAX);
-    let (mut after, mut before) = (i64::MIN, i64::MAX);
-    match query.after {
-        Some(Bound::Seq(seq)) => first = signed(seq).saturating_add(1),
-        Some(Bound::Time(at)) => after = at.as_micros(),
-        None => {}
-    }
-    match query.before {
-        Some(Bound::Seq(seq)) => last = signed(seq).saturating_sub(1),
-        Some(Bound::Time(at)) => before = at.as_micros(),
-        None => {}
-    }
-    let mask = |roles: &[Role]| roles.iter().fold(0, |mask, role| mask | 1 << i32::from(role_number(*role)));
-    let roles: i32 = if query.roles.is_empty() { mask(&Role::ALL) } else { mask(&query.roles) };
-    let sql = "SELECT thread_seq, change, first_seq, seq, id, external_id, revision, created_at, body \
-               FROM threadkeep.list_messages($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)";
-    let values: [Parameter<'_>; 13] = [
-        (&caller.tenant, Type::TEXT),
-        (&caller.name, Type::TEXT),
-        (&thread.0, Type::UUID),
-        (&now.as_micros(), Type::INT8),
-        (&first, Type::INT8),
-        (&last, Type::INT8),
-        (&after, Type::INT8),
-        (&before, Type::INT8),
-        (&roles, Type::INT4),
-        (&(query.order == OrderBy::Time), Type::BOOL),
-        (&(query.take == Take::Newest), Type::BOOL),
-        (&i32::try_from(query.limit + 1).unwrap_or(i32::MAX), Type::INT4),
-        (&signed(limits::PAGE_BYTES as u64), Type::INT8),
-    ];
-    let owner = DocumentOwner::Thread(thread);
-    let lookup = document.and_then(|name| Lookup::of(scope, &owner, &name.namespace, &name.key, now));
-    let Some(lookup) = lookup else { return Ok((page(&shared.call(sql, &values).await?, query)?, None)) };
-    let answers = shared.read(&caller, &[(sql, &values), (&lookup.sql(), &lookup.values())]).await?;
-    Ok((page(&answers[0], query)?, Lookup::found(&answers[1])?))
+    let call = PageCall::of(scope, query, now);
+    let rows = shared.call(&PageCall::sql("$3"), &call.values((&thread.0, Type::UUID))).await?;
+    let page = page(&rows, query)?;
+    Ok(page.ok_or(StoreError::NotFound(Kind::Thread))?)
 }
 
-fn page(rows: &[Row], query: &MessageQuery) -> Result<MessagePage> {
-    let first = rows.first().ok_or(StoreError::NotFound(Kind::Thread))?;
-    let messages = Vec::with_capacity(rows.len().min(query.limit));
-    let mut page = MessagePage { messages, corrupt: Vec::new(), more: false, positions: row::positions(first, 0)? };
+/// What `threadkeep.list_messages` is given, but for the thread.
+pub(crate) struct PageCall {
+    caller: Caller,
+    now: i64,
+    positions: (i64, i64),
+    instants: (i64, i64),
+    roles: i32,
+    by_instant: bool,
+    newest: bool,
+    limit: i32,
+    bytes: i64,
+}
+
+impl PageCall {
+    pub(crate) fn of(scope: &Scope, query: &MessageQuery, now: Timestamp) -> Self {
+        let (mut first, mut last) = (0, i64::MAX);
+        let (mut after, mut before) = (i64::MIN, i64::MAX);
+        match query.after {
+            Some(Bound::Seq(seq)) => first = signed(seq).saturating_add(1),
+            Some(Bound::Time(at)) => after = at.as_micros(),
+            None => {}
+        }
+        match query.before {
+            Some(Bound::Seq(seq)) => last = signed(seq).saturating_sub(1),
+            Some(Bound::Time(at)) => before = at.as_micros(),
+            None => {}
+        }
+        Self {
+            caller: Caller::of(scope),
+            now: now.as_micros(),
+            positions: (first, last),
+            instants: (after, before),
+            roles: i32::from(Role::stored_mask(&query.roles)),
+            by_instant: query.order == OrderBy::Time,
+            newest: query.take == Take::Newest,
+            limit: i32::try_from(query.limit + 1).unwrap_or(i32::MAX),
+            bytes: signed(limits::PAGE_BYTES as u64),
+        }
+    }
+
+    /// `thread` gives the thread's id, of `$3` and whatever comes behind the other values.
+    pub(crate) fn sql(thread: &str) -> String {
+        format!(
+            "SELECT thread_seq, change, first_seq, seq, id, external_id, revision, created_at, body \
+             FROM threadkeep.list_messages($1, $2, {thread}, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
+        )
+    }
+
+    pub(crate) fn values<'a>(&'a self, thread: Parameter<'a>) -> [Parameter<'a>; 13] {
+        [
+            (&self.caller.tenant, Type::TEXT),
+            (&self.caller.name, Type::TEXT),
+            thread,
+            (&self.now, Type::INT8),
+            (&self.positions.0, Type::INT8),
+            (&self.positions.1, Type::INT8),
+            (&self.instants.0, Type::INT8),
+            (&self.instants.1, Type::INT8),
+            (&self.roles, Type::INT4),
+            (&self.by_instant, Type::BOOL),
+            (&self.newest, Type::BOOL),
+            (&self.limit, Type::INT4),
+            (&self.bytes, Type::INT8),
+        ]
+    }
+}
+
+/// Reads the rows of a [`PageCall`]; `None` where there is no thread.
+pub(crate) fn page(rows: &[Row], query: &MessageQuery) -> Result<Option<MessagePage>> {
+    let Some(first) = rows.first() else { return Ok(None) };
+    let mut page = PageFill::new(query, row::positions(first, 0)?);
     // Where there is no message, the one row tells of the thread alone.
     let is_empty = get::<Option<i64>>(first, 3)?.is_none();
-    for (number, row) in rows.iter().enumerate().filter(|_| !is_empty) {
-        if number == query.limit || get::<Option<&str>>(row, 8)?.is_none() {
-            page.more = true;
+    for row in rows.iter().filter(|_| !is_empty) {
+        // The server leaves out the text of what has no room.
+        let bytes = get::<Option<&str>>(row, 8)?.map_or(0, str::len);
+        if !page.push(bytes, || row::message(row, 3))? {
             break;
         }
-        match row::message(row, 3) {
-            Ok(message) => page.messages.push(message),
-            Err(corrupt) if query.on_corrupt == OnCorrupt::Report => page.corrupt.push(corrupt),
-            Err(corrupt) => return Err(row::corrupt(&corrupt).into()),
-        }
     }
-    if query.take == Take::Newest {
-        page.messages.reverse();
-        page.corrupt.reverse();
-    }
-    Ok(page)
+    Ok(Some(page.finish()))
 }
 
 pub(crate) async fn find(
@@ -123,7 +147,7 @@ pub(crate) async fn find(
         return Err(StoreError::NotFound(Kind::Thread).into());
     }
     let messages = answers[1].iter().map(|row| row::message(row, 0)).collect::<Result<Vec<_>, CorruptRow>>();
-    Ok(messages.map_err(|corrupt| row::corrupt(&corrupt))?)
+    Ok(messages.map_err(StoreError::from)?)
 }
 
 fn seq(name: &MessageName) -> Option<i64> {

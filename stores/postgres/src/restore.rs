@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use crate::error::{PostgresError, Result};
 use crate::pool::{Caller, Parameter, Shared};
-use crate::row::{get, owner_name, role_number, signed};
+use crate::row::{get, owner_name, signed};
 
 pub(crate) async fn thread(
     shared: &Shared,
@@ -18,6 +18,7 @@ pub(crate) async fn thread(
     thread: ThreadId,
     chunk: &Dump,
 ) -> Result<(), StoreError> {
+    chunk.check()?;
     shared.note_activity();
     let restoring = shared.transact(Caller::keeper(), async |transaction| {
         if let Some(dumped) = &chunk.thread {
@@ -208,7 +209,7 @@ impl<'a> Entries<'a> {
                 self.seqs.push(signed(*seq));
                 self.ids.push(id.0);
                 // What does not decode has no role, and is told of whichever role is asked for.
-                self.roles.push(codec::decode_content(body).ok().map(|content| role_number(content.role)));
+                self.roles.push(codec::decode_content(body).ok().map(|content| content.role.to_stored().into()));
                 self.revisions.push(i32::try_from(*revision).unwrap_or(i32::MAX));
                 self.instants.push(created_at.as_micros());
                 self.external_ids.push(external_id.as_deref());

@@ -1,7 +1,7 @@
 //! How rows become nouns.
 
 use threadkeep_core::{
-    CorruptRow, Effect, JsonText, Message, MessageId, Owner, Positions, Role, StoreError, Thread, ThreadId, ThreadKey,
+    CorruptRow, Effect, JsonText, Message, MessageId, Owner, Positions, StoreError, Thread, ThreadId, ThreadKey,
     Timestamp, UserId, codec,
 };
 use tokio_postgres::Row;
@@ -108,33 +108,9 @@ fn decoded(row: &Row, first_column: usize, seq: u64) -> Result<Message> {
     })
 }
 
-pub(crate) fn corrupt(corrupt: &CorruptRow) -> StoreError {
-    StoreError::corrupt("message", format!("position {}: {}", corrupt.seq, corrupt.detail))
-}
-
 /// Reads the effects of a commit beside appending.
 pub(crate) fn effects(effects: Option<String>) -> Result<Vec<Effect>> {
     let Some(effects) = effects else { return Ok(Vec::new()) };
     let text = JsonText::new(effects).map_err(|_| StoreError::corrupt("change log", "not JSON"))?;
     Ok(text.read()?)
-}
-
-/// The role that a number stands for; `None` for a number that no role has, which no message was written with.
-pub(crate) const fn role(number: i16) -> Option<Role> {
-    match number {
-        0 => Some(Role::System),
-        1 => Some(Role::User),
-        2 => Some(Role::Assistant),
-        3 => Some(Role::Tool),
-        _ => None,
-    }
-}
-
-pub(crate) const fn role_number(role: Role) -> i16 {
-    match role {
-        Role::System => 0,
-        Role::User => 1,
-        Role::Assistant => 2,
-        Role::Tool => 3,
-    }
 }

@@ -15,7 +15,7 @@ use crate::pool::{Caller, Parameter, Shared};
 use crate::row::get;
 
 /// Each entry brings a database from its index to the next version. Released entries never change.
-const MIGRATIONS: [&[&str]; 5] = [
+const MIGRATIONS: [&[&str]; 6] = [
     &[
         include_str!("schema/001/tables.sql"),
         include_str!("schema/001/scope.sql"),
@@ -29,6 +29,7 @@ const MIGRATIONS: [&[&str]; 5] = [
     &[include_str!("schema/003/driven.sql"), include_str!("schema/003/flights.sql")],
     &[include_str!("schema/004/followed.sql"), include_str!("schema/004/heard.sql")],
     &[include_str!("schema/005/checksums.sql")],
+    &[include_str!("schema/006/positions.sql")],
 ];
 
 /// The version that this program writes.

@@ -1,15 +1,15 @@
 use async_trait::async_trait;
 use futures_core::stream::BoxStream;
 use threadkeep_core::{
-    Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Document, DocumentName,
+    Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Document,
     DocumentOwner, DocumentQuery, DocumentWrite, IndexEntry, Message, MessageName, MessagePage, MessageQuery,
-    Namespace, OpenThread, Opened, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, Thread, ThreadId,
-    ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, WakeUp, WakeUps, Written,
+    Namespace, OpenThread, Opened, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, ThreadId, ThreadName,
+    ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUp, WakeUps, Written,
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 use crate::{
-    PostgresStore, changes, collections, commit, documents, following, index, listen, messages, search, threads,
+    PostgresStore, changes, collections, commit, documents, following, index, listen, messages, search, threads, view,
 };
 
 #[async_trait]
@@ -22,8 +22,14 @@ impl Store for PostgresStore {
         threads::open(&self.shared, scope, open, now).await
     }
 
-    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
-        Ok(threads::find(&self.shared, scope, name, now).await?)
+    async fn read_thread(
+        &self,
+        scope: &Scope,
+        name: &ThreadName,
+        read: &ThreadRead,
+        now: Timestamp,
+    ) -> Result<Option<ThreadView>> {
+        Ok(view::read_thread(&self.shared, scope, name, read, now).await?)
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
@@ -51,18 +57,7 @@ impl Store for PostgresStore {
         query: &MessageQuery,
         now: Timestamp,
     ) -> Result<MessagePage> {
-        Ok(messages::list(&self.shared, scope, thread, query, None, now).await?.0)
-    }
-
-    async fn list_messages_with_document(
-        &self,
-        scope: &Scope,
-        thread: ThreadId,
-        query: &MessageQuery,
-        document: &DocumentName,
-        now: Timestamp,
-    ) -> Result<(MessagePage, Option<Document>)> {
-        Ok(messages::list(&self.shared, scope, thread, query, Some(document), now).await?)
+        Ok(messages::list(&self.shared, scope, thread, query, now).await?)
     }
 
     async fn find_messages(

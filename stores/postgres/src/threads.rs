@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use threadkeep_core::{
-    Access, Conflict, IDEMPOTENCY_WINDOW_MS, Kind, OpenThread, Opened, Owner, Result, Scope, StoreError, Thread,
-    ThreadId, ThreadKey, ThreadName, ThreadOrder, ThreadPage, ThreadQuery, Timestamp, WakeUp, codec,
+    Access, Conflict, IDEMPOTENCY_WINDOW_MS, Kind, OpenThread, Opened, Owner, Result, Scope, StoreError, ThreadId,
+    ThreadKey, ThreadOrder, ThreadPage, ThreadQuery, Timestamp, WakeUp, codec,
 };
 use tokio_postgres::types::Type;
 
@@ -12,45 +12,6 @@ use crate::row::{self, get, owner_name, thread_columns};
 
 /// The window in which deleted ids and idempotency keys are remembered, in microseconds.
 pub(crate) const WINDOW: i64 = IDEMPOTENCY_WINDOW_MS * 1000;
-
-pub(crate) async fn find(
-    shared: &Shared,
-    scope: &Scope,
-    name: &ThreadName,
-    now: Timestamp,
-) -> error::Result<Option<Thread>> {
-    let caller = Caller::of(scope);
-    let now = now.as_micros();
-    let rows = match name {
-        ThreadName::Id(id) => {
-            let sql = concat!(
-                "SELECT ",
-                thread_columns!(),
-                " FROM threadkeep.threads t WHERE t.tenant = $1 AND t.id = $2 AND NOT t.restoring ",
-                "AND (t.expires_at IS NULL OR t.expires_at > $3)"
-            );
-            let values: [Parameter<'_>; 3] = [(&caller.tenant, Type::TEXT), (&id.0, Type::UUID), (&now, Type::INT8)];
-            shared.read(&caller, &[(sql, &values)]).await?
-        }
-        ThreadName::Key(owner, key) => {
-            let sql = concat!(
-                "SELECT ",
-                thread_columns!(),
-                " FROM threadkeep.threads t WHERE t.tenant = $1 AND t.owner = $2 AND t.key = $3 AND NOT t.restoring ",
-                "AND (t.expires_at IS NULL OR t.expires_at > $4)"
-            );
-            let values: [Parameter<'_>; 4] = [
-                (&caller.tenant, Type::TEXT),
-                (&owner_name(owner), Type::TEXT),
-                (&key.as_str(), Type::TEXT),
-                (&now, Type::INT8),
-            ];
-            shared.read(&caller, &[(sql, &values)]).await?
-        }
-    };
-    let thread = rows[0].first().map(|row| row::thread(row, 0)).transpose()?;
-    Ok(thread.filter(|thread| scope.access(&thread.owner) > Access::None))
-}
 
 pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
     open.check()?;

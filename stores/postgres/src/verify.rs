@@ -5,7 +5,7 @@ use std::pin::pin;
 use deadpool_postgres::Transaction;
 use futures::TryStreamExt;
 use threadkeep_core::{
-    Checksum, DumpEntry, Finding, JsonText, Map, MessageId, Severity, StoreError, ThreadId, VerifyReport, codec,
+    Checksum, DumpEntry, Finding, JsonText, Map, MessageId, Role, Severity, StoreError, ThreadId, VerifyReport, codec,
     message_damage, text,
 };
 use tokio_postgres::Row;
@@ -114,7 +114,7 @@ impl Walk {
 /// What is wrong with a message, and whether it has a checksum.
 fn message_damage_of(row: &Row, seq: u64, body: &str) -> Result<(Option<String>, bool)> {
     let id = MessageId(get(row, 7)?);
-    let role = get::<Option<i16>>(row, 8)?.and_then(row::role);
+    let role = get::<Option<i16>>(row, 8)?.and_then(Role::from_stored);
     let created_at = row::timestamp(row, 9)?;
     let external_id: Option<&str> = get(row, 10)?;
     let checksum = get::<Option<i32>>(row, 11)?.map(Checksum::from_stored);

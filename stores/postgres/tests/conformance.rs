@@ -5,8 +5,9 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use threadkeep_core::Backend;
 use threadkeep_postgres_server::{Database, Pooler, Server};
-use threadkeep_store_conformance::{Abilities, Factory, Instance, property_test, run_all};
+use threadkeep_store_conformance::{Abilities, Factory, Instance, property_test};
 use threadkeep_store_postgres::{PostgresOptions, PostgresStore};
+use tokio::sync::OnceCell;
 
 struct OnServer {
     server: &'static Server,
@@ -14,14 +15,19 @@ struct OnServer {
 }
 
 impl OnServer {
-    fn direct() -> Option<Self> {
+    async fn direct() -> Option<Self> {
         Some(Self { server: Server::shared()?, pooler: None })
     }
 
-    async fn pooled() -> Option<Self> {
-        let server = Server::with_vectors().or_else(Server::shared)?;
-        let pooler = Some(Pooler::start(server).await?);
-        Some(Self { server, pooler })
+    /// All tests share one pooler, as they share its server.
+    async fn pooled() -> Option<&'static Self> {
+        static POOLED: OnceCell<Option<OnServer>> = OnceCell::const_new();
+        let start = async || {
+            let server = Server::with_vectors().or_else(Server::shared)?;
+            let pooler = Some(Pooler::start(server).await?);
+            Some(Self { server, pooler })
+        };
+        POOLED.get_or_init(start).await.as_ref()
     }
 
     /// A new database of this server, with all that there is for it.
@@ -85,23 +91,17 @@ impl Instance for Open {
 }
 
 // S1.40
-#[tokio::test(flavor = "multi_thread")]
-async fn keeps_every_promise() {
-    if let Some(direct) = OnServer::direct() {
-        run_all(&direct).await;
-    }
+mod directly {
+    threadkeep_store_conformance::conformance_tests!(crate::OnServer::direct);
 }
 
-#[tokio::test(flavor = "multi_thread")]
-async fn keeps_every_promise_behind_a_pooler() {
-    if let Some(pooled) = OnServer::pooled().await {
-        run_all(&pooled).await;
-    }
+mod behind_a_pooler {
+    threadkeep_store_conformance::conformance_tests!(crate::OnServer::pooled);
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn does_what_a_plain_model_does() {
-    if let Some(direct) = OnServer::direct() {
+    if let Some(direct) = OnServer::direct().await {
         property_test(&direct, 32).await;
     }
 }

@@ -1,12 +1,13 @@
-use rusqlite::params;
+use rusqlite::{Connection, params};
 use threadkeep_core::{
-    Change, ChangePage, ChangedThread, ChangedThreads, Effect, IDEMPOTENCY_WINDOW_MS, JsonText, Positions, Scope,
-    StoreError, ThreadId, Timestamp, UserCursor, limits,
+    Change, ChangePage, ChangedThread, ChangedThreads, ChangesWithMessages, Effect, IDEMPOTENCY_WINDOW_MS, JsonText,
+    Positions, Scope, StoreError, ThreadId, Timestamp, UserCursor, limits,
 };
 
 use crate::connection::Shared;
 use crate::error::Result;
-use crate::{owners, row, threads};
+use crate::row::{self, ThreadRow};
+use crate::{messages, owners, threads, view};
 
 pub(crate) fn list(
     shared: &Shared,
@@ -17,32 +18,50 @@ pub(crate) fn list(
     now: Timestamp,
 ) -> Result<ChangePage> {
     limits::check_page(limit)?;
-    shared.read(|connection| {
-        let transaction = connection.unchecked_transaction()?;
+    view::at_one_instant(shared, scope, |connection| {
         let (thread, _) = threads::get_row(shared, connection, scope, thread, now)?;
-        let positions = thread.positions;
-        if after > positions.change || after < thread.log_from {
-            return Ok(ChangePage::Reset { positions });
-        }
-        let sql = "SELECT position, at, first_seq, count, effects FROM commits \
-                   WHERE position > ?1 AND position <= ?2 ORDER BY position LIMIT ?3";
-        let mut statement = connection.prepare_cached(sql)?;
-        let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-        let mut rows = statement.query(params![row::key(thread.no, after), row::last_key(thread.no), limit])?;
-        let mut changes = Vec::new();
-        while let Some(row) = rows.next()? {
-            let effects: Option<String> = row.get(4)?;
-            changes.push(Change {
-                change: row::position(row.get(0)?),
-                at: row::timestamp(row.get(1)?)?,
-                effects: all_effects(row::unsigned(row, 2)?, row::unsigned(row, 3)?, effects)?,
-            });
-        }
-        drop(rows);
-        drop(statement);
-        transaction.commit()?;
-        Ok(ChangePage::Changes { changes, positions })
+        page(connection, &thread, after, limit)
     })
+}
+
+pub(crate) fn list_with_messages(
+    shared: &Shared,
+    scope: &Scope,
+    thread: ThreadId,
+    after: u64,
+    limit: usize,
+    now: Timestamp,
+) -> Result<ChangesWithMessages> {
+    limits::check_page(limit)?;
+    view::at_one_instant(shared, scope, |connection| {
+        let (thread, _) = threads::get_row(shared, connection, scope, thread, now)?;
+        let page = page(connection, &thread, after, limit)?;
+        let query = ChangesWithMessages::query(&page);
+        let messages = query.map(|query| messages::page(connection, thread.no, thread.positions, &query));
+        Ok(ChangesWithMessages::new(page, messages.transpose()?))
+    })
+}
+
+fn page(connection: &Connection, thread: &ThreadRow, after: u64, limit: usize) -> Result<ChangePage> {
+    let positions = thread.positions;
+    if after > positions.change || after < thread.log_from {
+        return Ok(ChangePage::Reset { positions });
+    }
+    let sql = "SELECT position, at, first_seq, count, effects FROM commits \
+               WHERE position > ?1 AND position <= ?2 ORDER BY position LIMIT ?3";
+    let mut statement = connection.prepare_cached(sql)?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let mut rows = statement.query(params![row::key(thread.no, after), row::last_key(thread.no), limit])?;
+    let mut changes = Vec::new();
+    while let Some(row) = rows.next()? {
+        let effects: Option<String> = row.get(4)?;
+        changes.push(Change {
+            change: row::position(row.get(0)?),
+            at: row::timestamp(row.get(1)?)?,
+            effects: all_effects(row::unsigned(row, 2)?, row::unsigned(row, 3)?, effects)?,
+        });
+    }
+    Ok(ChangePage::Changes { changes, positions })
 }
 
 fn all_effects(first_seq: u64, count: u64, others: Option<String>) -> Result<Vec<Effect>> {

@@ -81,16 +81,8 @@ fn put_verbatim(connection: &Connection, kind: i64, owner_no: i64, document: &Do
     Ok(())
 }
 
-/// Deletes a thread's document; tells whether it was there.
-pub(crate) fn delete_of_thread(
-    connection: &Connection,
-    thread_no: i64,
-    name: &DocumentName,
-    now: Timestamp,
-) -> error::Result<bool> {
-    let was_there = version_of_thread(connection, thread_no, name, now)?.is_some();
-    delete(connection, (OF_THREAD, thread_no), &name.namespace, &name.key)?;
-    Ok(was_there)
+pub(crate) fn delete_of_thread(connection: &Connection, thread_no: i64, name: &DocumentName) -> error::Result<()> {
+    delete(connection, (OF_THREAD, thread_no), &name.namespace, &name.key)
 }
 
 fn delete(
@@ -236,10 +228,19 @@ pub(crate) fn list(
     now: Timestamp,
 ) -> error::Result<Vec<Document>> {
     query.check()?;
-    shared.read(|connection| {
-        let Some(place) = place(shared, connection, scope, &query.owner, now)? else { return Ok(Vec::new()) };
-        page(connection, place, query, now.as_micros())
-    })
+    shared.read(|connection| page_of(shared, connection, scope, query, now))
+}
+
+/// As [`list`], with a connection that is at hand.
+pub(crate) fn page_of(
+    shared: &Shared,
+    connection: &Connection,
+    scope: &Scope,
+    query: &DocumentQuery,
+    now: Timestamp,
+) -> error::Result<Vec<Document>> {
+    let Some(place) = place(shared, connection, scope, &query.owner, now)? else { return Ok(Vec::new()) };
+    page(connection, place, query, now.as_micros())
 }
 
 /// The documents of all threads that say who drives them, each with its thread.

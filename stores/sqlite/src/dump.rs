@@ -11,7 +11,7 @@ use threadkeep_core::{
 use crate::changes::other_effects;
 use crate::connection::Shared;
 use crate::error::{self, Result};
-use crate::row::{self, ThreadRow, role_number, thread_columns};
+use crate::row::{self, ThreadRow, thread_columns};
 use crate::{around, documents, owners, threads, writer};
 
 pub(crate) fn dump(
@@ -167,6 +167,7 @@ pub(crate) fn text_bytes(entry: &DumpEntry) -> usize {
 }
 
 pub(crate) fn restore(shared: &Shared, tenant: &TenantId, thread: ThreadId, chunk: &Dump) -> Result<(), StoreError> {
+    chunk.check()?;
     writer::write_blocking(shared, |connection| {
         let tenant_no = owners::number(shared, connection, tenant.as_str(), "")?;
         if let Some(dumped) = &chunk.thread {
@@ -260,7 +261,7 @@ fn write_entry(connection: &Connection, thread_no: i64, entry: &DumpEntry) -> Re
     match entry {
         DumpEntry::Message { id, external_id, revision, created_at, body, checksum, .. } => {
             // What does not decode has no role, and is told of whichever role is asked for.
-            let role = codec::decode_content(body).ok().map(|content| role_number(content.role));
+            let role = codec::decode_content(body).ok().map(|content| content.role.to_stored());
             let (at, checksum) = (created_at.as_micros(), checksum.map(Checksum::to_stored));
             statement.execute(params![key, id.0.as_bytes(), role, revision, at, external_id, body, checksum])?;
         }

@@ -31,6 +31,7 @@ mod store;
 mod sweep;
 mod threads;
 mod verify;
+mod view;
 mod watch;
 mod writer;
 

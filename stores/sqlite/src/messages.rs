@@ -1,66 +1,36 @@
 use rusqlite::{Connection, params, params_from_iter, types::Value};
 use threadkeep_core::{
-    Bound, CorruptRow, Document, DocumentName, Message, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy,
-    Role, Scope, StoreError, Take, ThreadId, Timestamp, limits,
+    Bound, Message, MessageName, MessagePage, MessageQuery, OrderBy, PageFill, Positions, Role, Scope, StoreError,
+    Take, ThreadId, Timestamp, limits,
 };
 
 use crate::connection::Shared;
 use crate::error::Result;
-use crate::row::{self, ThreadRow, message_columns, role_number};
-use crate::{documents, owners, threads};
+use crate::row::{self, ThreadRow, message_columns};
+use crate::{threads, view};
 
 pub(crate) fn list(
     shared: &Shared,
     scope: &Scope,
     thread: ThreadId,
     query: &MessageQuery,
-    document: Option<&DocumentName>,
     now: Timestamp,
-) -> Result<(MessagePage, Option<Document>)> {
+) -> Result<MessagePage> {
     query.check()?;
-    shared.read(|connection| {
-        // Looked up here, the names' numbers are remembered: inside a transaction they are not.
-        owners::of_scope(shared, connection, scope)?;
-        // One snapshot for the thread's row and what belongs to it.
-        let snapshot = Snapshot::begin(connection)?;
+    view::at_one_instant(shared, scope, |connection| {
         let (row, _) = threads::get_row(shared, connection, scope, thread, now)?;
-        let page = page(connection, &row, query)?;
-        let document = match document {
-            Some(name) => documents::find_of_thread(connection, row.no, name, now)?,
-            None => None,
-        };
-        snapshot.end()?;
-        Ok((page, document))
+        page(connection, row.no, row.positions, query)
     })
 }
 
-/// A read transaction that ends with its value.
-struct Snapshot<'a> {
-    connection: &'a Connection,
-}
-
-impl<'a> Snapshot<'a> {
-    fn begin(connection: &'a Connection) -> Result<Self> {
-        connection.prepare_cached("BEGIN")?.execute([])?;
-        Ok(Self { connection })
-    }
-
-    fn end(self) -> Result<()> {
-        self.connection.prepare_cached("COMMIT")?.execute([])?;
-        Ok(())
-    }
-}
-
-impl Drop for Snapshot<'_> {
-    fn drop(&mut self) {
-        if !self.connection.is_autocommit() {
-            drop(self.connection.execute_batch("ROLLBACK"));
-        }
-    }
-}
-
-fn page(connection: &Connection, thread: &ThreadRow, query: &MessageQuery) -> Result<MessagePage> {
-    let (first, last) = range(thread, query);
+/// A page of a thread that stands at `positions`.
+pub(crate) fn page(
+    connection: &Connection,
+    thread_no: i64,
+    positions: Positions,
+    query: &MessageQuery,
+) -> Result<MessagePage> {
+    let (first, last) = range(thread_no, positions, query);
     let mut sql =
         concat!("SELECT ", message_columns!(), " FROM messages WHERE position BETWEEN ?1 AND ?2 AND body IS NOT NULL")
             .to_owned();
@@ -77,7 +47,7 @@ fn page(connection: &Connection, thread: &ThreadRow, query: &MessageQuery) -> Re
         (OrderBy::Time, Take::Newest) => " ORDER BY created_at DESC, position DESC LIMIT ?3",
         (OrderBy::Time, Take::Oldest) => " ORDER BY created_at, position LIMIT ?3",
     });
-    let roles: i64 = query.roles.iter().fold(0, |mask, role: &Role| mask | 1 << role_number(*role));
+    let roles = i64::from(Role::stored_mask(&query.roles));
     let limit = i64::try_from(query.limit + 1).unwrap_or(i64::MAX);
     let mut statement = connection.prepare_cached(&sql)?;
     let mut arguments = vec![Value::from(first), Value::from(last), Value::from(limit)];
@@ -89,13 +59,13 @@ fn page(connection: &Connection, thread: &ThreadRow, query: &MessageQuery) -> Re
         arguments.push(roles.into());
     }
     let rows = statement.query(params_from_iter(arguments))?;
-    collect(rows, thread, query)
+    collect(rows, positions, query)
 }
 
 /// The keys between which the answer lies, by the bounds that are positions.
-fn range(thread: &ThreadRow, query: &MessageQuery) -> (i64, i64) {
-    let mut first = thread.positions.first_seq;
-    let mut last = thread.positions.seq;
+fn range(thread_no: i64, positions: Positions, query: &MessageQuery) -> (i64, i64) {
+    let mut first = positions.first_seq;
+    let mut last = positions.seq;
     if let Some(Bound::Seq(seq)) = query.after {
         first = first.max(seq.saturating_add(1));
     }
@@ -106,7 +76,7 @@ fn range(thread: &ThreadRow, query: &MessageQuery) -> (i64, i64) {
         // Positions beyond 32 bits would reach into the next thread's keys.
         return (1, 0);
     }
-    (row::key(thread.no, first), row::key(thread.no, last))
+    (row::key(thread_no, first), row::key(thread_no, last))
 }
 
 fn time(bound: Option<Bound>) -> Option<Timestamp> {
@@ -116,34 +86,15 @@ fn time(bound: Option<Bound>) -> Option<Timestamp> {
     }
 }
 
-fn collect(mut rows: rusqlite::Rows<'_>, thread: &ThreadRow, query: &MessageQuery) -> Result<MessagePage> {
-    let mut page = MessagePage {
-        messages: Vec::with_capacity(query.limit.min(64)),
-        corrupt: Vec::new(),
-        more: false,
-        positions: thread.positions,
-    };
-    let mut bytes = 0;
+fn collect(mut rows: rusqlite::Rows<'_>, positions: Positions, query: &MessageQuery) -> Result<MessagePage> {
+    let mut page = PageFill::new(query, positions);
     while let Some(row) = rows.next()? {
-        let is_full = page.messages.len() + page.corrupt.len() == query.limit || bytes >= limits::PAGE_BYTES;
-        if is_full {
-            page.more = true;
+        let bytes = row.get_ref(5)?.as_bytes().map_or(0, <[u8]>::len);
+        if !page.push(bytes, || row::message(row))? {
             break;
         }
-        bytes += row.get_ref(5)?.as_bytes().map_or(0, <[u8]>::len);
-        match row::message(row) {
-            Ok(message) => page.messages.push(message),
-            Err(corrupt) if query.on_corrupt == OnCorrupt::Report => page.corrupt.push(corrupt),
-            Err(CorruptRow { seq, detail }) => {
-                return Err(StoreError::corrupt("message", format!("position {seq}: {detail}")).into());
-            }
-        }
     }
-    if query.take == Take::Newest {
-        page.messages.reverse();
-        page.corrupt.reverse();
-    }
-    Ok(page)
+    Ok(page.finish())
 }
 
 pub(crate) fn find(
@@ -154,9 +105,7 @@ pub(crate) fn find(
     now: Timestamp,
 ) -> Result<Vec<Message>> {
     limits::check_bytes("message names", names.len(), limits::PAGE)?;
-    shared.read(|connection| {
-        owners::of_scope(shared, connection, scope)?;
-        let snapshot = Snapshot::begin(connection)?;
+    view::at_one_instant(shared, scope, |connection| {
         let (row, _) = threads::get_row(shared, connection, scope, thread, now)?;
         let mut found = Vec::with_capacity(names.len());
         for name in names {
@@ -164,7 +113,6 @@ pub(crate) fn find(
                 found.push(message);
             }
         }
-        snapshot.end()?;
         found.sort_by_key(|message: &Message| message.seq);
         found.dedup_by_key(|message| message.seq);
         Ok(found)
@@ -197,8 +145,5 @@ fn find_one(connection: &Connection, thread: &ThreadRow, name: &MessageName) -> 
     if row::position(row.get(0)?) < thread.positions.first_seq {
         return Ok(None);
     }
-    let message = row::message(row);
-    let corrupt =
-        |corrupt: CorruptRow| StoreError::corrupt("message", format!("position {}: {}", corrupt.seq, corrupt.detail));
-    Ok(Some(message.map_err(corrupt)?))
+    Ok(Some(row::message(row).map_err(StoreError::from)?))
 }

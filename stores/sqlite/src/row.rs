@@ -2,7 +2,7 @@
 
 use rusqlite::{Row, types::ValueRef};
 use threadkeep_core::{
-    Checksum, Content, CorruptRow, Message, MessageId, Owner, Positions, Role, StoreError, Thread, ThreadId, ThreadKey,
+    Checksum, Content, CorruptRow, Message, MessageId, Owner, Positions, StoreError, Thread, ThreadId, ThreadKey,
     Timestamp, codec,
 };
 use uuid::Uuid;
@@ -139,24 +139,4 @@ pub(crate) fn text<'a>(row: &'a Row<'_>, column: usize) -> Result<&'a str> {
 
 pub(crate) fn checksum(row: &Row<'_>, column: usize) -> Result<Option<Checksum>> {
     Ok(row.get::<_, Option<i32>>(column)?.map(Checksum::from_stored))
-}
-
-/// The role that a number stands for; `None` for a number that no role has, which no message was written with.
-pub(crate) const fn role(number: i64) -> Option<Role> {
-    match number {
-        0 => Some(Role::System),
-        1 => Some(Role::User),
-        2 => Some(Role::Assistant),
-        3 => Some(Role::Tool),
-        _ => None,
-    }
-}
-
-pub(crate) const fn role_number(role: Role) -> i64 {
-    match role {
-        Role::System => 0,
-        Role::User => 1,
-        Role::Assistant => 2,
-        Role::Tool => 3,
-    }
 }

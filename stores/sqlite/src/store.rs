@@ -1,14 +1,14 @@
 use async_trait::async_trait;
 use futures_core::stream::BoxStream;
 use threadkeep_core::{
-    Batch, CatchUp, ChangePage, ChangedThreads, Collection, CommitOutcome, Document, DocumentName, DocumentOwner,
-    DocumentQuery, DocumentWrite, IndexEntry, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread,
-    Opened, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, Thread, ThreadId, ThreadName, ThreadPage,
-    ThreadQuery, Timestamp, UserCursor, WakeUp, WakeUps, Written,
+    Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Document,
+    DocumentOwner, DocumentQuery, DocumentWrite, IndexEntry, Message, MessageName, MessagePage, MessageQuery,
+    Namespace, OpenThread, Opened, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, ThreadId, ThreadName,
+    ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUp, WakeUps, Written,
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
-use crate::{SqliteStore, changes, collections, commit, documents, index, maintenance, messages, threads};
+use crate::{SqliteStore, changes, collections, commit, documents, index, maintenance, messages, threads, view};
 
 #[async_trait]
 impl Store for SqliteStore {
@@ -20,8 +20,14 @@ impl Store for SqliteStore {
         threads::open(&self.shared, scope, open, now).await
     }
 
-    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
-        Ok(threads::find(&self.shared, scope, name, now)?)
+    async fn read_thread(
+        &self,
+        scope: &Scope,
+        name: &ThreadName,
+        read: &ThreadRead,
+        now: Timestamp,
+    ) -> Result<Option<ThreadView>> {
+        Ok(view::read_thread(&self.shared, scope, name, read, now)?)
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
@@ -49,18 +55,7 @@ impl Store for SqliteStore {
         query: &MessageQuery,
         now: Timestamp,
     ) -> Result<MessagePage> {
-        Ok(messages::list(&self.shared, scope, thread, query, None, now)?.0)
-    }
-
-    async fn list_messages_with_document(
-        &self,
-        scope: &Scope,
-        thread: ThreadId,
-        query: &MessageQuery,
-        document: &DocumentName,
-        now: Timestamp,
-    ) -> Result<(MessagePage, Option<Document>)> {
-        Ok(messages::list(&self.shared, scope, thread, query, Some(document), now)?)
+        Ok(messages::list(&self.shared, scope, thread, query, now)?)
     }
 
     async fn find_messages(
@@ -82,6 +77,17 @@ impl Store for SqliteStore {
         now: Timestamp,
     ) -> Result<ChangePage> {
         Ok(changes::list(&self.shared, scope, thread, after, limit, now)?)
+    }
+
+    async fn list_changes_with_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangesWithMessages> {
+        Ok(changes::list_with_messages(&self.shared, scope, thread, after, limit, now)?)
     }
 
     async fn find_document(

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Row, params};
 use threadkeep_core::{
     Access, Conflict, IDEMPOTENCY_WINDOW_MS, Kind, OpenThread, Opened, Owner, Result, Scope, StoreError, Thread,
     ThreadId, ThreadName, ThreadOrder, ThreadPage, ThreadQuery, Timestamp, WakeUp, codec,
@@ -46,42 +46,53 @@ pub(crate) fn get_row(
     find_row(shared, connection, scope, thread, now)?.ok_or_else(|| StoreError::NotFound(Kind::Thread).into())
 }
 
-pub(crate) fn find(shared: &Shared, scope: &Scope, name: &ThreadName, now: Timestamp) -> error::Result<Option<Thread>> {
-    shared.read(|connection| {
-        let numbers = owners::of_scope(shared, connection, scope)?;
-        let found = match name {
-            ThreadName::Id(id) => find_full(connection, numbers.tenant_no, *id, now)?,
-            ThreadName::Key(owner, key) => {
-                let owner_no = owners::find(shared, connection, scope.tenant_id().as_str(), owners::name(owner))?;
-                find_by_key(connection, owner_no, key.as_str(), now)?
-            }
-        };
-        Ok(found.filter(|thread| scope.access(&thread.owner) > Access::None))
-    })
+/// Finds a thread by its name, with its number in the tables.
+pub(crate) fn find(
+    shared: &Shared,
+    connection: &Connection,
+    scope: &Scope,
+    name: &ThreadName,
+    now: Timestamp,
+) -> error::Result<Option<(i64, Thread)>> {
+    let numbers = owners::of_scope(shared, connection, scope)?;
+    let found = match name {
+        ThreadName::Id(id) => find_full(connection, numbers.tenant_no, *id, now)?,
+        ThreadName::Key(owner, key) => {
+            let owner_no = owners::find(shared, connection, scope.tenant_id().as_str(), owners::name(owner))?;
+            find_by_key(connection, owner_no, key.as_str(), now)?
+        }
+    };
+    Ok(found.filter(|(_, thread)| scope.access(&thread.owner) > Access::None))
 }
 
-fn find_full(connection: &Connection, tenant_no: i64, id: ThreadId, now: Timestamp) -> error::Result<Option<Thread>> {
+type Numbered = (i64, Thread);
+
+fn find_full(connection: &Connection, tenant_no: i64, id: ThreadId, now: Timestamp) -> error::Result<Option<Numbered>> {
     let sql = concat!(
         "SELECT ",
         full_thread_columns!(),
-        " FROM threads t JOIN owners o ON o.no = t.owner_no WHERE t.tenant_no = ?1 AND t.id = ?2 AND t.restoring = 0",
+        ", t.no FROM threads t JOIN owners o ON o.no = t.owner_no WHERE t.tenant_no = ?1 AND t.id = ?2 AND t.restoring = 0",
         " AND (t.expires_at IS NULL OR t.expires_at > ?3)"
     );
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params![tenant_no, id.0.as_bytes(), now.as_micros()])?;
-    rows.next()?.map(row::thread).transpose()
+    rows.next()?.map(numbered).transpose()
 }
 
-fn find_by_key(connection: &Connection, owner_no: i64, key: &str, now: Timestamp) -> error::Result<Option<Thread>> {
+fn numbered(row: &Row<'_>) -> error::Result<Numbered> {
+    Ok((row.get(11)?, row::thread(row)?))
+}
+
+fn find_by_key(connection: &Connection, owner_no: i64, key: &str, now: Timestamp) -> error::Result<Option<Numbered>> {
     let sql = concat!(
         "SELECT ",
         full_thread_columns!(),
-        " FROM threads t JOIN owners o ON o.no = t.owner_no WHERE t.owner_no = ?1 AND t.key = ?2 AND t.restoring = 0",
+        ", t.no FROM threads t JOIN owners o ON o.no = t.owner_no WHERE t.owner_no = ?1 AND t.key = ?2 AND t.restoring = 0",
         " AND (t.expires_at IS NULL OR t.expires_at > ?3)"
     );
     let mut statement = connection.prepare_cached(sql)?;
     let mut rows = statement.query(params![owner_no, key, now.as_micros()])?;
-    rows.next()?.map(row::thread).transpose()
+    rows.next()?.map(numbered).transpose()
 }
 
 pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
@@ -115,14 +126,16 @@ fn find_opened(
     if let Some(key) = &open.key {
         let owner_no = owners::find(shared, connection, tenant, owners::name(&open.owner))?;
         let by_key = find_by_key(connection, owner_no, key.as_str(), now)?;
-        if by_key.is_some() {
-            return Ok(by_key);
+        if let Some((_, thread)) = by_key {
+            return Ok(Some(thread));
         }
     }
     match find_full(connection, tenant_no, open.id, now)? {
-        Some(thread) if scope.access(&thread.owner) == Access::None => Err(StoreError::NotFound(Kind::Thread).into()),
+        Some((_, thread)) if scope.access(&thread.owner) == Access::None => {
+            Err(StoreError::NotFound(Kind::Thread).into())
+        }
         Some(_) if open.key.is_some() => Err(StoreError::from(Conflict::Thread).into()),
-        found => Ok(found),
+        found => Ok(found.map(|(_, thread)| thread)),
     }
 }
 
@@ -151,7 +164,7 @@ fn find_or_create(
     insert(connection, tenant_no, owner_no, &open, now)?;
     // Whoever opens a thread is shown it, even if it is born expired.
     let created = find_full(connection, tenant_no, open.id, Timestamp::MIN)?;
-    let thread = created.ok_or(StoreError::NotFound(Kind::Thread))?;
+    let (_, thread) = created.ok_or(StoreError::NotFound(Kind::Thread))?;
     Ok(Opened { thread, created: true })
 }
 

@@ -5,7 +5,7 @@ use std::ops::ControlFlow;
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, OptionalExtension, Row, params};
 use threadkeep_core::{
-    Checksum, DumpEntry, Finding, JsonText, MessageId, Severity, ThreadId, VerifyReport, codec, message_damage,
+    Checksum, DumpEntry, Finding, JsonText, MessageId, Role, Severity, ThreadId, VerifyReport, codec, message_damage,
 };
 
 use crate::connection::{Shared, lock};
@@ -211,7 +211,7 @@ fn check_beyond(connection: &Connection, thread: &ThreadRow, id: ThreadId, repor
 /// What is wrong with a message, and whether it has a checksum.
 fn message_damage_of(row: &Row<'_>, seq: u64) -> Result<(Option<String>, bool)> {
     let (body, id, checksum) = (row::text(row, 1)?, MessageId(row::uuid(row, 3)?), row::checksum(row, 6)?);
-    let role = row.get::<_, Option<i64>>(2)?.and_then(row::role);
+    let role = row.get::<_, Option<i64>>(2)?.and_then(Role::from_stored);
     let created_at = row::timestamp(row.get(4)?)?;
     let external_id: Option<String> = row.get(5)?;
     let computed = || Checksum::of(id, role, created_at, external_id.as_deref(), body);

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use async_trait::async_trait;
 use tempfile::TempDir;
 use threadkeep_core::Backend;
-use threadkeep_store_conformance::{Abilities, Factory, Instance, property_test, run_all};
+use threadkeep_store_conformance::{Abilities, Factory, Instance, conformance_tests, property_test};
 use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};
 
 struct InFile;
@@ -51,11 +51,12 @@ impl Instance for Open {
     }
 }
 
-// S1.40
-#[tokio::test(flavor = "multi_thread")]
-async fn keeps_every_promise() {
-    run_all(&InFile).await;
+async fn in_file() -> Option<InFile> {
+    Some(InFile)
 }
+
+// S1.40
+conformance_tests!(crate::in_file);
 
 #[tokio::test(flavor = "multi_thread")]
 async fn does_what_a_plain_model_does() {

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use threadkeep_core::{
     Backend, Batch, Collection, Content, DocumentName, DocumentOwner, Embedding, EntryHit, Fingerprint, IdempotencyKey,
     IndexEntry, JsonText, Map, MessageId, MessageQuery, Namespace, NewMessage, OpenThread, Part, PutDocument,
-    Replacement, Role, Scope, SearchQuery, ThreadId, ThreadKey, ThreadName, Timestamp, text,
+    Replacement, Role, Scope, SearchQuery, StoreExt, ThreadId, ThreadKey, ThreadName, Timestamp, text,
 };
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 

@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 use threadkeep_context::{ContextPolicy, RecallFrom};
 use threadkeep_core::{Message, Scope, ThreadId};
 
-use super::{AssembledContext, Carried, ContextOptions, Loaded};
+use super::sources::Loaded;
+use super::{AssembledContext, Carried, ContextOptions};
 use crate::Memory;
 use crate::tails::{Shared, part_bytes};
 
@@ -87,13 +88,13 @@ impl MadeOf {
     ) -> Option<Self> {
         let ContextOptions { counter, recalled, embedder: _, enrichment, through_seq, turn } = options;
         let is_plain = recalled.is_empty() && enrichment.is_none() && through_seq.is_none() && turn.is_none();
-        let Shared::Held(held) = &loaded.page else { return None };
+        let (Shared::Held(held), first) = loaded.held() else { return None };
         if !is_plain || policy.recall.from != RecallFrom::Nowhere || loaded.cutoff.is_some() {
             return None;
         }
         let (messages, from) = held.place();
         let (carried, policy, counter) = (Arc::clone(carried), policy.clone(), counter.name().to_owned());
-        Some(Self { messages: Arc::clone(messages), from: from + loaded.first, carried, policy, counter })
+        Some(Self { messages: Arc::clone(messages), from: from + first, carried, policy, counter })
     }
 }
 

@@ -3,7 +3,8 @@
 use threadkeep_context::{ContextPolicy, RecallFrom, Recalled, Trimming};
 use threadkeep_core::{Behind, Message, Owner, Role, Scope, ThreadId, limits};
 
-use super::{ContextOptions, Loaded};
+use super::ContextOptions;
+use super::sources::Loaded;
 use crate::{Meaning, Memory, RecallOptions, RecallResults, Result, ThreadTail};
 
 /// What became of the search for messages that bear on the question of a context.

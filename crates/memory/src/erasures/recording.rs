@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use threadkeep_core::{
-    Access, Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentName,
-    DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace,
-    OpenThread, Opened, Owner, Result, Scope, Store, StoreError, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery,
-    Timestamp, UserCursor, WakeUps, Written,
+    Access, Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentOwner,
+    DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
+    Owner, Result, Scope, Store, StoreError, StoreExt, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery,
+    ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
 };
 
 use super::{ErasedItem, Erasure, ErasureLog, ErasureReceipt};
@@ -120,8 +120,14 @@ impl Store for RecordingStore {
         self.inner.open_thread(scope, open, now).await
     }
 
-    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
-        self.inner.find_thread(scope, name, now).await
+    async fn read_thread(
+        &self,
+        scope: &Scope,
+        name: &ThreadName,
+        read: &ThreadRead,
+        now: Timestamp,
+    ) -> Result<Option<ThreadView>> {
+        self.inner.read_thread(scope, name, read, now).await
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
@@ -146,17 +152,6 @@ impl Store for RecordingStore {
         now: Timestamp,
     ) -> Result<MessagePage> {
         self.inner.list_messages(scope, thread, query, now).await
-    }
-
-    async fn list_messages_with_document(
-        &self,
-        scope: &Scope,
-        thread: ThreadId,
-        query: &MessageQuery,
-        document: &DocumentName,
-        now: Timestamp,
-    ) -> Result<(MessagePage, Option<Document>)> {
-        self.inner.list_messages_with_document(scope, thread, query, document, now).await
     }
 
     async fn find_messages(

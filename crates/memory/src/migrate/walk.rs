@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use futures::stream::{self, Stream};
 use threadkeep_core::{
     Backend, ChunkSize, Document, DocumentOwner, Dump, DumpEntry, ListedThread, Namespace, OwnedDocument, Result,
-    Scope, Snapshot, StoreError, TenantId, Thread, ThreadId, ThreadName, Timestamp, limits,
+    Scope, Snapshot, StoreError, StoreExt, TenantId, Thread, ThreadId, ThreadName, Timestamp, limits,
 };
 
 use super::Item;

@@ -30,7 +30,7 @@ fn summary(context: &AssembledContext) -> String {
 
 fn document_reads(probe: &Probe) -> u64 {
     let calls = probe.take_calls();
-    let reads = calls.iter().filter(|(call, _)| ["find_document", "list_messages_with_document"].contains(call));
+    let reads = calls.iter().filter(|(call, _)| ["find_document", "read_thread_with_documents"].contains(call));
     reads.map(|(_, count)| u64::try_from(*count).unwrap()).sum()
 }
 

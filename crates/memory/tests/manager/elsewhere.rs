@@ -11,7 +11,8 @@ use threadkeep_core::{
     Consistency, Document, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, ListedThread,
     Maintenance, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, OwnedDocument, Owner,
     Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Snapshot, SnapshotTotals, Store, SweepReport, TenantId,
-    Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, VerifyReport, WakeUps, Written,
+    ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, VerifyReport,
+    WakeUps, Written,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -58,8 +59,14 @@ impl Store for Elsewhere {
         over_there!(self.store.open_thread(scope: &, open, now))
     }
 
-    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
-        over_there!(self.store.find_thread(scope: &, name: &, now))
+    async fn read_thread(
+        &self,
+        scope: &Scope,
+        name: &ThreadName,
+        read: &ThreadRead,
+        now: Timestamp,
+    ) -> Result<Option<ThreadView>> {
+        over_there!(self.store.read_thread(scope: &, name: &, read: &, now))
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {

@@ -39,6 +39,8 @@ mod migrate;
 #[cfg(test)]
 mod preferences;
 #[cfg(test)]
+mod prefetch;
+#[cfg(test)]
 mod probe;
 #[cfg(test)]
 mod recall;

@@ -6,10 +6,10 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures::StreamExt;
 use threadkeep_core::{
-    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentName,
-    DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace,
-    OpenThread, Opened, Reason, Result, Scope, Store, StoreError, Thread, ThreadId, ThreadName, ThreadPage,
-    ThreadQuery, Timestamp, UserCursor, WakeUps, Written,
+    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentOwner,
+    DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
+    Reason, Result, Scope, Store, StoreError, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView,
+    Timestamp, UserCursor, WakeUps, Written,
 };
 
 use super::world::World;
@@ -96,9 +96,15 @@ impl Store for Probe {
         if fate.is_some() { Err(lost()) } else { Ok(opened) }
     }
 
-    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
-        self.count("find_thread");
-        self.inner.store.find_thread(scope, name, now).await
+    async fn read_thread(
+        &self,
+        scope: &Scope,
+        name: &ThreadName,
+        read: &ThreadRead,
+        now: Timestamp,
+    ) -> Result<Option<ThreadView>> {
+        self.count(if read.documents.is_empty() { "read_thread" } else { "read_thread_with_documents" });
+        self.inner.store.read_thread(scope, name, read, now).await
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
@@ -133,18 +139,6 @@ impl Store for Probe {
     ) -> Result<MessagePage> {
         self.count("list_messages");
         self.inner.store.list_messages(scope, thread, query, now).await
-    }
-
-    async fn list_messages_with_document(
-        &self,
-        scope: &Scope,
-        thread: ThreadId,
-        query: &MessageQuery,
-        document: &DocumentName,
-        now: Timestamp,
-    ) -> Result<(MessagePage, Option<Document>)> {
-        self.count("list_messages_with_document");
-        self.inner.store.list_messages_with_document(scope, thread, query, document, now).await
     }
 
     async fn find_messages(

@@ -156,5 +156,5 @@ async fn a_retention_costs_one_look_at_the_thread_and_one_at_its_summary() {
     }
     probe.take_calls();
     append(&world, thread, 4, &newest(2)).await;
-    assert_eq!(probe.take_calls(), [("commit", 1), ("find_document", 1), ("find_thread", 1)]);
+    assert_eq!(probe.take_calls(), [("commit", 1), ("find_document", 1), ("read_thread", 1)]);
 }

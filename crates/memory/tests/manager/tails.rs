@@ -96,7 +96,8 @@ async fn a_read_is_one_call_of_the_store() {
     probe.take_calls();
     texts(&keeper, thread, 4).await;
     keeper.context(&ana(), thread, None, &Default::default()).await.unwrap();
-    assert_eq!(probe.take_calls().iter().find(|(call, _)| *call == "list_messages"), Some(&("list_messages", 2)));
+    // The context's look brings along what it carries on, and the user's preferences.
+    assert_eq!(probe.take_calls(), [("list_messages", 1), ("read_thread_with_documents", 1)]);
 }
 
 #[tokio::test(start_paused = true)]

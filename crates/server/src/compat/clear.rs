@@ -1,7 +1,7 @@
 use axum::extract::State;
 use axum::http::{Method, Uri};
 use serde::{Deserialize, Serialize};
-use threadkeep::core::ThreadName;
+use threadkeep::core::{StoreExt, ThreadName};
 use threadkeep::{MemoryError, StoreError};
 use utoipa::ToSchema;
 

@@ -5,11 +5,10 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use threadkeep::core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DocumentQuery, DocumentWrite,
-    MessagePage, OpenThread, Opened, Result, Store, ThreadName, ThreadPage, ThreadQuery, UserCursor, WakeUps, Written,
+    MessagePage, OpenThread, Opened, Result, Store, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView,
+    UserCursor, WakeUps, Written,
 };
-use threadkeep::{
-    Document, DocumentOwner, Message, MessageName, MessageQuery, Namespace, Scope, Thread, ThreadId, Timestamp,
-};
+use threadkeep::{Document, DocumentOwner, Message, MessageName, MessageQuery, Namespace, Scope, ThreadId, Timestamp};
 use tokio::sync::oneshot;
 
 /// Which answer is held back.
@@ -76,9 +75,17 @@ impl Store for HeldStore {
         self.inner.open_thread(scope, open, now).await
     }
 
-    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
-        let found = self.inner.find_thread(scope, name, now).await;
-        self.pass(&Answer::Thread).await;
+    async fn read_thread(
+        &self,
+        scope: &Scope,
+        name: &ThreadName,
+        read: &ThreadRead,
+        now: Timestamp,
+    ) -> Result<Option<ThreadView>> {
+        let found = self.inner.read_thread(scope, name, read, now).await;
+        if *read == ThreadRead::default() {
+            self.pass(&Answer::Thread).await;
+        }
         found
     }
 

@@ -1,6 +1,6 @@
 use threadkeep_core::{
     Batch, Conflict, Document, DocumentCondition, DocumentOwner, DocumentQuery, DocumentState, DocumentWrite,
-    MessageQuery, Namespace, PutDocument, Scope, Written,
+    Namespace, Scope, Written,
 };
 
 use crate::client::Client;
@@ -161,44 +161,6 @@ pub(super) async fn namespaces_do_not_mix(stage: &Stage<'_>) {
             assert_eq!(client.list_documents(&ana(), &query, at(2)).await.expect("reading works").len(), 1);
         }
     }
-}
-
-pub(super) async fn a_page_comes_with_a_document(stage: &Stage<'_>) {
-    let subject = stage.open().await;
-    let client = &subject.client;
-    let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
-    conversation.say(1..=3, at(1)).await;
-    let expiring = PutDocument { expires_at: Some(at(5)), ..put(app("notes"), "soon", "2") };
-    let puts = vec![put(app("notes"), "k", r#"{"a":  1}"#), put(system("run"), "k", "3"), expiring];
-    conversation.commit(&Batch { put: puts, ..batch("put") }, at(2)).await;
-    // Of the same name, and another owner's.
-    written(client, &ana(), &note(of_ana(), "k", "4")).await;
-    written(client, &acme(), &note(DocumentOwner::Tenant, "only", "5")).await;
-    let owner = DocumentOwner::Thread(conversation.id);
-    let mut found = 0;
-    for scope in [ana(), acme()] {
-        for query in [MessageQuery::newest(2), MessageQuery::following(1, 1), MessageQuery::following(3, 5)] {
-            for (namespace, key) in [
-                (app("notes"), "k"),
-                (app("notes"), "soon"),
-                (app("notes"), "only"),
-                (app("notes"), "k\0"),
-                (system("run"), "k"),
-                (system("run"), ""),
-            ] {
-                let name = named(namespace.clone(), key);
-                for now in [at(3), at(5)] {
-                    let both = client.list_messages_with_document(&scope, conversation.id, &query, &name, now).await;
-                    let (page, document) = both.expect("reading works");
-                    assert_eq!(page, conversation.page(&query, now).await);
-                    let alone = client.find_document(&scope, &owner, &namespace, key, now).await;
-                    assert_eq!(document, alone.expect("reading works"), "{key:?}");
-                    found += usize::from(document.is_some());
-                }
-            }
-        }
-    }
-    assert_eq!(found, 2 * 3 * 5);
 }
 
 pub(super) async fn documents_are_listed_in_byte_order(stage: &Stage<'_>) {

@@ -1,7 +1,7 @@
 use threadkeep_core::{
     Batch, ChangePage, DocumentCondition, DocumentOwner, DocumentQuery, DocumentState, DocumentWrite, Kind,
     MessageQuery, OpenThread, Owner, PutDocument, StoreError, ThreadName, ThreadOrder, ThreadPatch, ThreadQuery,
-    Timestamp,
+    ThreadRead, Timestamp,
 };
 
 use crate::client::Client;
@@ -41,9 +41,11 @@ async fn assert_absent(conversation: &Conversation, now: Timestamp) {
     assert_error!(client.commit(scope, *id, &repeated, now).await, StoreError::NotFound(Kind::Thread));
     let page = client.list_messages(scope, *id, &MessageQuery::newest(5), now).await;
     assert_error!(page, StoreError::NotFound(Kind::Thread));
-    let notes = named(app("notes"), "k");
-    let both = client.list_messages_with_document(scope, *id, &MessageQuery::newest(5), &notes, now).await;
-    assert_error!(both, StoreError::NotFound(Kind::Thread));
+    let read = ThreadRead { documents: vec![named(app("notes"), "k")], ..ThreadRead::page(MessageQuery::newest(5)) };
+    for name in [ThreadName::Id(*id), key] {
+        let view = client.read_thread(scope, &name, &read, now).await;
+        assert_eq!(view.expect("reading works"), None);
+    }
     assert_error!(client.find_messages(scope, *id, &[], now).await, StoreError::NotFound(Kind::Thread));
     assert_error!(client.list_changes(scope, *id, 0, 5, now).await, StoreError::NotFound(Kind::Thread));
     let followed = client.list_changes_with_messages(scope, *id, 0, 5, now).await;

@@ -3,7 +3,7 @@
 use threadkeep_core::{
     Batch, Content, DocumentCondition, DocumentOwner, DocumentQuery, DocumentState, DocumentWrite, IdempotencyKey,
     ImageReference, Map, MessageQuery, Namespace, NewMessage, OpenThread, Part, PutDocument, Replacement, Role, Source,
-    StoreError, ThreadOrder, ThreadPatch, ThreadQuery, ToolCall, ToolResult, Usage, limits,
+    StoreError, ThreadName, ThreadOrder, ThreadPatch, ThreadQuery, ThreadRead, ToolCall, ToolResult, Usage, limits,
 };
 
 use super::search::query_for;
@@ -213,16 +213,13 @@ pub(super) async fn pages_have_limits(stage: &Stage<'_>) {
         let (scope, id, now) = (&ana(), conversation.id, at(1));
         let documents = DocumentQuery { limit, ..DocumentQuery::of(owner.clone()) };
         let query = threadkeep_core::SearchQuery { limit, ..query_for("walrus") };
-        let notes = named(app("notes"), "k");
+        let name = ThreadName::Id(id);
+        let page = ThreadRead::page(MessageQuery::newest(limit));
+        let lists = ThreadRead { lists: vec![documents.clone()], ..ThreadRead::default() };
         let answers = [
             ("messages", client.list_messages(scope, id, &MessageQuery::newest(limit), now).await.map(drop)),
-            (
-                "messages with a document",
-                client
-                    .list_messages_with_document(scope, id, &MessageQuery::newest(limit), &notes, now)
-                    .await
-                    .map(drop),
-            ),
+            ("a thread's messages", client.read_thread(scope, &name, &page, now).await.map(drop)),
+            ("a thread's lists", client.read_thread(scope, &name, &lists, now).await.map(drop)),
             (
                 "threads",
                 client.list_threads(scope, &ThreadQuery::new(ThreadOrder::Created, limit), now).await.map(drop),

@@ -3,7 +3,7 @@
 use threadkeep_core::{
     Batch, Content, DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, Kind, MessageName, MessageQuery,
     NewMessage, OpenThread, Owner, Replacement, Role, Scope, StoreError, ThreadId, ThreadName, ThreadOrder,
-    ThreadPatch, ThreadQuery,
+    ThreadPatch, ThreadQuery, ThreadRead,
 };
 
 use super::search::query_for;
@@ -52,7 +52,11 @@ async fn answers_about(client: &Client, scope: &Scope, id: ThreadId) -> Vec<Stri
     let names = [MessageName::Seq(1), MessageName::Id(message_id(1)), MessageName::External("x2".to_owned())];
     let owner = DocumentOwner::Thread(id);
     let documents = DocumentQuery::of(owner.clone());
-    let notes = named(app("notes"), "k");
+    let whole = ThreadRead {
+        documents: vec![named(app("notes"), "k")],
+        lists: vec![documents.clone()],
+        ..ThreadRead::page(MessageQuery::newest(5))
+    };
     let query = threadkeep_core::SearchQuery { thread: Some(id), ..query_for("walrus zebra") };
     vec![
         format!("{:?}", client.commit(scope, id, &erase, now).await),
@@ -62,7 +66,7 @@ async fn answers_about(client: &Client, scope: &Scope, id: ThreadId) -> Vec<Stri
         format!("{:?}", client.find_thread(scope, &ThreadName::Id(id), now).await),
         format!("{:?}", client.delete_thread(scope, id, now).await),
         format!("{:?}", client.list_messages(scope, id, &MessageQuery::newest(5), now).await),
-        format!("{:?}", client.list_messages_with_document(scope, id, &MessageQuery::newest(5), &notes, now).await),
+        format!("{:?}", client.read_thread(scope, &ThreadName::Id(id), &whole, now).await),
         format!("{:?}", client.find_messages(scope, id, &names, now).await),
         format!("{:?}", client.list_changes(scope, id, 0, 5, now).await),
         format!("{:?}", client.list_changes(scope, id, 99, 5, now).await),

@@ -1,6 +1,6 @@
 use threadkeep_core::{
     Batch, Conflict, DocumentOwner, IDEMPOTENCY_WINDOW_MS, Kind, Map, MessageQuery, OpenThread, Owner, StoreError,
-    ThreadId, ThreadName, ThreadOrder, ThreadPatch, ThreadQuery,
+    ThreadId, ThreadName, ThreadOrder, ThreadPatch, ThreadQuery, ThreadRead,
 };
 
 use crate::client::Client;
@@ -52,9 +52,9 @@ pub(super) async fn unknown_threads_are_not_found(stage: &Stage<'_>) {
     assert_error!(client.delete_thread(&ana(), unknown, at(1)).await, StoreError::NotFound(Kind::Thread));
     let page = client.list_messages(&ana(), unknown, &MessageQuery::newest(1), at(1)).await;
     assert_error!(page, StoreError::NotFound(Kind::Thread));
-    let notes = named(app("notes"), "k");
-    let both = client.list_messages_with_document(&ana(), unknown, &MessageQuery::newest(1), &notes, at(1)).await;
-    assert_error!(both, StoreError::NotFound(Kind::Thread));
+    let read = ThreadRead { documents: vec![named(app("notes"), "k")], ..ThreadRead::page(MessageQuery::newest(1)) };
+    let view = client.read_thread(&ana(), &ThreadName::Id(unknown), &read, at(1)).await;
+    assert_eq!(view.expect("reading works"), None);
     assert_error!(client.find_messages(&ana(), unknown, &[], at(1)).await, StoreError::NotFound(Kind::Thread));
     assert_error!(client.list_changes(&ana(), unknown, 0, 1, at(1)).await, StoreError::NotFound(Kind::Thread));
     let followed = client.list_changes_with_messages(&ana(), unknown, 0, 1, at(1)).await;

@@ -1,9 +1,9 @@
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use threadkeep_core::{
-    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentName, DocumentOwner,
-    DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
-    Result, Scope, Store, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, Timestamp, UserCursor, WakeUps,
+    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentOwner, DocumentQuery,
+    DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Result, Scope,
+    Store, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps,
     Written,
 };
 
@@ -26,9 +26,15 @@ impl Store for Weak {
         self.inner.store.open_thread(scope, open, now).await
     }
 
-    async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
+    async fn read_thread(
+        &self,
+        scope: &Scope,
+        name: &ThreadName,
+        read: &ThreadRead,
+        now: Timestamp,
+    ) -> Result<Option<ThreadView>> {
         self.may_refuse()?;
-        self.inner.store.find_thread(scope, name, now).await
+        self.inner.store.read_thread(scope, name, read, now).await
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
@@ -61,18 +67,6 @@ impl Store for Weak {
     ) -> Result<MessagePage> {
         self.may_refuse()?;
         self.inner.store.list_messages(scope, thread, query, now).await
-    }
-
-    async fn list_messages_with_document(
-        &self,
-        scope: &Scope,
-        thread: ThreadId,
-        query: &MessageQuery,
-        document: &DocumentName,
-        now: Timestamp,
-    ) -> Result<(MessagePage, Option<Document>)> {
-        self.may_refuse()?;
-        self.inner.store.list_messages_with_document(scope, thread, query, document, now).await
     }
 
     async fn find_messages(

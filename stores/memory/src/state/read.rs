@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use threadkeep_core::{
     Change, ChangePage, CorruptRow, DumpEntry, DumpedCommit, Effect, Message, MessageName, MessagePage, MessageQuery,
-    OnCorrupt, OrderBy, Result, Scope, StoreError, Take, ThreadId, Timestamp, codec, limits,
+    OrderBy, PageFill, Result, Scope, StoreError, Take, ThreadId, Timestamp, codec, limits,
 };
 
 use super::{KeptThread, State};
@@ -26,23 +26,14 @@ impl State {
         if query.take == Take::Newest {
             rows.reverse();
         }
-        let held = count_in_page(&rows, query.limit);
-        let more = rows.len() > held;
-        rows.truncate(held);
-        if query.take == Take::Newest {
-            rows.reverse();
-        }
-        let mut page = MessagePage { messages: Vec::new(), corrupt: Vec::new(), more, positions: kept.row.positions };
-        for row in rows {
-            match (row.message, query.on_corrupt) {
-                (Ok(message), _) => page.messages.push(message),
-                (Err(error), OnCorrupt::Fail) => return Err(error),
-                (Err(error), OnCorrupt::Report) => {
-                    page.corrupt.push(CorruptRow { seq: row.seq, detail: error.to_string() });
-                }
+        let mut page = PageFill::new(query, kept.row.positions);
+        for Row { seq, bytes, message, .. } in rows {
+            let read = || message.map_err(|error| CorruptRow { seq, detail: error.to_string() });
+            if !page.push(bytes, read)? {
+                break;
             }
         }
-        Ok(page)
+        Ok(page.finish())
     }
 
     pub(crate) fn find_messages(
@@ -82,17 +73,6 @@ fn change_of(commit: &DumpedCommit) -> Change {
     let &DumpedCommit { change, at, first_seq, count, .. } = commit;
     let appended = (count > 0).then_some(Effect::Appended { first_seq, count });
     Change { change, at, effects: appended.into_iter().chain(commit.effects.iter().cloned()).collect() }
-}
-
-/// How many of the rows, in the order of reading, one page holds.
-fn count_in_page(rows: &[Row], limit: usize) -> usize {
-    let mut bytes = 0;
-    let fitting = rows.iter().take(limit).take_while(|row| {
-        let fits = bytes < limits::PAGE_BYTES;
-        bytes += row.bytes;
-        fits
-    });
-    fitting.count()
 }
 
 /// A message that may not decode.

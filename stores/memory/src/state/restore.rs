@@ -71,6 +71,7 @@ impl State {
     }
 
     pub(crate) fn restore_thread(&mut self, tenant_id: &TenantId, id: ThreadId, chunk: Dump) -> Result<Option<WakeUp>> {
+        chunk.check()?;
         let stamp = self.stamp + 1;
         if chunk.thread.is_none() && !self.tenants.get(tenant_id).is_some_and(|it| it.unfinished.contains_key(&id)) {
             return Err(StoreError::invalid("dump", "not the first chunk, and no restoration has begun"));

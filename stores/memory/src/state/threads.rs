@@ -2,7 +2,7 @@
 
 use threadkeep_core::{
     Access, Conflict, DumpedThread, Kind, OpenThread, Opened, Owner, Positions, Result, Scope, StoreError, Thread,
-    ThreadId, ThreadKey, ThreadName, ThreadOrder, ThreadPage, ThreadQuery, Timestamp, WakeUp,
+    ThreadId, ThreadKey, ThreadName, ThreadOrder, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, WakeUp,
     codec::{self, ThreadWords},
 };
 use uuid::Uuid;
@@ -37,17 +37,28 @@ impl State {
         Ok((Opened { thread, created: true }, Some(wake_up)))
     }
 
-    pub(crate) fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {
+    pub(crate) fn read_thread(
+        &self,
+        scope: &Scope,
+        name: &ThreadName,
+        read: &ThreadRead,
+        now: Timestamp,
+    ) -> Result<Option<ThreadView>> {
+        read.check()?;
         let id = match name {
             ThreadName::Id(id) => Some(*id),
             ThreadName::Key(owner, key) => {
                 self.tenants.get(scope.tenant_id()).and_then(|tenant| tenant.find_key(owner, key, now))
             }
         };
-        match id.map(|id| (id, self.reach(scope, id, now))) {
-            Some((id, Ok((kept, _)))) => kept.to_thread(id).map(Some),
-            _ => Ok(None),
-        }
+        let Some((id, Ok((kept, _)))) = id.map(|id| (id, self.reach(scope, id, now))) else { return Ok(None) };
+        let document = |name| kept.live_document(name, now).cloned();
+        Ok(Some(ThreadView {
+            thread: kept.to_thread(id)?,
+            page: read.messages.as_ref().map(|query| self.list_messages(scope, id, query, now)).transpose()?,
+            documents: read.documents.iter().map(document).collect(),
+            lists: read.lists.iter().map(|query| self.list_documents(scope, query, now)).collect::<Result<_>>()?,
+        }))
     }
 
     pub(crate) fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {

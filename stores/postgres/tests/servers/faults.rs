@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use threadkeep_core::{Backend, Reason, StoreError, ThreadName, ThreadOrder, ThreadQuery};
+use threadkeep_core::{Backend, Reason, StoreError, StoreExt, ThreadName, ThreadOrder, ThreadQuery};
 use threadkeep_postgres_server::{Cut, Database, Pooler, Proxy, Server, is_left_out};
 use threadkeep_store_postgres::PostgresStore;
 

@@ -1,5 +1,6 @@
 use axum::extract::State;
 use serde::Serialize;
+use threadkeep::core::StoreExt;
 use threadkeep::{Owner, ThreadKey, ThreadOrder, ThreadQuery, UserId};
 use utoipa::ToSchema;
 

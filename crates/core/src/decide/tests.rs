@@ -1,0 +1,169 @@
+use super::*;
+use crate::vectors::{CommitVectors, commit_vectors};
+use crate::{Dump, DumpEntry, Owner};
+
+/// The facts of a dump, and what was asked.
+struct Dumped<'a> {
+    dump: &'a Dump,
+    asked: Vec<&'static str>,
+}
+
+impl<'a> Dumped<'a> {
+    fn of(vectors: &'a CommitVectors) -> Self {
+        Self { dump: &vectors.dump, asked: Vec::new() }
+    }
+
+    fn positions(&self) -> Positions {
+        self.dump.thread.as_ref().unwrap().positions
+    }
+
+    fn messages(&self) -> impl Iterator<Item = (MessageId, KeptMessage)> {
+        self.dump.entries.iter().filter_map(|entry| match entry.clone() {
+            DumpEntry::Message { seq, id, external_id, created_at, body, .. } => {
+                Some((id, KeptMessage { seq, created_at_micros: created_at.as_micros(), external_id, body }))
+            }
+            _ => None,
+        })
+    }
+}
+
+impl Facts for Dumped<'_> {
+    type Error = StoreError;
+
+    fn record(&mut self, key: &IdempotencyKey) -> Result<Option<CommitRecord>, StoreError> {
+        self.asked.push("record");
+        let found = self.dump.commits.iter().find(|commit| commit.key == *key);
+        Ok(found.map(|commit| CommitRecord {
+            at: commit.at,
+            fingerprint: commit.fingerprint,
+            change: commit.change,
+            first_seq: commit.first_seq,
+            count: commit.count,
+        }))
+    }
+
+    fn document_version(&mut self, name: &DocumentName) -> Result<Option<u64>, StoreError> {
+        self.asked.push("document_version");
+        let mut documents = self.dump.documents.iter();
+        let found = documents.find(|found| found.namespace == name.namespace && found.key == name.key);
+        Ok(found.map(|found| found.version))
+    }
+
+    fn seq_of_id(&mut self, id: MessageId) -> Result<Option<u64>, StoreError> {
+        self.asked.push("seq_of_id");
+        Ok(self.dump.entries.iter().find_map(|entry| match entry {
+            DumpEntry::Message { seq, id: of, .. } | DumpEntry::Tombstone { seq, id: of, .. } => {
+                (*of == id).then_some(*seq)
+            }
+            DumpEntry::Lost { .. } => None,
+        }))
+    }
+
+    fn seq_of_external_id(&mut self, external_id: &str) -> Result<Option<u64>, StoreError> {
+        self.asked.push("seq_of_external_id");
+        let found = self.messages().find(|(_, message)| message.external_id.as_deref() == Some(external_id));
+        Ok(found.map(|(_, message)| message.seq))
+    }
+
+    fn message(&mut self, id: MessageId) -> Result<Option<KeptMessage>, StoreError> {
+        self.asked.push("message");
+        Ok(self.messages().find(|(of, _)| *of == id).map(|(_, message)| message))
+    }
+
+    fn count_messages(&mut self, seqs: Range<u64>) -> Result<u64, StoreError> {
+        self.asked.push("count_messages");
+        Ok(self.messages().filter(|(_, message)| seqs.contains(&message.seq)).count() as u64)
+    }
+
+    fn words(&mut self) -> Result<String, StoreError> {
+        self.asked.push("words");
+        Ok(self.dump.thread.as_ref().unwrap().body.clone())
+    }
+}
+
+/// As a store would: what can be told without it first, then the scope.
+fn commit(facts: &mut Dumped<'_>, vectors: &CommitVectors, number: usize) -> Result<Decision, StoreError> {
+    let vector = vectors.unmet.get(number).unwrap_or(&vectors.accepted);
+    let encoded = vector.batch.encode()?;
+    if *vector.scope.tenant_id() != vectors.tenant {
+        return Err(StoreError::NotFound(Kind::Thread));
+    }
+    let target = CommitTarget { access: vector.scope.access(&Owner::Tenant), positions: facts.positions() };
+    decide(facts, target, &vector.batch, &encoded, vectors.now)
+}
+
+#[test]
+fn the_first_failure_in_the_order_of_the_contract_decides() {
+    for vectors in commit_vectors() {
+        assert!(vectors.unmet.len() > 170, "{}", vectors.unmet.len());
+        for (number, vector) in vectors.unmet.iter().chain([&vectors.accepted]).enumerate() {
+            let decided = commit(&mut Dumped::of(&vectors), &vectors, number);
+            let answer = decided.map(|decision| match decision {
+                Decision::Answer(outcome) => outcome,
+                Decision::Write(plan) => plan.outcome,
+            });
+            assert_eq!(format!("{answer:?}"), format!("{:?}", vector.answer), "{}", vector.name);
+        }
+    }
+}
+
+#[test]
+fn nothing_is_asked_that_an_earlier_check_has_settled() {
+    let [vectors, _] = commit_vectors();
+    let asked = |name: &str| {
+        let number = vectors.unmet.iter().position(|vector| vector.name == name).unwrap_or(usize::MAX);
+        let mut facts = Dumped::of(&vectors);
+        drop(commit(&mut facts, &vectors, number));
+        facts.asked
+    };
+    assert_eq!(asked("the caller may append only"), Vec::<&str>::new());
+    assert_eq!(asked("the key stands for something else, and a message id is taken"), ["record"]);
+    assert_eq!(asked("the thread is at another message, and a document is not there"), ["record"]);
+    assert_eq!(asked("a document is not there, and a message id is taken"), ["record", "document_version"]);
+    let appends = ["record", "seq_of_id", "seq_of_id", "seq_of_id", "seq_of_id"];
+    assert_eq!(asked("nothing"), appends, "an append asks for its record and its ids");
+}
+
+#[test]
+fn a_plan_counts_each_lost_message_once() {
+    let [vectors, _] = commit_vectors();
+    let mut facts = Dumped::of(&vectors);
+    let Positions { seq, first_seq, .. } = facts.positions();
+    let ids: Vec<MessageId> = facts.messages().map(|(id, _)| id).collect();
+    let target = CommitTarget { access: Access::Full, positions: facts.positions() };
+    let mut removed = |erase: &[usize], trim_below| {
+        let plain = &vectors.accepted.batch;
+        let erase = erase.iter().map(|place| ids[*place]).collect();
+        let batch = Batch { append: plain.append[..2].to_vec(), erase, trim_below, ..plain.clone() };
+        match decide(&mut facts, target, &batch, &batch.encode().unwrap(), vectors.now).unwrap() {
+            Decision::Write(plan) => plan.removed,
+            Decision::Answer(outcome) => panic!("{outcome:?}"),
+        }
+    };
+    assert_eq!(removed(&[], None), 0);
+    assert_eq!(removed(&[0, 3], None), 2);
+    assert_eq!(removed(&[], Some(first_seq)), 0);
+    assert_eq!(removed(&[], Some(first_seq + 2)), 2);
+    assert_eq!(removed(&[0, 3], Some(first_seq + 2)), 3, "the first is erased and trimmed");
+    assert_eq!(removed(&[], Some(seq + 1)), 4, "tombstones are no messages");
+    assert_eq!(removed(&[0], Some(seq + 2)), 5, "one of the two appended messages goes at once");
+}
+
+#[test]
+fn a_trimmed_row_gives_its_names_away() {
+    let [mut vectors, _] = commit_vectors();
+    vectors.dump.thread.as_mut().unwrap().positions.first_seq += 4;
+    let mut facts = Dumped::of(&vectors);
+    let target = CommitTarget { access: Access::Full, positions: facts.positions() };
+    let old = facts.messages().collect::<Vec<_>>();
+    let mut batch = vectors.accepted.batch.clone();
+    batch.append.truncate(2);
+    batch.append[0].id = old[0].0;
+    batch.append[0].external_id = old[0].1.external_id.clone();
+    batch.append[1].external_id = old[3].1.external_id.clone();
+    let Decision::Write(plan) = decide(&mut facts, target, &batch, &batch.encode().unwrap(), vectors.now).unwrap()
+    else {
+        panic!("an answer")
+    };
+    assert_eq!(plan.stale, BTreeSet::from([old[0].1.seq, old[3].1.seq]));
+}

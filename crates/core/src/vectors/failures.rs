@@ -1,0 +1,192 @@
+//! Everything that can stand in the way of a commit, in the order of the contract.
+
+use super::CommitVector;
+use super::prepared::{self, document, id, message};
+use crate::{
+    CommitOutcome, Conflict, Content, DocumentCondition, DocumentName, DocumentState, Expected, Fingerprint, Kind,
+    MessageId, NewMessage, Positions, Replacement, Result, Role, Scope, StoreError, TenantId, UserId, limits,
+};
+
+/// Something that stands in the way.
+pub(super) struct Failure {
+    pub(super) name: &'static str,
+    pub(super) part: Part,
+    /// Puts it into a commit, behind what stands there already.
+    pub(super) apply: fn(&mut CommitVector),
+    /// What the store answers where this is the first that stands in the way.
+    pub(super) answer: fn(Positions) -> Result<CommitOutcome>,
+}
+
+/// What a failure takes for itself.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Scope,
+    Key,
+    Expected,
+    /// Nothing, such as an entry of a list, beside which there may be others.
+    Entry,
+}
+
+impl Part {
+    /// Whether both fit into one commit.
+    pub(super) fn is_compatible_with(self, other: Self) -> bool {
+        self == Self::Entry || self != other
+    }
+}
+
+/// In the order in which they are checked; of two that are checked at once, the first in the batch decides.
+pub(super) const FAILURES: [Failure; 20] = [
+    Failure {
+        name: "a message is named twice",
+        part: Part::Entry,
+        apply: |it| it.batch.erase.extend([id(90), id(90)]),
+        answer: |_| Err(StoreError::invalid("message id", "named twice in one commit")),
+    },
+    Failure {
+        name: "the thread is another tenant's",
+        part: Part::Scope,
+        apply: |it| it.scope = Scope::Tenant(TenantId::new("stranger").expect("a good name")),
+        answer: |_| Err(StoreError::NotFound(Kind::Thread)),
+    },
+    Failure {
+        name: "the caller may append only",
+        part: Part::Scope,
+        apply: |it| it.scope = Scope::User(prepared::tenant(), UserId::new("somebody").expect("a good name")),
+        answer: |_| Err(StoreError::Denied("changing a shared thread other than by adding messages")),
+    },
+    Failure {
+        name: "the key stands for something else",
+        part: Part::Key,
+        apply: |it| {
+            it.batch.key = prepared::used_key();
+            it.batch.fingerprint = Fingerprint::of(b"something else");
+        },
+        answer: |_| Err(Conflict::IdempotencyKey.into()),
+    },
+    Failure {
+        name: "it was committed before",
+        part: Part::Key,
+        apply: |it| {
+            it.batch.key = prepared::used_key();
+            it.batch.fingerprint = prepared::used_fingerprint();
+        },
+        answer: |Positions { seq, change, .. }| Ok(CommitOutcome { change, first_seq: seq, count: 1, replayed: true }),
+    },
+    Failure {
+        name: "the thread is at another message",
+        part: Part::Expected,
+        apply: |it| it.batch.expected = Some(Expected::Seq(1)),
+        answer: |positions| Err(Conflict::Seq { expected: 1, actual: positions.seq }.into()),
+    },
+    Failure {
+        name: "the thread is at another change",
+        part: Part::Expected,
+        apply: |it| it.batch.expected = Some(Expected::Change(1)),
+        answer: |positions| Err(Conflict::Change { expected: 1, actual: positions.change }.into()),
+    },
+    Failure {
+        name: "a document is there that must not be",
+        part: Part::Entry,
+        apply: |it| it.batch.require.push(condition("first", DocumentState::Absent)),
+        answer: |positions| document_conflict("first", Some(prepared::version(positions))),
+    },
+    Failure {
+        name: "a document has another version",
+        part: Part::Entry,
+        apply: |it| it.batch.require.push(condition("second", DocumentState::Version(1))),
+        answer: |positions| document_conflict("second", Some(prepared::version(positions))),
+    },
+    Failure {
+        name: "a document is not there",
+        part: Part::Entry,
+        apply: |it| it.batch.require.push(condition("third", DocumentState::Version(1))),
+        answer: |_| document_conflict("third", None),
+    },
+    Failure {
+        name: "a message id is taken",
+        part: Part::Entry,
+        apply: |it| it.batch.append.push(message(2)),
+        answer: |positions| id_taken(2, positions),
+    },
+    Failure {
+        name: "a message id is a tombstone's",
+        part: Part::Entry,
+        apply: |it| it.batch.append.push(message(5)),
+        answer: |positions| id_taken(5, positions),
+    },
+    Failure {
+        name: "an external id is taken",
+        part: Part::Entry,
+        apply: |it| it.batch.append.push(NewMessage { external_id: Some("x1".to_owned()), ..message(11) }),
+        answer: |positions| Err(Conflict::ExternalId { seq: positions.first_seq }.into()),
+    },
+    Failure {
+        name: "both names of a message are taken",
+        part: Part::Entry,
+        apply: |it| it.batch.append.push(NewMessage { external_id: Some("x4".to_owned()), ..message(3) }),
+        answer: |positions| id_taken(3, positions),
+    },
+    Failure {
+        name: "a replaced message is unknown",
+        part: Part::Entry,
+        apply: |it| it.batch.replace.push(replacement(id(91))),
+        answer: no_message,
+    },
+    Failure {
+        name: "a replaced message is erased",
+        part: Part::Entry,
+        apply: |it| it.batch.replace.push(replacement(id(6))),
+        answer: no_message,
+    },
+    Failure {
+        name: "an erased message is unknown",
+        part: Part::Entry,
+        apply: |it| it.batch.erase.push(id(92)),
+        answer: no_message,
+    },
+    Failure {
+        name: "an erased message is erased already",
+        part: Part::Entry,
+        apply: |it| it.batch.erase.push(id(7)),
+        answer: no_message,
+    },
+    Failure {
+        name: "the trim goes beyond the end",
+        part: Part::Entry,
+        apply: |it| it.batch.trim_below = Some(limits::LAST_POSITION + 9),
+        answer: |_| Err(StoreError::invalid("trim_below", "beyond the end of the thread")),
+    },
+    Failure {
+        name: "the positions are at their end",
+        part: Part::Entry,
+        apply: |it| it.batch.append.extend((0..u128::from(prepared::FREE)).map(|number| message(30 + number))),
+        answer: |positions| {
+            let max = limits::LAST_POSITION;
+            let actual = (positions.seq + prepared::FREE + 1).max(positions.change + 1);
+            Err(StoreError::LimitExceeded { limit: "positions of a thread", max, actual })
+        },
+    },
+];
+
+fn condition(key: &str, state: DocumentState) -> DocumentCondition {
+    DocumentCondition { name: document(key), state }
+}
+
+fn document_conflict(key: &str, actual: Option<u64>) -> Result<CommitOutcome> {
+    let DocumentName { namespace, key } = document(key);
+    Err(Conflict::Document { namespace, key, actual }.into())
+}
+
+/// Messages have the numbers of their places in the thread.
+fn id_taken(number: u64, positions: Positions) -> Result<CommitOutcome> {
+    let seq = positions.first_seq + number - 1;
+    Err(Conflict::MessageId { id: id(u128::from(number)), seq }.into())
+}
+
+fn replacement(id: MessageId) -> Replacement {
+    Replacement { id, content: Content::text(Role::User, "hello again") }
+}
+
+fn no_message(_: Positions) -> Result<CommitOutcome> {
+    Err(StoreError::NotFound(Kind::Message))
+}

@@ -1,0 +1,115 @@
+//! The thread that the vectors are committed to, and the batch that failures are added to.
+
+use uuid::Uuid;
+
+use super::CommitVector;
+use crate::{
+    Batch, CommitOutcome, Content, Document, DocumentName, Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint,
+    IDEMPOTENCY_WINDOW_MS, IdempotencyKey, JsonText, MessageId, Namespace, NewMessage, Owner, Positions, PutDocument,
+    Role, Scope, TenantId, ThreadId, Timestamp, codec,
+};
+
+/// How many messages and tombstones the thread holds.
+pub(super) const ENTRIES: u64 = 7;
+/// How many messages may be appended to the thread that is nearly full: more than any failure but the last appends.
+pub(super) const FREE: u64 = 4;
+
+pub(super) fn tenant() -> TenantId {
+    TenantId::new("vectors").expect("a good name")
+}
+
+pub(super) fn thread(number: u128) -> ThreadId {
+    ThreadId(Uuid::from_u128(0x7e00 + number))
+}
+
+pub(super) fn now() -> Timestamp {
+    Timestamp::from_millis(1_767_225_600_000).expect("in the range of years")
+}
+
+pub(super) fn id(number: u128) -> MessageId {
+    MessageId(Uuid::from_u128(0x3e00 + number))
+}
+
+pub(super) fn message(number: u128) -> NewMessage {
+    NewMessage { id: id(number), external_id: None, created_at: now(), content: Content::text(Role::User, "hello") }
+}
+
+pub(super) fn document(key: &str) -> DocumentName {
+    DocumentName { namespace: Namespace::App("vectors".to_owned()), key: key.to_owned() }
+}
+
+pub(super) fn null() -> JsonText {
+    JsonText::new("null").expect("JSON")
+}
+
+/// The key of the thread's last commit.
+pub(super) fn used_key() -> IdempotencyKey {
+    IdempotencyKey::Given("used".to_owned())
+}
+
+/// What its last commit was.
+pub(super) fn used_fingerprint() -> Fingerprint {
+    Fingerprint::of(b"used")
+}
+
+/// The version of the thread's documents.
+pub(super) fn version(positions: Positions) -> u64 {
+    positions.change - 1
+}
+
+/// A batch of the tenant's own that appends a message and writes a document, under a key that was used for something else
+/// longer ago than is remembered.
+pub(super) fn plain(name: &str, positions: Positions) -> CommitVector {
+    let mut batch = Batch::new(IdempotencyKey::Given("forgotten".to_owned()), Fingerprint::of(name.as_bytes()));
+    batch.append = vec![message(10)];
+    batch.put = vec![PutDocument { name: document("written"), value: null(), expires_at: None }];
+    let Positions { seq, change, .. } = positions;
+    let answer = Ok(CommitOutcome { change: change + 1, first_seq: seq + 1, count: 1, replayed: false });
+    CommitVector { name: name.to_owned(), scope: Scope::Tenant(tenant()), batch, answer }
+}
+
+/// Messages 1 to 4, of which 1 and 4 have external ids, then the tombstones 5 to 7; the documents `first` and `second`; the
+/// record of a commit that counts, and one that is forgotten.
+pub(super) fn dump(positions: Positions) -> Dump {
+    let entry = |number: u64| {
+        let (seq, id) = (positions.first_seq + number - 1, id(u128::from(number)));
+        if number > 4 {
+            return DumpEntry::Tombstone { seq, id, erased_at: now() };
+        }
+        let external_id = [1, 4].contains(&number).then(|| format!("x{number}"));
+        let message = NewMessage { id, external_id, ..message(0) };
+        let body = codec::encode_content(&message.content).expect("a short text");
+        let checksum = Some(message.checksum(&body));
+        let NewMessage { id, external_id, created_at, .. } = message;
+        DumpEntry::Message { seq, id, external_id, revision: 0, created_at, body, checksum }
+    };
+    let version = version(positions);
+    let kept = |key: &str| {
+        let DocumentName { namespace, key } = document(key);
+        Document { namespace, key, value: null(), version, expires_at: None }
+    };
+    let commit = |change, at, key, fingerprint| {
+        let (first_seq, count) = (positions.seq, 1);
+        DumpedCommit { change, at, key, fingerprint, first_seq, count, effects: Vec::new() }
+    };
+    let forgotten = IdempotencyKey::Given("forgotten".to_owned());
+    let long_ago = now().plus_ms(-IDEMPOTENCY_WINDOW_MS);
+    Dump {
+        thread: Some(DumpedThread {
+            owner: Owner::Tenant,
+            key: None,
+            body: codec::encode_thread(&codec::ThreadWords::default()),
+            positions,
+            created_at: long_ago,
+            updated_at: now(),
+            expires_at: None,
+        }),
+        documents: vec![kept("first"), kept("second")],
+        commits: vec![
+            commit(positions.change - 1, long_ago, forgotten, Fingerprint::of(b"forgotten")),
+            commit(positions.change, now().plus_ms(1 - IDEMPOTENCY_WINDOW_MS), used_key(), used_fingerprint()),
+        ],
+        entries: (1..=ENTRIES).map(entry).collect(),
+        ..Dump::default()
+    }
+}

@@ -1,0 +1,152 @@
+//! A thread as of one instant: all statements of one flight, in one snapshot.
+
+use threadkeep_core::{
+    Access, Document, DocumentName, Scope, StoreError, ThreadName, ThreadRead, ThreadView, Timestamp,
+};
+use tokio_postgres::Row;
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::documents::{self, List};
+use crate::error::Result;
+use crate::messages::{self, PageCall};
+use crate::pool::{Caller, Parameter, Shared};
+use crate::row::{self, get, owner_name, thread_columns};
+
+pub(crate) async fn read_thread(
+    shared: &Shared,
+    scope: &Scope,
+    name: &ThreadName,
+    read: &ThreadRead,
+    now: Timestamp,
+) -> Result<Option<ThreadView>> {
+    read.check()?;
+    let (caller, named, micros) = (Caller::of(scope), Named::of(name), now.as_micros());
+    let (tenant, instant): (Parameter<'_>, Parameter<'_>) = ((&caller.tenant, Type::TEXT), (&micros, Type::INT8));
+    let row = (row_sql(&named), named.values([tenant.clone(), instant.clone()]));
+    let call = read.messages.as_ref().map(|query| PageCall::of(scope, query, now));
+    let page = call.as_ref().map(|call| (PageCall::sql(&named.id("$3", "$14")), named.page_values(call)));
+    let wanted = Wanted::of(&read.documents);
+    let documents = (!read.documents.is_empty())
+        .then(|| (documents_sql(&named), named.values([tenant, instant].into_iter().chain(wanted.values()))));
+    let lists: Vec<Option<List<'_>>> = read.lists.iter().map(|query| List::of(scope, query, now)).collect();
+    let listing = lists.iter().flatten().map(|list| (list.sql(), list.values().to_vec()));
+    let statements: Vec<(String, Vec<Parameter<'_>>)> =
+        [row].into_iter().chain(page).chain(documents).chain(listing).collect();
+    let statements: Vec<(&str, &[Parameter<'_>])> =
+        statements.iter().map(|(sql, values)| (sql.as_str(), values.as_slice())).collect();
+
+    let mut answers = shared.read(&caller, &statements).await?.into_iter();
+    let mut next = || answers.next().unwrap_or_default();
+    let Some(thread) = next().first().map(|row| row::thread(row, 0)).transpose()? else { return Ok(None) };
+    if scope.access(&thread.owner) == Access::None {
+        return Ok(None);
+    }
+    let page = read.messages.as_ref().map(|query| messages::page(&next(), query)).transpose()?;
+    let documents = if read.documents.is_empty() { Vec::new() } else { wanted.found(&next())? };
+    let lists = lists.iter().map(|list| {
+        let rows = if list.is_some() { next() } else { Vec::new() };
+        rows.iter().map(documents::document).collect()
+    });
+    Ok(Some(ThreadView { thread, page: page.flatten(), documents, lists: lists.collect::<Result<_>>()? }))
+}
+
+/// How a statement names the thread: after its other values, of which the first is the tenant and the second is now.
+enum Named<'a> {
+    Id(Uuid),
+    Key { owner: &'a str, key: &'a str },
+}
+
+impl<'a> Named<'a> {
+    fn of(name: &'a ThreadName) -> Self {
+        match name {
+            ThreadName::Id(id) => Self::Id(id.0),
+            ThreadName::Key(owner, key) => Self::Key { owner: owner_name(owner), key: key.as_str() },
+        }
+    }
+
+    fn condition(&self, first: &str, second: &str) -> String {
+        match self {
+            Self::Id(_) => format!("t.tenant = $1 AND t.id = {first}"),
+            Self::Key { .. } => format!("t.tenant = $1 AND t.owner = {first} AND t.key = {second}"),
+        }
+    }
+
+    fn id(&self, first: &str, second: &str) -> String {
+        match self {
+            Self::Id(_) => first.to_owned(),
+            Self::Key { .. } => {
+                format!("(SELECT t.id FROM threadkeep.threads t WHERE {})", self.condition(first, second))
+            }
+        }
+    }
+
+    fn first(&self) -> Parameter<'_> {
+        match self {
+            Self::Id(id) => (id, Type::UUID),
+            Self::Key { owner, .. } => (owner, Type::TEXT),
+        }
+    }
+
+    fn second(&self) -> Option<Parameter<'_>> {
+        match self {
+            Self::Id(_) => None,
+            Self::Key { key, .. } => Some((key, Type::TEXT)),
+        }
+    }
+
+    fn values<'v>(&'v self, others: impl IntoIterator<Item = Parameter<'v>>) -> Vec<Parameter<'v>> {
+        others.into_iter().chain([self.first()]).chain(self.second()).collect()
+    }
+
+    fn page_values<'v>(&'v self, call: &'v PageCall) -> Vec<Parameter<'v>> {
+        call.values(self.first()).into_iter().chain(self.second()).collect()
+    }
+}
+
+const ALIVE: &str = "NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > $2)";
+
+fn row_sql(named: &Named<'_>) -> String {
+    let columns = thread_columns!();
+    format!("SELECT {columns} FROM threadkeep.threads t WHERE {} AND {ALIVE}", named.condition("$3", "$4"))
+}
+
+fn documents_sql(named: &Named<'_>) -> String {
+    format!(
+        "SELECT {}, n.place FROM unnest($3::text[], $4::text[]) WITH ORDINALITY AS n (namespace, key, place) \
+         JOIN threadkeep.thread_documents d ON d.namespace = n.namespace AND d.key = n.key \
+         WHERE d.thread_no = (SELECT t.no FROM threadkeep.threads t WHERE {} AND {ALIVE}) \
+         AND (d.expires_at IS NULL OR d.expires_at > $2)",
+        documents::COLUMNS,
+        named.condition("$5", "$6")
+    )
+}
+
+/// Documents that are looked for by name.
+struct Wanted {
+    namespaces: Vec<String>,
+    keys: Vec<String>,
+}
+
+impl Wanted {
+    fn of(names: &[DocumentName]) -> Self {
+        // What PostgreSQL cannot hold, no document is called, and none is called nothing.
+        let key = |name: &DocumentName| if name.key.contains('\0') { String::new() } else { name.key.clone() };
+        let namespaces = names.iter().map(|name| name.namespace.to_string()).collect();
+        Self { namespaces, keys: names.iter().map(key).collect() }
+    }
+
+    fn values(&self) -> [Parameter<'_>; 2] {
+        [(&self.namespaces, Type::TEXT_ARRAY), (&self.keys, Type::TEXT_ARRAY)]
+    }
+
+    fn found(&self, rows: &[Row]) -> Result<Vec<Option<Document>>> {
+        let mut found = vec![None; self.keys.len()];
+        for row in rows {
+            let place = usize::try_from(get::<i64>(row, 5)? - 1).unwrap_or(usize::MAX);
+            let wanted = found.get_mut(place).ok_or_else(|| StoreError::corrupt("answer", "of no such place"))?;
+            *wanted = Some(documents::document(row)?);
+        }
+        Ok(found)
+    }
+}

@@ -157,7 +157,7 @@ impl Server {
         command.extend(["-p".to_owned(), port.to_string()]);
         let folder_setting = format!("unix_socket_directories={}", folder.display());
         // Nothing here outlives the machine, so nothing waits for the disk; what must is asked for in settings.
-        let own = ["listen_addresses=127.0.0.1", &folder_setting, "max_connections=300", "fsync=off", "jit=off"];
+        let own = ["listen_addresses=127.0.0.1", &folder_setting, "max_connections=600", "fsync=off", "jit=off"];
         let own = own.into_iter().chain(["full_page_writes=off", "autovacuum_naptime=5s", "shared_buffers=64MB"]);
         for setting in own.chain(settings.iter().copied()) {
             command.extend(["-c".to_owned(), setting.to_owned()]);

@@ -173,19 +173,12 @@ impl Answering {
                 Vec::new()
             }
         };
-        if thread.is_none()
-            && let Some(kept) = kept::find(&app, &scope, &id).await?
-        {
-            attempt.check_same(&kept.digest)?;
-            let output = kept.output.iter().map(as_item).collect();
-            let work = Work::Told { response: kept.response.as_str().to_owned(), output };
-            return Ok(Self { words: words_of(&id), is_streamed: false, app, scope, attempt, id, shell, work });
-        }
+        let told = if thread.is_none() { told_outside(&app, &scope, &attempt, &id).await? } else { None };
         let instructions = request.instructions.map(|text| ChatMessage::text(Role::System, text));
         chat.messages = instructions.into_iter().chain(before).chain(requests::shown(&ask.input)).collect();
         ask.request = chat;
         let words = words_of(&id);
-        let work = Work::Ask(Box::new(ask));
+        let work = told.unwrap_or_else(|| Work::Ask(Box::new(ask)));
         Ok(Self { app, scope, attempt, id, shell, words, is_streamed: false, work })
     }
 
@@ -291,6 +284,14 @@ async fn store(
         }
         None => Ok(()),
     }
+}
+
+/// What this request was answered before, outside of any conversation.
+async fn told_outside(app: &App, scope: &Scope, attempt: &Attempt, id: &str) -> Result<Option<Work>> {
+    let Some(kept) = kept::find(app, scope, id).await? else { return Ok(None) };
+    attempt.check_same(&kept.digest)?;
+    let output = kept.output.iter().map(as_item).collect();
+    Ok(Some(Work::Told { response: kept.response.as_str().to_owned(), output }))
 }
 
 pub(super) async fn told_before(

@@ -151,7 +151,7 @@ impl Agent {
         let (thread, turn) = (place.thread, record.value.turn.clone());
         events.send(TurnEvent::Started { thread, turn, agent: record.value.assistant.clone() });
         let going = Going { run: record, seq, question: ask.text.clone(), stop: &ask.stop, claimed: None, read };
-        let turn = self.go(place, going, events).await;
+        let turn = Box::pin(self.go(place, going, events)).await;
         drop(driving);
         turn
     }

@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use threadkeep::core::{
-    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DocumentQuery, DocumentWrite,
-    MessagePage, OpenThread, Opened, Result, Store, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView,
-    UserCursor, WakeUps, Written,
+    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, DocumentQuery,
+    DocumentWrite, MessagePage, OpenThread, Opened, Result, Store, ThreadName, ThreadPage, ThreadQuery, ThreadRead,
+    ThreadView, UserCursor, WakeUps, Written,
 };
 use threadkeep::{Document, DocumentOwner, Message, MessageName, MessageQuery, Namespace, Scope, ThreadId, Timestamp};
 use tokio::sync::oneshot;
@@ -195,6 +195,16 @@ impl Store for HeldStore {
     async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
         self.calls.lock().unwrap().push("write_document");
         self.inner.write_document(scope, write, now).await
+    }
+
+    async fn write_derived(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        write: DerivedWrite,
+        now: Timestamp,
+    ) -> Result<Written> {
+        self.inner.write_derived(scope, thread, write, now).await
     }
 
     async fn wake_ups(&self) -> Result<WakeUps> {

@@ -10,9 +10,9 @@ use anyhow::Result;
 use async_trait::async_trait;
 use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, ChatAnswer, ChatModel, ChatRequest, CommitOutcome,
-    DeltaSink, Document, DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery,
-    ModelError, Namespace, OpenThread, Opened, Result as StoreResult, Scope, Store, ThreadId, ThreadName, ThreadPage,
-    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
+    DeltaSink, DerivedWrite, Document, DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage,
+    MessageQuery, ModelError, Namespace, OpenThread, Opened, Result as StoreResult, Scope, Store, ThreadId, ThreadName,
+    ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
 };
 
 /// Counts the points that a process passes, and ends it at one.
@@ -183,6 +183,16 @@ impl Store for TrappedStore {
 
     async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> StoreResult<Written> {
         self.inner.write_document(scope, write, now).await
+    }
+
+    async fn write_derived(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        write: DerivedWrite,
+        now: Timestamp,
+    ) -> StoreResult<Written> {
+        self.inner.write_derived(scope, thread, write, now).await
     }
 
     async fn wake_ups(&self) -> StoreResult<WakeUps> {

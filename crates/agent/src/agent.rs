@@ -100,9 +100,9 @@ impl Agent {
     /// # Errors
     /// As [`Agent::chat`].
     pub async fn chat_with(&self, scope: &Scope, thread: ThreadId, ask: Ask, sink: EventSink<'_>) -> Result<Turn> {
-        let place = Place::find(self.memory(), scope, thread).await?;
+        let (place, looked) = self.look(scope, thread).await?;
         let events = Events::new(sink);
-        let begun = match self.begin(&place, &ask).await? {
+        let begun = match self.begin(&place, looked, &ask).await? {
             begin::Begun::Now(begun) => begun,
             begin::Begun::Before(turn) => {
                 events.send(TurnEvent::ended(&turn));

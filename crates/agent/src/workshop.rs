@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use threadkeep_context::{ContextPolicy, Report};
 use threadkeep_core::{ChatMessage, ChatModel, Map, Timestamp, Tool};
-use threadkeep_memory::Memory;
+use threadkeep_memory::{Memory, Prefetched};
 use tokio::sync::Mutex;
 
 use crate::{Assistant, ContextNumbers, Definition, Prepared, TurnEvent};
@@ -40,9 +40,18 @@ pub(crate) struct Workshop<'a> {
 #[derive(Default)]
 pub(crate) struct Contexts {
     assembled: Vec<(Option<String>, Arc<Vec<ChatMessage>>)>,
+    /// What the first of them is made of, where the thread was read when the turn began. Others are read later, without what was
+    /// erased meanwhile.
+    read: Option<Prefetched>,
     /// What became of the history in the first of them.
     pub(crate) report: Option<Report>,
     pub(crate) numbers: ContextNumbers,
+}
+
+impl Contexts {
+    pub(crate) fn of(read: Option<Prefetched>) -> Self {
+        Self { read, ..Self::default() }
+    }
 }
 
 impl Workshop<'_> {

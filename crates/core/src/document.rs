@@ -2,7 +2,10 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{JsonText, Owner, Result, StoreError, ThreadId, Timestamp, UserId, limits};
+use crate::{
+    DocumentCondition, DocumentName, DocumentState, Expected, JsonText, Owner, Positions, Result, StoreError, ThreadId,
+    Timestamp, UserId, limits,
+};
 
 /// Whom a document belongs to. It lives and dies with its owner.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -58,6 +61,12 @@ impl Namespace {
         Ok(Self::System(name))
     }
 
+    /// The family of a thread's derived documents, which [`crate::Store::write_derived`] writes.
+    #[must_use]
+    pub fn derived() -> Self {
+        Self::System("summary".to_owned())
+    }
+
     pub(crate) fn check(&self) -> Result<()> {
         let (Self::App(name) | Self::System(name)) = self;
         limits::check_name("namespace", name)
@@ -106,7 +115,7 @@ pub struct Document {
     pub key: String,
     /// What it holds, byte for byte.
     pub value: JsonText,
-    /// Grows with each write and never repeats for a name, so that compare-and-set cannot be fooled by a deletion.
+    /// Another one with each write. It never repeats for a name, so that compare-and-set cannot be fooled by a deletion.
     pub version: u64,
     /// From when on it is as if it had never been.
     pub expires_at: Option<Timestamp>,
@@ -145,6 +154,63 @@ impl DocumentWrite {
             self.value.as_ref().map_or(0, |value| value.as_str().len()),
             limits::DOCUMENT_BYTES,
         )
+    }
+}
+
+/// A write to a derived document of a thread: what was computed from the thread and can be computed again.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DerivedWrite {
+    /// Its name in [`Namespace::derived`].
+    pub key: String,
+    /// The change position at which everything was read that it was derived from.
+    pub at_change: u64,
+    /// The version that it had then; `None` for absent.
+    pub expected: Option<u64>,
+    /// What it shall hold.
+    pub value: JsonText,
+}
+
+impl DerivedWrite {
+    /// The document's name among those of its thread.
+    #[must_use]
+    pub fn name(&self) -> DocumentName {
+        DocumentName { namespace: Namespace::derived(), key: self.key.clone() }
+    }
+
+    /// The version that the document gets: `at_change` in the lower 32 bits, and above how often it was written since a commit
+    /// last wrote or deleted it.
+    ///
+    /// Commits give their own change as the version, which fits 32 bits and is beyond every `at_change` before it. So no version
+    /// comes back, although neither kind of write knows of the other.
+    #[must_use]
+    pub fn version(&self) -> u64 {
+        let writes = self.expected.map_or(0, |version| version >> 32) + 1;
+        (writes << 32) | self.at_change
+    }
+
+    /// Checks what every store must be able to keep.
+    ///
+    /// # Errors
+    /// `Invalid` for bad names, `LimitExceeded` for sizes and beyond 2,147,483,647 writes without a commit that writes it.
+    pub fn check(&self) -> Result<()> {
+        limits::check_key("document key", &self.key)?;
+        limits::check_bytes("document", self.value.as_str().len(), limits::DOCUMENT_BYTES)?;
+        let writes = self.expected.map_or(0, |version| version >> 32) + 1;
+        let max = u64::from(u32::MAX >> 1);
+        if writes > max {
+            return Err(StoreError::LimitExceeded { limit: "writes of a derived document", max, actual: writes });
+        }
+        Ok(())
+    }
+
+    /// Holds the write against where the thread stands and the version that the document has, if it is there.
+    ///
+    /// # Errors
+    /// `Conflict` with the actual change or version.
+    pub fn check_against(&self, change: u64, actual: Option<u64>) -> Result<()> {
+        Expected::Change(self.at_change).check(Positions { change, ..Positions::default() })?;
+        let state = self.expected.map_or(DocumentState::Absent, DocumentState::Version);
+        DocumentCondition { name: self.name(), state }.check(actual)
     }
 }
 

@@ -44,7 +44,7 @@ pub use batch::{
 };
 pub use change::{Change, ChangePage, ChangesWithMessages, Effect, UserCursor, WakeUp, WakeUps};
 pub use checksum::Checksum;
-pub use document::{Document, DocumentOwner, DocumentQuery, DocumentWrite, Namespace, Written};
+pub use document::{DerivedWrite, Document, DocumentOwner, DocumentQuery, DocumentWrite, Namespace, Written};
 pub use embed::{Embedder, EmbedderError};
 pub use error::{Conflict, Kind, Reason, Result, StoreError};
 pub use failure::Failure;

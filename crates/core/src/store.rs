@@ -4,10 +4,10 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Batch, ChangePage, ChangesWithMessages, CommitOutcome, Document, DocumentOwner, DocumentQuery, DocumentWrite, Kind,
-    Maintenance, Map, Message, MessageName, MessagePage, MessageQuery, Namespace, Owner, Portable, Positions, Result,
-    Scope, SearchIndex, StoreError, Thread, ThreadId, ThreadKey, ThreadRead, ThreadView, Timestamp, UserCursor,
-    WakeUps, Written, limits,
+    Batch, ChangePage, ChangesWithMessages, CommitOutcome, DerivedWrite, Document, DocumentOwner, DocumentQuery,
+    DocumentWrite, Kind, Maintenance, Map, Message, MessageName, MessagePage, MessageQuery, Namespace, Owner, Portable,
+    Positions, Result, Scope, SearchIndex, StoreError, Thread, ThreadId, ThreadKey, ThreadRead, ThreadView, Timestamp,
+    UserCursor, WakeUps, Written, limits,
 };
 
 /// Keeps conversations: the contract of every backend.
@@ -159,6 +159,26 @@ pub trait Store: Portable + std::fmt::Debug {
     /// Versions grow with each write and never repeat for a name, deletions included. `Conflict::Document` carries the
     /// actual version. A user may write own documents; another's are `NotFound`, the tenant's `Denied`.
     async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written>;
+
+    /// Writes one derived document of a thread, if the thread stands where the document was derived and the document has the
+    /// version that the writer read.
+    ///
+    /// In this order, and nothing is written before all of it holds: [`DerivedWrite::check`]; the thread exists in this scope
+    /// (`NotFound`) and may be changed other than by adding messages (`Denied`); its `change` is `at_change`
+    /// (`Conflict::Change`); the version is the expected one (`Conflict::Document`). The new version is
+    /// [`DerivedWrite::version`].
+    ///
+    /// It is no commit: `change`, `updated_at`, the change log and idempotency records stay, and nobody is woken. The stamp
+    /// moves, as reads answer something else. Commits read, require, write and delete the document as any other of the thread:
+    /// one that takes words away scrubs it, and requires the version that it looked at. As a power cut costs only that it is
+    /// derived again, a store may acknowledge the write before it is on the disk.
+    async fn write_derived(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        write: DerivedWrite,
+        now: Timestamp,
+    ) -> Result<Written>;
 
     /// Listens for hints that something changed, from this moment on. They may be lost or doubled.
     async fn wake_ups(&self) -> Result<WakeUps>;

@@ -90,7 +90,7 @@ impl Memory {
     ///
     /// Read it before the question is stored, or after: it is shown once either way. Preferences of the scope's user, the
     /// summary of what fell out, the anchor of a stable prefix and what messages count are loaded with it. These are derived:
-    /// they are stored as they change, by a commit of their own, and it is no error when that fails or others were first.
+    /// they are stored as they change, which is no change of the thread, and it is no error when that fails or others were first.
     /// Where the policy recalls ([`threadkeep_context::RecallPolicy::from`]), what bears on the question is looked for
     /// too: on the newest user message where there is no question. Should that fail, the context is assembled without,
     /// and says so. The cost does not depend on the length of the thread; a summary that is far behind catches up over

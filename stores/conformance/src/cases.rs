@@ -7,6 +7,7 @@ mod concurrency;
 mod content;
 mod corrupt;
 mod decisions;
+mod derived;
 mod documents;
 mod dump_restore;
 mod durability;
@@ -143,6 +144,20 @@ macro_rules! __with_all_cases {
                 documents_are_listed_in_byte_order,
                 absent_documents_may_be_deleted,
                 another_user_has_other_documents,
+            }
+            derived {
+                a_derived_write_is_no_change_of_its_thread,
+                it_is_made_at_its_change_alone,
+                it_is_made_over_its_version_alone,
+                versions_never_come_back_whoever_writes,
+                only_who_may_change_a_thread_derives,
+                a_thread_that_is_over_derives_nothing,
+                derived_documents_have_limits,
+                derived_documents_go_with_their_thread,
+                a_derived_document_moves_with_its_thread,
+                one_of_many_that_derive_wins,
+                an_erasure_and_a_derived_write_race,
+                derived_text_that_was_scrubbed_is_gone,
             }
             expiry {
                 an_expired_thread_was_never_there,

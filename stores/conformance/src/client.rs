@@ -2,11 +2,11 @@
 
 use futures::future::BoxFuture;
 use threadkeep_core::{
-    Backend, Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Document,
-    DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, Message, MessageName, MessagePage,
-    MessageQuery, Namespace, OpenThread, Opened, Owner, Result, Scope, SearchAnswer, SearchQuery, Snapshot,
-    SweepReport, TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp,
-    UserCursor, VerifyReport, WakeUps, Written,
+    Backend, Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Conflict,
+    DerivedWrite, Document, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, Message,
+    MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Owner, Result, Scope, SearchAnswer,
+    SearchQuery, Snapshot, StoreError, SweepReport, TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery,
+    ThreadRead, ThreadView, Timestamp, UserCursor, VerifyReport, WakeUps, Written,
 };
 
 /// So often a call is repeated; over `Weak` at most about every third call fails.
@@ -143,6 +143,36 @@ impl Client {
 
     pub(crate) async fn write_document(&self, scope: &Scope, write: &DocumentWrite, now: Timestamp) -> Result<Written> {
         patiently(|| self.backend.store.write_document(scope, write.clone(), now)).await
+    }
+
+    /// Where a reply was lost and the repetition meets the document as it was to be written, the first attempt wrote it.
+    pub(crate) async fn write_derived(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        write: &DerivedWrite,
+        now: Timestamp,
+    ) -> Result<Written> {
+        let mut may_be_written = false;
+        for _ in 0..ATTEMPTS {
+            match self.backend.store.write_derived(scope, thread, write.clone(), now).await {
+                Err(error) if error.is_retryable() || error.maybe_applied() => may_be_written |= error.maybe_applied(),
+                Err(StoreError::Conflict(Conflict::Document { actual: Some(actual), .. }))
+                    if may_be_written && actual == write.version() =>
+                {
+                    let (owner, name) = (DocumentOwner::Thread(thread), write.name());
+                    let found = self.find_document(scope, &owner, &name.namespace, &name.key, now).await?;
+                    if found.is_some_and(|found| found.version == actual && found.value == write.value) {
+                        return Ok(Written { version: actual });
+                    }
+                    let conflict =
+                        Conflict::Document { namespace: name.namespace, key: name.key, actual: Some(actual) };
+                    return Err(conflict.into());
+                }
+                answer => return answer,
+            }
+        }
+        panic!("no attempt of {ATTEMPTS} was answered");
     }
 
     pub(crate) fn stamp(&self) -> Option<u64> {

@@ -1,9 +1,9 @@
 //! The people, instants and words that the cases play with.
 
 use threadkeep_core::{
-    Batch, Conflict, Content, DocumentName, DocumentOwner, DocumentWrite, Fingerprint, IdempotencyKey, JsonText,
-    MessageId, Namespace, NewMessage, PutDocument, Result, Role, Scope, StoreError, TenantId, ThreadId, ThreadKey,
-    Timestamp, UserId,
+    Batch, Conflict, Content, DerivedWrite, DocumentName, DocumentOwner, DocumentWrite, Fingerprint, IdempotencyKey,
+    JsonText, MessageId, Namespace, NewMessage, PutDocument, Result, Role, Scope, StoreError, TenantId, ThreadId,
+    ThreadKey, Timestamp, UserId,
 };
 use uuid::Uuid;
 
@@ -94,6 +94,11 @@ pub(crate) fn json(text: &str) -> JsonText {
 
 pub(crate) fn put(namespace: Namespace, key: &str, value: &str) -> PutDocument {
     PutDocument { name: named(namespace, key), value: json(value), expires_at: None }
+}
+
+/// A write to the derived document `k` of a thread.
+pub(crate) fn derives(at_change: u64, expected: Option<u64>, value: &str) -> DerivedWrite {
+    DerivedWrite { key: "k".to_owned(), at_change, expected, value: json(value) }
 }
 
 /// A write to a document of a user or tenant in the namespace `app/notes`, whatever is there.

@@ -1,9 +1,9 @@
 use async_trait::async_trait;
 use threadkeep_core::{
-    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentOwner, DocumentQuery,
-    DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Result, Scope,
-    Store, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUp,
-    WakeUps, Written,
+    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Document, DocumentOwner,
+    DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
+    Result, Scope, Store, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor,
+    WakeUp, WakeUps, Written,
 };
 
 use crate::{MemoryStore, wake_ups};
@@ -119,6 +119,16 @@ impl Store for MemoryStore {
         let written = self.state().write_document(scope, write, now)?;
         self.wake(wake_up);
         Ok(written)
+    }
+
+    async fn write_derived(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        write: DerivedWrite,
+        now: Timestamp,
+    ) -> Result<Written> {
+        self.state().write_derived(scope, thread, write, now)
     }
 
     async fn wake_ups(&self) -> Result<WakeUps> {

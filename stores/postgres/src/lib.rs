@@ -14,6 +14,7 @@
 mod changes;
 mod collections;
 mod commit;
+mod derived;
 mod documents;
 mod dump;
 mod error;

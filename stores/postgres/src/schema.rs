@@ -15,7 +15,7 @@ use crate::pool::{Caller, Parameter, Shared};
 use crate::row::get;
 
 /// Each entry brings a database from its index to the next version. Released entries never change.
-const MIGRATIONS: [&[&str]; 6] = [
+const MIGRATIONS: [&[&str]; 7] = [
     &[
         include_str!("schema/001/tables.sql"),
         include_str!("schema/001/scope.sql"),
@@ -30,6 +30,7 @@ const MIGRATIONS: [&[&str]; 6] = [
     &[include_str!("schema/004/followed.sql"), include_str!("schema/004/heard.sql")],
     &[include_str!("schema/005/checksums.sql")],
     &[include_str!("schema/006/positions.sql")],
+    &[include_str!("schema/007/derived.sql")],
 ];
 
 /// The version that this program writes.

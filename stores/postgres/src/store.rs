@@ -1,7 +1,7 @@
 use async_trait::async_trait;
 use futures_core::stream::BoxStream;
 use threadkeep_core::{
-    Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Document,
+    Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, DerivedWrite, Document,
     DocumentOwner, DocumentQuery, DocumentWrite, IndexEntry, Message, MessageName, MessagePage, MessageQuery,
     Namespace, OpenThread, Opened, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, ThreadId, ThreadName,
     ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUp, WakeUps, Written,
@@ -9,7 +9,8 @@ use threadkeep_core::{
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
 use crate::{
-    PostgresStore, changes, collections, commit, documents, following, index, listen, messages, search, threads, view,
+    PostgresStore, changes, collections, commit, derived, documents, following, index, listen, messages, search,
+    threads, view,
 };
 
 #[async_trait]
@@ -109,6 +110,16 @@ impl Store for PostgresStore {
 
     async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
         documents::write(&self.shared, scope, write, now).await
+    }
+
+    async fn write_derived(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        write: DerivedWrite,
+        now: Timestamp,
+    ) -> Result<Written> {
+        derived::write(&self.shared, scope, thread, write, now).await
     }
 
     async fn wake_ups(&self) -> Result<WakeUps> {

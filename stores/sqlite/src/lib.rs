@@ -12,6 +12,7 @@ mod changes;
 mod collections;
 mod commit;
 mod connection;
+mod derived;
 mod documents;
 mod dump;
 mod error;

@@ -1,14 +1,16 @@
 use async_trait::async_trait;
 use futures_core::stream::BoxStream;
 use threadkeep_core::{
-    Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Document,
+    Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, DerivedWrite, Document,
     DocumentOwner, DocumentQuery, DocumentWrite, IndexEntry, Message, MessageName, MessagePage, MessageQuery,
     Namespace, OpenThread, Opened, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, ThreadId, ThreadName,
     ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUp, WakeUps, Written,
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
-use crate::{SqliteStore, changes, collections, commit, documents, index, maintenance, messages, threads, view};
+use crate::{
+    SqliteStore, changes, collections, commit, derived, documents, index, maintenance, messages, threads, view,
+};
 
 #[async_trait]
 impl Store for SqliteStore {
@@ -107,6 +109,16 @@ impl Store for SqliteStore {
 
     async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
         documents::write(&self.shared, scope, write, now).await
+    }
+
+    async fn write_derived(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        write: DerivedWrite,
+        now: Timestamp,
+    ) -> Result<Written> {
+        derived::write(&self.shared, scope, thread, write, now).await
     }
 
     async fn wake_ups(&self) -> Result<WakeUps> {

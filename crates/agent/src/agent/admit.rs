@@ -16,7 +16,14 @@ const TAKEN_OVER: u32 = 5;
 
 impl Agent {
     /// Waits until nobody holds the thread, going on with what a driver that is gone left behind.
-    pub(super) async fn admit(&self, place: &Place, stop: &Stop, older: &mut OlderLock) -> Result<Runs> {
+    /// `seen` are the turns that the first look found, where there was one.
+    pub(super) async fn admit(
+        &self,
+        place: &Place,
+        mut seen: Option<Runs>,
+        stop: &Stop,
+        older: &mut OlderLock,
+    ) -> Result<Runs> {
         let memory = self.memory();
         let patience = match self.assistant().definition().busy {
             BusyPolicy::Wait(patience) => patience,
@@ -25,7 +32,10 @@ impl Agent {
         let (began, mut waiting) = (Instant::now(), None);
         let mut gone_on_with = None;
         loop {
-            let runs = place.runs(memory).await?;
+            let runs = match seen.take() {
+                Some(runs) => runs,
+                None => place.runs(memory).await?,
+            };
             let Some(active) = &runs.active else {
                 if older.is_free(memory, place).await? {
                     return self.without_expired(place, runs).await;

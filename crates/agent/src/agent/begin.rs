@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use threadkeep_core::{ChatModel, Content, DocumentState, Role, Tool};
+use threadkeep_core::{ChatModel, Content, DocumentState, Role, Scope, ThreadId, Tool};
 use threadkeep_graph::{AnyRun, Failure, Input};
-use threadkeep_memory::turns::{Driving, Place, TurnKind, Versioned, lease_until, lock, messages_of, turn_of_key};
-use threadkeep_memory::{Draft, ThreadConfig};
+use threadkeep_memory::turns::{
+    Driving, Place, Runs, TurnKind, Versioned, lease_until, lock, messages_of, turn_of_key,
+};
+use threadkeep_memory::{Draft, Prefetched, ThreadConfig};
 use tokio::sync::Mutex;
 
 use super::{Agent, Ask};
@@ -33,6 +35,14 @@ pub(super) struct Run {
     /// The position of the user's message.
     pub(super) seq: u64,
     pub(super) driving: Driving,
+    /// The thread as it was read before that, where nothing else happened in it since.
+    pub(super) read: Option<Prefetched>,
+}
+
+/// What was found in a thread by one look: the turns that are not over, and all that a turn reads of it.
+pub(super) struct Looked {
+    runs: Runs,
+    read: Prefetched,
 }
 
 /// What a run goes on from.
@@ -42,11 +52,22 @@ pub(super) struct Going<'a> {
     pub(super) question: String,
     pub(super) stop: &'a Stop,
     pub(super) claimed: Option<&'a str>,
+    pub(super) read: Option<Prefetched>,
 }
 
 impl Agent {
+    /// Looks at a thread that is to have a turn.
+    pub(super) async fn look(&self, scope: &Scope, thread: ThreadId) -> Result<(Place, Option<Looked>)> {
+        match Place::read(self.memory(), scope, thread, &self.assistant().definition().context).await {
+            Ok((place, runs, read)) => Ok((place, Some(Looked { runs, read }))),
+            Err(error) if error.is_not_found() => Err(error.into()),
+            // A history or settings that cannot be read must not keep the question from being stored.
+            Err(_) => Ok((Place::find(self.memory(), scope, thread).await?, None)),
+        }
+    }
+
     /// Stores the user's message and takes the thread.
-    pub(super) async fn begin(&self, place: &Place, ask: &Ask) -> Result<Begun> {
+    pub(super) async fn begin(&self, place: &Place, looked: Option<Looked>, ask: &Ask) -> Result<Begun> {
         let memory = self.memory();
         let name = &self.assistant().definition().name;
         // Its length alone: what a user says is in no log.
@@ -56,9 +77,12 @@ impl Agent {
             None => memory.mint_message_id().to_string(),
         };
         let mut older = lock::OlderLock::default();
+        let (mut seen, mut read) = looked.map_or((None, None), |looked| (Some(looked.runs), Some(looked.read)));
         for attempt in 1.. {
-            self.admit(place, &ask.stop, &mut older).await?;
-            if ask.idempotency_key.is_some()
+            self.admit(place, seen.take(), &ask.stop, &mut older).await?;
+            // That there was none is what the first attempt demands.
+            if attempt > 1
+                && ask.idempotency_key.is_some()
                 && let Some(before) = self.find_turn(&place.scope, place.thread, &turn).await?
             {
                 return Ok(Begun::Before(Box::new(before)));
@@ -84,7 +108,8 @@ impl Agent {
             match batch.commit(&place.writer, place.thread).await {
                 Ok(appended) => {
                     let record = Versioned { value: record, version: appended.change };
-                    return Ok(Begun::Now(Box::new(Run { record, seq: appended.first_seq, driving })));
+                    let read = read.take().and_then(|read| read.after(appended.change));
+                    return Ok(Begun::Now(Box::new(Run { record, seq: appended.first_seq, driving, read })));
                 }
                 Err(error) if (record::is_about_turns(&error) || older.has_refused(&error)) && attempt < ATTEMPTS => {}
                 Err(error) => return Err(error.into()),
@@ -122,21 +147,24 @@ impl Agent {
 
     /// Runs a turn that has begun.
     pub(super) async fn run_begun(&self, place: &Place, run: Box<Run>, ask: &Ask, events: &Events<'_>) -> Result<Turn> {
-        let Run { record, seq, driving } = *run;
+        let Run { record, seq, driving, read } = *run;
         let (thread, turn) = (place.thread, record.value.turn.clone());
         events.send(TurnEvent::Started { thread, turn, agent: record.value.assistant.clone() });
-        let going = Going { run: record, seq, question: ask.text.clone(), stop: &ask.stop, claimed: None };
-        let turn = self.go(place, going, events).await;
+        let going = Going { run: record, seq, question: ask.text.clone(), stop: &ask.stop, claimed: None, read };
+        let turn = Box::pin(self.go(place, going, events)).await;
         drop(driving);
         turn
     }
 
     /// Prepares and drives a run, from wherever its journal has brought it.
     pub(super) async fn go(&self, place: &Place, going: Going<'_>, events: &Events<'_>) -> Result<Turn> {
-        let Going { mut run, seq, question, stop, claimed } = going;
+        let Going { mut run, seq, question, stop, claimed, read } = going;
         let place = &place.of_asker(&run.value);
         let memory = self.memory();
-        let config = memory.thread_config(&place.writer, place.thread).await;
+        let config = match &read {
+            Some(read) => Ok(read.config.clone()),
+            None => memory.thread_config(&place.writer, place.thread).await,
+        };
         let prepared = tokio::select! {
             biased;
             () = stop.wait() => Err(Failure::new("stopped", "it was stopped")),
@@ -168,7 +196,7 @@ impl Agent {
             policy: config.bound_context(&self.assistant().definition().context),
             prepared,
             sink: &sink,
-            contexts: Mutex::new(Contexts::default()),
+            contexts: Mutex::new(Contexts::of(read)),
         };
         let mut ledger = self.ledger(place, run, seq, question).await?;
         if let Some(failure) = trouble {

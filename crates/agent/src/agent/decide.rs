@@ -66,7 +66,7 @@ impl Agent {
         let (mut attempts, mut older) = (ATTEMPTS, lock::OlderLock::default());
         let (run, found, _driving) = loop {
             let found = self.open_approval(&place, approval).await?;
-            let runs = match self.admit(&place, &stop, &mut older).await {
+            let runs = match self.admit(&place, None, &stop, &mut older).await {
                 Err(AgentError::Busy) => {
                     // The turn that keeps the thread busy may be the one that somebody else's decision set going.
                     self.open_approval(&place, approval).await?;
@@ -95,7 +95,7 @@ impl Agent {
         let started = (run.value.turn.clone(), run.value.assistant.clone());
         events.send(TurnEvent::Started { thread, turn: started.0, agent: started.1 });
         let claimed = (found.state == ApprovalState::Claimed).then_some(approval);
-        Box::pin(self.go(&place, Going { run, seq, question, stop: &stop, claimed }, &events)).await
+        Box::pin(self.go(&place, Going { run, seq, question, stop: &stop, claimed, read: None }, &events)).await
     }
 
     /// The approvals of a thread that can be decided, oldest first.

@@ -53,7 +53,7 @@ impl Agent {
             }
             turns.extend(self.go_on_with(&place, active, stop, &events).await?);
         }
-        for run in self.admit(&place, stop, &mut lock::OlderLock::default()).await?.waiting {
+        for run in self.admit(&place, None, stop, &mut lock::OlderLock::default()).await?.waiting {
             let approvals = place.approvals_of(self.memory(), &run.value.turn).await?;
             let is_decided = approvals
                 .iter()
@@ -80,7 +80,7 @@ impl Agent {
         let driving = Driving::begin(self.memory());
         active.value.taken_over += 1;
         let run = self.claim(place, active, From::Driver, &driving).await?;
-        let going = Going { run, seq, question, stop, claimed: None };
+        let going = Going { run, seq, question, stop, claimed: None, read: None };
         Box::pin(self.go(place, going, events)).await
     }
 
@@ -98,7 +98,7 @@ impl Agent {
         };
         let driving = Driving::begin(self.memory());
         let run = self.claim(place, waiting, From::Waiting, &driving).await?;
-        let going = Going { run, seq, question, stop, claimed: None };
+        let going = Going { run, seq, question, stop, claimed: None, read: None };
         Box::pin(self.go(place, going, events)).await
     }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use threadkeep_context::{Fate, Report};
 use threadkeep_core::{ChatMessage, Role, StoreError};
 use threadkeep_graph::Failure;
-use threadkeep_memory::{ContextOptions, MemoryError};
+use threadkeep_memory::{ContextOptions, HeldContext, MemoryError, Prefetched};
 
 use super::Workshop;
 use crate::ContextNumbers;
@@ -18,7 +18,7 @@ impl Workshop<'_> {
         if let Some((_, messages)) = found {
             return Ok(Arc::clone(messages));
         }
-        let (messages, report) = self.assemble(instructions).await?;
+        let (messages, report) = self.assemble(instructions, contexts.read.take()).await?;
         let length: usize = messages.iter().map(|message| message.plain_text().chars().count()).sum();
         tracing::debug!("Conversation context length: {length} chars");
         if let Some(report) = report.filter(|_| contexts.report.is_none()) {
@@ -30,7 +30,11 @@ impl Workshop<'_> {
         Ok(messages)
     }
 
-    async fn assemble(&self, instructions: Option<&str>) -> Result<(Vec<ChatMessage>, Option<Report>), Failure> {
+    async fn assemble(
+        &self,
+        instructions: Option<&str>,
+        read: Option<Prefetched>,
+    ) -> Result<(Vec<ChatMessage>, Option<Report>), Failure> {
         let mut policy = self.policy.clone();
         let texts = [policy.system_prompt.take(), self.prepared.grounding.clone(), instructions.map(str::to_owned)];
         let texts: Vec<String> = texts.into_iter().flatten().collect();
@@ -44,7 +48,11 @@ impl Workshop<'_> {
             turn: None,
         };
         let (scope, thread, question) = (&self.place.scope, self.place.thread, Some(self.question.as_str()));
-        match self.memory.context_with(scope, thread, question, &policy, &options).await {
+        let assembled = match &read {
+            Some(read) => self.memory.context_of(read, question, &policy, &options).await,
+            None => self.memory.shared_context(scope, thread, question, &policy, &options).await,
+        };
+        match assembled.map(HeldContext::into_assembled) {
             Ok(assembled) => Ok((assembled.context.messages, Some(assembled.context.report))),
             // A history that cannot be read now must not keep the question from being answered.
             Err(MemoryError::Store(StoreError::Unavailable { .. } | StoreError::Corrupt { .. })) => {

@@ -4,6 +4,7 @@
 
 mod approvals;
 mod bounds;
+mod calls;
 mod failures;
 mod graphs;
 mod hostile;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use threadkeep_context::{Context, ContextPolicy, Summary, Trimming};
 use threadkeep_core::{
-    Batch, Conflict, Document, DocumentCondition, DocumentName, DocumentOwner, DocumentState, Expected, JsonText,
-    Namespace, Positions, PutDocument, Scope, StoreError, ThreadId, Urgency, limits,
+    Batch, Conflict, DerivedWrite, Document, DocumentCondition, DocumentName, DocumentOwner, DocumentState, JsonText,
+    Kind, Namespace, Positions, PutDocument, Scope, StoreError, ThreadId, ThreadName, ThreadRead, ThreadView, limits,
 };
 
 use super::counts::Counts;
@@ -15,7 +15,7 @@ use crate::retry::repeat_simply;
 use crate::tails::Tails;
 use crate::{Memory, MemoryError, Result};
 
-/// The document `system/summary` `thread`.
+/// The derived document `thread` of a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Carried {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -27,6 +27,9 @@ pub(crate) struct Carried {
     /// How often messages went that the summary covers. A model that was asked before knew words that are gone.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) scrubs: u64,
+    /// The version of the document that it was read from or written as; `None` where there was none.
+    #[serde(skip)]
+    pub(super) version: Option<u64>,
 }
 
 fn is_zero(count: &u64) -> bool {
@@ -72,11 +75,19 @@ impl Carried {
             anchor,
             counts: counts.unwrap_or_else(|| self.counts.clone()),
             scrubs: self.scrubs,
+            version: self.version,
         })
     }
 }
 
 impl Carried {
+    /// Reads a document. What does not decode is derived, and made again.
+    fn of(document: Option<Document>) -> Self {
+        let version = document.as_ref().map(|document| document.version);
+        let carried: Self = document.and_then(|document| document.value.read().ok()).unwrap_or_default();
+        Self { version, ..carried }
+    }
+
     /// Without what was taken from messages that are gone.
     fn without(&self, gone: &Gone) -> Self {
         let is_covered = |summary: &Summary| gone.touches(summary.first_seq, summary.through_seq);
@@ -91,10 +102,13 @@ impl Carried {
 }
 
 impl Memory {
-    /// Reads what was carried. What does not decode is derived, and made anew.
-    pub(super) async fn find_carried(&self, scope: &Scope, thread: ThreadId) -> Result<Carried> {
-        let found = self.find_carried_document(scope, thread).await?;
-        Ok(found.and_then(|document| document.value.read().ok()).unwrap_or_default())
+    /// Reads what was carried, and at which change.
+    pub(super) async fn find_carried(&self, scope: &Scope, thread: ThreadId) -> Result<(Carried, u64)> {
+        let (of, read) = (ThreadName::Id(thread), ThreadRead { documents: vec![name()], ..ThreadRead::default() });
+        let now = self.now();
+        let view = repeat_simply(|| self.store().read_thread(scope, &of, &read, now)).await?;
+        let ThreadView { thread, documents, .. } = view.ok_or(StoreError::NotFound(Kind::Thread))?;
+        Ok((Carried::of(documents.into_iter().next().flatten()), thread.positions.change))
     }
 
     /// As [`Memory::find_carried`], for a thread that was found to stand here: read once while it stands so, or only changes
@@ -120,7 +134,7 @@ impl Memory {
         removals: u64,
     ) -> Arc<Carried> {
         let bytes = found.as_ref().map_or(0, |document| document.value.as_str().len());
-        let carried = Arc::new(found.and_then(|document| document.value.read().ok()).unwrap_or_default());
+        let carried = Arc::new(Carried::of(found));
         if let Some(tails) = self.tails() {
             let key = (scope.tenant_id().clone(), thread);
             tails.keep_carried(&key, at.change, &carried, bytes + size_of::<Carried>(), removals);
@@ -131,20 +145,37 @@ impl Memory {
     /// Stores what is carried on, unless the thread changed since it was read: then it may hold words of a message that
     /// was erased meanwhile. Failing costs only that the same work is done again.
     pub(super) async fn store_carried(&self, scope: &Scope, thread: ThreadId, carried: Carried, read_at: Positions) {
-        let Ok(value) = JsonText::of(&carried) else { return };
+        drop(self.write_carried(scope, thread, carried, read_at.change).await);
+    }
+
+    /// Writes what is carried on, derived at this change from what was carried at its version.
+    pub(super) async fn write_carried(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        carried: Carried,
+        at_change: u64,
+    ) -> Result<()> {
+        let DocumentName { key, .. } = name();
+        let (value, expected) = (JsonText::of(&carried)?, carried.version);
         let bytes = value.as_str().len() + size_of::<Carried>();
-        let removals = self.tails().map_or(0, Tails::removals);
-        let now = self.now();
-        let mut batch = self.minted_batch(now);
-        batch.expected = Some(Expected::Change(read_at.change));
-        batch.put.push(PutDocument { name: name(), value, expires_at: None });
-        // What is derived can be derived again.
-        batch.urgency = Urgency::Deferred;
-        let stored = self.commit_repeatedly(scope, thread, &batch, now).await;
-        if let (Ok(stored), Some(tails)) = (stored, self.tails()) {
-            let key = (scope.tenant_id().clone(), thread);
-            tails.keep_carried(&key, stored.change, &Arc::new(carried), bytes, removals);
+        let write = DerivedWrite { key, at_change, expected, value };
+        let (now, removals) = (self.now(), self.tails().map_or(0, Tails::removals));
+        let written = repeat_simply(|| self.store().write_derived(scope, thread, write.clone(), now)).await;
+        if let Some(tails) = self.tails() {
+            let held_as = (scope.tenant_id().clone(), thread);
+            match &written {
+                // Nothing was written, and nobody was first.
+                Err(StoreError::Denied(_)) => {}
+                Err(_) => tails.forget_carried(&held_as),
+                Ok(written) => {
+                    tails.forget_carried(&held_as);
+                    let carried = Arc::new(Carried { version: Some(written.version), ..carried });
+                    tails.keep_carried(&held_as, at_change, &carried, bytes, removals);
+                }
+            }
         }
+        Ok(written.map(drop)?)
     }
 
     /// Adds to a batch that takes messages away what takes them out of the summary and the counts too.
@@ -197,7 +228,7 @@ impl Memory {
         self.scrub_summary(scope, thread, batch, &gone).await
     }
 
-    pub(super) async fn find_carried_document(&self, scope: &Scope, thread: ThreadId) -> Result<Option<Document>> {
+    async fn find_carried_document(&self, scope: &Scope, thread: ThreadId) -> Result<Option<Document>> {
         let (owner, DocumentName { namespace, key }, now) = (DocumentOwner::Thread(thread), name(), self.now());
         Ok(repeat_simply(|| self.store().find_document(scope, &owner, &namespace, &key, now)).await?)
     }
@@ -219,5 +250,5 @@ pub(crate) fn touches_carried(batch: &Batch) -> bool {
 }
 
 pub(super) fn name() -> DocumentName {
-    DocumentName { namespace: Namespace::System("summary".to_owned()), key: "thread".to_owned() }
+    DocumentName { namespace: Namespace::derived(), key: "thread".to_owned() }
 }

@@ -41,7 +41,9 @@ impl HeldContext {
         Arc::clone(form).downcast().unwrap_or_else(|_| Arc::new(make(&self.assembled)))
     }
 
-    pub(super) fn into_assembled(held: Arc<Self>) -> AssembledContext {
+    /// The context alone; a copy of it where it is held in memory.
+    #[must_use]
+    pub fn into_assembled(held: Arc<Self>) -> AssembledContext {
         match Arc::try_unwrap(held) {
             Ok(held) => held.assembled,
             Err(held) => held.assembled.clone(),

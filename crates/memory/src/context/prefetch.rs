@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use threadkeep_context::ContextPolicy;
-use threadkeep_core::{Document, DocumentName, Kind, Scope, StoreError, Thread, ThreadId};
+use threadkeep_core::{Document, DocumentName, DocumentQuery, Kind, Scope, StoreError, Thread, ThreadId};
 
 use super::carried;
 use super::sources::{Sources, WantedPreferences, has_memory, newest, nothing_carried, reach};
@@ -21,17 +21,25 @@ pub struct Prefetched {
     pub config: ThreadConfig,
     /// The documents that were named, in that order; `None` for one that is not there.
     pub documents: Vec<Option<Document>>,
+    /// The pages of documents that were asked for, in that order.
+    pub lists: Vec<Vec<Document>>,
     scope: Scope,
     /// How many messages were asked for.
     reach: usize,
     page: Shared,
     carried: Option<Document>,
+    /// Whether the policy that it was read for tells preferences.
+    tells_preferences: bool,
     preferences: Option<(WantedPreferences, Vec<Document>)>,
     removals: u64,
+    /// Whether appending takes older messages away.
+    is_trimmed: bool,
+    /// The change that the thread stands at, with commits of the reader's own.
+    change: u64,
 }
 
 impl Memory {
-    /// Reads a thread's row, its settings, some of its documents, and what a context of it by `policy` is made of. The cost is
+    /// Reads a thread's row, its settings, some of its documents by name and by page, and what a context of it by `policy` is made of. The cost is
     /// one call of the store; a second one where the end of the thread is held in memory and others wrote meanwhile.
     ///
     /// # Errors
@@ -43,13 +51,14 @@ impl Memory {
         thread: ThreadId,
         policy: &ContextPolicy,
         documents: &[DocumentName],
+        lists: &[DocumentQuery],
     ) -> Result<Prefetched> {
         policy.check()?;
         let removals = self.tails().map_or(0, Tails::removals);
         let wanted = self.preferences_to_read(scope, thread, policy);
         let beside = Beside {
             documents: [config_name(), carried::name()].into_iter().chain(documents.iter().cloned()).collect(),
-            lists: wanted.iter().map(|wanted| wanted.query.clone()).collect(),
+            lists: lists.iter().cloned().chain(wanted.iter().map(|wanted| wanted.query.clone())).collect(),
             is_always_read: true,
         };
         let reach = reach(policy);
@@ -58,14 +67,30 @@ impl Memory {
         let mut found = read.documents.unwrap_or_default().into_iter();
         let (config, carried) = (found.next().flatten(), found.next().flatten());
         let config = config.map(|document| document.value.read()).transpose()?.unwrap_or_default();
-        let preferences = wanted.zip(read.lists.into_iter().next());
-        let (thread, scope, documents) = (read.thread, scope.clone(), found.collect());
-        Ok(Prefetched { thread, config, documents, scope, reach, page, carried, preferences, removals })
+        let mut listed = read.lists;
+        let preferences = wanted.zip(if listed.len() > lists.len() { listed.pop() } else { None });
+        Ok(Prefetched {
+            config,
+            documents: found.collect(),
+            lists: listed,
+            scope: scope.clone(),
+            reach,
+            // The row and the page are of one instant, also where the page is held and was only looked after.
+            change: page.positions().change,
+            page,
+            carried,
+            tells_preferences: policy.preferences,
+            preferences,
+            removals,
+            is_trimmed: self.options().retention.is_some(),
+            thread: read.thread,
+        })
     }
 
     /// As [`Memory::shared_context`], of what was read before: the store is not asked again, unless the policy looks further back
-    /// than the one that it was read for, a summary has to catch up, or messages are recalled. Make it before the turn's first
-    /// commit: what a context carries on is kept only while the thread stands where it was read.
+    /// than the one that it was read for, a summary has to catch up, or messages are recalled. What a
+    /// context carries on is kept only while the thread stands where it was read: make it before the turn's first commit, or of
+    /// what [`Prefetched::after`] gives.
     ///
     /// # Errors
     /// As [`Memory::context`].
@@ -94,7 +119,8 @@ impl Memory {
     ) -> Result<Sources> {
         let Prefetched { scope, page, carried, removals, .. } = prefetched;
         let thread = prefetched.thread.id;
-        let loaded = self.loaded(page.clone(), reach(policy), options.through_seq);
+        let mut loaded = self.loaded(page.clone(), reach(policy), options.through_seq);
+        loaded.positions.change = prefetched.change;
         let stored = match has_memory(policy, options) {
             true => self.keep_carried(scope, thread, carried.clone(), loaded.positions, *removals),
             false => Arc::clone(nothing_carried()),
@@ -110,10 +136,19 @@ impl Memory {
 }
 
 impl Prefetched {
+    /// The same after a commit of the reader's own that made this `change`, and only appended and put documents: `None` where others committed since it was
+    /// read, or where appending takes older messages away, so that the thread has to be read again. A context of it leaves out
+    /// what the commit appended.
+    #[must_use]
+    pub fn after(self, change: u64) -> Option<Self> {
+        let is_next = change == self.change + 1 && !self.is_trimmed;
+        is_next.then_some(Self { change, ..self })
+    }
+
     /// Whether it is all that a context is made of.
     fn holds(&self, policy: &ContextPolicy, options: &ContextOptions) -> bool {
         let is_far_enough = reach(policy) <= self.reach || !self.page.has_older();
-        let has_preferences = self.preferences.is_some() || !policy.preferences;
+        let has_preferences = self.tells_preferences || !policy.preferences;
         let is_of_all = options.through_seq.is_none_or(|seq| seq >= self.page.positions().seq);
         is_far_enough && has_preferences && is_of_all
     }

@@ -1,17 +1,14 @@
 //! Having a language model write the summary.
 
 use threadkeep_context::{MARK, Summary, SummaryPolicy, SummaryTask, WrittenSummary, cut, task_messages};
-use threadkeep_core::{
-    ChatModel, ChatRequest, DocumentCondition, DocumentState, Finish, JsonText, Message, ModelError, PutDocument,
-    Scope, ThreadId,
-};
+use threadkeep_core::{ChatModel, ChatRequest, Finish, Message, ModelError, Scope, StoreError, ThreadId};
 
-use super::carried::{Carried, is_about_summary, name};
+use super::carried::Carried;
 use crate::{Memory, MemoryError, Result};
 
 /// Messages that one call reads at most.
 const READ_MESSAGES: usize = 200;
-/// How often storing is tried while others renew the same document.
+/// How often storing is tried while others change the thread or renew the same document.
 const ATTEMPTS: usize = 8;
 
 /// How far a model's summary came.
@@ -43,7 +40,7 @@ impl Memory {
         model: &dyn ChatModel,
         policy: SummaryPolicy,
     ) -> Result<Option<SummaryRenewal>> {
-        let carried = self.find_carried(scope, thread).await?;
+        let (carried, _) = self.find_carried(scope, thread).await?;
         let Some(summary) = &carried.summary else { return Ok(None) };
         let covered = summary.written.as_ref().map_or(summary.first_seq.max(1) - 1, |written| written.through_seq);
         let Some(fallen) = self.fallen_after(scope, thread, covered, summary.through_seq).await? else {
@@ -97,21 +94,19 @@ impl Memory {
     ) -> Result<()> {
         let before = asked.summary.as_ref().and_then(|summary| summary.written.as_ref());
         for _ in 0..ATTEMPTS {
-            let Some(document) = self.find_carried_document(scope, thread).await? else { break };
-            let Ok(mut carried) = document.value.read::<Carried>() else { break };
+            let (mut carried, change) = self.find_carried(scope, thread).await?;
             let Some(summary) = &mut carried.summary else { break };
+            if summary.written.as_ref() == Some(&written) {
+                // An attempt whose answer was lost.
+                return Ok(());
+            }
             if carried.scrubs != asked.scrubs || summary.written.as_ref() != before {
                 break;
             }
             summary.written = Some(written.clone());
-            let now = self.now();
-            let mut batch = self.minted_batch(now);
-            let state = DocumentState::Version(document.version);
-            batch.require.push(DocumentCondition { name: name(), state });
-            batch.put.push(PutDocument { name: name(), value: JsonText::of(&carried)?, expires_at: None });
-            match self.commit_repeatedly(scope, thread, &batch, now).await {
-                Err(error) if is_about_summary(&error) => {}
-                result => return result.map(drop),
+            match self.write_carried(scope, thread, carried, change).await {
+                Err(MemoryError::Store(StoreError::Conflict(_))) => {}
+                result => return result,
             }
         }
         Err(MemoryError::Contended { what: "the summary", attempts: ATTEMPTS })

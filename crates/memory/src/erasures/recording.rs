@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use threadkeep_core::{
-    Access, Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentOwner,
-    DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
-    Owner, Result, Scope, Store, StoreError, StoreExt, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery,
-    ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
+    Access, Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Document,
+    DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace,
+    OpenThread, Opened, Owner, Result, Scope, Store, StoreError, StoreExt, Thread, ThreadId, ThreadName, ThreadPage,
+    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
 };
 
 use super::{ErasedItem, Erasure, ErasureLog, ErasureReceipt};
@@ -199,6 +199,16 @@ impl Store for RecordingStore {
 
     async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
         self.inner.list_documents(scope, query, now).await
+    }
+
+    async fn write_derived(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        write: DerivedWrite,
+        now: Timestamp,
+    ) -> Result<Written> {
+        self.inner.write_derived(scope, thread, write, now).await
     }
 
     async fn wake_ups(&self) -> Result<WakeUps> {

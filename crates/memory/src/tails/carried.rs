@@ -5,7 +5,10 @@ use threadkeep_core::{Batch, CommitOutcome};
 use super::{Key, Tails};
 use crate::context::{Carried, touches_carried};
 
-/// What contexts of a thread carry on, beside its end. It is the thread's, so it changes with the thread's changes alone.
+/// What contexts of a thread carry on, beside its end.
+///
+/// Words leave it with a change of the thread alone, so at the same change it may be shown. Another instance may have written
+/// a later one at that change; what is derived from this one is then refused, and it is read again.
 #[derive(Clone, Debug)]
 pub(super) struct HeldCarried {
     value: Arc<Carried>,
@@ -35,6 +38,16 @@ impl Tails {
         let state = self.lock();
         let held = state.tails.get(key)?.carried.as_ref()?;
         (held.from..=held.through).contains(&change).then(|| Arc::clone(&held.value))
+    }
+
+    /// Forgets what is carried in a thread: it was written, here or by another, after it was read.
+    pub(crate) fn forget_carried(&self, key: &Key) {
+        let state = &mut *self.lock();
+        let Some(tail) = state.tails.get_mut(key) else { return };
+        if let Some(held) = tail.carried.take() {
+            tail.bytes -= held.bytes;
+            state.figures.bytes -= held.bytes;
+        }
     }
 
     /// How often words were taken away so far; to be asked before something is read that is to be kept.

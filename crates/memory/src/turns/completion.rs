@@ -27,6 +27,8 @@ pub struct Completion {
     writer: Scope,
     thread: ThreadId,
     turn: String,
+    /// The change of the commit that took the thread.
+    taken_at: u64,
     /// What was written last, with the version that fences this driver.
     held: Arc<Mutex<Versioned<RunRecord>>>,
     /// Others here, and on this machine, know by it that the driver is gone.
@@ -71,9 +73,10 @@ impl Completion {
             };
             let refused = match batch.commit(&writer, thread).await {
                 Ok(committed) => {
-                    let held = Arc::new(Mutex::new(Versioned { value: record, version: committed.change }));
+                    let taken_at = committed.change;
+                    let held = Arc::new(Mutex::new(Versioned { value: record, version: taken_at }));
                     let (memory, turn, driving) = (memory.clone(), turn.to_owned(), Arc::new(driving));
-                    return Ok(Taking::Taken(Self { memory, writer, thread, turn, held, _driving: driving }));
+                    return Ok(Taking::Taken(Self { memory, writer, thread, turn, taken_at, held, _driving: driving }));
                 }
                 Err(error) => error,
             };
@@ -102,6 +105,13 @@ impl Completion {
     #[must_use]
     pub fn thread(&self) -> ThreadId {
         self.thread
+    }
+
+    /// The change that the thread stood at when it was taken: what was read before can still be used where that is the next one
+    /// ([`crate::Prefetched::after`]).
+    #[must_use]
+    pub fn taken_at(&self) -> u64 {
+        self.taken_at
     }
 
     /// Works while it holds the thread, with a sign of life every [`SIGN_OF_LIFE`], until the work is done, somebody asked

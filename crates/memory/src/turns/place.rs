@@ -1,11 +1,12 @@
 //! Where a turn takes place, and what lies there.
 
 use serde::de::DeserializeOwned;
-use threadkeep_core::{Access, Document, DocumentOwner, DocumentQuery, Owner, Scope, ThreadId, Timestamp};
+use threadkeep_context::ContextPolicy;
+use threadkeep_core::{Access, Document, DocumentOwner, DocumentQuery, Owner, Scope, Thread, ThreadId, Timestamp};
 
 use super::record::{self, RunRecord};
 use super::{Approval, is_alive};
-use crate::{Memory, Result};
+use crate::{Memory, Prefetched, Result};
 
 /// A thread, and on whose behalf it is read and written.
 #[derive(Clone, Debug)]
@@ -38,6 +39,21 @@ pub struct Runs {
     pub waiting: Vec<Versioned<RunRecord>>,
 }
 
+impl Runs {
+    fn of(documents: Vec<Document>) -> Result<Self> {
+        let mut runs = Self::default();
+        for document in documents {
+            let run = Versioned { value: document.value.read()?, version: document.version };
+            if record::is_active(&document.key) {
+                runs.active = Some(run);
+            } else {
+                runs.waiting.push(run);
+            }
+        }
+        Ok(runs)
+    }
+}
+
 impl RunRecord {
     /// Whether somebody is believed to drive it.
     #[must_use]
@@ -52,16 +68,41 @@ impl Place {
     /// # Errors
     /// `NotFound` where the scope does not reach it.
     pub async fn find(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<Self> {
-        let owner = memory.get_thread(scope, thread).await?.owner;
-        let writer = match scope.access(&owner) {
+        Ok(Self::of(scope, &memory.get_thread(scope, thread).await?))
+    }
+
+    /// Looks at the thread, the turns in it that are not over, and what a context of it by `policy` is made of: all of it as of one
+    /// instant, by one call of the store.
+    ///
+    /// # Errors
+    /// As [`Memory::prefetch`]; `Corrupt` for a turn that does not decode.
+    pub async fn read(
+        memory: &Memory,
+        scope: &Scope,
+        thread: ThreadId,
+        policy: &ContextPolicy,
+    ) -> Result<(Self, Runs, Prefetched)> {
+        let query = runs_of(thread);
+        let mut prefetched = memory.prefetch(scope, thread, policy, &[], std::slice::from_ref(&query)).await?;
+        let place = Self::of(scope, &prefetched.thread);
+        let runs = match prefetched.lists.pop() {
+            // Fewer than there is room for are all that there are.
+            Some(documents) if documents.len() < query.limit => Runs::of(documents)?,
+            _ => place.runs(memory).await?,
+        };
+        Ok((place, runs, prefetched))
+    }
+
+    fn of(scope: &Scope, thread: &Thread) -> Self {
+        let writer = match scope.access(&thread.owner) {
             Access::Full => scope.clone(),
             _ => Scope::Tenant(scope.tenant_id().clone()),
         };
-        let author = match (scope, &owner) {
+        let author = match (scope, &thread.owner) {
             (Scope::User(_, user), Owner::Tenant) => Some(user.as_str().to_owned()),
             _ => None,
         };
-        Ok(Self { scope: scope.clone(), writer, thread, author })
+        Self { scope: scope.clone(), writer, thread: thread.id, author }
     }
 
     /// The same place for whoever asked a run's question: what others may read has no part in its answer.
@@ -85,17 +126,7 @@ impl Place {
     /// # Errors
     /// Those of the store.
     pub async fn runs(&self, memory: &Memory) -> Result<Runs> {
-        let query = DocumentQuery { namespace: Some(record::runs()), ..self.query() };
-        let mut runs = Runs::default();
-        for document in memory.list_documents(&self.writer, query).await? {
-            let run = Versioned { value: document.value.read()?, version: document.version };
-            if record::is_active(&document.key) {
-                runs.active = Some(run);
-            } else {
-                runs.waiting.push(run);
-            }
-        }
-        Ok(runs)
+        Runs::of(memory.list_documents(&self.writer, runs_of(self.thread)).await?)
     }
 
     /// All approvals that are kept.
@@ -133,4 +164,8 @@ impl Place {
         }
         Ok(recorded)
     }
+}
+
+fn runs_of(thread: ThreadId) -> DocumentQuery {
+    DocumentQuery { namespace: Some(record::runs()), ..DocumentQuery::of(DocumentOwner::Thread(thread)) }
 }

@@ -8,11 +8,11 @@ use std::sync::{Arc, OnceLock};
 use async_trait::async_trait;
 use threadkeep_core::{
     Backend, Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, ChunkSize, Collection, CommitOutcome,
-    Consistency, Document, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, ListedThread,
-    Maintenance, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, OwnedDocument, Owner,
-    Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Snapshot, SnapshotTotals, Store, SweepReport, TenantId,
-    ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, VerifyReport,
-    WakeUps, Written,
+    Consistency, DerivedWrite, Document, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry,
+    ListedThread, Maintenance, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
+    OwnedDocument, Owner, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Snapshot, SnapshotTotals, Store,
+    SweepReport, TenantId, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp,
+    UserCursor, VerifyReport, WakeUps, Written,
 };
 use tokio::runtime::{Builder, Runtime};
 
@@ -147,6 +147,16 @@ impl Store for Elsewhere {
 
     async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
         over_there!(self.store.write_document(scope: &, write, now))
+    }
+
+    async fn write_derived(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        write: DerivedWrite,
+        now: Timestamp,
+    ) -> Result<Written> {
+        over_there!(self.store.write_derived(scope: &, thread, write, now))
     }
 
     async fn wake_ups(&self) -> Result<WakeUps> {

@@ -14,6 +14,8 @@ mod context;
 #[cfg(test)]
 mod counts;
 #[cfg(test)]
+mod derived;
+#[cfg(test)]
 mod edit;
 #[cfg(test)]
 mod elsewhere;

@@ -43,7 +43,7 @@ async fn what_was_read_before_makes_the_same_context() {
         for memory in [&world.memory, &holding] {
             for turn in 0..3 {
                 let wide = summarising(6);
-                let found = memory.prefetch(&ana(), thread, &wide, &[named("k"), named("none")]).await.unwrap();
+                let found = memory.prefetch(&ana(), thread, &wide, &[named("k"), named("none")], &[]).await.unwrap();
                 assert_eq!(found.thread, memory.get_thread(&ana(), thread).await.unwrap());
                 assert_eq!(found.config, memory.thread_config(&ana(), thread).await.unwrap());
                 let values = found.documents.iter().map(|found| found.as_ref().map(|found| found.value.as_str()));
@@ -54,7 +54,7 @@ async fn what_was_read_before_makes_the_same_context() {
                     [ContextPolicy::window(4), ContextPolicy::window(2), narrow, summarising(20), wide.clone()]
                 {
                     for is_bounded in [false, true] {
-                        let found = memory.prefetch(&ana(), thread, &wide, &[]).await.unwrap();
+                        let found = memory.prefetch(&ana(), thread, &wide, &[], &[]).await.unwrap();
                         let through_seq = is_bounded.then_some(found.thread.positions.seq);
                         let options = ContextOptions { through_seq, ..ContextOptions::default() };
                         let of = memory.context_of(&found, Some("and now?"), &policy, &options).await.unwrap();
@@ -66,7 +66,7 @@ async fn what_was_read_before_makes_the_same_context() {
                 say(memory, thread, 20 + turn, 1).await;
             }
         }
-        let foreign = world.memory.prefetch(&ben(), thread, &ContextPolicy::window(4), &[]).await;
+        let foreign = world.memory.prefetch(&ben(), thread, &ContextPolicy::window(4), &[], &[]).await;
         assert!(foreign.unwrap_err().is_not_found());
     })
     .await;
@@ -83,7 +83,7 @@ async fn broken_messages_count_as_others_do() {
         *body = "1u{\"parts\":[{\"text\":\"sec".to_owned();
     }
     to.backend.maintenance.restore_thread(&tenant, thread, dump).await.unwrap();
-    let found = to.memory.prefetch(&ana(), thread, &ContextPolicy::window(10), &[]).await.unwrap();
+    let found = to.memory.prefetch(&ana(), thread, &ContextPolicy::window(10), &[], &[]).await.unwrap();
     for window in 1..=10 {
         let (policy, options) = (ContextPolicy::window(window), ContextOptions::default());
         let alone = to.another_process().context(&ana(), thread, None, &policy).await.unwrap();
@@ -110,7 +110,8 @@ async fn what_comes_before_the_model_is_two_calls() {
         for temperature in ["cold", "warm", "warm"] {
             probe.take_calls();
             let policy = ContextPolicy::window(4);
-            let found = memory.prefetch(&ana(), thread, &policy, &[named("k"), DocumentName::driver()]).await.unwrap();
+            let found =
+                memory.prefetch(&ana(), thread, &policy, &[named("k"), DocumentName::driver()], &[]).await.unwrap();
             let policy = found.config.bound_context(&policy);
             memory.context_of(&found, Some("and now?"), &policy, &ContextOptions::default()).await.unwrap();
             memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();

@@ -6,11 +6,13 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use futures::StreamExt;
 use threadkeep_core::{
-    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentOwner,
-    DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
-    Reason, Result, Scope, Store, StoreError, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView,
-    Timestamp, UserCursor, WakeUps, Written,
+    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Document,
+    DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace,
+    OpenThread, Opened, Reason, Result, Scope, Store, StoreError, ThreadId, ThreadName, ThreadPage, ThreadQuery,
+    ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
 };
+
+use tokio::sync::oneshot;
 
 use super::world::World;
 
@@ -34,6 +36,7 @@ pub(crate) struct Probe {
     inner: Backend,
     calls: Mutex<BTreeMap<&'static str, usize>>,
     fates: Mutex<VecDeque<Fate>>,
+    held: Mutex<Option<(oneshot::Sender<()>, oneshot::Receiver<()>)>>,
     gives_wake_ups: bool,
 }
 
@@ -49,8 +52,8 @@ impl Probe {
 
     fn world_with(gives_wake_ups: bool) -> (Arc<Self>, World) {
         let inner = threadkeep_store_memory::MemoryStore::open();
-        let (calls, fates) = (Mutex::default(), Mutex::default());
-        let probe = Arc::new(Self { inner: inner.clone(), calls, fates, gives_wake_ups });
+        let (calls, fates, held) = Default::default();
+        let probe = Arc::new(Self { inner: inner.clone(), calls, fates, held, gives_wake_ups });
         let seen = Backend { store: probe.clone(), ..inner.clone() };
         (probe, World::over(inner, seen))
     }
@@ -58,6 +61,13 @@ impl Probe {
     /// The next writes end so, one after the other; opening can only lose its reply.
     pub(crate) fn will_end(&self, fates: impl IntoIterator<Item = Fate>) {
         self.fates.lock().unwrap().extend(fates);
+    }
+
+    /// Holds the next derived write back: the first end says that it is there, the second one lets it go.
+    pub(crate) fn hold_derived(&self) -> (oneshot::Receiver<()>, oneshot::Sender<()>) {
+        let ((reached, is_reached), (release, go_on)) = (oneshot::channel(), oneshot::channel());
+        *self.held.lock().unwrap() = Some((reached, go_on));
+        (is_reached, release)
     }
 
     /// The calls since the last look.
@@ -197,6 +207,24 @@ impl Store for Probe {
         self.count("write_document");
         let fate = self.fates.lock().unwrap().pop_front();
         let written = self.inner.store.write_document(scope, write, now).await?;
+        if fate.is_some() { Err(lost()) } else { Ok(written) }
+    }
+
+    async fn write_derived(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        write: DerivedWrite,
+        now: Timestamp,
+    ) -> Result<Written> {
+        self.count("write_derived");
+        let held = self.held.lock().unwrap().take();
+        if let Some((reached, go_on)) = held {
+            reached.send(()).unwrap();
+            go_on.await.unwrap();
+        }
+        let fate = self.fates.lock().unwrap().pop_front_if(|fate| matches!(fate, Fate::LostReply));
+        let written = self.inner.store.write_derived(scope, thread, write, now).await?;
         if fate.is_some() { Err(lost()) } else { Ok(written) }
     }
 

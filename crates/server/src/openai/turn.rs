@@ -10,9 +10,10 @@ use serde::{Deserialize, Serialize};
 use threadkeep::context::ContextPolicy;
 use threadkeep::core::{ChatAnswer, ChatDelta, ChatMessage, ChatRequest, ModelError, PutDocument};
 use threadkeep::memory::turns::{Completion, Interrupted, Place, RunRecord, Taking, Versioned, Waiting, interrupt};
+use threadkeep::memory::{AssembledContext, ContextOptions, HeldContext};
 use threadkeep::{
     BatchBuilder, Content, DocumentName, DocumentOwner, Draft, JsonText, MemoryError, Message, MessageId, MessageName,
-    Namespace, Part, Role, Scope, ThreadId, Timestamp,
+    Namespace, Part, Prefetched, Role, Scope, ThreadId, Timestamp,
 };
 
 use crate::app::App;
@@ -59,10 +60,16 @@ struct Last {
 #[derive(Clone, Debug)]
 pub(super) struct Turn(Completion);
 
+/// A turn that has begun, with its thread as it was read before that where nothing else happened in it since.
+pub(super) struct Fresh {
+    pub(super) turn: Turn,
+    read: Option<Box<Prefetched>>,
+}
+
 /// What there is to do for a request.
 pub(super) enum Begun {
     /// Answer it.
-    Turn(Turn),
+    Turn(Fresh),
     /// It was answered before.
     Before(Record),
 }
@@ -81,18 +88,27 @@ impl Turn {
         let model = app.model().ok_or_else(no_model)?.name();
         let mut waiting: Option<Waiting> = None;
         loop {
-            if let Some(record) = before(app, scope, thread, id, attempt).await? {
+            // What cannot be read together is read by itself later, and says then what is wrong.
+            let read = memory.prefetch(scope, thread, &policy(), &[name(id)], &[]).await.ok();
+            let record = match &read {
+                Some(read) => read.documents.iter().flatten().next().map(|found| found.value.read()).transpose()?,
+                None => find(app, scope, thread, id).await?,
+            };
+            if let Some(record) = earlier(app, scope, thread, record, attempt).await? {
                 return Ok(Begun::Before(record));
             }
             match Completion::take(memory, scope, thread, id, model).await? {
-                Taking::Taken(completion) if !attempt.is_repeated() => return Ok(Begun::Turn(Self(completion))),
-                // Its first try may have ended between the look and this.
                 Taking::Taken(completion) => {
-                    let Some(record) = before(app, scope, thread, id, attempt).await.transpose() else {
-                        return Ok(Begun::Turn(Self(completion)));
-                    };
-                    completion.abandon().await;
-                    return record.map(Begun::Before);
+                    let read = read.and_then(|read| read.after(completion.taken_at())).map(Box::new);
+                    // Its first try may have ended between the look and this, where anything happened.
+                    if attempt.is_repeated()
+                        && read.is_none()
+                        && let Some(record) = before(app, scope, thread, id, attempt).await.transpose()
+                    {
+                        completion.abandon().await;
+                        return record.map(Begun::Before);
+                    }
+                    return Ok(Begun::Turn(Fresh { turn: Self(completion), read }));
                 }
                 Taking::Cut(left) => go_on_with(app, scope, thread, &left).await?,
                 // Its first try may still be on its way, although its client heard nothing: then that answer is its own.
@@ -166,6 +182,25 @@ pub(super) fn check(app: &App, input: &[Draft]) -> Result<(), ApiError> {
     Ok(batch.check()?)
 }
 
+fn policy() -> ContextPolicy {
+    ContextPolicy { window: Some(WINDOW), ..ContextPolicy::default() }
+}
+
+impl Fresh {
+    /// What the model is shown of its thread before what is new.
+    pub(super) async fn context(
+        &self,
+        app: &App,
+        scope: &Scope,
+        thread: ThreadId,
+        input: &[Draft],
+    ) -> Result<Vec<ChatMessage>, ApiError> {
+        let Some(read) = &self.read else { return context(app, scope, thread, input).await };
+        let held = app.memory().context_of(read, None, &policy(), &ContextOptions::default()).await?;
+        Ok(shown_before(HeldContext::into_assembled(held), input))
+    }
+}
+
 /// What the model is shown of a thread before what is new.
 pub(super) async fn context(
     app: &App,
@@ -173,8 +208,10 @@ pub(super) async fn context(
     thread: ThreadId,
     input: &[Draft],
 ) -> Result<Vec<ChatMessage>, ApiError> {
-    let policy = ContextPolicy { window: Some(WINDOW), ..ContextPolicy::default() };
-    let assembled = app.memory().context(scope, thread, None, &policy).await?;
+    Ok(shown_before(app.memory().context(scope, thread, None, &policy()).await?, input))
+}
+
+fn shown_before(assembled: AssembledContext, input: &[Draft]) -> Vec<ChatMessage> {
     let mut messages = assembled.context.messages;
     let answered: Vec<&str> = input.iter().flat_map(|draft| &draft.content.parts).filter_map(called).collect();
     // A call whose result is new is shown as waiting; now it waits no longer.
@@ -182,7 +219,7 @@ pub(super) async fn context(
         message.parts.retain(|part| called(part).is_none_or(|id| !answered.contains(&id)));
     }
     messages.retain(|message| !message.parts.is_empty());
-    Ok(messages)
+    messages
 }
 
 /// What is kept of a turn.
@@ -212,7 +249,19 @@ pub(super) async fn before(
     id: &str,
     attempt: &Attempt,
 ) -> Result<Option<Record>, ApiError> {
-    if let Some(record) = find(app, scope, thread, id).await? {
+    let record = find(app, scope, thread, id).await?;
+    earlier(app, scope, thread, record, attempt).await
+}
+
+/// As [`before`], where the record under the request's own id was looked for already.
+async fn earlier(
+    app: &App,
+    scope: &Scope,
+    thread: ThreadId,
+    record: Option<Record>,
+    attempt: &Attempt,
+) -> Result<Option<Record>, ApiError> {
+    if let Some(record) = record {
         attempt.check_same(&record.digest)?;
         return Ok(Some(record));
     }

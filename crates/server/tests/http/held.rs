@@ -4,9 +4,9 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 use threadkeep::core::{
-    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DocumentQuery, DocumentWrite,
-    MessagePage, OpenThread, Opened, Result, Store, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView,
-    UserCursor, WakeUps, Written,
+    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, DocumentQuery,
+    DocumentWrite, MessagePage, OpenThread, Opened, Result, Store, ThreadName, ThreadPage, ThreadQuery, ThreadRead,
+    ThreadView, UserCursor, WakeUps, Written,
 };
 use threadkeep::{Document, DocumentOwner, Message, MessageName, MessageQuery, Namespace, Scope, ThreadId, Timestamp};
 use tokio::sync::oneshot;
@@ -26,6 +26,7 @@ pub(crate) enum Answer {
 struct HeldStore {
     inner: Arc<dyn Store>,
     hold: Arc<Mutex<Option<Hold>>>,
+    calls: Arc<Mutex<Vec<&'static str>>>,
 }
 
 #[derive(Debug)]
@@ -37,19 +38,27 @@ struct Hold {
 
 /// Holds answers of a store back.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Holder(Arc<Mutex<Option<Hold>>>);
+pub(crate) struct Holder {
+    hold: Arc<Mutex<Option<Hold>>>,
+    calls: Arc<Mutex<Vec<&'static str>>>,
+}
 
 impl Holder {
     pub(crate) fn over(&self, backend: Backend) -> Backend {
-        let store = HeldStore { inner: backend.store.clone(), hold: self.0.clone() };
+        let store = HeldStore { inner: backend.store.clone(), hold: self.hold.clone(), calls: self.calls.clone() };
         Backend { store: Arc::new(store), ..backend }
     }
 
     /// Holds the next such answer back: the first end says that it is there, the second one lets it go.
     pub(crate) fn hold(&self, answer: Answer) -> (oneshot::Receiver<()>, oneshot::Sender<()>) {
         let ((reached, is_reached), (release, go_on)) = (oneshot::channel(), oneshot::channel());
-        *self.0.lock().unwrap() = Some(Hold { answer, reached, go_on });
+        *self.hold.lock().unwrap() = Some(Hold { answer, reached, go_on });
         (is_reached, release)
+    }
+
+    /// The calls since the last look, in order.
+    pub(crate) fn take_calls(&self) -> Vec<&'static str> {
+        std::mem::take(&mut *self.calls.lock().unwrap())
     }
 }
 
@@ -66,12 +75,14 @@ impl HeldStore {
 #[async_trait]
 impl Store for HeldStore {
     async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
+        self.calls.lock().unwrap().push("commit");
         let committed = self.inner.commit(scope, thread, batch, now).await;
         self.pass(&Answer::Commit).await;
         committed
     }
 
     async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+        self.calls.lock().unwrap().push("open_thread");
         self.inner.open_thread(scope, open, now).await
     }
 
@@ -82,6 +93,7 @@ impl Store for HeldStore {
         read: &ThreadRead,
         now: Timestamp,
     ) -> Result<Option<ThreadView>> {
+        self.calls.lock().unwrap().push("read_thread");
         let found = self.inner.read_thread(scope, name, read, now).await;
         if *read == ThreadRead::default() {
             self.pass(&Answer::Thread).await;
@@ -90,6 +102,7 @@ impl Store for HeldStore {
     }
 
     async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
+        self.calls.lock().unwrap().push("list_threads");
         self.inner.list_threads(scope, query, now).await
     }
 
@@ -100,10 +113,12 @@ impl Store for HeldStore {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangedThreads> {
+        self.calls.lock().unwrap().push("list_changed_threads");
         self.inner.list_changed_threads(scope, after, limit, now).await
     }
 
     async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
+        self.calls.lock().unwrap().push("delete_thread");
         self.inner.delete_thread(scope, thread, now).await
     }
 
@@ -114,6 +129,7 @@ impl Store for HeldStore {
         query: &MessageQuery,
         now: Timestamp,
     ) -> Result<MessagePage> {
+        self.calls.lock().unwrap().push("list_messages");
         self.inner.list_messages(scope, thread, query, now).await
     }
 
@@ -124,6 +140,7 @@ impl Store for HeldStore {
         names: &[MessageName],
         now: Timestamp,
     ) -> Result<Vec<Message>> {
+        self.calls.lock().unwrap().push("find_messages");
         self.inner.find_messages(scope, thread, names, now).await
     }
 
@@ -135,6 +152,7 @@ impl Store for HeldStore {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
+        self.calls.lock().unwrap().push("list_changes");
         self.inner.list_changes(scope, thread, after, limit, now).await
     }
 
@@ -146,6 +164,7 @@ impl Store for HeldStore {
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {
+        self.calls.lock().unwrap().push("list_changes_with_messages");
         self.inner.list_changes_with_messages(scope, thread, after, limit, now).await
     }
 
@@ -157,6 +176,7 @@ impl Store for HeldStore {
         key: &str,
         now: Timestamp,
     ) -> Result<Option<Document>> {
+        self.calls.lock().unwrap().push("find_document");
         let found = self.inner.find_document(scope, owner, namespace, key, now).await;
         let held = self.hold.lock().unwrap().as_ref().map(|hold| hold.answer.clone());
         if let (Some(Answer::Document(name)), Namespace::System(own)) = (held, namespace)
@@ -168,14 +188,27 @@ impl Store for HeldStore {
     }
 
     async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
+        self.calls.lock().unwrap().push("list_documents");
         self.inner.list_documents(scope, query, now).await
     }
 
     async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
+        self.calls.lock().unwrap().push("write_document");
         self.inner.write_document(scope, write, now).await
     }
 
+    async fn write_derived(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        write: DerivedWrite,
+        now: Timestamp,
+    ) -> Result<Written> {
+        self.inner.write_derived(scope, thread, write, now).await
+    }
+
     async fn wake_ups(&self) -> Result<WakeUps> {
+        self.calls.lock().unwrap().push("wake_ups");
         self.inner.wake_ups().await
     }
 

@@ -2,6 +2,7 @@ mod agents;
 mod approvals;
 mod assistants;
 mod background;
+mod calls;
 mod cancelling;
 mod completions;
 mod conversations;

@@ -13,7 +13,7 @@ use crate::given::{
 use crate::run::{Stage, Subject};
 
 /// A word that is in no other text, and that an index keeps in another form.
-const MARKER: &str = "Quixotryzzlings";
+pub(super) const MARKER: &str = "Quixotryzzlings";
 
 fn marked() -> String {
     format!("The {MARKER} are here")
@@ -27,7 +27,7 @@ fn files_hold_marker(subject: &Subject) -> bool {
 }
 
 /// Sweeps, and checks that the marker was there and is gone.
-async fn assert_erased(subject: &Subject, conversation: &Conversation, erase: impl AsyncFnOnce()) {
+pub(super) async fn assert_erased(subject: &Subject, conversation: &Conversation, erase: impl AsyncFnOnce()) {
     subject.client.catch_up_fully().await;
     assert!(!subject.has_files() || files_hold_marker(subject), "the marker is not in the files as plain text");
     erase().await;

@@ -4,7 +4,7 @@ use futures::StreamExt;
 use threadkeep_core::{Batch, ChangePage, DocumentOwner, DocumentWrite, OpenThread, Owner, ThreadId, WakeUp, WakeUps};
 
 use crate::conversation::Conversation;
-use crate::given::{acme, ana, at, batch, ben, note, put, says, system, thread_id, user_id};
+use crate::given::{acme, ana, at, batch, ben, derives, note, put, says, system, thread_id, user_id};
 use crate::run::Stage;
 
 /// As long as a hint may take.
@@ -105,6 +105,11 @@ pub(super) async fn a_stamp_is_another_one_after_anything_was_written(stage: &St
     has_changed("a message was added");
     conversation.commit(&Batch { put: vec![put(system("run"), "k", "1")], ..batch("2") }, at(1)).await;
     has_changed("a document of the thread was written");
+    client
+        .write_derived(&ana(), conversation.id, &derives(2, None, "1"), at(1))
+        .await
+        .expect("the thread stands there");
+    has_changed("a derived document was written");
     client.delete_thread(&ana(), conversation.id, at(2)).await.expect("the thread goes");
     has_changed("the thread was deleted");
 }

@@ -1,10 +1,10 @@
 use async_trait::async_trait;
 use futures::{StreamExt, stream};
 use threadkeep_core::{
-    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, Document, DocumentOwner, DocumentQuery,
-    DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Result, Scope,
-    Store, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps,
-    Written,
+    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Document, DocumentOwner,
+    DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
+    Result, Scope, Store, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor,
+    WakeUps, Written,
 };
 
 use super::dice::Dice;
@@ -124,6 +124,21 @@ impl Store for Weak {
     async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
         self.may_refuse()?;
         self.inner.store.write_document(scope, write, now).await
+    }
+
+    async fn write_derived(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        write: DerivedWrite,
+        now: Timestamp,
+    ) -> Result<Written> {
+        let fate = self.roll(6);
+        if fate == 0 {
+            return Err(lost_reply());
+        }
+        let written = self.inner.store.write_derived(scope, thread, write, now).await?;
+        if fate == 1 { Err(lost_reply()) } else { Ok(written) }
     }
 
     async fn wake_ups(&self) -> Result<WakeUps> {

@@ -1,8 +1,8 @@
 //! Documents of threads, users and tenants.
 
 use threadkeep_core::{
-    Access, Conflict, Document, DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, Kind, Namespace, Owner,
-    Result, Scope, StoreError, Timestamp, Written,
+    Access, Conflict, DerivedWrite, Document, DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, Kind,
+    Namespace, Owner, Result, Scope, StoreError, ThreadId, Timestamp, Written,
 };
 
 use super::{State, Tenant, has_expired};
@@ -72,6 +72,29 @@ impl State {
         self.document_version += 1;
         let version = self.document_version;
         tenant.documents.insert(name, Document { namespace, key, value, version, expires_at });
+        Ok(Written { version })
+    }
+
+    pub(crate) fn write_derived(
+        &mut self,
+        scope: &Scope,
+        id: ThreadId,
+        write: DerivedWrite,
+        now: Timestamp,
+    ) -> Result<Written> {
+        write.check()?;
+        let (kept, access) = self.reach(scope, id, now)?;
+        if access < Access::Full {
+            return Err(StoreError::Denied("changing a shared thread other than by adding messages"));
+        }
+        let (name, version) = (write.name(), write.version());
+        let actual = kept.live_document(&name, now).map(|document| document.version);
+        write.check_against(kept.row.positions.change, actual)?;
+        let kept = self.tenants.get_mut(scope.tenant_id()).and_then(|tenant| tenant.threads.get_mut(&id));
+        let kept = kept.ok_or(StoreError::NotFound(Kind::Thread))?;
+        let DocumentName { namespace, key } = name.clone();
+        let document = Document { namespace, key, value: write.value, version, expires_at: None };
+        kept.documents.insert(name, document);
         Ok(Written { version })
     }
 

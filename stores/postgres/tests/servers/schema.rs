@@ -25,7 +25,7 @@ async fn many_instances_open_a_new_database_at_once() {
         let store = store.unwrap().unwrap();
         open_thread(&store.backend(), &ana(), 1).await;
     }
-    assert_eq!(versions(&client).await, 6);
+    assert_eq!(versions(&client).await, 7);
 }
 
 async fn versions(client: &Client) -> i64 {
@@ -80,7 +80,7 @@ async fn a_former_schema_is_brought_up_to_date_by_one_of_many() {
         backend.search.upsert(&ana(), &walruses, vec![entry.clone()]).await.unwrap();
         assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
     }
-    assert_eq!(versions(&client).await, 6);
+    assert_eq!(versions(&client).await, 7);
     let unguarded = "SELECT count(*) FROM pg_class WHERE relnamespace = 'threadkeep'::regnamespace AND relkind = 'r' \
                      AND relname <> 'migrations' AND NOT (relrowsecurity AND relforcerowsecurity)";
     assert_eq!(client.query_one(unguarded, &[]).await.unwrap().get::<_, i64>(0), 0);
@@ -101,7 +101,7 @@ async fn a_migration_that_is_cut_leaves_the_former_schema() {
     assert_eq!(half, None);
     client.batch_execute("DROP FUNCTION threadkeep.near_points").await.unwrap();
     PostgresStore::open(&database.url()).await.unwrap();
-    assert_eq!(versions(&client).await, 6);
+    assert_eq!(versions(&client).await, 7);
 }
 
 #[tokio::test]
@@ -113,10 +113,10 @@ async fn another_schema_is_refused_and_left_as_it_is() {
     drop(PostgresStore::open(&url).await.unwrap());
     drop(PostgresStore::open(&format!("{url}?migrate=off")).await.unwrap());
 
-    client.batch_execute("INSERT INTO threadkeep.migrations (version, checksum) VALUES (7, 'later')").await.unwrap();
+    client.batch_execute("INSERT INTO threadkeep.migrations (version, checksum) VALUES (8, 'later')").await.unwrap();
     let later = PostgresStore::open(&url).await.unwrap_err();
-    assert!(matches!(&later, StoreError::Incompatible(reason) if reason.contains("schema 7")), "{later}");
-    client.batch_execute("DELETE FROM threadkeep.migrations WHERE version = 7").await.unwrap();
+    assert!(matches!(&later, StoreError::Incompatible(reason) if reason.contains("schema 8")), "{later}");
+    client.batch_execute("DELETE FROM threadkeep.migrations WHERE version = 8").await.unwrap();
     client.batch_execute("UPDATE threadkeep.migrations SET checksum = 'other' WHERE version = 1").await.unwrap();
     let other = PostgresStore::open(&url).await.unwrap_err();
     assert!(matches!(&other, StoreError::Incompatible(reason) if reason.contains("migration 1")), "{other}");

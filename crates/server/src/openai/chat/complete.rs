@@ -5,7 +5,7 @@ use axum::response::Response;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use serde_json::{Map, json as value};
-use threadkeep::core::{ChatDelta, ChatRequest, Finish, Sampling};
+use threadkeep::core::{ChatDelta, ChatMessage, ChatRequest, Finish, Sampling};
 use threadkeep::{Draft, JsonText, Part, Role, Scope, ThreadId, TokenDetails, Usage, Value};
 use utoipa::ToSchema;
 
@@ -16,7 +16,7 @@ use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::JsonBody;
 use crate::openai::conversations::checked;
 use crate::openai::requests::{self, ToolJson};
-use crate::openai::turn::{self, Begun, Record, Turn};
+use crate::openai::turn::{self, Begun, Fresh, Record, Turn};
 use crate::openai::{assistant as assistants, ids};
 use crate::output::json;
 use crate::repeats::Attempt;
@@ -168,7 +168,13 @@ pub(crate) async fn complete(
     Ok(json(&whole(&shell, &answer)))
 }
 
-async fn prepare(app: App, scope: Scope, headers: &HeaderMap, body: CompleteJson, digest: &str) -> Result<Completing> {
+async fn prepare(
+    app: App,
+    scope: Scope,
+    headers: &HeaderMap,
+    mut body: CompleteJson,
+    digest: &str,
+) -> Result<Completing> {
     let model = app.model().ok_or_else(turn::no_model)?.name().to_owned();
     let drafts = messages::read(&body.messages)?;
     let thread = thread(headers, body.metadata.as_ref())?;
@@ -179,18 +185,34 @@ async fn prepare(app: App, scope: Scope, headers: &HeaderMap, body: CompleteJson
     let shell = Shell {
         id: format!("{PREFIX}{}", own.0.simple()),
         created: memory.now().as_millis().div_euclid(1000),
-        model: body.model.unwrap_or(model),
-        include_usage: body.stream_options.unwrap_or_default().include_usage,
+        model: body.model.take().unwrap_or(model),
+        include_usage: body.stream_options.take().unwrap_or_default().include_usage,
     };
-    let mut request = ChatRequest {
+    let mut request = chat_request(&mut body)?;
+    let stored = match body.store {
+        // In a thread it is there already, and goes with it.
+        Some(true) if thread.is_none() => Some(ToStore { messages: body.messages, metadata: checked(body.metadata)? }),
+        _ => None,
+    };
+    let Some(thread) = thread else {
+        request.messages = requests::shown(&drafts);
+        let (new, turn, before) = (Vec::new(), None, None);
+        return Ok(Completing { app, scope, attempt, request, turn, new, shell, before, stored });
+    };
+    in_thread(app, scope, thread, attempt, (request, shell), drafts).await
+}
+
+/// What the model is asked, but for what is said.
+fn chat_request(body: &mut CompleteJson) -> Result<ChatRequest> {
+    Ok(ChatRequest {
         messages: Vec::new(),
-        tools: requests::tools(body.tools)?,
+        tools: requests::tools(body.tools.take())?,
         tool_choice: requests::tool_choice(body.tool_choice.as_ref())?,
         temperature: body.temperature,
         max_tokens: body.max_completion_tokens.or(body.max_tokens),
         format: requests::format(body.response_format.as_ref(), "response_format")?,
         parallel_tool_calls: body.parallel_tool_calls,
-        reasoning_effort: body.reasoning_effort,
+        reasoning_effort: body.reasoning_effort.take(),
         sampling: Sampling {
             top_p: body.top_p,
             frequency_penalty: body.frequency_penalty,
@@ -198,55 +220,65 @@ async fn prepare(app: App, scope: Scope, headers: &HeaderMap, body: CompleteJson
             seed: body.seed,
             stop: requests::stop(body.stop.as_ref())?,
         },
-    };
-    let stored = match body.store {
-        // In a thread it is there already, and goes with it.
-        Some(true) if thread.is_none() => Some(ToStore { messages: body.messages, metadata: checked(body.metadata)? }),
-        _ => None,
-    };
+    })
+}
+
+/// The same in a thread, which it takes.
+async fn in_thread(
+    app: App,
+    scope: Scope,
+    thread: ThreadId,
+    attempt: Attempt,
+    (mut request, shell): (ChatRequest, Shell),
+    drafts: Vec<Draft>,
+) -> Result<Completing> {
     let (system, new): (Vec<Draft>, Vec<Draft>) =
-        drafts.iter().cloned().partition(|draft| draft.content.role == Role::System);
-    let Some(thread) = thread else {
-        request.messages = requests::shown(&drafts);
-        return Ok(Completing {
-            app,
-            scope,
-            attempt,
-            request,
-            turn: None,
-            new: Vec::new(),
-            shell,
-            before: None,
-            stored,
-        });
-    };
+        drafts.into_iter().partition(|draft| draft.content.role == Role::System);
     let begun = Turn::begin(&app, &scope, thread, &shell.id, &attempt).await?;
-    let turn = match begun {
+    let fresh = match begun {
         Begun::Before(record) => {
             let (shell, before) = told_before(&app, &scope, thread, &record, shell).await?;
             let before = Some(before);
             return Ok(Completing { app, scope, attempt, request, turn: None, new, shell, before, stored: None });
         }
-        Begun::Turn(turn) => turn,
+        Begun::Turn(fresh) => fresh,
     };
-    let read = async {
-        let new = again::without_known(&app, &scope, thread, new).await?;
-        requests::check_new(new.len(), "messages")?;
-        turn::check(&app, &new)?;
-        let context = turn::context(&app, &scope, thread, &new).await?;
-        Ok((new, context))
-    };
-    match read.await {
+    match read(&app, &scope, thread, &fresh, new).await {
         Ok((new, context)) => {
             request.messages =
                 requests::shown(&system).into_iter().chain(context).chain(requests::shown(&new)).collect();
-            Ok(Completing { app, scope, attempt, request, turn: Some(turn), new, shell, before: None, stored })
+            Ok(Completing {
+                app,
+                scope,
+                attempt,
+                request,
+                turn: Some(fresh.turn),
+                new,
+                shell,
+                before: None,
+                stored: None,
+            })
         }
         Err(error) => {
-            turn.abandon().await;
+            fresh.turn.abandon().await;
             Err(error)
         }
     }
+}
+
+/// What is new in the thread, and what the model is shown before that.
+async fn read(
+    app: &App,
+    scope: &Scope,
+    thread: ThreadId,
+    fresh: &Fresh,
+    new: Vec<Draft>,
+) -> Result<(Vec<Draft>, Vec<ChatMessage>)> {
+    let new = again::without_known(app, scope, thread, new).await?;
+    requests::check_new(new.len(), "messages")?;
+    turn::check(app, &new)?;
+    let context = fresh.context(app, scope, thread, &new).await?;
+    Ok((new, context))
 }
 
 impl Completing {

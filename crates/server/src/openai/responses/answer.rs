@@ -15,8 +15,8 @@ use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, Result};
 use crate::openai::conversations::checked;
-use crate::openai::items::{Item, items_of};
-use crate::openai::turn::{self, Begun, Record, Turn};
+use crate::openai::items::{Given, Item, items_of};
+use crate::openai::turn::{self, Begun, Fresh, Record, Turn};
 use crate::openai::{assistant, ids, references, requests};
 use crate::repeats::Attempt;
 use crate::telemetry;
@@ -62,6 +62,51 @@ pub(super) struct Ask {
     request: ChatRequest,
     store: bool,
     previous: Option<String>,
+}
+
+impl Ask {
+    /// Makes it a turn of a conversation. Gives what the model is shown before the input.
+    async fn in_conversation(
+        &mut self,
+        app: &App,
+        scope: &Scope,
+        thread: ThreadId,
+        fresh: Fresh,
+        input: Vec<Given>,
+    ) -> Result<Vec<ChatMessage>> {
+        let read = async {
+            self.input = references::settle(app, scope, Some(thread), input).await?;
+            turn::check(app, &self.input)?;
+            fresh.context(app, scope, thread, &self.input).await
+        };
+        match read.await {
+            Ok(context) => {
+                self.turn = Some(fresh.turn);
+                Ok(context)
+            }
+            Err(error) => {
+                fresh.turn.abandon().await;
+                Err(error)
+            }
+        }
+    }
+
+    /// Lets it follow an earlier response. Gives what the model is shown before the input.
+    async fn after(
+        &mut self,
+        app: &App,
+        scope: &Scope,
+        previous: String,
+        is_cut: bool,
+        input: Vec<Given>,
+    ) -> Result<Vec<ChatMessage>> {
+        let chain = chain::read(app, scope, &previous, is_cut).await?;
+        let is_said = |draft: &Draft| draft.id.is_some() && chain.iter().any(|said| said.id == draft.id);
+        self.input = references::settle(app, scope, None, input).await?;
+        self.input.retain(|draft| !is_said(draft));
+        self.previous = Some(previous);
+        Ok(requests::shown(&chain))
+    }
 }
 
 /// What came of it.
@@ -116,52 +161,24 @@ impl Answering {
                 let begun = Turn::begin(&app, &scope, thread, &id, &attempt).await.map_err(ids::about(name))?;
                 match begun {
                     Begun::Before(record) => return told_before(app, scope, attempt, thread, record).await,
-                    Begun::Turn(turn) => {
-                        let read = async {
-                            ask.input = references::settle(&app, &scope, Some(thread), input).await?;
-                            turn::check(&app, &ask.input)?;
-                            turn::context(&app, &scope, thread, &ask.input).await
-                        };
-                        match read.await {
-                            Ok(context) => {
-                                ask.turn = Some(turn);
-                                context
-                            }
-                            Err(error) => {
-                                turn.abandon().await;
-                                return Err(error);
-                            }
-                        }
-                    }
+                    Begun::Turn(fresh) => ask.in_conversation(&app, &scope, thread, fresh, input).await?,
                 }
             }
             (_, _, Some(previous)) => {
                 let is_cut = request.truncation.as_deref() == Some("auto");
-                let chain = chain::read(&app, &scope, &previous, is_cut).await?;
-                let is_said = |draft: &Draft| draft.id.is_some() && chain.iter().any(|said| said.id == draft.id);
-                ask.input = references::settle(&app, &scope, None, input).await?;
-                ask.input.retain(|draft| !is_said(draft));
-                ask.previous = Some(previous);
-                requests::shown(&chain)
+                ask.after(&app, &scope, previous, is_cut, input).await?
             }
             _ => {
                 ask.input = references::settle(&app, &scope, None, input).await?;
                 Vec::new()
             }
         };
-        if thread.is_none()
-            && let Some(kept) = kept::find(&app, &scope, &id).await?
-        {
-            attempt.check_same(&kept.digest)?;
-            let output = kept.output.iter().map(as_item).collect();
-            let work = Work::Told { response: kept.response.as_str().to_owned(), output };
-            return Ok(Self { words: words_of(&id), is_streamed: false, app, scope, attempt, id, shell, work });
-        }
+        let told = if thread.is_none() { told_outside(&app, &scope, &attempt, &id).await? } else { None };
         let instructions = request.instructions.map(|text| ChatMessage::text(Role::System, text));
         chat.messages = instructions.into_iter().chain(before).chain(requests::shown(&ask.input)).collect();
         ask.request = chat;
         let words = words_of(&id);
-        let work = Work::Ask(Box::new(ask));
+        let work = told.unwrap_or_else(|| Work::Ask(Box::new(ask)));
         Ok(Self { app, scope, attempt, id, shell, words, is_streamed: false, work })
     }
 
@@ -267,6 +284,14 @@ async fn store(
         }
         None => Ok(()),
     }
+}
+
+/// What this request was answered before, outside of any conversation.
+async fn told_outside(app: &App, scope: &Scope, attempt: &Attempt, id: &str) -> Result<Option<Work>> {
+    let Some(kept) = kept::find(app, scope, id).await? else { return Ok(None) };
+    attempt.check_same(&kept.digest)?;
+    let output = kept.output.iter().map(as_item).collect();
+    Ok(Some(Work::Told { response: kept.response.as_str().to_owned(), output }))
 }
 
 pub(super) async fn told_before(

@@ -45,6 +45,31 @@ async fn threads_are_changed_by_who_knows_how_they_stand() {
     assert_eq!(client.delete(&path).await.code(404), "not_found");
 }
 
+// A context stores what it derives. That is no change of the thread: the ETag that came with the context still holds.
+#[tokio::test]
+async fn a_context_leaves_the_thread_as_it_stands() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    for number in 1..=20 {
+        client.say(&thread, &format!("My train number {number} leaves from Platform {number}.")).await;
+    }
+    let path = format!("/v1/threads/{thread}");
+    let before = client.get(&path).await;
+    let wanted = json!({ "model": "gpt-4o", "policy": { "window": 4 } });
+    let context = client.post(&format!("{path}/context"), wanted.clone()).await;
+    let tag = context.header("etag").to_owned();
+    assert!(context.expect(200)["messages"].to_string().contains("Platform 3."), "a summary was derived");
+    assert_eq!((client.get(&path).await.text, tag.as_str()), (before.text, "\"20\""));
+    let patch = client.request("PATCH", &path).header("if-match", &tag).json(&json!({ "title": "Trains" }));
+    send(patch).await.expect(200);
+    // The same for what the next context derives.
+    client.say(&thread, "One more.").await;
+    let context = client.post(&format!("{path}/context"), wanted).await;
+    let patch = client.request("PATCH", &path).header("if-match", context.header("etag"));
+    send(patch.json(&json!({ "title": "Some trains" }))).await.expect(200);
+}
+
 #[tokio::test]
 async fn lists_go_on_from_their_cursor() {
     let server = TestServer::start().await;

@@ -1,0 +1,54 @@
+//! How often a completion calls the store before the model is asked.
+
+use std::sync::{Arc, Mutex};
+
+use async_trait::async_trait;
+use serde_json::json;
+use threadkeep::Part;
+use threadkeep::core::{ChatAnswer, ChatModel, ChatRequest, DeltaSink, Finish, ModelError};
+
+use crate::TestServer;
+use crate::held::Holder;
+use crate::server::Parts;
+
+/// A model that notes what was called before it was asked.
+#[derive(Debug)]
+struct Asked {
+    holder: Holder,
+    before: Arc<Mutex<Vec<&'static str>>>,
+}
+
+#[async_trait]
+impl ChatModel for Asked {
+    fn name(&self) -> &str {
+        "asked"
+    }
+
+    async fn answer(&self, _: &ChatRequest, _: DeltaSink<'_>) -> Result<ChatAnswer, ModelError> {
+        *self.before.lock().unwrap() = self.holder.take_calls();
+        let parts = vec![Part::Text("In 3 minutes.".to_owned())];
+        Ok(ChatAnswer { parts, finish: Finish::Stop, model: "asked".to_owned(), usage: None })
+    }
+}
+
+#[tokio::test]
+async fn a_completion_in_a_conversation_reads_it_once_before_the_model_is_asked() {
+    let (holder, before) = (Holder::default(), Arc::default());
+    let model = Arc::new(Asked { holder: holder.clone(), before: Arc::clone(&before) });
+    let server = TestServer::start_held(&holder, Parts { model: Some(model), ..Parts::default() }).await;
+    let client = server.client();
+    let conversation = client.post("/v1/conversations", json!({})).await.expect(200);
+    let thread = conversation["id"].as_str().unwrap();
+    let chat =
+        json!({ "messages": [{ "role": "user", "content": "When?" }], "metadata": { "thread": thread }, "model": "m" });
+    let response = json!({ "input": "And then?", "conversation": thread });
+    for (path, body) in [("/v1/chat/completions", chat), ("/v1/responses", response)] {
+        for _ in 0..2 {
+            holder.take_calls();
+            client.post(path, body.clone()).await.expect(200);
+            let calls = std::mem::take(&mut *before.lock().unwrap());
+            // The keys, the conversation, and the commit that takes it.
+            assert_eq!(calls, ["list_documents", "read_thread", "commit"], "{path}");
+        }
+    }
+}

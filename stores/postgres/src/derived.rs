@@ -1,0 +1,45 @@
+use threadkeep_core::{
+    Conflict, DerivedWrite, DocumentName, Kind, Result, Scope, StoreError, ThreadId, Timestamp, Written,
+};
+use tokio_postgres::types::Type;
+
+use crate::pool::{Caller, Parameter, Shared};
+use crate::row::{get, signed};
+
+const SQL: &str = "SELECT outcome, actual FROM threadkeep.write_derived($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+
+/// Writes a derived document of a thread, and nothing else of it, in one flight.
+pub(crate) async fn write(
+    shared: &Shared,
+    scope: &Scope,
+    thread: ThreadId,
+    write: DerivedWrite,
+    now: Timestamp,
+) -> Result<Written> {
+    write.check()?;
+    let caller = Caller::of(scope);
+    let (DocumentName { namespace, key }, version) = (write.name(), write.version());
+    let values: [Parameter<'_>; 10] = [
+        (&caller.tenant, Type::TEXT),
+        (&caller.name, Type::TEXT),
+        (&thread.0, Type::UUID),
+        (&namespace.to_string(), Type::TEXT),
+        (&key, Type::TEXT),
+        (&signed(write.at_change), Type::INT8),
+        (&write.expected.map(signed), Type::INT8),
+        (&signed(version), Type::INT8),
+        (&write.value.as_str(), Type::TEXT),
+        (&now.as_micros(), Type::INT8),
+    ];
+    let rows = shared.write(SQL, &values).await?;
+    let row = rows.first().ok_or_else(|| StoreError::corrupt("answer", "of no row"))?;
+    let actual = get::<Option<i64>>(row, 1)?.map(i64::unsigned_abs);
+    Err(match (get::<&str>(row, 0)?, actual) {
+        ("done", _) => return Ok(Written { version }),
+        ("thread", _) => StoreError::NotFound(Kind::Thread),
+        ("denied", _) => StoreError::Denied("changing a shared thread other than by adding messages"),
+        ("change", Some(actual)) => Conflict::Change { expected: write.at_change, actual }.into(),
+        ("document", actual) => Conflict::Document { namespace, key, actual }.into(),
+        _ => StoreError::corrupt("answer", "of no kind that this version knows"),
+    })
+}

@@ -1,0 +1,34 @@
+use std::sync::Arc;
+
+use threadkeep_core::{
+    Access, DerivedWrite, PutDocument, Result, Scope, StoreError, ThreadId, Timestamp, Urgency, Written,
+};
+
+use crate::connection::Shared;
+use crate::watch::Writes;
+use crate::{documents, threads, writer};
+
+/// Writes a derived document of a thread, and nothing else of it.
+pub(crate) async fn write(
+    shared: &Arc<Shared>,
+    scope: &Scope,
+    thread: ThreadId,
+    write: DerivedWrite,
+    now: Timestamp,
+) -> Result<Written> {
+    write.check()?;
+    let (inside, caller) = (Arc::clone(shared), scope.clone());
+    writer::write_by(shared, Urgency::Deferred, Writes::Threads, move |connection| {
+        let (row, access) = threads::get_row(&inside, connection, &caller, thread, now)?;
+        if access < Access::Full {
+            return Err(StoreError::Denied("changing a shared thread other than by adding messages").into());
+        }
+        let (name, version) = (write.name(), write.version());
+        let actual = documents::version_of_thread(connection, row.no, &name, now)?;
+        write.check_against(row.positions.change, actual)?;
+        let put = PutDocument { name, value: write.value, expires_at: None };
+        documents::put_of_thread(connection, row.no, &put, version)?;
+        Ok(Written { version })
+    })
+    .await
+}

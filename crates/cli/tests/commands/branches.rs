@@ -55,7 +55,7 @@ struct Thread {
 fn branches_come_as_users_expect_them() {
     let mut files: Vec<_> = fs::read_dir(fixture("branches")).unwrap().map(|file| file.unwrap().path()).collect();
     files.sort();
-    assert_eq!(files.len(), 24);
+    assert_eq!(files.len(), 36);
     for file in files {
         let scenario: Scenario = serde_json::from_str(&fs::read_to_string(&file).unwrap()).unwrap();
         assert_eq!(scenario.exports.len(), scenario.steps.len(), "{file:?}");

@@ -1,4 +1,4 @@
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use threadkeep::core::{ChatModel, Embedder};
@@ -8,7 +8,9 @@ use tokio::time::Instant;
 
 use crate::assistants::Assistants;
 use crate::compat::access::SharedKey;
+use crate::door::Door;
 use crate::live::telling::Tellings;
+use crate::operations::document;
 use crate::operations::metrics::Metrics;
 use crate::security::audit::AuditLog;
 use crate::security::guesses::Guesses;
@@ -91,9 +93,9 @@ impl Default for ServerOptions {
     }
 }
 
-/// What every action has at hand. Cheap to clone.
+/// What every action has at hand: the state of the routes of a [`Door`]. Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct App {
+pub struct App {
     inner: Arc<Inner>,
 }
 
@@ -101,6 +103,9 @@ pub(crate) struct App {
 struct Inner {
     memory: Memory,
     options: ServerOptions,
+    doors: Vec<Door>,
+    /// The OpenAPI document of the doors, once it was asked for.
+    document: OnceLock<String>,
     keys: Keys,
     rate_limits: RateLimits,
     guesses: Guesses,
@@ -121,6 +126,7 @@ impl App {
     pub(crate) fn new(
         memory: Memory,
         options: ServerOptions,
+        doors: Vec<Door>,
         model: Option<Arc<dyn ChatModel>>,
         embedder: Option<Arc<dyn Embedder>>,
         assistants: Assistants,
@@ -135,6 +141,8 @@ impl App {
         let inner = Inner {
             memory,
             options,
+            doors,
+            document: OnceLock::new(),
             keys,
             rate_limits,
             guesses: Guesses::default(),
@@ -158,6 +166,15 @@ impl App {
 
     pub(crate) fn options(&self) -> &ServerOptions {
         &self.inner.options
+    }
+
+    pub(crate) fn doors(&self) -> &[Door] {
+        &self.inner.doors
+    }
+
+    /// The OpenAPI document of the doors.
+    pub(crate) fn document(&self) -> &str {
+        self.inner.document.get_or_init(|| document::text(&self.inner.doors))
     }
 
     pub(crate) fn keys(&self) -> &Keys {

@@ -1,4 +1,4 @@
-//! The outermost layer: names each request, writes every error in the one form, and logs both, once.
+//! The outermost layer: names each request, writes every error in the terms of its door, and logs both, once.
 
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -13,7 +13,8 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 
 use crate::app::App;
-use crate::error::{ApiError, ErrorBody, ErrorEnvelope};
+use crate::door::Wire;
+use crate::error::ApiError;
 use crate::limits::{unknown_route, wrong_method};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -49,7 +50,12 @@ impl From<ApiError> for Answered {
 }
 
 /// Wraps everything else.
-pub(crate) async fn edge<F>(app: &App, request: Request, answer: impl FnOnce(Request, RequestId) -> F) -> Response
+pub(crate) async fn edge<F>(
+    app: &App,
+    wire: Wire,
+    request: Request,
+    answer: impl FnOnce(Request, RequestId) -> F,
+) -> Response
 where
     F: Future<Output = Answered>,
 {
@@ -72,7 +78,7 @@ where
     // A panic's text may quote content; the program's panic hook has told where it was.
     let Answered { response, key } =
         answered.unwrap_or_else(|_| ApiError::internal("an action panicked").into_response().into());
-    let mut response = rendered(response, request_id);
+    let mut response = rendered(response, wire, request_id);
     let headers = response.headers_mut();
     headers.insert(REQUEST_ID, id.to_header());
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -97,28 +103,24 @@ where
 
 /// Answers what no route takes.
 pub(crate) async fn no_route(State(app): State<App>, request: Request) -> Response {
-    edge(&app, request, |request, _| async move { unknown_route(request.method(), request.uri()).into() }).await
+    let answer = |request: Request, _| async move { unknown_route(request.method(), request.uri()).into() };
+    edge(&app, Wire::default(), request, answer).await
 }
 
 /// Answers a method that the route does not take.
 pub(crate) async fn no_method(State(app): State<App>, request: Request) -> Response {
-    edge(&app, request, |request, _| async move { wrong_method(request.method()).into() }).await
+    let answer = |request: Request, _| async move { wrong_method(request.method()).into() };
+    edge(&app, Wire::default(), request, answer).await
 }
 
-fn rendered(response: Response, request_id: &str) -> Response {
+fn rendered(response: Response, wire: Wire, request_id: &str) -> Response {
     let Some(error) = response.extensions().get::<ApiError>().cloned() else { return response };
+    let error = wire.translate(error);
     if error.status.is_server_error() {
         let internal = error.internal.as_deref().unwrap_or(&error.message);
         tracing::error!(request_id, code = error.code, internal, "request failed");
     }
-    let body = ErrorBody {
-        message: &error.message,
-        r#type: error.family(),
-        param: error.param.as_deref(),
-        code: error.code,
-        request_id,
-    };
-    let text = serde_json::to_string(&ErrorEnvelope { error: body }).unwrap_or_default();
+    let text = wire.body(&error, request_id);
     let mut rendered = (error.status, [(header::CONTENT_TYPE, "application/json")], text).into_response();
     if error.status == StatusCode::UNAUTHORIZED {
         rendered.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

@@ -12,7 +12,7 @@ pub(crate) type Result<T = Response, E = ApiError> = std::result::Result<T, E>;
 
 /// An error on its way to a client. `edge` writes its body, which holds the request's id, and logs it.
 #[derive(Clone, Debug)]
-pub(crate) struct ApiError {
+pub struct ApiError {
     pub(crate) status: StatusCode,
     pub(crate) code: &'static str,
     pub(crate) message: String,

@@ -14,6 +14,7 @@ mod assistants;
 mod compat;
 mod connections;
 mod cursor;
+mod door;
 mod edge;
 mod error;
 #[doc(hidden)]
@@ -35,12 +36,13 @@ mod telemetry;
 mod tls;
 mod turns;
 
-pub use app::ServerOptions;
+pub use app::{App, ServerOptions};
 pub use assistants::{AssistantNameError, Assistants, check_assistant_name};
 pub use compat::access::SharedKey;
+pub use door::{Door, Owned, Probe, RouteInfo, Rule, TenantCase, Wire};
 pub use edge::request_id;
+pub use error::ApiError;
 pub use outgoing::OutgoingProxy;
-pub use routes::RouteInfo;
 pub use security::audit::{AuditFinding, AuditLog, AuditRecord, AuditVerification};
 pub use security::jwt::{IssuerError, TokenIssuer};
 pub use security::keys::{KeyError, KeyRecord, KeyRole, KeySecret, Keys, NewKey};

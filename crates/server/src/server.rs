@@ -12,8 +12,8 @@ use tokio::task::JoinHandle;
 
 use crate::app::{App, ServerOptions};
 use crate::assistants::Assistants;
-use crate::routes::{self, RouteInfo};
-use crate::{connections, operations, turns};
+use crate::door::{Door, RouteInfo};
+use crate::{connections, operations, routes, turns};
 
 /// A server over one memory.
 ///
@@ -22,6 +22,7 @@ use crate::{connections, operations, turns};
 pub struct Server {
     memory: Memory,
     options: ServerOptions,
+    doors: Vec<Door>,
     model: Option<Arc<dyn ChatModel>>,
     embedder: Option<Arc<dyn Embedder>>,
     assistants: Assistants,
@@ -43,7 +44,7 @@ impl Server {
     /// Makes a server.
     #[must_use]
     pub fn new(memory: Memory, options: ServerOptions) -> Self {
-        Self { memory, options, model: None, embedder: None, assistants: Assistants::default() }
+        Self { memory, options, doors: Self::doors(), model: None, embedder: None, assistants: Assistants::default() }
     }
 
     /// Gives it a model that answers on the OpenAI wire.
@@ -64,16 +65,22 @@ impl Server {
         Self { assistants, ..self }
     }
 
-    /// Every route, in the order of the table.
+    /// The doors that every server has.
     #[must_use]
-    pub fn routes() -> Vec<RouteInfo> {
-        routes::infos()
+    pub fn doors() -> Vec<Door> {
+        routes::doors()
     }
 
-    /// The OpenAPI document, as JSON.
+    /// Every route of the doors that every server has, in their order.
+    #[must_use]
+    pub fn routes() -> Vec<RouteInfo> {
+        Self::doors().iter().flat_map(Door::routes).collect()
+    }
+
+    /// The OpenAPI document of these doors, as JSON.
     #[must_use]
     pub fn openapi() -> String {
-        operations::document::text().to_owned()
+        operations::document::text(&Self::doors())
     }
 
     /// Serves until `shutdown` is over; then finishes what was accepted, and ends every stream with an event.
@@ -85,8 +92,8 @@ impl Server {
         listener: TcpListener,
         shutdown: impl Future<Output = ()> + Send,
     ) -> Result<(), ServeError> {
-        let Self { memory, options, model, embedder, assistants } = self;
-        let app = App::new(memory, options, model, embedder, assistants);
+        let Self { memory, options, doors, model, embedder, assistants } = self;
+        let app = App::new(memory, options, doors, model, embedder, assistants);
         let sweeper = operations::sweep::start(&app);
         let resuming = turns::resuming::start(&app);
         let renewals = app.options().tls.clone().map(|tls| tokio::spawn(tls.follow()));

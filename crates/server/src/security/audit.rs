@@ -161,13 +161,13 @@ impl AuditLog {
 pub(super) fn act(
     request: &Parts,
     role: KeyRole,
+    is_declared: bool,
     caller: &Caller,
     id: RequestId,
     now: Timestamp,
 ) -> Option<AuditRecord> {
     let route = request.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
-    // Everyone may erase their own, which is an act as well.
-    let is_act = matches!(role, KeyRole::Admin | KeyRole::Approve) || route == "/v1/erase";
+    let is_act = is_declared || matches!(role, KeyRole::Admin | KeyRole::Approve);
     if !is_act || matches!(request.method, Method::GET | Method::HEAD) {
         return None;
     }

@@ -33,7 +33,7 @@ pub(crate) async fn authenticate(app: &App, role: KeyRole, request: Request, nex
     let key = caller.key_id.clone();
     let response = match caller.demand(role) {
         Ok(()) => {
-            let act = audit::act(&parts, role, &caller, next.id, app.memory().now());
+            let act = audit::act(&parts, role, next.is_act(), &caller, next.id, app.memory().now());
             parts.extensions.insert(caller);
             let request = Request::from_parts(parts, body);
             match act {

@@ -23,7 +23,7 @@ use utoipa_axum::routes;
 
 use crate::door::{Door, Rule};
 use crate::output::json_with;
-use crate::security::keys::KeyRole;
+use crate::security::KeyRole;
 
 const OPEN: Rule = Rule::open();
 const SHARED_READ: Rule = Rule::shared(KeyRole::Read);

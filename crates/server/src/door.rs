@@ -8,16 +8,22 @@ mod wire;
 
 use std::collections::BTreeSet;
 use std::fmt;
+use std::sync::Arc;
 
+use async_trait::async_trait;
+use axum::http::request::Parts;
+use bytes::Bytes;
+use futures::future::BoxFuture;
+use threadkeep_service::{KeyRole, Sender, Service};
 use utoipa_axum::router::UtoipaMethodRouter;
 
 use crate::app::App;
-use crate::security::keys::KeyRole;
+use crate::error::ApiError;
 pub use cases::{Owned, Probe, TenantCase};
 pub use wire::Wire;
 
 /// Who may call a route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub(crate) enum Need {
     /// Anyone who reaches the server.
     Nothing,
@@ -25,6 +31,18 @@ pub(crate) enum Need {
     Role(KeyRole),
     /// A caller with a role, or with the key that clients of the documents' endpoints share.
     Shared(KeyRole),
+    /// A sender with a role, whom the door recognises.
+    Recognised(KeyRole, Arc<dyn Recognise>),
+}
+
+/// Recognises who sent a request without a key: by a signature over the bytes of its body, for example.
+#[async_trait]
+pub trait Recognise: fmt::Debug + Send + Sync {
+    /// Says who sent a request, from its head and from its body as it came. The action finds the same bytes.
+    ///
+    /// # Errors
+    /// Why the sender is not recognised, `Unauthenticated` for most.
+    async fn sender(&self, service: &Service, head: &Parts, body: &Bytes) -> Result<Sender, ApiError>;
 }
 
 /// How long an action may take.
@@ -63,6 +81,12 @@ impl Rule {
         Self::of(Need::Shared(role))
     }
 
+    /// A sender with a role may call, whom the door recognises by itself. Nobody else may, with a key or without.
+    #[must_use]
+    pub fn recognised(role: KeyRole, by: Arc<dyn Recognise>) -> Self {
+        Self::of(Need::Recognised(role, by))
+    }
+
     const fn of(need: Need) -> Self {
         Self { need, time: Time::Bounded, is_act: false }
     }
@@ -82,7 +106,7 @@ impl Rule {
     fn needed_role(&self) -> Option<KeyRole> {
         match &self.need {
             Need::Nothing => None,
-            Need::Role(role) | Need::Shared(role) => Some(*role),
+            Need::Role(role) | Need::Shared(role) | Need::Recognised(role, _) => Some(*role),
         }
     }
 }
@@ -104,8 +128,12 @@ pub struct Door {
     name: &'static str,
     pub(crate) wire: Wire,
     pub(crate) routes: Vec<Route>,
+    listener: Option<Listener>,
     cases: fn(&Owned) -> Vec<TenantCase>,
 }
+
+/// What a door does beside its routes until the service stops.
+type Listener = Arc<dyn Fn(Service) -> BoxFuture<'static, ()> + Send + Sync>;
 
 /// A path of a door with its actions.
 #[derive(Clone)]
@@ -146,7 +174,7 @@ impl Door {
     /// Makes a door without a route, whose errors are written as the server's own are.
     #[must_use]
     pub fn new(name: &'static str) -> Self {
-        Self { name, wire: Wire::default(), routes: Vec::new(), cases: |_| Vec::new() }
+        Self { name, wire: Wire::default(), routes: Vec::new(), listener: None, cases: |_| Vec::new() }
     }
 
     /// Writes the errors of its routes in the terms of another wire.
@@ -162,10 +190,25 @@ impl Door {
         self
     }
 
+    /// Runs a task for as long as the server serves: what holds a connection of its own, or reads lines. It ends once
+    /// [`Service::stopped`] does, and is waited for until the grace is over.
+    #[must_use]
+    pub fn listener<F>(self, listen: impl Fn(Service) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = ()> + Send + 'static,
+    {
+        Self { listener: Some(Arc::new(move |service| Box::pin(listen(service)))), ..self }
+    }
+
     /// Says how each of its routes is asked for what somebody owns. Every route needs a case.
     #[must_use]
     pub fn cases(self, cases: fn(&Owned) -> Vec<TenantCase>) -> Self {
         Self { cases, ..self }
+    }
+
+    /// What it runs beside its routes, begun; `None` where it has no such task.
+    pub(crate) fn listen(&self, service: &Service) -> Option<BoxFuture<'static, ()>> {
+        self.listener.as_ref().map(|listen| listen(service.clone()))
     }
 
     /// What it is called in the log.

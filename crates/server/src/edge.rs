@@ -67,7 +67,7 @@ where
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
     let _counted = app.metrics().count_running();
-    let mut traced = app.telemetry().begin_request(request.headers());
+    let mut traced = app.telemetry().begin_request(|| request.headers().get("traceparent")?.to_str().ok());
     // It stays where it is: what holds it would be as large once more.
     let answering = std::pin::pin!(REQUEST.scope(id, answer(request, id)));
     let answering = AssertUnwindSafe(answering).catch_unwind();
@@ -86,7 +86,7 @@ where
     let (status, key, took) = (response.status().as_u16(), key.as_deref().unwrap_or_default(), started.elapsed());
     let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     tracing::info!(%method, route, status, took_ms, request_id, key, "request");
-    app.metrics().count_request(&method, route, status, took);
+    app.metrics().count_request(method.as_str(), route, status, took);
     if let Some(mut span) = traced.take() {
         span.named(format!("{method} {route}"));
         span.text("http.request.method", method.as_str());

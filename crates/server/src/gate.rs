@@ -8,9 +8,11 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use axum::extract::Request;
+use axum::extract::{MatchedPath, Request};
+use axum::http::Method;
 use axum::response::{IntoResponse, Response};
 use axum::routing::Route;
+use threadkeep_service::{Act, KeyRole};
 use tower::{Layer, Service, ServiceExt};
 
 use crate::app::App;
@@ -18,7 +20,7 @@ use crate::compat::access::admit;
 use crate::door::{Need, Rule, Time, Wire};
 use crate::edge::{Answered, RequestId, edge};
 use crate::limits;
-use crate::security::authenticate::authenticate;
+use crate::security::authenticate::{authenticate, recognise};
 
 /// Stands before the actions of a route.
 #[derive(Clone, Debug)]
@@ -80,6 +82,8 @@ impl Guarded {
             Need::Nothing => next.run(request).await.into(),
             Need::Role(role) => authenticate(&self.app, *role, request, next).await,
             Need::Shared(role) => admit(&self.app, *role, request, next).await,
+            // Boxed: others do not carry what few need.
+            Need::Recognised(role, by) => Box::pin(recognise(&self.app, *role, by.as_ref(), request, next)).await,
         }
     }
 }
@@ -102,8 +106,26 @@ impl Next<'_> {
         }
     }
 
-    /// Whether the action is written down whatever role it needs.
-    pub(crate) fn is_act(&self) -> bool {
-        self.guarded.rule.is_act
+    /// What a request is going to do, where that is written down.
+    pub(crate) fn act(&self, role: KeyRole, request: &Request) -> Option<Act> {
+        let is_act = self.guarded.rule.is_act || matches!(role, KeyRole::Admin | KeyRole::Approve);
+        if !is_act || matches!(*request.method(), Method::GET | Method::HEAD) {
+            return None;
+        }
+        let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let path = request.uri().path();
+        Some(Act {
+            act: format!("{} {route}", request.method()),
+            target: (path != route).then(|| named_by_id(path, route)),
+            request_id: Some(self.id.as_str().to_owned()),
+        })
     }
+}
+
+/// A path without what callers name as they like: of what varies in its route ids alone are kept.
+fn named_by_id(path: &str, route: &str) -> String {
+    let is_kept = |part: &str, of_route: &str| part == of_route || part.parse::<threadkeep::ThreadId>().is_ok();
+    let parts = path.split('/').zip(route.split('/'));
+    let parts = parts.map(|(part, of_route)| if is_kept(part, of_route) { part } else { of_route });
+    parts.collect::<Vec<_>>().join("/")
 }

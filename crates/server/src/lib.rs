@@ -10,7 +10,6 @@
 #![warn(missing_docs)]
 
 mod app;
-mod assistants;
 mod compat;
 mod connections;
 mod cursor;
@@ -25,30 +24,25 @@ mod limits;
 mod live;
 mod openai;
 mod operations;
-mod outgoing;
 mod output;
-mod repeats;
 mod rest;
 mod routes;
 mod security;
 mod server;
-mod telemetry;
 mod tls;
 mod turns;
 
 pub use app::{App, ServerOptions};
-pub use assistants::{AssistantNameError, Assistants, check_assistant_name};
 pub use compat::access::SharedKey;
-pub use door::{Door, Owned, Probe, RouteInfo, Rule, TenantCase, Wire};
+pub use door::{Door, Owned, Probe, Recognise, RouteInfo, Rule, TenantCase, Wire};
 pub use edge::request_id;
 pub use error::ApiError;
-pub use outgoing::OutgoingProxy;
-pub use security::audit::{AuditFinding, AuditLog, AuditRecord, AuditVerification};
-pub use security::jwt::{IssuerError, TokenIssuer};
-pub use security::keys::{KeyError, KeyRecord, KeyRole, KeySecret, Keys, NewKey};
+pub use input::{FormBody, JsonBody, RawBody, attempt};
+pub use routes::check_assistant_name;
 pub use security::local::{LocalAccess, LocalToken, LocalTokenError, is_minted as is_local_token};
-pub use security::quota::Quota;
-pub use security::rate::RateLimit;
-pub use server::{ServeError, Server};
-pub use telemetry::TelemetryOptions;
+pub use server::{DoorError, ServeError, Server};
+pub use threadkeep_service::{
+    AssistantNameError, Assistants, AuditFinding, AuditLog, AuditRecord, AuditVerification, IssuerError, KeyError,
+    KeyRecord, KeyRole, KeySecret, Keys, NewKey, OutgoingProxy, Quota, RateLimit, TelemetryOptions, TokenIssuer,
+};
 pub use tls::{Tls, TlsError};

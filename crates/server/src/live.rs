@@ -11,7 +11,7 @@ pub(crate) mod telling;
 use utoipa_axum::routes;
 
 use crate::door::{Door, Rule};
-use crate::security::keys::KeyRole;
+use crate::security::KeyRole;
 
 const READ: Rule = Rule::role(KeyRole::Read);
 

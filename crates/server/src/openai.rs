@@ -27,7 +27,7 @@ use utoipa_axum::routes;
 use crate::app::App;
 use crate::door::{Door, Rule, Wire};
 use crate::error::{ApiError, Result};
-use crate::security::keys::KeyRole;
+use crate::security::KeyRole;
 
 const READ: Rule = Rule::role(KeyRole::Read);
 const WRITE: Rule = Rule::role(KeyRole::Write);

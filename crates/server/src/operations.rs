@@ -12,7 +12,7 @@ pub(crate) mod viewer;
 use utoipa_axum::routes;
 
 use crate::door::{Door, Rule};
-use crate::security::keys::KeyRole;
+use crate::security::KeyRole;
 
 const OPERATE: Rule = Rule::role(KeyRole::Operate);
 const OPEN: Rule = Rule::open();

@@ -23,7 +23,7 @@ pub(crate) mod turns;
 use utoipa_axum::routes;
 
 use crate::door::{Door, Rule};
-use crate::security::keys::KeyRole;
+use crate::security::KeyRole;
 
 const READ: Rule = Rule::role(KeyRole::Read);
 const WRITE: Rule = Rule::role(KeyRole::Write);

@@ -4,12 +4,13 @@ use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use axum::Router;
+use threadkeep_service::AssistantNameError;
 use utoipa::OpenApi;
 use utoipa::openapi::security::{HttpAuthScheme, HttpBuilder, SecurityScheme};
 use utoipa_axum::router::OpenApiRouter;
 
 use crate::app::App;
-use crate::door::{Door, Route};
+use crate::door::{Door, Route, RouteInfo};
 use crate::gate::Gate;
 use crate::{compat, edge, error, live, openai, operations, rest};
 
@@ -41,14 +42,35 @@ pub(crate) fn router(app: &App) -> Router {
     router.fallback(edge::no_route).method_not_allowed_fallback(edge::no_method).with_state(app.clone())
 }
 
-/// Whether a path of the doors that every server has begins with a name.
-pub(crate) fn begins_route(name: &str) -> bool {
+/// Checks that an assistant can be called so.
+///
+/// # Errors
+/// What keeps it from that.
+pub fn check_assistant_name(name: &str) -> Result<(), AssistantNameError> {
     static BEGINNINGS: LazyLock<HashSet<String>> = LazyLock::new(|| beginnings(&doors()).collect());
-    BEGINNINGS.contains(name)
+    threadkeep_service::check_assistant_name(name, |name| BEGINNINGS.contains(name))
+}
+
+/// A route of a door that one of others has, or has in another shape: of `/a/{b}` and `/a/{c}` no path says which.
+pub(crate) fn collision(doors: &[Door], door: &Door) -> Option<RouteInfo> {
+    let taken: Vec<RouteInfo> = doors.iter().flat_map(Door::routes).collect();
+    let collides = |route: &RouteInfo| {
+        taken.iter().any(|other| {
+            let is_same = other.path == route.path;
+            if is_same { other.method == route.method } else { shape(&other.path) == shape(&route.path) }
+        })
+    };
+    door.routes().into_iter().find(collides)
+}
+
+/// A path without the names of what varies.
+fn shape(path: &str) -> String {
+    let parts = path.split('/').map(|part| if part.starts_with('{') { "{}" } else { part });
+    parts.collect::<Vec<_>>().join("/")
 }
 
 /// What the paths of doors begin with.
-fn beginnings(doors: &[Door]) -> impl Iterator<Item = String> {
+pub(crate) fn beginnings(doors: &[Door]) -> impl Iterator<Item = String> + use<'_> {
     let paths = doors.iter().flat_map(|door| &door.routes).flat_map(Route::paths);
     paths.filter_map(|path| path.trim_start_matches('/').split('/').next().map(str::to_owned))
 }
@@ -72,6 +94,14 @@ mod tests {
     use std::collections::HashMap;
 
     use super::*;
+
+    #[test]
+    fn no_path_begins_with_the_name_of_an_assistant() {
+        assert_eq!(check_assistant_name("keeper"), Ok(()));
+        for name in ["v1", "docs", "health", "ready", "metrics", "chat", "clear", "conversations", "preferences"] {
+            assert!(matches!(check_assistant_name(name), Err(AssistantNameError::Reserved { .. })), "{name}");
+        }
+    }
 
     /// Of two shapes with one name the document would show one, and the other's route would seem to answer with it.
     #[test]

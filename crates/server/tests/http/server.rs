@@ -97,7 +97,7 @@ impl TestServer {
         if let Some(embedder) = parts.embedder {
             server = server.with_embedder(embedder);
         }
-        let assistants = Assistants::default();
+        let assistants = Server::assistants();
         for assistant in parts.assistants {
             assistants.put_with_lookups(Agent::new(memory.clone(), assistant), parts.lookups).unwrap();
         }

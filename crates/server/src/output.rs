@@ -13,7 +13,7 @@ use crate::error::ApiError;
 const ROOM_BYTES: usize = 64 * 1024;
 
 /// An answer in JSON.
-pub(crate) fn json<T: Serialize>(body: &T) -> Response {
+pub fn json<T: Serialize>(body: &T) -> Response {
     json_with(StatusCode::OK, body)
 }
 

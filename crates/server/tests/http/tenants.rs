@@ -14,7 +14,7 @@ async fn served() -> TestServer {
     TestServer::start_with(Parts { assistants, ..parts_with_model().0 }).await
 }
 
-async fn ask(client: &Client, method: &str, probe: &Probe) -> Answer {
+pub(crate) async fn ask(client: &Client, method: &str, probe: &Probe) -> Answer {
     let mut request = client.request(method, &probe.path);
     if let Some(body) = &probe.body {
         request = request.json(body);
@@ -40,7 +40,7 @@ fn told(answer: &Answer) -> (u16, String) {
 }
 
 /// The answer to the one is the answer to the other, but for the names that were asked for.
-fn is_same(found: &Answer, unknown: &Answer, names: &[String]) -> bool {
+pub(crate) fn is_same(found: &Answer, unknown: &Answer, names: &[String]) -> bool {
     let blank = |answer: &Answer| {
         let (status, text) = told(answer);
         (status, names.iter().fold(text, |text, name| text.replace(name.as_str(), "…")))

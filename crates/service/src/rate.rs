@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use super::keys::KeyError;
+use crate::keys::KeyError;
 
 /// Buckets that are kept before those that are full again are dropped.
 const KEPT: usize = 10_000;
@@ -38,14 +38,14 @@ pub(crate) struct RateLimits {
 
 /// What a limit leaves at a moment.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Bucket {
+pub(crate) struct Bucket {
     /// What was left when something was taken last; a bucket that nothing was taken from is full.
     last: Option<(f64, Instant)>,
 }
 
 impl Bucket {
     /// Takes one; else gives the time until there is one.
-    pub(super) fn take(&mut self, limit: RateLimit, now: Instant) -> Result<(), Duration> {
+    pub(crate) fn take(&mut self, limit: RateLimit, now: Instant) -> Result<(), Duration> {
         let wait = self.wait(limit, now);
         if !wait.is_zero() {
             return Err(wait);
@@ -55,12 +55,12 @@ impl Bucket {
     }
 
     /// The time until there is one.
-    pub(super) fn wait(&self, limit: RateLimit, now: Instant) -> Duration {
+    pub(crate) fn wait(&self, limit: RateLimit, now: Instant) -> Duration {
         let lacking = (1.0 - self.left(limit, now)).max(0.0);
         Duration::from_secs_f64(lacking * 60.0 / most(limit))
     }
 
-    pub(super) fn is_full(&self, limit: RateLimit, now: Instant) -> bool {
+    pub(crate) fn is_full(&self, limit: RateLimit, now: Instant) -> bool {
         self.left(limit, now) >= most(limit)
     }
 

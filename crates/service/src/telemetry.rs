@@ -11,11 +11,10 @@ use std::future::Future;
 use std::sync::{Arc, OnceLock};
 use std::time::{SystemTime, UNIX_EPOCH};
 
-use axum::http::HeaderMap;
 use serde_json::{Value, json};
 
+use crate::hex::hex;
 use crate::outgoing::OutgoingProxy;
-use crate::output::hex;
 use export::Exporter;
 pub(crate) use watched::Watch;
 
@@ -40,7 +39,7 @@ impl std::fmt::Debug for TelemetryOptions {
 
 /// Takes spans, and sends them once there is a collector.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Telemetry {
+pub struct Telemetry {
     exporter: Arc<OnceLock<Exporter>>,
 }
 
@@ -64,7 +63,7 @@ enum SpanKind {
 
 /// A span that has not ended.
 #[derive(Debug)]
-pub(crate) struct Span {
+pub struct Span {
     place: Place,
     parent: Option<[u8; 8]>,
     name: String,
@@ -86,10 +85,10 @@ impl Telemetry {
     }
 
     /// Begins the span of a request; `None` where nobody wants to know.
-    pub(crate) fn begin_request(&self, headers: &HeaderMap) -> Option<Span> {
+    /// The caller's own place in a trace, as the W3C writes it, is asked for only then.
+    pub fn begin_request<'a>(&self, traceparent: impl FnOnce() -> Option<&'a str>) -> Option<Span> {
         self.exporter.get()?;
-        let caller = headers.get("traceparent").and_then(|value| value.to_str().ok()).and_then(parse);
-        Span::begin(caller, SpanKind::Server)
+        Span::begin(traceparent().and_then(parse), SpanKind::Server)
     }
 
     /// Begins a span within the one that is on its way here.
@@ -98,14 +97,15 @@ impl Telemetry {
         Span::begin(CURRENT.try_with(|place| *place).ok(), kind)
     }
 
-    pub(crate) fn end(&self, span: Span) {
+    /// Sends a span, which ends now.
+    pub fn end(&self, span: Span) {
         if let Some(exporter) = self.exporter.get() {
             exporter.send(span.ended(nanoseconds()));
         }
     }
 
     /// Sends what was not sent yet.
-    pub(crate) async fn flush(&self) {
+    pub async fn flush(&self) {
         if let Some(exporter) = self.exporter.get() {
             exporter.flush().await;
         }
@@ -122,19 +122,23 @@ impl Span {
         Some(Self { place, parent, name, kind, began: nanoseconds(), attributes, is_error: false })
     }
 
-    pub(crate) fn named(&mut self, name: String) {
+    /// Gives it a name.
+    pub fn named(&mut self, name: String) {
         self.name = name;
     }
 
-    pub(crate) fn failed(&mut self) {
+    /// Says that it is about something that failed.
+    pub fn failed(&mut self) {
         self.is_error = true;
     }
 
-    pub(crate) fn text(&mut self, key: &str, value: &str) {
+    /// Adds an attribute that is a text.
+    pub fn text(&mut self, key: &str, value: &str) {
         self.attributes.push(json!({ "key": key, "value": { "stringValue": value } }));
     }
 
-    pub(crate) fn number(&mut self, key: &str, value: u64) {
+    /// Adds an attribute that is a number.
+    pub fn number(&mut self, key: &str, value: u64) {
         // OTLP writes whole numbers as text, as JSON has no 64 bits.
         self.attributes.push(json!({ "key": key, "value": { "intValue": value.to_string() } }));
     }
@@ -149,7 +153,7 @@ impl Span {
     }
 
     /// Runs what happens within this span.
-    pub(crate) async fn around<T>(&self, within: impl Future<Output = T>) -> T {
+    pub async fn around<T>(&self, within: impl Future<Output = T>) -> T {
         CURRENT.scope(self.place, within).await
     }
 
@@ -168,7 +172,7 @@ impl Span {
 }
 
 /// Takes the span that this runs in along to another task.
-pub(crate) fn carried<T>(within: impl Future<Output = T>) -> impl Future<Output = T> {
+pub fn carried<T>(within: impl Future<Output = T>) -> impl Future<Output = T> {
     let place = CURRENT.try_with(|place| *place).ok();
     async move {
         match place {

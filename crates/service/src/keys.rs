@@ -17,9 +17,9 @@ use threadkeep::{
     Document, DocumentOwner, JsonText, Memory, MemoryError, Namespace, Scope, StoreError, TenantId, Timestamp, UserId,
 };
 
-use super::quota::Quota;
-use super::rate::RateLimit;
-use crate::output::hex;
+use crate::hex::hex;
+use crate::quota::Quota;
+use crate::rate::RateLimit;
 
 const PREFIX: &str = "tk_";
 const ID_BYTES: usize = 8;

@@ -9,7 +9,6 @@
 //!
 //! Making a thread is never matched by its body: two clients that both begin a conversation would be handed one.
 
-use axum::http::HeaderMap;
 use threadkeep::core::{ChangePage, Effect, Fingerprint, PutDocument};
 use threadkeep::memory::Appended;
 use threadkeep::{
@@ -17,12 +16,11 @@ use threadkeep::{
     StoreError, ThreadId, Timestamp,
 };
 
-use crate::app::App;
-use crate::error::ApiError;
-use crate::input;
+use crate::error::Result;
+use crate::service::Service;
 
 /// How long a repetition without a key is believed.
-pub(crate) const WINDOW_MS: i64 = 120_000;
+pub const WINDOW_MS: i64 = 120_000;
 /// Changes that are looked through for the append that may be repeated.
 const LOOK: usize = 64;
 /// How often an append goes for the end of a thread that others keep moving.
@@ -32,7 +30,7 @@ const SPARED: usize = 32;
 
 /// What tells a repeated request from another one.
 #[derive(Clone, Debug)]
-pub(crate) struct Attempt {
+pub struct Attempt {
     key: Option<String>,
     /// Of the route and the body.
     digest: String,
@@ -40,24 +38,25 @@ pub(crate) struct Attempt {
 }
 
 impl Attempt {
-    /// Reads the headers of a request to a surface, whose body has this digest.
-    pub(crate) fn read(headers: &HeaderMap, surface: &str, digest: &str) -> Result<Self, ApiError> {
-        let key = input::idempotency_key(headers)?;
-        Ok(Self { key, digest: format!("{surface}:{digest}"), retries: input::retry_count(headers) })
+    /// A request to a surface: its own key, where it has one, the digest of what it asks for, and how often its client says it
+    /// has sent it before.
+    #[must_use]
+    pub fn new(surface: &str, key: Option<String>, digest: &str, retries: u64) -> Self {
+        Self { key, digest: format!("{surface}:{digest}"), retries }
     }
 
     /// The `Idempotency-Key` that came with it.
-    pub(crate) fn key(&self) -> Option<&str> {
+    pub fn key(&self) -> Option<&str> {
         self.key.as_deref()
     }
 
     /// The digest of the route and the body.
-    pub(crate) fn digest(&self) -> &str {
+    pub fn digest(&self) -> &str {
         &self.digest
     }
 
     /// Refuses a key that was used for another request.
-    pub(crate) fn check_same(&self, digest: &str) -> Result<(), ApiError> {
+    pub fn check_same(&self, digest: &str) -> Result<()> {
         if digest == self.digest {
             return Ok(());
         }
@@ -65,17 +64,17 @@ impl Attempt {
     }
 
     /// Whether the client says that it repeats itself.
-    pub(crate) fn is_retry(&self) -> bool {
+    pub fn is_retry(&self) -> bool {
         self.retries > 0
     }
 
     /// Whether it may have been sent before: the client says so, or gave it a key.
-    pub(crate) fn is_repeated(&self) -> bool {
+    pub fn is_repeated(&self) -> bool {
         self.is_retry() || self.key.is_some()
     }
 
     /// An id for what this request makes: always the same for the same key, `None` without one.
-    pub(crate) fn named_id(&self, scope: &Scope) -> Option<ThreadId> {
+    pub fn named_id(&self, scope: &Scope) -> Option<ThreadId> {
         let key = self.key.as_ref()?;
         let user = match scope {
             Scope::Tenant(_) => "",
@@ -86,19 +85,19 @@ impl Attempt {
     }
 
     /// The id of a thread that this request makes: always the same for the same key.
-    pub(crate) fn thread_id(&self, app: &App, scope: &Scope) -> ThreadId {
-        self.named_id(scope).unwrap_or_else(|| app.memory().mint_thread_id())
+    pub fn thread_id(&self, service: &Service, scope: &Scope) -> ThreadId {
+        self.named_id(scope).unwrap_or_else(|| service.memory().mint_thread_id())
     }
 
     /// Notes what a thread was made by, where a key was given: the same key with another body is a conflict. Says whether
     /// there is such a note.
-    pub(crate) async fn note_creation(&self, app: &App, scope: &Scope, thread: ThreadId) -> Result<bool, ApiError> {
+    pub async fn note_creation(&self, service: &Service, scope: &Scope, thread: ThreadId) -> Result<bool> {
         if self.key.is_none() {
             return Ok(false);
         }
         let name = threadkeep::DocumentName { namespace: Namespace::system("server")?, key: "created".to_owned() };
         let put = PutDocument { name, value: JsonText::of(&self.digest)?, expires_at: None };
-        let noted = app.memory().batch().idempotency_key("http:created").put(put).commit(scope, thread).await;
+        let noted = service.memory().batch().idempotency_key("http:created").put(put).commit(scope, thread).await;
         match noted {
             // A user may open a shared thread, and may not write its documents.
             Ok(_) => Ok(true),
@@ -108,23 +107,23 @@ impl Attempt {
     }
 
     /// Appends, or tells what an earlier try appended.
-    pub(crate) async fn append(
+    pub async fn append(
         &self,
-        app: &App,
+        service: &Service,
         scope: &Scope,
         thread: ThreadId,
         drafts: Vec<Draft>,
         expected: Option<Expected>,
-    ) -> Result<Appended, ApiError> {
+    ) -> Result<Appended> {
         if let Some(key) = &self.key {
             let idempotency_key = Some(format!("key:{key}"));
             let options = AppendOptions { idempotency_key, expected, ..AppendOptions::default() };
-            return Ok(app.memory().append_all(scope, thread, drafts, &options).await?);
+            return Ok(service.memory().append_all(scope, thread, drafts, &options).await?);
         }
         for attempt in 0..ATTEMPTS {
             let expected = if self.is_retry() {
-                let positions = app.memory().get_thread(scope, thread).await?.positions;
-                if let Some(appended) = self.repeated(app, scope, thread, positions, &drafts).await? {
+                let positions = service.memory().get_thread(scope, thread).await?.positions;
+                if let Some(appended) = self.repeated(service, scope, thread, positions, &drafts).await? {
                     return Ok(appended);
                 }
                 expected.map_or(Ok(()), |expected| expected.check(positions))?;
@@ -133,9 +132,9 @@ impl Attempt {
             } else {
                 expected
             };
-            let at = later(app.memory().now(), attempt);
+            let at = later(service.memory().now(), attempt);
             let options = AppendOptions { expected, at: Some(at), ..self.options_at(at) };
-            match app.memory().append_all(scope, thread, drafts.clone(), &options).await {
+            match service.memory().append_all(scope, thread, drafts.clone(), &options).await {
                 // Somebody else said the same at the same instant and was first.
                 Ok(appended) if appended.replayed => {}
                 Err(MemoryError::Store(StoreError::Conflict(Conflict::Seq { .. } | Conflict::Change { .. })))
@@ -157,17 +156,17 @@ impl Attempt {
     /// What an earlier try of the same request appended, where that is still the end of the thread.
     async fn repeated(
         &self,
-        app: &App,
+        service: &Service,
         scope: &Scope,
         thread: ThreadId,
         positions: Positions,
         drafts: &[Draft],
-    ) -> Result<Option<Appended>, ApiError> {
+    ) -> Result<Option<Appended>> {
         let before = positions.seq.checked_sub(drafts.len() as u64).filter(|_| !drafts.is_empty());
         let Some(before) = before else { return Ok(None) };
-        let Some(at) = appended_lately(app, scope, thread, positions, before + 1).await? else { return Ok(None) };
+        let Some(at) = appended_lately(service, scope, thread, positions, before + 1).await? else { return Ok(None) };
         let options = AppendOptions { expected: Some(Expected::Seq(before)), ..self.options_at(at) };
-        match app.memory().append_all(scope, thread, drafts.to_vec(), &options).await {
+        match service.memory().append_all(scope, thread, drafts.to_vec(), &options).await {
             Ok(appended) => Ok(Some(appended)),
             // The end is another one's, or has moved.
             Err(MemoryError::Store(StoreError::Conflict(_))) => Ok(None),
@@ -182,13 +181,13 @@ fn later(now: Timestamp, micros: usize) -> Timestamp {
 
 /// When one commit appended everything from a position to the end, if it was within the window.
 async fn appended_lately(
-    app: &App,
+    service: &Service,
     scope: &Scope,
     thread: ThreadId,
     positions: Positions,
     first: u64,
-) -> Result<Option<Timestamp>, ApiError> {
-    let (memory, now) = (app.memory(), app.memory().now());
+) -> Result<Option<Timestamp>> {
+    let (memory, now) = (service.memory(), service.memory().now());
     let after = positions.change.saturating_sub(LOOK as u64);
     let page = memory.backend().store.list_changes(scope, thread, after, LOOK, now).await?;
     let ChangePage::Changes { changes, .. } = page else { return Ok(None) };
@@ -201,12 +200,12 @@ async fn appended_lately(
 }
 
 /// The messages that an append put into a thread, as they stand.
-pub(crate) async fn placed(
-    app: &App,
+pub async fn placed(
+    service: &Service,
     scope: &Scope,
     thread: ThreadId,
     appended: &Appended,
-) -> Result<Vec<threadkeep::Message>, ApiError> {
+) -> Result<Vec<threadkeep::Message>> {
     let names: Vec<_> = appended.messages.iter().map(|placed| MessageName::Seq(placed.seq)).collect();
-    Ok(app.memory().find_messages(scope, thread, &names).await?)
+    Ok(service.memory().find_messages(scope, thread, &names).await?)
 }

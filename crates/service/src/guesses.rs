@@ -11,9 +11,7 @@ use std::net::{IpAddr, Ipv6Addr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use axum::http::HeaderMap;
-
-use super::rate::{Bucket, RateLimit};
+use crate::rate::{Bucket, RateLimit};
 
 /// Wrong guesses of one source.
 const OF_ONE: RateLimit = RateLimit { per_minute: 30 };
@@ -26,14 +24,17 @@ const GOOD_FOR: Duration = Duration::from_hours(1);
 
 /// Where a guess comes from: an address, or the network of 2^64 addresses that one client of IPv6 has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) struct Source(IpAddr);
+pub struct Source(IpAddr);
 
 impl Source {
     /// The other end of a connection, or whom a proxy on this machine speaks for.
-    pub(crate) fn of(peer: SocketAddr, headers: &HeaderMap) -> Self {
+    ///
+    /// `forwarded_for` is what the proxy wrote, if anything: addresses with commas between them.
+    #[must_use]
+    pub fn of(peer: SocketAddr, forwarded_for: Option<&str>) -> Self {
         let peer = peer.ip().to_canonical();
         // Others may write whatever they like there.
-        let told = if peer.is_loopback() { forwarded_for(headers) } else { None };
+        let told = if peer.is_loopback() { forwarded_for.and_then(last_address) } else { None };
         match told.unwrap_or(peer) {
             IpAddr::V6(address) => Self(Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into()),
             address @ IpAddr::V4(_) => Self(address),
@@ -42,14 +43,13 @@ impl Source {
 }
 
 /// The last address: the one that the proxy added itself.
-fn forwarded_for(headers: &HeaderMap) -> Option<IpAddr> {
-    let last = headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()?;
-    last.rsplit(',').next()?.trim().parse().ok().map(|address: IpAddr| address.to_canonical())
+fn last_address(forwarded_for: &str) -> Option<IpAddr> {
+    forwarded_for.rsplit(',').next()?.trim().parse().ok().map(|address: IpAddr| address.to_canonical())
 }
 
 /// The wrong guesses.
 #[derive(Default)]
-pub(crate) struct Guesses {
+pub struct Guesses {
     state: Mutex<State>,
 }
 
@@ -86,7 +86,7 @@ impl Guesses {
     ///
     /// # Errors
     /// How long the source has to wait.
-    pub(crate) fn admit(&self, source: Source, now: Instant) -> Result<(), Duration> {
+    pub fn admit(&self, source: Source, now: Instant) -> Result<(), Duration> {
         let state = self.lock();
         let known = state.sources.get(&source).filter(|known| !known.is_good(now) && !known.is_over(now));
         let Some(known) = known else { return Ok(()) };
@@ -95,7 +95,7 @@ impl Guesses {
     }
 
     /// Notes that a source showed a good key.
-    pub(crate) fn note_good(&self, source: Source, now: Instant) {
+    pub fn note_good(&self, source: Source, now: Instant) {
         self.lock().known(source, now).good_at = Some(now);
     }
 
@@ -103,7 +103,7 @@ impl Guesses {
     ///
     /// # Errors
     /// How long the source has to wait, where there were too many.
-    pub(crate) fn count_wrong(&self, source: Source, now: Instant) -> Result<(), Duration> {
+    pub fn count_wrong(&self, source: Source, now: Instant) -> Result<(), Duration> {
         let mut state = self.lock();
         let known = state.known(source, now);
         let is_first = known.wrong.is_full(OF_ONE, now);
@@ -185,10 +185,7 @@ mod tests {
 
     #[test]
     fn a_proxy_on_this_machine_says_for_whom_it_speaks() {
-        let of = |peer: &str, told: &str| {
-            let headers = HeaderMap::from_iter([("x-forwarded-for".parse().unwrap(), told.parse().unwrap())]);
-            Source::of(format!("{peer}:1").parse().unwrap(), &headers).0.to_string()
-        };
+        let of = |peer: &str, told: &str| Source::of(format!("{peer}:1").parse().unwrap(), Some(told)).0.to_string();
         assert_eq!(of("127.0.0.1", "198.51.100.7, 203.0.113.9"), "203.0.113.9");
         assert_eq!(of("[::1]", "2001:db8:1:2:3:4:5:6"), "2001:db8:1:2::");
         assert_eq!(of("[::ffff:127.0.0.1]", "nobody"), "127.0.0.1");

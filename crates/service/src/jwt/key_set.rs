@@ -15,7 +15,7 @@ use tokio::sync::Mutex;
 use super::IssuerError;
 use super::signature::PublicKey;
 use crate::outgoing::{self, OutgoingProxy};
-use crate::security::rate::{RateLimit, RateLimits};
+use crate::rate::{RateLimit, RateLimits};
 
 /// How long a set is taken for what it was.
 const FRESH: Duration = Duration::from_secs(600);

@@ -8,9 +8,6 @@ mod chain;
 
 use std::sync::Arc;
 
-use axum::extract::MatchedPath;
-use axum::http::Method;
-use axum::http::request::Parts;
 use serde::{Deserialize, Serialize};
 use threadkeep::{
     Memory, MemoryError, MemoryOptions, MessageQuery, Scope, TenantId, Thread, ThreadOrder, ThreadQuery, Timestamp,
@@ -19,9 +16,7 @@ use tokio::sync::Mutex;
 
 pub use chain::{AuditFinding, AuditVerification};
 
-use super::Caller;
-use super::keys::KeyRole;
-use crate::edge::RequestId;
+use crate::caller::{Caller, Credential};
 
 /// Bytes of what an act is done to.
 const TARGET_BYTES: usize = 200;
@@ -34,7 +29,7 @@ const PAGE: usize = 500;
 pub struct AuditRecord {
     /// When.
     pub at: Timestamp,
-    /// By whom: `key ID`, `token`, `shared key`, `this machine`, or `command line`.
+    /// By whom: `key ID`, `token`, `this machine`, `command line`, or whom a door knows by itself, such as `shared key`.
     pub by: String,
     /// In which tenant.
     pub tenant: String,
@@ -54,6 +49,33 @@ pub struct AuditRecord {
     /// The hash of the record before this one, as a lower-case hexadecimal SHA-256; none in records of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub previous: Option<String>,
+}
+
+/// What a caller is going to do.
+#[derive(Clone, Debug)]
+pub struct Act {
+    /// What: a method and a route, or what a door calls it.
+    pub act: String,
+    /// To what: an id, or a path in which names that are no ids are left out.
+    pub target: Option<String>,
+    /// The request, as the log names it.
+    pub request_id: Option<String>,
+}
+
+impl AuditRecord {
+    /// What a caller is going to do.
+    pub(crate) fn begun(caller: &Caller, act: Act, at: Timestamp) -> Self {
+        let (tenant, user) = names(&caller.scope);
+        let Act { act, target, request_id } = act;
+        let by = match &caller.credential {
+            Credential::Key(id) => format!("key {id}"),
+            Credential::Token { .. } => "token".to_owned(),
+            Credential::Local { .. } => "this machine".to_owned(),
+            Credential::Door(name) => name.clone(),
+        };
+        let (target, outcome) = (target.as_deref().map(cut), "begun".to_owned());
+        Self { at, by, tenant, user, act, target, outcome, request_id, previous: None }
+    }
 }
 
 /// The audit log of a store.
@@ -157,54 +179,12 @@ impl AuditLog {
     }
 }
 
-/// What a request is going to do, where that is written down.
-pub(super) fn act(
-    request: &Parts,
-    role: KeyRole,
-    caller: &Caller,
-    id: RequestId,
-    now: Timestamp,
-) -> Option<AuditRecord> {
-    let route = request.extensions.get::<MatchedPath>().map_or("", MatchedPath::as_str);
-    // Everyone may erase their own, which is an act as well.
-    let is_act = matches!(role, KeyRole::Admin | KeyRole::Approve) || route == "/v1/erase";
-    if !is_act || matches!(request.method, Method::GET | Method::HEAD) {
-        return None;
-    }
-    let (tenant, user) = names(&caller.scope);
-    let path = request.uri.path();
-    Some(AuditRecord {
-        at: now,
-        by: match &caller.key_id {
-            Some(key) => format!("key {key}"),
-            None if caller.is_local => "this machine".to_owned(),
-            None if caller.until_seconds.is_some() => "token".to_owned(),
-            None => "shared key".to_owned(),
-        },
-        tenant,
-        user,
-        act: format!("{} {route}", request.method),
-        target: (path != route).then(|| cut(&named_by_id(path, route))),
-        outcome: "begun".to_owned(),
-        request_id: Some(id.as_str().to_owned()),
-        previous: None,
-    })
-}
-
 /// A scope's tenant, and its user.
 fn names(scope: &Scope) -> (String, Option<String>) {
     match scope {
         Scope::Tenant(tenant) => (tenant.as_str().to_owned(), None),
         Scope::User(tenant, user) => (tenant.as_str().to_owned(), Some(user.as_str().to_owned())),
     }
-}
-
-/// A path without what callers name as they like: of what varies in its route ids alone are kept.
-fn named_by_id(path: &str, route: &str) -> String {
-    let is_kept = |part: &str, of_route: &str| part == of_route || part.parse::<threadkeep::ThreadId>().is_ok();
-    let parts = path.split('/').zip(route.split('/'));
-    let parts = parts.map(|(part, of_route)| if is_kept(part, of_route) { part } else { of_route });
-    parts.collect::<Vec<_>>().join("/")
 }
 
 fn cut(text: &str) -> String {

@@ -13,7 +13,7 @@ use threadkeep::core::Embedder;
 use threadkeep::{Agent, ChatModel, Tool};
 
 use super::{Span, SpanKind, Telemetry};
-use crate::operations::metrics::{Calls, Metrics};
+use crate::metrics::{Calls, Metrics};
 use assistant::WatchedAssistant;
 use embedder::WatchedEmbedder;
 use model::WatchedModel;

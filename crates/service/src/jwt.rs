@@ -14,8 +14,8 @@ use ring::hmac;
 use serde::Deserialize;
 use threadkeep::{Scope, TenantId, UserId, Value};
 
-use super::Caller;
-use super::keys::KeyRole;
+use crate::caller::{Caller, Credential};
+use crate::keys::KeyRole;
 use crate::outgoing::OutgoingProxy;
 use key_set::KeySet;
 
@@ -51,7 +51,7 @@ enum Signer {
 }
 
 /// How many keys of a set sign tokens; for the fuzz targets.
-pub(crate) fn count_keys(bytes: &[u8]) -> Option<usize> {
+pub fn count_keys(bytes: &[u8]) -> Option<usize> {
     Some(key_set::parse(bytes)?.len())
 }
 
@@ -130,7 +130,7 @@ impl TokenIssuer {
     }
 
     /// Who shows a token; `None` for one that is not good.
-    pub(super) async fn caller(&self, token: &str, now_seconds: i64) -> Option<Caller> {
+    pub(crate) async fn caller(&self, token: &str, now_seconds: i64) -> Option<Caller> {
         let claims = self.claims(token, now_seconds).await?;
         let scope = match claims.role.as_deref() {
             None | Some("authenticated") => Scope::User(self.tenant.clone(), UserId::new(claims.sub?).ok()?),
@@ -141,9 +141,7 @@ impl TokenIssuer {
             scope,
             is_user_named: false,
             roles: self.roles.clone(),
-            key_id: None,
-            until_seconds: Some(claims.exp.0),
-            is_local: false,
+            credential: Credential::Token { until_seconds: claims.exp.0 },
         })
     }
 

@@ -13,7 +13,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::task::JoinHandle;
 
 use super::stopping;
-use crate::app::App;
+use crate::service::Service;
 
 /// Turns that are gone on with at a time.
 const AT_ONCE: usize = 4;
@@ -36,15 +36,15 @@ impl Resumed {
 }
 
 /// Goes on with what was cut off, from now on.
-pub(crate) fn start(app: &App) -> JoinHandle<()> {
-    let app = app.clone();
+pub(crate) fn start(service: &Service) -> JoinHandle<()> {
+    let service = service.clone();
     tokio::spawn(async move {
-        while app.options().resume_turns && !app.is_stopping() {
-            if let Err(error) = look(&app).await {
+        while !service.is_stopping() {
+            if let Err(error) = look(&service).await {
                 tracing::warn!(%error, "it is not known which turns were cut off; the next look makes up for it");
             }
             tokio::select! {
-                () = app.stopped() => {}
+                () = service.stopped() => {}
                 () = tokio::time::sleep(LOOK_EVERY) => {}
             }
         }
@@ -52,44 +52,44 @@ pub(crate) fn start(app: &App) -> JoinHandle<()> {
 }
 
 /// Begins to go on with as many as may be.
-async fn look(app: &App) -> Result<(), AgentError> {
+async fn look(service: &Service) -> Result<(), AgentError> {
     let (calls, cut): (Vec<_>, Vec<_>) =
-        list_cut_turns(app.memory()).await?.into_iter().partition(|cut| cut.kind == TurnKind::Completion);
+        list_cut_turns(service.memory()).await?.into_iter().partition(|cut| cut.kind == TurnKind::Completion);
     for cut in calls {
-        if let Err(error) = remove_cut_completion(app.memory(), &cut.scope, cut.thread).await {
+        if let Err(error) = remove_cut_completion(service.memory(), &cut.scope, cut.thread).await {
             tracing::warn!(%error, "a thread that a call of a model left could not be freed");
         }
     }
-    let served = cut.into_iter().filter_map(|cut| Some((app.assistants().find(&cut.assistant)?, cut)));
+    let served = cut.into_iter().filter_map(|cut| Some((service.assistants().find(&cut.assistant)?, cut)));
     for (agent, cut) in served {
-        let Ok(permit) = Arc::clone(&app.resumed().0).try_acquire_owned() else { break };
-        tokio::spawn(go_on(app.clone(), agent, cut, permit));
+        let Ok(permit) = Arc::clone(&service.resumed().0).try_acquire_owned() else { break };
+        tokio::spawn(go_on(service.clone(), agent, cut, permit));
     }
     Ok(())
 }
 
-async fn go_on(app: App, agent: Agent, cut: CutTurn, permit: OwnedSemaphorePermit) {
+async fn go_on(service: Service, agent: Agent, cut: CutTurn, permit: OwnedSemaphorePermit) {
     tracing::info!(assistant = cut.assistant, "going on with a turn that was cut off");
-    if let Err(error) = resume(&app, &agent, &cut.scope, cut.thread, &cut.turn).await {
+    if let Err(error) = resume(&service, &agent, &cut.scope, cut.thread, &cut.turn).await {
         tracing::warn!(%error, assistant = cut.assistant, "a turn could not be gone on with");
     }
     drop(permit);
 }
 
 /// Goes on with a turn whose driver may be gone, until it is over or asked to stop. One that is driven is left alone.
-pub(crate) async fn resume(
-    app: &App,
+pub async fn resume(
+    service: &Service,
     agent: &Agent,
     scope: &Scope,
     thread: ThreadId,
     turn: &str,
 ) -> Result<(), AgentError> {
-    let mut watched = app.watch().turn(agent, thread);
+    let mut watched = service.watch().turn(agent, thread);
     let (stop, mut unheard) = (Stop::new(), |_| {});
     let resuming = async {
         tokio::select! {
             resumed = agent.resume_with(scope, thread, &stop, &mut unheard) => resumed,
-            never = stopping::heed(app, scope, thread, turn, &stop) => match never {},
+            never = stopping::heed(service, scope, thread, turn, &stop) => match never {},
         }
     };
     let resumed = Box::pin(watched.around(resuming)).await;

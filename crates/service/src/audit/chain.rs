@@ -15,7 +15,7 @@ use threadkeep::{
 };
 
 use super::{AuditLog, AuditRecord, PAGE};
-use crate::output::hex;
+use crate::hex::hex;
 
 /// The key of the thread that holds the chain.
 const KEY: &str = "audit:chain";
@@ -103,7 +103,7 @@ impl AuditLog {
     }
 
     /// Appends a record to the chain.
-    pub(in crate::security) async fn write(&self, record: &AuditRecord) -> Result<(), MemoryError> {
+    pub(crate) async fn write(&self, record: &AuditRecord) -> Result<(), MemoryError> {
         // One at a time in this process: they would only refuse each other.
         let _turn = self.writing.lock().await;
         let thread = self.memory.open_by_key(&self.scope, KEY).await?.thread.id;

@@ -14,8 +14,8 @@ use sha2::{Digest, Sha256};
 use threadkeep::core::DocumentWrite;
 use threadkeep::{Conflict, DocumentOwner, JsonText, Memory, Namespace, Scope, StoreError, TenantId, Timestamp};
 
-use super::keys::KeyError;
-use crate::output::hex;
+use crate::hex::hex;
+use crate::keys::KeyError;
 
 const DAY_MS: i64 = 86_400_000;
 /// Blocks of a day: as many writes it takes at least.
@@ -44,7 +44,7 @@ impl FromStr for Quota {
 
 /// Why a request was not counted.
 #[derive(Debug)]
-pub(super) enum Uncounted {
+pub(crate) enum Uncounted {
     /// The day's are used up; so long it takes until the next.
     Over(Duration),
     Store(StoreError),
@@ -85,7 +85,7 @@ impl fmt::Debug for Quotas {
 
 impl Quotas {
     /// Counts a request of a caller.
-    pub(super) async fn count(&self, memory: &Memory, who: &str, quota: Quota) -> Result<(), Uncounted> {
+    pub(crate) async fn count(&self, memory: &Memory, who: &str, quota: Quota) -> Result<(), Uncounted> {
         let now = memory.now();
         let day = now.as_millis().div_euclid(DAY_MS);
         let over =

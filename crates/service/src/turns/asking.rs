@@ -11,9 +11,9 @@ use threadkeep::{
 use tokio::sync::watch;
 
 use super::{Answered, resume, stopping};
-use crate::app::App;
 use crate::error::Result;
 use crate::repeats::{Attempt, WINDOW_MS};
+use crate::service::Service;
 
 /// Messages from the end of a thread among which a turn that may be repeated begins.
 const LOOK: usize = 200;
@@ -22,15 +22,21 @@ const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A question to an assistant in a thread.
 #[derive(Clone, Debug)]
-pub(crate) struct Asking {
-    pub(crate) app: App,
-    pub(crate) agent: Agent,
-    pub(crate) scope: Scope,
-    pub(crate) thread: ThreadId,
-    pub(crate) ask: Ask,
-    pub(crate) attempt: Attempt,
+pub struct Asking {
+    /// Where it is asked.
+    pub service: Service,
+    /// Who is asked.
+    pub agent: Agent,
+    /// On whose behalf.
+    pub scope: Scope,
+    /// The thread, which is there.
+    pub thread: ThreadId,
+    /// What is asked. Its idempotency key is set from the attempt.
+    pub ask: Ask,
+    /// What tells whether it was asked before.
+    pub attempt: Attempt,
     /// Whether the thread was made for this question alone, and goes with the answer.
-    pub(crate) is_passing: bool,
+    pub is_passing: bool,
 }
 
 impl Asking {
@@ -67,7 +73,7 @@ impl Asking {
     }
 
     /// The id of the turn that this will be, by the request's own key or else by the one that is given.
-    pub(crate) fn name_turn(&mut self, or: String) -> String {
+    pub fn name_turn(&mut self, or: String) -> String {
         let key = match self.attempt.key() {
             Some(key) => self.own(key),
             None => self.ask.idempotency_key.insert(or).clone(),
@@ -101,7 +107,7 @@ impl Asking {
     async fn heed(&self, mut running: watch::Receiver<Option<String>>) -> Infallible {
         let begun = running.wait_for(Option::is_some).await.ok().and_then(|turn| turn.clone());
         match begun {
-            Some(turn) => stopping::heed(&self.app, &self.scope, self.thread, &turn, &self.ask.stop).await,
+            Some(turn) => stopping::heed(&self.service, &self.scope, self.thread, &turn, &self.ask.stop).await,
             None => std::future::pending().await,
         }
     }
@@ -143,7 +149,7 @@ impl Asking {
                 return Err(AgentError::Busy.into());
             }
             // Where its driver is gone, it goes on here.
-            resume(&self.app, &self.agent, scope, thread, &running.turn).await?;
+            resume(&self.service, &self.agent, scope, thread, &running.turn).await?;
             match &mut waiting {
                 // What happened before this moment is seen by another look.
                 None => waiting = Some(Waiting::begin(memory, scope, thread).await),

@@ -9,40 +9,47 @@ use threadkeep::memory::turns::Waiting;
 use threadkeep::{Agent, AgentError, JsonText, Scope, ThreadId, Value, Verdict};
 
 use super::{Answered, resume, stopping};
-use crate::app::App;
-use crate::error::{ApiError, Result};
+use crate::error::{Error, Result};
 use crate::repeats::Attempt;
+use crate::service::Service;
 
 /// How long a repeated decision waits for the turn that the first one took up.
 const PATIENCE: Duration = Duration::from_secs(600);
 
 /// A decision.
 #[derive(Debug)]
-pub(crate) struct Deciding {
-    pub(crate) app: App,
-    pub(crate) agent: Agent,
-    pub(crate) scope: Scope,
-    pub(crate) thread: ThreadId,
-    pub(crate) approval: String,
+pub struct Deciding {
+    /// Where it is decided.
+    pub service: Service,
+    /// The assistant that asks for leave.
+    pub agent: Agent,
+    /// On whose behalf.
+    pub scope: Scope,
+    /// The thread of the turn.
+    pub thread: ThreadId,
+    /// The approval.
+    pub approval: String,
     /// The turn that goes on.
-    pub(crate) turn: String,
-    pub(crate) verdict: Verdict,
+    pub turn: String,
+    /// What is decided.
+    pub verdict: Verdict,
     /// Who decides.
-    pub(crate) by: String,
-    pub(crate) attempt: Attempt,
+    pub by: String,
+    /// What tells whether it was decided before.
+    pub attempt: Attempt,
 }
 
 impl Deciding {
     /// Decides and goes on with the turn. A decision that is repeated, with a key or by a client that says so, gets the
     /// turn of the first.
     pub(super) async fn answer(self, events: EventSink<'_>) -> Result<Answered> {
-        let Self { app, agent, scope, thread, approval, turn, verdict, by, attempt } = &self;
+        let Self { service, agent, scope, thread, approval, turn, verdict, by, attempt } = &self;
         let stop = Stop::new();
         let decision =
             Decision { approval: approval.clone(), verdict: verdict.clone(), by: by.clone(), stop: stop.clone() };
         let decided = tokio::select! {
             decided = agent.decide_with(scope, *thread, decision, events) => decided,
-            never = stopping::heed(app, scope, *thread, turn, &stop) => match never {},
+            never = stopping::heed(service, scope, *thread, turn, &stop) => match never {},
         };
         match decided {
             Ok(turn) => Ok(Answered { turn, replayed: false }),
@@ -53,7 +60,7 @@ impl Deciding {
         }
     }
 
-    async fn decided_before(&self, closed: ApiError) -> Result<Answered> {
+    async fn decided_before(&self, closed: Error) -> Result<Answered> {
         let (memory, scope, thread) = (self.agent.memory(), &self.scope, self.thread);
         let found = find_approval(memory, scope, thread, &self.approval).await?;
         let Some(approval) = found.filter(|approval| self.is_made_by(approval)) else { return Err(closed) };
@@ -62,14 +69,14 @@ impl Deciding {
             loop {
                 match find_turn_state(memory, scope, thread, &approval.turn).await? {
                     Some(TurnState::Running(_)) => {}
-                    Some(TurnState::Settled(turn)) => return Ok::<_, ApiError>(Some(*turn)),
+                    Some(TurnState::Settled(turn)) => return Ok::<_, Error>(Some(*turn)),
                     _ => return Ok(None),
                 }
-                resume(&self.app, &self.agent, scope, thread, &approval.turn).await?;
+                resume(&self.service, &self.agent, scope, thread, &approval.turn).await?;
                 waiting.wait(None).await;
             }
         });
-        let turn = over.await.map_err(|_| ApiError::from(AgentError::Busy))??;
+        let turn = over.await.map_err(|_| Error::from(AgentError::Busy))??;
         turn.map(|turn| Answered { turn, replayed: true }).ok_or(closed)
     }
 

@@ -1,13 +1,12 @@
 //! The assistants that can be asked, by name.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use threadkeep::Agent;
 use threadkeep::agent::plugin::Lookup;
 use threadkeep::core::Embedder;
 
-use crate::routes;
 use crate::telemetry::Watch;
 
 /// Bytes of an assistant's name.
@@ -35,11 +34,11 @@ pub enum AssistantNameError {
     },
 }
 
-/// Checks that an assistant can be called so.
+/// Checks that an assistant can be called so, where a name is reserved by the paths of doors or not.
 ///
 /// # Errors
 /// What keeps it from that.
-pub fn check_assistant_name(name: &str) -> Result<(), AssistantNameError> {
+pub fn check_assistant_name(name: &str, is_reserved: impl FnOnce(&str) -> bool) -> Result<(), AssistantNameError> {
     let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_.".contains(&byte);
     let begins_well = name.bytes().next().is_some_and(|byte| byte.is_ascii_alphanumeric());
     if !begins_well || name.len() > NAME_BYTES || !name.bytes().all(is_plain) {
@@ -48,7 +47,7 @@ pub fn check_assistant_name(name: &str) -> Result<(), AssistantNameError> {
     }
     let number = name.strip_prefix('v').filter(|number| !number.is_empty());
     let is_version = number.is_some_and(|number| number.bytes().all(|byte| byte.is_ascii_digit()));
-    if is_version || routes::begins_route(name) {
+    if is_version || is_reserved(name) {
         return Err(AssistantNameError::Reserved { name: name.to_owned() });
     }
     Ok(())
@@ -59,6 +58,7 @@ pub fn check_assistant_name(name: &str) -> Result<(), AssistantNameError> {
 #[derive(Clone, Debug, Default)]
 pub struct Assistants {
     by_name: Arc<RwLock<BTreeMap<String, Entry>>>,
+    reserved: Arc<RwLock<BTreeSet<String>>>,
     watch: Watch,
 }
 
@@ -69,6 +69,20 @@ struct Entry {
 }
 
 impl Assistants {
+    /// Keeps names from assistants, as the paths of doors begin so.
+    ///
+    /// # Errors
+    /// As [`check_assistant_name`], for an assistant that has such a name.
+    pub fn reserve(&self, names: impl IntoIterator<Item = String>) -> Result<(), AssistantNameError> {
+        self.reserved.write().unwrap_or_else(PoisonError::into_inner).extend(names);
+        self.all().iter().try_for_each(|agent| self.check(&agent.assistant().definition().name))
+    }
+
+    fn check(&self, name: &str) -> Result<(), AssistantNameError> {
+        let reserved = self.reserved.read().unwrap_or_else(PoisonError::into_inner);
+        check_assistant_name(name, |name| reserved.contains(name))
+    }
+
     /// Puts an assistant in, in place of one that has its name. Turns that have begun end with the one that began them.
     ///
     /// The server counts and traces what its definition names: the model, the tools and the embedder.
@@ -87,7 +101,7 @@ impl Assistants {
     pub fn put_with_lookups(&self, agent: Agent, lookups: &'static [Lookup]) -> Result<(), AssistantNameError> {
         let agent = self.watch.agent(&agent);
         let name = agent.assistant().definition().name.clone();
-        check_assistant_name(&name)?;
+        self.check(&name)?;
         self.by_name.write().unwrap_or_else(PoisonError::into_inner).insert(name, Entry { agent, lookups });
         Ok(())
     }
@@ -115,7 +129,7 @@ impl Assistants {
     }
 
     /// The tools that answer the documents' endpoints for an assistant.
-    pub(crate) fn lookups(&self, name: &str) -> &'static [Lookup] {
+    pub fn lookups(&self, name: &str) -> &'static [Lookup] {
         self.entry(name).map_or(&[], |entry| entry.lookups)
     }
 
@@ -137,25 +151,31 @@ mod tests {
 
     #[test]
     fn names_fit_into_paths_and_collide_with_no_route() {
+        let is_reserved = |name: &str| ["docs", "chat"].contains(&name);
         for name in ["general", "subway", "keeper", "k8s-agent", "my_bot.2", "0", "vera", "documents", &"x".repeat(64)]
         {
-            assert_eq!(check_assistant_name(name), Ok(()), "{name}");
+            assert_eq!(check_assistant_name(name, is_reserved), Ok(()), "{name}");
         }
         let long = "x".repeat(65);
         for name in
             ["", "a b", "a/b", "../a", ".", "..", ".hidden", "-x", "<b>", "a%2fb", "a?b", "a#b", "é", "a\nb", &long]
         {
-            assert!(matches!(check_assistant_name(name), Err(AssistantNameError::Characters { .. })), "{name}");
+            assert!(
+                matches!(check_assistant_name(name, is_reserved), Err(AssistantNameError::Characters { .. })),
+                "{name}"
+            );
         }
-        for name in ["v1", "v2", "docs", "health", "ready", "metrics", "chat", "clear", "conversations", "preferences"]
-        {
-            assert!(matches!(check_assistant_name(name), Err(AssistantNameError::Reserved { .. })), "{name}");
+        for name in ["v1", "v2", "docs", "chat"] {
+            assert!(
+                matches!(check_assistant_name(name, is_reserved), Err(AssistantNameError::Reserved { .. })),
+                "{name}"
+            );
         }
     }
 
     #[test]
     fn no_text_is_repeated_that_could_act_on_a_terminal() {
-        let error = check_assistant_name("\u{1b}[31mred").unwrap_err().to_string();
+        let error = check_assistant_name("\u{1b}[31mred", |_| false).unwrap_err().to_string();
         assert!(error.contains("`[31mred`") && !error.contains('\u{1b}'), "{error}");
     }
 }

@@ -92,7 +92,7 @@ async fn a_doors_routes_are_held_against_other_tenants_and_told_in_the_document(
             for (theirs, nobodys) in case.probes {
                 let (method, _) = case.route;
                 let (found, unknown) = (ask(&stranger, method, &theirs).await, ask(&stranger, method, &nobodys).await);
-                assert!(is_same(&found, &unknown, &[thread.clone()]), "{theirs:?}: {found:?} {unknown:?}");
+                assert!(is_same(&found, &unknown, std::slice::from_ref(&thread)), "{theirs:?}: {found:?} {unknown:?}");
                 assert_eq!(found.expect(404), json!({ "ok": false, "error": "not_found" }));
                 asked += 1;
             }

@@ -210,7 +210,7 @@ impl Memory {
         self.replayed(scope, thread, batch, outcome, attempted.may_have_applied_before).await
     }
 
-    async fn commit_past_tails(
+    pub(crate) async fn commit_past_tails(
         &self,
         scope: &Scope,
         thread: ThreadId,

@@ -64,7 +64,7 @@ pub use library::{
     DOCUMENT_ID_BYTES, DOCUMENT_PASSAGES, FoundPassage, FoundPassages, LibraryDocument, NewLibraryDocument, Passage,
     PassageOptions,
 };
-pub use memory::{Memory, MemoryOptions, Titles, Writers};
+pub use memory::{Memory, MemoryOptions, Titles};
 pub use preferences::Preference;
 pub use recall::{Meaning, RecallOptions, RecallResults, Recalled, ThreadTail};
 pub use retention::Retention;

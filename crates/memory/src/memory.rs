@@ -36,30 +36,12 @@ pub struct MemoryOptions {
     /// what this manager erases leaves at once; what another instance erases leaves with the next read of the thread, or
     /// after ten minutes without one.
     pub tail_bytes: usize,
-    /// Who else writes to the store, as far as those ends of threads go. Default: anybody.
-    pub writers: Writers,
 }
 
 impl Default for MemoryOptions {
     fn default() -> Self {
-        Self {
-            retention: None,
-            titles: Titles::FromFirstUserMessage,
-            backstop: Duration::from_secs(1),
-            tail_bytes: 0,
-            writers: Writers::Many,
-        }
+        Self { retention: None, titles: Titles::FromFirstUserMessage, backstop: Duration::from_secs(1), tail_bytes: 0 }
     }
-}
-
-/// Who writes to a store.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Writers {
-    /// This manager and others: what is kept here is shown only after a look at the store.
-    Many,
-    /// This manager alone, for as long as it lives: what is kept here is shown without asking, until it changes it. What
-    /// anybody else writes all the same may go unseen for ten minutes.
-    One,
 }
 
 /// Whether threads get titles by themselves.
@@ -124,7 +106,7 @@ impl Memory {
         options: MemoryOptions,
         erasure_log: Option<Arc<dyn ErasureLog>>,
     ) -> Self {
-        let tails = (options.tail_bytes > 0).then(|| Tails::new(options.tail_bytes, options.writers));
+        let tails = (options.tail_bytes > 0).then(|| Tails::new(options.tail_bytes));
         let settled_titles = SettledTitles::default();
         let feeds = Arc::default();
         Self { inner: Arc::new(Inner { backend, clock, options, settled_titles, tails, feeds, erasure_log }) }

@@ -5,10 +5,11 @@
 //! but what this manager itself appended, the tail holds; otherwise it is read anew. So what another instance did is never
 //! missed, and a mistake can only cost a read.
 //!
-//! Where nobody wrote since (the store has a stamp, and it is the same), or nobody else writes ([`Writers::One`]), the store
-//! need not be asked again for whom it has answered before.
+//! Where the store has a stamp, and nobody wrote since, it is not asked again for a scope that it has answered before.
 
 mod carried;
+#[cfg(test)]
+mod conformance;
 mod context;
 mod held;
 mod shared;
@@ -23,12 +24,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use threadkeep_core::{
-    Batch, CommitOutcome, Kind, Message, MessagePage, MessageQuery, OrderBy, Result, Scope, StoreError, StoreExt, Take,
-    TenantId, ThreadId, ThreadName, ThreadRead, ThreadView, Timestamp, limits,
+    Batch, CommitOutcome, IdempotencyKey, Kind, Message, MessagePage, MessageQuery, OrderBy, Result, Scope, StoreError,
+    Take, TenantId, ThreadId, ThreadName, ThreadRead, ThreadView, Timestamp, limits,
 };
 
+use crate::Memory;
 use crate::retry::repeat_simply;
-use crate::{Memory, Writers};
 use tail::Tail;
 
 /// How long a tail is kept that nobody asks for. It must stay below the days within which a deleted id cannot come back.
@@ -54,7 +55,6 @@ type Key = (TenantId, ThreadId);
 #[derive(Debug)]
 pub(crate) struct Tails {
     capacity: usize,
-    writers: Writers,
     state: Mutex<State>,
 }
 
@@ -80,10 +80,7 @@ impl Memory {
     /// since it gave them in this scope. Whoever is given nothing reads the messages.
     #[must_use]
     pub fn held_messages(&self, scope: &Scope, thread: ThreadId, limit: usize) -> Option<HeldMessages> {
-        let (tails, stamp, now) = (self.tails()?, self.store().stamp(), self.now());
-        if tails.writers == Writers::Many && stamp.is_none() {
-            return None;
-        }
+        let (tails, stamp, now) = (self.tails()?, self.store().stamp()?, self.now());
         let key = (scope.tenant_id().clone(), thread);
         let held = tails.held_without_asking(&key, scope, limit, stamp, now)?;
         // What is too old is left out by whoever reads the messages.
@@ -120,14 +117,13 @@ impl Memory {
         now: Timestamp,
     ) -> Result<(Shared, Option<ReadBeside>)> {
         let Some(tails) = self.tails().filter(|_| is_tail(query)) else {
-            let (page, read) = self.read_from_store(scope, thread, query, beside, now).await?;
+            let (page, read) = self.read_from_store(scope, thread, query, beside, false, now).await?;
             return Ok((Shared::Read(Arc::new(page)), read));
         };
         let key = (scope.tenant_id().clone(), thread);
         // Before anything is read: what is written from now on makes it another one.
         let stamp = self.store().stamp();
-        let shows_unasked = tails.writers == Writers::One || stamp.is_some();
-        if shows_unasked
+        if let Some(stamp) = stamp
             && !beside.is_always_read
             && let Some(held) = tails.held_without_asking(&key, scope, query.limit, stamp, now)
         {
@@ -138,17 +134,11 @@ impl Memory {
             let limit = (query.limit + AHEAD).min(limits::PAGE);
             let look =
                 MessageQuery { on_corrupt: query.on_corrupt, ..MessageQuery::following(tail.last_seq() - 1, limit) };
-            match self.read_from_store(scope, thread, &look, &beside.of_a_look(&tail), now).await {
+            match self.read_from_store(scope, thread, &look, &beside.of_a_look(&tail), stamp.is_some(), now).await {
                 Ok((page, read)) => {
                     if let Some(tail) = tail.continued(page, query.limit) {
                         let held = tail.newest(query.limit);
-                        let tail = match tail.expires_at {
-                            _ if !shows_unasked => tail,
-                            // Looked for with the second reading: most threads are read once in a while.
-                            None => self.with_expiry(tail, scope, thread, &read, now).await?.shown_to(scope, stamp),
-                            Some(_) => tail.shown_to(scope, stamp),
-                        };
-                        tails.keep(key, tail, removals, now);
+                        tails.keep(key, tail.shown_to(scope, stamp, read.as_ref()), removals, now);
                         tails.lock().figures.hits += 1;
                         return Ok((Shared::Held(held), read));
                     }
@@ -160,12 +150,9 @@ impl Memory {
             }
         }
         tails.lock().figures.misses += 1;
-        let (page, read) = self.read_from_store(scope, thread, query, beside, now).await?;
+        let (page, read) = self.read_from_store(scope, thread, query, beside, stamp.is_some(), now).await?;
         let tail = match Tail::of(page, query.limit) {
-            Ok(tail) if tails.writers == Writers::One => {
-                self.with_expiry(tail, scope, thread, &read, now).await?.shown_to(scope, stamp)
-            }
-            Ok(tail) => tail,
+            Ok(tail) => tail.shown_to(scope, stamp, read.as_ref()),
             Err(page) => {
                 tails.remove(&key);
                 return Ok((Shared::Read(Arc::new(page)), read));
@@ -176,39 +163,21 @@ impl Memory {
         Ok((Shared::Held(held), read))
     }
 
-    /// Whoever does not ask the store again has to know when the thread is over.
-    async fn with_expiry(
-        &self,
-        tail: Tail,
-        scope: &Scope,
-        thread: ThreadId,
-        read: &Option<ReadBeside>,
-        now: Timestamp,
-    ) -> Result<Tail> {
-        let expires_at = match read {
-            Some(read) => read.thread.expires_at,
-            None => {
-                let name = ThreadName::Id(thread);
-                let found = repeat_simply(|| self.store().find_thread(scope, &name, now)).await?;
-                found.map_or(Some(Timestamp::MIN), |thread| thread.expires_at)
-            }
-        };
-        Ok(Tail { expires_at: Some(expires_at), ..tail })
-    }
-
+    /// Reads a page with what is wanted beside it, and with the thread's row where nothing is.
     async fn read_from_store(
         &self,
         scope: &Scope,
         thread: ThreadId,
         query: &MessageQuery,
         beside: &Beside,
+        needs_row: bool,
         now: Timestamp,
     ) -> Result<(MessagePage, Option<ReadBeside>)> {
         let (store, name) = (self.store(), ThreadName::Id(thread));
         let Beside { documents, lists, .. } = beside.clone();
         let wanted = ThreadRead { messages: Some(query.clone()), documents, lists };
         let read = async || {
-            if beside.is_empty() {
+            if beside.is_empty() && !needs_row {
                 return store.list_messages(scope, thread, query, now).await.map(|page| (page, None));
             }
             let view = store.read_thread(scope, &name, &wanted, now).await?;
@@ -236,8 +205,8 @@ fn is_tail(query: &MessageQuery) -> bool {
 }
 
 impl Tails {
-    pub(crate) fn new(capacity: usize, writers: Writers) -> Self {
-        Self { capacity, writers, state: Mutex::default() }
+    pub(crate) fn new(capacity: usize) -> Self {
+        Self { capacity, state: Mutex::default() }
     }
 
     /// Messages that need no look at the store.
@@ -246,14 +215,12 @@ impl Tails {
         key: &Key,
         scope: &Scope,
         limit: usize,
-        stamp: Option<u64>,
+        stamp: u64,
         now: Timestamp,
     ) -> Option<HeldMessages> {
         let mut state = self.lock();
-        let tail = state.tails.get(key).filter(|tail| tail.is_as_stored_for(scope, now) && tail.holds(limit))?;
-        if self.writers == Writers::Many && tail.stamp != stamp {
-            return None;
-        }
+        let is_shown = |tail: &&Tail| tail.is_as_stored_for(scope, stamp, now) && tail.holds(limit);
+        let tail = state.tails.get(key).filter(is_shown)?;
         let (held, used_at) = (tail.newest(limit), tail.used_at.max(now));
         state.touch(key, used_at);
         state.figures.hits += 1;
@@ -304,7 +271,9 @@ impl Tails {
             && !batch.is_empty()
             && let Some(tail) = self.lock().tails.get_mut(key)
         {
-            if tail.ours_through + 1 == outcome.change {
+            // What is told again for a given key was perhaps committed by another instance, from another batch.
+            let is_ours = !outcome.replayed || matches!(batch.key, IdempotencyKey::Minted(_));
+            if is_ours && tail.ours_through + 1 == outcome.change {
                 tail.ours_through = outcome.change;
             }
             if let Some(carried) = &mut tail.carried {

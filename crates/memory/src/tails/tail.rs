@@ -5,6 +5,7 @@ use threadkeep_core::{Content, Map, Message, MessagePage, Part, Positions, Scope
 use super::carried::HeldCarried;
 use super::context::MadeContext;
 use super::held::{Form, HeldMessages};
+use super::shared::ReadBeside;
 
 /// Scopes that are remembered of one thread; a shared one has many users.
 const READERS: usize = 32;
@@ -27,9 +28,9 @@ pub(super) struct Tail {
     pub(super) used_at: Timestamp,
     /// In whose scopes the store gave it. Only kept where it may not be asked again.
     pub(super) readers: Vec<Scope>,
-    /// When the thread is over, if ever; `None` where nobody looked.
-    pub(super) expires_at: Option<Option<Timestamp>>,
-    /// What the store's stamp was before it was last asked.
+    /// When the thread is over, if ever.
+    pub(super) expires_at: Option<Timestamp>,
+    /// The store's stamp before it was last asked; `None` where it has none.
     pub(super) stamp: Option<u64>,
     /// What contexts of the thread carry on.
     pub(super) carried: Option<HeldCarried>,
@@ -73,15 +74,16 @@ impl Tail {
         self.is_whole || self.messages.len() >= limit
     }
 
-    /// Whether the store would give the same to a reader that it has answered before, if nobody else wrote.
-    pub(super) fn is_as_stored_for(&self, scope: &Scope, now: Timestamp) -> bool {
-        let is_alive = self.expires_at.is_some_and(|expires_at| expires_at.is_none_or(|expires_at| expires_at > now));
-        is_alive && self.ours_through == self.positions.change && self.readers.contains(scope)
+    /// Whether the store, whose stamp is this, would give the same to a reader: it has answered that reader before.
+    pub(super) fn is_as_stored_for(&self, scope: &Scope, stamp: u64, now: Timestamp) -> bool {
+        let is_alive = self.expires_at.is_none_or(|expires_at| expires_at > now);
+        is_alive && self.stamp == Some(stamp) && self.readers.contains(scope)
     }
 
-    /// As the store gave it to a reader, when its stamp was this.
-    pub(super) fn shown_to(self, scope: &Scope, stamp: Option<u64>) -> Self {
-        let mut shown = Self { stamp, ..self };
+    /// As the store gave it to a reader, with the thread's row, when its stamp was this.
+    pub(super) fn shown_to(self, scope: &Scope, stamp: Option<u64>, read: Option<&ReadBeside>) -> Self {
+        let (Some(stamp), Some(ReadBeside { thread, .. })) = (stamp, read) else { return Self { stamp: None, ..self } };
+        let mut shown = Self { stamp: Some(stamp), expires_at: thread.expires_at, ..self };
         if !shown.readers.contains(scope) && shown.readers.len() < READERS {
             shown.readers.push(scope.clone());
         }
@@ -114,9 +116,9 @@ impl Tail {
         let surplus = all.len().saturating_sub(limit);
         all.drain(..surplus);
         let tail = Self::new(all, self.is_whole && surplus == 0, limit, positions);
-        let Self { ours_through, readers, expires_at, carried, without_preferences, .. } = self;
+        let Self { ours_through, readers, carried, without_preferences, .. } = self;
         let bytes = tail.bytes + carried.as_ref().map_or(0, HeldCarried::bytes);
-        Some(Self { ours_through, readers, expires_at, carried, without_preferences, bytes, ..tail })
+        Some(Self { ours_through, readers, carried, without_preferences, bytes, ..tail })
     }
 
     pub(super) fn newest(&self, limit: usize) -> HeldMessages {

@@ -42,16 +42,19 @@ pub(crate) struct Probe {
 
 impl Probe {
     pub(crate) fn world() -> (Arc<Self>, World) {
-        Self::world_with(true)
+        Self::world_over(threadkeep_store_memory::MemoryStore::open())
     }
 
     /// A world in which no wake-up ever comes.
     pub(crate) fn silent_world() -> (Arc<Self>, World) {
-        Self::world_with(false)
+        Self::world_with(threadkeep_store_memory::MemoryStore::open(), false)
     }
 
-    fn world_with(gives_wake_ups: bool) -> (Arc<Self>, World) {
-        let inner = threadkeep_store_memory::MemoryStore::open();
+    pub(crate) fn world_over(inner: Backend) -> (Arc<Self>, World) {
+        Self::world_with(inner, true)
+    }
+
+    fn world_with(inner: Backend, gives_wake_ups: bool) -> (Arc<Self>, World) {
         let (calls, fates, held) = Default::default();
         let probe = Arc::new(Self { inner: inner.clone(), calls, fates, held, gives_wake_ups });
         let seen = Backend { store: probe.clone(), ..inner.clone() };

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use threadkeep_core::{
     Content, Message, MessageId, MessageQuery, OpenThread, Role, Scope, StoreError, ThreadId, ThreadPatch,
 };
-use threadkeep_memory::{Draft, HeldMessages, Memory, MemoryError, MemoryOptions, Retention, TailFigures, Writers};
+use threadkeep_memory::{Draft, HeldMessages, Memory, MemoryError, MemoryOptions, Retention, TailFigures};
 use threadkeep_store_conformance::Weak;
 use threadkeep_store_memory::MemoryStore;
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
@@ -162,17 +162,15 @@ async fn a_thread_that_begins_anew_has_no_old_tail() {
 // S4.36
 #[tokio::test(start_paused = true)]
 async fn what_is_too_old_is_not_shown_from_memory_either() {
-    let world = World::plain();
+    let world = World::sqlite();
     let thread = world.thread().await;
     let retention = Some(Retention { max_messages: None, ttl_minutes: Some(60) });
-    let keeper = world.memory.with_options(MemoryOptions { writers: Writers::One, retention, ..keeping(1 << 20) });
+    let keeper = world.memory.with_options(MemoryOptions { retention, ..keeping(1 << 20) });
     let keeper = keeper.unwrap();
     say(&keeper, thread, "an hour ago").await;
     world.clock.advance_minutes(40);
     say(&keeper, thread, "since").await;
     assert_eq!(texts(&keeper, thread, 9).await, ["an hour ago", "since"]);
-    // What this manager appended is looked at once before it is held.
-    texts(&keeper, thread, 9).await;
     assert_eq!(keeper.held_messages(&ana(), thread, 9).map(|held| held.messages().len()), Some(2));
     world.clock.advance_minutes(9);
     texts(&keeper, thread, 9).await;
@@ -218,14 +216,14 @@ async fn tails_are_bounded_and_forgotten_and_can_be_off() {
     assert_eq!(world.memory.tail_figures(), TailFigures::default());
 }
 
-/// Where nobody else writes, the second load asks nobody, and a save is seen by the next one.
+/// While nobody writes, the second load asks nobody, and a save is seen by the next one.
 // S3.45
 #[tokio::test(start_paused = true)]
-async fn a_single_writer_loads_a_second_time_without_the_store() {
-    let (probe, world) = Probe::world();
+async fn a_second_load_is_one_without_the_store() {
+    let file = World::sqlite();
+    let (probe, world) = Probe::world_over(file.backend.clone());
     let thread = world.thread().await;
-    let options = MemoryOptions { writers: Writers::One, ..keeping(1 << 20) };
-    let keeper = world.memory.with_options(options).unwrap();
+    let (keeper, _) = two(&world);
     let id = say(&keeper, thread, "one").await;
     assert_eq!(texts(&keeper, thread, 16).await, ["one"]);
     probe.take_calls();
@@ -255,7 +253,7 @@ async fn a_single_writer_loads_a_second_time_without_the_store() {
     assert!(keeper.newest(&ana(), thread, 16).await.unwrap_err().is_not_found());
 }
 
-/// Two instances (or only the one that keeps tails) do whatever they like; it reads what the store holds, always.
+/// Two instances do whatever they like; the one that keeps tails reads what the store holds, always.
 #[tokio::test(start_paused = true)]
 async fn a_tail_is_what_the_store_holds() {
     let (mut hits, mut misses, mut has_held) = (0, 0, 0);
@@ -271,8 +269,7 @@ async fn a_tail_is_what_the_store_holds() {
         };
         let clock = Arc::new(FakeClock::default());
         let keeper = Memory::with_clock(Weak::over(backend, seed), clock.clone());
-        let writers = if seed % 3 == 0 && seed <= 12 { Writers::One } else { Writers::Many };
-        let keeper = keeper.with_options(MemoryOptions { writers, ..keeping(1 << 14) }).unwrap();
+        let keeper = keeper.with_options(keeping(1 << 14)).unwrap();
         let other = Memory::with_clock(others, clock);
         let mut random = seed;
         let mut draw = |below: u64| {
@@ -285,7 +282,7 @@ async fn a_tail_is_what_the_store_holds() {
         }
         for step in 0..250 {
             let thread = threads[draw(3) as usize];
-            let actor = if draw(3) == 0 && writers == Writers::Many { &other } else { &keeper };
+            let actor = if draw(3) == 0 { &other } else { &keeper };
             let held = other.newest(&ana(), thread, 50).await.unwrap();
             let some = (!held.is_empty()).then(|| held[draw(held.len() as u64) as usize].id);
             match (draw(12), some) {

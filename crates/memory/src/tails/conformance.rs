@@ -1,0 +1,367 @@
+//! The whole suite over a store that answers through managers which keep thread caches.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use async_trait::async_trait;
+use tempfile::TempDir;
+use threadkeep_core::{
+    Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, Clock, CommitOutcome, DerivedWrite, Document,
+    DocumentOwner, DocumentQuery, DocumentWrite, Fingerprint, IdempotencyKey, Kind, Message, MessageName, MessagePage,
+    MessageQuery, Namespace, OpenThread, Opened, Result, Scope, Store, StoreError, ThreadId, ThreadName, ThreadPage,
+    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
+};
+use threadkeep_store_conformance::{Abilities, Factory, Instance};
+use threadkeep_store_memory::MemoryStore;
+use threadkeep_store_sqlite::{Durability, SqliteOptions, SqliteStore};
+
+use super::{Beside, is_tail};
+use crate::config::config_name;
+use crate::{AppendOptions, Draft, Memory, MemoryError, MemoryOptions, SystemClock};
+
+tokio::task_local! {
+    /// The instant that a case gives with its call.
+    static NOW: Timestamp;
+}
+
+/// The clock of a manager that is called by a case.
+#[derive(Debug)]
+struct CallersClock;
+
+impl Clock for CallersClock {
+    fn now(&self) -> Timestamp {
+        NOW.get()
+    }
+
+    fn random(&self) -> [u8; 10] {
+        SystemClock.random()
+    }
+}
+
+/// Managers over the same data, called in turns: each has to see what the others wrote.
+#[derive(Debug)]
+struct Managers {
+    managers: Vec<Memory>,
+    calls: AtomicUsize,
+}
+
+impl Managers {
+    /// One manager over each handle.
+    fn over(handles: Vec<Backend>) -> Backend {
+        let options = MemoryOptions { tail_bytes: 1 << 20, ..MemoryOptions::default() };
+        let manager = |handle| Memory::with_clock(handle, Arc::new(CallersClock)).with_options(options.clone());
+        let first = handles[0].clone();
+        let managers = handles.into_iter().map(|handle| manager(handle).expect("valid options")).collect();
+        Backend { store: Arc::new(Self { managers, calls: AtomicUsize::new(0) }), ..first }
+    }
+
+    fn next(&self) -> &Memory {
+        let call = self.calls.fetch_add(1, Ordering::Relaxed);
+        &self.managers[call % self.managers.len()]
+    }
+
+    /// What cannot be told by different handles: stamps and wake-ups.
+    fn first(&self) -> &dyn Store {
+        self.managers[0].store()
+    }
+}
+
+fn store_error(error: MemoryError) -> StoreError {
+    match error {
+        MemoryError::Store(error) => error,
+        other => panic!("{other} is no error of the store"),
+    }
+}
+
+#[async_trait]
+impl Store for Managers {
+    async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
+        self.next().commit_past_tails(scope, thread, &batch, now).await.result
+    }
+
+    async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
+        NOW.scope(now, self.next().delete_thread(scope, thread)).await.map_err(store_error)
+    }
+
+    async fn list_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<MessagePage> {
+        let memory = self.next();
+        if is_tail(query)
+            && let Some(held) = NOW.sync_scope(now, || memory.held_messages(scope, thread, query.limit))
+        {
+            return Ok(held.to_page());
+        }
+        memory.read_page(scope, thread, query, now).await
+    }
+
+    async fn read_thread(
+        &self,
+        scope: &Scope,
+        name: &ThreadName,
+        read: &ThreadRead,
+        now: Timestamp,
+    ) -> Result<Option<ThreadView>> {
+        let (memory, ThreadRead { messages, documents, lists }) = (self.next(), read);
+        let (&ThreadName::Id(thread), Some(query)) = (name, messages) else {
+            return memory.store().read_thread(scope, name, read, now).await;
+        };
+        // A page that is read with nothing beside it comes without the thread's row.
+        let wanted = if documents.is_empty() { &vec![config_name()] } else { documents };
+        let beside = Beside { documents: wanted.clone(), lists: lists.clone(), is_always_read: true };
+        let (page, view) = match memory.read_shared(scope, thread, query, &beside, now).await {
+            Ok((page, Some(view))) => (page.into_page(), view),
+            Err(StoreError::NotFound(Kind::Thread)) => return Ok(None),
+            Ok((_, None)) => panic!("what is always read was not"),
+            Err(error) => return Err(error),
+        };
+        let found = if documents.is_empty() { Vec::new() } else { view.documents.expect("documents were asked for") };
+        Ok(Some(ThreadView { thread: view.thread, page: Some(page), documents: found, lists: view.lists }))
+    }
+
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+        self.next().store().open_thread(scope, open, now).await
+    }
+
+    async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
+        self.next().store().list_threads(scope, query, now).await
+    }
+
+    async fn list_changed_threads(
+        &self,
+        scope: &Scope,
+        after: Option<&UserCursor>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangedThreads> {
+        self.next().store().list_changed_threads(scope, after, limit, now).await
+    }
+
+    async fn find_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        names: &[MessageName],
+        now: Timestamp,
+    ) -> Result<Vec<Message>> {
+        self.next().store().find_messages(scope, thread, names, now).await
+    }
+
+    async fn list_changes(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangePage> {
+        self.next().store().list_changes(scope, thread, after, limit, now).await
+    }
+
+    async fn list_changes_with_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: u64,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangesWithMessages> {
+        self.next().store().list_changes_with_messages(scope, thread, after, limit, now).await
+    }
+
+    async fn find_document(
+        &self,
+        scope: &Scope,
+        owner: &DocumentOwner,
+        namespace: &Namespace,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<Document>> {
+        self.next().store().find_document(scope, owner, namespace, key, now).await
+    }
+
+    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
+        self.next().store().list_documents(scope, query, now).await
+    }
+
+    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
+        self.next().store().write_document(scope, write, now).await
+    }
+
+    async fn write_derived(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        write: DerivedWrite,
+        now: Timestamp,
+    ) -> Result<Written> {
+        self.next().store().write_derived(scope, thread, write, now).await
+    }
+
+    async fn wake_ups(&self) -> Result<WakeUps> {
+        self.first().wake_ups().await
+    }
+
+    fn stamp(&self) -> Option<u64> {
+        self.first().stamp()
+    }
+
+    fn documents_stamp(&self) -> Option<u64> {
+        self.first().documents_stamp()
+    }
+}
+
+/// Managers over a store in memory, which has no stamp.
+struct InMemory {
+    managers: usize,
+}
+
+#[async_trait]
+impl Factory for InMemory {
+    async fn create(&self) -> Box<dyn Instance> {
+        let store = MemoryStore::open();
+        Box::new(OpenInMemory(Managers::over(vec![store; self.managers])))
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities { durable: false, named_collections: true, compaction: false }
+    }
+}
+
+struct OpenInMemory(Backend);
+
+#[async_trait]
+impl Instance for OpenInMemory {
+    fn backend(&self) -> Backend {
+        self.0.clone()
+    }
+
+    async fn reopen(self: Box<Self>) -> Box<dyn Instance> {
+        unreachable!("what is in memory does not outlive the store")
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        Vec::new()
+    }
+}
+
+/// Two managers over a file that each has opened, as two processes do. It has a stamp.
+struct InFile;
+
+fn open_file(folder: TempDir) -> Box<dyn Instance> {
+    // The index is caught up where a case asks for it: here it is not the index that is tested.
+    let options = || SqliteOptions { durability: Durability::Process, background: false, ..SqliteOptions::default() };
+    let open = || SqliteStore::open(folder.path().join("store.db"), options()).expect("the store opens");
+    let stores = vec![open(), open()];
+    let backend = Managers::over(stores.iter().map(SqliteStore::backend).collect());
+    Box::new(OpenInFile { backend, stores, folder })
+}
+
+#[async_trait]
+impl Factory for InFile {
+    async fn create(&self) -> Box<dyn Instance> {
+        open_file(tempfile::tempdir().expect("a temporary folder"))
+    }
+
+    fn abilities(&self) -> Abilities {
+        Abilities { durable: true, named_collections: true, compaction: true }
+    }
+}
+
+struct OpenInFile {
+    backend: Backend,
+    stores: Vec<SqliteStore>,
+    folder: TempDir,
+}
+
+#[async_trait]
+impl Instance for OpenInFile {
+    fn backend(&self) -> Backend {
+        self.backend.clone()
+    }
+
+    async fn reopen(self: Box<Self>) -> Box<dyn Instance> {
+        let Self { backend, stores, folder } = *self;
+        drop((backend, stores));
+        open_file(folder)
+    }
+
+    fn files(&self) -> Vec<PathBuf> {
+        self.stores.iter().flat_map(SqliteStore::files).collect()
+    }
+}
+
+mod one_manager {
+    use super::*;
+
+    const FACTORY: InMemory = InMemory { managers: 1 };
+
+    async fn factory() -> Option<InMemory> {
+        Some(FACTORY)
+    }
+
+    threadkeep_store_conformance::conformance_tests!(crate::tails::conformance::one_manager::factory);
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn does_what_a_plain_model_does() {
+        threadkeep_store_conformance::property_test(&FACTORY, 64).await;
+    }
+}
+
+mod two_managers {
+    use super::*;
+
+    const FACTORY: InMemory = InMemory { managers: 2 };
+
+    async fn factory() -> Option<InMemory> {
+        Some(FACTORY)
+    }
+
+    threadkeep_store_conformance::conformance_tests!(crate::tails::conformance::two_managers::factory);
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn does_what_a_plain_model_does() {
+        threadkeep_store_conformance::property_test(&FACTORY, 64).await;
+    }
+}
+
+mod two_managers_of_a_file {
+    use super::*;
+
+    async fn factory() -> Option<InFile> {
+        Some(InFile)
+    }
+
+    threadkeep_store_conformance::conformance_tests!(crate::tails::conformance::two_managers_of_a_file::factory);
+
+    #[tokio::test(flavor = "multi_thread")]
+    async fn does_what_a_plain_model_does() {
+        threadkeep_store_conformance::property_test(&InFile, 64).await;
+    }
+}
+
+/// What another instance committed under the same key may have taken words away, whatever the repetition says.
+#[tokio::test]
+async fn a_repetition_is_no_commit_of_this_manager() {
+    let store = MemoryStore::open();
+    let keeping = MemoryOptions { tail_bytes: 1 << 20, ..MemoryOptions::default() };
+    let (keeper, other) =
+        (Memory::new(store.clone()).with_options(keeping).expect("valid options"), Memory::new(store));
+    let ana = Scope::user("acme", "ana").expect("a scope");
+    let thread = other.open(&ana).await.expect("a thread").thread.id;
+    let drafts = ["one", "two", "three"].map(Draft::user).to_vec();
+    let appended = other.append_all(&ana, thread, drafts, &AppendOptions::default()).await.expect("it appends");
+    keeper.newest(&ana, thread, 9).await.expect("they are kept");
+    let mut batch = Batch::new(IdempotencyKey::Given("once".to_owned()), Fingerprint::of(b"the same"));
+    batch.append = vec![Draft::user("four").into_message(&other, other.now())];
+    let erasing = Batch { erase: vec![appended.messages[1].id], ..batch.clone() };
+    other.commit(&ana, thread, &erasing).await.expect("it commits");
+    assert!(keeper.commit(&ana, thread, &batch).await.expect("it is repeated").replayed);
+    let shown = keeper.newest(&ana, thread, 9).await.expect("they are read");
+    assert_eq!(shown, other.newest(&ana, thread, 9).await.expect("they are read"));
+}

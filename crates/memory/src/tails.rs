@@ -189,7 +189,7 @@ impl Memory {
             Some(read) => read.thread.expires_at,
             None => {
                 let name = ThreadName::Id(thread);
-                let found = repeat_simply(|| self.store().find_thread(scope, &name, now)).await?;
+                let found = repeat_simply(self.runtime(), || self.store().find_thread(scope, &name, now)).await?;
                 found.map_or(Some(Timestamp::MIN), |thread| thread.expires_at)
             }
         };
@@ -219,7 +219,7 @@ impl Memory {
             Ok((page, Some(ReadBeside { thread, documents, lists })))
         };
         let found = match read().await {
-            Err(error) if error.is_retryable() => repeat_simply(read).await?,
+            Err(error) if error.is_retryable() => repeat_simply(self.runtime(), read).await?,
             answer => answer?,
         };
         if let (_, Some(ReadBeside { thread, .. })) = &found {

@@ -120,7 +120,7 @@ struct BackedUp {
 async fn backup(engine: &Engine, folder: &Path) -> Result<BackedUp> {
     let began = Instant::now();
     let mut file = BufWriter::new(File::create(folder.join("backup.jsonl"))?);
-    let lines = BackupLines::begin(engine.memory.backend(), engine.memory.now()).await?;
+    let lines = BackupLines::begin(engine.memory.backend(), engine.memory.platform()).await?;
     let SnapshotTotals { threads, messages } = lines.totals();
     let backed_up = lines.write(|line, _| writeln!(file, "{line}").map_err(Stopped::Disk)).await?;
     file.into_inner()?.sync_all()?;

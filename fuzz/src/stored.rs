@@ -1,6 +1,7 @@
 //! Stored text, backups, and the words of texts that are searched.
 
 use threadkeep::core::{codec, text};
+use threadkeep::memory::Platform;
 use threadkeep::memory::migrate::BackupReader;
 use threadkeep::{JsonText, Value};
 
@@ -28,7 +29,7 @@ pub(crate) fn backup(data: &[u8]) {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
     runtime.block_on(async {
         let backend = threadkeep::open_backend("memory:").await.expect("a store in memory");
-        let mut reader = BackupReader::into(backend);
+        let mut reader = BackupReader::into(backend, &Platform::default());
         for line in text.lines() {
             if Box::pin(reader.line(line)).await.is_err() {
                 return;

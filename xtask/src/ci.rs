@@ -3,11 +3,11 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use anyhow::{Result, anyhow};
+use anyhow::{Result, bail};
 
 use crate::cargo::{self, Workspace};
 use crate::test;
-use crate::{deny, layers};
+use crate::{deny, layers, wasm};
 
 const FACADE: &str = "threadkeep";
 
@@ -20,15 +20,24 @@ enum Action {
     Cargo(Vec<String>),
     Doc,
     Layers,
+    Wasm,
     Deny,
     Tests,
 }
 
 struct Outcome {
     name: String,
+    verdict: Verdict,
     /// `None` where an earlier step failed.
     elapsed: Option<Duration>,
-    has_failed: bool,
+}
+
+enum Verdict {
+    Passed,
+    Failed,
+    NotRun,
+    /// Why.
+    LeftOut(String),
 }
 
 /// Runs all steps, then prints a table of them and, where the tests ran, their counts.
@@ -38,24 +47,27 @@ pub(crate) fn run() -> Result<ExitCode> {
     let start = Instant::now();
     let count = steps.len();
     let mut outcomes = Vec::new();
-    let mut verdict = None;
+    let mut summary = None;
     let mut failure = None;
     for (index, Step { name, action }) in steps.into_iter().enumerate() {
         if failure.is_some() {
-            outcomes.push(Outcome { name, elapsed: None, has_failed: false });
+            outcomes.push(Outcome { name, verdict: Verdict::NotRun, elapsed: None });
             continue;
         }
         println!("\n== {}/{count} {name} (after {})", index + 1, shown(start.elapsed()));
         let step_start = Instant::now();
-        failure = perform(&action, &workspace, &mut verdict).err().map(|error| format!("{name}: {error:#}"));
-        outcomes.push(Outcome { name, elapsed: Some(step_start.elapsed()), has_failed: failure.is_some() });
+        let verdict = perform(&action, &workspace, &mut summary).unwrap_or_else(|error| {
+            failure = Some(format!("{name}: {error:#}"));
+            Verdict::Failed
+        });
+        outcomes.push(Outcome { name, verdict, elapsed: Some(step_start.elapsed()) });
     }
     print_table(&outcomes, start.elapsed());
     if let Some(failure) = &failure {
         println!("FAILED at {failure}");
     }
-    if let Some(verdict) = verdict {
-        println!("{verdict}");
+    if let Some(summary) = summary {
+        println!("{summary}");
     }
     Ok(if failure.is_none() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
@@ -78,6 +90,7 @@ fn steps(workspace: &Workspace) -> Vec<Step> {
         let arguments = format!("check -p {FACADE} --no-default-features --features {feature} --locked");
         cargo_step(&format!("feature {feature} alone"), &arguments)
     }));
+    steps.push(Step { name: "wasm32".to_owned(), action: Action::Wasm });
     steps.push(Step { name: "licences, bans, sources, advisories".to_owned(), action: Action::Deny });
     steps.push(Step { name: "tests".to_owned(), action: Action::Tests });
     steps
@@ -94,31 +107,44 @@ fn facade_features(workspace: &Workspace) -> impl Iterator<Item = &String> {
     facade.flat_map(|package| package.features.keys()).filter(|feature| *feature != "default")
 }
 
-fn perform(action: &Action, workspace: &Workspace, verdict: &mut Option<String>) -> Result<()> {
+/// Performs a step; `summary` becomes the counts of the tests.
+fn perform(action: &Action, workspace: &Workspace, summary: &mut Option<String>) -> Result<Verdict> {
     match action {
-        Action::Cargo(arguments) => cargo::run(cargo::command().args(arguments)),
+        Action::Cargo(arguments) => cargo::run(cargo::command().args(arguments))?,
         Action::Doc => {
             let arguments = ["doc", "--workspace", "--no-deps", "--locked"];
-            cargo::run(cargo::command().args(arguments).env("RUSTDOCFLAGS", "-D warnings"))
+            cargo::run(cargo::command().args(arguments).env("RUSTDOCFLAGS", "-D warnings"))?;
         }
-        Action::Layers => layers::check(workspace),
-        Action::Deny => deny::check(workspace),
+        Action::Layers => layers::check(workspace)?,
+        Action::Wasm => {
+            if let Some(reason) = wasm::check(workspace)? {
+                return Ok(Verdict::LeftOut(reason));
+            }
+        }
+        Action::Deny => deny::check(workspace)?,
         Action::Tests => {
-            let summary = test::run_tests(workspace, &test::Args::default())?;
-            summary.print();
-            *verdict = Some(summary.verdict());
-            summary.failure().map_or(Ok(()), |failure| Err(anyhow!("{failure}")))
+            let tests = test::run_tests(workspace, &test::Args::default())?;
+            tests.print();
+            *summary = Some(tests.verdict());
+            if let Some(failure) = tests.failure() {
+                bail!("{failure}");
+            }
         }
     }
+    Ok(Verdict::Passed)
 }
 
 fn print_table(outcomes: &[Outcome], total: Duration) {
     println!();
     let width = outcomes.iter().map(|outcome| outcome.name.len()).max().unwrap_or(0);
-    for Outcome { name, elapsed, has_failed } in outcomes {
-        let verdict = if *has_failed { "FAILED" } else { "ok" };
-        let verdict = elapsed.map_or("not run".to_owned(), |elapsed| format!("{verdict:<6}  {:>11}", shown(elapsed)));
-        println!("{name:<width$}  {verdict}");
+    for Outcome { name, verdict, elapsed } in outcomes {
+        let elapsed = elapsed.map_or(String::new(), shown);
+        match verdict {
+            Verdict::Passed => println!("{name:<width$}  ok      {elapsed:>11}"),
+            Verdict::Failed => println!("{name:<width$}  FAILED  {elapsed:>11}"),
+            Verdict::NotRun => println!("{name:<width$}  not run"),
+            Verdict::LeftOut(reason) => println!("{name:<width$}  left out, {reason}"),
+        }
     }
     println!("{:<width$}          {:>11}", "total", shown(total));
 }

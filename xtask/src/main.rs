@@ -7,6 +7,7 @@
 
 mod cargo;
 mod ci;
+mod debian;
 mod deny;
 mod fuzz;
 mod layers;
@@ -15,6 +16,7 @@ mod statements;
 mod subway_network;
 mod test;
 mod tool;
+mod wasm;
 
 use std::process::ExitCode;
 
@@ -36,6 +38,8 @@ enum Command {
     Fuzz(fuzz::Args),
     /// Check the licences, sources and known vulnerabilities of all dependencies, and that no banned crate is among them
     Deny,
+    /// Check that the crates which a browser can use build for wasm32
+    Wasm,
     /// Write a bill of materials of the program (CycloneDX) to target/threadkeep.cdx.json
     Sbom,
     /// Run everything that a change has to pass
@@ -50,6 +54,7 @@ fn main() -> ExitCode {
         Command::SubwayNetwork(args) => subway_network::run(&args),
         Command::Fuzz(args) => fuzz::run(&args),
         Command::Deny => deny::run(),
+        Command::Wasm => wasm::run(),
         Command::Sbom => sbom::run(),
         Command::Ci => ci::run(),
     };

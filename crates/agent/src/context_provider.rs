@@ -137,14 +137,14 @@ impl ContextProvider {
         let history = recent(memory, scope, thread, before_seq).await;
         let query = formulate(question, &history);
         let inquiry = Inquiry { memory, scope, thread, query: &query, before_seq, limit: self.limit };
-        let asked = self.sources.iter().map(|source| tokio::time::timeout(self.timeout, source.find(&inquiry)));
+        let asked = self.sources.iter().map(|source| memory.runtime().timeout(self.timeout, source.find(&inquiry)));
         let found = futures::future::join_all(asked).await;
         let mut context = DynamicContext { query: query.clone(), ..DynamicContext::default() };
         for (source, found) in self.sources.iter().zip(found) {
             match found {
-                Ok(Ok(excerpts)) => context.excerpts.extend(excerpts.into_iter().take(self.limit)),
-                Ok(Err(failure)) => context.failed.push((source.name().to_owned(), failure)),
-                Err(_) => {
+                Some(Ok(excerpts)) => context.excerpts.extend(excerpts.into_iter().take(self.limit)),
+                Some(Err(failure)) => context.failed.push((source.name().to_owned(), failure)),
+                None => {
                     let failure = Failure::new("timeout", format!("no answer within {:?}", self.timeout));
                     context.failed.push((source.name().to_owned(), failure));
                 }

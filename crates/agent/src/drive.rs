@@ -75,7 +75,7 @@ async fn drive_on(workshop: &Workshop<'_>, ledger: &mut Ledger, claimed: Option<
             biased;
             () = stop.wait() => ledger.stop(Failure::new("stopped", "it was stopped")),
             Some(recorded) = at_work.next() => take(workshop, ledger, recorded),
-            () = tokio::time::sleep(SIGN_OF_LIFE) => ledger.write(workshop.memory, workshop.place, false).await?,
+            () = workshop.memory.runtime().sleep(SIGN_OF_LIFE) => ledger.write(workshop.memory, workshop.place, false).await?,
         }
     }
 }

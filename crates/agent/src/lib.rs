@@ -56,7 +56,7 @@
 //! The lock, the record and the questions about a turn are those of [`threadkeep_memory::turns`], which calls of a model
 //! share: each commit of a run demands the version that the one before gave it, so a driver that was taken over loses with
 //! its next commit. Between calls nothing is held in this process. This crate deliberately knows no provider, no backend and no assistant; time comes from the memory's
-//! clock, timeouts are tokio's.
+//! clock, timeouts and pauses from its runtime.
 #![warn(missing_docs)]
 
 mod activity;

@@ -5,8 +5,7 @@ use crate::{Embedding, Portable};
 /// Turns texts into points of a space in which what means the same lies near.
 ///
 /// It is optional everywhere: without one, recall ranks by words alone, and where one fails it does so too.
-#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
-#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+#[async_trait]
 pub trait Embedder: Portable + std::fmt::Debug {
     /// The model's name. Points of two models are never compared.
     fn model(&self) -> &str;

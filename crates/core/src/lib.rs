@@ -25,6 +25,8 @@ mod maintenance;
 mod message;
 mod model;
 mod page;
+mod processes;
+mod runtime;
 mod scope;
 mod search;
 mod snapshot;
@@ -64,6 +66,8 @@ pub use model::{
     ToolChoice, ToolDescription, add_tokens, count_message_tokens, count_tokens,
 };
 pub use page::{Bound, MessageName, MessagePage, MessageQuery, OnCorrupt, OrderBy, PageFill, Take};
+pub use processes::Processes;
+pub use runtime::{Moment, Runtime};
 pub use scope::{Access, Owner, Scope};
 pub use search::{
     Behind, CatchUp, Collection, Embedding, EntryHit, IndexEntry, SearchAnswer, SearchHit, SearchIndex, SearchQuery,
@@ -80,13 +84,7 @@ pub use tokens::{ApproximateCounter, TokenCount, TokenCounter};
 pub use tool::{Tool, ToolContext, ToolEffect, ToolError, ToolOutput, ToolSpec};
 pub use view::{ThreadRead, ThreadView};
 
-/// What every port is on this platform: `Send + Sync` where there are threads, nothing on `wasm32`.
-#[cfg(not(target_arch = "wasm32"))]
+/// What every port is, on every platform: shared between tasks. What is bound to a thread, as what a browser gives is, is wrapped
+/// by the port that uses it.
 pub trait Portable: Send + Sync + 'static {}
-#[cfg(not(target_arch = "wasm32"))]
 impl<T: Send + Sync + 'static + ?Sized> Portable for T {}
-/// What every port is on this platform: `Send + Sync` where there are threads, nothing on `wasm32`.
-#[cfg(target_arch = "wasm32")]
-pub trait Portable: 'static {}
-#[cfg(target_arch = "wasm32")]
-impl<T: 'static + ?Sized> Portable for T {}

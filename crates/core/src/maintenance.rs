@@ -9,8 +9,7 @@ use crate::{
 /// Administration of a store: moving, checking and cleaning. Never behind a door but an administrator's.
 ///
 /// It sees every tenant. Moving between stores, `check`, backup and the suite stand on it.
-#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
-#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+#[async_trait]
 pub trait Maintenance: Portable + std::fmt::Debug {
     /// Lists tenants in byte order, after a name, at most `limit`.
     async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>>;

@@ -267,8 +267,7 @@ pub type DeltaSink<'a> = &'a mut (dyn FnMut(ChatDelta) + Send);
 /// A language model, or what stands in for one.
 ///
 /// Dropping the future cancels the call: nothing of it runs on, and the connection to a provider is closed.
-#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
-#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+#[async_trait]
 pub trait ChatModel: Portable + std::fmt::Debug {
     /// The model's name, as it stands in a turn: a provider's id, `offline`, `scripted`.
     fn name(&self) -> &str;

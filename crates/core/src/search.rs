@@ -9,8 +9,7 @@ use crate::{Map, Owner, Portable, Result, Scope, StoreError, ThreadId, Timestamp
 /// derived too: no dump holds them, whoever filled one fills it again. The scope is part of the index, not a filter over
 /// its results. Final ranking is not the backend's: it gives bounded candidates and the statistics to rank them with, the
 /// same everywhere.
-#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
-#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+#[async_trait]
 pub trait SearchIndex: Portable + std::fmt::Debug {
     /// Finds entries that hold at least one of the query's terms, those with the rarer terms first.
     ///

@@ -11,8 +11,7 @@ use crate::{Document, DocumentOwner, Dump, Finding, Portable, Result, TenantId, 
 /// It holds one connection until it is dropped, and keeps the store from reclaiming what it still shows, so drop it soon.
 /// Calls may be made at once and repeated. One that lost its connection answers `Unavailable` with a reason that is not
 /// retryable: take another snapshot and begin again.
-#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
-#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+#[async_trait]
 pub trait Snapshot: Portable + std::fmt::Debug {
     /// What is as of one instant: the whole store, or each thread by itself.
     fn consistency(&self) -> Consistency;

@@ -21,8 +21,7 @@ use crate::{
 /// - Dropping the future of a write leaves it either done or not done, never half done.
 /// - Stored bytes that do not decode are `Corrupt`, never a default. Limits are those of [`limits`], in every backend;
 ///   a `limit` of 0 is `Invalid`, over [`limits::PAGE`] `LimitExceeded`.
-#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
-#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+#[async_trait]
 pub trait Store: Portable + std::fmt::Debug {
     /// Changes one thread, all or nothing.
     ///
@@ -194,8 +193,7 @@ pub trait Store: Portable + std::fmt::Debug {
 }
 
 /// Comfort over every store.
-#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
-#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+#[async_trait]
 pub trait StoreExt: Store {
     /// Finds a thread by its id or by its key.
     async fn find_thread(&self, scope: &Scope, name: &ThreadName, now: Timestamp) -> Result<Option<Thread>> {

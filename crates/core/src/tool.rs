@@ -7,8 +7,7 @@ use async_trait::async_trait;
 use crate::{JsonText, Map, Portable, Scope, Source, ThreadId, Timestamp, ToolDescription};
 
 /// Something that a model may call.
-#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
-#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+#[async_trait]
 pub trait Tool: Portable + std::fmt::Debug {
     /// What a model and its driver must know of it.
     fn spec(&self) -> &ToolSpec;

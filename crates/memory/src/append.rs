@@ -218,11 +218,11 @@ impl Memory {
         now: Timestamp,
     ) -> Attempted<CommitOutcome> {
         let Some(tails) = self.tails() else {
-            return repeat(|| self.store().commit(scope, thread, batch.clone(), now)).await;
+            return repeat(self.runtime(), || self.store().commit(scope, thread, batch.clone(), now)).await;
         };
         let key = (scope.tenant_id().clone(), thread);
         tails.before_commit(&key, batch);
-        let attempted = repeat(|| self.store().commit(scope, thread, batch.clone(), now)).await;
+        let attempted = repeat(self.runtime(), || self.store().commit(scope, thread, batch.clone(), now)).await;
         tails.after_commit(&key, batch, attempted.result.as_ref().ok());
         attempted
     }

@@ -82,14 +82,15 @@ impl Memory {
 
     async fn ask_index(&self, scope: &Scope, query: &SearchQuery) -> Result<SearchAnswer> {
         let now = self.now();
-        Ok(repeat_simply(|| self.search_index().search(scope, query, now)).await?)
+        Ok(repeat_simply(self.runtime(), || self.search_index().search(scope, query, now)).await?)
     }
 
     /// Has the index take in what is too much to be read. Says whether it took in anything.
     async fn catch_up(&self) -> Result<bool> {
         let mut has_indexed = false;
         for _ in 0..CATCH_UP_STEPS {
-            let Ok(step) = repeat_simply(|| self.search_index().catch_up(CATCH_UP_MESSAGES)).await else {
+            let Ok(step) = repeat_simply(self.runtime(), || self.search_index().catch_up(CATCH_UP_MESSAGES)).await
+            else {
                 // A store that cannot write now (one opened for reading, say) still answers with what it has.
                 return Ok(has_indexed);
             };

@@ -64,7 +64,8 @@ impl Memory {
     /// `NotFound` for an unknown thread, `Corrupt` for settings that have another shape.
     pub async fn thread_config(&self, scope: &Scope, thread: ThreadId) -> Result<ThreadConfig> {
         let (owner, DocumentName { namespace, key }, now) = (DocumentOwner::Thread(thread), config_name(), self.now());
-        let found = repeat_simply(|| self.store().find_document(scope, &owner, &namespace, &key, now)).await?;
+        let found =
+            repeat_simply(self.runtime(), || self.store().find_document(scope, &owner, &namespace, &key, now)).await?;
         match found {
             Some(document) => Ok(document.value.read()?),
             None => self.get_thread(scope, thread).await.map(|_| ThreadConfig::default()),

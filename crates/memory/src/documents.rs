@@ -18,7 +18,7 @@ impl Memory {
     ) -> Result<Option<Document>> {
         let (owner, now) = (DocumentOwner::Thread(thread), self.now());
         let DocumentName { namespace, key } = name;
-        Ok(repeat_simply(|| self.store().find_document(scope, &owner, namespace, key, now)).await?)
+        Ok(repeat_simply(self.runtime(), || self.store().find_document(scope, &owner, namespace, key, now)).await?)
     }
 
     /// Lists all documents that a query names, reading as many pages as there are.

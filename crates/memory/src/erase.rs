@@ -77,7 +77,7 @@ impl Memory {
             self.erase_threads(&own, user, &mut report).await?;
             // A library's listing goes before its passages: whoever adds a document looks at the listing before each step.
             self.erase_documents(&own, user, &mut report).await?;
-            report.passages += repeat_simply(|| self.search_index().remove_collections(&own)).await?;
+            report.passages += repeat_simply(self.runtime(), || self.search_index().remove_collections(&own)).await?;
             if report.own() == before {
                 break;
             }
@@ -129,7 +129,7 @@ impl Memory {
             let owner = owner.clone();
             let write = DocumentWrite { owner, namespace, key, expected: None, value: None, expires_at: None };
             let now = self.now();
-            match repeat_simply(|| self.store().write_document(own, write.clone(), now)).await {
+            match repeat_simply(self.runtime(), || self.store().write_document(own, write.clone(), now)).await {
                 Ok(_) => report.documents += 1,
                 Err(StoreError::NotFound(_)) => {}
                 Err(error) => return Err(error.into()),

@@ -118,7 +118,7 @@ impl Export {
                 loop {
                     let maintenance = self.memory.maintenance();
                     let list = || maintenance.list_owners(tenant, after.as_ref(), limits::PAGE);
-                    let page = repeat_simply(list).await?;
+                    let page = repeat_simply(self.memory.runtime(), list).await?;
                     let Some(last) = page.last().cloned() else { break owners };
                     owners.extend(page.into_iter().filter_map(|owner| match owner {
                         Owner::User(user) => Some(Ok(DocumentOwner::User(user))),

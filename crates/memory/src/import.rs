@@ -11,14 +11,15 @@ mod tree;
 
 use std::collections::HashSet;
 
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
 use threadkeep_core::exchange::{ImportItem, ImportedMessage, ImportedTree};
 use threadkeep_core::{
     Conflict, Document, DocumentOwner, DocumentWrite, Namespace, NewMessage, Reason, Scope, StoreError, codec,
 };
 
-use tokio::task::JoinSet;
-
 use crate::retry::repeat;
+use crate::task::Task;
 use crate::{Memory, MemoryError, Result};
 use conversation::Conversation;
 pub use report::{ImportReport, Problem};
@@ -75,7 +76,7 @@ impl Memory {
             at_once: options.at_once.max(1),
             report: ImportReport::default(),
             current: None,
-            in_flight: JoinSet::new(),
+            in_flight: FuturesUnordered::new(),
             names: HashSet::new(),
         };
         for (item, place) in items.into_iter().zip(1..) {
@@ -95,7 +96,7 @@ struct Import<'a> {
     current: Option<Conversation>,
     /// Tasks of their own, as a store may do an uncontended commit where it is asked to: only on several threads does
     /// one commit wait for another, so that they can share a sync.
-    in_flight: JoinSet<Result<Written>>,
+    in_flight: FuturesUnordered<Task<Result<Written>>>,
     /// The conversations in flight: one that comes twice in a file is written one after the other.
     names: HashSet<String>,
 }
@@ -169,7 +170,7 @@ impl Import<'_> {
         }
         self.wait_for(tree.name(), progress).await?;
         self.names.insert(tree.name().to_owned());
-        self.in_flight.spawn(tree.write(self.memory.clone(), self.scope.clone()));
+        self.spawn(tree.write(self.memory.clone(), self.scope.clone()));
         self.settle_some(progress).await
     }
 
@@ -191,12 +192,16 @@ impl Import<'_> {
         self.wait_for(&conversation.name, progress).await?;
         self.names.insert(conversation.name.clone());
         let (memory, scope) = (self.memory.clone(), self.scope.clone());
-        self.in_flight.spawn(async move {
+        self.spawn(async move {
             let mut conversation = conversation.write(memory, scope).await?;
             let report = std::mem::take(&mut conversation.report);
             Ok(Written { name: conversation.name.clone(), report, conversation: Some(conversation) })
         });
         Ok(())
+    }
+
+    fn spawn(&self, writing: impl Future<Output = Result<Written>> + Send + 'static) {
+        self.in_flight.push(Task::spawn(self.memory.runtime(), writing));
     }
 
     /// Waits until nothing of this name is being written.
@@ -223,13 +228,11 @@ impl Import<'_> {
     }
 
     async fn settle_one(&mut self, progress: &mut impl FnMut(&ImportReport)) -> Result<Option<Written>> {
-        let mut written = match self.in_flight.join_next().await {
+        let mut written = match self.in_flight.next().await {
             None => return Ok(None),
-            Some(Ok(written)) => written?,
-            Some(Err(failed)) => match failed.try_into_panic() {
-                Ok(panic) => std::panic::resume_unwind(panic),
-                Err(_) => return Err(StoreError::unavailable(Reason::Closed).into()),
-            },
+            Some(Some(written)) => written?,
+            // The runtime ends.
+            Some(None) => return Err(StoreError::unavailable(Reason::Closed).into()),
         };
         self.names.remove(&written.name);
         self.report.add(std::mem::take(&mut written.report));
@@ -247,7 +250,7 @@ impl Import<'_> {
         let name = key.clone();
         let write = DocumentWrite { owner, namespace, key, expected: Some(0), value: Some(value), expires_at };
         let (store, scope, now) = (self.memory.store(), self.scope, self.memory.now());
-        let attempted = repeat(|| store.write_document(scope, write.clone(), now)).await;
+        let attempted = repeat(self.memory.runtime(), || store.write_document(scope, write.clone(), now)).await;
         match attempted.result {
             Ok(_) => self.report.documents_added += 1,
             Err(StoreError::Conflict(Conflict::Document { .. })) if attempted.may_have_applied_before => {

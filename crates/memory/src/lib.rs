@@ -7,15 +7,14 @@
 //! [`turns`] is how a turn takes a thread, holds it and ends, whatever drives it.
 //!
 //! [`Memory::context`] loads what a model is to see of a thread, chosen and written by `threadkeep_context`. This crate
-//! deliberately runs no agent and knows no backend: it works over any [`threadkeep_core::Backend`]. It needs a tokio runtime with its timer
-//! for pauses between retries and for subscriptions.
+//! deliberately runs no agent and knows no backend: it works over any [`threadkeep_core::Backend`]. What it runs on is a
+//! [`Platform`]: without another one it needs a tokio runtime with its timer, for pauses between retries and for subscriptions.
 #![warn(missing_docs)]
 
 mod analytics;
 mod append;
 mod batch;
 mod candidates;
-mod clock;
 mod config;
 mod context;
 mod copies;
@@ -32,6 +31,7 @@ mod library;
 mod memory;
 mod messages;
 pub mod migrate;
+mod platform;
 mod preferences;
 mod recall;
 mod retention;
@@ -41,6 +41,7 @@ mod snippet;
 mod subscribe;
 mod sweep;
 mod tails;
+mod task;
 mod threads;
 mod title;
 pub mod turns;
@@ -49,7 +50,6 @@ mod upsert;
 pub use analytics::{Analytics, Durations, Selection, SourceUse};
 pub use append::{AppendOptions, Appended, Placed};
 pub use batch::BatchBuilder;
-pub use clock::SystemClock;
 pub use config::ThreadConfig;
 pub use context::{AssembledContext, ContextOptions, HeldContext, Prefetched, RecallOutcome, SummaryRenewal};
 pub use draft::Draft;
@@ -65,6 +65,11 @@ pub use library::{
     PassageOptions,
 };
 pub use memory::{Memory, MemoryOptions, Titles};
+#[cfg(target_os = "linux")]
+pub use platform::LinuxProcesses;
+pub use platform::Platform;
+#[cfg(not(target_arch = "wasm32"))]
+pub use platform::{SystemClock, TokioRuntime};
 pub use preferences::Preference;
 pub use recall::{Meaning, RecallOptions, RecallResults, Recalled, ThreadTail};
 pub use retention::Retention;

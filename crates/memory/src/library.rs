@@ -104,7 +104,7 @@ impl Memory {
             let entries = entries(&complete, step * STEP, passages, embedder).await?;
             let collection = collection(library);
             self.check_listed(scope, library, &begun, version).await?;
-            repeat_simply(|| self.search_index().upsert(scope, &collection, entries.clone())).await?;
+            repeat_simply(self.runtime(), || self.search_index().upsert(scope, &collection, entries.clone())).await?;
         }
         self.remove_passages(scope, library, &complete.id, passages.len()..former_passages).await?;
         self.check_listed(scope, library, &begun, version).await?;
@@ -116,7 +116,9 @@ impl Memory {
     /// more could not be removed later, so they are removed here.
     async fn check_listed(&self, scope: &Scope, library: &str, begun: &LibraryDocument, version: u64) -> Result<()> {
         let (owner, namespace, now) = (owner(scope), catalogue(library)?, self.now());
-        let found = repeat_simply(|| self.store().find_document(scope, &owner, &namespace, &begun.id, now)).await?;
+        let found =
+            repeat_simply(self.runtime(), || self.store().find_document(scope, &owner, &namespace, &begun.id, now))
+                .await?;
         let actual = found.map(|document| document.version);
         if actual == Some(version) {
             return Ok(());
@@ -137,7 +139,7 @@ impl Memory {
     ) -> Result<()> {
         let write = catalogue_write(scope, library, &complete.id, Some(complete), Some(version))?;
         let now = self.now();
-        let written = repeat(|| self.store().write_document(scope, write.clone(), now)).await;
+        let written = repeat(self.runtime(), || self.store().write_document(scope, write.clone(), now)).await;
         match written.result {
             // The attempt whose reply was lost did it.
             Err(StoreError::Conflict(_)) if written.may_have_applied_before => {
@@ -185,7 +187,8 @@ impl Memory {
         id: &str,
     ) -> Result<Option<LibraryDocument>> {
         let (owner, namespace, now) = (owner(scope), catalogue(library)?, self.now());
-        let found = repeat_simply(|| self.store().find_document(scope, &owner, &namespace, id, now)).await?;
+        let found =
+            repeat_simply(self.runtime(), || self.store().find_document(scope, &owner, &namespace, id, now)).await?;
         found.as_ref().map(read).transpose()
     }
 
@@ -199,7 +202,7 @@ impl Memory {
         let ids: Vec<String> = numbers.map(|number| passage_id(id, number)).collect();
         for ids in ids.chunks(limits::COMMIT_MESSAGES) {
             let collection = collection(library);
-            repeat_simply(|| self.search_index().remove(scope, &collection, ids)).await?;
+            repeat_simply(self.runtime(), || self.search_index().remove(scope, &collection, ids)).await?;
         }
         Ok(())
     }
@@ -213,7 +216,7 @@ impl Memory {
     ) -> Result<u64> {
         let write = catalogue_write(scope, library, id, document, None)?;
         let now = self.now();
-        Ok(repeat_simply(|| self.store().write_document(scope, write.clone(), now)).await?.version)
+        Ok(repeat_simply(self.runtime(), || self.store().write_document(scope, write.clone(), now)).await?.version)
     }
 }
 

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use threadkeep_core::{
-    Backend, Clock, IdempotencyKey, Maintenance, MessageId, SearchIndex, Store, ThreadId, Timestamp,
+    Backend, IdempotencyKey, Maintenance, MessageId, Processes, Runtime, SearchIndex, Store, ThreadId, Timestamp,
 };
 use uuid::Uuid;
 
@@ -11,7 +11,7 @@ use crate::erasures::{ErasureLog, RecordingStore};
 use crate::subscribe::Feeds;
 use crate::tails::Tails;
 use crate::title::SettledTitles;
-use crate::{Result, Retention, SystemClock};
+use crate::{Platform, Result, Retention};
 
 /// The conversation manager over one backend. Cheap to clone; all clones are the same one.
 ///
@@ -55,7 +55,7 @@ pub enum Titles {
 
 struct Inner {
     backend: Backend,
-    clock: Arc<dyn Clock>,
+    platform: Platform,
     options: MemoryOptions,
     settled_titles: SettledTitles,
     tails: Option<Tails>,
@@ -64,16 +64,24 @@ struct Inner {
 }
 
 impl Memory {
-    /// Makes a manager with the system's clock.
+    /// Makes a manager with the system's clock, in the caller's tokio runtime.
+    #[cfg(not(target_arch = "wasm32"))]
     #[must_use]
     pub fn new(backend: Backend) -> Self {
-        Self::with_clock(backend, Arc::new(SystemClock))
+        Self::with_platform(backend, Platform::default())
     }
 
-    /// Makes a manager whose time and randomness come from `clock`.
+    /// Makes a manager whose date and randomness come from `clock`.
+    #[cfg(not(target_arch = "wasm32"))]
     #[must_use]
-    pub fn with_clock(backend: Backend, clock: Arc<dyn Clock>) -> Self {
-        Self::made(backend, clock, MemoryOptions::default(), None)
+    pub fn with_clock(backend: Backend, clock: Arc<dyn threadkeep_core::Clock>) -> Self {
+        Self::with_platform(backend, Platform { clock, ..Platform::default() })
+    }
+
+    /// Makes a manager on a platform of one's own.
+    #[must_use]
+    pub fn with_platform(backend: Backend, platform: Platform) -> Self {
+        Self::made(backend, platform, MemoryOptions::default(), None)
     }
 
     /// The same manager with a log that is told of every erasure before it is carried out: also of those made through
@@ -81,11 +89,10 @@ impl Memory {
     #[must_use]
     pub fn with_erasure_log(&self, log: Arc<dyn ErasureLog>) -> Self {
         let backend = RecordingStore::over(&self.inner.backend, Arc::clone(&log));
-        let (clock, options) = (Arc::clone(&self.inner.clock), self.inner.options.clone());
-        Self::made(backend, clock, options, Some(log))
+        Self::made(backend, self.inner.platform.clone(), self.inner.options.clone(), Some(log))
     }
 
-    /// The same backend and clock with other options.
+    /// The same backend and platform with other options.
     ///
     /// # Errors
     /// `Invalid` for a retention or a backstop of 0.
@@ -96,26 +103,38 @@ impl Memory {
         if options.backstop.is_zero() {
             return Err(crate::MemoryError::invalid("backstop", "0; wait for at least a moment"));
         }
-        let (backend, clock) = (self.inner.backend.clone(), Arc::clone(&self.inner.clock));
-        Ok(Self::made(backend, clock, options, self.inner.erasure_log.clone()))
+        let (backend, platform) = (self.inner.backend.clone(), self.inner.platform.clone());
+        Ok(Self::made(backend, platform, options, self.inner.erasure_log.clone()))
     }
 
     fn made(
         backend: Backend,
-        clock: Arc<dyn Clock>,
+        platform: Platform,
         options: MemoryOptions,
         erasure_log: Option<Arc<dyn ErasureLog>>,
     ) -> Self {
         let tails = (options.tail_bytes > 0).then(|| Tails::new(options.tail_bytes));
         let settled_titles = SettledTitles::default();
-        let feeds = Arc::default();
-        Self { inner: Arc::new(Inner { backend, clock, options, settled_titles, tails, feeds, erasure_log }) }
+        let feeds = Arc::new(Feeds::new(Arc::clone(&platform.runtime)));
+        Self { inner: Arc::new(Inner { backend, platform, options, settled_titles, tails, feeds, erasure_log }) }
     }
 
     /// The backend below.
     #[must_use]
     pub fn backend(&self) -> &Backend {
         &self.inner.backend
+    }
+
+    /// What this manager runs on.
+    #[must_use]
+    pub fn platform(&self) -> &Platform {
+        &self.inner.platform
+    }
+
+    /// What this manager waits with and runs its tasks on.
+    #[must_use]
+    pub fn runtime(&self) -> &dyn Runtime {
+        &*self.inner.platform.runtime
     }
 
     /// How this manager behaves.
@@ -127,28 +146,28 @@ impl Memory {
     /// The instant now, by the manager's clock.
     #[must_use]
     pub fn now(&self) -> Timestamp {
-        self.inner.clock.now()
+        self.inner.platform.clock.now()
     }
 
     /// Makes an id for a thread.
     #[must_use]
     pub fn mint_thread_id(&self) -> ThreadId {
-        ThreadId::v7(self.inner.clock.now(), self.inner.clock.random())
+        ThreadId::v7(self.inner.platform.clock.now(), self.inner.platform.clock.random())
     }
 
     /// Makes an id for a message.
     #[must_use]
     pub fn mint_message_id(&self) -> MessageId {
-        self.mint_message_id_at(self.inner.clock.now())
+        self.mint_message_id_at(self.inner.platform.clock.now())
     }
 
     pub(crate) fn mint_message_id_at(&self, now: Timestamp) -> MessageId {
-        MessageId::v7(now, self.inner.clock.random())
+        MessageId::v7(now, self.inner.platform.clock.random())
     }
 
     pub(crate) fn mint_key(&self, now: Timestamp) -> IdempotencyKey {
         let millis = u64::try_from(now.as_millis()).unwrap_or(0);
-        let random = self.inner.clock.random();
+        let random = self.inner.platform.clock.random();
         IdempotencyKey::Minted(uuid_v7(millis, &random))
     }
 
@@ -162,6 +181,10 @@ impl Memory {
 
     pub(crate) fn maintenance(&self) -> &dyn Maintenance {
         &*self.inner.backend.maintenance
+    }
+
+    pub(crate) fn processes(&self) -> Option<&dyn Processes> {
+        self.inner.platform.processes.as_deref()
     }
 
     pub(crate) fn erasure_log(&self) -> Option<&dyn ErasureLog> {

@@ -43,7 +43,7 @@ impl Memory {
             return Ok(Vec::new());
         }
         let now = self.now();
-        Ok(repeat_simply(|| self.store().find_messages(scope, thread, names, now)).await?)
+        Ok(repeat_simply(self.runtime(), || self.store().find_messages(scope, thread, names, now)).await?)
     }
 
     pub(crate) async fn find_by_ids(

@@ -20,8 +20,9 @@ pub(crate) mod walk;
 use std::sync::Arc;
 
 use serde::Serialize;
-use threadkeep_core::{Backend, DocumentOwner, Namespace, Result, Snapshot, TenantId, ThreadId, Timestamp};
+use threadkeep_core::{Backend, DocumentOwner, Namespace, Result, Runtime, Snapshot, TenantId, ThreadId, Timestamp};
 
+use crate::Platform;
 use crate::retry::repeat_simply;
 
 pub use backup::{BackedUp, BackupLines, BackupReader};
@@ -42,6 +43,7 @@ pub struct Migration {
     to: Backend,
     /// What has expired by then does not move.
     now: Timestamp,
+    platform: Platform,
 }
 
 /// How far a step has come.
@@ -93,14 +95,19 @@ pub struct Differences {
 }
 
 impl Migration {
-    /// Takes a snapshot of what `from` holds at the instant `now`, to move it into `to`. All that the migration reads of the
+    /// Takes a snapshot of what `from` holds now, by the clock of `platform`, to move it into `to`. All that the migration reads of the
     /// source is as of that instant, comparing included.
     ///
     /// # Errors
     /// Those of the source.
-    pub async fn begin(from: &Backend, to: Backend, now: Timestamp) -> Result<Self> {
-        let source = repeat_simply(|| from.maintenance.snapshot(now)).await?;
-        Ok(Self { source: Arc::from(source), to, now })
+    pub async fn begin(from: &Backend, to: Backend, platform: &Platform) -> Result<Self> {
+        let now = platform.clock.now();
+        let source = repeat_simply(&*platform.runtime, || from.maintenance.snapshot(now)).await?;
+        Ok(Self { source: Arc::from(source), to, now, platform: platform.clone() })
+    }
+
+    fn runtime(&self) -> &dyn Runtime {
+        &*self.platform.runtime
     }
 }
 

@@ -100,7 +100,7 @@ impl Memory {
         let mut documents = Vec::new();
         loop {
             let now = self.now();
-            let page = repeat_simply(|| self.store().list_documents(scope, &query, now)).await?;
+            let page = repeat_simply(self.runtime(), || self.store().list_documents(scope, &query, now)).await?;
             let is_last = page.len() < query.limit;
             documents.extend(page);
             match documents.last() {
@@ -112,7 +112,7 @@ impl Memory {
 
     async fn find_preference(&self, scope: &Scope, key: &str) -> Result<Option<Document>> {
         let (owner, namespace, now) = (owner(scope)?, namespace(), self.now());
-        Ok(repeat_simply(|| self.store().find_document(scope, &owner, &namespace, key, now)).await?)
+        Ok(repeat_simply(self.runtime(), || self.store().find_document(scope, &owner, &namespace, key, now)).await?)
     }
 
     async fn holds_preference(&self, scope: &Scope, write: &DocumentWrite) -> Result<bool> {
@@ -122,7 +122,7 @@ impl Memory {
 
     async fn write_preference(&self, scope: &Scope, write: &DocumentWrite) -> crate::retry::Attempted<Written> {
         let now = self.now();
-        repeat(|| self.store().write_document(scope, write.clone(), now)).await
+        repeat(self.runtime(), || self.store().write_document(scope, write.clone(), now)).await
     }
 }
 

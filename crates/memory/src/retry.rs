@@ -3,7 +3,7 @@
 use std::future::Future;
 use std::time::Duration;
 
-use threadkeep_core::StoreError;
+use threadkeep_core::{Runtime, StoreError};
 
 /// The pauses between attempts, in milliseconds: eight attempts within about a second and a quarter.
 const PAUSES_MS: [u64; 7] = [10, 20, 40, 80, 160, 320, 640];
@@ -18,7 +18,7 @@ pub(crate) struct Attempted<T> {
 }
 
 /// Calls until it succeeds, fails for good, or the attempts are used up.
-pub(crate) async fn repeat<T, F>(mut call: impl FnMut() -> F) -> Attempted<T>
+pub(crate) async fn repeat<T, F>(runtime: &dyn Runtime, mut call: impl FnMut() -> F) -> Attempted<T>
 where
     F: Future<Output = Result<T, StoreError>>,
 {
@@ -27,7 +27,7 @@ where
         match call().await {
             Err(error) if error.is_retryable() || error.maybe_applied() => {
                 may_have_applied_before |= error.maybe_applied();
-                tokio::time::sleep(Duration::from_millis(pause_ms)).await;
+                runtime.sleep(Duration::from_millis(pause_ms)).await;
             }
             result => return Attempted { result, may_have_applied_before },
         }
@@ -37,11 +37,11 @@ where
 }
 
 /// As [`repeat`], for calls whose repetition needs no second thought.
-pub(crate) async fn repeat_simply<T, F>(call: impl FnMut() -> F) -> Result<T, StoreError>
+pub(crate) async fn repeat_simply<T, F>(runtime: &dyn Runtime, call: impl FnMut() -> F) -> Result<T, StoreError>
 where
     F: Future<Output = Result<T, StoreError>>,
 {
-    repeat(call).await.result
+    repeat(runtime, call).await.result
 }
 
 /// An attempt that certainly changed nothing does not tell what an earlier one did.
@@ -61,6 +61,7 @@ mod tests {
     use threadkeep_core::Reason;
 
     use super::*;
+    use crate::platform::TokioRuntime;
 
     fn lost_reply() -> StoreError {
         StoreError::Unavailable { reason: Reason::Disconnected, maybe_applied: true, source: None }
@@ -69,7 +70,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_failure_in_passing_is_repeated() {
         let calls = Cell::new(0);
-        let attempted = repeat(|| {
+        let attempted = repeat(&TokioRuntime, || {
             calls.set(calls.get() + 1);
             let answer = if calls.get() < 8 { Err(StoreError::unavailable(Reason::Busy)) } else { Ok(calls.get()) };
             async move { answer }
@@ -82,7 +83,7 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn an_unknown_fate_stays_unknown() {
         let calls = Cell::new(0);
-        let attempted = repeat(|| {
+        let attempted = repeat(&TokioRuntime, || {
             calls.set(calls.get() + 1);
             let error = if calls.get() == 1 { lost_reply() } else { StoreError::unavailable(Reason::Disconnected) };
             async move { Err::<(), _>(error) }
@@ -96,7 +97,8 @@ mod tests {
     async fn a_failure_for_good_is_not_repeated() {
         for error in [StoreError::unavailable(Reason::Full), StoreError::invalid("x", "y")] {
             let mut error = Some(error);
-            let attempted = repeat(|| std::future::ready(Err::<(), _>(error.take().expect("called once")))).await;
+            let attempted =
+                repeat(&TokioRuntime, || std::future::ready(Err::<(), _>(error.take().expect("called once")))).await;
             assert!(attempted.result.is_err());
         }
     }

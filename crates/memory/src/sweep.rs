@@ -41,7 +41,7 @@ impl Memory {
         if every.is_zero() {
             return Err(MemoryError::invalid("every", "0; sweep at most once in a while"));
         }
-        let tenants = repeat_simply(|| self.maintenance().list_tenants(None, 1)).await?;
+        let tenants = repeat_simply(self.runtime(), || self.maintenance().list_tenants(None, 1)).await?;
         // The turn is noted at the first tenant, which is the same for all. Where there is none it needs no turns.
         let turn = match tenants.into_iter().next() {
             Some(tenant) => match self.take_turn(tenant, every).await? {
@@ -51,7 +51,7 @@ impl Memory {
             None => None,
         };
         let now = self.now();
-        let swept = repeat_simply(|| self.maintenance().sweep(now)).await;
+        let swept = repeat_simply(self.runtime(), || self.maintenance().sweep(now)).await;
         if let (Err(_), Some(turn)) = (&swept, turn) {
             // If it cannot be given back it expires.
             drop(self.give_back(&turn).await);
@@ -61,11 +61,11 @@ impl Memory {
 
     async fn take_turn(&self, tenant: TenantId, every: Duration) -> Result<Option<Turn>> {
         let (scope, now) = (Scope::Tenant(tenant), self.now());
-        let taken = Taken { by: Uuid::new_v4() };
+        let taken = Taken { by: self.mint_message_id().0 };
         let length_ms = i64::try_from(every.as_millis()).unwrap_or(i64::MAX).max(1);
         let value = Some(JsonText::of(&taken)?);
         let write = DocumentWrite { value, expires_at: Some(now.plus_ms(length_ms)), ..write(0) };
-        let attempted = repeat(|| self.store().write_document(&scope, write.clone(), now)).await;
+        let attempted = repeat(self.runtime(), || self.store().write_document(&scope, write.clone(), now)).await;
         match attempted.result {
             Ok(written) => Ok(Some(Turn { scope, version: written.version })),
             Err(StoreError::Conflict(Conflict::Document { .. })) if attempted.may_have_applied_before => {
@@ -79,14 +79,15 @@ impl Memory {
     /// The conflict may be with the attempt of ours whose reply was lost.
     async fn find_own_turn(&self, scope: Scope, taken: &Taken) -> Result<Option<Turn>> {
         let (owner, namespace, now) = (DocumentOwner::Tenant, namespace(), self.now());
-        let found = repeat_simply(|| self.store().find_document(&scope, &owner, &namespace, KEY, now)).await?;
+        let found =
+            repeat_simply(self.runtime(), || self.store().find_document(&scope, &owner, &namespace, KEY, now)).await?;
         let ours = found.filter(|document| document.value.read::<Taken>().is_ok_and(|found| found == *taken));
         Ok(ours.map(|document| Turn { scope, version: document.version }))
     }
 
     async fn give_back(&self, turn: &Turn) -> Result<()> {
         let now = self.now();
-        repeat_simply(|| self.store().write_document(&turn.scope, write(turn.version), now)).await?;
+        repeat_simply(self.runtime(), || self.store().write_document(&turn.scope, write(turn.version), now)).await?;
         Ok(())
     }
 }

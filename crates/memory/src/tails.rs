@@ -188,7 +188,7 @@ impl Memory {
             Ok((page, Some(ReadBeside { thread, documents, lists })))
         };
         let found = match read().await {
-            Err(error) if error.is_retryable() => repeat_simply(read).await?,
+            Err(error) if error.is_retryable() => repeat_simply(self.runtime(), read).await?,
             answer => answer?,
         };
         if let (_, Some(ReadBeside { thread, .. })) = &found {

@@ -40,7 +40,7 @@ impl Memory {
     /// `NotFound` as [`Memory::open_by_id`], `Conflict` for an id whose thread has another key.
     pub async fn open_thread(&self, scope: &Scope, open: OpenThread) -> Result<Opened> {
         let now = self.now();
-        Ok(repeat_simply(|| self.store().open_thread(scope, open.clone(), now)).await?)
+        Ok(repeat_simply(self.runtime(), || self.store().open_thread(scope, open.clone(), now)).await?)
     }
 
     /// Opens a thread whose id was just made, so that only this call can have made a thread with it: also where the
@@ -57,7 +57,7 @@ impl Memory {
     /// Those of the store.
     pub async fn find_thread(&self, scope: &Scope, thread: ThreadId) -> Result<Option<Thread>> {
         let (name, now) = (ThreadName::Id(thread), self.now());
-        Ok(repeat_simply(|| self.store().find_thread(scope, &name, now)).await?)
+        Ok(repeat_simply(self.runtime(), || self.store().find_thread(scope, &name, now)).await?)
     }
 
     /// Finds a thread by what a channel calls it, among those that the scope owns.
@@ -66,7 +66,7 @@ impl Memory {
     /// `Invalid` or `LimitExceeded` for a key that is none, and those of the store.
     pub async fn find_thread_by_key(&self, scope: &Scope, key: impl Into<String>) -> Result<Option<Thread>> {
         let (name, now) = (ThreadName::Key(scope.default_owner(), ThreadKey::new(key)?), self.now());
-        Ok(repeat_simply(|| self.store().find_thread(scope, &name, now)).await?)
+        Ok(repeat_simply(self.runtime(), || self.store().find_thread(scope, &name, now)).await?)
     }
 
     /// Gets a thread that must be there.
@@ -84,7 +84,7 @@ impl Memory {
     /// `Invalid` for a limit of 0 or a foreign `after`, `LimitExceeded` for a page that is too large.
     pub async fn list_threads(&self, scope: &Scope, query: &ThreadQuery) -> Result<ThreadPage> {
         let now = self.now();
-        Ok(repeat_simply(|| self.store().list_threads(scope, query, now)).await?)
+        Ok(repeat_simply(self.runtime(), || self.store().list_threads(scope, query, now)).await?)
     }
 
     /// Deletes a thread with all that belongs to it.
@@ -96,7 +96,7 @@ impl Memory {
         self.settled_titles().forget(thread);
         self.forget_tail(scope, thread);
         self.feeds().doubt(scope, thread);
-        let attempted = repeat(|| self.store().delete_thread(scope, thread, now)).await;
+        let attempted = repeat(self.runtime(), || self.store().delete_thread(scope, thread, now)).await;
         self.forget_tail(scope, thread);
         self.feeds().doubt(scope, thread);
         match attempted.result {

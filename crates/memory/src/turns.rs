@@ -17,7 +17,6 @@ pub mod lock;
 mod look;
 mod notes;
 mod place;
-mod process;
 mod questions;
 pub mod record;
 mod stopping;

@@ -113,8 +113,7 @@ impl fmt::Debug for OfflineModel {
     }
 }
 
-#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
-#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+#[async_trait]
 impl ChatModel for OfflineModel {
     fn name(&self) -> &str {
         NAME

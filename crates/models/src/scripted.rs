@@ -206,8 +206,7 @@ impl Drop for Watch<'_> {
     }
 }
 
-#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
-#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+#[async_trait]
 impl ChatModel for ScriptedModel {
     fn name(&self) -> &str {
         &self.name

@@ -7,8 +7,7 @@ use threadkeep_core::{
 use crate::MemoryStore;
 use crate::snapshot::MemorySnapshot;
 
-#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
-#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+#[async_trait]
 impl Maintenance for MemoryStore {
     async fn list_tenants(&self, after: Option<&TenantId>, limit: usize) -> Result<Vec<TenantId>> {
         self.state().list_tenants(after, limit)

@@ -13,8 +13,7 @@ use crate::state::read::decode;
 /// As many of a query's terms are looked up.
 const TERMS: usize = 32;
 
-#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
-#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+#[async_trait]
 impl SearchIndex for MemoryStore {
     async fn search(&self, scope: &Scope, query: &SearchQuery, now: Timestamp) -> Result<SearchAnswer> {
         ThreadQuery::new(ThreadOrder::Created, query.limit).check()?;

@@ -32,8 +32,7 @@ impl fmt::Debug for MemorySnapshot {
     }
 }
 
-#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
-#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+#[async_trait]
 impl Snapshot for MemorySnapshot {
     fn consistency(&self) -> Consistency {
         Consistency::Store

@@ -8,8 +8,7 @@ use threadkeep_core::{
 
 use crate::{MemoryStore, wake_ups};
 
-#[cfg_attr(not(target_arch = "wasm32"), async_trait)]
-#[cfg_attr(target_arch = "wasm32", async_trait(?Send))]
+#[async_trait]
 impl Store for MemoryStore {
     async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
         let (outcome, wake_up) = self.state().commit(scope, thread, batch, now)?;

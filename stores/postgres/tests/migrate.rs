@@ -3,7 +3,7 @@
 
 use threadkeep_core::{Backend, JsonText, Namespace, PutDocument, Scope};
 use threadkeep_memory::migrate::{BackupLines, BackupReader, Migration, Progress};
-use threadkeep_memory::{AppendOptions, Draft, Memory, MemoryError, Retention};
+use threadkeep_memory::{AppendOptions, Draft, Memory, MemoryError, Platform, Retention};
 use threadkeep_postgres_server::Server;
 use threadkeep_store_memory::MemoryStore;
 use threadkeep_store_postgres::PostgresStore;
@@ -29,7 +29,7 @@ async fn fill(memory: &Memory) {
 }
 
 async fn moves(from: &Backend, to: &Backend) {
-    let migration = Migration::begin(from, to.clone(), Memory::new(from.clone()).now()).await.unwrap();
+    let migration = Migration::begin(from, to.clone(), &Platform::default()).await.unwrap();
     let total = Progress { threads: 3, messages: 3 * 36, documents: 1 };
     assert_eq!(migration.copy(|_| {}).await.unwrap().copied, total);
     let verified = migration.verify(|_| {}).await.unwrap();
@@ -60,12 +60,12 @@ async fn any_store_moves_into_postgres_and_back() {
     moves(&postgres, &other).await;
     moves(&other, &MemoryStore::open()).await;
     moves(&other, &back).await;
-    let source = Migration::begin(&sqlite, back.clone(), Memory::new(sqlite.clone()).now()).await.unwrap();
+    let source = Migration::begin(&sqlite, back.clone(), &Platform::default()).await.unwrap();
     assert!(source.verify(|_| {}).await.unwrap().differences.is_empty());
 
-    let mut reader = BackupReader::into(MemoryStore::open());
+    let mut reader = BackupReader::into(MemoryStore::open(), &Platform::default());
     let mut lines = Vec::new();
-    let backup = BackupLines::begin(&postgres, Memory::new(postgres.clone()).now()).await.unwrap();
+    let backup = BackupLines::begin(&postgres, &Platform::default()).await.unwrap();
     let written = backup.write(|line, _| {
         lines.push(line.to_owned());
         Ok::<(), MemoryError>(())

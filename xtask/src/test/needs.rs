@@ -9,7 +9,8 @@ use std::process::{Command, Stdio};
 
 use anyhow::{Result, ensure};
 
-use crate::cargo::{self, Workspace};
+use crate::cargo::Workspace;
+use crate::debian;
 
 struct Need {
     /// Under which name a test finds it in `THREADKEEP_LEFT_OUT`.
@@ -119,7 +120,7 @@ pub(super) fn names(lacking: &[Lacking]) -> String {
 }
 
 fn install_one(need: &Need) -> Option<Lacking> {
-    let reason = match why_not_installable() {
+    let reason = match debian::why_not_installable() {
         Some(reason) => format!("{} is not installed or not permitted here, and {reason}", need.program),
         None if apt_get(need.debian_package) && is_fit(need) => return None,
         None => format!("{} cannot be installed or is not permitted here", need.program),
@@ -127,39 +128,13 @@ fn install_one(need: &Need) -> Option<Lacking> {
     Some(Lacking { program: need.program, tests: need.tests, reason })
 }
 
-fn why_not_installable() -> Option<&'static str> {
-    if !Path::new("/etc/debian_version").exists() || !is_found("apt-get") {
-        Some("this is no Debian")
-    } else if !is_root() {
-        Some("only root can install it")
-    } else {
-        None
-    }
-}
-
-/// A fresh Debian image has no package lists, an older one has stale lists: hence the second try.
 fn apt_get(debian_package: &str) -> bool {
-    let install = ["install", "-y", "--no-install-recommends", debian_package];
-    run_apt_get(&install) || (run_apt_get(&["update"]) && run_apt_get(&install))
-}
-
-fn run_apt_get(arguments: &[&str]) -> bool {
-    let mut command = Command::new("apt-get");
-    command.args(arguments).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
-    cargo::run(&mut command).inspect_err(|error| println!("{error:#}")).is_ok()
+    debian::apt_get(&["install", "-y", "--no-install-recommends", debian_package], Path::new("."))
 }
 
 fn is_fit(need: &Need) -> bool {
-    let Some((program, arguments)) = need.probe.split_first() else { return is_found(need.program) };
+    let Some((program, arguments)) = need.probe.split_first() else { return debian::is_found(need.program) };
     let mut command = Command::new(program);
     command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     command.status().is_ok_and(|status| status.success())
-}
-
-fn is_found(program: &str) -> bool {
-    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(program).is_file()))
-}
-
-fn is_root() -> bool {
-    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
 }

@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
+use threadkeep_core::Moment;
 use threadkeep_memory::turns::lock::OlderLock;
 use threadkeep_memory::turns::{Place, Runs, Versioned, Waiting, close, interrupt};
-use tokio::time::Instant;
 
 use super::Agent;
 use crate::event::Events;
@@ -29,7 +29,7 @@ impl Agent {
             BusyPolicy::Wait(patience) => patience,
             BusyPolicy::Refuse => Duration::ZERO,
         };
-        let (began, mut waiting) = (Instant::now(), None);
+        let (began, mut waiting) = (memory.runtime().now(), None);
         let mut gone_on_with = None;
         loop {
             let runs = match seen.take() {
@@ -43,7 +43,7 @@ impl Agent {
                 self.wait_in(place, &mut waiting, None, began + patience, stop).await?;
                 continue;
             };
-            if active.value.is_alive(memory.now()) {
+            if active.value.is_alive(memory) {
                 self.wait_in(place, &mut waiting, Some(&active.value.driver), began + patience, stop).await?;
                 continue;
             }
@@ -63,10 +63,11 @@ impl Agent {
         place: &Place,
         waiting: &mut Option<Waiting>,
         driver: Option<&str>,
-        until: Instant,
+        until: Moment,
         stop: &Stop,
     ) -> Result<()> {
-        if Instant::now() >= until {
+        let runtime = self.memory().runtime();
+        if runtime.now() >= until {
             return Err(AgentError::Busy);
         }
         let Some(waiting) = waiting else {
@@ -77,7 +78,7 @@ impl Agent {
         tokio::select! {
             () = waiting.wait(driver) => Ok(()),
             // The last look is the one that refuses.
-            () = tokio::time::sleep_until(until) => Ok(()),
+            () = runtime.sleep_until(until) => Ok(()),
             () = stop.wait() => Err(AgentError::Busy),
         }
     }

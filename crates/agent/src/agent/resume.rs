@@ -48,7 +48,7 @@ impl Agent {
         let mut turns = Vec::new();
         let runs = place.runs(self.memory()).await?;
         if let Some(active) = runs.active {
-            if active.value.is_alive(self.memory().now()) {
+            if active.value.is_alive(self.memory()) {
                 return Ok(turns);
             }
             turns.extend(self.go_on_with(&place, active, stop, &events).await?);

@@ -43,10 +43,10 @@ impl Workshop<'_> {
             _ => {}
         };
         let after = definition.bounds.model_timeout;
-        match tokio::time::timeout(after, self.model.answer(&request, &mut deltas)).await {
-            Ok(Ok(answer)) => Ok(answer),
-            Ok(Err(error)) => Err(failure(&error)),
-            Err(_) => Err(failure(&ModelError::TimedOut { model: self.model.name().to_owned(), after })),
+        match self.memory.runtime().timeout(after, self.model.answer(&request, &mut deltas)).await {
+            Some(Ok(answer)) => Ok(answer),
+            Some(Err(error)) => Err(failure(&error)),
+            None => Err(failure(&ModelError::TimedOut { model: self.model.name().to_owned(), after })),
         }
     }
 

@@ -42,10 +42,10 @@ impl Workshop<'_> {
         let timeout = tool.spec().timeout;
         // A tool that panics breaks its own call, and nothing else.
         let calling = AssertUnwindSafe(tool.call(&context, &arguments)).catch_unwind();
-        let result = match tokio::time::timeout(timeout, calling).await {
-            Ok(Ok(result)) => result.map_err(|error| Trouble { text: error.to_string(), is_unknown: false }),
-            Ok(Err(_)) => Err(Trouble { text: "failed: the tool broke".to_owned(), is_unknown: changes_world }),
-            Err(_) => Err(Trouble::timed_out(timeout.as_millis(), changes_world)),
+        let result = match self.memory.runtime().timeout(timeout, calling).await {
+            Some(Ok(result)) => result.map_err(|error| Trouble { text: error.to_string(), is_unknown: false }),
+            Some(Err(_)) => Err(Trouble { text: "failed: the tool broke".to_owned(), is_unknown: changes_world }),
+            None => Err(Trouble::timed_out(timeout.as_millis(), changes_world)),
         };
         let characters = tool.spec().output_characters;
         let recorded = match result {

@@ -25,6 +25,7 @@ impl Wire {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
         let (tell, asked) = channel();
+        #[expect(clippy::disallowed_methods, reason = "a server of its own")]
         std::thread::spawn(move || {
             let mut waiting = Vec::new();
             for answer in answers {

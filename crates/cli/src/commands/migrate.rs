@@ -65,7 +65,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
     let purpose = if arguments.verify_only { Purpose::Read } else { Purpose::Fill };
     let target = app.open_at(&to, purpose).await.context("--to")?.memory;
     let moved = if arguments.verify_only {
-        let migration = Migration::begin(source.backend(), target.backend().clone(), source.now()).await;
+        let migration = Migration::begin(source.backend(), target.backend().clone(), source.platform()).await;
         let migration = migration.context("--from")?;
         Moved { copied: None, verified: verify(&migration).await?, indexed: None, erasures: None }
     } else {
@@ -83,7 +83,7 @@ pub(crate) async fn run(app: &App, arguments: Arguments) -> Result<Status> {
 
 /// Copies what the target does not have, and compares both.
 pub(super) async fn move_everything(app: &App, source: &Backend, target: &Memory) -> Result<Moved> {
-    let migration = Migration::begin(source, target.backend().clone(), target.now()).await;
+    let migration = Migration::begin(source, target.backend().clone(), target.platform()).await;
     let migration = migration.context("the source cannot be read")?;
     let total = survey(app, &migration).await?;
     let bar = progress::count(total.messages, "messages copied");

@@ -106,7 +106,7 @@ impl Memory {
     pub(super) async fn find_carried(&self, scope: &Scope, thread: ThreadId) -> Result<(Carried, u64)> {
         let (of, read) = (ThreadName::Id(thread), ThreadRead { documents: vec![name()], ..ThreadRead::default() });
         let now = self.now();
-        let view = repeat_simply(|| self.store().read_thread(scope, &of, &read, now)).await?;
+        let view = repeat_simply(self.runtime(), || self.store().read_thread(scope, &of, &read, now)).await?;
         let ThreadView { thread, documents, .. } = view.ok_or(StoreError::NotFound(Kind::Thread))?;
         Ok((Carried::of(documents.into_iter().next().flatten()), thread.positions.change))
     }
@@ -161,7 +161,8 @@ impl Memory {
         let bytes = value.as_str().len() + size_of::<Carried>();
         let write = DerivedWrite { key, at_change, expected, value };
         let (now, removals) = (self.now(), self.tails().map_or(0, Tails::removals));
-        let written = repeat_simply(|| self.store().write_derived(scope, thread, write.clone(), now)).await;
+        let written =
+            repeat_simply(self.runtime(), || self.store().write_derived(scope, thread, write.clone(), now)).await;
         if let Some(tails) = self.tails() {
             let held_as = (scope.tenant_id().clone(), thread);
             match &written {
@@ -230,7 +231,7 @@ impl Memory {
 
     async fn find_carried_document(&self, scope: &Scope, thread: ThreadId) -> Result<Option<Document>> {
         let (owner, DocumentName { namespace, key }, now) = (DocumentOwner::Thread(thread), name(), self.now());
-        Ok(repeat_simply(|| self.store().find_document(scope, &owner, &namespace, &key, now)).await?)
+        Ok(repeat_simply(self.runtime(), || self.store().find_document(scope, &owner, &namespace, &key, now)).await?)
     }
 }
 

@@ -16,7 +16,8 @@ impl Memory {
     /// `Corrupt` for a report that has another shape, `Invalid` or `LimitExceeded` for a name that is none.
     pub async fn context_report(&self, scope: &Scope, thread: ThreadId, turn: &str) -> Result<Option<Report>> {
         let (owner, DocumentName { namespace, key }, now) = (DocumentOwner::Thread(thread), name(turn), self.now());
-        let found = repeat_simply(|| self.store().find_document(scope, &owner, &namespace, &key, now)).await?;
+        let found =
+            repeat_simply(self.runtime(), || self.store().find_document(scope, &owner, &namespace, &key, now)).await?;
         Ok(found.map(|document| document.value.read()).transpose()?)
     }
 

@@ -13,7 +13,7 @@ use threadkeep_core::{
 use super::{ErasureBound, KnownErasures, walk};
 use crate::messages::READ_PAGE;
 use crate::retry::repeat_simply;
-use crate::{EraseOptions, Memory, MemoryError, Result};
+use crate::{EraseOptions, Memory, MemoryError, Platform, Result};
 
 /// How far clocks may be apart. A deleted id cannot be opened again for seven days, so nothing that came back is this young.
 const THREAD_SLACK_MS: i64 = 24 * 60 * 60 * 1000;
@@ -48,9 +48,9 @@ impl Memory {
         known: &mut dyn KnownErasures,
         made_at: Option<Timestamp>,
     ) -> Result<AppliedErasures> {
-        let tenants = walk::tenants(self.backend()).await?;
+        let tenants = walk::tenants(self).await?;
         for tenant in &tenants {
-            let mut threads = walk::Threads::of(self.backend(), tenant, self.now());
+            let mut threads = walk::Threads::of(self, tenant, self.now());
             while let Some(page) = threads.next_page().await? {
                 page.iter().for_each(|thread| known.note_thread(tenant, thread.id));
             }
@@ -73,13 +73,13 @@ impl Memory {
     /// # Errors
     /// Those of the store.
     pub async fn raise_document_versions(&self, version: u64) -> Result<()> {
-        let tenants = repeat_simply(|| self.maintenance().list_tenants(None, 1)).await?;
+        let tenants = repeat_simply(self.runtime(), || self.maintenance().list_tenants(None, 1)).await?;
         let Some(tenant) = tenants.first().filter(|_| version > 0) else { return Ok(()) };
         let (namespace, key) = (Namespace::System("erasures".to_owned()), "version".to_owned());
         let value = JsonText::of(&version)?;
         let raised = Document { namespace: namespace.clone(), key: key.clone(), value, version, expires_at: None };
         let owner = DocumentOwner::Tenant;
-        repeat_simply(|| self.maintenance().restore_document(tenant, &owner, raised.clone())).await?;
+        repeat_simply(self.runtime(), || self.maintenance().restore_document(tenant, &owner, raised.clone())).await?;
         self.delete_document(&Scope::Tenant(tenant.clone()), owner, namespace, key).await
     }
 
@@ -92,7 +92,7 @@ impl Memory {
     ) -> Result<()> {
         let write = DocumentWrite { owner, namespace, key, expected: None, value: None, expires_at: None };
         let now = self.now();
-        match repeat_simply(|| self.store().write_document(scope, write.clone(), now)).await {
+        match repeat_simply(self.runtime(), || self.store().write_document(scope, write.clone(), now)).await {
             Ok(_) | Err(StoreError::NotFound(_)) => Ok(()),
             Err(error) => Err(error.into()),
         }
@@ -115,7 +115,7 @@ impl Pass<'_> {
         let mut after: Option<Owner> = None;
         loop {
             let list = || self.memory.maintenance().list_owners(self.tenant, after.as_ref(), limits::PAGE);
-            let owners = repeat_simply(list).await?;
+            let owners = repeat_simply(self.memory.runtime(), list).await?;
             let Some(last) = owners.last().cloned() else { return Ok(()) };
             for owner in owners {
                 if let Owner::User(user) = owner
@@ -136,7 +136,7 @@ impl Pass<'_> {
 
     async fn came_back(&self, user: &UserId) -> Result<bool> {
         let own = Scope::User(self.tenant.clone(), user.clone());
-        let mut threads = walk::Threads::of_scope(self.memory.backend(), own.clone(), self.memory.now());
+        let mut threads = walk::Threads::of_scope(self.memory, own.clone(), self.memory.now());
         while let Some(page) = threads.next_page().await? {
             if page.iter().any(|thread| !self.takes_thread(thread)) {
                 return Ok(true);
@@ -148,8 +148,7 @@ impl Pass<'_> {
     }
 
     async fn threads(&mut self) -> Result<()> {
-        let backend = self.memory.backend().clone();
-        let mut threads = walk::Threads::of(&backend, self.tenant, self.memory.now());
+        let mut threads = walk::Threads::of(self.memory, self.tenant, self.memory.now());
         while let Some(page) = threads.next_page().await? {
             for thread in page {
                 if self.takes_thread(&thread) {
@@ -236,8 +235,7 @@ impl Pass<'_> {
 
     /// Documents of the tenant and of its users.
     async fn documents(&mut self) -> Result<()> {
-        let backend = self.memory.backend().clone();
-        let mut documents = walk::Documents::of(&backend, self.tenant, self.memory.now());
+        let mut documents = walk::Documents::of(self.memory, self.tenant, self.memory.now());
         while let Some((owner, page)) = documents.next_page().await? {
             for document in page {
                 if self.takes_document(&owner, &document) {
@@ -289,7 +287,8 @@ impl Pass<'_> {
 
     fn as_of(&self, thread: &Thread, at: Timestamp) -> Memory {
         let clock = ErasureClock { at, thread: thread.id, drawn: AtomicU64::new(thread.positions.change) };
-        Memory::with_clock(self.memory.backend().clone(), Arc::new(clock))
+        let platform = Platform { clock: Arc::new(clock), ..self.memory.platform().clone() };
+        Memory::with_platform(self.memory.backend().clone(), platform)
     }
 }
 

@@ -1,20 +1,22 @@
 //! Walks over what a store holds now, page by page.
 
 use threadkeep_core::{
-    Backend, Document, DocumentOwner, DocumentQuery, Owner, Result, Scope, TenantId, Thread, ThreadOrder, ThreadQuery,
+    Document, DocumentOwner, DocumentQuery, Owner, Result, Scope, TenantId, Thread, ThreadOrder, ThreadQuery,
     Timestamp, limits,
 };
 
+use crate::Memory;
 use crate::retry::repeat_simply;
 
 /// Threads that are looked at together.
 const THREADS: usize = 200;
 
 /// Every tenant.
-pub(super) async fn tenants(backend: &Backend) -> Result<Vec<TenantId>> {
+pub(super) async fn tenants(memory: &Memory) -> Result<Vec<TenantId>> {
     let mut tenants: Vec<TenantId> = Vec::new();
     loop {
-        let page = repeat_simply(|| backend.maintenance.list_tenants(tenants.last(), limits::PAGE)).await?;
+        let page =
+            repeat_simply(memory.runtime(), || memory.maintenance().list_tenants(tenants.last(), limits::PAGE)).await?;
         if page.is_empty() {
             return Ok(tenants);
         }
@@ -24,26 +26,28 @@ pub(super) async fn tenants(backend: &Backend) -> Result<Vec<TenantId>> {
 
 /// The threads of a tenant, in the order of their creation.
 pub(super) struct Threads<'a> {
-    backend: &'a Backend,
+    memory: &'a Memory,
     scope: Scope,
     now: Timestamp,
     query: Option<ThreadQuery>,
 }
 
 impl<'a> Threads<'a> {
-    pub(super) fn of(backend: &'a Backend, tenant: &TenantId, now: Timestamp) -> Self {
-        Self::of_scope(backend, Scope::Tenant(tenant.clone()), now)
+    pub(super) fn of(memory: &'a Memory, tenant: &TenantId, now: Timestamp) -> Self {
+        Self::of_scope(memory, Scope::Tenant(tenant.clone()), now)
     }
 
     /// Those that a scope has in full.
-    pub(super) fn of_scope(backend: &'a Backend, scope: Scope, now: Timestamp) -> Self {
+    pub(super) fn of_scope(memory: &'a Memory, scope: Scope, now: Timestamp) -> Self {
         let query = Some(ThreadQuery::new(ThreadOrder::Created, THREADS));
-        Self { backend, scope, now, query }
+        Self { memory, scope, now, query }
     }
 
     pub(super) async fn next_page(&mut self) -> Result<Option<Vec<Thread>>> {
         let Some(mut query) = self.query.take() else { return Ok(None) };
-        let page = repeat_simply(|| self.backend.store.list_threads(&self.scope, &query, self.now)).await?;
+        let page =
+            repeat_simply(self.memory.runtime(), || self.memory.store().list_threads(&self.scope, &query, self.now))
+                .await?;
         if let Some(next) = page.next {
             query.after = Some(next);
             self.query = Some(query);
@@ -54,7 +58,7 @@ impl<'a> Threads<'a> {
 
 /// The documents of a tenant and of its users.
 pub(super) struct Documents<'a> {
-    backend: &'a Backend,
+    memory: &'a Memory,
     tenant: TenantId,
     now: Timestamp,
     last_owner: Option<Owner>,
@@ -63,9 +67,9 @@ pub(super) struct Documents<'a> {
 }
 
 impl<'a> Documents<'a> {
-    pub(super) fn of(backend: &'a Backend, tenant: &TenantId, now: Timestamp) -> Self {
+    pub(super) fn of(memory: &'a Memory, tenant: &TenantId, now: Timestamp) -> Self {
         let owners = Vec::new().into_iter();
-        Self { backend, tenant: tenant.clone(), now, last_owner: None, owners, query: None }
+        Self { memory, tenant: tenant.clone(), now, last_owner: None, owners, query: None }
     }
 
     /// Some documents of one owner; `None` when there are no more.
@@ -83,7 +87,9 @@ impl<'a> Documents<'a> {
 
     async fn read(&mut self, mut query: DocumentQuery) -> Result<(DocumentOwner, Vec<Document>)> {
         let (scope, owner) = (Scope::Tenant(self.tenant.clone()), query.owner.clone());
-        let page = repeat_simply(|| self.backend.store.list_documents(&scope, &query, self.now)).await?;
+        let page =
+            repeat_simply(self.memory.runtime(), || self.memory.store().list_documents(&scope, &query, self.now))
+                .await?;
         if page.len() == query.limit {
             query.after = page.last().map(|last| (last.namespace.clone(), last.key.clone()));
             self.query = Some(query);
@@ -94,8 +100,8 @@ impl<'a> Documents<'a> {
     async fn next_owner(&mut self) -> Result<Option<DocumentOwner>> {
         if self.owners.len() == 0 {
             let after = self.last_owner.take();
-            let list = || self.backend.maintenance.list_owners(&self.tenant, after.as_ref(), limits::PAGE);
-            self.owners = repeat_simply(list).await?.into_iter();
+            let list = || self.memory.maintenance().list_owners(&self.tenant, after.as_ref(), limits::PAGE);
+            self.owners = repeat_simply(self.memory.runtime(), list).await?.into_iter();
         }
         let owner = self.owners.next();
         self.last_owner.clone_from(&owner);

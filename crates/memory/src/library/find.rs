@@ -104,7 +104,7 @@ impl Memory {
             limit: CANDIDATES,
         };
         let now = self.now();
-        let answer = repeat_simply(|| self.search_index().search(scope, &query, now)).await?;
+        let answer = repeat_simply(self.runtime(), || self.search_index().search(scope, &query, now)).await?;
         let frequencies = asked.frequencies_of_words(&answer.frequencies);
         let statistics = Statistics { documents: answer.documents, frequencies };
         let mut passages = rank(&asked, answer.entries, &statistics);

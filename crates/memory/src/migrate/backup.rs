@@ -6,12 +6,12 @@ use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use threadkeep_core::exchange::{BACKUP_VERSION, BackupLine};
 use threadkeep_core::{
-    Backend, Consistency, Dump, ListedThread, OwnedDocument, Snapshot, SnapshotTotals, StoreError, Timestamp,
+    Backend, Consistency, Dump, ListedThread, OwnedDocument, Runtime, Snapshot, SnapshotTotals, StoreError, Timestamp,
 };
 
 use super::{Damage, Progress, walk};
 use crate::retry::repeat_simply;
-use crate::{MemoryError, Result};
+use crate::{MemoryError, Platform, Result};
 
 /// Bytes of an object that stands on several lines.
 const RECORD_BYTES: usize = 256 * 1024 * 1024;
@@ -21,6 +21,7 @@ const RECORD_BYTES: usize = 256 * 1024 * 1024;
 pub struct BackupLines {
     snapshot: Arc<dyn Snapshot>,
     now: Timestamp,
+    platform: Platform,
     totals: SnapshotTotals,
     hasher: Sha256,
     done: Progress,
@@ -47,6 +48,7 @@ pub struct BackedUp {
 #[derive(Debug)]
 pub struct BackupReader {
     backend: Backend,
+    platform: Platform,
     hasher: Sha256,
     lines: u64,
     records: u64,
@@ -65,14 +67,24 @@ struct Begun {
 }
 
 impl BackupLines {
-    /// Takes a snapshot of what a store holds at the instant `now`. Whatever is written from here on is not in the backup.
+    /// Takes a snapshot of what a store holds now, by the clock of `platform`. Whatever is written from here on is not in the backup.
     ///
     /// # Errors
     /// Those of the store.
-    pub async fn begin(backend: &Backend, now: Timestamp) -> Result<Self> {
-        let snapshot: Arc<dyn Snapshot> = Arc::from(repeat_simply(|| backend.maintenance.snapshot(now)).await?);
-        let totals = repeat_simply(|| snapshot.totals()).await?;
-        Ok(Self { snapshot, now, totals, hasher: Sha256::new(), done: Progress::default(), damage: Damage::default() })
+    pub async fn begin(backend: &Backend, platform: &Platform) -> Result<Self> {
+        let (now, runtime) = (platform.clock.now(), &*platform.runtime);
+        let snapshot: Arc<dyn Snapshot> =
+            Arc::from(repeat_simply(runtime, || backend.maintenance.snapshot(now)).await?);
+        let totals = repeat_simply(runtime, || snapshot.totals()).await?;
+        Ok(Self {
+            snapshot,
+            now,
+            platform: platform.clone(),
+            totals,
+            hasher: Sha256::new(),
+            done: Progress::default(),
+            damage: Damage::default(),
+        })
     }
 
     /// How many threads and messages there are to write.
@@ -92,16 +104,17 @@ impl BackupLines {
     ) -> Result<BackedUp, E> {
         let (snapshot, as_of) = (Arc::clone(&self.snapshot), self.snapshot.consistency());
         let (version, made_at) = (BACKUP_VERSION, self.now);
+        let runtime = Arc::clone(&self.platform.runtime);
         self.line(&BackupLine::ThreadkeepBackup { version, made_at, as_of: Some(as_of) }, &mut write)?;
-        let mut threads = walk::Threads::of(&*snapshot);
+        let mut threads = walk::Threads::of(&*runtime, &*snapshot);
         while let Some(page) = threads.next_page().await.map_err(MemoryError::from)? {
-            let mut chunks = walk::FirstChunks::of(&*snapshot, page.iter().map(|listed| listed.place));
+            let mut chunks = walk::FirstChunks::of(&*runtime, &*snapshot, page.iter().map(|listed| listed.place));
             for listed in &page {
                 let first = chunks.next().await.map_err(MemoryError::from)?;
                 self.thread(listed, first, &mut write).await?;
             }
         }
-        let mut documents = walk::Documents::of(&*snapshot);
+        let mut documents = walk::Documents::of(&*runtime, &*snapshot);
         while let Some(page) = documents.next_page().await.map_err(MemoryError::from)? {
             for OwnedDocument { tenant, owner, document } in page {
                 self.done.documents += 1;
@@ -131,8 +144,8 @@ impl BackupLines {
             self.damage.add_chunk(&tenant, thread, &dump);
             self.line(&BackupLine::Chunk { tenant, thread, dump }, write)?;
             if next.is_some() {
-                let snapshot = &*self.snapshot;
-                chunk = walk::next_chunk(snapshot, listed.place, next).await.map_err(MemoryError::from)?;
+                let (runtime, snapshot): (&dyn Runtime, _) = (&*self.platform.runtime, &*self.snapshot);
+                chunk = walk::next_chunk(runtime, snapshot, listed.place, next).await.map_err(MemoryError::from)?;
             }
         }
         Ok(())
@@ -152,11 +165,12 @@ impl BackupLines {
 }
 
 impl BackupReader {
-    /// Prepares to fill a store.
+    /// Prepares to fill a store on this platform.
     #[must_use]
-    pub fn into(backend: Backend) -> Self {
+    pub fn into(backend: Backend, platform: &Platform) -> Self {
         let (hasher, done) = (Sha256::new(), Progress::default());
-        Self { backend, hasher, lines: 0, records: 0, begun: None, done, has_ended: false }
+        let platform = platform.clone();
+        Self { backend, platform, hasher, lines: 0, records: 0, begun: None, done, has_ended: false }
     }
 
     /// Takes one line, without its end.
@@ -209,7 +223,7 @@ impl BackupReader {
             }
             BackupLine::Document { tenant, owner, document } => {
                 let restore = || self.backend.maintenance.restore_document(&tenant, &owner, document.clone());
-                repeat_simply(restore).await?;
+                repeat_simply(&*self.platform.runtime, restore).await?;
                 self.done.documents += 1;
             }
             BackupLine::End { threads, documents, hash } => {

@@ -36,12 +36,13 @@ impl Migration {
     /// Those of the stores. What was copied until then stays.
     pub async fn copy(&self, mut progress: impl FnMut(Progress)) -> Result<Copied> {
         let mut copied = Copied::default();
-        let mut threads = walk::Threads::of(&*self.source);
+        let mut threads = walk::Threads::of(self.runtime(), &*self.source);
         while let Some(page) = threads.next_page().await? {
             let looks = stream::iter(&page).map(|listed| self.look(listed)).buffered(LOOKS);
             let looks: Vec<Option<Fate>> = looks.try_collect().await?;
             let missing = page.iter().zip(&looks).filter(|(_, look)| look.is_none());
-            let mut chunks = walk::FirstChunks::of(&*self.source, missing.map(|(listed, _)| listed.place));
+            let mut chunks =
+                walk::FirstChunks::of(self.runtime(), &*self.source, missing.map(|(listed, _)| listed.place));
             // One after the other: what is written first is listed first.
             for (listed, look) in page.iter().zip(looks) {
                 let fate = match look {
@@ -60,7 +61,7 @@ impl Migration {
     /// The fate of a thread whose id the target has already.
     async fn look(&self, listed: &ListedThread) -> Result<Option<Fate>> {
         let name = ThreadName::Id(listed.thread.id);
-        let there = walk::find_thread(&self.to, &listed.tenant, &name, self.now).await?;
+        let there = walk::find_thread(self.runtime(), &self.to, &listed.tenant, &name, self.now).await?;
         Ok(there.map(|there| match there == listed.thread {
             true => Fate::AlreadyThere,
             false => Fate::InTheWay(survey::other_thread(&listed.thread, &there)),
@@ -69,7 +70,7 @@ impl Migration {
 
     async fn copy_thread(&self, listed: &ListedThread, mut first: Option<Dump>) -> Result<Fate> {
         // When it is not known whether a chunk was written, the thread is begun again: so no chunk is written twice.
-        match repeat(|| self.copy_whole(listed, first.take())).await.result {
+        match repeat(self.runtime(), || self.copy_whole(listed, first.take())).await.result {
             // It was not there before: the reply to its last chunk was lost.
             Ok(Fate::AlreadyThere) => Ok(Fate::Copied),
             Err(StoreError::Conflict(Conflict::Thread)) => {
@@ -84,21 +85,21 @@ impl Migration {
             Some(first) => Some(first),
             None => match self.look(listed).await? {
                 Some(fate) => return Ok(fate),
-                None => walk::next_chunk(&*self.source, listed.place, None).await?,
+                None => walk::next_chunk(self.runtime(), &*self.source, listed.place, None).await?,
             },
         };
         while let Some(dump) = chunk.take() {
             let next = dump.next;
             self.to.maintenance.restore_thread(&listed.tenant, listed.thread.id, dump).await?;
             if next.is_some() {
-                chunk = walk::next_chunk(&*self.source, listed.place, next).await?;
+                chunk = walk::next_chunk(self.runtime(), &*self.source, listed.place, next).await?;
             }
         }
         Ok(Fate::Copied)
     }
 
     async fn copy_documents(&self, copied: &mut Copied) -> Result<()> {
-        let mut documents = walk::Documents::of(&*self.source);
+        let mut documents = walk::Documents::of(self.runtime(), &*self.source);
         while let Some(page) = documents.next_page().await? {
             for OwnedDocument { tenant, owner, document } in page {
                 self.copy_document(&tenant, &owner, document, copied).await?;
@@ -122,7 +123,7 @@ impl Migration {
             }
             None => {
                 let restore = || self.to.maintenance.restore_document(tenant, owner, document.clone());
-                repeat_simply(restore).await?;
+                repeat_simply(self.runtime(), restore).await?;
                 copied.copied.documents += 1;
             }
         }

@@ -3,7 +3,8 @@
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 use threadkeep_core::{
-    Backend, Document, DocumentOwner, Dump, DumpEntry, ListedThread, Result, Snapshot, StoreError, TenantId, ThreadId,
+    Backend, Document, DocumentOwner, Dump, DumpEntry, ListedThread, Result, Runtime, Snapshot, StoreError, TenantId,
+    ThreadId,
 };
 
 use super::walk;
@@ -38,12 +39,17 @@ impl Sum {
 }
 
 /// Reads a thread of a snapshot whole, of which the first chunk was read before.
-pub(super) async fn of_listed(snapshot: &dyn Snapshot, listed: &ListedThread, first: Dump) -> Result<ThreadDigest> {
+pub(super) async fn of_listed(
+    runtime: &dyn Runtime,
+    snapshot: &dyn Snapshot,
+    listed: &ListedThread,
+    first: Dump,
+) -> Result<ThreadDigest> {
     let mut reading = Reading::of(&listed.tenant, listed.thread.id);
     let mut after = first.next;
     reading.add(first)?;
     while let Some(seq) = after {
-        let chunk = walk::next_chunk(snapshot, listed.place, Some(seq)).await?;
+        let chunk = walk::next_chunk(runtime, snapshot, listed.place, Some(seq)).await?;
         after = chunk.as_ref().and_then(|chunk| chunk.next);
         chunk.map_or(Ok(()), |chunk| reading.add(chunk))?;
     }
@@ -51,9 +57,14 @@ pub(super) async fn of_listed(snapshot: &dyn Snapshot, listed: &ListedThread, fi
 }
 
 /// Reads a thread whole as a store has it now; `None` if it is not there.
-pub(super) async fn of_thread(backend: &Backend, tenant: &TenantId, thread: ThreadId) -> Result<Option<ThreadDigest>> {
+pub(super) async fn of_thread(
+    runtime: &dyn Runtime,
+    backend: &Backend,
+    tenant: &TenantId,
+    thread: ThreadId,
+) -> Result<Option<ThreadDigest>> {
     let mut reading = Reading::of(tenant, thread);
-    let mut chunks = walk::Chunks::of(backend, tenant, thread);
+    let mut chunks = walk::Chunks::of(runtime, backend, tenant, thread);
     loop {
         match chunks.next().await {
             Ok(Some(chunk)) => reading.add(chunk)?,

@@ -22,14 +22,14 @@ impl Migration {
     /// Those of the stores.
     pub async fn survey(&self, mut progress: impl FnMut(Progress)) -> Result<Survey> {
         let mut survey = Survey::default();
-        let mut threads = walk::Threads::of(&*self.source);
+        let mut threads = walk::Threads::of(self.runtime(), &*self.source);
         while let Some(page) = threads.next_page().await? {
             for listed in page {
                 self.survey_thread(&listed.tenant, &listed.thread, &mut survey).await?;
             }
             progress(survey.total);
         }
-        let mut documents = walk::Documents::of(&*self.source);
+        let mut documents = walk::Documents::of(self.runtime(), &*self.source);
         while let Some(page) = documents.next_page().await? {
             for OwnedDocument { tenant, owner, document } in page {
                 self.survey_document(&tenant, &owner, &document, &mut survey).await?;
@@ -43,7 +43,7 @@ impl Migration {
         survey.total.threads += 1;
         survey.total.messages += thread.message_count;
         let item = Item::Thread(thread.id);
-        match walk::find_thread(&self.to, tenant, &ThreadName::Id(thread.id), self.now).await? {
+        match walk::find_thread(self.runtime(), &self.to, tenant, &ThreadName::Id(thread.id), self.now).await? {
             Some(there) if there == *thread => {
                 survey.already_there.threads += 1;
                 survey.already_there.messages += thread.message_count;
@@ -52,7 +52,7 @@ impl Migration {
             None => {
                 let Some(key) = &thread.key else { return Ok(()) };
                 let name = ThreadName::Key(thread.owner.clone(), key.clone());
-                if let Some(claimant) = walk::find_thread(&self.to, tenant, &name, self.now).await? {
+                if let Some(claimant) = walk::find_thread(self.runtime(), &self.to, tenant, &name, self.now).await? {
                     survey.in_the_way.add(tenant, item, format!("its key belongs to thread {} there", claimant.id));
                 }
             }
@@ -87,7 +87,7 @@ impl Migration {
     ) -> Result<Option<Document>> {
         let scope = Scope::Tenant(tenant.clone());
         let Document { namespace, key, .. } = document;
-        repeat_simply(|| self.to.store.find_document(&scope, owner, namespace, key, self.now)).await
+        repeat_simply(self.runtime(), || self.to.store.find_document(&scope, owner, namespace, key, self.now)).await
     }
 }
 

@@ -53,9 +53,9 @@ impl Migration {
     pub async fn verify(&self, mut progress: impl FnMut(Progress)) -> Result<Verification> {
         let mut found = Verification::default();
         let mut done = Progress::default();
-        let mut threads = walk::Threads::of(&*self.source);
+        let mut threads = walk::Threads::of(self.runtime(), &*self.source);
         while let Some(page) = threads.next_page().await? {
-            let firsts = walk::FirstChunks::of(&*self.source, page.iter().map(|listed| listed.place));
+            let firsts = walk::FirstChunks::of(self.runtime(), &*self.source, page.iter().map(|listed| listed.place));
             let firsts = futures::stream::iter(page).zip(firsts.into_stream());
             let pairs = firsts.map(async |(listed, first)| self.verify_thread(listed, first?).await);
             let mut pairs = std::pin::pin!(pairs.buffer_unordered(IN_FLIGHT));
@@ -79,8 +79,8 @@ impl Migration {
     }
 
     async fn verify_thread(&self, listed: ListedThread, first: Dump) -> Result<Pair> {
-        let mut source = digest::of_listed(&*self.source, &listed, first).await?;
-        let mut target = digest::of_thread(&self.to, &listed.tenant, listed.thread.id).await?;
+        let mut source = digest::of_listed(self.runtime(), &*self.source, &listed, first).await?;
+        let mut target = digest::of_thread(self.runtime(), &self.to, &listed.tenant, listed.thread.id).await?;
         let damage = std::mem::take(&mut source.damage);
         if let Some(target) = &mut target {
             target.damage.clear();
@@ -99,9 +99,9 @@ impl Migration {
         let (tenant, thread) = (&listed.tenant, listed.thread.id);
         let (places, mut after) = ([listed.place], None);
         loop {
-            let here = repeat_simply(|| self.source.dump_threads(&places, after, size)).await?;
+            let here = repeat_simply(self.runtime(), || self.source.dump_threads(&places, after, size)).await?;
             let there = || self.to.maintenance.dump_thread(tenant, thread, after, size.entries);
-            let (here, there) = (here.into_iter().next(), repeat_simply(there).await?);
+            let (here, there) = (here.into_iter().next(), repeat_simply(self.runtime(), there).await?);
             let next = here.as_ref().and_then(|here| here.next);
             if let Some(difference) = here.and_then(|here| chunks_differ(here, there)) {
                 return Ok(difference);
@@ -114,7 +114,7 @@ impl Migration {
     }
 
     async fn verify_documents(&self, found: &mut Verification, done: &mut Progress) -> Result<()> {
-        let mut documents = walk::Documents::of(&*self.source);
+        let mut documents = walk::Documents::of(self.runtime(), &*self.source);
         while let Some(page) = documents.next_page().await? {
             for OwnedDocument { tenant, owner, document } in page {
                 done.documents += 1;

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use futures::stream::{self, Stream};
 use threadkeep_core::{
     Backend, ChunkSize, Document, DocumentOwner, Dump, DumpEntry, ListedThread, Namespace, OwnedDocument, Result,
-    Scope, Snapshot, StoreError, StoreExt, TenantId, Thread, ThreadId, ThreadName, Timestamp, limits,
+    Runtime, Scope, Snapshot, StoreError, StoreExt, TenantId, Thread, ThreadId, ThreadName, Timestamp, limits,
 };
 
 use super::Item;
@@ -23,29 +23,31 @@ const FIRST_ENTRIES: usize = 16;
 const SIZE: ChunkSize = ChunkSize { entries: limits::PAGE, bytes: CHUNK_BYTES };
 
 pub(super) async fn find_thread(
+    runtime: &dyn Runtime,
     backend: &Backend,
     tenant: &TenantId,
     name: &ThreadName,
     now: Timestamp,
 ) -> Result<Option<Thread>> {
     let scope = Scope::Tenant(tenant.clone());
-    repeat_simply(|| backend.store.find_thread(&scope, name, now)).await
+    repeat_simply(runtime, || backend.store.find_thread(&scope, name, now)).await
 }
 
 /// The threads of a snapshot, in the order of their creation.
 pub(super) struct Threads<'a> {
+    runtime: &'a dyn Runtime,
     snapshot: &'a dyn Snapshot,
     last: Option<u64>,
 }
 
 impl<'a> Threads<'a> {
-    pub(super) fn of(snapshot: &'a dyn Snapshot) -> Self {
-        Self { snapshot, last: None }
+    pub(super) fn of(runtime: &'a dyn Runtime, snapshot: &'a dyn Snapshot) -> Self {
+        Self { runtime, snapshot, last: None }
     }
 
     /// Some threads; `None` when there are no more.
     pub(super) async fn next_page(&mut self) -> Result<Option<Vec<ListedThread>>> {
-        let page = repeat_simply(|| self.snapshot.list_threads(self.last, THREADS)).await?;
+        let page = repeat_simply(self.runtime, || self.snapshot.list_threads(self.last, THREADS)).await?;
         self.last = page.last().map(|last| last.place);
         Ok(Some(page).filter(|page| !page.is_empty()))
     }
@@ -53,18 +55,20 @@ impl<'a> Threads<'a> {
 
 /// The documents of users and tenants in a snapshot.
 pub(super) struct Documents<'a> {
+    runtime: &'a dyn Runtime,
     snapshot: &'a dyn Snapshot,
     last: Option<OwnedDocument>,
 }
 
 impl<'a> Documents<'a> {
-    pub(super) fn of(snapshot: &'a dyn Snapshot) -> Self {
-        Self { snapshot, last: None }
+    pub(super) fn of(runtime: &'a dyn Runtime, snapshot: &'a dyn Snapshot) -> Self {
+        Self { runtime, snapshot, last: None }
     }
 
     /// Some documents; `None` when there are no more.
     pub(super) async fn next_page(&mut self) -> Result<Option<Vec<OwnedDocument>>> {
-        let mut page = repeat_simply(|| self.snapshot.list_documents(self.last.as_ref(), DOCUMENTS)).await?;
+        let mut page =
+            repeat_simply(self.runtime, || self.snapshot.list_documents(self.last.as_ref(), DOCUMENTS)).await?;
         let Some(last) = page.last() else { return Ok(None) };
         self.last = Some(last.clone());
         page.retain(|owned| !is_the_stores_own(&owned.document));
@@ -83,6 +87,7 @@ pub(super) fn item(owner: &DocumentOwner, document: &Document) -> Item {
 
 /// The first chunks of several threads of a snapshot, as many of them in one call as fit.
 pub(super) struct FirstChunks<'a> {
+    runtime: &'a dyn Runtime,
     snapshot: &'a dyn Snapshot,
     /// Those that were not asked for yet.
     places: Vec<u64>,
@@ -91,14 +96,19 @@ pub(super) struct FirstChunks<'a> {
 }
 
 impl<'a> FirstChunks<'a> {
-    pub(super) fn of(snapshot: &'a dyn Snapshot, places: impl IntoIterator<Item = u64>) -> Self {
-        Self { snapshot, places: places.into_iter().collect(), ready: VecDeque::new() }
+    pub(super) fn of(
+        runtime: &'a dyn Runtime,
+        snapshot: &'a dyn Snapshot,
+        places: impl IntoIterator<Item = u64>,
+    ) -> Self {
+        Self { runtime, snapshot, places: places.into_iter().collect(), ready: VecDeque::new() }
     }
 
     /// The first chunk of the next thread.
     pub(super) async fn next(&mut self) -> Result<Option<Dump>> {
         if self.ready.is_empty() && !self.places.is_empty() {
-            self.ready = repeat_simply(|| self.snapshot.dump_threads(&self.places, None, SIZE)).await?.into();
+            self.ready =
+                repeat_simply(self.runtime, || self.snapshot.dump_threads(&self.places, None, SIZE)).await?.into();
             if self.ready.is_empty() || self.ready.len() > self.places.len() {
                 return Err(StoreError::corrupt("snapshot", "another number of threads than was asked for"));
             }
@@ -113,14 +123,20 @@ impl<'a> FirstChunks<'a> {
 }
 
 /// The next chunk of a thread of a snapshot after a position, or its first one.
-pub(super) async fn next_chunk(snapshot: &dyn Snapshot, place: u64, after: Option<u64>) -> Result<Option<Dump>> {
+pub(super) async fn next_chunk(
+    runtime: &dyn Runtime,
+    snapshot: &dyn Snapshot,
+    place: u64,
+    after: Option<u64>,
+) -> Result<Option<Dump>> {
     let places = [place];
-    let chunks = repeat_simply(|| snapshot.dump_threads(&places, after, SIZE)).await?;
+    let chunks = repeat_simply(runtime, || snapshot.dump_threads(&places, after, SIZE)).await?;
     Ok(chunks.into_iter().next())
 }
 
 /// A thread's chunks as the store has it now, with as many entries each as keeps them small.
 pub(super) struct Chunks<'a> {
+    runtime: &'a dyn Runtime,
     backend: &'a Backend,
     tenant: &'a TenantId,
     thread: ThreadId,
@@ -130,8 +146,8 @@ pub(super) struct Chunks<'a> {
 }
 
 impl<'a> Chunks<'a> {
-    pub(super) fn of(backend: &'a Backend, tenant: &'a TenantId, thread: ThreadId) -> Self {
-        Self { backend, tenant, thread, limit: FIRST_ENTRIES, after: None, is_done: false }
+    pub(super) fn of(runtime: &'a dyn Runtime, backend: &'a Backend, tenant: &'a TenantId, thread: ThreadId) -> Self {
+        Self { runtime, backend, tenant, thread, limit: FIRST_ENTRIES, after: None, is_done: false }
     }
 
     pub(super) async fn next(&mut self) -> Result<Option<Dump>> {
@@ -139,7 +155,7 @@ impl<'a> Chunks<'a> {
             return Ok(None);
         }
         let dump = || self.backend.maintenance.dump_thread(self.tenant, self.thread, self.after, self.limit);
-        let chunk = repeat_simply(dump).await?;
+        let chunk = repeat_simply(self.runtime, dump).await?;
         self.after = chunk.next;
         self.is_done = chunk.next.is_none();
         self.limit = next_limit(self.limit, entry_bytes(&chunk));

@@ -2,9 +2,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use threadkeep_core::{Scope, ThreadId};
+use threadkeep_core::{Moment, Runtime, Scope, ThreadId};
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use super::feeds::Feeds;
 use super::log::Told;
@@ -23,6 +22,7 @@ pub(super) struct Feed {
     pub(super) scope: Scope,
     pub(super) thread: ThreadId,
     feeds: Weak<Feeds>,
+    runtime: Arc<dyn Runtime>,
     state: Mutex<State>,
     /// Tells that it is worth to look at the feed again.
     signals: watch::Sender<()>,
@@ -49,7 +49,7 @@ struct State {
 
 struct Held {
     told: Told,
-    since: Instant,
+    since: Moment,
 }
 
 /// A look at the log, which found nothing after a change.
@@ -57,7 +57,7 @@ struct Held {
 pub(super) struct Look {
     after: u64,
     doubts: u64,
-    at: Instant,
+    at: Moment,
 }
 
 impl Look {
@@ -94,8 +94,9 @@ pub(super) enum Following {
 
 impl Feed {
     pub(super) fn new(scope: Scope, thread: ThreadId, feeds: &Arc<Feeds>) -> Self {
-        let (feeds, signals) = (Arc::downgrade(feeds), watch::Sender::new(()));
-        Self { scope, thread, feeds, state: Mutex::default(), signals, reading: tokio::sync::Mutex::default() }
+        let (runtime, signals) = (Arc::clone(feeds.runtime()), watch::Sender::new(()));
+        let feeds = Arc::downgrade(feeds);
+        Self { scope, thread, feeds, runtime, state: Mutex::default(), signals, reading: tokio::sync::Mutex::default() }
     }
 
     pub(super) fn signals(&self) -> watch::Receiver<()> {
@@ -104,21 +105,22 @@ impl Feed {
 
     /// What comes after a change, as far as that is known here; a look at the log counts for as long as `backstop`.
     pub(super) fn following(&self, after: u64, backstop: Duration) -> Following {
+        let now = self.runtime.now();
         let mut state = self.lock();
-        state.drop_outdated();
+        state.drop_outdated(now);
         if state.holds_all_after(after) {
             let following = state.held.iter().filter(|held| held.told.change > after);
             return Following::Told(following.map(|held| held.told.clone()).collect());
         }
-        let has_looked = state.looked.is_some_and(|look| {
-            look.after == after && look.doubts == state.doubts && look.at + backstop > Instant::now()
-        });
+        let has_looked = state
+            .looked
+            .is_some_and(|look| look.after == after && look.doubts == state.doubts && look.at + backstop > now);
         if has_looked && state.known <= after { Following::Nothing } else { Following::Unknown }
     }
 
     /// Until when there is no need to look of one's own accord.
-    pub(super) fn next_look(&self, after: u64, backstop: Duration) -> Instant {
-        let (now, looked) = (Instant::now(), self.lock().looked);
+    pub(super) fn next_look(&self, after: u64, backstop: Duration) -> Moment {
+        let (now, looked) = (self.runtime.now(), self.lock().looked);
         let next = looked.filter(|look| look.after == after).map(|look| look.at + backstop);
         next.filter(|next| *next > now).unwrap_or(now + backstop)
     }
@@ -131,7 +133,7 @@ impl Feed {
 
     /// Begins a look at the log.
     pub(super) fn begin_look(&self, after: u64) -> Look {
-        Look { after, doubts: self.lock().doubts, at: Instant::now() }
+        Look { after, doubts: self.lock().doubts, at: self.runtime.now() }
     }
 
     /// Takes in what a look found: commits up to the last one of the thread, or none.
@@ -189,13 +191,13 @@ impl Feed {
     }
 
     /// A commit of this manager has ended that began at some moment, in the feed's scope or in another.
-    pub(super) fn end_commit(&self, made: Made, is_of_scope: bool, began: Instant) {
+    pub(super) fn end_commit(&self, made: Made, is_of_scope: bool, began: Moment) {
         let mut state = self.lock();
         state.under_way -= usize::from(is_of_scope);
         match made {
             Made::Told(told) => {
                 state.known = state.known.max(told.change);
-                state.hold(Held { told, since: Instant::now() });
+                state.hold(Held { told, since: self.runtime.now() });
                 state.advance(began);
             }
             Made::Change(change) => state.known = state.known.max(change),
@@ -259,7 +261,7 @@ impl State {
 
     /// Moves the last look on to the end of what is held, if that goes on from it: a commit proves that nothing else was made
     /// before it since the one that it follows.
-    fn advance(&mut self, at: Instant) {
+    fn advance(&mut self, at: Moment) {
         let (Some(look), Some(first), Some(last)) = (&mut self.looked, self.held.front(), self.held.back()) else {
             return;
         };
@@ -268,8 +270,7 @@ impl State {
         }
     }
 
-    fn drop_outdated(&mut self) {
-        let now = Instant::now();
+    fn drop_outdated(&mut self, now: Moment) {
         while self.held.front().is_some_and(|held| held.since + FRESH <= now) {
             self.drop_first();
         }

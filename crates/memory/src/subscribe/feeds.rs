@@ -4,22 +4,22 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
 use futures::StreamExt;
-use threadkeep_core::{Access, Batch, Scope, Store, ThreadId, WakeUp, WakeUps};
+use threadkeep_core::{Access, Batch, Runtime, Scope, Store, ThreadId, WakeUp, WakeUps};
 use tokio::sync::watch;
-use tokio::task::AbortHandle;
 
 use super::feed::Feed;
 use super::handed::UnderWay;
 use super::watch::Watched;
 use crate::Memory;
 use crate::tails::takes_words_away;
+use crate::task::Task;
 
 /// The feeds of those who listen, by thread, whoever only waits for something to happen, and the task that passes the store's
 /// wake-ups on to all of them.
 ///
 /// Both are there for as long as somebody listens.
-#[derive(Default)]
 pub(crate) struct Feeds {
+    runtime: Arc<dyn Runtime>,
     registry: Mutex<Registry>,
     /// How many feeds there are, so that a commit which nobody listens to asks no more than that.
     count: AtomicUsize,
@@ -29,7 +29,7 @@ pub(crate) struct Feeds {
 struct Registry {
     by_thread: HashMap<ThreadId, Vec<Place>>,
     watched: HashMap<Watched, watch::Sender<()>>,
-    router: Option<AbortHandle>,
+    router: Option<Task<()>>,
 }
 
 struct Place {
@@ -38,6 +38,14 @@ struct Place {
 }
 
 impl Feeds {
+    pub(crate) fn new(runtime: Arc<dyn Runtime>) -> Self {
+        Self { runtime, registry: Mutex::default(), count: AtomicUsize::new(0) }
+    }
+
+    pub(super) fn runtime(&self) -> &Arc<dyn Runtime> {
+        &self.runtime
+    }
+
     /// The feed of a thread in a scope. From this moment on it hears of what happens.
     pub(super) async fn join(self: &Arc<Self>, memory: &Memory, scope: &Scope, thread: ThreadId) -> Arc<Feed> {
         let feed = self.feed(scope, thread);
@@ -71,8 +79,9 @@ impl Feeds {
             // Of two who were here at once, one is enough.
             if !registry.is_routing() {
                 let (store, backstop) = (Arc::downgrade(&memory.backend().store), memory.options().backstop);
-                let router = tokio::spawn(route(Arc::downgrade(self), store, wake_ups, backstop));
-                registry.router = Some(router.abort_handle());
+                let runtime = Arc::clone(&self.runtime);
+                let routing = route(runtime, Arc::downgrade(self), store, wake_ups, backstop);
+                registry.router = Some(Task::spawn(&*self.runtime, routing));
             }
         }
     }
@@ -114,7 +123,7 @@ impl Feeds {
         if takes_words_away(batch) {
             feeds.iter().for_each(|feed| feed.forget());
         }
-        Some(UnderWay::begin(scope, feeds))
+        Some(UnderWay::begin(scope, feeds, self.runtime.now()))
     }
 
     /// Something happened to a thread that is no commit.
@@ -172,18 +181,14 @@ impl Feeds {
 }
 
 impl Registry {
-    fn is_routing(&self) -> bool {
-        // One whose runtime is gone is finished.
-        self.router.as_ref().is_some_and(|router| !router.is_finished())
+    fn is_routing(&mut self) -> bool {
+        self.router.as_mut().is_some_and(|router| !router.has_ended())
     }
 
     /// Ends the task once nobody is there to hear of anything.
     fn rest(&mut self) {
-        if self.by_thread.is_empty()
-            && self.watched.is_empty()
-            && let Some(router) = self.router.take()
-        {
-            router.abort();
+        if self.by_thread.is_empty() && self.watched.is_empty() {
+            self.router = None;
         }
     }
 }
@@ -193,7 +198,13 @@ fn hint(watching: &watch::Sender<()>) {
 }
 
 /// Passes wake-ups on, and listens again after a while where the store gives none or ends them.
-async fn route(feeds: Weak<Feeds>, store: Weak<dyn Store>, mut wake_ups: Option<WakeUps>, backstop: Duration) {
+async fn route(
+    runtime: Arc<dyn Runtime>,
+    feeds: Weak<Feeds>,
+    store: Weak<dyn Store>,
+    mut wake_ups: Option<WakeUps>,
+    backstop: Duration,
+) {
     loop {
         while let Some(listening) = &mut wake_ups {
             let (heard, feeds) = (listening.next().await, feeds.upgrade());
@@ -203,7 +214,7 @@ async fn route(feeds: Weak<Feeds>, store: Weak<dyn Store>, mut wake_ups: Option<
                 (_, None) => return,
             }
         }
-        tokio::time::sleep(backstop).await;
+        runtime.sleep(backstop).await;
         let Some(store) = store.upgrade() else { return };
         wake_ups = store.wake_ups().await.ok();
         match feeds.upgrade() {

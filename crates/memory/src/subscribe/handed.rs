@@ -2,8 +2,7 @@
 
 use std::sync::Arc;
 
-use threadkeep_core::{Batch, CommitOutcome, Message, NewMessage, Scope, Timestamp};
-use tokio::time::Instant;
+use threadkeep_core::{Batch, CommitOutcome, Message, Moment, NewMessage, Scope, Timestamp};
 
 use super::feed::{Feed, Made};
 use super::log::Told;
@@ -17,16 +16,16 @@ pub(crate) struct UnderWay {
     same_scope: Vec<Arc<Feed>>,
     /// They ask the store, which knows what their scope may see.
     other_scopes: Vec<Arc<Feed>>,
-    began: Instant,
+    began: Moment,
     /// What became of it; as long as nobody says, whoever asked for it may have gone away.
     made: Made,
 }
 
 impl UnderWay {
-    pub(super) fn begin(scope: &Scope, feeds: Vec<Arc<Feed>>) -> Self {
+    pub(super) fn begin(scope: &Scope, feeds: Vec<Arc<Feed>>, began: Moment) -> Self {
         let (same_scope, other_scopes): (Vec<_>, _) = feeds.into_iter().partition(|feed| feed.scope == *scope);
         same_scope.iter().for_each(|feed| feed.begin_commit());
-        Self { same_scope, other_scopes, began: Instant::now(), made: Made::Perhaps }
+        Self { same_scope, other_scopes, began, made: Made::Perhaps }
     }
 
     /// Tells the feeds what became of it.

@@ -68,8 +68,10 @@ impl Log {
     /// Reads what comes after a position, a page at a time.
     pub(super) async fn read(&self, after: u64) -> Result<Read> {
         let (store, now) = (self.memory.store(), self.memory.now());
-        let read =
-            repeat_simply(|| store.list_changes_with_messages(&self.scope, self.thread, after, CHANGES, now)).await?;
+        let read = repeat_simply(self.memory.runtime(), || {
+            store.list_changes_with_messages(&self.scope, self.thread, after, CHANGES, now)
+        })
+        .await?;
         let appended = read.page.appended();
         match read.page {
             ChangePage::Reset { positions } => Ok(Read::Reset { positions }),

@@ -3,9 +3,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use threadkeep_core::{MessageQuery, OnCorrupt, Role, Scope, ThreadId};
+use threadkeep_core::{MessageQuery, OnCorrupt, Role, Runtime, Scope, ThreadId};
 use tokio::sync::watch;
-use tokio::time::{Instant, timeout, timeout_at};
 
 use super::feed::{Feed, Following};
 use super::log::{Log, Read, Told};
@@ -133,6 +132,10 @@ impl Subscription {
         }
     }
 
+    fn runtime(&self) -> &dyn Runtime {
+        self.log.memory.runtime()
+    }
+
     fn backstop(&self) -> Duration {
         self.log.memory.options().backstop
     }
@@ -141,7 +144,7 @@ impl Subscription {
     async fn wait(&mut self) {
         let deadline = self.feed.next_look(self.after, self.backstop());
         // An early return by the deadline only means that the log is looked at.
-        let _ = timeout_at(deadline, self.signals.changed()).await;
+        let _ = self.log.memory.runtime().timeout_at(deadline, self.signals.changed()).await;
     }
 
     /// Takes what comes next. Says whether there was anything.
@@ -149,14 +152,14 @@ impl Subscription {
         if let Some(found) = self.take_from_feed() {
             return Ok(found);
         }
-        let deadline = Instant::now() + FILLING;
+        let deadline = self.runtime().now() + FILLING;
         while self.feed.may_be_filled(self.after) {
-            if timeout_at(deadline, self.signals.changed()).await.is_err() {
+            if self.log.memory.runtime().timeout_at(deadline, self.signals.changed()).await.is_none() {
                 break;
             }
         }
         let feed = Arc::clone(&self.feed);
-        let _turn = timeout(TURN, feed.reading.lock()).await;
+        let _turn = self.runtime().timeout(TURN, feed.reading.lock()).await;
         // Whoever was here before has read for all.
         match self.take_from_feed() {
             Some(found) => Ok(found),

@@ -16,7 +16,7 @@ impl Memory {
     /// Those of the store.
     pub async fn present_cursor(&self, scope: &Scope) -> Result<UserCursor> {
         let now = self.now();
-        Ok(repeat_simply(|| self.store().list_changed_threads(scope, None, 1, now)).await?.cursor)
+        Ok(repeat_simply(self.runtime(), || self.store().list_changed_threads(scope, None, 1, now)).await?.cursor)
     }
 
     /// Subscribes to all threads of a scope: which of them changed or were deleted, at least once each, from a cursor or
@@ -73,6 +73,6 @@ impl Subscription {
     async fn read(&mut self) -> Result<ChangedThreads> {
         let (store, now) = (self.memory.store(), self.memory.now());
         let (scope, cursor) = (&self.scope, Some(&self.cursor));
-        Ok(repeat_simply(|| store.list_changed_threads(scope, cursor, THREADS, now)).await?)
+        Ok(repeat_simply(self.memory.runtime(), || store.list_changed_threads(scope, cursor, THREADS, now)).await?)
     }
 }

@@ -33,9 +33,9 @@ impl Waker {
 
     /// Waits for a hint or the backstop.
     pub(super) async fn wait(&mut self, memory: &Memory) {
-        let deadline = tokio::time::Instant::now() + self.backstop;
+        let deadline = memory.runtime().now() + self.backstop;
         // An early return by the deadline only means that the log is looked at.
-        let _ = tokio::time::timeout_at(deadline, self.relevant_hint()).await;
+        let _ = memory.runtime().timeout_at(deadline, self.relevant_hint()).await;
         if self.wake_ups.is_none() {
             self.wake_ups = memory.store().wake_ups().await.ok();
         }

@@ -2,9 +2,8 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use threadkeep_core::{DocumentName, Owner, Scope, TenantId, ThreadId};
+use threadkeep_core::{DocumentName, Moment, Owner, Scope, TenantId, ThreadId};
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use super::feeds::Feeds;
 use crate::Memory;
@@ -28,7 +27,7 @@ pub struct Watch {
     /// `None` only while it is dropped.
     hints: Option<watch::Receiver<()>>,
     /// When it returns by itself.
-    until: Instant,
+    until: Moment,
 }
 
 impl Watch {
@@ -39,9 +38,9 @@ impl Watch {
     pub async fn changed(&mut self) {
         if let Some(hints) = &mut self.hints {
             // The sender is there for as long as this is.
-            let _ = tokio::time::timeout_at(self.until, hints.changed()).await;
+            let _ = self.feeds.runtime().timeout_at(self.until, hints.changed()).await;
         }
-        self.until = Instant::now() + Self::LONGEST;
+        self.until = self.feeds.runtime().now() + Self::LONGEST;
     }
 }
 
@@ -58,7 +57,7 @@ impl Memory {
 
     async fn watch(&self, watched: Watched) -> Watch {
         let hints = self.feeds().watch(self, &watched).await;
-        let until = Instant::now() + Watch::LONGEST;
+        let until = self.runtime().now() + Watch::LONGEST;
         Watch { feeds: Arc::clone(self.feeds()), watched, hints: Some(hints), until }
     }
 }

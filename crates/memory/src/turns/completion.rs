@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use threadkeep_core::{DocumentState, Map, Scope, StoreError, ThreadId};
 use tokio::sync::Mutex;
-use tokio::time::sleep;
 
 use super::lock::{self, OlderLock};
 use super::record::{self, RunRecord, TurnKind};
@@ -93,7 +92,7 @@ impl Completion {
             match place.runs(memory).await?.active {
                 None if older.is_free(memory, &place).await? => {}
                 None => return Ok(Taking::Busy),
-                Some(active) if active.value.is_alive(memory.now()) => return Ok(Taking::Busy),
+                Some(active) if active.value.is_alive(memory) => return Ok(Taking::Busy),
                 Some(active) if active.value.kind == TurnKind::Completion => left = Some(active.version),
                 Some(active) => return Ok(Taking::Cut(Box::new(active))),
             }
@@ -127,7 +126,7 @@ impl Completion {
                 biased;
                 done = &mut work => return Ok(done),
                 () = &mut stopped => return Err(Interrupted::Stopped),
-                () = sleep(SIGN_OF_LIFE) => {}
+                () = self.memory.runtime().sleep(SIGN_OF_LIFE) => {}
             }
             if !self.give_sign().await {
                 return Err(Interrupted::Overtaken);

@@ -5,10 +5,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{LazyLock, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::Duration;
 
-use threadkeep_core::Timestamp;
+use threadkeep_core::{Processes, Timestamp};
 use tokio::sync::watch;
 
-use super::process;
 use crate::Memory;
 
 /// How long a driver is believed to be there without a sign of life.
@@ -40,7 +39,7 @@ impl Driving {
     /// Begins to drive.
     #[must_use]
     pub fn begin(memory: &Memory) -> Self {
-        let process = PROCESS.get_or_init(|| process::own_name(memory.mint_message_id()));
+        let process = PROCESS.get_or_init(|| process_name(memory));
         let name = format!("{process}/{}", DRIVERS.begun.fetch_add(1, Ordering::Relaxed));
         names().insert(name.clone());
         Self { name }
@@ -62,8 +61,8 @@ impl Drop for Driving {
 
 /// Whether a driver is believed to be there, who said so last until an instant.
 #[must_use]
-pub fn is_alive(name: &str, lease_until: Timestamp, now: Timestamp) -> bool {
-    is_driving(name).unwrap_or(now < lease_until)
+pub fn is_alive(memory: &Memory, name: &str, lease_until: Timestamp) -> bool {
+    is_driving(memory, name).unwrap_or_else(|| memory.now() < lease_until)
 }
 
 /// Until when a driver that gives a sign now is believed to be there.
@@ -80,12 +79,21 @@ pub(super) fn left() -> watch::Receiver<()> {
 /// Whether the [`Driving`] of that name is still there, or its process at least; `None` where that cannot be known, as on
 /// another machine.
 #[must_use]
-pub fn is_driving(name: &str) -> Option<bool> {
+pub fn is_driving(memory: &Memory, name: &str) -> Option<bool> {
     let (process, _) = name.split_once('/')?;
     if PROCESS.get().map(String::as_str) == Some(process) {
         return Some(names().contains(name));
     }
-    process::is_gone(process).then_some(false)
+    memory.processes()?.has_ended(process).then_some(false)
+}
+
+/// The name of this process, like no other one's, and recognised by others of its machine where that can be.
+fn process_name(memory: &Memory) -> String {
+    let unique = memory.mint_message_id();
+    match memory.processes().and_then(Processes::own_name) {
+        Some(name) => format!("{name}:{unique}"),
+        None => unique.to_string(),
+    }
 }
 
 fn names() -> MutexGuard<'static, HashSet<String>> {

@@ -89,7 +89,7 @@ impl OlderLock {
             None => Some(DocumentState::Absent),
             Some(document) => {
                 let holder: Option<String> = document.value.read().ok();
-                let is_gone = holder.is_some_and(|holder| is_driving(&holder) == Some(false));
+                let is_gone = holder.is_some_and(|holder| is_driving(memory, &holder) == Some(false));
                 is_gone.then_some(DocumentState::Version(document.version))
             }
         };

@@ -110,7 +110,7 @@ async fn find_record(memory: &Memory, place: &Place, turn: &str) -> Result<Optio
     let runs = place.runs(memory).await?;
     if let Some(active) = runs.active.filter(|run| run.value.turn == turn) {
         // A call of a model whose driver is gone left nothing, and nobody goes on with it.
-        let is_over = active.value.kind == TurnKind::Completion && !active.value.is_alive(memory.now());
+        let is_over = active.value.kind == TurnKind::Completion && !active.value.is_alive(memory);
         return Ok((!is_over).then_some(Found::Running(active.value)));
     }
     let Some(waiting) = runs.waiting.into_iter().find(|run| run.value.turn == turn) else {

@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 use threadkeep_context::ContextPolicy;
-use threadkeep_core::{Access, Document, DocumentOwner, DocumentQuery, Owner, Scope, Thread, ThreadId, Timestamp};
+use threadkeep_core::{Access, Document, DocumentOwner, DocumentQuery, Owner, Scope, Thread, ThreadId};
 
 use super::record::{self, RunRecord};
 use super::{Approval, is_alive};
@@ -57,8 +57,8 @@ impl Runs {
 impl RunRecord {
     /// Whether somebody is believed to drive it.
     #[must_use]
-    pub fn is_alive(&self, now: Timestamp) -> bool {
-        is_alive(&self.driver, self.lease_until, now)
+    pub fn is_alive(&self, memory: &Memory) -> bool {
+        is_alive(memory, &self.driver, self.lease_until)
     }
 }
 

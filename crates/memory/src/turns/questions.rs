@@ -67,8 +67,10 @@ pub async fn list_cut_turns(memory: &Memory) -> Result<Vec<CutTurn>> {
     let (mut cut, mut after) = (Vec::new(), None);
     loop {
         let now = memory.now();
-        let page = repeat_simply(|| maintenance.list_driven_threads(after.as_ref(), limits::PAGE, now)).await?;
-        cut.extend(page.iter().filter_map(|driven| cut_turn(driven, now)));
+        let page =
+            repeat_simply(memory.runtime(), || maintenance.list_driven_threads(after.as_ref(), limits::PAGE, now))
+                .await?;
+        cut.extend(page.iter().filter_map(|driven| cut_turn(memory, driven)));
         if page.len() < limits::PAGE {
             return Ok(cut);
         }
@@ -76,10 +78,10 @@ pub async fn list_cut_turns(memory: &Memory) -> Result<Vec<CutTurn>> {
     }
 }
 
-fn cut_turn(driven: &DrivenThread, now: Timestamp) -> Option<CutTurn> {
+fn cut_turn(memory: &Memory, driven: &DrivenThread) -> Option<CutTurn> {
     let record = driven.document.value.read::<RunRecord>();
     let record = record.inspect_err(|error| tracing::warn!(%error, thread = %driven.thread, "a run cannot be read"));
-    let record = record.ok().filter(|record| !record.is_alive(now))?;
+    let record = record.ok().filter(|record| !record.is_alive(memory))?;
     let scope = match record.asker.as_ref().unwrap_or(&driven.owner) {
         Owner::User(user) => Scope::User(driven.tenant.clone(), user.clone()),
         Owner::Tenant => Scope::Tenant(driven.tenant.clone()),
@@ -95,7 +97,7 @@ fn cut_turn(driven: &DrivenThread, now: Timestamp) -> Option<CutTurn> {
 pub async fn remove_cut_completion(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<()> {
     let place = Place::find(memory, scope, thread).await?;
     let active = place.runs(memory).await?.active;
-    let is_left = |run: &RunRecord| run.kind == TurnKind::Completion && !run.is_alive(memory.now());
+    let is_left = |run: &RunRecord| run.kind == TurnKind::Completion && !run.is_alive(memory);
     match active.filter(|active| is_left(&active.value)) {
         Some(left) => lock::free(memory, &place, &left).await,
         None => Ok(()),

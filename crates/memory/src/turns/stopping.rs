@@ -30,7 +30,7 @@ pub async fn stop_asked(memory: &Memory, scope: &Scope, thread: ThreadId, turn: 
     let (writer, name) = (writer(scope), name(turn));
     let mut watch = memory.watch_thread(scope, thread).await;
     loop {
-        tokio::time::sleep(PAUSE).await;
+        memory.runtime().sleep(PAUSE).await;
         // A store that cannot be asked at the moment is no reason to stop.
         if let Ok(Some(_)) = memory.find_thread_document(&writer, thread, &name).await {
             return;

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-use threadkeep_core::{Scope, ThreadId};
+use threadkeep_core::{Moment, Scope, ThreadId};
 use tokio::sync::watch;
-use tokio::time::Instant;
 
 use super::drivers::{self, is_driving};
 use crate::{Memory, Watch};
@@ -18,34 +17,37 @@ const SIGN: Duration = Duration::from_secs(1);
 /// Says when to look again whether a turn is over. Begin to wait before the look that decides about waiting.
 #[derive(Debug)]
 pub struct Waiting {
+    memory: Memory,
     watch: Watch,
     left: watch::Receiver<()>,
-    looked_at: Instant,
+    looked_at: Moment,
 }
 
 impl Waiting {
     /// Hears of what happens in the thread from this moment on.
     pub async fn begin(memory: &Memory, scope: &Scope, thread: ThreadId) -> Self {
         let left = drivers::left();
-        Self { watch: memory.watch_thread(scope, thread).await, left, looked_at: Instant::now() }
+        let watch = memory.watch_thread(scope, thread).await;
+        Self { memory: memory.clone(), watch, left, looked_at: memory.runtime().now() }
     }
 
     /// Waits until the thread may have changed, or until the driver of that name is known to be gone; for
     /// [`Watch::LONGEST`] at most.
     pub async fn wait(&mut self, driver: Option<&str>) {
-        let is_gone = || driver.is_some_and(|driver| is_driving(driver) == Some(false));
+        let runtime = self.memory.runtime();
+        let is_gone = || driver.is_some_and(|driver| is_driving(&self.memory, driver) == Some(false));
         loop {
             tokio::select! {
                 () = self.watch.changed() => break,
                 // The sender is never dropped.
                 _ = self.left.changed() => {}
-                () = tokio::time::sleep(SIGN) => {}
+                () = runtime.sleep(SIGN) => {}
             }
             if is_gone() {
                 break;
             }
         }
-        tokio::time::sleep_until(self.looked_at + PAUSE).await;
-        self.looked_at = Instant::now();
+        runtime.sleep_until(self.looked_at + PAUSE).await;
+        self.looked_at = runtime.now();
     }
 }

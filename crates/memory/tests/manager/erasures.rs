@@ -258,7 +258,7 @@ async fn what_cannot_be_recorded_is_not_erased() {
 /// A copy of everything, as a backup is.
 async fn copy(memory: &Memory) -> Backend {
     let copy = MemoryStore::open();
-    let migration = Migration::begin(memory.backend(), copy.clone(), memory.now()).await.unwrap();
+    let migration = Migration::begin(memory.backend(), copy.clone(), memory.platform()).await.unwrap();
     assert!(migration.copy(|_| {}).await.unwrap().left_out.is_empty());
     copy
 }

@@ -17,7 +17,7 @@ fn stores() -> [World; 2] {
 }
 
 async fn migration(from: &World, to: &World) -> Migration {
-    Migration::begin(&from.backend, to.backend.clone(), from.memory.now()).await.unwrap()
+    Migration::begin(&from.backend, to.backend.clone(), from.memory.platform()).await.unwrap()
 }
 
 fn name(namespace: Namespace, key: &str) -> DocumentName {
@@ -204,13 +204,14 @@ async fn a_migration_that_was_cut_is_made_whole_by_the_next_one() {
     for cut_after in [0, 1, 7, 43, 44, 45] {
         for to in stores() {
             let full = std::iter::repeat_n(Fate::Done, cut_after).chain([Fate::Full]);
-            let cut =
-                Migration::begin(&from.backend, Failing::over(&to.backend, full), from.memory.now()).await.unwrap();
+            let cut = Migration::begin(&from.backend, Failing::over(&to.backend, full), from.memory.platform())
+                .await
+                .unwrap();
             cut.copy(|_| {}).await.unwrap_err();
             assert_eq!(to.backend.maintenance.verify().await.unwrap().findings, []);
             let lossy = [Fate::LostReply, Fate::Done, Fate::LostReply, Fate::LostReply];
             let lossy = Failing::over(&to.backend, lossy.into_iter().cycle().take(64));
-            let whole = Migration::begin(&from.backend, lossy, from.memory.now()).await.unwrap();
+            let whole = Migration::begin(&from.backend, lossy, from.memory.platform()).await.unwrap();
             let copied = whole.copy(|_| {}).await.unwrap();
             assert_eq!(copied.left_out.count, 0, "{copied:?}");
             assert_same(&verify(&migration(&from, &to).await).await);
@@ -244,7 +245,8 @@ async fn what_is_written_meanwhile_leaves_a_copy_alone() {
         let (to, restored) = (World::plain(), World::plain());
         let thread = fill(&from).await;
         let as_it_was = migration(&from, &same).await;
-        let migration = Migration::begin(&busy(&from, thread), to.backend.clone(), from.memory.now()).await.unwrap();
+        let migration =
+            Migration::begin(&busy(&from, thread), to.backend.clone(), from.memory.platform()).await.unwrap();
         assert_eq!(migration.survey(|_| {}).await.unwrap().total, FILLED);
         assert_eq!(migration.copy(|_| {}).await.unwrap().copied, FILLED);
         assert_same(&verify(&migration).await);
@@ -257,7 +259,7 @@ async fn what_is_written_meanwhile_leaves_a_copy_alone() {
         let lines = backup(&busy(&same, thread), &same).await;
         assert!(lines[0].contains(r#""as_of":"store""#), "{}", lines[0]);
         restore(&restored, lines.iter().map(String::as_str)).await.unwrap();
-        let restored = Migration::begin(&restored.backend, to.backend.clone(), from.memory.now()).await.unwrap();
+        let restored = Migration::begin(&restored.backend, to.backend.clone(), from.memory.platform()).await.unwrap();
         assert_same(&verify(&restored).await);
     }
 }
@@ -285,7 +287,7 @@ async fn a_backup_without_its_consistency_is_read() {
 
 async fn backup(backend: &Backend, world: &World) -> Vec<String> {
     let mut lines = Vec::new();
-    let backup = BackupLines::begin(backend, world.memory.now()).await.unwrap();
+    let backup = BackupLines::begin(backend, world.memory.platform()).await.unwrap();
     assert_eq!((backup.totals().threads, backup.totals().messages), (FILLED.threads, FILLED.messages));
     let backed_up = backup.write(|line, _| {
         lines.push(line.to_owned());
@@ -297,7 +299,7 @@ async fn backup(backend: &Backend, world: &World) -> Vec<String> {
 }
 
 async fn restore<'a>(to: &World, lines: impl IntoIterator<Item = &'a str>) -> Result<Progress, MemoryError> {
-    let mut reader = BackupReader::into(to.backend.clone());
+    let mut reader = BackupReader::into(to.backend.clone(), to.memory.platform());
     for line in lines {
         reader.line(line).await?;
     }

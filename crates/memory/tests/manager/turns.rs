@@ -1,19 +1,20 @@
 //! Turns: who holds a thread, what becomes of what was cut, and how little waiting costs.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use serde::Deserialize;
 use serde_json::Value;
 use threadkeep_core::{
-    Clock, DocumentName, DocumentState, JsonText, Message, Namespace, OpenThread, PutDocument, Scope, ThreadId,
-    Timestamp,
+    Clock, DocumentName, DocumentState, JsonText, Message, Namespace, OpenThread, Processes, PutDocument, Scope,
+    ThreadId, Timestamp,
 };
 use threadkeep_memory::turns::record::{self, RunRecord};
 use threadkeep_memory::turns::{
     Completion, Interrupted, Place, Taking, TurnKind, Waiting, ask_to_stop, find_running_turn, find_turn_state,
     list_cut_turns, remove_cut_completion,
 };
-use threadkeep_memory::{Draft, Memory, Watch};
+use threadkeep_memory::{Draft, Memory, Platform, Watch};
 
 use super::probe::Probe;
 use super::world::{World, acme, ana, ben, everywhere};
@@ -55,6 +56,33 @@ async fn left_elsewhere(world: &World, thread: ThreadId, change: impl Fn(&mut Ru
     change(&mut record);
     let put = PutDocument { name: record::active(), value: JsonText::of(&record).unwrap(), expires_at: None };
     world.memory.batch().put(put).commit(&ana(), thread).await.unwrap();
+}
+
+/// The only process of its machine.
+struct Alone;
+
+impl Processes for Alone {
+    fn own_name(&self) -> Option<String> {
+        Some("alone".to_owned())
+    }
+
+    fn has_ended(&self, name: &str) -> bool {
+        !name.starts_with("alone:")
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_process_that_is_known_to_have_ended_holds_no_thread() {
+    let world = World::plain();
+    let thread = world.thread().await;
+    left_elsewhere(&world, thread, |_| {}).await;
+    let on = |processes| {
+        let platform = Platform { processes, ..world.memory.platform().clone() };
+        Memory::with_platform(world.backend.clone(), platform)
+    };
+    assert!(matches!(take(&world.memory, &ana(), thread, "one").await, Taking::Busy));
+    assert!(matches!(take(&on(None), &ana(), thread, "one").await, Taking::Busy));
+    taken(&on(Some(Arc::new(Alone))), &ana(), thread, "one").await.abandon().await;
 }
 
 #[tokio::test(start_paused = true)]

@@ -7,8 +7,9 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Lacking, apt_get, why_not_installable};
+use super::{Lacking, apt_get};
 use crate::cargo::{self, Workspace};
+use crate::debian;
 
 /// Beside the environment, what it was made of.
 const MADE_OF: &str = "requirements.txt";
@@ -22,7 +23,7 @@ pub(super) fn install(workspace: &Workspace) -> Result<Option<Lacking>> {
         return Ok(None);
     }
     if !make(&folder) {
-        let reason = match why_not_installable() {
+        let reason = match debian::why_not_installable() {
             None if apt_get("python3-venv") && make(&folder) => None,
             None => Some("python3 with venv cannot be installed".to_owned()),
             Some(reason) => Some(format!("python3 with venv is not there, and {reason}")),

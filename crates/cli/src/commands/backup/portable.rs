@@ -27,7 +27,7 @@ pub(super) async fn write(app: &App, memory: &Memory, file: &Path) -> Result<Bac
     let unfinished = tempfile::Builder::new().prefix(".threadkeep-").tempfile_in(folder).with_context(unwritten)?;
     app.interrupt.remove_if_interrupted(unfinished.path());
     let mut writer = Writer::new(unfinished, file.extension().is_some_and(|end| end.eq_ignore_ascii_case("gz")));
-    let lines = BackupLines::begin(memory.backend(), memory.now()).await?;
+    let lines = BackupLines::begin(memory.backend(), memory.platform()).await?;
     let bar = progress::count(lines.totals().messages, "messages written");
     let written = lines.write(|line, done| {
         bar.set_position(done.messages);

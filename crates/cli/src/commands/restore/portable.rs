@@ -42,7 +42,8 @@ pub(super) async fn restore(app: &App, file: &Path) -> Result<Status> {
     // It need not outlive this command.
     let options = SqliteOptions { durability: Durability::Process, background: false, ..SqliteOptions::default() };
     let read = SqliteStore::open(folder.path().join("backup.db"), options).with_context(bad)?.backend();
-    let mut reader = BackupReader::into(read.clone());
+    let restored = Memory::with_clock(read.clone(), clock(app.global.now));
+    let mut reader = BackupReader::into(read.clone(), restored.platform());
     let mut lines = open(file).with_context(bad)?;
     let bar = progress::count(0, "messages read");
     let mut made_at = None;
@@ -52,7 +53,6 @@ pub(super) async fn restore(app: &App, file: &Path) -> Result<Status> {
     }
     bar.finish_and_clear();
     reader.finish().with_context(bad)?;
-    let restored = Memory::with_clock(read.clone(), clock(app.global.now));
     let erasures = erasures::apply(app, known.as_mut(), &restored, made_at).await?;
     let target = app.open(Purpose::Fill).await?.memory;
     let mut moved = migrate::move_everything(app, &read, &target).await?;

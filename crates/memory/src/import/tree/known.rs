@@ -148,7 +148,10 @@ impl Reading<'_> {
         let (maintenance, tenant) = (self.memory.maintenance(), self.scope.tenant_id());
         let mut after = Some(0);
         while after.is_some() {
-            let dump = repeat_simply(|| maintenance.dump_thread(tenant, thread.id, after, limits::PAGE)).await?;
+            let dump = repeat_simply(self.memory.runtime(), || {
+                maintenance.dump_thread(tenant, thread.id, after, limits::PAGE)
+            })
+            .await?;
             for entry in &dump.entries {
                 if let DumpEntry::Tombstone { seq, id, .. } = entry
                     && let Some(node) = self.tree.ids.get(id)

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use threadkeep::core::DocumentWrite;
 use threadkeep::memory::Watch;
 use threadkeep::memory::turns::{Driving, SIGN_OF_LIFE, ask_to_stop, is_alive, lease_until};
-use threadkeep::{DocumentName, DocumentOwner, JsonText, MessageId, Namespace, Scope, Timestamp};
+use threadkeep::{DocumentName, DocumentOwner, JsonText, Memory, MessageId, Namespace, Scope, Timestamp};
 use threadkeep_service::carried;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
@@ -152,7 +152,7 @@ pub(super) async fn cancel(app: &App, scope: &Scope, id: &str) -> Result<()> {
         if standing.state != State::InProgress {
             return Ok(());
         }
-        let is_left = standing.is_left(app.memory().now());
+        let is_left = standing.is_left(app.memory());
         let cancelled = Standing { state: State::Cancelled, ..standing };
         match write(app, scope, id, Some(&cancelled), Some(version)).await {
             // Whoever goes on with its turn does not look here.
@@ -293,15 +293,18 @@ async fn abandon(answering: &Answering) {
 
 impl Standing {
     /// Whether whoever answered is gone before the end.
-    fn is_left(&self, now: Timestamp) -> bool {
-        let is_there = self.driver.as_deref().map_or(now < self.until, |driver| is_alive(driver, self.until, now));
+    fn is_left(&self, memory: &Memory) -> bool {
+        let is_there = match &self.driver {
+            Some(driver) => is_alive(memory, driver, self.until),
+            None => memory.now() < self.until,
+        };
         self.state == State::InProgress && !is_there
     }
 }
 
 /// A response as it stands. What an assistant's turn became that others went on with, the response became too.
 async fn found(app: &App, scope: &Scope, id: &str, standing: Standing, may_drive: MayDrive) -> Result<Found> {
-    let is_left = standing.is_left(app.memory().now());
+    let is_left = standing.is_left(app.memory());
     let Standing { digest, mut shell, state, words, turn, heard, .. } = standing;
     match state {
         State::Cancelled => {

@@ -1,9 +1,10 @@
-//! Which process drives: so that another one on the same machine knows at once when it is gone.
-//!
-//! Where nothing is known of a process it counts as there, until its lease is over. Being wrong does no harm to a
-//! conversation: each commit of a run demands the version that the one before gave it, so of two drivers one loses.
+use std::os::unix::fs::MetadataExt;
 
-use threadkeep_core::{Fingerprint, MessageId};
+use threadkeep_core::{Fingerprint, Processes};
+
+/// The processes of the machine, as `/proc` shows them. Where nothing is known of a process it counts as there.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LinuxProcesses;
 
 /// A process as others on its machine see it.
 #[derive(Debug, PartialEq, Eq)]
@@ -15,18 +16,16 @@ struct Process<'a> {
     began: u64,
 }
 
-/// The name of this process among those that drive turns, like no other one's.
-pub(super) fn own_name(unique: MessageId) -> String {
-    match here() {
-        Some((place, began)) => format!("{place}:{}:{began}:{unique}", std::process::id()),
-        None => format!("{}-{unique}", std::process::id()),
+impl Processes for LinuxProcesses {
+    fn own_name(&self) -> Option<String> {
+        let (place, began) = here()?;
+        Some(format!("{place}:{}:{began}", std::process::id()))
     }
-}
 
-/// Whether the process of that name is known to be gone. Only one of this machine can be.
-pub(super) fn is_gone(name: &str) -> bool {
-    let (Some(process), Some((place, _))) = (read(name), here()) else { return false };
-    process.place == place && began(&process.id.to_string()) != Some(process.began)
+    fn has_ended(&self, name: &str) -> bool {
+        let (Some(process), Some((place, _))) = (read(name), here()) else { return false };
+        process.place == place && began(&process.id.to_string()) != Some(process.began)
+    }
 }
 
 fn read(name: &str) -> Option<Process<'_>> {
@@ -36,10 +35,7 @@ fn read(name: &str) -> Option<Process<'_>> {
 }
 
 /// Where this process runs, and when it began.
-#[cfg(target_os = "linux")]
 fn here() -> Option<(String, u64)> {
-    use std::os::unix::fs::MetadataExt;
-
     let machine = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
     let ids = std::fs::read_link("/proc/self/ns/pid").ok()?;
     // What belongs to others may be hidden, and would look as if it were gone.
@@ -47,11 +43,6 @@ fn here() -> Option<(String, u64)> {
     let place = Fingerprint::of(format!("{machine}\n{}\n{user}", ids.display()).as_bytes());
     let digits = place.0.iter().map(|byte| format!("{byte:02x}")).collect();
     Some((digits, began("self")?))
-}
-
-#[cfg(not(target_os = "linux"))]
-fn here() -> Option<(String, u64)> {
-    None
 }
 
 /// When a process began; `None` for one that is not there, or is over and only waits for its parent to see it.
@@ -65,7 +56,7 @@ fn began(process: &str) -> Option<u64> {
     (!matches!(state, "Z" | "X")).then_some(began)
 }
 
-#[cfg(all(test, target_os = "linux"))]
+#[cfg(test)]
 mod tests {
     use std::process::{Command, Stdio};
 
@@ -78,28 +69,28 @@ mod tests {
 
     #[test]
     fn a_process_is_gone_once_it_has_ended_and_not_before() {
-        assert!(!is_gone(&own_name(MessageId::from_name(b"own"))));
+        assert!(!LinuxProcesses.has_ended(&LinuxProcesses.own_name().unwrap()));
         let mut child = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
         let name = named(child.id());
-        assert!(!is_gone(&name));
+        assert!(!LinuxProcesses.has_ended(&name));
         child.kill().unwrap();
         child.wait().unwrap();
-        assert!(is_gone(&name));
+        assert!(LinuxProcesses.has_ended(&name));
     }
 
     #[test]
     fn one_that_took_its_id_is_another_one() {
         let own = named(std::process::id());
-        assert!(!is_gone(&own));
+        assert!(!LinuxProcesses.has_ended(&own));
         let (place, began) = here().unwrap();
-        assert!(is_gone(&format!("{place}:{}:{}:any", std::process::id(), began + 1)));
+        assert!(LinuxProcesses.has_ended(&format!("{place}:{}:{}:any", std::process::id(), began + 1)));
     }
 
     #[test]
     fn nothing_is_said_of_other_machines_and_other_names() {
         let (_, began) = here().unwrap();
         for name in [format!("0123456789abcdef:1:{}:any", began + 1), "4711-any".to_owned(), String::new()] {
-            assert!(!is_gone(&name), "{name}");
+            assert!(!LinuxProcesses.has_ended(&name), "{name}");
         }
     }
 }

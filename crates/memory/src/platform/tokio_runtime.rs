@@ -1,0 +1,47 @@
+use std::sync::LazyLock;
+use std::time::{Duration, Instant};
+
+use futures::future::BoxFuture;
+use threadkeep_core::{Moment, Runtime};
+
+/// The tokio runtime that the caller is in, with its timer. Time that is paused there is paused here.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct TokioRuntime;
+
+/// From where moments are counted.
+static START: LazyLock<Instant> = LazyLock::new(Instant::now);
+
+impl Runtime for TokioRuntime {
+    fn now(&self) -> Moment {
+        let now = tokio::time::Instant::now().into_std();
+        let nanos = |length: Duration| i64::try_from(length.as_nanos()).unwrap_or(i64::MAX);
+        Moment::from_nanos(match now.checked_duration_since(*START) {
+            Some(since) => nanos(since),
+            // A clock that is paused may stand where this had not begun.
+            None => -nanos(START.duration_since(now)),
+        })
+    }
+
+    fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {
+        Box::pin(tokio::time::sleep(length))
+    }
+
+    fn spawn(&self, task: BoxFuture<'static, ()>) {
+        drop(tokio::spawn(task));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test(start_paused = true)]
+    async fn paused_time_moves_with_the_sleeps() {
+        let runtime: &dyn Runtime = &TokioRuntime;
+        let began = runtime.now();
+        runtime.sleep(Duration::from_secs(3_600)).await;
+        assert_eq!(runtime.now(), began + Duration::from_secs(3_600));
+        assert_eq!(runtime.timeout(Duration::from_secs(60), std::future::pending::<()>()).await, None);
+        assert_eq!(runtime.now().since(began), Duration::from_secs(3_660));
+    }
+}

@@ -1,0 +1,39 @@
+//! Programs from Debian's packages.
+
+use std::env;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::cargo;
+
+/// Why packages cannot be installed here; `None` where they can be.
+pub(crate) fn why_not_installable() -> Option<&'static str> {
+    if !Path::new("/etc/debian_version").exists() || !is_found("apt-get") {
+        Some("this is no Debian")
+    } else if !is_root() {
+        Some("only root can install it")
+    } else {
+        None
+    }
+}
+
+/// Runs apt-get in a folder, and says whether it succeeded. A fresh Debian image has no package lists, an older one has stale
+/// lists: hence the second try.
+pub(crate) fn apt_get(arguments: &[&str], folder: &Path) -> bool {
+    run_apt_get(arguments, folder) || (run_apt_get(&["update"], folder) && run_apt_get(arguments, folder))
+}
+
+fn run_apt_get(arguments: &[&str], folder: &Path) -> bool {
+    let mut command = Command::new("apt-get");
+    command.args(arguments).current_dir(folder).env("DEBIAN_FRONTEND", "noninteractive").stdin(Stdio::null());
+    cargo::run(&mut command).inspect_err(|error| println!("{error:#}")).is_ok()
+}
+
+/// Whether a program is on the path.
+pub(crate) fn is_found(program: &str) -> bool {
+    env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(program).is_file()))
+}
+
+fn is_root() -> bool {
+    Command::new("id").arg("-u").output().is_ok_and(|output| output.stdout.trim_ascii() == b"0")
+}

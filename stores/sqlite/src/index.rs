@@ -168,11 +168,22 @@ pub(crate) fn check_analysis(connection: &Connection) -> Result<()> {
     Ok(())
 }
 
-/// A thread's messages, read and analysed, on their way into the index.
+/// What was read and analysed, on its way into the index.
+struct Reading {
+    /// The stamp up to which all threads were indexed.
+    watermark: i64,
+    portions: Vec<Portion>,
+    /// Whether nothing is left to read.
+    is_all: bool,
+}
+
+/// A thread's messages.
 struct Portion {
     place: Place,
     stamp: i64,
     change: u64,
+    /// The last position that was in the index already.
+    indexed_seq: u64,
     /// The last position read.
     upto: u64,
     is_whole: bool,
@@ -188,43 +199,47 @@ pub(crate) fn catch_up(shared: &Shared, limit: usize) -> Result<CatchUp, StoreEr
             return Ok(CatchUp { indexed: total, done: false });
         }
         // Words are taken from text before the lock is held; what changed meanwhile is left for the next step.
-        let (portions, done) = shared.read(|connection| read_portions(connection, step))?;
-        if portions.is_empty() {
-            return Ok(CatchUp { indexed: total, done });
+        let reading = shared.read(|connection| read_portions(connection, step))?;
+        let is_read = reading.is_all;
+        if reading.portions.is_empty() {
+            return Ok(CatchUp { indexed: total, done: is_read });
         }
-        let written = writer::write_blocking(shared, |connection| write_portions(connection, portions))?;
+        let written = writer::write_blocking(shared, |connection| write_portions(connection, reading))?;
         total += written.messages;
-        if done && written.is_all {
+        if is_read && written.is_all {
             return Ok(CatchUp { indexed: total, done: true });
         }
     }
 }
 
-fn read_portions(connection: &Connection, limit: usize) -> Result<(Vec<Portion>, bool)> {
+fn read_portions(connection: &Connection, limit: usize) -> Result<Reading> {
     let transaction = connection.unchecked_transaction()?;
+    let watermark = watermark(connection)?;
     let sql = "SELECT no, owner_no, tenant_no, stamp, seq, change, first_seq FROM threads \
                WHERE stamp > ?1 AND restoring = 0 ORDER BY stamp";
     let mut statement = connection.prepare_cached(sql)?;
-    let mut rows = statement.query([watermark(connection)?])?;
-    let (mut portions, mut left, mut done) = (Vec::new(), limit, true);
+    let mut rows = statement.query([watermark])?;
+    let (mut portions, mut left, mut is_all) = (Vec::new(), limit, true);
     while let Some(row) = rows.next()? {
         if left == 0 {
-            done = false;
+            is_all = false;
             break;
         }
         let place = Place { thread_no: row.get(0)?, owner_no: row.get(1)?, tenant_no: row.get(2)? };
         let (seq, first_seq) = (row::unsigned(row, 4)?, row::unsigned(row, 6)?);
-        let from = (indexed_seq(connection, place.thread_no)? + 1).max(first_seq);
+        let indexed_seq = indexed_seq(connection, place.thread_no)?;
+        let from = (indexed_seq + 1).max(first_seq);
         let (lines, upto) = read_lines(connection, &place, from, seq, left)?;
         left = left.saturating_sub(lines.len());
         let is_whole = upto >= seq;
-        done &= is_whole;
-        portions.push(Portion { place, stamp: row.get(3)?, change: row::unsigned(row, 5)?, upto, is_whole, lines });
+        is_all &= is_whole;
+        let (stamp, change) = (row.get(3)?, row::unsigned(row, 5)?);
+        portions.push(Portion { place, stamp, change, indexed_seq, upto, is_whole, lines });
     }
     drop(rows);
     drop(statement);
     transaction.commit()?;
-    Ok((portions, done))
+    Ok(Reading { watermark, portions, is_all })
 }
 
 fn read_lines(
@@ -255,18 +270,21 @@ fn read_lines(
     Ok((lines, upto))
 }
 
-/// What of the portions went into the index.
+/// What of a reading went into the index.
 struct WrittenPortions {
     messages: u64,
     /// Whether none had been overtaken by a change or by somebody else's indexing.
     is_all: bool,
 }
 
-fn write_portions(connection: &Connection, portions: Vec<Portion>) -> Result<WrittenPortions> {
+fn write_portions(connection: &Connection, reading: Reading) -> Result<WrittenPortions> {
     let mut lines = Vec::new();
-    let mut watermark = None;
-    let (mut is_unbroken, mut is_all) = (true, true);
-    for portion in portions {
+    let indexed_upto = watermark(connection)?;
+    let mut reached = indexed_upto;
+    // Where the watermark went back, the index was begun again: threads before this reading are missing from it.
+    let is_same_index = indexed_upto >= reading.watermark;
+    let (mut is_unbroken, mut is_all) = (is_same_index, is_same_index);
+    for portion in reading.portions {
         if !is_still_true(connection, &portion)? {
             (is_unbroken, is_all) = (false, false);
             continue;
@@ -275,7 +293,7 @@ fn write_portions(connection: &Connection, portions: Vec<Portion>) -> Result<Wri
         connection.prepare_cached(sql)?.execute(params![portion.place.thread_no, portion.upto as i64])?;
         is_unbroken &= portion.is_whole;
         if is_unbroken {
-            watermark = Some(portion.stamp);
+            reached = reached.max(portion.stamp);
         }
         lines.extend(portion.lines);
     }
@@ -284,9 +302,9 @@ fn write_portions(connection: &Connection, portions: Vec<Portion>) -> Result<Wri
     for (key, line) in &lines {
         insert(connection, *key, line)?;
     }
-    if let Some(watermark) = watermark {
+    if reached > indexed_upto {
         let sql = "INSERT OR REPLACE INTO marks (name, value) VALUES ('index_stamp', ?1)";
-        connection.prepare_cached(sql)?.execute([watermark])?;
+        connection.prepare_cached(sql)?.execute([reached])?;
     }
     Ok(WrittenPortions { messages: lines.len() as u64, is_all })
 }
@@ -299,6 +317,5 @@ fn is_still_true(connection: &Connection, portion: &Portion) -> Result<bool> {
                (SELECT 1 FROM commits WHERE position > ?2 AND position <= ?3 AND effects IS NOT NULL)";
     let range = params![thread_no, row::key(thread_no, portion.change), row::last_key(thread_no)];
     let stands: bool = connection.prepare_cached(sql)?.query_row(range, |row| row.get(0))?;
-    let first = portion.lines.first().map(|(key, _)| row::position(*key));
-    Ok(stands && first.is_none_or(|first| indexed_seq(connection, thread_no).is_ok_and(|seq| seq < first)))
+    Ok(stands && indexed_seq(connection, thread_no)? == portion.indexed_seq)
 }

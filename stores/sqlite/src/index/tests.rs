@@ -1,6 +1,6 @@
 use threadkeep_core::{
-    Batch, Collection, Content, Fingerprint, IdempotencyKey, MessageId, NewMessage, OpenThread, Role, Scope,
-    SearchAnswer, SearchQuery, Store, ThreadId, Timestamp,
+    Batch, Collection, Content, Fingerprint, IdempotencyKey, Maintenance, MessageId, NewMessage, OpenThread, Role,
+    Scope, SearchAnswer, SearchQuery, Store, ThreadId, Timestamp,
 };
 
 use super::*;
@@ -36,6 +36,31 @@ impl World {
             content: Content::text(Role::User, text),
         }));
         self.store.commit(&self.scope, self.thread, batch, self.now).await.unwrap();
+    }
+
+    /// Changes the thread without a message.
+    async fn rename(&self, title: &str) {
+        let mut batch = Batch::new(IdempotencyKey::Given(title.to_owned()), Fingerprint::of(title.as_bytes()));
+        batch.patch.title = Some(Some(title.to_owned()));
+        self.store.commit(&self.scope, self.thread, batch, self.now).await.unwrap();
+    }
+
+    fn read_portions(&self) -> Reading {
+        self.store.shared.read(|connection| read_portions(connection, STEP)).unwrap()
+    }
+
+    fn write_portions(&self, reading: Reading) -> bool {
+        writer::write_blocking(&self.store.shared, |connection| write_portions(connection, reading)).unwrap().is_all
+    }
+
+    fn catch_up(&self) -> u64 {
+        let caught_up = catch_up(&self.store.shared, usize::MAX).unwrap();
+        assert!(caught_up.done);
+        caught_up.indexed
+    }
+
+    async fn assert_whole(&self) {
+        assert_eq!(self.store.verify().await.unwrap().findings, []);
     }
 
     fn search(&self, terms: &[&str], limit: usize) -> SearchAnswer {
@@ -107,4 +132,39 @@ async fn of_common_words_the_newest_are_found_wherever_they_lie() {
     assert_eq!(found.frequencies[0], 30);
     assert!((2_900..=3_000).contains(&found.frequencies[1]), "{:?}", found.frequencies);
     assert!((1_400..=1_600).contains(&found.frequencies[2]), "{:?}", found.frequencies);
+}
+
+// Several processes index one file, and a process in its background and for a search.
+#[tokio::test]
+async fn what_was_read_before_others_indexed_the_thread_is_not_written() {
+    let world = World::new().await;
+    world.append(&["ferry".to_owned()]).await;
+    assert_eq!(world.catch_up(), 1);
+    world.rename("Boats").await;
+    let without_messages = world.read_portions();
+    assert_eq!(without_messages.portions.iter().map(|portion| portion.lines.len()).collect::<Vec<_>>(), [0]);
+    world.append(&["harbour".to_owned()]).await;
+    let with_a_message = world.read_portions();
+    assert_eq!(world.catch_up(), 1);
+    for overtaken in [without_messages, with_a_message] {
+        assert!(!world.write_portions(overtaken));
+        assert_eq!(world.catch_up(), 0, "nothing is indexed twice");
+        world.assert_whole().await;
+    }
+    assert_eq!(world.search(&["harbour"], 10).hits.len(), 1);
+}
+
+#[tokio::test]
+async fn what_was_read_of_an_index_that_was_begun_again_marks_nothing_as_indexed() {
+    let world = World::new().await;
+    world.append(&["ferry".to_owned()]).await;
+    assert_eq!(world.catch_up(), 1);
+    let other = ThreadId::from_name(b"other");
+    world.store.open_thread(&world.scope, OpenThread::new(&world.scope, other), world.now).await.unwrap();
+    let reading = world.read_portions();
+    assert_eq!(reading.portions.len(), 1);
+    writer::write_blocking(&world.store.shared, reset).unwrap();
+    assert!(!world.write_portions(reading));
+    assert_eq!(world.catch_up(), 1, "the first thread is indexed again");
+    world.assert_whole().await;
 }

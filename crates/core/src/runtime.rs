@@ -12,16 +12,20 @@ use crate::Portable;
 pub trait Runtime: Portable {
     /// The moment now, on a clock that never goes back. It tells nothing of the date: that is a [`crate::Clock`]'s.
     fn now(&self) -> Moment;
-    /// Waits for a length of time, from the call on. Dropping the future ends the wait.
+    /// Waits for a length of time, from the call on. Dropping the future ends the wait. Once the time is over, the next poll says so:
+    /// a runtime that makes busy tasks yield leaves this one out, or a timeout of work that never waits would never end it.
     fn sleep(&self, length: Duration) -> BoxFuture<'static, ()>;
     /// Runs a future beside the caller's until it ends, or the runtime does, which drops it.
     fn spawn(&self, task: BoxFuture<'static, ()>);
 }
 
 impl dyn Runtime {
-    /// Waits until a moment.
+    /// Waits until a moment; not at all for one that has passed.
     pub async fn sleep_until(&self, moment: Moment) {
-        self.sleep(moment.since(self.now())).await;
+        let left = moment.since(self.now());
+        if !left.is_zero() {
+            self.sleep(left).await;
+        }
     }
 
     /// Waits for a future for a length of time at most; `None` where that was not enough.
@@ -37,8 +41,14 @@ impl dyn Runtime {
             if let Poll::Ready(output) = future.as_mut().poll(context) {
                 return Poll::Ready(Some(output));
             }
-            // What is ready at once needs no timer.
-            let sleep = sleep.get_or_insert_with(|| self.sleep(deadline.since(self.now())));
+            // What is ready at once needs no timer, and neither does what is late already.
+            let sleep = match &mut sleep {
+                Some(sleep) => sleep,
+                None => match deadline.since(self.now()) {
+                    Duration::ZERO => return Poll::Ready(None),
+                    left => sleep.insert(self.sleep(left)),
+                },
+            };
             sleep.as_mut().poll(context).map(|()| None)
         })
         .await
@@ -94,6 +104,7 @@ mod tests {
         }
 
         fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {
+            assert!(!length.is_zero(), "what has passed needs no timer");
             let mut now = self.now.lock().unwrap();
             *now = *now + length;
             Box::pin(std::future::ready(()))
@@ -117,6 +128,7 @@ mod tests {
         let runtime: &dyn Runtime = &hurried;
         assert_eq!(ready(runtime.timeout(Duration::ZERO, std::future::ready(7))), Some(7));
         assert_eq!(runtime.now(), Moment::from_nanos(-5));
+        assert_eq!(ready(runtime.timeout(Duration::ZERO, std::future::pending::<()>())), None);
         assert_eq!(ready(runtime.timeout(Duration::from_nanos(8), std::future::pending::<()>())), None);
         assert_eq!(runtime.now(), Moment::from_nanos(3));
         ready(runtime.sleep_until(Moment::from_nanos(1)));

@@ -3,6 +3,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::BoxFuture;
 use threadkeep_core::{Moment, Runtime};
+use tokio::task::coop::unconstrained;
 
 /// The tokio runtime that the caller is in, with its timer. Time that is paused there is paused here.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,7 +24,8 @@ impl Runtime for TokioRuntime {
     }
 
     fn sleep(&self, length: Duration) -> BoxFuture<'static, ()> {
-        Box::pin(tokio::time::sleep(length))
+        // Work that uses up its task's budget would otherwise keep its own timeout from being looked at.
+        Box::pin(unconstrained(tokio::time::sleep(length)))
     }
 
     fn spawn(&self, task: BoxFuture<'static, ()>) {
@@ -43,5 +45,18 @@ mod tests {
         assert_eq!(runtime.now(), began + Duration::from_secs(3_600));
         assert_eq!(runtime.timeout(Duration::from_secs(60), std::future::pending::<()>()).await, None);
         assert_eq!(runtime.now().since(began), Duration::from_secs(3_660));
+    }
+
+    #[tokio::test]
+    async fn work_that_never_waits_times_out() {
+        let runtime: &dyn Runtime = &TokioRuntime;
+        let began = runtime.now();
+        let work = async {
+            // Ready each time, as a socket is that always has something to read: only tokio's budget makes the task yield.
+            while runtime.now().since(began) < Duration::from_secs(30) {
+                tokio::task::coop::consume_budget().await;
+            }
+        };
+        assert_eq!(runtime.timeout(Duration::from_millis(20), work).await, None);
     }
 }

@@ -153,7 +153,6 @@ impl Memory {
         sources: Sources,
     ) -> Result<Arc<HeldContext>> {
         let Sources { loaded, stored, preferences, removals } = sources;
-        let (has_memory, keeps_counts) = (has_memory(policy, options), Counts::are_kept_of(&*options.counter));
         let made_of = match question.is_none() && preferences.is_empty() {
             true => MadeOf::of(&loaded, &stored, policy, options),
             false => None,
@@ -169,10 +168,7 @@ impl Memory {
             None => None,
         };
         let (found, recall) = Box::pin(self.recall_for(scope, thread, question, &loaded, policy, options)).await;
-        let elsewhere = |found: &Recalled| found.thread.filter(|other| *other != thread);
-        let recalled = options.recalled.iter().chain(&found);
-        let recalled: Vec<Recalled> =
-            recalled.map(|found| Recalled { thread: elsewhere(found), ..found.clone() }).collect();
+        let recalled = recalled_in(thread, options.recalled.iter().chain(&found));
         let input = ContextInput {
             thread: loaded.range,
             history: loaded.messages(),
@@ -184,14 +180,8 @@ impl Memory {
             enrichment: options.enrichment.as_ref(),
             anchor: stored.anchor,
         };
-        let (context, counts) = if keeps_counts {
-            let counter = KnownCounter::new(Arc::clone(&options.counter), &stored.counts, loaded.messages());
-            let context = assemble(&input, policy, &counter)?;
-            (context, Some(counter.counts(loaded.messages())))
-        } else {
-            (assemble(&input, policy, &*options.counter)?, None)
-        };
-        let renewed = if has_memory { stored.renewed(policy, &context, counts) } else { None };
+        let (context, counts) = assemble_counted(&input, policy, options, &stored.counts, &loaded)?;
+        let renewed = if has_memory(policy, options) { stored.renewed(policy, &context, counts) } else { None };
         // What is carried on from now on is not what it was made of.
         let made_of = made_of.filter(|_| renewed.is_none());
         if let Some(renewed) = renewed {
@@ -246,4 +236,26 @@ impl Memory {
         let extended = Summary::extend(summary.as_deref(), &fallen, first_seq, through, policy.characters);
         Ok(Some(Cow::Owned(extended)))
     }
+}
+
+/// What was recalled, as a context of `thread` tells it: where it was said only if that is another thread.
+fn recalled_in<'a>(thread: ThreadId, recalled: impl Iterator<Item = &'a Recalled>) -> Vec<Recalled> {
+    let elsewhere = |found: &Recalled| found.thread.filter(|other| *other != thread);
+    recalled.map(|found| Recalled { thread: elsewhere(found), ..found.clone() }).collect()
+}
+
+/// Assembles a context, and says what its messages count where such counts are kept.
+fn assemble_counted(
+    input: &ContextInput<'_>,
+    policy: &ContextPolicy,
+    options: &ContextOptions,
+    known: &Counts,
+    loaded: &Loaded,
+) -> Result<(Context, Option<Counts>)> {
+    if !Counts::are_kept_of(&*options.counter) {
+        return Ok((assemble(input, policy, &*options.counter)?, None));
+    }
+    let counter = KnownCounter::new(Arc::clone(&options.counter), known, loaded.messages());
+    let context = assemble(input, policy, &counter)?;
+    Ok((context, Some(counter.counts(loaded.messages()))))
 }

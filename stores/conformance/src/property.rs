@@ -99,6 +99,11 @@ impl Play {
                 let answer = self.client.write_document(&scope, &write, now).await;
                 self.model.check_write(&scope, &write, answer)
             }
+            Operation::Derive(scope, thread, derive) => {
+                let write = derive.write(&self.model, &scope, thread);
+                let answer = self.client.write_derived(&scope, thread, &write, now).await;
+                same(answer, self.model.write_derived(&scope, thread, &write))
+            }
             Operation::Read(scope, thread, query) => {
                 let answer = self.client.list_messages(&scope, thread, &query, now).await;
                 let answer = answer.map(|page| (page.messages, page.more, page.positions));

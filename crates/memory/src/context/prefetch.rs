@@ -39,8 +39,9 @@ pub struct Prefetched {
 }
 
 impl Memory {
-    /// Reads a thread's row, its settings, some of its documents by name and by page, and what a context of it by `policy` is made of. The cost is
-    /// one call of the store; a second one where the end of the thread is held in memory and others wrote meanwhile.
+    /// Reads a thread's row, its settings, some of its documents by name and by page, and what a context of it by `policy` is made
+    /// of. The cost is one call of the store; a second one where the end of the thread is held in memory and others wrote
+    /// meanwhile.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread, `Corrupt` for settings that have another shape, `LimitExceeded` for a window over
@@ -88,9 +89,9 @@ impl Memory {
     }
 
     /// As [`Memory::shared_context`], of what was read before: the store is not asked again, unless the policy looks further back
-    /// than the one that it was read for, a summary has to catch up, or messages are recalled. What a
-    /// context carries on is kept only while the thread stands where it was read: make it before the turn's first commit, or of
-    /// what [`Prefetched::after`] gives.
+    /// than the one that it was read for, a summary has to catch up, or messages are recalled. What a context carries on is kept
+    /// only while the thread stands where it was read: make it before the turn's first commit, or of what [`Prefetched::after`]
+    /// gives.
     ///
     /// # Errors
     /// As [`Memory::context`].
@@ -136,9 +137,9 @@ impl Memory {
 }
 
 impl Prefetched {
-    /// The same after a commit of the reader's own that made this `change`, and only appended and put documents: `None` where others committed since it was
-    /// read, or where appending takes older messages away, so that the thread has to be read again. A context of it leaves out
-    /// what the commit appended.
+    /// The same after a commit of the reader's own that made this `change`, and only appended and put documents. `None` where
+    /// others committed since it was read, or where appending takes older messages away: the thread has to be read again. A
+    /// context of it leaves out what the commit appended.
     #[must_use]
     pub fn after(self, change: u64) -> Option<Self> {
         let is_next = change == self.change + 1 && !self.is_trimmed;

@@ -1,8 +1,9 @@
 //! What contexts derive is stored beside the changes of a thread.
 
 use threadkeep_context::ContextPolicy;
-use threadkeep_core::{DocumentOwner, DocumentQuery, MessageId, ThreadId};
-use threadkeep_memory::{Draft, Memory, MemoryOptions};
+use threadkeep_core::{Document, DocumentOwner, DocumentQuery, MessageId, Namespace, ThreadId};
+use threadkeep_memory::migrate::{BackupLines, BackupReader, Migration};
+use threadkeep_memory::{Draft, Memory, MemoryError, MemoryOptions};
 
 use super::probe::{Fate, Probe};
 use super::world::{World, acme, ana, everywhere};
@@ -141,4 +142,66 @@ async fn two_instances_that_derive_at_one_change_find_together() {
     assert!(probe.take_calls().contains(&("write_derived", 2)), "it is repeated, and refused");
     assert_eq!(shown(&one, thread).await, shown(&two, thread).await);
     assert_ne!(documents(&world, thread).await, written);
+}
+
+/// What was derived from a thread, without the weaknesses of a store.
+async fn derived(world: &World, thread: ThreadId) -> Document {
+    let query =
+        DocumentQuery { namespace: Some(Namespace::derived()), ..DocumentQuery::of(DocumentOwner::Thread(thread)) };
+    world.backend.store.list_documents(&acme(), &query, world.memory.now()).await.unwrap().remove(0)
+}
+
+async fn copy(from: &World, to: &World) {
+    let migration = Migration::begin(&from.backend, to.backend.clone(), from.memory.platform()).await.unwrap();
+    assert_eq!(migration.copy(|_| {}).await.unwrap().left_out.count, 0);
+    let verified = migration.verify(|_| {}).await.unwrap();
+    assert!(verified.differences.is_empty(), "{:?}", verified.differences);
+    let again = migration.copy(|_| {}).await.unwrap();
+    assert_eq!((again.copied.threads, again.already_there.threads), (0, 1));
+}
+
+async fn back_up(from: &World, to: &World) {
+    let mut reader = BackupReader::into(to.backend.clone(), to.memory.platform());
+    let mut lines = Vec::new();
+    let backup = BackupLines::begin(&from.backend, from.memory.platform()).await.unwrap();
+    let keep = |line: &str, _| {
+        lines.push(line.to_owned());
+        Ok::<(), MemoryError>(())
+    };
+    backup.write(keep).await.unwrap();
+    for line in &lines {
+        reader.line(line).await.unwrap();
+    }
+    assert_eq!(reader.finish().unwrap().threads, 1);
+}
+
+/// Both halves of the version come along, no check calls it damaged, and it is scrubbed and derived again as before.
+#[tokio::test(start_paused = true)]
+async fn derived_documents_move_and_are_restored_as_they_are() {
+    everywhere(async |world: World| {
+        let (source, end) = (World::sqlite(), World::plain());
+        let thread = source.thread().await;
+        let secret = talk(&source.memory, thread).await;
+        shown(&source.memory, thread).await;
+        let before = derived(&source, thread).await;
+        let change = source.memory.get_thread(&ana(), thread).await.unwrap().positions.change;
+        assert_eq!((before.version >> 32, before.version & u64::from(u32::MAX)), (1, change));
+
+        copy(&source, &world).await;
+        back_up(&world, &end).await;
+        for moved in [&world, &end] {
+            assert_eq!(moved.backend.maintenance.verify().await.unwrap().findings, []);
+            assert_eq!(derived(moved, thread).await, before);
+            moved.clock.advance_minutes(1);
+            say(&moved.memory, thread, 40).await;
+            assert!(shown(&moved.memory, thread).await.contains(SECRET));
+            let next = derived(moved, thread).await;
+            assert_eq!((next.version >> 32, next.version & u64::from(u32::MAX)), (2, change + 1), "it was written");
+            moved.memory.erase_messages(&ana(), thread, &[secret]).await.unwrap();
+            assert!(!documents(moved, thread).await.contains(SECRET));
+            assert!(!shown(&moved.memory, thread).await.contains(SECRET));
+            assert_eq!(moved.backend.maintenance.verify().await.unwrap().findings, []);
+        }
+    })
+    .await;
 }

@@ -1,8 +1,10 @@
 //! What a turn reads before it begins.
 
 use threadkeep_context::{ContextPolicy, SummaryPolicy};
-use threadkeep_core::{DocumentName, DumpEntry, JsonText, Namespace, PutDocument, ThreadId, ThreadPatch};
-use threadkeep_memory::{ContextOptions, Draft, Memory, MemoryOptions, ThreadConfig};
+use threadkeep_core::{
+    DocumentName, DocumentOwner, DumpEntry, JsonText, Namespace, PutDocument, ThreadId, ThreadPatch,
+};
+use threadkeep_memory::{ContextOptions, Draft, Memory, MemoryOptions, Retention, ThreadConfig};
 
 use super::probe::Probe;
 use super::world::{World, ana, ben, everywhere};
@@ -130,4 +132,88 @@ async fn what_comes_before_the_model_is_two_calls() {
     memory.context(&ana(), thread, Some("and now?"), &policy).await.unwrap();
     memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
     assert_eq!(probe.take_calls().iter().map(|(_, count)| count).sum::<usize>(), 6);
+}
+
+async fn derived_version(world: &World, thread: ThreadId) -> u64 {
+    let (store, owner) = (&world.backend.store, DocumentOwner::Thread(thread));
+    let found = store.find_document(&ana(), &owner, &Namespace::derived(), "thread", world.memory.now()).await;
+    found.unwrap().expect("something was derived").version
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_read_holds_after_the_readers_own_commit() {
+    everywhere(async |world: World| {
+        let thread = prepared(&world).await;
+        let (memory, other) = (&world.memory, world.another_process());
+        let (policy, options) = (summarising(4), ContextOptions::default());
+        for round in 0..3 {
+            let text = "and now?";
+            let question = Some(text);
+            let expected = other.context_with(&ana(), thread, question, &policy, &options).await.unwrap().context;
+            assert!(expected.messages.iter().any(|message| message.plain_text().contains("Platform 1.")), "summarised");
+            let found = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
+            let appended = memory.append(&ana(), thread, Draft::user(text)).await.unwrap();
+            let found = found.after(appended.change).expect("nobody else wrote");
+            let of = memory.context_of(&found, question, &policy, &options).await.unwrap();
+            assert_eq!(of.assembled().context, expected, "round {round}");
+
+            // What it derives is stored at the change that the reader's own commit made.
+            say(&other, thread, 20 + 10 * round, 6).await;
+            let found = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
+            let appended = memory.append(&ana(), thread, Draft::user(text)).await.unwrap();
+            let found = found.after(appended.change).expect("nobody else wrote");
+            memory.context_of(&found, question, &policy, &options).await.unwrap();
+            let version = derived_version(&world, thread).await;
+            assert_eq!(version & u64::from(u32::MAX), appended.change, "round {round}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_read_holds_no_longer_once_others_commit() {
+    everywhere(async |world: World| {
+        let thread = prepared(&world).await;
+        let (memory, other) = (&world.memory, world.another_process());
+        let policy = summarising(4);
+        memory.context(&ana(), thread, None, &policy).await.unwrap();
+        for is_erased in [false, true] {
+            let found = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
+            if is_erased {
+                let said = other.newest(&ana(), thread, 3).await.unwrap();
+                other.erase_messages(&ana(), thread, &[said[0].id]).await.unwrap();
+            } else {
+                say(&other, thread, 50, 1).await;
+            }
+            let appended = memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
+            assert!(found.after(appended.change).is_none(), "erased: {is_erased}");
+        }
+        // A derived write of another is no commit: what was read holds, and what is derived of it is not stored over it.
+        say(&other, thread, 60, 6).await;
+        let found = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
+        other.context(&ana(), thread, None, &policy).await.unwrap();
+        let version = derived_version(&world, thread).await;
+        let appended = memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
+        let found = found.after(appended.change).expect("nobody else committed");
+        let of = memory.context_of(&found, Some("and now?"), &policy, &ContextOptions::default()).await.unwrap();
+        assert!(!of.assembled().context.messages.is_empty());
+        assert_eq!(derived_version(&world, thread).await, version);
+    })
+    .await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_read_is_read_again_where_appending_trims() {
+    everywhere(async |world: World| {
+        let thread = prepared(&world).await;
+        let retention = Some(Retention { max_messages: Some(5), ttl_minutes: None });
+        let options = MemoryOptions { retention, ..world.memory.options().clone() };
+        let memory = world.memory.with_options(options).unwrap();
+        let policy = ContextPolicy::window(8);
+        let found = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
+        let appended = memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
+        assert!(memory.get_thread(&ana(), thread).await.unwrap().positions.first_seq > 1, "it trims");
+        assert!(found.after(appended.change).is_none());
+    })
+    .await;
 }

@@ -204,6 +204,7 @@ impl Store for HeldStore {
         write: DerivedWrite,
         now: Timestamp,
     ) -> Result<Written> {
+        self.calls.lock().unwrap().push("write_derived");
         self.inner.write_derived(scope, thread, write, now).await
     }
 

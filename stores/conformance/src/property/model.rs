@@ -3,11 +3,13 @@
 //! It shares no code with any store. Time only goes forward here, so what has expired is forgotten before each step.
 
 use threadkeep_core::{
-    Access, Batch, Change, ChangePage, CommitOutcome, Conflict, Document, DocumentOwner, DocumentState, DocumentWrite,
-    Effect, Expected, Fingerprint, IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, Map, Message, MessageId, MessageQuery,
-    OpenThread, Opened, OrderBy, Owner, Positions, Result, Scope, StoreError, Take, TenantId, Thread, ThreadId,
-    ThreadOrder, Timestamp, Written,
+    Access, Batch, Change, ChangePage, CommitOutcome, Conflict, DerivedWrite, Document, DocumentOwner, DocumentState,
+    DocumentWrite, Effect, Expected, Fingerprint, IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, Map, Message, MessageId,
+    MessageQuery, Namespace, OpenThread, Opened, OrderBy, Owner, Positions, Result, Scope, StoreError, Take, TenantId,
+    Thread, ThreadId, ThreadOrder, Timestamp, Written,
 };
+
+use super::operation::DERIVED_KEY;
 
 #[derive(Default)]
 pub(super) struct Model {
@@ -18,7 +20,7 @@ pub(super) struct Model {
     versions: Vec<(TenantId, DocumentName, u64)>,
 }
 
-type DocumentName = (DocumentOwner, threadkeep_core::Namespace, String);
+type DocumentName = (DocumentOwner, Namespace, String);
 
 struct ModelThread {
     tenant: TenantId,
@@ -249,6 +251,32 @@ impl Model {
         found.map(|(_, _, document)| document.version)
     }
 
+    pub(super) fn derived_version(&self, tenant: &TenantId, id: ThreadId) -> Option<u64> {
+        let thread = self.threads.iter().find(|it| it.tenant == *tenant && it.thread.id == id)?;
+        thread.documents.iter().find(|it| is_derived(it)).map(|document| document.version)
+    }
+
+    pub(super) fn write_derived(&mut self, scope: &Scope, id: ThreadId, write: &DerivedWrite) -> Result<Written> {
+        let (place, access) = self.place(scope, id)?;
+        if access != Access::Full {
+            return Err(StoreError::Denied("changing a shared thread"));
+        }
+        let actual = self.derived_version(scope.tenant_id(), id);
+        let thread = &mut self.threads[place];
+        let change = thread.thread.positions.change;
+        if write.at_change != change {
+            return Err(Conflict::Change { expected: write.at_change, actual: change }.into());
+        }
+        let (namespace, key) = (Namespace::derived(), DERIVED_KEY.to_owned());
+        if write.expected != actual {
+            return Err(Conflict::Document { namespace, key, actual }.into());
+        }
+        let version = (actual.map_or(0, |version| version >> 32) + 1) * (1 << 32) + change;
+        thread.documents.retain(|document| !is_derived(document));
+        thread.documents.push(Document { namespace, key, value: write.value.clone(), version, expires_at: None });
+        Ok(Written { version })
+    }
+
     /// Compares what a store answered to a write, and takes over the version that it gave.
     pub(super) fn check_write(
         &mut self,
@@ -424,6 +452,10 @@ impl ModelThread {
             }
         }
     }
+}
+
+fn is_derived(document: &Document) -> bool {
+    document.namespace == Namespace::derived() && document.key == DERIVED_KEY
 }
 
 fn access_to(scope: &Scope, owner: &DocumentOwner) -> Access {

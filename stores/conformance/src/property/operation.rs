@@ -5,9 +5,9 @@ use proptest::option::{of, weighted};
 use proptest::prelude::{Just, Strategy, any};
 use proptest::{prop_oneof, sample};
 use threadkeep_core::{
-    Batch, Bound, Content, DocumentCondition, DocumentName, DocumentOwner, DocumentState, DocumentWrite, Expected,
-    Fingerprint, IdempotencyKey, MessageQuery, NewMessage, OnCorrupt, OpenThread, OrderBy, Owner, Positions,
-    PutDocument, Replacement, Role, Scope, Take, ThreadId, ThreadPatch, Timestamp,
+    Batch, Bound, Content, DerivedWrite, DocumentCondition, DocumentName, DocumentOwner, DocumentState, DocumentWrite,
+    Expected, Fingerprint, IdempotencyKey, MessageQuery, Namespace, NewMessage, OnCorrupt, OpenThread, OrderBy, Owner,
+    Positions, PutDocument, Replacement, Role, Scope, Take, ThreadId, ThreadPatch, Timestamp,
 };
 
 use super::model::Model;
@@ -16,12 +16,16 @@ use crate::given::{app, at, json, message_id, named, system, tenant, thread_id, 
 /// So many threads there are in each tenant.
 pub(super) const THREADS: u128 = 3;
 
+/// The derived document of each thread.
+pub(super) const DERIVED_KEY: &str = "k";
+
 #[derive(Clone, Debug)]
 pub(super) enum Operation {
     Open(Scope, OpenThread),
     Commit(Scope, ThreadId, Commit),
     Delete(Scope, ThreadId),
     Write(Scope, Write),
+    Derive(Scope, ThreadId, Derive),
     Read(Scope, ThreadId, MessageQuery),
     Wait(i64),
     Sweep,
@@ -46,6 +50,7 @@ pub(super) fn any_operation() -> impl Strategy<Value = Operation> {
         12 => (any_scope(), any_thread(), any_commit()).prop_map(|(s, t, commit)| Operation::Commit(s, t, commit)),
         1 => (any_scope(), any_thread()).prop_map(|(scope, thread)| Operation::Delete(scope, thread)),
         3 => (any_scope(), any_write()).prop_map(|(scope, write)| Operation::Write(scope, write)),
+        3 => (any_scope(), any_thread(), any_derive()).prop_map(|(s, t, derive)| Operation::Derive(s, t, derive)),
         3 => (any_scope(), any_thread(), any_query()).prop_map(|(s, t, query)| Operation::Read(s, t, query)),
         1 => sample::select(vec![1, 60_000, 4 * DAY_MS, 8 * DAY_MS]).prop_map(Operation::Wait),
         1 => Just(Operation::Sweep),
@@ -116,7 +121,12 @@ pub(super) struct Commit {
 }
 
 fn any_name() -> impl Strategy<Value = DocumentName> {
-    sample::select(vec![named(app("a"), "k"), named(app("a"), "l"), named(system("a"), "k")])
+    sample::select(vec![
+        named(app("a"), "k"),
+        named(app("a"), "l"),
+        named(system("a"), "k"),
+        named(Namespace::derived(), DERIVED_KEY),
+    ])
 }
 
 fn any_commit() -> impl Strategy<Value = Commit> {
@@ -242,6 +252,37 @@ fn any_write() -> impl Strategy<Value = Write> {
             Write { write: DocumentWrite { owner, namespace, key, expected: None, value, expires_at }, expected }
         },
     )
+}
+
+/// A derived write whose change and expected version are told relative to the actual ones.
+#[derive(Clone, Debug)]
+pub(super) struct Derive {
+    is_of_now: bool,
+    expected: Version,
+    value: u8,
+}
+
+impl Derive {
+    pub(super) fn write(self, model: &Model, scope: &Scope, thread: ThreadId) -> DerivedWrite {
+        let actual = model.derived_version(scope.tenant_id(), thread);
+        let expected = match self.expected {
+            Version::Absent => None,
+            Version::Actual => actual,
+            Version::Wrong => Some(actual.unwrap_or(0) + 1),
+        };
+        let at_change = model.positions(scope.tenant_id(), thread).change + u64::from(!self.is_of_now);
+        DerivedWrite { key: DERIVED_KEY.to_owned(), at_change, expected, value: json(&self.value.to_string()) }
+    }
+}
+
+fn any_derive() -> impl Strategy<Value = Derive> {
+    let expected =
+        sample::select(vec![Version::Absent, Version::Actual, Version::Actual, Version::Actual, Version::Wrong]);
+    (proptest::bool::weighted(0.8), expected, any::<u8>()).prop_map(|(is_of_now, expected, value)| Derive {
+        is_of_now,
+        expected,
+        value,
+    })
 }
 
 fn any_query() -> impl Strategy<Value = MessageQuery> {

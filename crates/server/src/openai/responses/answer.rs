@@ -176,9 +176,8 @@ impl Answering {
         let instructions = request.instructions.map(|text| ChatMessage::text(Role::System, text));
         chat.messages = instructions.into_iter().chain(before).chain(requests::shown(&ask.input)).collect();
         ask.request = chat;
-        let words = words_of(&id);
         let work = told.unwrap_or_else(|| Work::Ask(Box::new(ask)));
-        Ok(Self { app, scope, attempt, id, shell, words, is_streamed: false, work })
+        Ok(Self { words: words_of(&id), is_streamed: false, app, scope, attempt, id, shell, work })
     }
 
     /// Answers whole.

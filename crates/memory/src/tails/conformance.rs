@@ -254,8 +254,7 @@ impl Instance for OpenInMemory {
 struct InFile;
 
 fn open_file(folder: TempDir) -> Box<dyn Instance> {
-    // The index is caught up where a case asks for it: here it is not the index that is tested.
-    let options = || SqliteOptions { durability: Durability::Process, background: false, ..SqliteOptions::default() };
+    let options = || SqliteOptions { durability: Durability::Process, ..SqliteOptions::default() };
     let open = || SqliteStore::open(folder.path().join("store.db"), options()).expect("the store opens");
     let stores = vec![open(), open()];
     let backend = Managers::over(stores.iter().map(SqliteStore::backend).collect());

@@ -148,7 +148,7 @@ impl Store for TrappedStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> StoreResult<ChangePage> {
@@ -159,7 +159,7 @@ impl Store for TrappedStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> StoreResult<ChangesWithMessages> {

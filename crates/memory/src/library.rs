@@ -117,8 +117,8 @@ impl Memory {
     async fn check_listed(&self, scope: &Scope, library: &str, begun: &LibraryDocument, version: u64) -> Result<()> {
         let (owner, namespace, now) = (owner(scope), catalogue(library)?, self.now());
         let found = repeat_simply(|| self.store().find_document(scope, &owner, &namespace, &begun.id, now)).await?;
-        let actual = found.map(|document| document.version);
-        if actual == Some(version) {
+        let actual = found.map(|document| document.tagged());
+        if actual.is_some_and(|actual| actual.number == version) {
             return Ok(());
         }
         if actual.is_none() {

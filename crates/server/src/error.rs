@@ -7,6 +7,8 @@ use threadkeep::core::{Kind, ModelError};
 use threadkeep::{AgentError, Conflict, MemoryError, StoreError};
 use utoipa::ToSchema;
 
+use crate::output::etag;
+
 /// The result of an action.
 pub(crate) type Result<T = Response, E = ApiError> = std::result::Result<T, E>;
 
@@ -182,16 +184,15 @@ fn of_conflict(conflict: &Conflict, message: String) -> ApiError {
     match conflict {
         Conflict::Change { actual, .. } => {
             let failed = ApiError::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", message.clone());
-            failed.param("If-Match").header(header::ETAG, format!("\"{actual}\""))
+            failed.param("If-Match").header(header::ETAG, etag(*actual))
         }
         Conflict::Seq { .. } => conflicted("seq_conflict").param("expected_seq"),
         Conflict::IdempotencyKey => conflicted("idempotency_key_reused").param("Idempotency-Key"),
         Conflict::MessageId { .. } => conflicted("message_id_taken").param("id"),
         Conflict::ExternalId { .. } => conflicted("external_id_taken").param("external_id"),
         Conflict::Document { actual, .. } => {
-            let version = actual.unwrap_or(0);
             let failed = ApiError::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", message.clone());
-            failed.param("If-Match").header(header::ETAG, format!("\"{version}\""))
+            failed.param("If-Match").header(header::ETAG, etag(actual.unwrap_or_default()))
         }
         _ => conflicted("conflict"),
     }

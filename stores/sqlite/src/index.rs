@@ -219,7 +219,8 @@ fn read_portions(connection: &Connection, limit: usize) -> Result<(Vec<Portion>,
         left = left.saturating_sub(lines.len());
         let is_whole = upto >= seq;
         done &= is_whole;
-        portions.push(Portion { place, stamp: row.get(3)?, change: row::unsigned(row, 5)?, upto, is_whole, lines });
+        let change = row::position(row.get(5)?);
+        portions.push(Portion { place, stamp: row.get(3)?, change, upto, is_whole, lines });
     }
     drop(rows);
     drop(statement);

@@ -3,11 +3,13 @@
 //! It shares no code with any store. Time only goes forward here, so what has expired is forgotten before each step.
 
 use threadkeep_core::{
-    Access, Batch, Change, ChangePage, CommitOutcome, Conflict, Document, DocumentOwner, DocumentState, DocumentWrite,
-    Effect, Expected, Fingerprint, IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, Map, Message, MessageId, MessageQuery,
-    OpenThread, Opened, OrderBy, Owner, Positions, Result, Scope, StoreError, Take, TenantId, Thread, ThreadId,
-    ThreadOrder, Timestamp, Written,
+    Access, Batch, Change, ChangePage, ChangeTag, CommitOutcome, Conflict, Document, DocumentOwner, DocumentState,
+    DocumentWrite, Effect, Expected, Fingerprint, IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, Map, Message, MessageId,
+    MessageQuery, OpenThread, Opened, OrderBy, Owner, Positions, Result, Scope, StoreError, Tagged, Take, TenantId,
+    Thread, ThreadId, ThreadOrder, Timestamp, Written,
 };
+
+use crate::given::tag_of;
 
 #[derive(Default)]
 pub(super) struct Model {
@@ -71,7 +73,7 @@ impl Model {
 
     pub(super) fn positions(&self, tenant: &TenantId, id: ThreadId) -> Positions {
         let found = self.threads.iter().find(|it| it.tenant == *tenant && it.thread.id == id);
-        found.map_or(Positions { seq: 0, change: 0, first_seq: 1 }, |it| it.thread.positions)
+        found.map_or(Positions::BEGINNING, |it| it.thread.positions)
     }
 
     fn place(&self, scope: &Scope, id: ThreadId) -> Result<(usize, Access)> {
@@ -118,7 +120,7 @@ impl Model {
             title: None,
             metadata: Map::new(),
             state: Map::new(),
-            positions: Positions { seq: 0, change: 0, first_seq: 1 },
+            positions: Positions::BEGINNING,
             message_count: 0,
             created_at: now,
             updated_at: now,
@@ -219,11 +221,16 @@ impl Model {
         Ok((messages, more, it.thread.positions))
     }
 
-    pub(super) fn list_changes(&self, scope: &Scope, id: ThreadId, after: u64) -> Result<ChangePage> {
+    pub(super) fn list_changes(&self, scope: &Scope, id: ThreadId, after: Tagged) -> Result<ChangePage> {
         let it = self.read(scope, id)?;
         let positions = it.thread.positions;
-        let changes: Vec<Change> = it.log.iter().filter(|change| change.change > after).cloned().collect();
-        if after > positions.change || changes.len() as u64 != positions.change - after {
+        let made_by = |tag| {
+            let logged = it.log.iter().find(|change| change.change == after.number).and_then(|change| change.tag);
+            Some(tag) == if after.number == positions.change { positions.tag } else { logged }
+        };
+        let changes: Vec<Change> = it.log.iter().filter(|change| change.change > after.number).cloned().collect();
+        let is_whole = Some(changes.len() as u64) == positions.change.checked_sub(after.number);
+        if !is_whole || !after.tag.is_none_or(made_by) {
             return Ok(ChangePage::Reset { positions });
         }
         Ok(ChangePage::Changes { changes, positions })
@@ -263,6 +270,7 @@ impl Model {
             Access::Append => Some(StoreError::Denied("the tenant's")),
             Access::Full if write.expected.is_some_and(|expected| expected != actual.unwrap_or(0)) => {
                 let (namespace, key) = (write.namespace.clone(), write.key.clone());
+                let actual = actual.map(Tagged::from);
                 Some(Conflict::Document { namespace, key, actual }.into())
             }
             Access::Full => None,
@@ -279,7 +287,7 @@ impl Model {
         };
         self.check_version(tenant, write, version)?;
         let (namespace, key, expires_at) = (write.namespace.clone(), write.key.clone(), write.expires_at);
-        let document = Document { namespace, key, value, version, expires_at };
+        let document = Document { namespace, key, value, version, tag: None, expires_at };
         self.documents.push((tenant.clone(), write.owner.clone(), document));
         Ok(())
     }
@@ -310,19 +318,24 @@ impl ModelThread {
             Some(Expected::Seq(expected)) if expected != positions.seq => {
                 return Err(Conflict::Seq { expected, actual: positions.seq }.into());
             }
-            Some(Expected::Change(expected)) if expected != positions.change => {
-                return Err(Conflict::Change { expected, actual: positions.change }.into());
+            Some(Expected::Change(expected)) if !is_met(expected, positions.change, positions.tag) => {
+                return Err(Conflict::Change {
+                    expected,
+                    actual: Tagged { number: positions.change, tag: positions.tag },
+                }
+                .into());
             }
             _ => {}
         }
         for condition in &batch.require {
             let (namespace, key) = (&condition.name.namespace, &condition.name.key);
             let actual = self.documents.iter().find(|it| it.namespace == *namespace && it.key == *key);
-            let actual = actual.map(|it| it.version);
+            let (tag, actual) = (actual.and_then(|it| it.tag), actual.map(|it| it.version));
             let met = match condition.state {
                 DocumentState::Absent => actual.is_none(),
-                DocumentState::Version(version) => actual == Some(version),
+                DocumentState::Version(version) => actual.is_some_and(|actual| is_met(version, actual, tag)),
             };
+            let actual = actual.map(|number| Tagged { number, tag });
             if !met {
                 return Err(Conflict::Document { namespace: namespace.clone(), key: key.clone(), actual }.into());
             }
@@ -346,13 +359,13 @@ impl ModelThread {
     }
 
     fn apply(&mut self, batch: &Batch, now: Timestamp) -> CommitOutcome {
-        let Positions { seq, change, .. } = self.thread.positions;
+        let Positions { seq, change, tag, .. } = self.thread.positions;
         let count = batch.append.len() as u64;
         if batch.is_empty() {
-            return CommitOutcome { change, first_seq: seq + 1, count: 0, replayed: false };
+            return CommitOutcome { change, tag, first_seq: seq + 1, count: 0, replayed: false };
         }
-        let change = change + 1;
-        let outcome = CommitOutcome { change, first_seq: seq + 1, count, replayed: false };
+        let (change, tag) = (change + 1, tag_of(batch));
+        let outcome = CommitOutcome { change, tag, first_seq: seq + 1, count, replayed: false };
         let mut effects = Vec::new();
         if count > 0 {
             effects.push(Effect::Appended { first_seq: seq + 1, count });
@@ -383,7 +396,7 @@ impl ModelThread {
         }
         self.thread.positions.seq += count;
         self.trim(batch.trim_below, &mut effects);
-        self.change_documents(batch, change, &mut effects);
+        self.change_documents(batch, &outcome, &mut effects);
         if !batch.patch.is_empty() {
             effects.push(Effect::Patched);
             if let Some(title) = &batch.patch.title {
@@ -393,9 +406,9 @@ impl ModelThread {
                 self.thread.expires_at = expires_at;
             }
         }
-        self.thread.positions.change = change;
+        (self.thread.positions.change, self.thread.positions.tag) = (change, tag);
         self.thread.updated_at = now;
-        self.log.push(Change { change, at: now, effects });
+        self.log.push(Change { change, tag, at: now, effects });
         self.records.push(Record { key: batch.key.clone(), fingerprint: batch.fingerprint, outcome, at: now });
         outcome
     }
@@ -408,12 +421,13 @@ impl ModelThread {
         effects.push(Effect::Trimmed { first_seq: below });
     }
 
-    fn change_documents(&mut self, batch: &Batch, change: u64, effects: &mut Vec<Effect>) {
+    fn change_documents(&mut self, batch: &Batch, outcome: &CommitOutcome, effects: &mut Vec<Effect>) {
+        let &CommitOutcome { change, tag, .. } = outcome;
         for put in &batch.put {
             let (namespace, key) = (put.name.namespace.clone(), put.name.key.clone());
             self.documents.retain(|it| it.namespace != namespace || it.key != key);
             let (value, expires_at) = (put.value.clone(), put.expires_at);
-            self.documents.push(Document { namespace, key, value, version: change, expires_at });
+            self.documents.push(Document { namespace, key, value, version: change, tag, expires_at });
             effects.push(Effect::DocumentPut { name: put.name.clone(), version: change });
         }
         for name in &batch.delete {
@@ -424,6 +438,11 @@ impl ModelThread {
             }
         }
     }
+}
+
+/// Whether a number and a tag are those that are demanded, as far as both have a tag.
+fn is_met(demanded: Tagged, number: u64, tag: Option<ChangeTag>) -> bool {
+    demanded.number == number && (demanded.tag.is_none() || tag.is_none() || demanded.tag == tag)
 }
 
 fn access_to(scope: &Scope, owner: &DocumentOwner) -> Access {

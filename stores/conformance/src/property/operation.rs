@@ -7,7 +7,7 @@ use proptest::{prop_oneof, sample};
 use threadkeep_core::{
     Batch, Bound, Content, DocumentCondition, DocumentName, DocumentOwner, DocumentState, DocumentWrite, Expected,
     Fingerprint, IdempotencyKey, MessageQuery, NewMessage, OnCorrupt, OpenThread, OrderBy, Owner, Positions,
-    PutDocument, Replacement, Role, Scope, Take, ThreadId, ThreadPatch, Timestamp,
+    PutDocument, Replacement, Role, Scope, Tagged, Take, ThreadId, ThreadPatch, Timestamp,
 };
 
 use super::model::Model;
@@ -161,10 +161,10 @@ impl Commit {
         let end = positions.seq + self.append.len() as u64 + 2;
         let expected = self.expected.map(|(by_seq, right)| match by_seq {
             true => Expected::Seq(positions.seq + u64::from(!right)),
-            false => Expected::Change(positions.change + u64::from(!right)),
+            false => Expected::Change(Tagged { number: positions.change + u64::from(!right), tag: positions.tag }),
         });
         let require = self.require.map(|(name, version)| {
-            let state = version.map_or(DocumentState::Absent, DocumentState::Version);
+            let state = version.map_or(DocumentState::Absent, |version| DocumentState::Version(version.into()));
             DocumentCondition { name, state }
         });
         let append = self.append.into_iter().map(|(number, external_id, second)| NewMessage {

@@ -39,7 +39,7 @@ impl Asking {
         // A request that has a key may come again, and a turn that waits goes on in its thread: it goes when it expires.
         let is_over = self.is_passing && self.attempt.key().is_none();
         let (memory, scope, thread) = (self.agent.memory().clone(), self.scope.clone(), self.thread);
-        let answered = self.answer_once(events).await;
+        let answered = Box::pin(self.answer_once(events)).await;
         let is_waiting = matches!(&answered, Ok(answered) if answered.turn.status == TurnStatus::WaitingForApproval);
         if is_over
             && !is_waiting

@@ -11,8 +11,8 @@ use async_trait::async_trait;
 use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, ChatAnswer, ChatModel, ChatRequest, CommitOutcome,
     DeltaSink, DerivedWrite, Document, DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage,
-    MessageQuery, ModelError, Namespace, OpenThread, Opened, Result as StoreResult, Scope, Store, ThreadId, ThreadName,
-    ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
+    MessageQuery, ModelError, Namespace, OpenThread, Opened, Result as StoreResult, Scope, Store, Tagged, ThreadId,
+    ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
 };
 
 /// Counts the points that a process passes, and ends it at one.
@@ -148,7 +148,7 @@ impl Store for TrappedStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> StoreResult<ChangePage> {
@@ -159,7 +159,7 @@ impl Store for TrappedStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> StoreResult<ChangesWithMessages> {

@@ -1,6 +1,6 @@
 //! A run on its way, with all that is written down of it.
 
-use threadkeep_core::{ChatAnswer, DocumentState, JsonText, PutDocument};
+use threadkeep_core::{ChatAnswer, DocumentState, JsonText, PutDocument, Tagged};
 use threadkeep_graph::{AnyRun, Event, Failure, Outcome, RequestId};
 use threadkeep_memory::turns::{Place, Versioned, lease_until, lock};
 use threadkeep_memory::{Appended, BatchBuilder, Draft, Memory};
@@ -16,7 +16,7 @@ pub(crate) struct Ledger {
     pub(crate) run: Box<dyn AnyRun>,
     pub(crate) record: RunRecord,
     /// The version of the run document: what fences this driver.
-    pub(crate) version: u64,
+    pub(crate) version: Tagged,
     pub(crate) recorded: Vec<Recorded>,
     /// How much of `recorded` is in the journal.
     written: usize,
@@ -92,7 +92,7 @@ impl Ledger {
         let requested = std::mem::take(&mut self.requested);
         self.changed.extend(requested.iter().map(|approval| approval.id.clone()));
         let is_any = !requested.is_empty();
-        self.approvals.extend(requested.into_iter().map(|value| Versioned { value, version: 0 }));
+        self.approvals.extend(requested.into_iter().map(|value| Versioned { value, version: Tagged::default() }));
         is_any
     }
 
@@ -107,7 +107,7 @@ impl Ledger {
         let batch = self.put_approvals(batch, memory)?;
         let batch = lock::hold(batch, &self.record)?;
         let batch = if is_urgent { batch } else { batch.deferred() };
-        self.version = self.commit(batch, place).await?.change;
+        self.version = self.commit(batch, place).await?.tagged();
         Ok(())
     }
 
@@ -135,7 +135,7 @@ impl Ledger {
     pub(crate) fn put_approvals(&self, mut batch: BatchBuilder, memory: &Memory) -> Result<BatchBuilder> {
         let is_changed = |approval: &&Versioned<Approval>| self.changed.contains(&approval.value.id);
         for Versioned { value, version } in self.approvals.iter().filter(is_changed) {
-            let state = if *version == 0 { DocumentState::Absent } else { DocumentState::Version(*version) };
+            let state = if version.number == 0 { DocumentState::Absent } else { DocumentState::Version(*version) };
             batch = batch.require(record::approval(&value.id), state).put(value.document(memory.now())?);
         }
         Ok(batch)
@@ -160,7 +160,7 @@ impl Ledger {
         })?;
         let changed = std::mem::take(&mut self.changed);
         for approval in self.approvals.iter_mut().filter(|approval| changed.contains(&approval.value.id)) {
-            approval.version = committed.change;
+            approval.version = committed.tagged();
         }
         Ok(committed)
     }

@@ -93,7 +93,7 @@ fn void_what_is_open(ledger: &mut Ledger) {
     }
     // What nobody has seen needs no ending either.
     ledger.requested.clear();
-    ledger.approvals.retain(|approval| approval.version > 0);
+    ledger.approvals.retain(|approval| approval.version.number > 0);
 }
 
 async fn commit_end(

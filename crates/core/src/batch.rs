@@ -4,8 +4,8 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 use crate::{
-    Checksum, Content, JsonText, MessageId, Namespace, NewMessage, Positions, Result, StoreError, ThreadPatch,
-    Timestamp, codec, limits,
+    ChangeTag, Checksum, Content, JsonText, MessageId, Namespace, NewMessage, Positions, Result, StoreError, Tagged,
+    ThreadPatch, Timestamp, codec, limits,
 };
 
 /// Everything that one commit does to one thread: all of it or nothing.
@@ -217,8 +217,8 @@ impl Fingerprint {
 pub enum Expected {
     /// The last position must be this one.
     Seq(u64),
-    /// The change position must be this one.
-    Change(u64),
+    /// The change position must be this one, and of the same commit.
+    Change(Tagged),
 }
 
 impl Expected {
@@ -232,8 +232,8 @@ impl Expected {
             Self::Seq(expected) if expected != positions.seq => {
                 Err(Conflict::Seq { expected, actual: positions.seq }.into())
             }
-            Self::Change(expected) if expected != positions.change => {
-                Err(Conflict::Change { expected, actual: positions.change }.into())
+            Self::Change(expected) if !expected.is_same(positions.tagged()) => {
+                Err(Conflict::Change { expected, actual: positions.tagged() }.into())
             }
             _ => Ok(()),
         }
@@ -278,8 +278,8 @@ pub struct DocumentCondition {
 pub enum DocumentState {
     /// Not there (or expired).
     Absent,
-    /// There, at this version.
-    Version(u64),
+    /// There, at this version, and written by the same commit.
+    Version(Tagged),
 }
 
 impl DocumentCondition {
@@ -287,10 +287,10 @@ impl DocumentCondition {
     ///
     /// # Errors
     /// `Conflict` with the actual version.
-    pub fn check(&self, actual: Option<u64>) -> Result<()> {
+    pub fn check(&self, actual: Option<Tagged>) -> Result<()> {
         let met = match self.state {
             DocumentState::Absent => actual.is_none(),
-            DocumentState::Version(version) => actual == Some(version),
+            DocumentState::Version(version) => actual.is_some_and(|actual| version.is_same(actual)),
         };
         if met {
             return Ok(());
@@ -333,10 +333,20 @@ impl Replacement {
 pub struct CommitOutcome {
     /// The change position that the commit made; the thread's present one if it was empty.
     pub change: u64,
+    /// The tag of that change; `None` where the store knows none.
+    pub tag: Option<ChangeTag>,
     /// The position of the first appended message; `seq + 1` if none was appended.
     pub first_seq: u64,
     /// How many messages were appended.
     pub count: u64,
     /// Whether this is the answer to an earlier commit with the same key.
     pub replayed: bool,
+}
+
+impl CommitOutcome {
+    /// The change with its tag: also the version of the documents that the commit wrote.
+    #[must_use]
+    pub const fn tagged(&self) -> Tagged {
+        Tagged { number: self.change, tag: self.tag }
+    }
 }

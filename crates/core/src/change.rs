@@ -4,8 +4,8 @@ use futures_core::stream::BoxStream;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Bound, CorruptRow, DocumentName, DocumentWrite, Message, MessageId, MessagePage, MessageQuery, OnCorrupt, Owner,
-    Positions, Scope, TenantId, ThreadId, Timestamp, limits,
+    Bound, ChangeTag, CorruptRow, DocumentName, DocumentWrite, Message, MessageId, MessagePage, MessageQuery,
+    OnCorrupt, Owner, Positions, Scope, Tagged, TenantId, ThreadId, Timestamp, limits,
 };
 
 /// One commit on a thread, as its subscribers see it.
@@ -13,10 +13,20 @@ use crate::{
 pub struct Change {
     /// The change position that the commit made.
     pub change: u64,
+    /// The tag of the commit; `None` where the store knows none.
+    pub tag: Option<ChangeTag>,
     /// When, by the commit's `now`.
     pub at: Timestamp,
     /// What it did, in the order: append, replace, erase, trim, documents, patch.
     pub effects: Vec<Effect>,
+}
+
+impl Change {
+    /// The change position with its tag.
+    #[must_use]
+    pub const fn tagged(&self) -> Tagged {
+        Tagged { number: self.change, tag: self.tag }
+    }
 }
 
 /// One thing that a commit did. What was appended or replaced is read from the thread, in the form it has by then.
@@ -78,7 +88,7 @@ pub enum ChangePage {
         /// Where the thread stood when they were read: more remain when its `change` is beyond the last one here.
         positions: Positions,
     },
-    /// The position belongs to a lost past (a restore, or longer ago than changes are kept): read the thread anew and
+    /// The position belongs to a lost past (a restore, a failover, or longer ago than changes are kept): read the thread anew and
     /// go on from its present change.
     Reset {
         /// Where the thread stands.

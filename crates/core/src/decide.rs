@@ -9,9 +9,9 @@ use std::collections::BTreeSet;
 use std::ops::Range;
 
 use crate::{
-    Access, Batch, Checksum, CommitOutcome, Conflict, DocumentName, Effect, EncodedBatch, Fingerprint,
-    IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, MessageId, Positions, StoreError, ThreadPatch, Timestamp, codec,
-    limits,
+    Access, Batch, ChangeTag, Checksum, CommitOutcome, Conflict, DocumentName, Effect, EncodedBatch, Fingerprint,
+    IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, MessageId, Positions, StoreError, Tagged, ThreadPatch, Timestamp,
+    codec, limits,
 };
 
 /// What a store is asked about the one thread that a commit changes. All answers must be of one instant: that of the write.
@@ -23,7 +23,7 @@ pub trait Facts {
     fn record(&mut self, key: &IdempotencyKey) -> Result<Option<CommitRecord>, Self::Error>;
 
     /// The version of one of the thread's documents; `None` where there is none, or none any more at the commit's `now`.
-    fn document_version(&mut self, name: &DocumentName) -> Result<Option<u64>, Self::Error>;
+    fn document_version(&mut self, name: &DocumentName) -> Result<Option<Tagged>, Self::Error>;
 
     /// Where the message or tombstone with this id stands, trimmed or not, if its row is still there.
     fn seq_of_id(&mut self, id: MessageId) -> Result<Option<u64>, Self::Error>;
@@ -158,9 +158,9 @@ impl<F: Facts> Commit<'_, F> {
         for condition in &self.batch.require {
             condition.check(self.facts.document_version(&condition.name)?)?;
         }
-        let Positions { seq, change, first_seq } = self.positions;
+        let Positions { seq, change, first_seq, tag } = self.positions;
         let count = self.batch.append.len() as u64;
-        let outcome = CommitOutcome { change, first_seq: seq + 1, count, replayed: false };
+        let outcome = CommitOutcome { change, tag, first_seq: seq + 1, count, replayed: false };
         if self.batch.is_empty() {
             return Ok(Decision::Answer(outcome));
         }
@@ -173,12 +173,13 @@ impl<F: Facts> Commit<'_, F> {
             return Err(StoreError::invalid("trim_below", "beyond the end of the thread").into());
         }
         let trim_below = self.batch.trim_below.filter(|below| *below > first_seq);
-        let positions = Positions { seq: end, change: change + 1, first_seq: trim_below.unwrap_or(first_seq) };
+        let first_seq = trim_below.unwrap_or(first_seq);
+        let positions = Positions { seq: end, change: change + 1, first_seq, tag: Some(self.tag()) };
         limits::check_positions(positions)?;
         let words = self.patched_words()?;
         let removed = self.count_removed(&erased, trim_below)?;
         let effects = self.effects(&replaced, &erased, trim_below)?;
-        let outcome = CommitOutcome { change: positions.change, ..outcome };
+        let outcome = CommitOutcome { change: positions.change, tag: positions.tag, ..outcome };
         let plan = Plan { outcome, positions, stale, replaced, erased, trim_below, removed, words, effects };
         Ok(Decision::Write(Box::new(plan)))
     }
@@ -192,7 +193,11 @@ impl<F: Facts> Commit<'_, F> {
             return Err(StoreError::from(Conflict::IdempotencyKey).into());
         }
         let CommitRecord { change, first_seq, count, .. } = record;
-        Ok(Some(CommitOutcome { change, first_seq, count, replayed: true }))
+        Ok(Some(CommitOutcome { change, tag: Some(self.tag()), first_seq, count, replayed: true }))
+    }
+
+    fn tag(&self) -> ChangeTag {
+        ChangeTag::of(&self.batch.key)
     }
 
     /// Checks that no appended message takes a name of another one. A trimmed message may keep its row for a while; its names

@@ -3,8 +3,8 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    DocumentCondition, DocumentName, DocumentState, Expected, JsonText, Owner, Positions, Result, StoreError, ThreadId,
-    Timestamp, UserId, limits,
+    ChangeTag, DocumentCondition, DocumentName, DocumentState, Expected, JsonText, Owner, Positions, Result,
+    StoreError, Tagged, ThreadId, Timestamp, UserId, limits,
 };
 
 /// Whom a document belongs to. It lives and dies with its owner.
@@ -117,8 +117,20 @@ pub struct Document {
     pub value: JsonText,
     /// Another one with each write. It never repeats for a name, so that compare-and-set cannot be fooled by a deletion.
     pub version: u64,
+    /// The tag of the change of its thread that it was written at; `None` for one from before there were tags, and for one of a
+    /// user or a tenant.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<ChangeTag>,
     /// From when on it is as if it had never been.
     pub expires_at: Option<Timestamp>,
+}
+
+impl Document {
+    /// The version with its tag.
+    #[must_use]
+    pub const fn tagged(&self) -> Tagged {
+        Tagged { number: self.version, tag: self.tag }
+    }
 }
 
 /// A write to a document of a user or of the tenant.
@@ -163,9 +175,9 @@ pub struct DerivedWrite {
     /// Its name in [`Namespace::derived`].
     pub key: String,
     /// The change position at which everything was read that it was derived from.
-    pub at_change: u64,
+    pub at_change: Tagged,
     /// The version that it had then; `None` for absent.
-    pub expected: Option<u64>,
+    pub expected: Option<Tagged>,
     /// What it shall hold.
     pub value: JsonText,
 }
@@ -184,8 +196,11 @@ impl DerivedWrite {
     /// comes back, although neither kind of write knows of the other.
     #[must_use]
     pub fn version(&self) -> u64 {
-        let writes = self.expected.map_or(0, |version| version >> 32) + 1;
-        (writes << 32) | self.at_change
+        (self.writes() << 32) | self.at_change.number
+    }
+
+    fn writes(&self) -> u64 {
+        self.expected.map_or(0, |version| version.number >> 32) + 1
     }
 
     /// Checks what every store must be able to keep.
@@ -195,7 +210,7 @@ impl DerivedWrite {
     pub fn check(&self) -> Result<()> {
         limits::check_key("document key", &self.key)?;
         limits::check_bytes("document", self.value.as_str().len(), limits::DOCUMENT_BYTES)?;
-        let writes = self.expected.map_or(0, |version| version >> 32) + 1;
+        let writes = self.writes();
         let max = u64::from(u32::MAX >> 1);
         if writes > max {
             return Err(StoreError::LimitExceeded { limit: "writes of a derived document", max, actual: writes });
@@ -203,12 +218,13 @@ impl DerivedWrite {
         Ok(())
     }
 
-    /// Holds the write against where the thread stands and the version that the document has, if it is there.
+    /// Holds the write against where the thread stands and the version that the document has, if it is there. The document gets
+    /// the thread's tag.
     ///
     /// # Errors
     /// `Conflict` with the actual change or version.
-    pub fn check_against(&self, change: u64, actual: Option<u64>) -> Result<()> {
-        Expected::Change(self.at_change).check(Positions { change, ..Positions::default() })?;
+    pub fn check_against(&self, positions: Positions, actual: Option<Tagged>) -> Result<()> {
+        Expected::Change(self.at_change).check(positions)?;
         let state = self.expected.map_or(DocumentState::Absent, DocumentState::Version);
         DocumentCondition { name: self.name(), state }.check(actual)
     }
@@ -219,6 +235,16 @@ impl DerivedWrite {
 pub struct Written {
     /// The version it has now; 0 when it was deleted or was not there.
     pub version: u64,
+    /// The tag of that version, as [`Document::tag`].
+    pub tag: Option<ChangeTag>,
+}
+
+impl Written {
+    /// The version with its tag.
+    #[must_use]
+    pub const fn tagged(&self) -> Tagged {
+        Tagged { number: self.version, tag: self.tag }
+    }
 }
 
 /// Which documents to list: by namespace, then key, both in byte order.

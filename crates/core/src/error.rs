@@ -1,7 +1,7 @@
 use std::error::Error;
 use std::fmt;
 
-use crate::{MessageId, Namespace};
+use crate::{MessageId, Namespace, Tagged};
 
 /// The result of a call on a store.
 pub type Result<T, E = StoreError> = std::result::Result<T, E>;
@@ -131,12 +131,12 @@ pub enum Conflict {
         actual: u64,
     },
     /// The thread has changed since the commit's author read it.
-    #[error("the thread is at change {actual}, not {expected}")]
+    #[error("the thread is at change {}, not {}{}", actual.number, expected.number, of_a_lost_past(*expected, *actual))]
     Change {
         /// What the commit expected.
-        expected: u64,
+        expected: Tagged,
         /// Where the thread is.
-        actual: u64,
+        actual: Tagged,
     },
     /// The idempotency key was used for something else.
     #[error("the idempotency key was used before for a different request")]
@@ -156,14 +156,14 @@ pub enum Conflict {
         seq: u64,
     },
     /// A document is not in the state that was required.
-    #[error("document {namespace}/{key} is {}", match .actual { Some(version) => format!("at version {version}"), None => "absent".to_owned() })]
+    #[error("document {namespace}/{key} is {}", match .actual { Some(version) => format!("at version {}", version.number), None => "absent".to_owned() })]
     Document {
         /// The document's namespace.
         namespace: Namespace,
         /// The document's key.
         key: String,
         /// The version it has, or `None` when there is none.
-        actual: Option<u64>,
+        actual: Option<Tagged>,
     },
     /// A thread with this id is there already (restoring never overwrites).
     #[error("a thread with this id is there already")]
@@ -202,4 +202,9 @@ impl fmt::Display for Reason {
             Self::Closed => "it is closed",
         })
     }
+}
+
+/// What tells two changes apart that have the same number.
+fn of_a_lost_past(expected: Tagged, actual: Tagged) -> &'static str {
+    if expected.number == actual.number { " of a lost past" } else { "" }
 }

@@ -31,6 +31,7 @@ mod scope;
 mod search;
 mod snapshot;
 mod store;
+mod tag;
 pub mod text;
 mod thread;
 mod time;
@@ -78,6 +79,7 @@ pub use store::{
     Backend, ChangedThread, ChangedThreads, OpenThread, Opened, Store, StoreExt, ThreadName, ThreadOrder, ThreadPage,
     ThreadQuery,
 };
+pub use tag::{ChangeTag, Tagged};
 pub use thread::{EPHEMERAL, Positions, Thread, ThreadKey, ThreadPatch};
 pub use time::{Clock, Timestamp};
 pub use tokens::{ApproximateCounter, TokenCount, TokenCounter};

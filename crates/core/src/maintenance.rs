@@ -2,8 +2,8 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Checksum, Document, DocumentOwner, Effect, Fingerprint, IdempotencyKey, MessageId, Owner, Portable, Positions,
-    Result, Snapshot, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
+    ChangeTag, Checksum, Document, DocumentOwner, Effect, Fingerprint, IdempotencyKey, MessageId, Owner, Portable,
+    Positions, Result, Snapshot, TenantId, ThreadId, ThreadKey, Timestamp, codec, limits,
 };
 
 /// Administration of a store: moving, checking and cleaning. Never behind a door but an administrator's.
@@ -136,7 +136,7 @@ impl Dump {
         }
         let seq = self.entries.iter().map(DumpEntry::last_seq).max().unwrap_or(0);
         let change = self.commits.iter().map(|commit| commit.change).max().unwrap_or(0);
-        limits::check_positions(Positions { seq, change, first_seq: 1 })
+        limits::check_positions(Positions { seq, change, ..Positions::BEGINNING })
     }
 
     /// What is damaged or lost in this chunk, without any message's text.
@@ -181,6 +181,14 @@ pub struct DumpedCommit {
     pub count: u64,
     /// What else it did: its effects without [`Effect::Appended`], which the two members above tell.
     pub effects: Vec<Effect>,
+}
+
+impl DumpedCommit {
+    /// The commit's tag. Its key tells it, so that it is not stored.
+    #[must_use]
+    pub fn tag(&self) -> ChangeTag {
+        ChangeTag::of(&self.key)
+    }
 }
 
 /// A message or what is left of it.

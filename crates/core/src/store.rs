@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 use crate::{
     Batch, ChangePage, ChangesWithMessages, CommitOutcome, DerivedWrite, Document, DocumentOwner, DocumentQuery,
     DocumentWrite, Kind, Maintenance, Map, Message, MessageName, MessagePage, MessageQuery, Namespace, Owner, Portable,
-    Positions, Result, Scope, SearchIndex, StoreError, Thread, ThreadId, ThreadKey, ThreadRead, ThreadView, Timestamp,
-    UserCursor, WakeUps, Written, limits,
+    Positions, Result, Scope, SearchIndex, StoreError, Tagged, Thread, ThreadId, ThreadKey, ThreadRead, ThreadView,
+    Timestamp, UserCursor, WakeUps, Written, limits,
 };
 
 /// Keeps conversations: the contract of every backend.
@@ -33,9 +33,12 @@ pub trait Store: Portable + std::fmt::Debug {
     ///    of `replace` and `erase` are there (`NotFound`); 7. `trim_below` does not go beyond the end (`Invalid`); 8. neither
     ///    `seq` nor `change` goes beyond [`limits::LAST_POSITION`] (`LimitExceeded`). [`crate::decide`] is this order in code.
     ///
-    /// Then appended messages get the positions `seq + 1 …` in order; `change` grows by one; the record (key,
+    /// Positions and versions that are demanded with a tag are met only by those of the same commit ([`Tagged::is_same`]): a
+    /// number that was given twice, before and after a failover, is not the same.
+    ///
+    /// Then appended messages get the positions `seq + 1 …` in order; `change` grows by one and gets the tag of the key; the record (key,
     /// fingerprint, change, first_seq, count) and the change log's entry are written; wake-ups follow. Documents get the
-    /// new `change` as their version. `trim_below` at or under `first_seq` does nothing. An empty batch writes nothing
+    /// new `change` as their version, with its tag. `trim_below` at or under `first_seq` does nothing. An empty batch writes nothing
     /// and makes no event; its preconditions are held against the thread all the same, and it answers where that stands.
     ///
     /// Concurrent commits on one thread take effect one after the other. `Unavailable { maybe_applied: true }` says that
@@ -117,12 +120,13 @@ pub trait Store: Portable + std::fmt::Debug {
     /// Reads a thread's changes after a position, oldest first, at most `limit`.
     ///
     /// Changes are kept for at least [`crate::IDEMPOTENCY_WINDOW_MS`]; a position before the kept ones, or beyond the
-    /// thread's own, answers [`ChangePage::Reset`].
+    /// thread's own, answers [`ChangePage::Reset`]. So does one whose tag is not that of the change which the store has at that
+    /// number, or no longer has ([`Positions::continue_from`]).
     async fn list_changes(
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage>;
@@ -135,7 +139,7 @@ pub trait Store: Portable + std::fmt::Debug {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages>;

@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-use crate::{Map, Owner, Result, ThreadId, Timestamp, limits};
+use crate::{ChangeTag, Map, Owner, Result, Tagged, ThreadId, Timestamp, limits};
 
 /// A conversation, without its messages.
 #[derive(Clone, Debug, PartialEq)]
@@ -55,6 +55,33 @@ pub struct Positions {
     pub change: u64,
     /// The position from which on messages are kept; `seq + 1` when none is.
     pub first_seq: u64,
+    /// The tag of the commit that made `change`; `None` before the first one, and where that was made before there were tags.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub tag: Option<ChangeTag>,
+}
+
+impl Positions {
+    /// Where a thread stands that was just made.
+    pub const BEGINNING: Self = Self { seq: 0, change: 0, first_seq: 1, tag: None };
+
+    /// The change with its tag.
+    #[must_use]
+    pub const fn tagged(&self) -> Tagged {
+        Tagged { number: self.change, tag: self.tag }
+    }
+
+    /// Whether the changes after a position are what a reader misses that has come so far. If not, the position is beyond the
+    /// thread's own or belongs to a lost past. `logged` is the tag of the change log's entry at that position, `None` where the
+    /// log holds none there; it is not looked at where the thread stands at the position itself.
+    ///
+    /// A tag that cannot be compared, as the log is trimmed up to the position, is not taken on trust.
+    #[must_use]
+    pub fn continue_from(&self, after: Tagged, logged: Option<ChangeTag>) -> bool {
+        if after.number >= self.change {
+            return after.is_same(self.tagged());
+        }
+        after.tag.is_none() || after.tag == logged
+    }
 }
 
 /// What a channel calls a conversation, such as `slack:T1:C123:1717.0001`.

@@ -7,7 +7,7 @@
 mod failures;
 mod prepared;
 
-use crate::{Batch, CommitOutcome, Dump, Positions, Result, Scope, TenantId, ThreadId, Timestamp, limits};
+use crate::{Batch, ChangeTag, CommitOutcome, Dump, Positions, Result, Scope, TenantId, ThreadId, Timestamp, limits};
 
 use self::failures::{FAILURES, Failure};
 
@@ -37,6 +37,8 @@ pub struct CommitVector {
     pub scope: Scope,
     /// What is committed.
     pub batch: Batch,
+    /// Where the thread stands.
+    positions: Positions,
     /// What every store answers.
     pub answer: Result<CommitOutcome>,
 }
@@ -47,15 +49,18 @@ pub struct CommitVector {
 pub fn commit_vectors() -> [CommitVectors; 2] {
     let first_seq = |seq: u64| seq + 1 - prepared::ENTRIES;
     let seq = limits::LAST_POSITION - prepared::FREE;
-    let few_left = Positions { seq, change: 9, first_seq: first_seq(seq) };
+    let tag = Some(ChangeTag::of(&prepared::used_key()));
+    let few_left = Positions { seq, change: 9, first_seq: first_seq(seq), tag };
     let mut filling = prepared::plain("nothing", few_left);
     filling.batch.append.extend((0..prepared::FREE - 1).map(|number| prepared::message(40 + u128::from(number))));
-    filling.answer = Ok(CommitOutcome { change: 10, first_seq: seq + 1, count: prepared::FREE, replayed: false });
+    let made = Some(ChangeTag::of(&filling.batch.key));
+    let outcome = CommitOutcome { change: 10, tag: made, first_seq: seq + 1, count: prepared::FREE, replayed: false };
+    filling.answer = Ok(outcome);
 
-    let none_left = Positions { seq: 20, change: limits::LAST_POSITION, first_seq: first_seq(20) };
+    let none_left = Positions { seq: 20, change: limits::LAST_POSITION, first_seq: first_seq(20), tag };
     let mut empty = prepared::plain("nothing", none_left);
     empty.batch = Batch::new(empty.batch.key, empty.batch.fingerprint);
-    empty.answer = Ok(CommitOutcome { change: none_left.change, first_seq: 21, count: 0, replayed: false });
+    empty.answer = Ok(CommitOutcome { change: none_left.change, tag, first_seq: 21, count: 0, replayed: false });
     [vectors(1, few_left, filling), vectors(2, none_left, empty)]
 }
 

@@ -1,8 +1,8 @@
 //! Appending messages, with what policy adds to the same commit.
 
 use threadkeep_core::{
-    Access, Batch, CommitOutcome, Conflict, Expected, Fingerprint, IdempotencyKey, MessageId, MessageName, NewMessage,
-    Scope, StoreError, Thread, ThreadId, Timestamp,
+    Access, Batch, ChangeTag, CommitOutcome, Conflict, Expected, Fingerprint, IdempotencyKey, MessageId, MessageName,
+    NewMessage, Scope, StoreError, Tagged, Thread, ThreadId, Timestamp,
 };
 
 use crate::context::is_about_summary;
@@ -58,6 +58,8 @@ impl AppendOptions {
 pub struct Appended {
     /// The change position that the commit made; where the thread stands if nothing was appended.
     pub change: u64,
+    /// The tag of that change; `None` where the store knows none.
+    pub tag: Option<ChangeTag>,
     /// The position of the first message; one past the thread's last if nothing was appended.
     pub first_seq: u64,
     /// How many were appended.
@@ -66,6 +68,14 @@ pub struct Appended {
     pub messages: Vec<Placed>,
     /// Whether an earlier request with the same idempotency key had appended them.
     pub replayed: bool,
+}
+
+impl Appended {
+    /// The change with its tag: also the version of the documents that were written with the messages.
+    #[must_use]
+    pub const fn tagged(&self) -> Tagged {
+        Tagged { number: self.change, tag: self.tag }
+    }
 }
 
 /// Where a message went.
@@ -252,7 +262,7 @@ impl Memory {
         }
         // Where the caller's own expectation fails the store has to say so, or to answer a repetition.
         if batch.expected.is_none_or(|expected| expected.check(thread.positions).is_ok()) {
-            batch.expected = Some(Expected::Change(thread.positions.change));
+            batch.expected = Some(Expected::Change(thread.positions.tagged()));
             batch.patch.title = Some(title_from_first(batch.append.iter().map(|message| &message.content)));
         }
     }
@@ -273,13 +283,13 @@ impl Memory {
         if may_be_ours && ours.messages == messages {
             return Ok(ours);
         }
-        let CommitOutcome { change, first_seq, count, .. } = outcome;
-        Ok(Appended { change, first_seq, count, messages, replayed: true })
+        let CommitOutcome { change, tag, first_seq, count, .. } = outcome;
+        Ok(Appended { change, tag, first_seq, count, messages, replayed: true })
     }
 }
 
 fn placed_in_order(outcome: CommitOutcome, batch: &Batch) -> Appended {
-    let CommitOutcome { change, first_seq, count, .. } = outcome;
+    let CommitOutcome { change, tag, first_seq, count, .. } = outcome;
     let placed = batch.append.iter().zip(first_seq..).map(|(message, seq)| Placed { seq, id: message.id });
-    Appended { change, first_seq, count, messages: placed.collect(), replayed: false }
+    Appended { change, tag, first_seq, count, messages: placed.collect(), replayed: false }
 }

@@ -2,7 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 use threadkeep_context::ContextPolicy;
-use threadkeep_core::{DocumentName, DocumentOwner, Expected, JsonText, Map, Namespace, PutDocument, Scope, ThreadId};
+use threadkeep_core::{
+    DocumentName, DocumentOwner, Expected, JsonText, Map, Namespace, PutDocument, Scope, Tagged, ThreadId,
+};
 
 use crate::retry::repeat_simply;
 use crate::{Memory, MemoryError, Result, Retention};
@@ -83,13 +85,13 @@ impl Memory {
         thread: ThreadId,
         config: &ThreadConfig,
         expected: Option<Expected>,
-    ) -> Result<u64> {
+    ) -> Result<Tagged> {
         config.check()?;
         let now = self.now();
         let mut batch = self.minted_batch(now);
         batch.expected = expected;
         batch.put.push(PutDocument { name: config_name(), value: JsonText::of(config)?, expires_at: None });
-        Ok(self.commit_repeatedly(scope, thread, &batch, now).await?.change)
+        Ok(self.commit_repeatedly(scope, thread, &batch, now).await?.tagged())
     }
 }
 

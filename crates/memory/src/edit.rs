@@ -2,7 +2,7 @@
 
 use threadkeep_core::{
     Batch, Conflict, Content, Expected, Message, MessageId, MessageQuery, OnCorrupt, Replacement, Role, Scope,
-    StoreError, Thread, ThreadId,
+    StoreError, Tagged, Thread, ThreadId,
 };
 
 use crate::context::{Gone, is_about_summary};
@@ -27,7 +27,7 @@ impl Memory {
         id: MessageId,
         content: Content,
         expected: Option<Expected>,
-    ) -> Result<u64> {
+    ) -> Result<Tagged> {
         let mut batch = self.minted_batch(self.now());
         batch.replace.push(Replacement { id, content });
         self.edit(scope, thread, batch, &[id], expected).await
@@ -42,7 +42,7 @@ impl Memory {
     /// # Errors
     /// `NotFound` for an unknown thread or message (one erased before included), `Denied` in a shared thread under a
     /// user's scope, `LimitExceeded` for more than one commit takes.
-    pub async fn erase_messages(&self, scope: &Scope, thread: ThreadId, ids: &[MessageId]) -> Result<u64> {
+    pub async fn erase_messages(&self, scope: &Scope, thread: ThreadId, ids: &[MessageId]) -> Result<Tagged> {
         let mut batch = self.minted_batch(self.now());
         batch.erase = ids.to_vec();
         self.edit(scope, thread, batch, ids, None).await
@@ -55,7 +55,7 @@ impl Memory {
         mut batch: Batch,
         ids: &[MessageId],
         expected: Option<Expected>,
-    ) -> Result<u64> {
+    ) -> Result<Tagged> {
         let now = self.now();
         for _ in 0..ATTEMPTS {
             batch.expected = expected;
@@ -71,7 +71,7 @@ impl Memory {
                 Err(MemoryError::Store(StoreError::Conflict(Conflict::Change { .. })))
                     if batch.expected != expected => {}
                 Err(error) if is_about_summary(&error) => {}
-                result => return Ok(result?.change),
+                result => return Ok(result?.tagged()),
             }
         }
         Err(MemoryError::Contended { what: "the thread", attempts: ATTEMPTS })
@@ -96,7 +96,7 @@ impl Memory {
             return Ok(());
         }
         batch.patch.title = Some(self.title_without(scope, &found, batch).await?);
-        batch.expected = Some(Expected::Change(found.positions.change));
+        batch.expected = Some(Expected::Change(found.positions.tagged()));
         if batch.patch.title == Some(None) {
             self.settled_titles().forget(thread);
         }

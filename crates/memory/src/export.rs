@@ -3,8 +3,8 @@
 use futures::stream::{self, BoxStream, StreamExt, TryStreamExt};
 use threadkeep_core::exchange::{EXPORT_VERSION, ExportLine, ExportedThread};
 use threadkeep_core::{
-    DocumentOwner, DocumentQuery, Namespace, Owner, Scope, StoreError, Thread, ThreadId, ThreadOrder, ThreadQuery,
-    limits,
+    Document, DocumentOwner, DocumentQuery, Namespace, Owner, Scope, StoreError, Thread, ThreadId, ThreadOrder,
+    ThreadQuery, limits,
 };
 
 use crate::messages::{Following, READ_PAGE};
@@ -134,7 +134,9 @@ impl Export {
     async fn documents(self, owner: DocumentOwner) -> Result<Lines> {
         let documents = self.memory.all_documents(&self.scope, DocumentQuery::of(owner.clone())).await?;
         let own = documents.into_iter().filter(|document| matches!(document.namespace, Namespace::App(_)));
-        let lines = own.map(|document| Ok(ExportLine::Document { owner: owner.clone(), document }));
+        // A tag tells pasts of a store apart, and an export leaves its store.
+        let lines = own.map(|document| Document { tag: None, ..document });
+        let lines = lines.map(|document| Ok(ExportLine::Document { owner: owner.clone(), document }));
         Ok(stream::iter(lines.collect::<Vec<_>>()))
     }
 }

@@ -119,8 +119,8 @@ impl Memory {
         let found =
             repeat_simply(self.runtime(), || self.store().find_document(scope, &owner, &namespace, &begun.id, now))
                 .await?;
-        let actual = found.map(|document| document.version);
-        if actual == Some(version) {
+        let actual = found.map(|document| document.tagged());
+        if actual.is_some_and(|actual| actual.number == version) {
             return Ok(());
         }
         if actual.is_none() {

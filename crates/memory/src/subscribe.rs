@@ -21,7 +21,8 @@ use std::sync::Arc;
 
 use futures::stream::BoxStream;
 use threadkeep_core::{
-    ChangedThread, CorruptRow, DocumentName, Message, MessageId, Positions, Role, Timestamp, UserCursor,
+    ChangeTag, ChangedThread, CorruptRow, DocumentName, Message, MessageId, Positions, Role, Tagged, Timestamp,
+    UserCursor,
 };
 
 pub(crate) use feeds::Feeds;
@@ -50,8 +51,9 @@ pub enum Start {
     /// With the first change after this moment.
     #[default]
     Now,
-    /// With the first change after this position: what a subscriber passes who was here before.
-    After(u64),
+    /// With the first change after this position: what a subscriber passes who was here before. A tag that the thread's log does
+    /// not hold at the number begins with [`ThreadUpdate::Reset`].
+    After(Tagged),
     /// With the newest so many messages as they stand, then the changes after them.
     Last(usize),
 }
@@ -72,6 +74,8 @@ pub enum ThreadUpdate {
     Commit {
         /// Its position: pass the last one seen to [`Start::After`].
         change: u64,
+        /// Its tag; `None` where the store knows none.
+        tag: Option<ChangeTag>,
         /// When.
         at: Timestamp,
         /// What it did, in order.
@@ -93,7 +97,7 @@ pub struct UpdatesPage {
     /// In order; none where nothing of it was for these roles.
     pub updates: Vec<ThreadUpdate>,
     /// Where to go on: the last change that was looked at.
-    pub change: u64,
+    pub change: Tagged,
 }
 
 /// One thing that a commit did to a thread.

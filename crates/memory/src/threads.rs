@@ -1,7 +1,7 @@
 //! Threads as a whole: opening, finding, listing, changing, deleting.
 
 use threadkeep_core::{
-    Expected, Map, OpenThread, Opened, Scope, StoreError, StoreExt, Thread, ThreadId, ThreadKey, ThreadName,
+    Expected, Map, OpenThread, Opened, Scope, StoreError, StoreExt, Tagged, Thread, ThreadId, ThreadKey, ThreadName,
     ThreadPage, ThreadPatch, ThreadQuery,
 };
 
@@ -117,7 +117,7 @@ impl Memory {
         thread: ThreadId,
         patch: ThreadPatch,
         expected: Option<Expected>,
-    ) -> Result<u64> {
+    ) -> Result<Tagged> {
         if patch.title.is_some() {
             self.settled_titles().forget(thread);
         }
@@ -125,16 +125,16 @@ impl Memory {
         let mut batch = self.minted_batch(now);
         batch.patch = patch;
         batch.expected = expected;
-        Ok(self.commit_repeatedly(scope, thread, &batch, now).await?.change)
+        Ok(self.commit_repeatedly(scope, thread, &batch, now).await?.tagged())
     }
 
     /// Reads the state that an agent keeps with a thread, and the change position that it was read at.
     ///
     /// # Errors
     /// `NotFound` for an unknown thread.
-    pub async fn state(&self, scope: &Scope, thread: ThreadId) -> Result<(Map, u64)> {
+    pub async fn state(&self, scope: &Scope, thread: ThreadId) -> Result<(Map, Tagged)> {
         let thread = self.get_thread(scope, thread).await?;
-        Ok((thread.state, thread.positions.change))
+        Ok((thread.state, thread.positions.tagged()))
     }
 
     /// Replaces the state of a thread, if nothing changed it since the position `expected_change` where one is given.
@@ -147,8 +147,8 @@ impl Memory {
         scope: &Scope,
         thread: ThreadId,
         state: Map,
-        expected_change: Option<u64>,
-    ) -> Result<u64> {
+        expected_change: Option<Tagged>,
+    ) -> Result<Tagged> {
         let patch = ThreadPatch { state: Some(state), ..ThreadPatch::default() };
         self.patch_thread(scope, thread, patch, expected_change.map(Expected::Change)).await
     }

@@ -10,6 +10,8 @@ use threadkeep::{AgentError, MemoryError, StoreError};
 use threadkeep_service::{Error, ErrorKind};
 use utoipa::ToSchema;
 
+use crate::output::etag;
+
 /// The result of an action.
 pub(crate) type Result<T = Response, E = ApiError> = std::result::Result<T, E>;
 
@@ -158,7 +160,7 @@ impl From<Error> for ApiError {
             None => error,
         };
         match version {
-            Some(version) => error.header(header::ETAG, format!("\"{version}\"")),
+            Some(version) => error.header(header::ETAG, etag(version)),
             None => error,
         }
     }

@@ -11,9 +11,11 @@ pub(crate) use params::Params;
 
 use axum::http::HeaderMap;
 use threadkeep::Expected;
+use threadkeep::core::Tagged;
 use threadkeep_service::Attempt;
 
 use crate::error::ApiError;
+use crate::output::read_etag;
 
 /// Bytes of an `Idempotency-Key`. The store's own bound leaves room for what the server puts before it.
 const KEY_BYTES: usize = 255;
@@ -38,15 +40,14 @@ fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
 }
 
 /// What `If-Match` says of a thread: the change that it must be at.
-pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<u64>, ApiError> {
+pub(crate) fn if_match(headers: &HeaderMap) -> Result<Option<Tagged>, ApiError> {
     let Some(value) = headers.get("if-match") else { return Ok(None) };
-    let tag = value.to_str().unwrap_or_default().trim();
-    if tag == "*" {
+    let tag = value.to_str().unwrap_or_default();
+    if tag.trim() == "*" {
         return Ok(None);
     }
-    let number = tag.strip_prefix('"').and_then(|tag| tag.strip_suffix('"')).and_then(|tag| tag.parse().ok());
-    let number = number.ok_or_else(|| ApiError::invalid("If-Match", "not one ETag that this server gave"))?;
-    Ok(Some(number))
+    let at = read_etag(tag).ok_or_else(|| ApiError::invalid("If-Match", "not one ETag that this server gave"))?;
+    Ok(Some(at))
 }
 
 /// As [`if_match`], for a commit.

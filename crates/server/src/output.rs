@@ -6,6 +6,7 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use bytes::Bytes;
 use serde::Serialize;
+use threadkeep::core::Tagged;
 
 use crate::error::ApiError;
 
@@ -60,11 +61,21 @@ pub(crate) fn with_policy(answer: impl IntoResponse, policy: &'static str) -> Re
     response
 }
 
-/// Adds the position that a later request can demand.
-pub(crate) fn with_etag(mut response: Response, change: u64) -> Response {
-    let tag = HeaderValue::from_str(&format!("\"{change}\"")).expect("digits between quotes are a header's value");
+/// Adds the change or the version that a later request can demand.
+pub(crate) fn with_etag(mut response: Response, at: Tagged) -> Response {
+    let tag = HeaderValue::from_str(&etag(at)).expect("digits between quotes are a header's value");
     response.headers_mut().insert(header::ETAG, tag);
     response
+}
+
+/// A change or a version as an `ETag`.
+pub(crate) fn etag(at: Tagged) -> String {
+    format!("\"{at}\"")
+}
+
+/// Reads an `ETag`, with or without the tag of its commit.
+pub(crate) fn read_etag(etag: &str) -> Option<Tagged> {
+    etag.trim().strip_prefix('"')?.strip_suffix('"')?.parse().ok()
 }
 
 /// Marks an answer that tells what an earlier request did.

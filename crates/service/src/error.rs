@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use threadkeep::core::{Kind, ModelError};
+use threadkeep::core::{Kind, ModelError, Tagged};
 use threadkeep::{AgentError, Conflict, MemoryError, StoreError};
 
 use crate::keys::KeyError;
@@ -55,7 +55,7 @@ pub struct Error {
     /// How long to wait before another try.
     pub retry_after: Option<Duration>,
     /// The version that the thing has, where another one was demanded.
-    pub version: Option<u64>,
+    pub version: Option<Tagged>,
     /// What an operator may know and a caller may not.
     pub internal: Option<Box<str>>,
 }
@@ -107,7 +107,7 @@ impl Error {
         Self { retry_after: Some(wait), ..self }
     }
 
-    fn version(self, version: u64) -> Self {
+    fn version(self, version: Tagged) -> Self {
         Self { version: Some(version), ..self }
     }
 }
@@ -209,7 +209,7 @@ fn of_conflict(conflict: &Conflict, message: String) -> Error {
         Conflict::IdempotencyKey => conflicted("idempotency_key_reused", message).param("Idempotency-Key"),
         Conflict::MessageId { .. } => conflicted("message_id_taken", message).param("id"),
         Conflict::ExternalId { .. } => conflicted("external_id_taken", message).param("external_id"),
-        Conflict::Document { actual, .. } => outdated(message, actual.unwrap_or(0)),
+        Conflict::Document { actual, .. } => outdated(message, actual.unwrap_or_default()),
         _ => conflicted("conflict", message),
     }
 }

@@ -189,7 +189,7 @@ async fn appended_lately(
 ) -> Result<Option<Timestamp>> {
     let (memory, now) = (service.memory(), service.memory().now());
     let after = positions.change.saturating_sub(LOOK as u64);
-    let page = memory.backend().store.list_changes(scope, thread, after, LOOK, now).await?;
+    let page = memory.backend().store.list_changes(scope, thread, after.into(), LOOK, now).await?;
     let ChangePage::Changes { changes, .. } = page else { return Ok(None) };
     let appends_it = |effect: &Effect| {
         let Effect::Appended { first_seq, count } = effect else { return false };

@@ -24,6 +24,7 @@ mod replace_erase_trim;
 mod scopes;
 mod search;
 mod snapshots;
+mod tags;
 mod threads;
 mod time_order;
 mod unsupported;
@@ -250,6 +251,16 @@ macro_rules! __with_all_cases {
                 pages_have_limits,
                 nul_is_refused_everywhere,
                 nothing_is_named_twice_in_a_commit,
+            }
+            tags {
+                a_tag_is_told_wherever_a_change_is,
+                a_number_that_was_given_twice_is_refused,
+                a_stale_driver_cannot_pass_the_fence,
+                a_derived_document_of_a_lost_past_is_refused,
+                a_reader_of_a_lost_past_is_told_to_begin_anew,
+                a_lost_commit_is_made_again_by_its_key,
+                what_has_no_tag_is_compared_by_its_number,
+                tags_move_with_their_thread,
             }
             unsupported {
                 vectors_are_not_for_messages,

@@ -5,8 +5,8 @@ use threadkeep_core::{
     Backend, Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, Conflict,
     DerivedWrite, Document, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry, Message,
     MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened, Owner, Result, Scope, SearchAnswer,
-    SearchQuery, Snapshot, StoreError, SweepReport, TenantId, Thread, ThreadId, ThreadName, ThreadPage, ThreadQuery,
-    ThreadRead, ThreadView, Timestamp, UserCursor, VerifyReport, WakeUps, Written,
+    SearchQuery, Snapshot, StoreError, SweepReport, Tagged, TenantId, Thread, ThreadId, ThreadName, ThreadPage,
+    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, VerifyReport, WakeUps, Written,
 };
 
 /// So often a call is repeated; over `Weak` at most about every third call fails.
@@ -30,6 +30,10 @@ pub(crate) async fn patiently<'a, T>(call: impl Fn() -> BoxFuture<'a, Result<T>>
 impl Client {
     pub(crate) fn new(backend: Backend) -> Self {
         Self { backend }
+    }
+
+    pub(crate) fn backend(&self) -> Backend {
+        self.backend.clone()
     }
 
     pub(crate) async fn commit(
@@ -103,10 +107,11 @@ impl Client {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: impl Into<Tagged>,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
+        let after = after.into();
         patiently(|| self.backend.store.list_changes(scope, thread, after, limit, now)).await
     }
 
@@ -114,10 +119,11 @@ impl Client {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: impl Into<Tagged>,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {
+        let after = after.into();
         patiently(|| self.backend.store.list_changes_with_messages(scope, thread, after, limit, now)).await
     }
 
@@ -158,12 +164,12 @@ impl Client {
             match self.backend.store.write_derived(scope, thread, write.clone(), now).await {
                 Err(error) if error.is_retryable() || error.maybe_applied() => may_be_written |= error.maybe_applied(),
                 Err(StoreError::Conflict(Conflict::Document { actual: Some(actual), .. }))
-                    if may_be_written && actual == write.version() =>
+                    if may_be_written && actual.number == write.version() =>
                 {
                     let (owner, name) = (DocumentOwner::Thread(thread), write.name());
                     let found = self.find_document(scope, &owner, &name.namespace, &name.key, now).await?;
-                    if found.is_some_and(|found| found.version == actual && found.value == write.value) {
-                        return Ok(Written { version: actual });
+                    if found.is_some_and(|found| found.tagged() == actual && found.value == write.value) {
+                        return Ok(Written { version: actual.number, tag: actual.tag });
                     }
                     let conflict =
                         Conflict::Document { namespace: name.namespace, key: name.key, actual: Some(actual) };

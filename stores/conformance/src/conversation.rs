@@ -1,6 +1,6 @@
 use threadkeep_core::{
     Batch, ChangePage, CommitOutcome, Dump, DumpEntry, Message, MessagePage, MessageQuery, OpenThread, OrderBy,
-    Positions, Result, Scope, Take, Thread, ThreadId, ThreadName, Timestamp, limits,
+    Positions, Result, Scope, Tagged, Take, Thread, ThreadId, ThreadName, Timestamp, limits,
 };
 
 use crate::client::Client;
@@ -23,7 +23,7 @@ impl Conversation {
     pub(crate) async fn open_as(client: &Client, scope: &Scope, open: &OpenThread, now: Timestamp) -> Self {
         let opened = client.open_thread(scope, open, now).await.expect("the thread opens");
         assert!(opened.created, "the thread was there already");
-        assert_eq!(opened.thread.positions, Positions { seq: 0, change: 0, first_seq: 1 });
+        assert_eq!(opened.thread.positions, Positions::BEGINNING);
         Self { client: client.clone(), scope: scope.clone(), id: opened.thread.id }
     }
 
@@ -82,7 +82,7 @@ impl Conversation {
         self.page(query, now).await.messages.iter().map(|message| message.seq).collect()
     }
 
-    pub(crate) async fn changes(&self, after: u64, now: Timestamp) -> ChangePage {
+    pub(crate) async fn changes(&self, after: impl Into<Tagged>, now: Timestamp) -> ChangePage {
         let answer = self.client.list_changes(&self.scope, self.id, after, limits::PAGE, now).await;
         answer.expect("reading works")
     }

@@ -1,9 +1,9 @@
 //! The people, instants and words that the cases play with.
 
 use threadkeep_core::{
-    Batch, Conflict, Content, DerivedWrite, DocumentName, DocumentOwner, DocumentWrite, Fingerprint, IdempotencyKey,
-    JsonText, MessageId, Namespace, NewMessage, PutDocument, Result, Role, Scope, StoreError, TenantId, ThreadId,
-    ThreadKey, Timestamp, UserId,
+    Batch, ChangeTag, Conflict, Content, DerivedWrite, DocumentName, DocumentOwner, DocumentWrite, Fingerprint,
+    IdempotencyKey, JsonText, MessageId, Namespace, NewMessage, PutDocument, Result, Role, Scope, StoreError, Tagged,
+    TenantId, ThreadId, ThreadKey, Timestamp, UserId,
 };
 use uuid::Uuid;
 
@@ -76,6 +76,11 @@ pub(crate) fn adds(messages: Vec<NewMessage>) -> Batch {
     Batch { append: messages, ..batch(&key) }
 }
 
+/// The tag that the commit of a batch has.
+pub(crate) fn tag_of(batch: &Batch) -> Option<ChangeTag> {
+    Some(ChangeTag::of(&batch.key))
+}
+
 pub(crate) fn app(name: &str) -> Namespace {
     Namespace::app(name).expect("the cases name namespaces well")
 }
@@ -98,6 +103,7 @@ pub(crate) fn put(namespace: Namespace, key: &str, value: &str) -> PutDocument {
 
 /// A write to the derived document `k` of a thread.
 pub(crate) fn derives(at_change: u64, expected: Option<u64>, value: &str) -> DerivedWrite {
+    let (at_change, expected) = (at_change.into(), expected.map(Tagged::from));
     DerivedWrite { key: "k".to_owned(), at_change, expected, value: json(value) }
 }
 
@@ -118,6 +124,18 @@ pub(crate) fn conflict_of<T: std::fmt::Debug>(answer: Result<T>) -> Conflict {
     match answer {
         Err(StoreError::Conflict(conflict)) => conflict,
         other => panic!("expected a conflict, got {other:?}"),
+    }
+}
+
+/// As [`conflict_of`], with what is there told by number alone.
+pub(crate) fn numbered_conflict_of<T: std::fmt::Debug>(answer: Result<T>) -> Conflict {
+    let plain = |tagged: Tagged| Tagged::from(tagged.number);
+    match conflict_of(answer) {
+        Conflict::Change { expected, actual } => Conflict::Change { expected: plain(expected), actual: plain(actual) },
+        Conflict::Document { namespace, key, actual } => {
+            Conflict::Document { namespace, key, actual: actual.map(plain) }
+        }
+        other => other,
     }
 }
 

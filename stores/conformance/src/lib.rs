@@ -6,6 +6,8 @@
 //! tests: over the store as it is, and over [`Weak`], which loses replies, hides what an index has not reached, and drops or
 //! doubles wake-ups.
 //!
+//! [`FailingOver`] loses commits that were acknowledged; the cases of `tags` run over it.
+//!
 //! Cases talk to the store through `Client`, which repeats what may be repeated, as the conversation manager does.
 #![warn(missing_docs)]
 
@@ -13,6 +15,7 @@ mod cases;
 mod client;
 mod conversation;
 mod factory;
+mod failing_over;
 mod given;
 mod golden;
 mod property;
@@ -20,6 +23,7 @@ mod run;
 mod weak;
 
 pub use factory::{Abilities, Factory, Instance};
+pub use failing_over::FailingOver;
 pub use golden::write_golden;
 pub use property::property_test;
 pub use run::run_case;

@@ -10,7 +10,7 @@ use proptest::prelude::{Just, Strategy, any};
 use proptest::test_runner::{Config, RngSeed, TestCaseError, TestRunner};
 use threadkeep_core::{
     ChangePage, Conflict, DocumentOwner, DocumentQuery, IDEMPOTENCY_WINDOW_MS, Message, MessageQuery, Result,
-    StoreError, ThreadName, ThreadOrder, ThreadQuery, Timestamp,
+    StoreError, Tagged, ThreadName, ThreadOrder, ThreadQuery, Timestamp,
 };
 use tokio::runtime::Handle;
 
@@ -160,6 +160,7 @@ impl Play {
         id: threadkeep_core::ThreadId,
     ) -> Result<(), String> {
         for after in 0..8 {
+            let after = Tagged::from(after);
             let answer = self.client.list_changes(scope, id, after, 1000, self.now).await;
             let expected = self.model.list_changes(scope, id, after);
             // What is older than the window may be kept until a sweep, or not.

@@ -93,6 +93,15 @@ impl Stage<'_> {
         Subject::new(self.factory.create().await, self.weak_seed)
     }
 
+    /// Makes a fresh store that is not weak, to be a part of one.
+    pub(crate) async fn open_plain(&self) -> Subject {
+        Subject::new(self.factory.create().await, None)
+    }
+
+    pub(crate) fn weak_seed(&self) -> Option<u64> {
+        self.weak_seed
+    }
+
     pub(crate) fn abilities(&self) -> Abilities {
         self.factory.abilities()
     }

@@ -2,8 +2,8 @@ use async_trait::async_trait;
 use threadkeep_core::{
     Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Document, DocumentOwner,
     DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
-    Result, Scope, Store, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor,
-    WakeUp, WakeUps, Written,
+    Result, Scope, Store, Tagged, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp,
+    UserCursor, WakeUp, WakeUps, Written,
 };
 
 use crate::{MemoryStore, wake_ups};
@@ -76,7 +76,7 @@ impl Store for MemoryStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -87,7 +87,7 @@ impl Store for MemoryStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {

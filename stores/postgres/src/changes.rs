@@ -5,7 +5,7 @@
 //! what came after it. So nothing is missed, however long a transaction took.
 
 use threadkeep_core::{
-    Change, ChangePage, ChangedThread, ChangedThreads, Effect, Kind, Scope, StoreError, ThreadId, Timestamp,
+    Change, ChangePage, ChangedThread, ChangedThreads, Effect, Kind, Scope, StoreError, Tagged, ThreadId, Timestamp,
     UserCursor, limits,
 };
 use tokio_postgres::Row;
@@ -20,37 +20,37 @@ pub(crate) async fn list(
     shared: &Shared,
     scope: &Scope,
     thread: ThreadId,
-    after: u64,
+    after: Tagged,
     limit: usize,
     now: Timestamp,
 ) -> Result<ChangePage> {
     limits::check_page(limit)?;
     let caller = Caller::of(scope);
-    let sql = "SELECT thread_seq, thread_change, thread_first_seq, log_from, change, at, first_seq, count, effects \
-               FROM threadkeep.list_changes($1, $2, $3, $4, $5, $6)";
+    let sql = "SELECT thread_seq, thread_change, thread_first_seq, thread_tag, log_from, after_tag, \
+               change, at, first_seq, count, effects, tag FROM threadkeep.list_changes($1, $2, $3, $4, $5, $6)";
     let values: [Parameter<'_>; 6] = [
         (&caller.tenant, Type::TEXT),
         (&caller.name, Type::TEXT),
         (&thread.0, Type::UUID),
         (&now.as_micros(), Type::INT8),
-        (&signed(after), Type::INT8),
+        (&signed(after.number), Type::INT8),
         (&signed(limit as u64), Type::INT8),
     ];
     let rows = shared.call(sql, &values).await?;
     page_of_changes(&rows, 0, after)
 }
 
-/// Reads rows that each tell where the thread stands, how far its log is forgotten, and a change.
-pub(crate) fn page_of_changes(rows: &[Row], first_column: usize, after: u64) -> Result<ChangePage> {
+/// Reads rows that each tell where the thread stands, how far its log is forgotten, the tag that it has at `after`, and a change.
+pub(crate) fn page_of_changes(rows: &[Row], first_column: usize, after: Tagged) -> Result<ChangePage> {
     let column = |number: usize| first_column + number;
     let first = rows.first().ok_or(StoreError::NotFound(Kind::Thread))?;
     let positions = positions(first, column(0))?;
-    if after > positions.change || after < unsigned(first, column(3))? {
+    if after.number < unsigned(first, column(4))? || !positions.continue_from(after, row::tag(first, column(5))?) {
         return Ok(ChangePage::Reset { positions });
     }
     // Where nothing follows, the one row tells of the thread alone.
-    let is_empty = get::<Option<i64>>(first, column(4))?.is_none();
-    let changes = rows.iter().filter(|_| !is_empty).map(|row| change(row, column(4))).collect::<Result<_>>()?;
+    let is_empty = get::<Option<i64>>(first, column(6))?.is_none();
+    let changes = rows.iter().filter(|_| !is_empty).map(|row| change(row, column(6))).collect::<Result<_>>()?;
     Ok(ChangePage::Changes { changes, positions })
 }
 
@@ -62,7 +62,8 @@ fn change(row: &Row, first_column: usize) -> Result<Change> {
         effects.push(Effect::Appended { first_seq, count });
     }
     effects.extend(row::effects(get(row, column(4))?)?);
-    Ok(Change { change: unsigned(row, column(0))?, at: row::timestamp(row, column(1))?, effects })
+    let (at, tag) = (row::timestamp(row, column(1))?, row::tag(row, column(5))?);
+    Ok(Change { change: unsigned(row, column(0))?, tag, at, effects })
 }
 
 /// Where the data is, the snapshot of this transaction, and the last deletion that is forgotten.
@@ -120,12 +121,12 @@ fn changed_sql(of_owner: bool) -> String {
     let lower = "(SELECT value FROM threadkeep.marks WHERE name = 'stamp_offset') \
                  + pg_snapshot_xmin($2::text::pg_snapshot)::text::bigint";
     format!(
-        "SELECT s.stamp, t.id, t.owner, t.seq, t.change, t.first_seq, false FROM threadkeep.stamps s \
+        "SELECT s.stamp, t.id, t.owner, t.seq, t.change, t.first_seq, t.tag, false FROM threadkeep.stamps s \
          JOIN threadkeep.threads t ON t.no = s.thread_no \
          WHERE s.tenant = $1 {of_stamp} AND s.stamp >= ({lower}) AND NOT threadkeep.is_before(s.stamp, $2::text::pg_snapshot) \
          AND NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > $3) \
          UNION ALL \
-         SELECT d.stamp, d.id, d.owner, 0, 0, 0, true FROM threadkeep.deleted_threads d \
+         SELECT d.stamp, d.id, d.owner, 0, 0, 0, NULL, true FROM threadkeep.deleted_threads d \
          WHERE d.tenant = $1 {of_deleted} AND d.stamp >= ({lower}) \
          AND NOT threadkeep.is_before(d.stamp, $2::text::pg_snapshot) \
          ORDER BY 1 LIMIT $4"
@@ -138,7 +139,7 @@ fn page(rows: &[Row], present: &Present, limit: usize) -> Result<ChangedThreads>
     let mut last = 0;
     for row in rows.iter().take(limit) {
         last = get(row, 0)?;
-        let is_gone: bool = get(row, 6)?;
+        let is_gone: bool = get(row, 7)?;
         let positions = if is_gone { None } else { Some(positions(row, 3)?) };
         threads.push(ChangedThread { id: ThreadId(get(row, 1)?), owner: row::owner(get(row, 2)?)?, positions });
     }

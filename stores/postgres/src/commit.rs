@@ -20,9 +20,9 @@ use crate::threads::{self, WINDOW};
 /// How often the words of a thread are made anew because somebody else changed them meanwhile.
 const ATTEMPTS: usize = 100;
 
-const SQL: &str = "SELECT outcome, change, first_seq, count, place, actual, owner, body FROM threadkeep.commit(\
+const SQL: &str = "SELECT outcome, change, first_seq, count, place, actual, owner, body, tag FROM threadkeep.commit(\
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24, $25, \
-    $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44)";
+    $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41, $42, $43, $44, $45, $46)";
 
 pub(crate) async fn commit(
     shared: &Arc<Shared>,
@@ -39,6 +39,7 @@ pub(crate) async fn commit(
             "done" | "replayed" => {
                 let outcome = CommitOutcome {
                     change: unsigned(&row, 1)?,
+                    tag: row::tag(&row, 8)?,
                     first_seq: unsigned(&row, 2)?,
                     count: unsigned(&row, 3)?,
                     replayed: outcome == "replayed",
@@ -75,9 +76,9 @@ fn refusal(outcome: &str, row: &Row, batch: &Batch) -> Result<StoreError, Postgr
         "denied" => StoreError::Denied("changing a shared thread other than by adding messages"),
         "key" => Conflict::IdempotencyKey.into(),
         "seq" | "change" => {
-            let actual = unsigned(row, 5)?;
+            let actual = row::tagged(row, get(row, 5)?, 8)?;
             match batch.expected {
-                Some(Expected::Seq(expected)) => Conflict::Seq { expected, actual }.into(),
+                Some(Expected::Seq(expected)) => Conflict::Seq { expected, actual: actual.number }.into(),
                 Some(Expected::Change(expected)) => Conflict::Change { expected, actual }.into(),
                 None => StoreError::corrupt("answer", "an expectation that was not given"),
             }
@@ -85,7 +86,8 @@ fn refusal(outcome: &str, row: &Row, batch: &Batch) -> Result<StoreError, Postgr
         "document" => {
             let DocumentName { namespace, key } = batch.require[place()?].name.clone();
             let actual: Option<i64> = get(row, 5)?;
-            Conflict::Document { namespace, key, actual: actual.map(i64::unsigned_abs) }.into()
+            let actual = actual.map(|actual| row::tagged(row, actual, 8)).transpose()?;
+            Conflict::Document { namespace, key, actual }.into()
         }
         "message_id" => Conflict::MessageId { id: batch.append[place()?].id, seq: unsigned(row, 5)? }.into(),
         "external_id" => Conflict::ExternalId { seq: unsigned(row, 5)? }.into(),
@@ -141,6 +143,7 @@ impl Replaced {
 struct Columns {
     require: Names,
     required_versions: Vec<i64>,
+    required_tags: Vec<Option<i32>>,
     ids: Vec<Uuid>,
     roles: Vec<i16>,
     instants: Vec<i64>,
@@ -162,11 +165,16 @@ impl Columns {
     fn new(encoded: EncodedBatch, batch: &Batch) -> Result<Self> {
         let version = |state: DocumentState| match state {
             DocumentState::Absent => -1,
-            DocumentState::Version(version) => signed(version),
+            DocumentState::Version(version) => signed(version.number),
+        };
+        let tag = |state: DocumentState| match state {
+            DocumentState::Absent => None,
+            DocumentState::Version(version) => row::stored_tag(version),
         };
         Ok(Self {
             require: Names::of(batch.require.iter().map(|condition| &condition.name))?,
             required_versions: batch.require.iter().map(|condition| version(condition.state)).collect(),
+            required_tags: batch.require.iter().map(|condition| tag(condition.state)).collect(),
             ids: batch.append.iter().map(|message| message.id.0).collect(),
             roles: batch.append.iter().map(|message| message.content.role.to_stored().into()).collect(),
             instants: batch.append.iter().map(|message| message.created_at.as_micros()).collect(),
@@ -226,6 +234,7 @@ pub(crate) struct Call {
     fingerprint: i64,
     expected_seq: Option<i64>,
     expected_change: Option<i64>,
+    expected_tag: Option<i32>,
     trim_below: Option<i64>,
     expires_at: Option<i64>,
     /// What the function itself asks of a batch: whether it appends only, is empty, patches, patches words or the expiry.
@@ -237,10 +246,10 @@ pub(crate) struct Call {
 
 impl Call {
     fn new(scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<Self> {
-        let (expected_seq, expected_change) = match batch.expected {
-            Some(Expected::Seq(seq)) => (Some(signed(seq)), None),
-            Some(Expected::Change(change)) => (None, Some(signed(change))),
-            None => (None, None),
+        let (expected_seq, expected_change, expected_tag) = match batch.expected {
+            Some(Expected::Seq(seq)) => (Some(signed(seq)), None, None),
+            Some(Expected::Change(change)) => (None, Some(signed(change.number)), row::stored_tag(change)),
+            None => (None, None, None),
         };
         let patch = &batch.patch;
         Ok(Self {
@@ -251,6 +260,7 @@ impl Call {
             fingerprint: i64::from_be_bytes(batch.fingerprint.0),
             expected_seq,
             expected_change,
+            expected_tag,
             trim_below: batch.trim_below.map(signed),
             expires_at: patch.expires_at.flatten().map(Timestamp::as_micros),
             traits: [
@@ -278,7 +288,7 @@ impl Call {
 
     /// The statement's values; how it meets a lock that another holds, and whether the disk may learn of it later, is said
     /// for the flight that it is part of.
-    fn parameters<'a>(&'a self, waits: &'a bool, is_deferred: &'a bool) -> [Parameter<'a>; 44] {
+    fn parameters<'a>(&'a self, waits: &'a bool, is_deferred: &'a bool) -> [Parameter<'a>; 46] {
         let (columns, words) = (&self.columns, &self.words);
         let [is_append_only, is_empty, patches, patches_words, patches_expiry] = &self.traits;
         [
@@ -326,6 +336,8 @@ impl Call {
             (&columns.checksums, Type::INT4_ARRAY),
             (&self.replaced.facts, Type::TEXT),
             (&self.replaced.checksums, Type::INT4_ARRAY),
+            (&self.expected_tag, Type::INT4),
+            (&columns.required_tags, Type::INT4_ARRAY),
         ]
     }
 }
@@ -341,6 +353,6 @@ pub(crate) async fn fly_together(shared: &Shared, calls: &[Arc<Call>]) -> error:
     // A commit that must be on the disk takes along what it is with.
     let is_deferred = calls.iter().all(|call| call.is_deferred());
     let values: Vec<_> = calls.iter().map(|call| call.parameters(&false, &is_deferred)).collect();
-    let values: Vec<&[Parameter<'_>]> = values.iter().map(<[_; 44]>::as_slice).collect();
+    let values: Vec<&[Parameter<'_>]> = values.iter().map(<[_; 46]>::as_slice).collect();
     shared.write_together(SQL, &values).await
 }

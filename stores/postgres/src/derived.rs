@@ -4,9 +4,10 @@ use threadkeep_core::{
 use tokio_postgres::types::Type;
 
 use crate::pool::{Caller, Parameter, Shared};
-use crate::row::{get, signed};
+use crate::row::{self, get, signed};
 
-const SQL: &str = "SELECT outcome, actual FROM threadkeep.write_derived($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
+const SQL: &str = "SELECT outcome, actual, tag \
+                   FROM threadkeep.write_derived($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12)";
 
 /// Writes a derived document of a thread, and nothing else of it, in one flight.
 pub(crate) async fn write(
@@ -19,23 +20,25 @@ pub(crate) async fn write(
     write.check()?;
     let caller = Caller::of(scope);
     let (DocumentName { namespace, key }, version) = (write.name(), write.version());
-    let values: [Parameter<'_>; 10] = [
+    let values: [Parameter<'_>; 12] = [
         (&caller.tenant, Type::TEXT),
         (&caller.name, Type::TEXT),
         (&thread.0, Type::UUID),
         (&namespace.to_string(), Type::TEXT),
         (&key, Type::TEXT),
-        (&signed(write.at_change), Type::INT8),
-        (&write.expected.map(signed), Type::INT8),
+        (&signed(write.at_change.number), Type::INT8),
+        (&write.expected.map(|expected| signed(expected.number)), Type::INT8),
         (&signed(version), Type::INT8),
         (&write.value.as_str(), Type::TEXT),
         (&now.as_micros(), Type::INT8),
+        (&row::stored_tag(write.at_change), Type::INT4),
+        (&write.expected.and_then(row::stored_tag), Type::INT4),
     ];
     let rows = shared.write(SQL, &values).await?;
     let row = rows.first().ok_or_else(|| StoreError::corrupt("answer", "of no row"))?;
-    let actual = get::<Option<i64>>(row, 1)?.map(i64::unsigned_abs);
+    let actual = get::<Option<i64>>(row, 1)?.map(|actual| row::tagged(row, actual, 2)).transpose()?;
     Err(match (get::<&str>(row, 0)?, actual) {
-        ("done", _) => return Ok(Written { version }),
+        ("done", _) => return Ok(Written { version, tag: row::tag(row, 2)? }),
         ("thread", _) => StoreError::NotFound(Kind::Thread),
         ("denied", _) => StoreError::Denied("changing a shared thread other than by adding messages"),
         ("change", Some(actual)) => Conflict::Change { expected: write.at_change, actual }.into(),

@@ -43,11 +43,12 @@ pub(crate) async fn write(shared: &Shared, scope: &Scope, write: DocumentWrite, 
                 // Nobody listening is no failure.
                 drop(shared.wake_ups.send(wake_up));
             }
-            Ok(Written { version: version.unwrap_or(0).unsigned_abs() })
+            Ok(Written { version: version.unwrap_or(0).unsigned_abs(), tag: None })
         }
         _ => {
             let DocumentWrite { namespace, key, .. } = write;
-            Err(Conflict::Document { namespace, key, actual: version.map(i64::unsigned_abs) }.into())
+            Err(Conflict::Document { namespace, key, actual: version.map(|version| version.unsigned_abs().into()) }
+                .into())
         }
     }
 }
@@ -92,7 +93,7 @@ impl Place {
 }
 
 /// The columns of [`document`], of a row `d`.
-pub(crate) const COLUMNS: &str = "d.namespace, d.key, d.version, d.expires_at, d.value";
+pub(crate) const COLUMNS: &str = "d.namespace, d.key, d.version, d.expires_at, d.value, d.tag";
 const ALIVE: &str = "(d.expires_at IS NULL OR d.expires_at > $2)";
 
 pub(crate) async fn find(
@@ -206,9 +207,9 @@ pub(crate) async fn list_of_drivers(
     let rows = shared.read(&Caller::keeper(), &[(&sql, &values)]).await?;
     let driven = |row: &Row| {
         Ok(DrivenThread {
-            tenant: TenantId::from_stored(get::<&str>(row, 5)?)?,
-            thread: ThreadId(get(row, 6)?),
-            owner: row::owner(get(row, 7)?)?,
+            tenant: TenantId::from_stored(get::<&str>(row, 6)?)?,
+            thread: ThreadId(get(row, 7)?),
+            owner: row::owner(get(row, 8)?)?,
             document: document(row)?,
         })
     };
@@ -224,6 +225,7 @@ pub(crate) fn document(row: &Row) -> error::Result<Document> {
         key: get(row, 1)?,
         value: JsonText::new(get::<&str>(row, 4)?).map_err(corrupt)?,
         version: row::unsigned(row, 2)?,
+        tag: row::tag(row, 5)?,
         expires_at: expires_at.map(row::instant).transpose()?,
     })
 }

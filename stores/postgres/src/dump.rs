@@ -24,15 +24,15 @@ pub(crate) async fn dump(
 ) -> Result<Dump> {
     limits::check_page(limit)?;
     let tenant = tenant.as_str();
-    let thread_sql = "SELECT t.owner, t.key, t.body, t.seq, t.change, t.first_seq, t.created_at, t.updated_at, \
-                      t.expires_at FROM threadkeep.threads t WHERE t.tenant = $1 AND t.id = $2 AND NOT t.restoring";
+    let thread_sql = "SELECT t.owner, t.key, t.body, t.seq, t.change, t.first_seq, t.tag, t.created_at, \
+                      t.updated_at, t.expires_at FROM threadkeep.threads t WHERE t.tenant = $1 AND t.id = $2 AND NOT t.restoring";
     let entries_sql = format!(
         "SELECT {}, m.checksum FROM threadkeep.messages m WHERE m.thread_no = {NUMBER} AND m.seq > greatest($3, \
          (SELECT first_seq - 1 FROM threadkeep.threads t WHERE t.no = m.thread_no)) ORDER BY m.seq LIMIT $4",
         message_columns!()
     );
     let documents_sql = format!(
-        "SELECT d.namespace, d.key, d.version, d.expires_at, d.value FROM threadkeep.thread_documents d \
+        "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, d.tag FROM threadkeep.thread_documents d \
          WHERE d.thread_no = {NUMBER} ORDER BY d.namespace, d.key"
     );
     let commits_sql = format!(
@@ -89,14 +89,14 @@ pub(crate) fn add_commit(chunk: &mut Dump, row: &Row) -> Result<()> {
 
 pub(crate) fn dumped_thread(row: &Row) -> Result<DumpedThread> {
     let key: Option<String> = get(row, 1)?;
-    let expires_at: Option<i64> = get(row, 8)?;
+    let expires_at: Option<i64> = get(row, 9)?;
     Ok(DumpedThread {
         owner: row::owner(get(row, 0)?)?,
         key: key.map(ThreadKey::new).transpose()?,
         body: get(row, 2)?,
         positions: positions(row, 3)?,
-        created_at: timestamp(row, 6)?,
-        updated_at: timestamp(row, 7)?,
+        created_at: timestamp(row, 7)?,
+        updated_at: timestamp(row, 8)?,
         expires_at: expires_at.map(instant).transpose()?,
     })
 }

@@ -7,8 +7,8 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use threadkeep_core::{
-    ChangePage, ChangesWithMessages, Kind, MessageQuery, OnCorrupt, PageFill, Result, Scope, StoreError, ThreadId,
-    Timestamp, limits,
+    ChangePage, ChangesWithMessages, Kind, MessageQuery, OnCorrupt, PageFill, Result, Scope, StoreError, Tagged,
+    ThreadId, Timestamp, limits,
 };
 use tokio::sync::oneshot;
 use tokio_postgres::Row;
@@ -21,7 +21,7 @@ use crate::pool::{Caller, Parameter, Shared};
 use crate::row::{self, get, signed};
 
 /// The first column of a message.
-const MESSAGE: usize = 10;
+const MESSAGE: usize = 13;
 /// Flights of one instance at once.
 const FLIGHTS: usize = 2;
 /// Looks that share one.
@@ -52,7 +52,7 @@ struct Look {
     caller: Caller,
     thread: ThreadId,
     now: i64,
-    after: u64,
+    after: Tagged,
     limit: usize,
 }
 
@@ -61,7 +61,7 @@ pub(crate) async fn list(
     shared: &Arc<Shared>,
     scope: &Scope,
     thread: ThreadId,
-    after: u64,
+    after: Tagged,
     limit: usize,
     now: Timestamp,
 ) -> Result<ChangesWithMessages> {
@@ -155,9 +155,10 @@ async fn fly(shared: &Shared, looks: &[Arc<Look>]) -> error::Result<Vec<Result<C
     let callers: Vec<&str> = looks.iter().map(|look| look.caller.name.as_str()).collect();
     let threads: Vec<Uuid> = looks.iter().map(|look| look.thread.0).collect();
     let nows: Vec<i64> = looks.iter().map(|look| look.now).collect();
-    let afters: Vec<i64> = looks.iter().map(|look| signed(look.after)).collect();
+    let afters: Vec<i64> = looks.iter().map(|look| signed(look.after.number)).collect();
     let limits: Vec<i64> = looks.iter().map(|look| signed(look.limit as u64)).collect();
-    let sql = "SELECT place, thread_seq, thread_change, thread_first_seq, log_from, change, at, first_seq, count, effects, \
+    let sql = "SELECT place, thread_seq, thread_change, thread_first_seq, thread_tag, log_from, after_tag, \
+               change, at, first_seq, count, effects, tag, \
                seq, id, external_id, revision, created_at, body \
                FROM threadkeep.list_followed($1, $2, $3, $4, $5, $6, $7, $8)";
     let values: [Parameter<'_>; 8] = [
@@ -183,7 +184,7 @@ async fn fly(shared: &Shared, looks: &[Arc<Look>]) -> error::Result<Vec<Result<C
 }
 
 /// Reads the rows of one thread: its changes, then their messages.
-fn read(rows: &[Row], after: u64) -> error::Result<ChangesWithMessages> {
+fn read(rows: &[Row], after: Tagged) -> error::Result<ChangesWithMessages> {
     let is_message = |row: &&Row| get::<Option<i64>>(row, MESSAGE).is_ok_and(|seq| seq.is_some());
     let (changes, messages) = rows.split_at(rows.iter().position(|row| is_message(&row)).unwrap_or(rows.len()));
     let page = page_of_changes(changes, 1, after)?;

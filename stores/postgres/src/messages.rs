@@ -67,7 +67,7 @@ impl PageCall {
     /// `thread` gives the thread's id, of `$3` and whatever comes behind the other values.
     pub(crate) fn sql(thread: &str) -> String {
         format!(
-            "SELECT thread_seq, change, first_seq, seq, id, external_id, revision, created_at, body \
+            "SELECT thread_seq, change, first_seq, thread_tag, seq, id, external_id, revision, created_at, body \
              FROM threadkeep.list_messages($1, $2, {thread}, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)"
         )
     }
@@ -96,11 +96,11 @@ pub(crate) fn page(rows: &[Row], query: &MessageQuery) -> Result<Option<MessageP
     let Some(first) = rows.first() else { return Ok(None) };
     let mut page = PageFill::new(query, row::positions(first, 0)?);
     // Where there is no message, the one row tells of the thread alone.
-    let is_empty = get::<Option<i64>>(first, 3)?.is_none();
+    let is_empty = get::<Option<i64>>(first, 4)?.is_none();
     for row in rows.iter().filter(|_| !is_empty) {
         // The server leaves out the text of what has no room.
-        let bytes = get::<Option<&str>>(row, 8)?.map_or(0, str::len);
-        if !page.push(bytes, || row::message(row, 3))? {
+        let bytes = get::<Option<&str>>(row, 9)?.map_or(0, str::len);
+        if !page.push(bytes, || row::message(row, 4))? {
             break;
         }
     }

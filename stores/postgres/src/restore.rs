@@ -2,8 +2,8 @@
 
 use deadpool_postgres::Transaction;
 use threadkeep_core::{
-    Checksum, Conflict, Document, Dump, DumpEntry, DumpedThread, JsonText, StoreError, TenantId, ThreadId, ThreadKey,
-    Timestamp, codec,
+    ChangeTag, Checksum, Conflict, Document, Dump, DumpEntry, DumpedThread, JsonText, StoreError, TenantId, ThreadId,
+    ThreadKey, Timestamp, codec,
 };
 use tokio_postgres::types::Type;
 use uuid::Uuid;
@@ -45,10 +45,10 @@ async fn begin(transaction: &Transaction<'_>, tenant: &str, thread: ThreadId, du
     transaction.query_typed("SELECT threadkeep.remember_owner($1, $2)", &of_owner).await?;
     // What is there by the same id or key stays, and nothing is inserted.
     let sql = "INSERT INTO threadkeep.threads AS t (tenant, owner, id, seq, change, first_seq, log_from, restoring, \
-               created_at, updated_at, expires_at, key, body) \
-               VALUES ($1, $2, $3, $4, $5, $6, $5, true, $7, $8, $9, $10, $11) ON CONFLICT DO NOTHING RETURNING t.no";
+               created_at, updated_at, expires_at, key, body, tag) \
+               VALUES ($1, $2, $3, $4, $5, $6, $5, true, $7, $8, $9, $10, $11, $12) ON CONFLICT DO NOTHING RETURNING t.no";
     let positions = dumped.positions;
-    let values: [Parameter<'_>; 11] = [
+    let values: [Parameter<'_>; 12] = [
         (&tenant, Type::TEXT),
         (&owner, Type::TEXT),
         (&thread.0, Type::UUID),
@@ -60,6 +60,7 @@ async fn begin(transaction: &Transaction<'_>, tenant: &str, thread: ThreadId, du
         (&dumped.expires_at.map(Timestamp::as_micros), Type::INT8),
         (&dumped.key.as_ref().map(ThreadKey::as_str), Type::TEXT),
         (&dumped.body, Type::TEXT),
+        (&positions.tag.map(ChangeTag::to_stored), Type::INT4),
     ];
     if transaction.query_typed(sql, &values).await?.is_empty() {
         return Err(StoreError::from(Conflict::Thread).into());
@@ -92,14 +93,14 @@ impl Place {
     // What a chunk brings that is there already was brought by the same chunk, whose reply was lost.
     async fn write_documents(&self, transaction: &Transaction<'_>, documents: &[Document]) -> Result<()> {
         let sql = "INSERT INTO threadkeep.thread_documents (thread_no, tenant, owner, namespace, key, version, expires_at, \
-                   value) VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT DO NOTHING";
+                   value, tag) VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9) ON CONFLICT DO NOTHING";
         for document in documents {
             let [no, tenant, owner] = self.values();
             let namespace = document.namespace.to_string();
             let expires_at = document.expires_at.map(Timestamp::as_micros);
             let version = signed(document.version);
-            let value = document.value.as_str();
-            let values: [Parameter<'_>; 8] = [
+            let (value, tag) = (document.value.as_str(), document.tag.map(ChangeTag::to_stored));
+            let values: [Parameter<'_>; 9] = [
                 no,
                 tenant,
                 owner,
@@ -108,6 +109,7 @@ impl Place {
                 (&version, Type::INT8),
                 (&expires_at, Type::INT8),
                 (&value, Type::TEXT),
+                (&tag, Type::INT4),
             ];
             transaction.query_typed(sql, &values).await?;
         }

@@ -1,8 +1,8 @@
 //! How rows become nouns.
 
 use threadkeep_core::{
-    CorruptRow, Effect, JsonText, Message, MessageId, Owner, Positions, StoreError, Thread, ThreadId, ThreadKey,
-    Timestamp, UserId, codec,
+    ChangeTag, CorruptRow, Effect, JsonText, Message, MessageId, Owner, Positions, StoreError, Tagged, Thread,
+    ThreadId, ThreadKey, Timestamp, UserId, codec,
 };
 use tokio_postgres::Row;
 use tokio_postgres::types::FromSql;
@@ -12,7 +12,7 @@ use crate::error::Result;
 /// The columns of [`thread`], of a row `t`.
 macro_rules! thread_columns {
     () => {
-        "t.id, t.owner, t.key, t.body, t.seq, t.change, t.first_seq, t.message_count, t.created_at, t.updated_at, \
+        "t.id, t.owner, t.key, t.body, t.seq, t.change, t.first_seq, t.tag, t.message_count, t.created_at, t.updated_at, \
          t.expires_at"
     };
 }
@@ -32,6 +32,15 @@ pub(crate) fn signed(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
+/// A change or a version, and its tag in a column.
+pub(crate) fn tagged(row: &Row, number: i64, column: usize) -> Result<Tagged> {
+    Ok(Tagged { number: number.unsigned_abs(), tag: tag(row, column)? })
+}
+
+pub(crate) fn stored_tag(tagged: Tagged) -> Option<i32> {
+    tagged.tag.map(ChangeTag::to_stored)
+}
+
 pub(crate) fn timestamp(row: &Row, column: usize) -> Result<Timestamp> {
     instant(get(row, column)?)
 }
@@ -40,11 +49,17 @@ pub(crate) fn instant(micros: i64) -> Result<Timestamp> {
     Ok(Timestamp::from_micros(micros).map_err(|_| StoreError::corrupt("instant", "outside its range"))?)
 }
 
+pub(crate) fn tag(row: &Row, column: usize) -> Result<Option<ChangeTag>> {
+    Ok(get::<Option<i32>>(row, column)?.map(ChangeTag::from_stored))
+}
+
+/// Where a thread stands, by the columns `seq`, `change`, `first_seq` and `tag`.
 pub(crate) fn positions(row: &Row, first_column: usize) -> Result<Positions> {
     Ok(Positions {
         seq: unsigned(row, first_column)?,
         change: unsigned(row, first_column + 1)?,
         first_seq: unsigned(row, first_column + 2)?,
+        tag: tag(row, first_column + 3)?,
     })
 }
 
@@ -65,7 +80,7 @@ pub(crate) fn thread(row: &Row, first_column: usize) -> Result<Thread> {
     let column = |number: usize| first_column + number;
     let words = codec::decode_thread(get(row, column(3))?)?;
     let key: Option<String> = get(row, column(2))?;
-    let expires_at: Option<i64> = get(row, column(10))?;
+    let expires_at: Option<i64> = get(row, column(11))?;
     Ok(Thread {
         id: ThreadId(get(row, column(0))?),
         owner: owner(get(row, column(1))?)?,
@@ -74,9 +89,9 @@ pub(crate) fn thread(row: &Row, first_column: usize) -> Result<Thread> {
         metadata: words.metadata,
         state: words.state,
         positions: positions(row, column(4))?,
-        message_count: unsigned(row, column(7))?,
-        created_at: timestamp(row, column(8))?,
-        updated_at: timestamp(row, column(9))?,
+        message_count: unsigned(row, column(8))?,
+        created_at: timestamp(row, column(9))?,
+        updated_at: timestamp(row, column(10))?,
         expires_at: expires_at.map(instant).transpose()?,
     })
 }

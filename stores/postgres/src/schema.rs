@@ -15,7 +15,7 @@ use crate::pool::{Caller, Parameter, Shared};
 use crate::row::get;
 
 /// Each entry brings a database from its index to the next version. Released entries never change.
-const MIGRATIONS: [&[&str]; 7] = [
+const MIGRATIONS: [&[&str]; 8] = [
     &[
         include_str!("schema/001/tables.sql"),
         include_str!("schema/001/scope.sql"),
@@ -31,6 +31,12 @@ const MIGRATIONS: [&[&str]; 7] = [
     &[include_str!("schema/005/checksums.sql")],
     &[include_str!("schema/006/positions.sql")],
     &[include_str!("schema/007/derived.sql")],
+    &[
+        include_str!("schema/008/tags.sql"),
+        include_str!("schema/008/commit.sql"),
+        include_str!("schema/008/reading.sql"),
+        include_str!("schema/008/derived.sql"),
+    ],
 ];
 
 /// The version that this program writes.

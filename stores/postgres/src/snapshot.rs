@@ -109,7 +109,7 @@ impl PostgresSnapshot {
             let rows = self.read(sql, &values).await?;
             let mut listed = Vec::with_capacity(rows.len());
             for row in &rows {
-                after = unsigned(row, 11)?;
+                after = unsigned(row, 12)?;
                 match listed_thread(row) {
                     Ok(thread) => listed.push(thread),
                     Err(PostgresError::Store(error @ StoreError::Corrupt { .. })) => {
@@ -198,7 +198,7 @@ impl PostgresSnapshot {
     }
 
     async fn documents(&self, after: Option<&OwnedDocument>, limit: usize) -> error::Result<Vec<OwnedDocument>> {
-        let sql = "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, d.tenant, d.owner \
+        let sql = "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, d.tag, d.tenant, d.owner \
                    FROM threadkeep.documents d WHERE (d.expires_at IS NULL OR d.expires_at > $1) \
                    AND (d.tenant, d.owner, d.namespace, d.key) > ($2, $3, $4, $5) \
                    ORDER BY d.tenant, d.owner, d.namespace, d.key LIMIT $6";
@@ -229,7 +229,7 @@ impl PostgresSnapshot {
     }
 }
 
-const THREADS: &str = "SELECT t.owner, t.key, t.body, t.seq, t.change, t.first_seq, t.created_at, t.updated_at, \
+const THREADS: &str = "SELECT t.owner, t.key, t.body, t.seq, t.change, t.first_seq, t.tag, t.created_at, t.updated_at, \
      t.expires_at, t.no AS thread_no FROM threadkeep.threads t WHERE t.no = ANY($1) AND NOT t.restoring";
 
 /// The entries of several threads in the order of the threads; an entry is read as long as those before it are small enough
@@ -245,27 +245,27 @@ const ENTRIES: &str = concat!(
     " WHERE coalesce(m.bytes_before, 0) < $4 ORDER BY m.place, m.seq LIMIT $3"
 );
 
-const DOCUMENTS: &str = "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, d.thread_no \
+const DOCUMENTS: &str = "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, d.tag, d.thread_no \
      FROM threadkeep.thread_documents d WHERE d.thread_no = ANY($1) ORDER BY d.thread_no, d.namespace, d.key";
 
 const COMMITS: &str = "SELECT c.change, c.at, c.key, c.fingerprint, c.first_seq, c.count, c.effects, c.thread_no \
      FROM threadkeep.commits c WHERE c.thread_no = ANY($1) ORDER BY c.thread_no, c.change";
 
 fn owned_document(row: &Row) -> error::Result<OwnedDocument> {
-    let owner = match row::owner(get(row, 6)?)? {
+    let owner = match row::owner(get(row, 7)?)? {
         Owner::Tenant => DocumentOwner::Tenant,
         Owner::User(user) => DocumentOwner::User(user),
     };
     Ok(OwnedDocument {
-        tenant: TenantId::from_stored(get::<&str>(row, 5)?)?,
+        tenant: TenantId::from_stored(get::<&str>(row, 6)?)?,
         owner,
         document: documents::document(row)?,
     })
 }
 
 fn listed_thread(row: &Row) -> error::Result<ListedThread> {
-    let tenant = TenantId::from_stored(get::<&str>(row, 12)?)?;
-    Ok(ListedThread { place: unsigned(row, 11)?, tenant, thread: row::thread(row, 0)? })
+    let tenant = TenantId::from_stored(get::<&str>(row, 13)?)?;
+    Ok(ListedThread { place: unsigned(row, 12)?, tenant, thread: row::thread(row, 0)? })
 }
 
 /// The thread that a row belongs to.

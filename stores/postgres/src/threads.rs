@@ -21,7 +21,7 @@ pub(crate) async fn open(shared: &Arc<Shared>, scope: &Scope, open: OpenThread, 
     let caller = Caller::of(scope);
     let words = codec::ThreadWords::new(open.title, open.metadata, open.state);
     let sql = "SELECT outcome, (shown).id, (shown).owner, (shown).key, (shown).body, (shown).seq, (shown).change, \
-               (shown).first_seq, (shown).message_count, (shown).created_at, (shown).updated_at, (shown).expires_at \
+               (shown).first_seq, (shown).tag, (shown).message_count, (shown).created_at, (shown).updated_at, (shown).expires_at \
                FROM threadkeep.open_thread($1, $2, $3, $4, $5, $6, $7, $8, $9, $10)";
     let values: [Parameter<'_>; 10] = [
         (&caller.tenant, Type::TEXT),
@@ -115,7 +115,7 @@ pub(crate) async fn list(
     let threads = rows.iter().take(query.limit).map(|row| row::thread(row, 0)).collect::<error::Result<Vec<_>>>()?;
     let last = rows.get(query.limit - 1).filter(|_| rows.len() > query.limit);
     let next = last
-        .map(|row| Ok::<_, error::PostgresError>(format!("{mark}{}-{}", get::<i64>(row, 11)?, get::<i64>(row, 12)?)));
+        .map(|row| Ok::<_, error::PostgresError>(format!("{mark}{}-{}", get::<i64>(row, 12)?, get::<i64>(row, 13)?)));
     Ok(ThreadPage { threads, next: next.transpose()? })
 }
 

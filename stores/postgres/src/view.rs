@@ -143,7 +143,7 @@ impl Wanted {
     fn found(&self, rows: &[Row]) -> Result<Vec<Option<Document>>> {
         let mut found = vec![None; self.keys.len()];
         for row in rows {
-            let place = usize::try_from(get::<i64>(row, 5)? - 1).unwrap_or(usize::MAX);
+            let place = usize::try_from(get::<i64>(row, 6)? - 1).unwrap_or(usize::MAX);
             let wanted = found.get_mut(place).ok_or_else(|| StoreError::corrupt("answer", "of no such place"))?;
             *wanted = Some(documents::document(row)?);
         }

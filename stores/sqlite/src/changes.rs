@@ -1,7 +1,7 @@
 use rusqlite::{Connection, params};
 use threadkeep_core::{
-    Change, ChangePage, ChangedThread, ChangedThreads, ChangesWithMessages, Effect, IDEMPOTENCY_WINDOW_MS, JsonText,
-    Positions, Scope, StoreError, ThreadId, Timestamp, UserCursor, limits,
+    Change, ChangePage, ChangeTag, ChangedThread, ChangedThreads, ChangesWithMessages, Effect, IDEMPOTENCY_WINDOW_MS,
+    JsonText, Scope, StoreError, Tagged, ThreadId, Timestamp, UserCursor, limits,
 };
 
 use crate::connection::Shared;
@@ -13,7 +13,7 @@ pub(crate) fn list(
     shared: &Shared,
     scope: &Scope,
     thread: ThreadId,
-    after: u64,
+    after: Tagged,
     limit: usize,
     now: Timestamp,
 ) -> Result<ChangePage> {
@@ -28,7 +28,7 @@ pub(crate) fn list_with_messages(
     shared: &Shared,
     scope: &Scope,
     thread: ThreadId,
-    after: u64,
+    after: Tagged,
     limit: usize,
     now: Timestamp,
 ) -> Result<ChangesWithMessages> {
@@ -42,26 +42,44 @@ pub(crate) fn list_with_messages(
     })
 }
 
-fn page(connection: &Connection, thread: &ThreadRow, after: u64, limit: usize) -> Result<ChangePage> {
+fn page(connection: &Connection, thread: &ThreadRow, after: Tagged, limit: usize) -> Result<ChangePage> {
     let positions = thread.positions;
-    if after > positions.change || after < thread.log_from {
+    if after.number > positions.change || after.number < thread.log_from {
         return Ok(ChangePage::Reset { positions });
     }
-    let sql = "SELECT position, at, first_seq, count, effects FROM commits \
-               WHERE position > ?1 AND position <= ?2 ORDER BY position LIMIT ?3";
+    // From the position on, as its own entry tells whether it is the one that was seen.
+    let sql = "SELECT position, at, first_seq, count, effects, key FROM commits \
+               WHERE position >= ?1 AND position <= ?2 ORDER BY position LIMIT ?3 + 1";
     let mut statement = connection.prepare_cached(sql)?;
-    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let mut rows = statement.query(params![row::key(thread.no, after), row::last_key(thread.no), limit])?;
-    let mut changes = Vec::new();
+    let bound = i64::try_from(limit).unwrap_or(i64::MAX - 1);
+    let mut rows = statement.query(params![row::key(thread.no, after.number), row::last_key(thread.no), bound])?;
+    let (mut changes, mut logged) = (Vec::new(), None);
     while let Some(row) = rows.next()? {
+        let change = row::position(row.get(0)?);
+        let tag = ChangeTag::of_key(row.get_ref(5)?.as_blob().map_err(|_| not_a_key())?);
+        if change == after.number {
+            logged = Some(tag);
+            continue;
+        }
+        if changes.len() == limit {
+            break;
+        }
         let effects: Option<String> = row.get(4)?;
         changes.push(Change {
-            change: row::position(row.get(0)?),
+            change,
+            tag: Some(tag),
             at: row::timestamp(row.get(1)?)?,
             effects: all_effects(row::unsigned(row, 2)?, row::unsigned(row, 3)?, effects)?,
         });
     }
+    if !positions.continue_from(after, logged) {
+        return Ok(ChangePage::Reset { positions });
+    }
     Ok(ChangePage::Changes { changes, positions })
+}
+
+fn not_a_key() -> StoreError {
+    StoreError::corrupt("idempotency key", "not a blob")
 }
 
 fn all_effects(first_seq: u64, count: u64, others: Option<String>) -> Result<Vec<Effect>> {
@@ -127,11 +145,7 @@ pub(crate) fn list_threads(
                 break;
             }
             last = row.get(0)?;
-            let positions = Positions {
-                seq: row::unsigned(row, 3)?,
-                change: row::unsigned(row, 4)?,
-                first_seq: row::unsigned(row, 5)?,
-            };
+            let positions = row::positions(row, 3)?;
             let is_gone: bool = row.get(6)?;
             changed.push(ChangedThread {
                 id: ThreadId(row::uuid(row, 1)?),

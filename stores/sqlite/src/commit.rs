@@ -81,7 +81,7 @@ impl Commit<'_> {
             self.leave_to_the_sweep(below)?;
         }
         for put in &self.batch.put {
-            documents::put_of_thread(self.connection, self.row.no, put, plan.outcome.change)?;
+            documents::put_of_thread(self.connection, self.row.no, put, plan.outcome.tagged())?;
         }
         for name in &self.batch.delete {
             documents::delete_of_thread(self.connection, self.row.no, name)?;
@@ -173,7 +173,7 @@ impl Commit<'_> {
         self.connection.prepare_cached(sql)?.execute(params![
             self.row.no,
             plan.positions.seq as i64,
-            plan.positions.change as i64,
+            row::stored_change(plan.positions),
             plan.positions.first_seq as i64,
             message_count as i64,
             threads::next_stamp(self.connection)?,

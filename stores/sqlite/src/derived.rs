@@ -25,10 +25,11 @@ pub(crate) async fn write(
         }
         let (name, version) = (write.name(), write.version());
         let actual = documents::version_of_thread(connection, row.no, &name, now)?;
-        write.check_against(row.positions.change, actual)?;
+        write.check_against(row.positions, actual)?;
         let put = PutDocument { name, value: write.value, expires_at: None };
-        documents::put_of_thread(connection, row.no, &put, version)?;
-        Ok(Written { version })
+        let written = Written { version, tag: row.positions.tag };
+        documents::put_of_thread(connection, row.no, &put, written.tagged())?;
+        Ok(written)
     })
     .await
 }

@@ -1,10 +1,10 @@
 use std::sync::Arc;
 
-use rusqlite::{Connection, OptionalExtension, Row, params};
+use rusqlite::{Connection, Row, params};
 use threadkeep_core::{
-    Access, Conflict, Document, DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump,
-    JsonText, Kind, Namespace, Owner, PutDocument, Result, Scope, StoreError, TenantId, ThreadId, Timestamp, WakeUp,
-    Written,
+    Access, ChangeTag, Conflict, Document, DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread,
+    Dump, JsonText, Kind, Namespace, Owner, PutDocument, Result, Scope, StoreError, Tagged, TenantId, ThreadId,
+    Timestamp, WakeUp, Written,
 };
 
 use crate::connection::Shared;
@@ -21,7 +21,7 @@ pub(crate) fn version_of_thread(
     thread_no: i64,
     name: &DocumentName,
     now: Timestamp,
-) -> error::Result<Option<u64>> {
+) -> error::Result<Option<Tagged>> {
     version(connection, (OF_THREAD, thread_no), &name.namespace, &name.key, now)
 }
 
@@ -31,25 +31,28 @@ fn version(
     namespace: &Namespace,
     key: &str,
     now: Timestamp,
-) -> error::Result<Option<u64>> {
-    let sql = "SELECT version FROM documents WHERE kind = ?1 AND owner_no = ?2 AND namespace = ?3 AND key = ?4 \
+) -> error::Result<Option<Tagged>> {
+    let sql = "SELECT version, tag FROM documents WHERE kind = ?1 AND owner_no = ?2 AND namespace = ?3 AND key = ?4 \
                AND (expires_at IS NULL OR expires_at > ?5)";
     let mut statement = connection.prepare_cached(sql)?;
     let arguments = params![kind, owner_no, namespace.to_string(), key, now.as_micros()];
-    Ok(statement.query_row(arguments, |row| row.get::<_, i64>(0)).optional()?.map(i64::unsigned_abs))
+    let mut rows = statement.query(arguments)?;
+    let tagged = |row: &Row<'_>| Ok(Tagged { number: row::unsigned(row, 0)?, tag: row::tag(row, 1)? });
+    rows.next()?.map(tagged).transpose()
 }
 
 pub(crate) fn put_of_thread(
     connection: &Connection,
     thread_no: i64,
     put: &PutDocument,
-    version: u64,
+    version: Tagged,
 ) -> error::Result<()> {
     let document = Document {
         namespace: put.name.namespace.clone(),
         key: put.name.key.clone(),
         value: put.value.clone(),
-        version,
+        version: version.number,
+        tag: version.tag,
         expires_at: put.expires_at,
     };
     put_verbatim(connection, OF_THREAD, thread_no, &document)
@@ -66,9 +69,9 @@ pub(crate) fn restore_of_thread(connection: &Connection, thread_no: i64, documen
 fn put_verbatim(connection: &Connection, kind: i64, owner_no: i64, document: &Document) -> error::Result<()> {
     residue::note(connection, Residue::Pages)?;
     // An update in place, where there is one: it leaves the index of names as it is.
-    let sql = "INSERT INTO documents (kind, owner_no, namespace, key, version, expires_at, value) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7) ON CONFLICT (kind, owner_no, namespace, key) \
-               DO UPDATE SET version = excluded.version, expires_at = excluded.expires_at, value = excluded.value";
+    let sql = "INSERT INTO documents (kind, owner_no, namespace, key, version, expires_at, value, tag) \
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7, ?8) ON CONFLICT (kind, owner_no, namespace, key) \
+               DO UPDATE SET version = excluded.version, tag = excluded.tag, expires_at = excluded.expires_at, value = excluded.value";
     connection.prepare_cached(sql)?.execute(params![
         kind,
         owner_no,
@@ -77,6 +80,7 @@ fn put_verbatim(connection: &Connection, kind: i64, owner_no: i64, document: &Do
         document.version as i64,
         document.expires_at.map(Timestamp::as_micros),
         document.value.as_str(),
+        document.tag.map(ChangeTag::to_stored),
     ])?;
     Ok(())
 }
@@ -119,19 +123,19 @@ pub(crate) async fn write(
     let written = writer::write(shared, move |connection| {
         let owner_no = owners::find(&inside, connection, tenant.as_str(), owners::name(&owner))?;
         let actual = version(connection, (OF_OWNER, owner_no), &write.namespace, &write.key, now)?;
-        if write.expected.is_some_and(|expected| expected != actual.unwrap_or(0)) {
+        if write.expected.is_some_and(|expected| expected != actual.unwrap_or_default().number) {
             let DocumentWrite { namespace, key, .. } = write;
             return Err(StoreError::from(Conflict::Document { namespace, key, actual }).into());
         }
         let Some(value) = write.value else {
             delete(connection, (OF_OWNER, owner_no), &write.namespace, &write.key)?;
-            return Ok(Written { version: 0 });
+            return Ok(Written { version: 0, tag: None });
         };
         let owner_no = owners::number(&inside, connection, tenant.as_str(), owners::name(&owner))?;
         let version = next_version(connection)?;
         let DocumentWrite { namespace, key, expires_at, .. } = write;
-        put_of_owner(connection, owner_no, &Document { namespace, key, value, version, expires_at })?;
-        Ok(Written { version })
+        put_of_owner(connection, owner_no, &Document { namespace, key, value, version, tag: None, expires_at })?;
+        Ok(Written { version, tag: None })
     })
     .await?;
     // Nobody listening is no failure.
@@ -177,7 +181,7 @@ fn place(
 
 macro_rules! columns {
     () => {
-        "SELECT namespace, key, version, expires_at, value FROM documents"
+        "SELECT namespace, key, version, expires_at, value, tag FROM documents"
     };
 }
 
@@ -251,7 +255,7 @@ pub(crate) fn list_of_drivers(
     now: Timestamp,
 ) -> error::Result<Vec<DrivenThread>> {
     // Named as the index has it, or it would not be used.
-    let sql = "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, tenant.tenant, t.id, owner.user \
+    let sql = "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, d.tag, tenant.tenant, t.id, owner.user \
                FROM documents d JOIN threads t ON t.no = d.owner_no \
                JOIN owners tenant ON tenant.no = t.tenant_no JOIN owners owner ON owner.no = t.owner_no \
                WHERE d.kind = 0 AND d.namespace = 'system/run' AND d.key = 'active' \
@@ -269,9 +273,9 @@ pub(crate) fn list_of_drivers(
         let mut driven = Vec::new();
         while let Some(row) = rows.next()? {
             driven.push(DrivenThread {
-                tenant: TenantId::from_stored(row::text(row, 5)?)?,
-                thread: ThreadId(row::uuid(row, 6)?),
-                owner: owners::owner(row.get(7)?)?,
+                tenant: TenantId::from_stored(row::text(row, 6)?)?,
+                thread: ThreadId(row::uuid(row, 7)?),
+                owner: owners::owner(row.get(8)?)?,
                 document: document(row)?,
             });
         }
@@ -322,7 +326,7 @@ pub(crate) fn found_of_thread(connection: &Connection, thread_no: i64, chunk: &m
 }
 
 /// All documents by their numbers, between two of them.
-pub(crate) const ALL_BY_NUMBER: &str = "SELECT no, kind, owner_no, namespace, key, version, expires_at, value \
+pub(crate) const ALL_BY_NUMBER: &str = "SELECT no, kind, owner_no, namespace, key, version, expires_at, value, tag \
                                         FROM documents WHERE no BETWEEN ?1 AND ?2 ORDER BY no";
 
 /// The owner's number and the document of a row of [`ALL_BY_NUMBER`]; `None` for a thread's document.
@@ -385,6 +389,7 @@ fn document_at(row: &Row<'_>, first_column: usize) -> error::Result<Document> {
         key: row.get(first_column + 1)?,
         value: JsonText::stored(row::text(row, first_column + 4)?).map_err(corrupt)?,
         version: row::unsigned(row, first_column + 2)?,
+        tag: row::tag(row, first_column + 5)?,
         expires_at: expires_at.map(row::timestamp).transpose()?,
     })
 }

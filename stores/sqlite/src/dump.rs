@@ -213,13 +213,13 @@ fn begin(
     let positions = dumped.positions;
     let sql = "INSERT INTO threads (tenant_no, owner_no, id, seq, change, first_seq, log_from, message_count, stamp, \
                restoring, created_at, updated_at, expires_at, key, body) \
-               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?5, 0, ?7, 1, ?8, ?9, ?10, ?11, ?12)";
+               VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?13, 0, ?7, 1, ?8, ?9, ?10, ?11, ?12)";
     connection.prepare_cached(sql)?.execute(params![
         tenant_no,
         owner_no,
         thread.0.as_bytes(),
         positions.seq as i64,
-        positions.change as i64,
+        row::stored_change(positions),
         positions.first_seq as i64,
         threads::next_stamp(connection)?,
         dumped.created_at.as_micros(),
@@ -227,6 +227,7 @@ fn begin(
         dumped.expires_at.map(Timestamp::as_micros),
         key,
         dumped.body,
+        positions.change as i64,
     ])?;
     Ok(())
 }

@@ -233,7 +233,7 @@ fn read_portions(connection: &Connection, limit: usize) -> Result<Reading> {
         left = left.saturating_sub(lines.len());
         let is_whole = upto >= seq;
         is_all &= is_whole;
-        let (stamp, change) = (row.get(3)?, row::unsigned(row, 5)?);
+        let (stamp, change) = (row.get(3)?, row::position(row.get(5)?));
         portions.push(Portion { place, stamp, change, indexed_seq, upto, is_whole, lines });
     }
     drop(rows);

@@ -2,8 +2,8 @@
 
 use rusqlite::{Row, types::ValueRef};
 use threadkeep_core::{
-    Checksum, Content, CorruptRow, Message, MessageId, Owner, Positions, StoreError, Thread, ThreadId, ThreadKey,
-    Timestamp, codec,
+    ChangeTag, Checksum, Content, CorruptRow, Message, MessageId, Owner, Positions, StoreError, Thread, ThreadId,
+    ThreadKey, Timestamp, codec,
 };
 use uuid::Uuid;
 
@@ -43,6 +43,29 @@ pub(crate) fn unsigned(row: &Row<'_>, column: usize) -> Result<u64> {
     u64::try_from(number).map_err(|_| StoreError::corrupt("number", "negative").into())
 }
 
+/// A thread's change with its tag, as one number: `tag << 32 | change`.
+pub(crate) fn stored_change(positions: Positions) -> i64 {
+    let tag = positions.tag.map_or(0, ChangeTag::to_stored);
+    i64::from(tag) << 32 | positions.change as i64
+}
+
+/// Where a thread stands, by the columns `seq`, `change` and `first_seq`.
+pub(crate) fn positions(row: &Row<'_>, first_column: usize) -> Result<Positions> {
+    let change: i64 = row.get(first_column + 1)?;
+    // The upper half is a number of 32 bits with a sign.
+    let tag = (change >> 32) as i32;
+    Ok(Positions {
+        seq: unsigned(row, first_column)?,
+        change: position(change),
+        first_seq: unsigned(row, first_column + 2)?,
+        tag: (tag != 0).then(|| ChangeTag::from_stored(tag)),
+    })
+}
+
+pub(crate) fn tag(row: &Row<'_>, column: usize) -> Result<Option<ChangeTag>> {
+    Ok(row.get::<_, Option<i32>>(column)?.map(ChangeTag::from_stored))
+}
+
 /// What every call on a thread reads first, without its words.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct ThreadRow {
@@ -67,7 +90,7 @@ pub(crate) fn thread_row(row: &Row<'_>) -> Result<ThreadRow> {
         no: row.get(0)?,
         owner_no: row.get(1)?,
         tenant_no: row.get(2)?,
-        positions: Positions { seq: unsigned(row, 3)?, change: unsigned(row, 4)?, first_seq: unsigned(row, 5)? },
+        positions: positions(row, 3)?,
         log_from: unsigned(row, 6)?,
         message_count: unsigned(row, 7)?,
     })
@@ -94,7 +117,7 @@ pub(crate) fn thread(row: &Row<'_>) -> Result<Thread> {
         title: words.title,
         metadata: words.metadata,
         state: words.state,
-        positions: Positions { seq: unsigned(row, 4)?, change: unsigned(row, 5)?, first_seq: unsigned(row, 6)? },
+        positions: positions(row, 4)?,
         message_count: unsigned(row, 7)?,
         created_at: timestamp(row.get(8)?)?,
         updated_at: timestamp(row.get(9)?)?,

@@ -12,13 +12,14 @@ use crate::error::Result;
 pub(crate) const APPLICATION_ID: i64 = 0x5468_4b70;
 
 /// Each entry brings a file from its index to the next version. Released entries never change.
-const MIGRATIONS: [&str; 6] = [
+const MIGRATIONS: [&str; 7] = [
     include_str!("schema/001_first.sql"),
     include_str!("schema/002_collections.sql"),
     include_str!("schema/003_merging.sql"),
     include_str!("schema/004_driven.sql"),
     include_str!("schema/005_documents.sql"),
     include_str!("schema/006_checksums.sql"),
+    include_str!("schema/007_tags.sql"),
 ];
 
 /// The version that this program writes.

@@ -205,7 +205,7 @@ fn list_documents(
     limit: usize,
     reader: &Reader,
 ) -> error::Result<Vec<OwnedDocument>> {
-    let sql = "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, o.tenant, o.user \
+    let sql = "SELECT d.namespace, d.key, d.version, d.expires_at, d.value, d.tag, o.tenant, o.user \
                FROM documents d CROSS JOIN owners o ON o.no = d.owner_no \
                WHERE d.kind = 1 AND (d.expires_at IS NULL OR d.expires_at > ?1) AND (d.owner_no, d.namespace, d.key) > \
                (coalesce((SELECT no FROM owners WHERE tenant = ?2 AND user = ?3), 0), ?4, ?5) \
@@ -244,11 +244,11 @@ fn list_documents(
 }
 
 fn owned_document(row: &Row<'_>) -> error::Result<OwnedDocument> {
-    let owner = match owners::owner(row.get(6)?)? {
+    let owner = match owners::owner(row.get(7)?)? {
         Owner::Tenant => DocumentOwner::Tenant,
         Owner::User(user) => DocumentOwner::User(user),
     };
-    Ok(OwnedDocument { tenant: TenantId::from_stored(row::text(row, 5)?)?, owner, document: documents::document(row)? })
+    Ok(OwnedDocument { tenant: TenantId::from_stored(row::text(row, 6)?)?, owner, document: documents::document(row)? })
 }
 
 fn number(place: u64) -> i64 {

@@ -3,8 +3,8 @@ use futures_core::stream::BoxStream;
 use threadkeep_core::{
     Batch, CatchUp, ChangePage, ChangedThreads, ChangesWithMessages, Collection, CommitOutcome, DerivedWrite, Document,
     DocumentOwner, DocumentQuery, DocumentWrite, IndexEntry, Message, MessageName, MessagePage, MessageQuery,
-    Namespace, OpenThread, Opened, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, ThreadId, ThreadName,
-    ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUp, WakeUps, Written,
+    Namespace, OpenThread, Opened, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Store, Tagged, ThreadId,
+    ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUp, WakeUps, Written,
 };
 use tokio::sync::broadcast::{Receiver, error::RecvError};
 
@@ -74,7 +74,7 @@ impl Store for SqliteStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -85,7 +85,7 @@ impl Store for SqliteStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {

@@ -8,9 +8,9 @@
 use std::path::{Path, PathBuf};
 
 use threadkeep_core::{
-    Backend, Batch, Collection, Content, DocumentName, DocumentOwner, Embedding, EntryHit, Fingerprint, IdempotencyKey,
-    IndexEntry, JsonText, Map, MessageId, MessageQuery, Namespace, NewMessage, OpenThread, Part, PutDocument,
-    Replacement, Role, Scope, SearchQuery, StoreExt, ThreadId, ThreadKey, ThreadName, Timestamp, text,
+    Backend, Batch, ChangeTag, Collection, Content, DocumentName, DocumentOwner, Embedding, EntryHit, Fingerprint,
+    IdempotencyKey, IndexEntry, JsonText, Map, MessageId, MessageQuery, Namespace, NewMessage, OpenThread, Part,
+    PutDocument, Replacement, Role, Scope, SearchQuery, StoreExt, ThreadId, ThreadKey, ThreadName, Timestamp, text,
 };
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 
@@ -109,11 +109,13 @@ async fn the_first_schema_is_read_for_ever() {
 #[tokio::test]
 async fn later_schemas_are_read_for_ever() {
     if std::env::var_os("THREADKEEP_WRITE_GOLDEN").is_some() {
-        write(&golden(6)).await;
+        write(&golden(7)).await;
     }
-    for version in [2, 3, 4, 5, 6] {
+    for version in [2, 3, 4, 5, 6, 7] {
         let folder = tempfile::tempdir().unwrap();
         let backend = open_copy(version, folder.path()).await;
+        let found = backend.store.get_thread(&scope(), thread(), now()).await.unwrap();
+        assert_eq!(found.positions.tag, (version >= 7).then(|| ChangeTag::of(&batch("second").key)), "{version}");
         assert_reads_what_is_older(&backend).await;
         assert_reads_its_collection(&backend).await;
     }

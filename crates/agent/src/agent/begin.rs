@@ -107,8 +107,8 @@ impl Agent {
             let batch = batch.append(record.marked(Draft::new(content)).with_id(id));
             match batch.commit(&place.writer, place.thread).await {
                 Ok(appended) => {
-                    let record = Versioned { value: record, version: appended.change };
-                    let read = read.take().and_then(|read| read.after(appended.change));
+                    let record = Versioned { value: record, version: appended.tagged() };
+                    let read = read.take().and_then(|read| read.after(appended.tagged()));
                     return Ok(Begun::Now(Box::new(Run { record, seq: appended.first_seq, driving, read })));
                 }
                 Err(error) if (record::is_about_turns(&error) || older.has_refused(&error)) && attempt < ATTEMPTS => {}

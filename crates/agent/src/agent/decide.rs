@@ -1,6 +1,6 @@
 //! Deciding about an approval.
 
-use threadkeep_core::{DocumentState, JsonText, Scope, ThreadId, Value};
+use threadkeep_core::{DocumentState, JsonText, Scope, Tagged, ThreadId, Value};
 use threadkeep_memory::turns::{Driving, Place, Versioned, close, lease_until, lock};
 
 use super::Agent;
@@ -135,7 +135,7 @@ impl Agent {
         }
         let found = self.memory().find_thread_document(&place.writer, place.thread, &record::approval(id)).await?;
         let document = found.ok_or_else(not_found)?;
-        Ok(Versioned { value: document.value.read()?, version: document.version })
+        Ok(Versioned { value: document.value.read()?, version: document.tagged() })
     }
 
     /// The approval, if it still can be decided. One that nobody gave in time is closed with its turn.
@@ -161,7 +161,7 @@ impl Agent {
         &self,
         place: &Place,
         waiting: Versioned<RunRecord>,
-        (decided, approval_version): (&Approval, u64),
+        (decided, approval_version): (&Approval, Tagged),
         driving: &Driving,
         older: &mut lock::OlderLock,
     ) -> Result<Versioned<RunRecord>> {
@@ -179,7 +179,7 @@ impl Agent {
             .put(decided.document(memory.now())?)
             .append(record.marked(decision_draft(decided)).with_id(id));
         match batch.commit(&place.writer, place.thread).await {
-            Ok(committed) => Ok(Versioned { value: record, version: committed.change }),
+            Ok(committed) => Ok(Versioned { value: record, version: committed.tagged() }),
             Err(error)
                 if record::is_about_runs(&error) || record::is_about_approvals(&error) || older.has_refused(&error) =>
             {

@@ -123,7 +123,7 @@ impl Agent {
             }
         };
         match batch.commit(&place.writer, place.thread).await {
-            Ok(committed) => Ok(Versioned { value: record, version: committed.change }),
+            Ok(committed) => Ok(Versioned { value: record, version: committed.tagged() }),
             Err(error) if record::is_about_runs(&error) || older.has_refused(&error) => {
                 Err(AgentError::Superseded { turn: record.turn })
             }

@@ -7,7 +7,7 @@ use threadkeep_agent::Agent;
 use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, ChatAnswer, ChatModel, ChatRequest, CommitOutcome,
     DeltaSink, DerivedWrite, Document, DocumentOwner, DocumentQuery, DocumentWrite, Finish, Message, MessageName,
-    MessagePage, MessageQuery, ModelError, Namespace, OpenThread, Opened, Part, Result, Scope, Store, ThreadId,
+    MessagePage, MessageQuery, ModelError, Namespace, OpenThread, Opened, Part, Result, Scope, Store, Tagged, ThreadId,
     ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
 };
 use threadkeep_memory::{Memory, MemoryOptions};
@@ -159,7 +159,7 @@ impl Store for Counting {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -171,7 +171,7 @@ impl Store for Counting {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {

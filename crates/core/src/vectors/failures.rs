@@ -4,7 +4,7 @@ use super::CommitVector;
 use super::prepared::{self, document, id, message};
 use crate::{
     CommitOutcome, Conflict, Content, DocumentCondition, DocumentName, DocumentState, Expected, Fingerprint, Kind,
-    MessageId, NewMessage, Positions, Replacement, Result, Role, Scope, StoreError, TenantId, UserId, limits,
+    MessageId, NewMessage, Positions, Replacement, Result, Role, Scope, StoreError, Tagged, TenantId, UserId, limits,
 };
 
 /// Something that stands in the way.
@@ -35,7 +35,7 @@ impl Part {
 }
 
 /// In the order in which they are checked; of two that are checked at once, the first in the batch decides.
-pub(super) const FAILURES: [Failure; 20] = [
+pub(super) const FAILURES: [Failure; 22] = [
     Failure {
         name: "a message is named twice",
         part: Part::Entry,
@@ -70,7 +70,9 @@ pub(super) const FAILURES: [Failure; 20] = [
             it.batch.key = prepared::used_key();
             it.batch.fingerprint = prepared::used_fingerprint();
         },
-        answer: |Positions { seq, change, .. }| Ok(CommitOutcome { change, first_seq: seq, count: 1, replayed: true }),
+        answer: |Positions { seq, change, tag, .. }| {
+            Ok(CommitOutcome { change, tag, first_seq: seq, count: 1, replayed: true })
+        },
     },
     Failure {
         name: "the thread is at another message",
@@ -81,25 +83,46 @@ pub(super) const FAILURES: [Failure; 20] = [
     Failure {
         name: "the thread is at another change",
         part: Part::Expected,
-        apply: |it| it.batch.expected = Some(Expected::Change(1)),
-        answer: |positions| Err(Conflict::Change { expected: 1, actual: positions.change }.into()),
+        apply: |it| it.batch.expected = Some(Expected::Change(1.into())),
+        answer: |positions| Err(Conflict::Change { expected: 1.into(), actual: positions.tagged() }.into()),
+    },
+    Failure {
+        name: "the thread is at this change, of another past",
+        part: Part::Expected,
+        apply: |it| {
+            let lost = Tagged { number: it.positions.change, tag: Some(prepared::lost_tag()) };
+            it.batch.expected = Some(Expected::Change(lost));
+        },
+        answer: |positions| {
+            let expected = Tagged { number: positions.change, tag: Some(prepared::lost_tag()) };
+            Err(Conflict::Change { expected, actual: positions.tagged() }.into())
+        },
     },
     Failure {
         name: "a document is there that must not be",
         part: Part::Entry,
         apply: |it| it.batch.require.push(condition("first", DocumentState::Absent)),
-        answer: |positions| document_conflict("first", Some(prepared::version(positions))),
+        answer: |positions| document_conflict("first", Some(prepared::kept_version(positions))),
     },
     Failure {
         name: "a document has another version",
         part: Part::Entry,
-        apply: |it| it.batch.require.push(condition("second", DocumentState::Version(1))),
-        answer: |positions| document_conflict("second", Some(prepared::version(positions))),
+        apply: |it| it.batch.require.push(condition("second", DocumentState::Version(1.into()))),
+        answer: |positions| document_conflict("second", Some(prepared::kept_version(positions))),
+    },
+    Failure {
+        name: "a document has this version, of another past",
+        part: Part::Entry,
+        apply: |it| {
+            let lost = Tagged { number: prepared::version(it.positions), tag: Some(prepared::lost_tag()) };
+            it.batch.require.push(condition("fourth", DocumentState::Version(lost)));
+        },
+        answer: |positions| document_conflict("fourth", Some(prepared::kept_version(positions))),
     },
     Failure {
         name: "a document is not there",
         part: Part::Entry,
-        apply: |it| it.batch.require.push(condition("third", DocumentState::Version(1))),
+        apply: |it| it.batch.require.push(condition("third", DocumentState::Version(1.into()))),
         answer: |_| document_conflict("third", None),
     },
     Failure {
@@ -172,7 +195,7 @@ fn condition(key: &str, state: DocumentState) -> DocumentCondition {
     DocumentCondition { name: document(key), state }
 }
 
-fn document_conflict(key: &str, actual: Option<u64>) -> Result<CommitOutcome> {
+fn document_conflict(key: &str, actual: Option<Tagged>) -> Result<CommitOutcome> {
     let DocumentName { namespace, key } = document(key);
     Err(Conflict::Document { namespace, key, actual }.into())
 }

@@ -4,9 +4,9 @@ use uuid::Uuid;
 
 use super::CommitVector;
 use crate::{
-    Batch, CommitOutcome, Content, Document, DocumentName, Dump, DumpEntry, DumpedCommit, DumpedThread, Fingerprint,
-    IDEMPOTENCY_WINDOW_MS, IdempotencyKey, JsonText, MessageId, Namespace, NewMessage, Owner, Positions, PutDocument,
-    Role, Scope, TenantId, ThreadId, Timestamp, codec,
+    Batch, ChangeTag, CommitOutcome, Content, Document, DocumentName, Dump, DumpEntry, DumpedCommit, DumpedThread,
+    Fingerprint, IDEMPOTENCY_WINDOW_MS, IdempotencyKey, JsonText, MessageId, Namespace, NewMessage, Owner, Positions,
+    PutDocument, Role, Scope, Tagged, TenantId, ThreadId, Timestamp, codec,
 };
 
 /// How many messages and tombstones the thread holds.
@@ -42,6 +42,16 @@ pub(super) fn null() -> JsonText {
     JsonText::new("null").expect("JSON")
 }
 
+/// The key of the thread's last commit but one, which wrote its documents.
+fn forgotten() -> IdempotencyKey {
+    IdempotencyKey::Given("forgotten".to_owned())
+}
+
+/// The tag of a commit that the thread does not have.
+pub(super) fn lost_tag() -> ChangeTag {
+    ChangeTag::of(&IdempotencyKey::Given("lost".to_owned()))
+}
+
 /// The key of the thread's last commit.
 pub(super) fn used_key() -> IdempotencyKey {
     IdempotencyKey::Given("used".to_owned())
@@ -57,18 +67,24 @@ pub(super) fn version(positions: Positions) -> u64 {
     positions.change - 1
 }
 
+/// The same with its tag.
+pub(super) fn kept_version(positions: Positions) -> Tagged {
+    Tagged { number: version(positions), tag: Some(ChangeTag::of(&forgotten())) }
+}
+
 /// A batch of the tenant's own that appends a message and writes a document, under a key that was used for something else
 /// longer ago than is remembered.
 pub(super) fn plain(name: &str, positions: Positions) -> CommitVector {
-    let mut batch = Batch::new(IdempotencyKey::Given("forgotten".to_owned()), Fingerprint::of(name.as_bytes()));
+    let mut batch = Batch::new(forgotten(), Fingerprint::of(name.as_bytes()));
     batch.append = vec![message(10)];
     batch.put = vec![PutDocument { name: document("written"), value: null(), expires_at: None }];
     let Positions { seq, change, .. } = positions;
-    let answer = Ok(CommitOutcome { change: change + 1, first_seq: seq + 1, count: 1, replayed: false });
-    CommitVector { name: name.to_owned(), scope: Scope::Tenant(tenant()), batch, answer }
+    let tag = Some(ChangeTag::of(&batch.key));
+    let answer = Ok(CommitOutcome { change: change + 1, tag, first_seq: seq + 1, count: 1, replayed: false });
+    CommitVector { name: name.to_owned(), scope: Scope::Tenant(tenant()), batch, positions, answer }
 }
 
-/// Messages 1 to 4, of which 1 and 4 have external ids, then the tombstones 5 to 7; the documents `first` and `second`; the
+/// Messages 1 to 4, of which 1 and 4 have external ids, then the tombstones 5 to 7; the documents `first`, `second` and `fourth`; the
 /// record of a commit that counts, and one that is forgotten.
 pub(super) fn dump(positions: Positions) -> Dump {
     let entry = |number: u64| {
@@ -83,16 +99,15 @@ pub(super) fn dump(positions: Positions) -> Dump {
         let NewMessage { id, external_id, created_at, .. } = message;
         DumpEntry::Message { seq, id, external_id, revision: 0, created_at, body, checksum }
     };
-    let version = version(positions);
+    let Tagged { number: version, tag } = kept_version(positions);
     let kept = |key: &str| {
         let DocumentName { namespace, key } = document(key);
-        Document { namespace, key, value: null(), version, expires_at: None }
+        Document { namespace, key, value: null(), version, tag, expires_at: None }
     };
     let commit = |change, at, key, fingerprint| {
         let (first_seq, count) = (positions.seq, 1);
         DumpedCommit { change, at, key, fingerprint, first_seq, count, effects: Vec::new() }
     };
-    let forgotten = IdempotencyKey::Given("forgotten".to_owned());
     let long_ago = now().plus_ms(-IDEMPOTENCY_WINDOW_MS);
     Dump {
         thread: Some(DumpedThread {
@@ -104,9 +119,9 @@ pub(super) fn dump(positions: Positions) -> Dump {
             updated_at: now(),
             expires_at: None,
         }),
-        documents: vec![kept("first"), kept("second")],
+        documents: vec![kept("first"), kept("second"), kept("fourth")],
         commits: vec![
-            commit(positions.change - 1, long_ago, forgotten, Fingerprint::of(b"forgotten")),
+            commit(positions.change - 1, long_ago, forgotten(), Fingerprint::of(b"forgotten")),
             commit(positions.change, now().plus_ms(1 - IDEMPOTENCY_WINDOW_MS), used_key(), used_fingerprint()),
         ],
         entries: (1..=ENTRIES).map(entry).collect(),

@@ -7,7 +7,8 @@ use serde::{Deserialize, Serialize};
 use threadkeep_context::{Context, ContextPolicy, Summary, Trimming};
 use threadkeep_core::{
     Batch, Conflict, DerivedWrite, Document, DocumentCondition, DocumentName, DocumentOwner, DocumentState, JsonText,
-    Kind, Namespace, Positions, PutDocument, Scope, StoreError, ThreadId, ThreadName, ThreadRead, ThreadView, limits,
+    Kind, Namespace, Positions, PutDocument, Scope, StoreError, Tagged, ThreadId, ThreadName, ThreadRead, ThreadView,
+    limits,
 };
 
 use super::counts::Counts;
@@ -29,7 +30,7 @@ pub(crate) struct Carried {
     pub(super) scrubs: u64,
     /// The version of the document that it was read from or written as; `None` where there was none.
     #[serde(skip)]
-    pub(super) version: Option<u64>,
+    pub(super) version: Option<Tagged>,
 }
 
 fn is_zero(count: &u64) -> bool {
@@ -83,7 +84,7 @@ impl Carried {
 impl Carried {
     /// Reads a document. What does not decode is derived, and made again.
     fn of(document: Option<Document>) -> Self {
-        let version = document.as_ref().map(|document| document.version);
+        let version = document.as_ref().map(Document::tagged);
         let carried: Self = document.and_then(|document| document.value.read().ok()).unwrap_or_default();
         Self { version, ..carried }
     }
@@ -103,12 +104,12 @@ impl Carried {
 
 impl Memory {
     /// Reads what was carried, and at which change.
-    pub(super) async fn find_carried(&self, scope: &Scope, thread: ThreadId) -> Result<(Carried, u64)> {
+    pub(super) async fn find_carried(&self, scope: &Scope, thread: ThreadId) -> Result<(Carried, Tagged)> {
         let (of, read) = (ThreadName::Id(thread), ThreadRead { documents: vec![name()], ..ThreadRead::default() });
         let now = self.now();
         let view = repeat_simply(self.runtime(), || self.store().read_thread(scope, &of, &read, now)).await?;
         let ThreadView { thread, documents, .. } = view.ok_or(StoreError::NotFound(Kind::Thread))?;
-        Ok((Carried::of(documents.into_iter().next().flatten()), thread.positions.change))
+        Ok((Carried::of(documents.into_iter().next().flatten()), thread.positions.tagged()))
     }
 
     /// As [`Memory::find_carried`], for a thread that was found to stand here: read once while it stands so, or only changes
@@ -145,7 +146,7 @@ impl Memory {
     /// Stores what is carried on, unless the thread changed since it was read: then it may hold words of a message that
     /// was erased meanwhile. Failing costs only that the same work is done again.
     pub(super) async fn store_carried(&self, scope: &Scope, thread: ThreadId, carried: Carried, read_at: Positions) {
-        drop(self.write_carried(scope, thread, carried, read_at.change).await);
+        drop(self.write_carried(scope, thread, carried, read_at.tagged()).await);
     }
 
     /// Writes what is carried on, derived at this change from what was carried at its version.
@@ -154,7 +155,7 @@ impl Memory {
         scope: &Scope,
         thread: ThreadId,
         carried: Carried,
-        at_change: u64,
+        at_change: Tagged,
     ) -> Result<()> {
         let DocumentName { key, .. } = name();
         let (value, expected) = (JsonText::of(&carried)?, carried.version);
@@ -171,8 +172,8 @@ impl Memory {
                 Err(_) => tails.forget_carried(&held_as),
                 Ok(written) => {
                     tails.forget_carried(&held_as);
-                    let carried = Arc::new(Carried { version: Some(written.version), ..carried });
-                    tails.keep_carried(&held_as, at_change, &carried, bytes, removals);
+                    let carried = Arc::new(Carried { version: Some(written.tagged()), ..carried });
+                    tails.keep_carried(&held_as, at_change.number, &carried, bytes, removals);
                 }
             }
         }
@@ -193,7 +194,7 @@ impl Memory {
         batch.delete.retain(|deleted| *deleted != name());
         batch.require.retain(|condition| condition.name != name());
         let found = self.find_carried_document(scope, thread).await?;
-        let state = found.as_ref().map_or(DocumentState::Absent, |document| DocumentState::Version(document.version));
+        let state = found.as_ref().map_or(DocumentState::Absent, |document| DocumentState::Version(document.tagged()));
         batch.require.push(DocumentCondition { name: name(), state });
         let Some(document) = found else { return Ok(()) };
         let Ok(carried) = document.value.read::<Carried>() else {

@@ -3,7 +3,9 @@
 use std::sync::Arc;
 
 use threadkeep_context::ContextPolicy;
-use threadkeep_core::{Document, DocumentName, DocumentQuery, Kind, Scope, StoreError, Thread, ThreadId};
+use threadkeep_core::{
+    Document, DocumentName, DocumentQuery, Kind, Positions, Scope, StoreError, Tagged, Thread, ThreadId,
+};
 
 use super::carried;
 use super::sources::{Sources, WantedPreferences, has_memory, newest, nothing_carried, reach};
@@ -35,7 +37,7 @@ pub struct Prefetched {
     /// Whether appending takes older messages away.
     is_trimmed: bool,
     /// The change that the thread stands at, with commits of the reader's own.
-    change: u64,
+    change: Tagged,
 }
 
 impl Memory {
@@ -77,7 +79,7 @@ impl Memory {
             scope: scope.clone(),
             reach,
             // The row and the page are of one instant, also where the page is held and was only looked after.
-            change: page.positions().change,
+            change: page.positions().tagged(),
             page,
             carried,
             tells_preferences: policy.preferences,
@@ -121,7 +123,8 @@ impl Memory {
         let Prefetched { scope, page, carried, removals, .. } = prefetched;
         let thread = prefetched.thread.id;
         let mut loaded = self.loaded(page.clone(), reach(policy), options.through_seq);
-        loaded.positions.change = prefetched.change;
+        let Tagged { number: change, tag } = prefetched.change;
+        loaded.positions = Positions { change, tag, ..loaded.positions };
         let stored = match has_memory(policy, options) {
             true => self.keep_carried(scope, thread, carried.clone(), loaded.positions, *removals),
             false => Arc::clone(nothing_carried()),
@@ -141,8 +144,8 @@ impl Prefetched {
     /// others committed since it was read, or where appending takes older messages away: the thread has to be read again. A
     /// context of it leaves out what the commit appended.
     #[must_use]
-    pub fn after(self, change: u64) -> Option<Self> {
-        let is_next = change == self.change + 1 && !self.is_trimmed;
+    pub fn after(self, change: Tagged) -> Option<Self> {
+        let is_next = change.number == self.change.number + 1 && !self.is_trimmed;
         is_next.then_some(Self { change, ..self })
     }
 

@@ -77,7 +77,8 @@ impl Memory {
         let Some(tenant) = tenants.first().filter(|_| version > 0) else { return Ok(()) };
         let (namespace, key) = (Namespace::System("erasures".to_owned()), "version".to_owned());
         let value = JsonText::of(&version)?;
-        let raised = Document { namespace: namespace.clone(), key: key.clone(), value, version, expires_at: None };
+        let raised =
+            Document { namespace: namespace.clone(), key: key.clone(), value, version, tag: None, expires_at: None };
         let owner = DocumentOwner::Tenant;
         repeat_simply(self.runtime(), || self.maintenance().restore_document(tenant, &owner, raised.clone())).await?;
         self.delete_document(&Scope::Tenant(tenant.clone()), owner, namespace, key).await

@@ -7,8 +7,8 @@ use async_trait::async_trait;
 use threadkeep_core::{
     Access, Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Document,
     DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace,
-    OpenThread, Opened, Owner, Result, Scope, Store, StoreError, StoreExt, Thread, ThreadId, ThreadName, ThreadPage,
-    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
+    OpenThread, Opened, Owner, Result, Scope, Store, StoreError, StoreExt, Tagged, Thread, ThreadId, ThreadName,
+    ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
 };
 
 use super::{ErasedItem, Erasure, ErasureLog, ErasureReceipt};
@@ -168,7 +168,7 @@ impl Store for RecordingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -179,7 +179,7 @@ impl Store for RecordingStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {

@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::Duration;
 
-use threadkeep_core::{Moment, Runtime, Scope, ThreadId};
+use threadkeep_core::{Moment, Runtime, Scope, Tagged, ThreadId};
 use tokio::sync::watch;
 
 use super::feeds::Feeds;
@@ -55,14 +55,14 @@ struct Held {
 /// A look at the log, which found nothing after a change.
 #[derive(Clone, Copy)]
 pub(super) struct Look {
-    after: u64,
+    after: Tagged,
     doubts: u64,
     at: Moment,
 }
 
 impl Look {
     /// The same look, at another position.
-    pub(super) fn at(self, after: u64) -> Self {
+    pub(super) fn at(self, after: Tagged) -> Self {
         Self { after, ..self }
     }
 }
@@ -104,35 +104,35 @@ impl Feed {
     }
 
     /// What comes after a change, as far as that is known here; a look at the log counts for as long as `backstop`.
-    pub(super) fn following(&self, after: u64, backstop: Duration) -> Following {
+    pub(super) fn following(&self, after: Tagged, backstop: Duration) -> Following {
         let now = self.runtime.now();
         let mut state = self.lock();
         state.drop_outdated(now);
         if state.holds_all_after(after) {
-            let following = state.held.iter().filter(|held| held.told.change > after);
+            let following = state.held.iter().filter(|held| held.told.change.number > after.number);
             return Following::Told(following.map(|held| held.told.clone()).collect());
         }
         let has_looked = state
             .looked
             .is_some_and(|look| look.after == after && look.doubts == state.doubts && look.at + backstop > now);
-        if has_looked && state.known <= after { Following::Nothing } else { Following::Unknown }
+        if has_looked && state.known <= after.number { Following::Nothing } else { Following::Unknown }
     }
 
     /// Until when there is no need to look of one's own accord.
-    pub(super) fn next_look(&self, after: u64, backstop: Duration) -> Moment {
+    pub(super) fn next_look(&self, after: Tagged, backstop: Duration) -> Moment {
         let (now, looked) = (self.runtime.now(), self.lock().looked);
         let next = looked.filter(|look| look.after == after).map(|look| look.at + backstop);
         next.filter(|next| *next > now).unwrap_or(now + backstop)
     }
 
     /// Whether the commits after a change may be handed over yet.
-    pub(super) fn may_be_filled(&self, after: u64) -> bool {
+    pub(super) fn may_be_filled(&self, after: Tagged) -> bool {
         let state = self.lock();
-        state.under_way > 0 && state.known > after && !state.holds_all_after(after)
+        state.under_way > 0 && state.known > after.number && !state.holds_all_after(after)
     }
 
     /// Begins a look at the log.
-    pub(super) fn begin_look(&self, after: u64) -> Look {
+    pub(super) fn begin_look(&self, after: Tagged) -> Look {
         Look { after, doubts: self.lock().doubts, at: self.runtime.now() }
     }
 
@@ -143,9 +143,9 @@ impl Feed {
         if state.looked.is_none_or(|earlier| earlier.at <= look.at) {
             state.looked = Some(Look { after: last, ..look });
         }
-        state.known = state.known.max(last);
+        state.known = state.known.max(last.number);
         let mut held: VecDeque<Held> = found.iter().map(|told| Held { told: told.clone(), since: look.at }).collect();
-        held.extend(std::mem::take(&mut state.held).into_iter().filter(|held| held.told.change > last));
+        held.extend(std::mem::take(&mut state.held).into_iter().filter(|held| held.told.change.number > last.number));
         state.bytes = 0;
         held.into_iter().for_each(|held| state.hold(held));
         state.advance(look.at);
@@ -196,7 +196,7 @@ impl Feed {
         state.under_way -= usize::from(is_of_scope);
         match made {
             Made::Told(told) => {
-                state.known = state.known.max(told.change);
+                state.known = state.known.max(told.change.number);
                 state.hold(Held { told, since: self.runtime.now() });
                 state.advance(began);
             }
@@ -225,19 +225,30 @@ impl Feed {
 
 impl State {
     /// Whether everything after a change is here, and is something.
-    fn holds_all_after(&self, after: u64) -> bool {
-        let first = self.held.front().map(|held| held.told.change);
-        let last = self.held.back().map(|held| held.told.change);
+    fn holds_all_after(&self, after: Tagged) -> bool {
+        let after = after.number;
+        let first = self.held.front().map(|held| held.told.change.number);
+        let last = self.held.back().map(|held| held.told.change.number);
         first.is_some_and(|first| first <= after + 1) && last.is_some_and(|last| last > after && last >= self.known)
     }
 
     fn hold(&mut self, held: Held) {
-        let change = held.told.change;
+        let change = held.told.change.number;
         if change < self.removed_before || held.told.bytes > HELD_BYTES {
             return;
         }
-        let first = self.held.front().map(|held| held.told.change);
-        let last = self.held.back().map(|held| held.told.change);
+        if self
+            .held
+            .iter()
+            .any(|known| known.told.change.number == change && !known.told.change.is_same(held.told.change))
+        {
+            // A number that was given twice: the store failed over, and the log has to say to what.
+            self.forget();
+            self.doubts += 1;
+            return;
+        }
+        let first = self.held.front().map(|held| held.told.change.number);
+        let last = self.held.back().map(|held| held.told.change.number);
         match first.zip(last) {
             Some((first, _)) if change + 1 == first => {
                 self.bytes += held.told.bytes;
@@ -265,7 +276,7 @@ impl State {
         let (Some(look), Some(first), Some(last)) = (&mut self.looked, self.held.front(), self.held.back()) else {
             return;
         };
-        if first.told.change <= look.after + 1 && last.told.change > look.after {
+        if first.told.change.number <= look.after.number + 1 && last.told.change.number > look.after.number {
             *look = Look { after: last.told.change, at: look.at.max(at), ..*look };
         }
     }

@@ -46,7 +46,7 @@ impl Drop for UnderWay {
     fn drop(&mut self) {
         for feed in &self.other_scopes {
             let made = match &self.made {
-                Made::Told(told) => Made::Change(told.change),
+                Made::Told(told) => Made::Change(told.change.number),
                 made => made.clone(),
             };
             feed.end_commit(made, false, self.began);
@@ -76,9 +76,8 @@ fn told(batch: &Batch, outcome: &CommitOutcome, now: Timestamp) -> Option<Told> 
     if !batch.patch.is_empty() {
         events.push(ThreadEvent::Patched);
     }
-    let change = outcome.change;
-    let update = Arc::new(ThreadUpdate::Commit { change, at: now, events });
-    Some(Told { change, update, bytes })
+    let update = Arc::new(ThreadUpdate::Commit { change: outcome.change, tag: outcome.tag, at: now, events });
+    Some(Told { change: outcome.tagged(), update, bytes })
 }
 
 fn as_stored(seq: u64, message: &NewMessage) -> Message {

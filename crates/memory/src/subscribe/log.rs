@@ -3,7 +3,8 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use threadkeep_core::{
-    Change, ChangePage, CorruptRow, Effect, Message, MessageId, MessageName, Positions, Role, Scope, ThreadId, limits,
+    Change, ChangePage, CorruptRow, Effect, Message, MessageId, MessageName, Positions, Role, Scope, Tagged, ThreadId,
+    limits,
 };
 
 use super::{ThreadEvent, ThreadUpdate};
@@ -18,7 +19,7 @@ const CHANGES: usize = 100;
 /// One commit, as all subscribers are told it; each leaves out the roles that it does not want.
 #[derive(Clone)]
 pub(super) struct Told {
-    pub(super) change: u64,
+    pub(super) change: Tagged,
     pub(super) update: Arc<ThreadUpdate>,
     /// What its messages take, about.
     pub(super) bytes: usize,
@@ -27,12 +28,12 @@ pub(super) struct Told {
 impl Told {
     /// The update as a subscriber hears it: nothing where only other roles spoke, or what was said is gone by now.
     pub(super) fn for_roles(&self, roles: &[Role]) -> Option<Arc<ThreadUpdate>> {
-        let ThreadUpdate::Commit { change, at, events } = &*self.update else { return None };
+        let ThreadUpdate::Commit { change, tag, at, events } = &*self.update else { return None };
         if roles.is_empty() {
             return (!events.is_empty()).then(|| Arc::clone(&self.update));
         }
         let events: Vec<_> = events.iter().filter_map(|event| event_for_roles(event, roles)).collect();
-        (!events.is_empty()).then(|| Arc::new(ThreadUpdate::Commit { change: *change, at: *at, events }))
+        (!events.is_empty()).then(|| Arc::new(ThreadUpdate::Commit { change: *change, tag: *tag, at: *at, events }))
     }
 }
 
@@ -66,7 +67,7 @@ pub(super) struct Log {
 
 impl Log {
     /// Reads what comes after a position, a page at a time.
-    pub(super) async fn read(&self, after: u64) -> Result<Read> {
+    pub(super) async fn read(&self, after: Tagged) -> Result<Read> {
         let (store, now) = (self.memory.store(), self.memory.now());
         let read = repeat_simply(self.memory.runtime(), || {
             store.list_changes_with_messages(&self.scope, self.thread, after, CHANGES, now)
@@ -130,10 +131,12 @@ struct Mentioned {
 }
 
 impl Mentioned {
-    fn tell(&self, Change { change, at, effects }: Change) -> Told {
+    fn tell(&self, made: Change) -> Told {
+        let tagged = made.tagged();
+        let Change { change, tag, at, effects } = made;
         let events: Vec<_> = effects.into_iter().filter_map(|effect| self.event(effect)).collect();
         let bytes = events.iter().map(event_bytes).sum();
-        Told { change, update: Arc::new(ThreadUpdate::Commit { change, at, events }), bytes }
+        Told { change: tagged, update: Arc::new(ThreadUpdate::Commit { change, tag, at, events }), bytes }
     }
 
     fn event(&self, effect: Effect) -> Option<ThreadEvent> {

@@ -3,7 +3,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
-use threadkeep_core::{MessageQuery, OnCorrupt, Role, Runtime, Scope, ThreadId};
+use threadkeep_core::{MessageQuery, OnCorrupt, Role, Runtime, Scope, Tagged, ThreadId};
 use tokio::sync::watch;
 
 use super::feed::{Feed, Following};
@@ -30,15 +30,20 @@ impl Memory {
         // Listening comes first: what happens while the thread is looked at has its hint waiting.
         let feed = self.feeds().join(self, scope, thread).await;
         let signals = feed.signals();
-        let look = feed.begin_look(0);
+        let look = feed.begin_look(Tagged::default());
         let mut ready = VecDeque::new();
+        let mut is_placed = true;
         let after = match options.start {
             Start::Now => {
-                let change = self.get_thread(scope, thread).await?.positions.change;
+                let change = self.get_thread(scope, thread).await?.positions.tagged();
                 feed.end_look(look.at(change), &[]);
                 change
             }
-            Start::After(change) => self.get_thread(scope, thread).await.map(|_| change)?,
+            Start::After(change) => {
+                let stands_at = self.get_thread(scope, thread).await?.positions.tagged();
+                is_placed = change.tag.is_none() || change.is_same(stands_at);
+                if change.is_same(stands_at) { stands_at } else { change }
+            }
             Start::Last(count) => {
                 let (history, change) = self.history(scope, thread, count, &options.roles).await?;
                 ready.push_back(Arc::new(history));
@@ -46,7 +51,8 @@ impl Memory {
             }
         };
         let log = Log { memory: self.clone(), scope: scope.clone(), thread };
-        let subscription = Subscription { log, feed, signals, roles: options.roles, after, ready, has_ended: false };
+        let subscription =
+            Subscription { log, feed, signals, roles: options.roles, after, is_placed, ready, has_ended: false };
         let updates = futures::stream::unfold(subscription, |mut subscription| async move {
             let update = subscription.next().await?;
             Some((update, subscription))
@@ -63,13 +69,13 @@ impl Memory {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         roles: &[Role],
     ) -> Result<Option<UpdatesPage>> {
         let log = Log { memory: self.clone(), scope: scope.clone(), thread };
         Ok(match log.read(after).await? {
             Read::Reset { positions } => {
-                Some(UpdatesPage { updates: vec![ThreadUpdate::Reset { positions }], change: positions.change })
+                Some(UpdatesPage { updates: vec![ThreadUpdate::Reset { positions }], change: positions.tagged() })
             }
             Read::Commits { commits, .. } => commits.last().map(|last| UpdatesPage {
                 updates: commits.iter().filter_map(|told| told.for_roles(roles)).map(Arc::unwrap_or_clone).collect(),
@@ -84,12 +90,12 @@ impl Memory {
         thread: ThreadId,
         count: usize,
         roles: &[Role],
-    ) -> Result<(ThreadUpdate, u64)> {
+    ) -> Result<(ThreadUpdate, Tagged)> {
         let newest = MessageQuery::newest(count);
         let query = MessageQuery { roles: roles.to_vec(), on_corrupt: OnCorrupt::Report, ..newest };
         let page = self.messages(scope, thread, &query).await?;
         let (messages, corrupt, positions) = (page.messages, page.corrupt, page.positions);
-        Ok((ThreadUpdate::History { messages, corrupt, positions }, positions.change))
+        Ok((ThreadUpdate::History { messages, corrupt, positions }, positions.tagged()))
     }
 }
 
@@ -100,7 +106,9 @@ struct Subscription {
     /// Only messages of these; of all where there are none.
     roles: Vec<Role>,
     /// The last change that was told, or skipped for saying nothing to this subscriber.
-    after: u64,
+    after: Tagged,
+    /// Whether the log knows that position: a feed does not, and hands out what only follows it by number.
+    is_placed: bool,
     ready: VecDeque<Arc<ThreadUpdate>>,
     has_ended: bool,
 }
@@ -170,6 +178,9 @@ impl Subscription {
 
     /// Says whether there was anything; `None` where the log has to tell.
     fn take_from_feed(&mut self) -> Option<bool> {
+        if !self.is_placed {
+            return None;
+        }
         match self.feed.following(self.after, self.backstop()) {
             Following::Told(commits) => {
                 self.take(&commits);
@@ -182,16 +193,18 @@ impl Subscription {
 
     async fn read(&mut self) -> Result<bool> {
         let look = self.feed.begin_look(self.after);
-        match self.log.read(self.after).await? {
+        let read = self.log.read(self.after).await?;
+        self.is_placed = true;
+        match read {
             Read::Reset { positions } => {
                 self.feed.begin_anew(positions.change);
-                self.after = positions.change;
+                self.after = positions.tagged();
                 self.ready.push_back(Arc::new(ThreadUpdate::Reset { positions }));
                 Ok(true)
             }
             Read::Commits { commits, positions } => {
                 let last = commits.last().map_or(self.after, |told| told.change);
-                if last >= positions.change {
+                if last.number >= positions.change {
                     self.feed.end_look(look, &commits);
                 }
                 self.take(&commits);

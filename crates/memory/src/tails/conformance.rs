@@ -9,8 +9,8 @@ use tempfile::TempDir;
 use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, Clock, CommitOutcome, DerivedWrite, Document,
     DocumentOwner, DocumentQuery, DocumentWrite, Fingerprint, IdempotencyKey, Kind, Message, MessageName, MessagePage,
-    MessageQuery, Namespace, OpenThread, Opened, Result, Scope, Store, StoreError, ThreadId, ThreadName, ThreadPage,
-    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
+    MessageQuery, Namespace, OpenThread, Opened, Result, Scope, Store, StoreError, Tagged, ThreadId, ThreadName,
+    ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
 };
 use threadkeep_store_conformance::{Abilities, Factory, Instance};
 use threadkeep_store_memory::MemoryStore;
@@ -156,7 +156,7 @@ impl Store for Managers {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -167,7 +167,7 @@ impl Store for Managers {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {

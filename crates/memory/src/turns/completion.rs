@@ -4,7 +4,7 @@ use std::future::Future;
 use std::pin::pin;
 use std::sync::Arc;
 
-use threadkeep_core::{DocumentState, Map, Scope, StoreError, ThreadId};
+use threadkeep_core::{DocumentState, Map, Scope, StoreError, Tagged, ThreadId};
 use tokio::sync::Mutex;
 
 use super::lock::{self, OlderLock};
@@ -27,7 +27,7 @@ pub struct Completion {
     thread: ThreadId,
     turn: String,
     /// The change of the commit that took the thread.
-    taken_at: u64,
+    taken_at: Tagged,
     /// What was written last, with the version that fences this driver.
     held: Arc<Mutex<Versioned<RunRecord>>>,
     /// Others here, and on this machine, know by it that the driver is gone.
@@ -72,7 +72,7 @@ impl Completion {
             };
             let refused = match batch.commit(&writer, thread).await {
                 Ok(committed) => {
-                    let taken_at = committed.change;
+                    let taken_at = committed.tagged();
                     let held = Arc::new(Mutex::new(Versioned { value: record, version: taken_at }));
                     let (memory, turn, driving) = (memory.clone(), turn.to_owned(), Arc::new(driving));
                     return Ok(Taking::Taken(Self { memory, writer, thread, turn, taken_at, held, _driving: driving }));
@@ -109,7 +109,7 @@ impl Completion {
     /// The change that the thread stood at when it was taken: what was read before can still be used where that is the next one
     /// ([`crate::Prefetched::after`]).
     #[must_use]
-    pub fn taken_at(&self) -> u64 {
+    pub fn taken_at(&self) -> Tagged {
         self.taken_at
     }
 
@@ -164,7 +164,7 @@ impl Completion {
         let Ok(batch) = lock::hold(batch, &record) else { return true };
         match batch.commit(&self.writer, self.thread).await {
             Ok(committed) => {
-                *held = Versioned { value: record, version: committed.change };
+                *held = Versioned { value: record, version: committed.tagged() };
                 true
             }
             // A store that cannot be asked now may be there for the next sign.

@@ -90,7 +90,7 @@ impl OlderLock {
             Some(document) => {
                 let holder: Option<String> = document.value.read().ok();
                 let is_gone = holder.is_some_and(|holder| is_driving(memory, &holder) == Some(false));
-                is_gone.then_some(DocumentState::Version(document.version))
+                is_gone.then_some(DocumentState::Version(document.tagged()))
             }
         };
         Ok(self.state.is_some())

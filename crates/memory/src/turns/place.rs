@@ -2,7 +2,7 @@
 
 use serde::de::DeserializeOwned;
 use threadkeep_context::ContextPolicy;
-use threadkeep_core::{Access, Document, DocumentOwner, DocumentQuery, Owner, Scope, Thread, ThreadId};
+use threadkeep_core::{Access, Document, DocumentOwner, DocumentQuery, Owner, Scope, Tagged, Thread, ThreadId};
 
 use super::record::{self, RunRecord};
 use super::{Approval, is_alive};
@@ -27,7 +27,7 @@ pub struct Versioned<T> {
     /// What it says.
     pub value: T,
     /// Its version.
-    pub version: u64,
+    pub version: Tagged,
 }
 
 /// The turns of a thread that are not over.
@@ -43,7 +43,7 @@ impl Runs {
     fn of(documents: Vec<Document>) -> Result<Self> {
         let mut runs = Self::default();
         for document in documents {
-            let run = Versioned { value: document.value.read()?, version: document.version };
+            let run = Versioned { value: document.value.read()?, version: document.tagged() };
             if record::is_active(&document.key) {
                 runs.active = Some(run);
             } else {
@@ -136,7 +136,7 @@ impl Place {
     pub async fn approvals(&self, memory: &Memory) -> Result<Vec<Versioned<Approval>>> {
         let query = DocumentQuery { namespace: Some(record::approvals()), ..self.query() };
         let found = memory.list_documents(&self.writer, query).await?;
-        let read = |document: Document| Ok(Versioned { value: document.value.read()?, version: document.version });
+        let read = |document: Document| Ok(Versioned { value: document.value.read()?, version: document.tagged() });
         found.into_iter().map(read).collect()
     }
 

@@ -15,7 +15,7 @@ async fn a_title_goes_with_the_message_that_it_was_made_from() {
         assert_eq!(title().await.as_deref(), Some("my secret"));
         let change = memory.erase_messages(&scope, thread, &ids[..1]).await.unwrap();
         let found = memory.get_thread(&scope, thread).await.unwrap();
-        assert_eq!((found.title.as_deref(), found.positions.change), (Some("more"), change));
+        assert_eq!((found.title.as_deref(), found.positions.tagged()), (Some("more"), change));
         assert_eq!(found.message_count, 2);
 
         // Erasing what the title was not made from leaves it.
@@ -59,9 +59,10 @@ async fn what_cannot_be_changed_says_why() {
         let unknown = MessageId::from_name(b"unknown");
         let error = memory.replace_message(&scope, thread, unknown, content(), None).await.unwrap_err();
         assert_eq!(error.to_string(), "message not found");
-        let stale = Some(Expected::Change(0));
+        let stale = Some(Expected::Change(0.into()));
         let error = memory.replace_message(&scope, thread, id, content(), stale).await.unwrap_err();
-        assert_eq!(error.conflict(), Some(&Conflict::Change { expected: 0, actual: 1 }));
+        let actual = memory.get_thread(&scope, thread).await.unwrap().positions.tagged();
+        assert_eq!(error.conflict(), Some(&Conflict::Change { expected: 0.into(), actual }));
         for (scope, thread) in [(ben(), thread), (scope.clone(), threadkeep_core::ThreadId::from_name(b"none"))] {
             let error = memory.erase_messages(&scope, thread, &[id]).await.unwrap_err();
             assert_eq!(error.to_string(), "thread not found");

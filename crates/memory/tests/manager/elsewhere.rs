@@ -11,7 +11,7 @@ use threadkeep_core::{
     Consistency, DerivedWrite, Document, DocumentOwner, DocumentQuery, DocumentWrite, DrivenThread, Dump, IndexEntry,
     ListedThread, Maintenance, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
     OwnedDocument, Owner, Result, Scope, SearchAnswer, SearchIndex, SearchQuery, Snapshot, SnapshotTotals, Store,
-    SweepReport, TenantId, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp,
+    SweepReport, Tagged, TenantId, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp,
     UserCursor, VerifyReport, WakeUps, Written,
 };
 use tokio::runtime::{Builder, Runtime};
@@ -112,7 +112,7 @@ impl Store for Elsewhere {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -123,7 +123,7 @@ impl Store for Elsewhere {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {

@@ -45,7 +45,7 @@ fn document(owner: DocumentOwner, namespace: &str, key: &str, value: &str) -> Im
     let (namespace, value) = (namespace.parse().unwrap(), JsonText::new(value).unwrap());
     ImportItem::Document {
         owner,
-        document: Document { namespace, key: key.to_owned(), value, version: 1, expires_at: None },
+        document: Document { namespace, key: key.to_owned(), value, version: 1, tag: None, expires_at: None },
     }
 }
 

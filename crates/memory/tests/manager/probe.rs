@@ -8,8 +8,8 @@ use futures::StreamExt;
 use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Document,
     DocumentOwner, DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace,
-    OpenThread, Opened, Reason, Result, Scope, Store, StoreError, ThreadId, ThreadName, ThreadPage, ThreadQuery,
-    ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
+    OpenThread, Opened, Reason, Result, Scope, Store, StoreError, Tagged, ThreadId, ThreadName, ThreadPage,
+    ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
 };
 
 use tokio::sync::oneshot;
@@ -169,7 +169,7 @@ impl Store for Probe {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -181,7 +181,7 @@ impl Store for Probe {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {

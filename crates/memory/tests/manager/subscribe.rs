@@ -7,6 +7,9 @@ use threadkeep_memory::{
     AppendOptions, Draft, Start, SubscribeOptions, ThreadEvent, ThreadUpdate, ThreadUpdates, ThreadsUpdates,
 };
 
+use threadkeep_store_conformance::FailingOver;
+use threadkeep_store_memory::MemoryStore;
+
 use super::probe::{Fate, Probe};
 use super::world::{World, acme, ana, ben, everywhere};
 
@@ -144,7 +147,7 @@ async fn a_subscriber_who_comes_back_hears_what_it_missed() {
         for number in 1..=250 {
             memory.append(&scope, thread, Draft::assistant(number.to_string())).await.unwrap();
         }
-        let mut updates = memory.subscribe(&scope, thread, from(Start::After(3))).await.unwrap();
+        let mut updates = memory.subscribe(&scope, thread, from(Start::After(3.into()))).await.unwrap();
         for number in 4..=250_u64 {
             let update = next(&mut updates).await;
             assert_eq!(texts(&update), [number.to_string()]);
@@ -178,13 +181,64 @@ async fn a_position_of_a_lost_past_is_reset() {
     everywhere(async |world: World| {
         let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
         memory.append(&scope, thread, Draft::user("one")).await.unwrap();
-        let mut updates = memory.subscribe(&scope, thread, from(Start::After(99))).await.unwrap();
+        let mut updates = memory.subscribe(&scope, thread, from(Start::After(99.into()))).await.unwrap();
         let positions = memory.get_thread(&scope, thread).await.unwrap().positions;
         assert_eq!(next(&mut updates).await, ThreadUpdate::Reset { positions });
         memory.append(&scope, thread, Draft::user("two")).await.unwrap();
         assert_eq!(texts(&next(&mut updates).await), ["two"]);
     })
     .await;
+}
+
+/// A manager over a store that fails over, and that store.
+fn failing_over() -> (World, Arc<FailingOver>) {
+    let store = FailingOver::over(MemoryStore::open(), MemoryStore::open());
+    (World::over(store.backend(), store.backend()), store)
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_change_of_a_lost_past_is_reset() {
+    let (world, store) = failing_over();
+    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+    memory.append(&scope, thread, Draft::user("one")).await.unwrap();
+    store.replicate(&scope, thread, memory.now()).await.unwrap();
+    let lost = memory.append(&scope, thread, Draft::user("lost")).await.unwrap().tagged();
+    store.fail_over();
+    let made = memory.append(&scope, thread, Draft::user("made")).await.unwrap().tagged();
+    assert_eq!((lost.number, lost == made), (made.number, false));
+    // Somebody listens, so that a feed holds what comes.
+    let mut listening = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
+    for text in ["", "two", "three"] {
+        if !text.is_empty() {
+            memory.append(&scope, thread, Draft::user(text)).await.unwrap();
+            assert_eq!(texts(&next(&mut listening).await), [text]);
+        }
+        let positions = memory.get_thread(&scope, thread).await.unwrap().positions;
+        let mut updates = memory.subscribe(&scope, thread, from(Start::After(lost))).await.unwrap();
+        assert_eq!(next(&mut updates).await, ThreadUpdate::Reset { positions }, "after {text:?}");
+        let page = memory.updates_after(&scope, thread, lost, &[]).await.unwrap().unwrap();
+        assert_eq!(page.updates, [ThreadUpdate::Reset { positions }]);
+    }
+    for known in [made, made.number.into()] {
+        let mut updates = memory.subscribe(&scope, thread, from(Start::After(known))).await.unwrap();
+        assert_eq!(texts(&next(&mut updates).await), ["two"], "after {known}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_listener_hears_of_a_failover() {
+    let (world, store) = failing_over();
+    let (memory, scope, thread) = (&world.memory, ana(), world.thread().await);
+    store.replicate(&scope, thread, memory.now()).await.unwrap();
+    let mut updates = memory.subscribe(&scope, thread, SubscribeOptions::default()).await.unwrap();
+    memory.append(&scope, thread, Draft::user("lost")).await.unwrap();
+    assert_eq!(texts(&next(&mut updates).await), ["lost"]);
+    store.fail_over();
+    world.another_process().append(&scope, thread, Draft::user("made")).await.unwrap();
+    let positions = memory.get_thread(&scope, thread).await.unwrap().positions;
+    assert_eq!(next(&mut updates).await, ThreadUpdate::Reset { positions });
+    memory.append(&scope, thread, Draft::user("two")).await.unwrap();
+    assert_eq!(texts(&next(&mut updates).await), ["two"]);
 }
 
 #[tokio::test(start_paused = true)]

@@ -163,7 +163,7 @@ async fn what_was_overtaken_stores_nothing() {
         let mut record: RunRecord = held.value.read().unwrap();
         record.turn = "two".to_owned();
         let put = PutDocument { name: record::active(), value: JsonText::of(&record).unwrap(), expires_at: None };
-        let batch = world.memory.batch().require(record::active(), DocumentState::Version(held.version)).put(put);
+        let batch = world.memory.batch().require(record::active(), DocumentState::Version(held.tagged())).put(put);
         batch.commit(&ana(), thread).await.unwrap();
         let error = slow.finish(world.memory.batch().append(Draft::user("Late."))).await.unwrap_err();
         assert!(Completion::is_overtaken(&error), "{error}");

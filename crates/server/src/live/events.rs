@@ -22,7 +22,7 @@ const WAITING: usize = 16;
 
 /// Streams what happens in a thread, as server-sent events
 ///
-/// An event's id is the change that it tells of. `Last-Event-ID` or `after` replays what came after it, erasures included, then
+/// An event's id is the change that it tells of, with a tag that tells it from a change of another past (`17-a1b2c3d4`). `Last-Event-ID` or `after` replays what came after it, erasures included, then
 /// the stream is live; without either it begins now, or with `last` messages as they stand. The stream ends with an event
 /// `end` that says why, or `deleted`.
 #[utoipa::path(
@@ -31,10 +31,10 @@ const WAITING: usize = 16;
     tag = "live",
     params(
         ("id" = String, Path),
-        ("after" = Option<u64>, Query, description = "A change"),
+        ("after" = Option<String>, Query, description = "An event's id, or a change"),
         ("last" = Option<u32>, Query, description = "Begin with so many messages"),
         ("role" = Option<Vec<String>>, Query, description = "Only messages of these roles"),
-        ("Last-Event-ID" = Option<u64>, Header)
+        ("Last-Event-ID" = Option<String>, Header)
     ),
     responses(
         (status = 200, description = "Events `history`, `commit`, `reset`, `deleted` and `end`.", content_type = "text/event-stream", body = UpdateJson),

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use std::time::Duration;
 
 use axum::http::StatusCode;
-use threadkeep::core::{ChangedThread, ThreadOrder, ThreadQuery, limits};
+use threadkeep::core::{ChangedThread, Tagged, ThreadOrder, ThreadQuery, limits};
 use threadkeep::{Role, Scope, ThreadId, ThreadUpdate, Timestamp};
 
 use super::json::{EndJson, UpdateJson};
@@ -27,7 +27,7 @@ pub(super) struct Following {
     scope: Scope,
     roles: Vec<Role>,
     /// The last change of each thread that was told, or skipped for saying nothing to these roles.
-    places: HashMap<ThreadId, u64>,
+    places: HashMap<ThreadId, Tagged>,
     since: Timestamp,
 }
 
@@ -40,7 +40,7 @@ impl Following {
         let mut query = ThreadQuery::new(ThreadOrder::Recent, limits::PAGE.min(LOOKED_UP));
         while is_new && places.len() < LOOKED_UP {
             let page = app.memory().list_threads(scope, &query).await?;
-            places.extend(page.threads.iter().map(|thread| (thread.id, thread.positions.change)));
+            places.extend(page.threads.iter().map(|thread| (thread.id, thread.positions.tagged())));
             match page.next {
                 Some(next) => query.after = Some(next),
                 None => break,
@@ -60,9 +60,9 @@ impl Following {
                 Err(error) if error.status == StatusCode::SERVICE_UNAVAILABLE => tokio::time::sleep(PAUSE).await,
                 Err(error) => {
                     tracing::warn!(error = error.message, "a thread that is followed could not be read");
-                    let resume_after = self.places.get(&changed.id).copied();
-                    self.remember(changed.id, changed.positions.map_or(0, |positions| positions.change));
-                    return Some(vec![Telling::of(&UpdateJson::End(EndJson { reason: "failed", resume_after }))]);
+                    let heard = self.places.get(&changed.id).copied();
+                    self.remember(changed.id, changed.positions.unwrap_or_default().tagged());
+                    return Some(vec![Telling::of(&UpdateJson::End(EndJson::new("failed", heard)))]);
                 }
             }
         }
@@ -74,7 +74,7 @@ impl Following {
             return Ok(self.places.remove(&thread).map(|_| vec![Telling::of(&UpdateJson::Deleted)]));
         };
         let Some(place) = self.place(thread).await? else {
-            self.remember(thread, positions.change);
+            self.remember(thread, positions.tagged());
             return Ok(Some(self.told(thread, vec![ThreadUpdate::Reset { positions }]).await));
         };
         let Some(page) = self.app.memory().updates_after(&self.scope, thread, place, &self.roles).await? else {
@@ -85,15 +85,15 @@ impl Following {
     }
 
     /// Where this listener is in a thread: at its beginning, where it was made since.
-    async fn place(&self, thread: ThreadId) -> Result<Option<u64>> {
+    async fn place(&self, thread: ThreadId) -> Result<Option<Tagged>> {
         if let Some(place) = self.places.get(&thread) {
             return Ok(Some(*place));
         }
         let is_made_since = self.app.memory().get_thread(&self.scope, thread).await?.created_at >= self.since;
-        Ok(is_made_since.then_some(0))
+        Ok(is_made_since.then(Tagged::default))
     }
 
-    fn remember(&mut self, thread: ThreadId, change: u64) {
+    fn remember(&mut self, thread: ThreadId, change: Tagged) {
         if self.places.len() >= REMEMBERED && !self.places.contains_key(&thread) {
             let forgotten = self.places.keys().next().copied();
             forgotten.and_then(|forgotten| self.places.remove(&forgotten));

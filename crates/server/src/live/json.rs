@@ -1,5 +1,6 @@
 use serde::Serialize;
 use threadkeep::agent::{approval_id, find_approval};
+use threadkeep::core::{ChangeTag, Tagged};
 use threadkeep::{
     DocumentName, MessageId, Namespace, Positions, Scope, ThreadEvent, ThreadId, ThreadUpdate, Timestamp,
 };
@@ -20,10 +21,14 @@ pub(crate) enum UpdateJson<'a> {
         unreadable: Vec<UnreadableJson<'a>>,
         /// Where the thread stood.
         change: u64,
+        #[serde(skip)]
+        tag: Option<ChangeTag>,
     },
     /// One commit.
     Commit {
         change: u64,
+        #[serde(skip)]
+        tag: Option<ChangeTag>,
         #[schema(value_type = String, format = DateTime)]
         at: Timestamp,
         events: Vec<EventJson<'a>>,
@@ -32,6 +37,8 @@ pub(crate) enum UpdateJson<'a> {
     Reset {
         /// Where it stands.
         change: u64,
+        #[serde(skip)]
+        tag: Option<ChangeTag>,
         seq: u64,
         first_seq: u64,
     },
@@ -46,9 +53,18 @@ pub(crate) enum UpdateJson<'a> {
 pub(crate) struct EndJson {
     /// `shutdown`, `slow_reader`, `key_revoked` or `failed`.
     pub(crate) reason: &'static str,
-    /// What to pass as `after` or `Last-Event-ID`.
+    /// The last change that was told. To resume, rather pass its event's id as `after` or `Last-Event-ID`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) resume_after: Option<u64>,
+    resume_after: Option<u64>,
+    #[serde(skip)]
+    heard: Option<Tagged>,
+}
+
+impl EndJson {
+    /// The end for a listener who has heard this much.
+    pub(crate) fn new(reason: &'static str, heard: Option<Tagged>) -> Self {
+        Self { reason, resume_after: heard.map(|heard| heard.number), heard }
+    }
 }
 
 /// One thing that a commit did.
@@ -93,8 +109,9 @@ impl<'a> UpdateJson<'a> {
                 messages: messages.iter().map(Into::into).collect(),
                 unreadable: corrupt.iter().map(Into::into).collect(),
                 change: positions.change,
+                tag: positions.tag,
             },
-            ThreadUpdate::Commit { change, at, events } => {
+            ThreadUpdate::Commit { change, tag, at, events } => {
                 let mut told = Vec::with_capacity(events.len());
                 for event in events {
                     told.extend(match event {
@@ -107,7 +124,7 @@ impl<'a> UpdateJson<'a> {
                 if told.is_empty() {
                     return None;
                 }
-                Self::Commit { change: *change, at: *at, events: told }
+                Self::Commit { change: *change, tag: *tag, at: *at, events: told }
             }
             ThreadUpdate::Reset { positions } => Self::reset(*positions),
             ThreadUpdate::Deleted => Self::Deleted,
@@ -115,7 +132,8 @@ impl<'a> UpdateJson<'a> {
     }
 
     fn reset(positions: Positions) -> Self {
-        Self::Reset { change: positions.change, seq: positions.seq, first_seq: positions.first_seq }
+        let Positions { seq, change, first_seq, tag } = positions;
+        Self::Reset { change, tag, seq, first_seq }
     }
 
     /// The event's name on the wire.
@@ -130,10 +148,13 @@ impl<'a> UpdateJson<'a> {
     }
 
     /// The position that a listener who has heard this is at.
-    pub(crate) const fn change(&self) -> Option<u64> {
+    pub(crate) const fn change(&self) -> Option<Tagged> {
         match self {
-            Self::History { change, .. } | Self::Commit { change, .. } | Self::Reset { change, .. } => Some(*change),
-            Self::Deleted | Self::End(_) => None,
+            Self::History { change, tag, .. } | Self::Commit { change, tag, .. } | Self::Reset { change, tag, .. } => {
+                Some(Tagged { number: *change, tag: *tag })
+            }
+            Self::End(end) => end.heard,
+            Self::Deleted => None,
         }
     }
 }

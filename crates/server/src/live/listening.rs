@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures::StreamExt;
+use threadkeep::core::Tagged;
 use threadkeep::memory::ThreadUpdates;
 use threadkeep::{ThreadId, ThreadUpdate};
 use tokio::sync::mpsc;
@@ -35,13 +36,13 @@ impl<T: Clone + Send> Listener<T> {
         let mut heard = None;
         let Some(reason) = self.pump(&mut updates, &mut heard).await else { return };
         drop(updates);
-        let end = Telling::of(&UpdateJson::End(EndJson { reason, resume_after: heard }));
+        let end = Telling::of(&UpdateJson::End(EndJson::new(reason, heard)));
         // A client that is gone hears nothing.
         drop(self.outgoing.send((self.write)(&end, self.thread)).await);
     }
 
     /// Sends what happens; gives the reason to end, where the thread's own end was none.
-    async fn pump(&self, updates: &mut ThreadUpdates, heard: &mut Option<u64>) -> Option<&'static str> {
+    async fn pump(&self, updates: &mut ThreadUpdates, heard: &mut Option<Tagged>) -> Option<&'static str> {
         let mut beats = self.heartbeat.as_ref().map(|_| beats(self.app.options().heartbeat));
         let mut stopped = std::pin::pin!(self.app.stopped());
         // Held until the next one, so that whoever hears the same finds it written.

@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError, Weak};
 use axum::extract::ws::Utf8Bytes;
 use bytes::Bytes;
 use threadkeep::agent::approval_id;
-use threadkeep::core::json_line;
+use threadkeep::core::{Tagged, json_line};
 use threadkeep::{Scope, ThreadEvent, ThreadId, ThreadUpdate};
 
 use super::json::UpdateJson;
@@ -23,7 +23,7 @@ const REMEMBERED: usize = 1_024;
 pub(super) struct Telling {
     /// What is told, where others may be told the same.
     update: Option<Arc<ThreadUpdate>>,
-    change: Option<u64>,
+    change: Option<Tagged>,
     is_end: bool,
     /// As a server-sent event.
     event: Bytes,
@@ -56,7 +56,7 @@ impl Telling {
     }
 
     /// The position that a listener who has heard this is at.
-    pub(super) const fn change(&self) -> Option<u64> {
+    pub(super) const fn change(&self) -> Option<Tagged> {
         self.change
     }
 
@@ -65,12 +65,13 @@ impl Telling {
         self.event.clone()
     }
 
-    /// As a WebSocket's text, which names the thread first.
+    /// As a WebSocket's text, which names the thread and the event's id first.
     pub(super) fn text(&self, thread: ThreadId) -> Utf8Bytes {
         let written = || {
             let data = std::str::from_utf8(&self.event[self.data.clone()]).unwrap_or_default();
             let members = data.strip_prefix('{').unwrap_or_default();
-            format!(r#"{{"thread":"{thread}",{members}"#).into()
+            let id = self.change.map(|change| format!(r#""id":"{change}","#)).unwrap_or_default();
+            format!(r#"{{"thread":"{thread}",{id}{members}"#).into()
         };
         self.text.get_or_init(written).clone()
     }
@@ -149,16 +150,18 @@ fn is_same_for_all(update: &ThreadUpdate) -> bool {
 mod tests {
     use serde_json::{Value, json};
     use threadkeep::Timestamp;
+    use threadkeep::core::ChangeTag;
 
     use super::*;
     use crate::live::json::EventJson;
 
     fn telling(change: u64) -> Telling {
-        Telling::of(&UpdateJson::Commit { change, at: Timestamp::MIN, events: vec![EventJson::Patched] })
+        let tag = Some(ChangeTag::from_stored(0x0a1b_2c3d));
+        Telling::of(&UpdateJson::Commit { change, tag, at: Timestamp::MIN, events: vec![EventJson::Patched] })
     }
 
     fn update(change: u64) -> Arc<ThreadUpdate> {
-        Arc::new(ThreadUpdate::Commit { change, at: Timestamp::MIN, events: vec![ThreadEvent::Patched] })
+        Arc::new(ThreadUpdate::Commit { change, tag: None, at: Timestamp::MIN, events: vec![ThreadEvent::Patched] })
     }
 
     #[test]
@@ -189,9 +192,10 @@ mod tests {
     fn both_wires_say_the_same() {
         let (told, thread) = (telling(7), ThreadId::from_name(b"thread"));
         let event = String::from_utf8(told.event().to_vec()).unwrap();
-        let data = event.strip_prefix("id: 7\nevent: commit\ndata: ").unwrap().strip_suffix("\n\n").unwrap();
+        let data = event.strip_prefix("id: 7-0a1b2c3d\nevent: commit\ndata: ").unwrap().strip_suffix("\n\n").unwrap();
         let mut expected: Value = serde_json::from_str(data).unwrap();
         expected["thread"] = json!(thread);
+        expected["id"] = json!("7-0a1b2c3d");
         assert_eq!(serde_json::from_str::<Value>(told.text(thread).as_str()).unwrap(), expected);
     }
 }

@@ -35,7 +35,7 @@ pub(crate) struct DocumentsJson {
 
 impl From<Document> for DocumentJson {
     fn from(document: Document) -> Self {
-        let Document { namespace, key, value, version, expires_at } = document;
+        let Document { namespace, key, value, version, expires_at, .. } = document;
         let (Namespace::App(namespace) | Namespace::System(namespace)) = namespace;
         Self { namespace, key, value, version, expires_at }
     }

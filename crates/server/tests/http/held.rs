@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use async_trait::async_trait;
 use threadkeep::core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, DocumentQuery,
-    DocumentWrite, MessagePage, OpenThread, Opened, Result, Store, ThreadName, ThreadPage, ThreadQuery, ThreadRead,
-    ThreadView, UserCursor, WakeUps, Written,
+    DocumentWrite, MessagePage, OpenThread, Opened, Result, Store, Tagged, ThreadName, ThreadPage, ThreadQuery,
+    ThreadRead, ThreadView, UserCursor, WakeUps, Written,
 };
 use threadkeep::{Document, DocumentOwner, Message, MessageName, MessageQuery, Namespace, Scope, ThreadId, Timestamp};
 use tokio::sync::oneshot;
@@ -148,7 +148,7 @@ impl Store for HeldStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -160,7 +160,7 @@ impl Store for HeldStore {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {

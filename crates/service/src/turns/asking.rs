@@ -60,7 +60,7 @@ impl Asking {
         self.ask.is_ephemeral = self.is_passing;
         if let Some(key) = self.attempt.key() {
             self.ask.idempotency_key = Some(self.own(key));
-            let answered = self.ask(events).await?;
+            let answered = Box::pin(self.ask(events)).await?;
             self.check_same(&answered).await?;
             return Ok(answered);
         }
@@ -69,7 +69,7 @@ impl Asking {
         {
             return Ok(answered);
         }
-        self.ask(events).await
+        Box::pin(self.ask(events)).await
     }
 
     /// The id of the turn that this will be, by the request's own key or else by the one that is given.

@@ -4,7 +4,9 @@ use threadkeep_core::{
 };
 
 use crate::conversation::Conversation;
-use crate::given::{adds, ana, app, assert_error, at, batch, conflict_of, message_id, named, put, says};
+use crate::given::{
+    adds, ana, app, assert_error, at, batch, conflict_of, message_id, named, numbered_conflict_of, put, says,
+};
 use crate::run::Stage;
 
 /// A batch that does everything at once to a thread that `prepared` made.
@@ -54,10 +56,13 @@ pub(super) async fn nothing_of_a_refused_batch_is_visible(stage: &Stage<'_>) {
     let condition = |key: &str, state| DocumentCondition { name: named(app("notes"), key), state };
     let refused: Vec<(&str, Batch)> = vec![
         ("seq", Batch { expected: Some(Expected::Seq(3)), ..everything("a") }),
-        ("change", Batch { expected: Some(Expected::Change(1)), ..everything("b") }),
+        ("change", Batch { expected: Some(Expected::Change(1.into())), ..everything("b") }),
         ("absent", Batch { require: vec![condition("old", DocumentState::Absent)], ..everything("c") }),
-        ("version", Batch { require: vec![condition("old", DocumentState::Version(1))], ..everything("d") }),
-        ("version of nothing", Batch { require: vec![condition("new", DocumentState::Version(1))], ..everything("e") }),
+        ("version", Batch { require: vec![condition("old", DocumentState::Version(1.into()))], ..everything("d") }),
+        (
+            "version of nothing",
+            Batch { require: vec![condition("new", DocumentState::Version(1.into()))], ..everything("e") },
+        ),
         ("message id", Batch { append: vec![says(10, "ten"), says(2, "two again")], ..everything("f") }),
         (
             "external id",
@@ -136,9 +141,9 @@ pub(super) async fn preconditions_are_checked_in_order(stage: &Stage<'_>) {
     let conflict = conflict_of(conversation.try_commit(&wrong, at(4)).await);
     assert_eq!(conflict, Conflict::Seq { expected: 9, actual: 4 });
     let wrong = Batch { expected: None, ..wrong };
-    let actual = Some(2);
+    let actual = Some(2.into());
     let (namespace, key) = (app("notes"), "old".to_owned());
-    let conflict = conflict_of(conversation.try_commit(&wrong, at(4)).await);
+    let conflict = numbered_conflict_of(conversation.try_commit(&wrong, at(4)).await);
     assert_eq!(conflict, Conflict::Document { namespace, key, actual });
     let wrong = Batch { require: Vec::new(), ..wrong };
     let conflict = conflict_of(conversation.try_commit(&wrong, at(4)).await);
@@ -163,7 +168,8 @@ pub(super) async fn empty_batches_leave_no_trace(stage: &Stage<'_>) {
     let other = Batch { append: vec![says(5, "five")], ..batch("nothing") };
     assert_eq!(conversation.commit(&other, at(5)).await.change, 3);
     // Its preconditions count all the same.
-    let unmet = Batch { expected: Some(Expected::Change(1)), ..batch("unmet") };
-    assert_eq!(conflict_of(conversation.try_commit(&unmet, at(6)).await), Conflict::Change { expected: 1, actual: 3 });
+    let unmet = Batch { expected: Some(Expected::Change(1.into())), ..batch("unmet") };
+    let conflict = numbered_conflict_of(conversation.try_commit(&unmet, at(6)).await);
+    assert_eq!(conflict, Conflict::Change { expected: 1.into(), actual: 3.into() });
     assert_eq!(conversation.commit(&adds(Vec::new()), at(6)).await.change, 3);
 }

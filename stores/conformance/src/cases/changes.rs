@@ -7,7 +7,7 @@ use threadkeep_core::{
 
 use crate::conversation::Conversation;
 use crate::given::{
-    EIGHT_DAYS, acme, ana, app, at, batch, ben, message_id, named, put, says, thread_id, user, user_id,
+    EIGHT_DAYS, acme, ana, app, at, batch, ben, message_id, named, put, says, tag_of, thread_id, user, user_id,
 };
 use crate::run::Stage;
 
@@ -41,9 +41,9 @@ pub(super) async fn each_effect_is_told(stage: &Stage<'_>) {
     for (second, (batch, effect)) in (1..).zip(steps) {
         conversation.commit(&batch, at(second)).await;
         let change = u64::try_from(second).expect("a small number");
-        expected.push(Change { change, at: at(second), effects: vec![effect] });
+        expected.push(Change { change, tag: tag_of(&batch), at: at(second), effects: vec![effect] });
     }
-    let positions = Positions { seq: 3, change: 7, first_seq: 2 };
+    let positions = Positions { seq: 3, change: 7, first_seq: 2, tag: tag_of(&batch("patch")) };
     for after in 0..=7 {
         let changes = expected[after..].to_vec();
         let after = u64::try_from(after).expect("a small number");
@@ -112,7 +112,7 @@ pub(super) async fn changes_come_with_their_messages(stage: &Stage<'_>) {
     let read = subject.client.list_changes_with_messages(&ana(), conversation.id, 2, 10, at(9)).await;
     let read = read.expect("reading works");
     assert_eq!((read.messages, read.corrupt, read.read_to), (messages[1..].to_vec(), Vec::new(), 7));
-    let positions = Positions { seq: 7, change: 7, first_seq: 2 };
+    let positions = Positions { seq: 7, change: 7, first_seq: 2, tag: tag_of(&batch("trim")) };
     let read = subject.client.list_changes_with_messages(&ana(), conversation.id, 8, 10, at(9)).await;
     assert_eq!(read.expect("reading works").page, ChangePage::Reset { positions });
 }
@@ -138,7 +138,7 @@ pub(super) async fn changes_that_bring_much_come_in_parts(stage: &Stage<'_>) {
 pub(super) async fn a_new_thread_has_no_changes(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-    let positions = Positions { seq: 0, change: 0, first_seq: 1 };
+    let positions = Positions::BEGINNING;
     let nothing = ChangePage::Changes { changes: Vec::new(), positions };
     assert_eq!(conversation.changes(0, at(1)).await, nothing);
     assert_eq!(conversation.changes(1, at(1)).await, ChangePage::Reset { positions });
@@ -150,10 +150,10 @@ pub(super) async fn a_swept_past_answers_reset(stage: &Stage<'_>) {
     for number in 1..=3 {
         conversation.say(number..=number, at(1)).await;
     }
-    conversation.say(4..=4, at(EIGHT_DAYS)).await;
+    let tag = conversation.say(4..=4, at(EIGHT_DAYS)).await.tag;
     let later = at(EIGHT_DAYS + 1);
     subject.client.sweep(later).await.expect("sweeping works");
-    let positions = Positions { seq: 4, change: 4, first_seq: 1 };
+    let positions = Positions { seq: 4, change: 4, first_seq: 1, tag };
     for after in 0..=2 {
         assert_eq!(conversation.changes(after, later).await, ChangePage::Reset { positions });
     }
@@ -204,27 +204,28 @@ pub(super) async fn changed_threads_come_once_in_order(stage: &Stage<'_>) {
     assert_eq!((now.threads, now.more, now.reset), (Vec::new(), false, false));
     assert_eq!(changed_after(client, &ana(), &now.cursor, 10).await.0, []);
 
+    let mut tags = [None; 5];
     for (number, index) in (2..).zip([3, 0, 3, 2, 0]) {
-        conversations[index].say(number..=number, at(3)).await;
+        tags[index] = conversations[index].say(number..=number, at(3)).await.tag;
     }
     client.delete_thread(&ana(), conversations[4].id, at(4)).await.expect("the thread is there");
     conversations[1].commit(&batch("empty"), at(5)).await;
     let owner = Owner::User(user_id("ana"));
-    let stands = |number, seq| ChangedThread {
+    let stands = |number, seq, tag| ChangedThread {
         id: thread_id(number),
         owner: owner.clone(),
-        positions: Some(Positions { seq, change: seq, first_seq: 1 }),
+        positions: Some(Positions { seq, change: seq, first_seq: 1, tag }),
     };
     let deleted = ChangedThread { id: thread_id(5), owner: owner.clone(), positions: None };
-    let expected = vec![stands(4, 3), stands(3, 2), stands(1, 3), deleted];
+    let expected = vec![stands(4, 3, tags[3]), stands(3, 2, tags[2]), stands(1, 3, tags[0]), deleted];
     for limit in [1, 2, 4, 10] {
         assert_eq!(changed_after(client, &ana(), &now.cursor, limit).await.0, expected, "in pages of {limit}");
     }
     assert_eq!(changed_after(client, &acme(), &now.cursor, 10).await.0, expected);
     let (_, cursor) = changed_after(client, &ana(), &now.cursor, 10).await;
     assert_eq!(changed_after(client, &ana(), &cursor, 10).await.0, []);
-    conversations[1].say(9..=9, at(6)).await;
-    assert_eq!(changed_after(client, &ana(), &cursor, 10).await.0, [stands(2, 2)]);
+    let tag = conversations[1].say(9..=9, at(6)).await.tag;
+    assert_eq!(changed_after(client, &ana(), &cursor, 10).await.0, [stands(2, 2, tag)]);
 }
 
 pub(super) async fn changed_threads_are_those_of_the_scope(stage: &Stage<'_>) {
@@ -253,7 +254,7 @@ pub(super) async fn a_new_thread_counts_as_changed(stage: &Stage<'_>) {
     let cursor = client.list_changed_threads(&ana(), None, 10, at(2)).await.expect("reading works").cursor;
     Conversation::open(client, &ana(), 1, at(3)).await;
     let (threads, cursor) = changed_after(client, &ana(), &cursor, 10).await;
-    let positions = Some(Positions { seq: 0, change: 0, first_seq: 1 });
+    let positions = Some(Positions::BEGINNING);
     assert_eq!(threads, [ChangedThread { id: thread_id(1), owner: Owner::User(user_id("ana")), positions }]);
     // Opening what is there changes nothing.
     let open = threadkeep_core::OpenThread::new(&ana(), thread_id(1));

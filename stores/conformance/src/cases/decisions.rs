@@ -5,7 +5,7 @@ use threadkeep_core::{
 
 use crate::client::Client;
 use crate::conversation::Conversation;
-use crate::given::{adds, assert_error, batch, says, thread_id};
+use crate::given::{adds, assert_error, batch, says, tag_of, thread_id};
 use crate::run::Stage;
 
 /// The thread of some vectors, restored.
@@ -45,10 +45,11 @@ pub(super) async fn positions_end_at_the_same_number(stage: &Stage<'_>) {
     let named = client.find_messages(&thread.scope, thread.id, &[MessageName::Seq(LAST)], now).await;
     assert_eq!(named.expect("reading works").len(), 1);
     // What adds no message goes on, and the beginning moves behind the last position.
-    let outcome = thread.commit(&Batch { trim_below: Some(LAST + 1), ..batch("trim") }, now).await;
+    let trim = Batch { trim_below: Some(LAST + 1), ..batch("trim") };
+    let outcome = thread.commit(&trim, now).await;
     assert_eq!(outcome.change, 11);
     let stands = thread.thread(now).await;
-    assert_eq!(stands.positions, Positions { seq: LAST, change: 11, first_seq: LAST + 1 });
+    assert_eq!(stands.positions, Positions { seq: LAST, change: 11, first_seq: LAST + 1, tag: tag_of(&trim) });
     assert_eq!((stands.message_count, thread.messages(now).await), (0, Vec::new()));
 
     let thread = restored(client, &none_left).await;

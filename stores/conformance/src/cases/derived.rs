@@ -5,14 +5,14 @@ use std::time::Duration;
 use futures::StreamExt;
 use threadkeep_core::{
     Batch, Conflict, DerivedWrite, Document, DocumentCondition, DocumentOwner, DocumentState, Kind, Namespace,
-    OpenThread, Owner, StoreError, ThreadPatch, WakeUp, limits,
+    OpenThread, Owner, StoreError, Tagged, ThreadPatch, WakeUp, limits,
 };
 
 use super::erasure::{MARKER, assert_erased};
 use crate::conversation::Conversation;
 use crate::given::{
-    acme, adds, ana, assert_error, at, batch, ben, conflict_of, derives, json, message_id, named, put, says, thread_id,
-    user,
+    acme, adds, ana, assert_error, at, batch, ben, derives, json, message_id, named, numbered_conflict_of, put, says,
+    thread_id, user,
 };
 use crate::run::Stage;
 
@@ -34,7 +34,7 @@ impl Conversation {
 }
 
 fn conflict_at(actual: Option<u64>) -> Conflict {
-    Conflict::Document { namespace: Namespace::derived(), key: "k".to_owned(), actual }
+    Conflict::Document { namespace: Namespace::derived(), key: "k".to_owned(), actual: actual.map(Tagged::from) }
 }
 
 pub(super) async fn a_derived_write_is_no_change_of_its_thread(stage: &Stage<'_>) {
@@ -57,7 +57,7 @@ pub(super) async fn a_derived_write_is_no_change_of_its_thread(stage: &Stage<'_>
     assert_eq!(conversation.dump(limits::PAGE).await.remove(0).commits, commits);
     let changed = subject.client.list_changed_threads(&ana(), Some(&cursor), 5, at(2)).await;
     assert_eq!(changed.expect("reading works").threads, []);
-    let batch = Batch { expected: Some(threadkeep_core::Expected::Change(1)), ..adds(vec![says(4, "four")]) };
+    let batch = Batch { expected: Some(threadkeep_core::Expected::Change(1.into())), ..adds(vec![says(4, "four")]) };
     assert_eq!(conversation.commit(&batch, at(3)).await.change, 2);
     if !stage.is_weak() {
         // The commit's hint is the first one.
@@ -75,7 +75,10 @@ pub(super) async fn it_is_made_at_its_change_alone(stage: &Stage<'_>) {
         for other in [0, change - 1, change + 1, u64::MAX] {
             // The change is looked at before the version, which is wrong too.
             let refused = conversation.try_derive(&derives(other, Some(9), "1"), 2).await;
-            assert_eq!(conflict_of(refused), Conflict::Change { expected: other, actual: change });
+            assert_eq!(
+                numbered_conflict_of(refused),
+                Conflict::Change { expected: other.into(), actual: change.into() }
+            );
         }
         assert_eq!(conversation.derived().await.is_some(), change > 1);
         let version = conversation.derived().await.map(|found| found.version);
@@ -87,24 +90,27 @@ pub(super) async fn it_is_made_over_its_version_alone(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
     let refused = conversation.try_derive(&derives(0, Some(1), "1"), 2).await;
-    assert_eq!(conflict_of(refused), conflict_at(None));
+    assert_eq!(numbered_conflict_of(refused), conflict_at(None));
     let first = conversation.derive(&derives(0, None, "1")).await;
     let second = conversation.derive(&derives(0, Some(first), "2")).await;
     for wrong in [None, Some(0), Some(first), Some(second + 1)] {
         let refused = conversation.try_derive(&derives(0, wrong, "3"), 2).await;
-        assert_eq!(conflict_of(refused), conflict_at(Some(second)));
+        assert_eq!(numbered_conflict_of(refused), conflict_at(Some(second)));
     }
     assert_eq!(conversation.derived().await.expect("the document is there").value, json("2"));
     // A commit that scrubs it requires the version that it looked at.
-    let scrub = |version, key: &str| Batch {
+    let scrub = |version: u64, key: &str| Batch {
         require: vec![DocumentCondition {
             name: named(Namespace::derived(), "k"),
-            state: DocumentState::Version(version),
+            state: DocumentState::Version(version.into()),
         }],
         put: vec![put(Namespace::derived(), "k", "0")],
         ..batch(key)
     };
-    assert_eq!(conflict_of(conversation.try_commit(&scrub(first, "late"), at(2)).await), conflict_at(Some(second)));
+    assert_eq!(
+        numbered_conflict_of(conversation.try_commit(&scrub(first, "late"), at(2)).await),
+        conflict_at(Some(second))
+    );
     assert_eq!(conversation.commit(&scrub(second, "scrub"), at(2)).await.change, 1);
     assert_eq!(conversation.derived().await.map(|found| found.version), Some(1));
 }
@@ -216,7 +222,10 @@ pub(super) async fn a_derived_document_moves_with_its_thread(stage: &Stage<'_>) 
     let target = Conversation { client: to.client.clone(), ..source.clone() };
     assert_eq!(target.dump(2).await, chunks);
     assert_eq!(target.derived().await, source.derived().await);
-    assert_eq!(conflict_of(target.try_derive(&derives(1, Some(first), "2"), 2).await), conflict_at(Some(second)));
+    assert_eq!(
+        numbered_conflict_of(target.try_derive(&derives(1, Some(first), "2"), 2).await),
+        conflict_at(Some(second))
+    );
     let third = target.derive(&derives(1, Some(second), "2")).await;
     assert!(![first, second].contains(&third));
     assert_eq!(to.client.verify().await.expect("verifying works").findings, []);
@@ -237,7 +246,7 @@ pub(super) async fn one_of_many_that_derive_wins(stage: &Stage<'_>) {
         let found = conversation.derived().await.expect("the document is there").version;
         assert_eq!(won, [found], "two writers wrote over one version");
         for lost in answers.into_iter().filter(Result::is_err) {
-            assert_eq!(conflict_of(lost), conflict_at(Some(found)));
+            assert_eq!(numbered_conflict_of(lost), conflict_at(Some(found)));
         }
         version = Some(found);
     }
@@ -269,7 +278,7 @@ pub(super) async fn an_erasure_and_a_derived_write_race(stage: &Stage<'_>) {
         let deriving: Vec<_> = deriving.collect();
         for attempt in 0.. {
             let found = conversation.derived().await;
-            let state = found.map_or(DocumentState::Absent, |found| DocumentState::Version(found.version));
+            let state = found.map_or(DocumentState::Absent, |found| DocumentState::Version((found.version).into()));
             let erase = Batch {
                 erase: vec![message_id(1)],
                 require: vec![DocumentCondition { name: named(Namespace::derived(), "k"), state }],
@@ -301,7 +310,7 @@ pub(super) async fn derived_text_that_was_scrubbed_is_gone(stage: &Stage<'_>) {
     assert_erased(&subject, &conversation, async || {
         // Written over by another derived write, and then scrubbed by a commit.
         let second = conversation.derive(&derives(1, Some(first), &format!("[{marked}]"))).await;
-        let state = DocumentState::Version(second);
+        let state = DocumentState::Version(second.into());
         let scrub = Batch {
             require: vec![DocumentCondition { name: named(Namespace::derived(), "k"), state }],
             put: vec![put(Namespace::derived(), "k", "\"none\"")],

@@ -1,6 +1,6 @@
 use threadkeep_core::{
     Batch, Conflict, Document, DocumentCondition, DocumentOwner, DocumentQuery, DocumentState, DocumentWrite,
-    Namespace, Scope, Written,
+    Namespace, Scope, Tagged, Written,
 };
 
 use crate::client::Client;
@@ -30,6 +30,7 @@ pub(super) async fn a_user_has_documents(stage: &Stage<'_>) {
         key: "line".to_owned(),
         value: json(r#"{"usual":  "Northern"}"#),
         version,
+        tag: None,
         expires_at: Some(at(99)),
     };
     assert_eq!(find(&subject.client, &of_ana(), &app("notes"), "line").await, Some(expected));
@@ -43,7 +44,10 @@ pub(super) async fn documents_are_compared_and_set(stage: &Stage<'_>) {
     let client = &subject.client;
     for (scope, owner) in [(ana(), of_ana()), (acme(), DocumentOwner::Tenant)] {
         let write = |expected, value: &str| DocumentWrite { expected, ..note(owner.clone(), "k", value) };
-        let conflict = |actual| Conflict::Document { namespace: app("notes"), key: "k".to_owned(), actual };
+        let conflict = |actual: Option<u64>| {
+            let actual = actual.map(Tagged::from);
+            Conflict::Document { namespace: app("notes"), key: "k".to_owned(), actual }
+        };
         let refused = client.write_document(&scope, &write(Some(7), "0"), at(1)).await;
         assert_eq!(conflict_of(refused), conflict(None));
         let first = written(client, &scope, &write(Some(0), "1")).await;
@@ -72,15 +76,19 @@ pub(super) async fn versions_never_come_back(stage: &Stage<'_>) {
         if round == 2 {
             let refused = client.write_document(&ana(), &delete(Some(last + 1)), at(2)).await;
             let (namespace, key) = (app("notes"), "k".to_owned());
-            assert_eq!(conflict_of(refused), Conflict::Document { namespace, key, actual: Some(last) });
+            assert_eq!(conflict_of(refused), Conflict::Document { namespace, key, actual: Some(last.into()) });
         }
         let deleted = client.write_document(&ana(), &delete(Some(last)), at(2)).await;
-        assert_eq!(deleted.expect("writing works"), Written { version: 0 });
+        assert_eq!(deleted.expect("writing works"), Written { version: 0, tag: None });
         assert_eq!(find(client, &of_ana(), &app("notes"), "k").await, None);
         client.sweep(at(3)).await.expect("sweeping works");
     }
     let deleted = client.write_document(&ana(), &delete(None), at(2)).await;
-    assert_eq!(deleted.expect("writing works"), Written { version: 0 }, "deleting what is not there is no error");
+    assert_eq!(
+        deleted.expect("writing works"),
+        Written { version: 0, tag: None },
+        "deleting what is not there is no error"
+    );
 
     // The same within a thread, where the change is the version.
     let conversation = Conversation::open(client, &ana(), 1, at(0)).await;
@@ -110,10 +118,10 @@ pub(super) async fn one_of_many_writers_wins(stage: &Stage<'_>) {
         assert_eq!((won.len(), lost.len()), (1, 15));
         version = find(&subject.client, &of_ana(), &app("notes"), "k").await.expect("it is there").version;
         let won: Vec<_> = won.into_iter().flatten().collect();
-        assert_eq!(won, [Written { version }]);
+        assert_eq!(won, [Written { version, tag: None }]);
         for answer in lost {
             let (namespace, key) = (app("notes"), "k".to_owned());
-            assert_eq!(conflict_of(answer), Conflict::Document { namespace, key, actual: Some(version) });
+            assert_eq!(conflict_of(answer), Conflict::Document { namespace, key, actual: Some(version.into()) });
         }
     }
 }
@@ -137,7 +145,7 @@ pub(super) async fn one_of_many_commits_meets_its_condition(stage: &Stage<'_>) {
             answers.into_iter().map(|answer| answer.expect("the writer ends")).partition(Result::is_ok);
         assert_eq!((won.len(), lost.len()), (1, 15), "two drivers hold one lease");
         assert!(lost.into_iter().all(|answer| matches!(conflict_of(answer), Conflict::Document { .. })));
-        state = DocumentState::Version(round + 1);
+        state = DocumentState::Version((round + 1).into());
     }
     assert_eq!(conversation.thread(at(2)).await.positions.change, 5);
 }

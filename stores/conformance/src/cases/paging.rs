@@ -123,7 +123,7 @@ pub(super) async fn an_empty_thread_has_an_empty_page(stage: &Stage<'_>) {
     for take in [Take::Newest, Take::Oldest] {
         let page = conversation.page(&MessageQuery { take, ..MessageQuery::newest(5) }, at(1)).await;
         assert_eq!((page.messages, page.corrupt, page.more), (Vec::new(), Vec::new(), false));
-        assert_eq!(page.positions, threadkeep_core::Positions { seq: 0, change: 0, first_seq: 1 });
+        assert_eq!(page.positions, threadkeep_core::Positions::BEGINNING);
     }
 }
 

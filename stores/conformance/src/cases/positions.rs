@@ -1,4 +1,4 @@
-use threadkeep_core::{Batch, Conflict, Expected, NewMessage};
+use threadkeep_core::{Batch, Conflict, Expected, NewMessage, Tagged};
 
 use crate::conversation::Conversation;
 use crate::given::{adds, ana, at, batch, conflict_of, message_id, says};
@@ -38,13 +38,13 @@ pub(super) async fn an_expected_seq_must_be_the_actual_one(stage: &Stage<'_>) {
 pub(super) async fn an_expected_change_must_be_the_actual_one(stage: &Stage<'_>) {
     let subject = stage.open().await;
     let conversation = Conversation::open(&subject.client, &ana(), 1, at(0)).await;
-    conversation.say(1..=3, at(1)).await;
+    let tag = conversation.say(1..=3, at(1)).await.tag;
     for expected in [0, 2, 3] {
-        let batch = Batch { expected: Some(Expected::Change(expected)), ..adds(vec![says(4, "four")]) };
+        let batch = Batch { expected: Some(Expected::Change(expected.into())), ..adds(vec![says(4, "four")]) };
         let conflict = conflict_of(conversation.try_commit(&batch, at(2)).await);
-        assert_eq!(conflict, Conflict::Change { expected, actual: 1 });
+        assert_eq!(conflict, Conflict::Change { expected: expected.into(), actual: Tagged { number: 1, tag } });
     }
-    let batch = Batch { expected: Some(Expected::Change(1)), ..adds(vec![says(4, "four")]) };
+    let batch = Batch { expected: Some(Expected::Change(1.into())), ..adds(vec![says(4, "four")]) };
     assert_eq!(conversation.commit(&batch, at(2)).await.change, 2);
 }
 

@@ -21,6 +21,11 @@ fn erases(key: &str, numbers: &[u128]) -> Batch {
     Batch { erase: numbers.iter().map(|number| message_id(*number)).collect(), ..batch(key) }
 }
 
+/// Where a thread stands: its last position, its change, its first position.
+fn numbers(positions: Positions) -> (u64, u64, u64) {
+    (positions.seq, positions.change, positions.first_seq)
+}
+
 pub(super) async fn replacing_keeps_the_place(stage: &Stage<'_>) {
     let (_subject, conversation) = five(stage).await;
     let before = conversation.messages(at(11)).await;
@@ -35,7 +40,7 @@ pub(super) async fn replacing_keeps_the_place(stage: &Stage<'_>) {
     let again = &conversation.messages(at(14)).await[1];
     assert_eq!((again.revision, &again.content), (2, &Content::empty(Role::User)));
     let thread = conversation.thread(at(14)).await;
-    assert_eq!((thread.message_count, thread.positions), (5, Positions { seq: 5, change: 3, first_seq: 1 }));
+    assert_eq!((thread.message_count, numbers(thread.positions)), (5, (5, 3, 1)));
 }
 
 pub(super) async fn what_is_not_there_cannot_be_edited(stage: &Stage<'_>) {
@@ -58,7 +63,7 @@ pub(super) async fn erasing_leaves_a_tombstone_only(stage: &Stage<'_>) {
     conversation.commit(&erases("e", &[2, 5]), at(11)).await;
     assert_eq!(conversation.texts(at(12)).await, ["message 1", "message 3", "message 4"]);
     let thread = conversation.thread(at(12)).await;
-    assert_eq!((thread.message_count, thread.positions), (3, Positions { seq: 5, change: 2, first_seq: 1 }));
+    assert_eq!((thread.message_count, numbers(thread.positions)), (3, (5, 2, 1)));
     let entries = conversation.entries().await;
     assert_eq!(entries[1], DumpEntry::Tombstone { seq: 2, id: message_id(2), erased_at: at(11) });
     assert_eq!(entries[4], DumpEntry::Tombstone { seq: 5, id: message_id(5), erased_at: at(11) });
@@ -75,7 +80,7 @@ pub(super) async fn trimming_leaves_nothing(stage: &Stage<'_>) {
     conversation.commit(&Batch { trim_below: Some(4), ..batch("t") }, at(12)).await;
     assert_eq!(conversation.texts(at(13)).await, ["message 4", "message 5"]);
     let thread = conversation.thread(at(13)).await;
-    assert_eq!((thread.message_count, thread.positions), (2, Positions { seq: 5, change: 3, first_seq: 4 }));
+    assert_eq!((thread.message_count, numbers(thread.positions)), (2, (5, 3, 4)));
     assert_eq!(conversation.entries().await.iter().map(DumpEntry::seq).collect::<Vec<_>>(), [4, 5]);
     // Ids below are free again, those of erased messages too.
     let outcome = conversation.say(1..=3, at(14)).await;
@@ -86,7 +91,7 @@ pub(super) async fn trimming_may_leave_an_empty_thread(stage: &Stage<'_>) {
     let (_subject, conversation) = five(stage).await;
     conversation.commit(&Batch { trim_below: Some(6), ..batch("t") }, at(11)).await;
     let thread = conversation.thread(at(12)).await;
-    assert_eq!((thread.message_count, thread.positions), (0, Positions { seq: 5, change: 2, first_seq: 6 }));
+    assert_eq!((thread.message_count, numbers(thread.positions)), (0, (5, 2, 6)));
     assert_eq!(conversation.messages(at(12)).await, []);
     assert_eq!(conversation.entries().await, []);
     assert_eq!(conversation.say(6..=6, at(13)).await.first_seq, 6);
@@ -100,7 +105,7 @@ pub(super) async fn trimming_below_the_first_does_nothing(stage: &Stage<'_>) {
             conversation.commit(&Batch { trim_below: Some(below), ..batch(&format!("t{below}")) }, at(12)).await;
         assert_eq!(outcome.change, change, "a batch that names a trim is a commit, whatever the trim does");
         let positions = conversation.thread(at(13)).await.positions;
-        assert_eq!(positions, Positions { seq: 5, change, first_seq: 3 });
+        assert_eq!(numbers(positions), (5, change, 3));
     }
     let threadkeep_core::ChangePage::Changes { changes, .. } = conversation.changes(2, at(13)).await else {
         panic!("a reset")
@@ -119,7 +124,7 @@ pub(super) async fn trimming_reaches_what_is_appended_with_it(stage: &Stage<'_>)
     let all = Batch { append: vec![says(8, "eight")], trim_below: Some(9), ..batch("all") };
     conversation.commit(&all, at(14)).await;
     assert_eq!(conversation.texts(at(15)).await, Vec::<String>::new());
-    assert_eq!(conversation.thread(at(15)).await.positions, Positions { seq: 8, change: 3, first_seq: 9 });
+    assert_eq!(numbers(conversation.thread(at(15)).await.positions), (8, 3, 9));
 }
 
 pub(super) async fn ids_are_checked_against_what_was_there_before(stage: &Stage<'_>) {

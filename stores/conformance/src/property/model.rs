@@ -3,13 +3,14 @@
 //! It shares no code with any store. Time only goes forward here, so what has expired is forgotten before each step.
 
 use threadkeep_core::{
-    Access, Batch, Change, ChangePage, CommitOutcome, Conflict, DerivedWrite, Document, DocumentOwner, DocumentState,
-    DocumentWrite, Effect, Expected, Fingerprint, IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, Map, Message, MessageId,
-    MessageQuery, Namespace, OpenThread, Opened, OrderBy, Owner, Positions, Result, Scope, StoreError, Take, TenantId,
-    Thread, ThreadId, ThreadOrder, Timestamp, Written,
+    Access, Batch, Change, ChangePage, ChangeTag, CommitOutcome, Conflict, DerivedWrite, Document, DocumentOwner,
+    DocumentState, DocumentWrite, Effect, Expected, Fingerprint, IDEMPOTENCY_WINDOW_MS, IdempotencyKey, Kind, Map,
+    Message, MessageId, MessageQuery, Namespace, OpenThread, Opened, OrderBy, Owner, Positions, Result, Scope,
+    StoreError, Tagged, Take, TenantId, Thread, ThreadId, ThreadOrder, Timestamp, Written,
 };
 
 use super::operation::DERIVED_KEY;
+use crate::given::tag_of;
 
 #[derive(Default)]
 pub(super) struct Model {
@@ -73,7 +74,7 @@ impl Model {
 
     pub(super) fn positions(&self, tenant: &TenantId, id: ThreadId) -> Positions {
         let found = self.threads.iter().find(|it| it.tenant == *tenant && it.thread.id == id);
-        found.map_or(Positions { seq: 0, change: 0, first_seq: 1 }, |it| it.thread.positions)
+        found.map_or(Positions::BEGINNING, |it| it.thread.positions)
     }
 
     fn place(&self, scope: &Scope, id: ThreadId) -> Result<(usize, Access)> {
@@ -120,7 +121,7 @@ impl Model {
             title: None,
             metadata: Map::new(),
             state: Map::new(),
-            positions: Positions { seq: 0, change: 0, first_seq: 1 },
+            positions: Positions::BEGINNING,
             message_count: 0,
             created_at: now,
             updated_at: now,
@@ -221,11 +222,16 @@ impl Model {
         Ok((messages, more, it.thread.positions))
     }
 
-    pub(super) fn list_changes(&self, scope: &Scope, id: ThreadId, after: u64) -> Result<ChangePage> {
+    pub(super) fn list_changes(&self, scope: &Scope, id: ThreadId, after: Tagged) -> Result<ChangePage> {
         let it = self.read(scope, id)?;
         let positions = it.thread.positions;
-        let changes: Vec<Change> = it.log.iter().filter(|change| change.change > after).cloned().collect();
-        if after > positions.change || changes.len() as u64 != positions.change - after {
+        let made_by = |tag| {
+            let logged = it.log.iter().find(|change| change.change == after.number).and_then(|change| change.tag);
+            Some(tag) == if after.number == positions.change { positions.tag } else { logged }
+        };
+        let changes: Vec<Change> = it.log.iter().filter(|change| change.change > after.number).cloned().collect();
+        let is_whole = Some(changes.len() as u64) == positions.change.checked_sub(after.number);
+        if !is_whole || !after.tag.is_none_or(made_by) {
             return Ok(ChangePage::Reset { positions });
         }
         Ok(ChangePage::Changes { changes, positions })
@@ -251,9 +257,9 @@ impl Model {
         found.map(|(_, _, document)| document.version)
     }
 
-    pub(super) fn derived_version(&self, tenant: &TenantId, id: ThreadId) -> Option<u64> {
+    pub(super) fn derived_version(&self, tenant: &TenantId, id: ThreadId) -> Option<Tagged> {
         let thread = self.threads.iter().find(|it| it.tenant == *tenant && it.thread.id == id)?;
-        thread.documents.iter().find(|it| is_derived(it)).map(|document| document.version)
+        thread.documents.iter().find(|it| is_derived(it)).map(Document::tagged)
     }
 
     pub(super) fn write_derived(&mut self, scope: &Scope, id: ThreadId, write: &DerivedWrite) -> Result<Written> {
@@ -263,18 +269,23 @@ impl Model {
         }
         let actual = self.derived_version(scope.tenant_id(), id);
         let thread = &mut self.threads[place];
-        let change = thread.thread.positions.change;
-        if write.at_change != change {
-            return Err(Conflict::Change { expected: write.at_change, actual: change }.into());
+        let positions = thread.thread.positions;
+        if !is_met(write.at_change, positions.change, positions.tag) {
+            return Err(Conflict::Change { expected: write.at_change, actual: positions.tagged() }.into());
         }
         let (namespace, key) = (Namespace::derived(), DERIVED_KEY.to_owned());
-        if write.expected != actual {
+        let is_expected = match (write.expected, actual) {
+            (Some(expected), Some(actual)) => is_met(expected, actual.number, actual.tag),
+            (expected, actual) => expected.is_none() && actual.is_none(),
+        };
+        if !is_expected {
             return Err(Conflict::Document { namespace, key, actual }.into());
         }
-        let version = (actual.map_or(0, |version| version >> 32) + 1) * (1 << 32) + change;
+        let (change, tag) = (positions.change, positions.tag);
+        let version = (actual.map_or(0, |version| version.number >> 32) + 1) * (1 << 32) + change;
         thread.documents.retain(|document| !is_derived(document));
-        thread.documents.push(Document { namespace, key, value: write.value.clone(), version, expires_at: None });
-        Ok(Written { version })
+        thread.documents.push(Document { namespace, key, value: write.value.clone(), version, tag, expires_at: None });
+        Ok(Written { version, tag })
     }
 
     /// Compares what a store answered to a write, and takes over the version that it gave.
@@ -291,6 +302,7 @@ impl Model {
             Access::Append => Some(StoreError::Denied("the tenant's")),
             Access::Full if write.expected.is_some_and(|expected| expected != actual.unwrap_or(0)) => {
                 let (namespace, key) = (write.namespace.clone(), write.key.clone());
+                let actual = actual.map(Tagged::from);
                 Some(Conflict::Document { namespace, key, actual }.into())
             }
             Access::Full => None,
@@ -307,7 +319,7 @@ impl Model {
         };
         self.check_version(tenant, write, version)?;
         let (namespace, key, expires_at) = (write.namespace.clone(), write.key.clone(), write.expires_at);
-        let document = Document { namespace, key, value, version, expires_at };
+        let document = Document { namespace, key, value, version, tag: None, expires_at };
         self.documents.push((tenant.clone(), write.owner.clone(), document));
         Ok(())
     }
@@ -338,19 +350,24 @@ impl ModelThread {
             Some(Expected::Seq(expected)) if expected != positions.seq => {
                 return Err(Conflict::Seq { expected, actual: positions.seq }.into());
             }
-            Some(Expected::Change(expected)) if expected != positions.change => {
-                return Err(Conflict::Change { expected, actual: positions.change }.into());
+            Some(Expected::Change(expected)) if !is_met(expected, positions.change, positions.tag) => {
+                return Err(Conflict::Change {
+                    expected,
+                    actual: Tagged { number: positions.change, tag: positions.tag },
+                }
+                .into());
             }
             _ => {}
         }
         for condition in &batch.require {
             let (namespace, key) = (&condition.name.namespace, &condition.name.key);
             let actual = self.documents.iter().find(|it| it.namespace == *namespace && it.key == *key);
-            let actual = actual.map(|it| it.version);
+            let (tag, actual) = (actual.and_then(|it| it.tag), actual.map(|it| it.version));
             let met = match condition.state {
                 DocumentState::Absent => actual.is_none(),
-                DocumentState::Version(version) => actual == Some(version),
+                DocumentState::Version(version) => actual.is_some_and(|actual| is_met(version, actual, tag)),
             };
+            let actual = actual.map(|number| Tagged { number, tag });
             if !met {
                 return Err(Conflict::Document { namespace: namespace.clone(), key: key.clone(), actual }.into());
             }
@@ -374,13 +391,13 @@ impl ModelThread {
     }
 
     fn apply(&mut self, batch: &Batch, now: Timestamp) -> CommitOutcome {
-        let Positions { seq, change, .. } = self.thread.positions;
+        let Positions { seq, change, tag, .. } = self.thread.positions;
         let count = batch.append.len() as u64;
         if batch.is_empty() {
-            return CommitOutcome { change, first_seq: seq + 1, count: 0, replayed: false };
+            return CommitOutcome { change, tag, first_seq: seq + 1, count: 0, replayed: false };
         }
-        let change = change + 1;
-        let outcome = CommitOutcome { change, first_seq: seq + 1, count, replayed: false };
+        let (change, tag) = (change + 1, tag_of(batch));
+        let outcome = CommitOutcome { change, tag, first_seq: seq + 1, count, replayed: false };
         let mut effects = Vec::new();
         if count > 0 {
             effects.push(Effect::Appended { first_seq: seq + 1, count });
@@ -411,7 +428,7 @@ impl ModelThread {
         }
         self.thread.positions.seq += count;
         self.trim(batch.trim_below, &mut effects);
-        self.change_documents(batch, change, &mut effects);
+        self.change_documents(batch, &outcome, &mut effects);
         if !batch.patch.is_empty() {
             effects.push(Effect::Patched);
             if let Some(title) = &batch.patch.title {
@@ -421,9 +438,9 @@ impl ModelThread {
                 self.thread.expires_at = expires_at;
             }
         }
-        self.thread.positions.change = change;
+        (self.thread.positions.change, self.thread.positions.tag) = (change, tag);
         self.thread.updated_at = now;
-        self.log.push(Change { change, at: now, effects });
+        self.log.push(Change { change, tag, at: now, effects });
         self.records.push(Record { key: batch.key.clone(), fingerprint: batch.fingerprint, outcome, at: now });
         outcome
     }
@@ -436,12 +453,13 @@ impl ModelThread {
         effects.push(Effect::Trimmed { first_seq: below });
     }
 
-    fn change_documents(&mut self, batch: &Batch, change: u64, effects: &mut Vec<Effect>) {
+    fn change_documents(&mut self, batch: &Batch, outcome: &CommitOutcome, effects: &mut Vec<Effect>) {
+        let &CommitOutcome { change, tag, .. } = outcome;
         for put in &batch.put {
             let (namespace, key) = (put.name.namespace.clone(), put.name.key.clone());
             self.documents.retain(|it| it.namespace != namespace || it.key != key);
             let (value, expires_at) = (put.value.clone(), put.expires_at);
-            self.documents.push(Document { namespace, key, value, version: change, expires_at });
+            self.documents.push(Document { namespace, key, value, version: change, tag, expires_at });
             effects.push(Effect::DocumentPut { name: put.name.clone(), version: change });
         }
         for name in &batch.delete {
@@ -456,6 +474,11 @@ impl ModelThread {
 
 fn is_derived(document: &Document) -> bool {
     document.namespace == Namespace::derived() && document.key == DERIVED_KEY
+}
+
+/// Whether a number and a tag are those that are demanded, as far as both have a tag.
+fn is_met(demanded: Tagged, number: u64, tag: Option<ChangeTag>) -> bool {
+    demanded.number == number && (demanded.tag.is_none() || tag.is_none() || demanded.tag == tag)
 }
 
 fn access_to(scope: &Scope, owner: &DocumentOwner) -> Access {

@@ -7,7 +7,7 @@ use proptest::{prop_oneof, sample};
 use threadkeep_core::{
     Batch, Bound, Content, DerivedWrite, DocumentCondition, DocumentName, DocumentOwner, DocumentState, DocumentWrite,
     Expected, Fingerprint, IdempotencyKey, MessageQuery, Namespace, NewMessage, OnCorrupt, OpenThread, OrderBy, Owner,
-    Positions, PutDocument, Replacement, Role, Scope, Take, ThreadId, ThreadPatch, Timestamp,
+    Positions, PutDocument, Replacement, Role, Scope, Tagged, Take, ThreadId, ThreadPatch, Timestamp,
 };
 
 use super::model::Model;
@@ -171,10 +171,10 @@ impl Commit {
         let end = positions.seq + self.append.len() as u64 + 2;
         let expected = self.expected.map(|(by_seq, right)| match by_seq {
             true => Expected::Seq(positions.seq + u64::from(!right)),
-            false => Expected::Change(positions.change + u64::from(!right)),
+            false => Expected::Change(Tagged { number: positions.change + u64::from(!right), tag: positions.tag }),
         });
         let require = self.require.map(|(name, version)| {
-            let state = version.map_or(DocumentState::Absent, DocumentState::Version);
+            let state = version.map_or(DocumentState::Absent, |version| DocumentState::Version(version.into()));
             DocumentCondition { name, state }
         });
         let append = self.append.into_iter().map(|(number, external_id, second)| NewMessage {
@@ -268,11 +268,16 @@ impl Derive {
         let expected = match self.expected {
             Version::Absent => None,
             Version::Actual => actual,
-            Version::Wrong => Some(actual.unwrap_or(0) + 1),
+            Version::Wrong => Some(after(actual.unwrap_or_default())),
         };
-        let at_change = model.positions(scope.tenant_id(), thread).change + u64::from(!self.is_of_now);
+        let actual = model.positions(scope.tenant_id(), thread).tagged();
+        let at_change = if self.is_of_now { actual } else { after(actual) };
         DerivedWrite { key: DERIVED_KEY.to_owned(), at_change, expected, value: json(&self.value.to_string()) }
     }
+}
+
+fn after(tagged: Tagged) -> Tagged {
+    Tagged { number: tagged.number + 1, ..tagged }
 }
 
 fn any_derive() -> impl Strategy<Value = Derive> {

@@ -3,8 +3,8 @@ use futures::{StreamExt, stream};
 use threadkeep_core::{
     Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Document, DocumentOwner,
     DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
-    Result, Scope, Store, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor,
-    WakeUps, Written,
+    Result, Scope, Store, Tagged, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp,
+    UserCursor, WakeUps, Written,
 };
 
 use super::dice::Dice;
@@ -84,7 +84,7 @@ impl Store for Weak {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -96,7 +96,7 @@ impl Store for Weak {
         &self,
         scope: &Scope,
         thread: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangesWithMessages> {

@@ -5,7 +5,7 @@ use std::ops::Range;
 use threadkeep_core::decide::{CommitRecord, CommitTarget, Decision, Facts, KeptMessage, Plan, Replaced, decide};
 use threadkeep_core::{
     Batch, CommitOutcome, Document, DocumentName, DumpEntry, DumpedCommit, EncodedBatch, IdempotencyKey, Kind,
-    MessageId, NewMessage, PutDocument, Result, Scope, StoreError, ThreadId, Timestamp, WakeUp,
+    MessageId, NewMessage, PutDocument, Result, Scope, StoreError, Tagged, ThreadId, Timestamp, WakeUp,
 };
 
 use super::{KeptThread, State, has_expired};
@@ -55,8 +55,8 @@ impl Facts for KeptFacts<'_> {
         }))
     }
 
-    fn document_version(&mut self, name: &DocumentName) -> Result<Option<u64>> {
-        Ok(self.kept.live_document(name, self.now).map(|document| document.version))
+    fn document_version(&mut self, name: &DocumentName) -> Result<Option<Tagged>> {
+        Ok(self.kept.live_document(name, self.now).map(Document::tagged))
     }
 
     fn seq_of_id(&mut self, id: MessageId) -> Result<Option<u64>> {
@@ -110,7 +110,8 @@ impl KeptThread {
         }
         for PutDocument { name, value, expires_at } in batch.put {
             let DocumentName { namespace, key } = name.clone();
-            self.documents.insert(name, Document { namespace, key, value, version: change, expires_at });
+            self.documents
+                .insert(name, Document { namespace, key, value, version: change, tag: positions.tag, expires_at });
         }
         for name in batch.delete {
             self.documents.remove(&name);

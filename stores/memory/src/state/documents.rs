@@ -2,7 +2,7 @@
 
 use threadkeep_core::{
     Access, Conflict, DerivedWrite, Document, DocumentName, DocumentOwner, DocumentQuery, DocumentWrite, Kind,
-    Namespace, Owner, Result, Scope, StoreError, ThreadId, Timestamp, Written,
+    Namespace, Owner, Result, Scope, StoreError, Tagged, ThreadId, Timestamp, Written,
 };
 
 use super::{State, Tenant, has_expired};
@@ -62,17 +62,18 @@ impl State {
         let actual = tenant.live_document(&write.owner, &write.namespace, &write.key, now).map(|found| found.version);
         let DocumentWrite { owner, namespace, key, expected, value, expires_at } = write;
         if expected.is_some_and(|expected| expected != actual.unwrap_or(0)) {
+            let actual = actual.map(Tagged::from);
             return Err(Conflict::Document { namespace, key, actual }.into());
         }
         let name = (owner, namespace.clone(), key.clone());
         let Some(value) = value else {
             tenant.documents.remove(&name);
-            return Ok(Written { version: 0 });
+            return Ok(Written { version: 0, tag: None });
         };
         self.document_version += 1;
         let version = self.document_version;
-        tenant.documents.insert(name, Document { namespace, key, value, version, expires_at });
-        Ok(Written { version })
+        tenant.documents.insert(name, Document { namespace, key, value, version, tag: None, expires_at });
+        Ok(Written { version, tag: None })
     }
 
     pub(crate) fn write_derived(
@@ -88,14 +89,15 @@ impl State {
             return Err(StoreError::Denied("changing a shared thread other than by adding messages"));
         }
         let (name, version) = (write.name(), write.version());
-        let actual = kept.live_document(&name, now).map(|document| document.version);
-        write.check_against(kept.row.positions.change, actual)?;
+        let actual = kept.live_document(&name, now).map(Document::tagged);
+        let positions = kept.row.positions;
+        write.check_against(positions, actual)?;
         let kept = self.tenants.get_mut(scope.tenant_id()).and_then(|tenant| tenant.threads.get_mut(&id));
         let kept = kept.ok_or(StoreError::NotFound(Kind::Thread))?;
         let DocumentName { namespace, key } = name.clone();
-        let document = Document { namespace, key, value: write.value, version, expires_at: None };
+        let document = Document { namespace, key, value: write.value, version, tag: positions.tag, expires_at: None };
         kept.documents.insert(name, document);
-        Ok(Written { version })
+        Ok(Written { version, tag: positions.tag })
     }
 
     pub(crate) fn restore_document(

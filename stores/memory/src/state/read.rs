@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use threadkeep_core::{
     Change, ChangePage, CorruptRow, DumpEntry, DumpedCommit, Effect, Message, MessageName, MessagePage, MessageQuery,
-    OrderBy, PageFill, Result, Scope, StoreError, Take, ThreadId, Timestamp, codec, limits,
+    OrderBy, PageFill, Result, Scope, StoreError, Tagged, Take, ThreadId, Timestamp, codec, limits,
 };
 
 use super::{KeptThread, State};
@@ -53,7 +53,7 @@ impl State {
         &self,
         scope: &Scope,
         id: ThreadId,
-        after: u64,
+        after: Tagged,
         limit: usize,
         now: Timestamp,
     ) -> Result<ChangePage> {
@@ -61,18 +61,20 @@ impl State {
         let (kept, _) = self.reach(scope, id, now)?;
         let positions = kept.row.positions;
         let oldest = kept.commits.keys().next().copied().unwrap_or(positions.change + 1);
-        if after > positions.change || after + 1 < oldest {
+        let logged = kept.commits.get(&after.number).map(DumpedCommit::tag);
+        if !positions.continue_from(after, logged) || after.number + 1 < oldest {
             return Ok(ChangePage::Reset { positions });
         }
-        let changes = kept.commits.range(after + 1..).take(limit).map(|(_, commit)| change_of(commit));
+        let changes = kept.commits.range(after.number + 1..).take(limit).map(|(_, commit)| change_of(commit));
         Ok(ChangePage::Changes { changes: changes.collect(), positions })
     }
 }
 
 fn change_of(commit: &DumpedCommit) -> Change {
     let &DumpedCommit { change, at, first_seq, count, .. } = commit;
+    let tag = Some(commit.tag());
     let appended = (count > 0).then_some(Effect::Appended { first_seq, count });
-    Change { change, at, effects: appended.into_iter().chain(commit.effects.iter().cloned()).collect() }
+    Change { change, tag, at, effects: appended.into_iter().chain(commit.effects.iter().cloned()).collect() }
 }
 
 /// A message that may not decode.

@@ -146,7 +146,7 @@ fn new_row(open: OpenThread, now: Timestamp) -> DumpedThread {
         owner: open.owner,
         key: open.key,
         body: codec::encode_thread(&words),
-        positions: Positions { seq: 0, change: 0, first_seq: 1 },
+        positions: Positions::BEGINNING,
         created_at: open.created_at.unwrap_or(now),
         updated_at: now,
         expires_at: open.expires_at,

@@ -109,7 +109,8 @@ async fn looks_that_come_together_share_flights_and_keep_to_their_scopes() {
     let client = client(&database).await;
     let ana = ana();
     // Every second thread is another user's, and the last ten are nobody's.
-    let looking = (0..50).map(|number| backend.store.list_changes_with_messages(&ana, thread_id(number), 0, 10, now()));
+    let looking =
+        (0..50).map(|number| backend.store.list_changes_with_messages(&ana, thread_id(number), 0.into(), 10, now()));
     for (number, read) in (0..).zip(timeout(PATIENCE, join_all(looking)).await.unwrap()) {
         if number % 2 == 1 || number >= 40 {
             assert!(matches!(read, Err(StoreError::NotFound(Kind::Thread))), "{number}: {read:?}");

@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use rusqlite::{Connection, OptionalExtension, params};
 use threadkeep_core::decide::{CommitRecord, Facts, KeptMessage};
-use threadkeep_core::{DocumentName, Fingerprint, IdempotencyKey, MessageId, Timestamp};
+use threadkeep_core::{DocumentName, Fingerprint, IdempotencyKey, MessageId, Tagged, Timestamp};
 
 use crate::documents;
 use crate::error::{Result, SqliteError};
@@ -33,7 +33,7 @@ impl Facts for RowFacts<'_> {
         }))
     }
 
-    fn document_version(&mut self, name: &DocumentName) -> Result<Option<u64>> {
+    fn document_version(&mut self, name: &DocumentName) -> Result<Option<Tagged>> {
         documents::version_of_thread(self.connection, self.row.no, name, self.now)
     }
 

@@ -58,7 +58,8 @@ fn positions(connection: &Connection, no: i64) -> Result<Positions> {
     let below = find::<i64>(connection, "SELECT below FROM leftovers WHERE thread_no = ?1", &[&no])?;
     let first_seq = first.unwrap_or(1).max(below.unwrap_or(1).unsigned_abs()).max(1);
     let seq = last.unwrap_or(0).max(said).max(first_seq - 1);
-    Ok(Positions { seq, change: change.max(1), first_seq })
+    // The log's last entry may not be that of the thread's last change.
+    Ok(Positions { seq, change: change.max(1), first_seq, tag: None })
 }
 
 /// When it began and when it last changed, by its commits, else by its messages.

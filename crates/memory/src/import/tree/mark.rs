@@ -93,7 +93,7 @@ pub(super) async fn change(memory: &Memory, scope: &Scope, thread: ThreadId, put
             return Ok(());
         }
         let patch = ThreadPatch { metadata: Some(metadata), ..ThreadPatch::default() };
-        let expected = Some(Expected::Change(found.positions.change));
+        let expected = Some(Expected::Change(found.positions.tagged()));
         match memory.patch_thread(scope, thread, patch, expected).await {
             Err(error) if matches!(error.conflict(), Some(Conflict::Change { .. })) => {}
             result => return result.map(drop),

@@ -1,9 +1,9 @@
 //! What a client of the WebSocket says, and what it is told beside updates.
 
 use axum::extract::ws::Message;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 use threadkeep::ThreadId;
-use threadkeep::core::ChangedThread;
+use threadkeep::core::{ChangedThread, Tagged};
 
 use crate::error::ApiError;
 use crate::rest::json::message::RoleJson;
@@ -16,8 +16,8 @@ pub(super) enum Request {
     /// Listen to a thread, in place of an earlier subscription to it.
     Subscribe {
         thread: String,
-        #[serde(default)]
-        after: Option<u64>,
+        #[serde(default, deserialize_with = "position")]
+        after: Option<Tagged>,
         #[serde(default)]
         last: Option<usize>,
         #[serde(default)]
@@ -37,6 +37,21 @@ pub(super) enum Request {
         roles: Vec<RoleJson>,
     },
     UnsubscribeThreads,
+}
+
+/// An event's id, or a change alone.
+fn position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Tagged>, D::Error> {
+    #[derive(Deserialize)]
+    #[serde(untagged, expecting = "expected an event's id or a change")]
+    enum Position {
+        Change(u64),
+        Id(String),
+    }
+    Ok(match Option::deserialize(deserializer)? {
+        None => None,
+        Some(Position::Change(change)) => Some(change.into()),
+        Some(Position::Id(id)) => Some(id.parse().map_err(serde::de::Error::custom)?),
+    })
 }
 
 /// What a client is told.

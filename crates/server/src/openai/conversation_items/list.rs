@@ -126,7 +126,7 @@ async fn place(app: &App, scope: &Scope, thread: ThreadId, item: &str) -> Result
     let memory = app.memory();
     let newest = memory.get_thread(scope, thread).await?.positions.change;
     let after = newest.saturating_sub(CHANGES as u64);
-    let page = memory.backend().store.list_changes(scope, thread, after, CHANGES, memory.now()).await?;
+    let page = memory.backend().store.list_changes(scope, thread, after.into(), CHANGES, memory.now()).await?;
     let ChangePage::Changes { changes, .. } = page else { return Err(missing) };
     let erased = changes.iter().flat_map(|change| &change.effects).find_map(|effect| match effect {
         Effect::Erased { seq, id: erased } if *erased == id => Some(*seq),

@@ -101,5 +101,5 @@ pub(crate) async fn assemble(
     let question = body.question.as_deref();
     let held = app.memory().shared_context(&caller.scope, thread, question, &policy, &options).await?;
     let written = held.form(|assembled| written_by(|out| write(out, assembled)));
-    Ok(with_etag(json_text(written.as_ref().clone()?), held.assembled().positions.change))
+    Ok(with_etag(json_text(written.as_ref().clone()?), held.assembled().positions.tagged()))
 }

@@ -39,7 +39,7 @@ pub(crate) async fn delete(
     if store.find_document(scope, &owner, &namespace, &key, memory.now()).await?.is_none() {
         return Err(ApiError::not_found("document"));
     }
-    let expected = if_match(&headers)?;
+    let expected = if_match(&headers)?.map(|expected| expected.number);
     let write = DocumentWrite { owner, namespace, key, expected, value: None, expires_at: None };
     store.write_document(scope, write, memory.now()).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

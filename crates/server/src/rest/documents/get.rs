@@ -28,6 +28,6 @@ pub(crate) async fn found(app: &App, scope: &Scope, owner: &DocumentOwner, names
     let memory = app.memory();
     let found = memory.backend().store.find_document(scope, owner, namespace, key, memory.now()).await?;
     let document = found.ok_or_else(|| ApiError::not_found("document"))?;
-    let version = document.version;
+    let version = document.tagged();
     Ok(with_etag(json(&DocumentJson::from(document)), version))
 }

@@ -1,7 +1,7 @@
 use axum::extract::State;
 use axum::http::{HeaderMap, header};
 use serde::{Deserialize, Serialize};
-use threadkeep::core::DocumentWrite;
+use threadkeep::core::{DocumentWrite, Tagged};
 use threadkeep::{JsonText, Timestamp};
 use utoipa::ToSchema;
 
@@ -57,16 +57,16 @@ pub(crate) async fn put(
     let owner = owner(&caller.scope, &mut params)?;
     params.finish()?;
     let (namespace, key) = (namespace(&names)?, names.text("key").to_owned());
-    let expected = expected_version(&headers)?;
+    let expected = expected_version(&headers)?.map(|expected| expected.number);
     let (value, expires_at) = (Some(body.value), body.expires_at);
     let write = DocumentWrite { owner, namespace, key, expected, value, expires_at };
     let memory = app.memory();
-    let version = memory.backend().store.write_document(&caller.scope, write, memory.now()).await?.version;
-    Ok(with_etag(json(&WrittenJson { version }), version))
+    let written = memory.backend().store.write_document(&caller.scope, write, memory.now()).await?;
+    Ok(with_etag(json(&WrittenJson { version: written.version }), written.tagged()))
 }
 
 /// The version that a request demands; 0 where there must be none.
-pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<u64>> {
+pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<Tagged>> {
     let Some(value) = headers.get(header::IF_NONE_MATCH) else {
         if headers.get(header::IF_MATCH).is_some_and(|value| value == "*") {
             // That it is there, in whatever version, is nothing that a store can be told.
@@ -78,7 +78,7 @@ pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<u64>> {
         return Err(ApiError::invalid("If-Match", "give `If-Match` or `If-None-Match`, not both"));
     }
     if value == "*" {
-        return Ok(Some(0));
+        return Ok(Some(Tagged::default()));
     }
     Err(ApiError::invalid("If-None-Match", "only `*` is understood here"))
 }

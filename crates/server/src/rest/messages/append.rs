@@ -79,7 +79,8 @@ pub(crate) async fn append(
     };
     let appended = attempt.append(&app, &caller.scope, thread, drafts, expected).await?;
     let messages = appended.messages.iter().map(|placed| PlacedJson { seq: placed.seq, id: placed.id }).collect();
-    let (change, replayed) = (appended.change, appended.replayed);
-    let body = AppendedJson { change, first_seq: appended.first_seq, count: appended.count, messages, replayed };
-    Ok(with_replay(with_etag(json_with(StatusCode::CREATED, &body), change), replayed))
+    let (at, replayed) = (appended.tagged(), appended.replayed);
+    let body =
+        AppendedJson { change: at.number, first_seq: appended.first_seq, count: appended.count, messages, replayed };
+    Ok(with_replay(with_etag(json_with(StatusCode::CREATED, &body), at), replayed))
 }

@@ -59,12 +59,12 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, m
             let page = Page { messages: held.messages(), corrupt: &[], has_more: held.more(), take };
             written_by(|out| page.write(out))
         });
-        return Ok(with_etag(json_text(written.as_ref().clone()?), held.positions().change));
+        return Ok(with_etag(json_text(written.as_ref().clone()?), held.positions().tagged()));
     }
     let on_corrupt = OnCorrupt::Report;
     let query = MessageQuery { before, after, roles, take, on_corrupt, ..MessageQuery::newest(limit) };
     let page = app.memory().messages(&caller.scope, thread, &query).await?;
-    let change = page.positions.change;
+    let change = page.positions.tagged();
     let page = Page { messages: &page.messages, corrupt: &page.corrupt, has_more: page.more, take };
     Ok(with_etag(json_text(written_by(|out| page.write(out))?), change))
 }

@@ -31,7 +31,7 @@ pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names,
     let found = memory.backend().store.find_document(scope, &owner, &namespace, &key, memory.now()).await?;
     let document = found.ok_or_else(|| ApiError::not_found("document"))?;
     let name = DocumentName { namespace, key };
-    let version = if_match(&headers)?.unwrap_or(document.version);
+    let version = if_match(&headers)?.unwrap_or(document.tagged());
     let batch = memory.batch().require(name.clone(), DocumentState::Version(version)).delete(name);
     batch.commit(scope, thread).await?;
     Ok(StatusCode::NO_CONTENT.into_response())

@@ -38,11 +38,11 @@ pub(crate) async fn put(
     let name = DocumentName { namespace: namespace(&names)?, key: names.text("key").to_owned() };
     let mut batch = app.memory().batch();
     if let Some(version) = expected_version(&headers)? {
-        let state = if version == 0 { DocumentState::Absent } else { DocumentState::Version(version) };
+        let state = if version.number == 0 { DocumentState::Absent } else { DocumentState::Version(version) };
         batch = batch.require(name.clone(), state);
     }
     let put = PutDocument { name, value: body.value, expires_at: body.expires_at };
     // A thread's document gets the change that wrote it as its version.
-    let version = batch.put(put).commit(&caller.scope, thread).await?.change;
-    Ok(with_etag(json(&WrittenJson { version }), version))
+    let written = batch.put(put).commit(&caller.scope, thread).await?.tagged();
+    Ok(with_etag(json(&WrittenJson { version: written.number }), written))
 }

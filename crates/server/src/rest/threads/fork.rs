@@ -86,7 +86,7 @@ pub(crate) async fn fork(
         copy(&app, scope, &from, id, through).await?;
     }
     let thread = memory.get_thread(scope, id).await?;
-    let change = thread.positions.change;
+    let change = thread.positions.tagged();
     Ok(with_etag(created_or_found(opened.created, &ThreadJson::from(thread)), change))
 }
 

@@ -5,7 +5,7 @@ use axum::response::IntoResponse;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::Names;
-use crate::output::{json, with_etag};
+use crate::output::{json, read_etag, with_etag};
 use crate::rest::json::thread::ThreadJson;
 use crate::security::Caller;
 
@@ -24,10 +24,10 @@ use crate::security::Caller;
 )]
 pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names, headers: HeaderMap) -> Result {
     let thread = app.memory().get_thread(&caller.scope, names.thread()?).await?;
-    let change = thread.positions.change;
-    let tag = format!("\"{change}\"");
+    let change = thread.positions.tagged();
     let known = headers.get(header::IF_NONE_MATCH).and_then(|tags| tags.to_str().ok());
-    if known.is_some_and(|known| known.split(',').any(|known| known.trim() == tag)) {
+    let is_known = |known: &str| known.split(',').filter_map(read_etag).any(|known| known.is_same(change));
+    if known.is_some_and(is_known) {
         return Ok(with_etag(StatusCode::NOT_MODIFIED.into_response(), change));
     }
     Ok(with_etag(json(&ThreadJson::from(thread)), change))

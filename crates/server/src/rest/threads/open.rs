@@ -74,6 +74,6 @@ pub(crate) async fn open(
         // The note changed it: what is told is what it is now.
         thread = app.memory().get_thread(scope, id).await?;
     }
-    let change = thread.positions.change;
+    let change = thread.positions.tagged();
     Ok(with_etag(created_or_found(created, &ThreadJson::from(thread)), change))
 }

@@ -60,6 +60,6 @@ pub(crate) async fn patch(
     let patch = ThreadPatch { title, metadata, state, expires_at };
     app.memory().patch_thread(scope, id, patch, expected_change(&headers)?).await?;
     let thread = app.memory().get_thread(scope, id).await?;
-    let change = thread.positions.change;
+    let change = thread.positions.tagged();
     Ok(with_etag(json(&ThreadJson::from(thread)), change))
 }

@@ -26,7 +26,7 @@ pub(super) fn events(text: &str) -> Vec<(String, Value)> {
 /// Waits until an assistant has said something in a thread.
 pub(super) async fn answered(server: &TestServer, thread: &str) {
     let scope = Scope::user("local", "me").unwrap();
-    let options = SubscribeOptions { start: Start::After(0), roles: vec![Role::Assistant] };
+    let options = SubscribeOptions { start: Start::After(0.into()), roles: vec![Role::Assistant] };
     let mut updates = server.memory.subscribe(&scope, thread.parse().unwrap(), options).await.unwrap();
     let is_said = |update: &ThreadUpdate| matches!(update, ThreadUpdate::Commit { events, .. } if events.iter().any(|event| matches!(event, ThreadEvent::Appended { messages, .. } if !messages.is_empty())));
     let waiting = async { while !is_said(&updates.next().await.unwrap().unwrap()) {} };

@@ -19,16 +19,23 @@ pub(super) struct Events {
 
 #[derive(Debug, PartialEq)]
 pub(super) struct Event {
+    /// The change of its id.
     id: Option<u64>,
+    /// All of its id.
+    whole_id: Option<String>,
     name: String,
     pub(super) data: Value,
 }
 
 impl Events {
     pub(super) async fn open(client: &Client, path: &str, seen: Option<u64>) -> Self {
+        Self::resume(client, path, seen.map(|seen| seen.to_string()).as_deref()).await
+    }
+
+    async fn resume(client: &Client, path: &str, seen: Option<&str>) -> Self {
         let mut request = client.request("GET", path).header("accept", "text/event-stream");
         if let Some(seen) = seen {
-            request = request.header("last-event-id", seen.to_string());
+            request = request.header("last-event-id", seen);
         }
         let response = request.send().await.unwrap();
         assert_eq!(response.status(), 200);
@@ -57,7 +64,8 @@ impl Events {
             }
             let field = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(": "));
             return Some(Event {
-                id: field("id").map(|id| id.parse().unwrap()),
+                id: field("id").map(|id| id.split('-').next().unwrap().parse().unwrap()),
+                whole_id: field("id").map(str::to_owned),
                 name: field("event").unwrap().to_owned(),
                 data: serde_json::from_str(field("data").unwrap()).unwrap(),
             });
@@ -275,6 +283,64 @@ async fn a_frame_that_cannot_be_taken_ends_the_socket_with_its_reason() {
         assert_eq!(u16::from(frame.code), code, "{frame}");
         assert!(frame.reason.contains(reason), "{frame}");
     }
+}
+
+/// A number that was given to another change in another past, as a failover leaves it.
+#[tokio::test]
+async fn a_change_of_a_lost_past_is_told_apart_from_the_threads_own() {
+    let server = TestServer::start().await;
+    let client = server.client();
+    let thread = client.new_thread().await;
+    let path = format!("/v1/threads/{thread}");
+    for text in ["one", "two"] {
+        client.say(&thread, text).await;
+    }
+    let events = format!("{path}/events");
+    let first = Events::open(&client, &events, Some(0)).await.next().await.unwrap();
+    let seen = first.whole_id.unwrap();
+    assert_eq!((first.id, seen.len(), &first.data["change"]), (Some(1), "1-a1b2c3d4".len(), &json!(1)));
+    for seen in [seen.as_str(), "1"] {
+        let next = Events::resume(&client, &events, Some(seen)).await.next().await.unwrap();
+        assert_eq!((next.id, texts(&next)), (Some(2), vec!["two"]), "after {seen}");
+    }
+    for lost in ["1-00000000", "2-00000000"] {
+        let reset = Events::resume(&client, &events, Some(lost)).await.next().await.unwrap();
+        assert_eq!((reset.name.as_str(), reset.id, &reset.data["change"]), ("reset", Some(2), &json!(2)));
+        let reset = Events::resume(&client, &format!("{events}?after={lost}"), None).await.next().await.unwrap();
+        assert_eq!((reset.name.as_str(), reset.id), ("reset", Some(2)));
+    }
+    let refused = client.request("GET", &events).header("last-event-id", "1-lost").send().await.unwrap();
+    assert_eq!(refused.status(), 400);
+
+    let mut socket = socket(&server, &client).await;
+    for (after, kind, change) in [
+        (json!(seen), "commit", 2),
+        (json!(1), "commit", 2),
+        (json!("1"), "commit", 2),
+        (json!("1-00000000"), "reset", 2),
+        (json!("2-00000000"), "reset", 2),
+    ] {
+        tell(&mut socket, json!({ "type": "subscribe", "thread": thread, "after": after })).await;
+        assert_eq!(hear(&mut socket).await["type"], "subscribed");
+        let heard = hear(&mut socket).await;
+        assert_eq!((&heard["type"], &heard["change"]), (&json!(kind), &json!(change)), "after {after}");
+        assert!(heard["id"].as_str().unwrap().starts_with("2-"), "{heard}");
+    }
+    tell(&mut socket, json!({ "type": "subscribe", "thread": thread, "after": "lost" })).await;
+    assert_eq!(hear(&mut socket).await["error"]["code"], "invalid_request");
+
+    let present = client.get(&path).await.header("etag").to_owned();
+    let patch = async |etag: &str| {
+        let request = client.request("PATCH", &path).header("if-match", etag).json(&json!({ "title": "New" }));
+        request.send().await.unwrap()
+    };
+    let stale = patch("\"2-00000000\"").await;
+    assert_eq!(
+        (stale.status(), stale.headers()["etag"].to_str().unwrap()),
+        (412.try_into().unwrap(), present.as_str())
+    );
+    assert_eq!(patch(&present).await.status(), 200);
+    assert_eq!(patch("\"3\"").await.status(), 200, "a number alone is taken as before");
 }
 
 // S0.38

@@ -23,7 +23,7 @@ async fn messages_come_back_as_they_went_in() {
     let path = format!("/v1/threads/{thread}/messages");
     let request = client.request("POST", &path).header("content-type", "application/json").body(body);
     let appended = send(request).await;
-    assert_eq!(appended.header("etag"), "\"1\"");
+    assert!(appended.header("etag").starts_with("\"1-"), "{}", appended.header("etag"));
     let appended = appended.expect(201);
     assert_eq!((&appended["first_seq"], &appended["count"]), (&json!(1), &json!(3)));
     let page = client.get(&format!("{path}?order=asc")).await;

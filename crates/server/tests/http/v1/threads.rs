@@ -33,9 +33,11 @@ async fn threads_are_changed_by_who_knows_how_they_stand() {
     assert_eq!((unchanged.status, unchanged.text.as_str()), (304, ""));
     let patch = |tag: &str, body: Value| send(client.request("PATCH", &path).header("if-match", tag).json(&body));
     let patched = patch(&tag, json!({ "title": "One", "state": { "step": 1 } })).await;
-    assert_eq!((patched.header("etag"), patched.expect(200)["title"].as_str()), ("\"1\"", Some("One")));
+    let present = patched.header("etag").to_owned();
+    assert!(present.starts_with("\"1-"), "{present}");
+    assert_eq!(patched.expect(200)["title"], "One");
     let late = patch(&tag, json!({ "title": "Two" })).await;
-    assert_eq!((late.code(412).as_str(), late.header("etag")), ("changed_meanwhile", "\"1\""));
+    assert_eq!((late.code(412).as_str(), late.header("etag")), ("changed_meanwhile", present.as_str()));
     let taken = client.send("PATCH", &path, json!({ "title": null })).await.expect(200);
     assert_eq!((&taken["title"], &taken["state"]), (&Value::Null, &json!({ "step": 1 })));
     assert_eq!(patch("\"x\"", json!({})).await.error(400)["param"], "If-Match");

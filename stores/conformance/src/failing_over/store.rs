@@ -1,0 +1,137 @@
+use async_trait::async_trait;
+use futures::{StreamExt, stream};
+use threadkeep_core::{
+    Batch, ChangePage, ChangedThreads, ChangesWithMessages, CommitOutcome, DerivedWrite, Document, DocumentOwner,
+    DocumentQuery, DocumentWrite, Message, MessageName, MessagePage, MessageQuery, Namespace, OpenThread, Opened,
+    Result, Scope, Store, Tagged, ThreadId, ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp,
+    UserCursor, WakeUps, Written,
+};
+
+use super::FailingOver;
+
+#[async_trait]
+impl Store for FailingOver {
+    async fn commit(&self, scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<CommitOutcome> {
+        self.inner().store.commit(scope, thread, batch, now).await
+    }
+
+    async fn open_thread(&self, scope: &Scope, open: OpenThread, now: Timestamp) -> Result<Opened> {
+        self.inner().store.open_thread(scope, open, now).await
+    }
+
+    async fn read_thread(
+        &self,
+        scope: &Scope,
+        name: &ThreadName,
+        read: &ThreadRead,
+        now: Timestamp,
+    ) -> Result<Option<ThreadView>> {
+        self.inner().store.read_thread(scope, name, read, now).await
+    }
+
+    async fn list_threads(&self, scope: &Scope, query: &ThreadQuery, now: Timestamp) -> Result<ThreadPage> {
+        self.inner().store.list_threads(scope, query, now).await
+    }
+
+    async fn list_changed_threads(
+        &self,
+        scope: &Scope,
+        after: Option<&UserCursor>,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangedThreads> {
+        self.inner().store.list_changed_threads(scope, after, limit, now).await
+    }
+
+    async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
+        self.inner().store.delete_thread(scope, thread, now).await
+    }
+
+    async fn list_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        query: &MessageQuery,
+        now: Timestamp,
+    ) -> Result<MessagePage> {
+        self.inner().store.list_messages(scope, thread, query, now).await
+    }
+
+    async fn find_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        names: &[MessageName],
+        now: Timestamp,
+    ) -> Result<Vec<Message>> {
+        self.inner().store.find_messages(scope, thread, names, now).await
+    }
+
+    async fn list_changes(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: Tagged,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangePage> {
+        self.inner().store.list_changes(scope, thread, after, limit, now).await
+    }
+
+    async fn list_changes_with_messages(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        after: Tagged,
+        limit: usize,
+        now: Timestamp,
+    ) -> Result<ChangesWithMessages> {
+        self.inner().store.list_changes_with_messages(scope, thread, after, limit, now).await
+    }
+
+    async fn find_document(
+        &self,
+        scope: &Scope,
+        owner: &DocumentOwner,
+        namespace: &Namespace,
+        key: &str,
+        now: Timestamp,
+    ) -> Result<Option<Document>> {
+        self.inner().store.find_document(scope, owner, namespace, key, now).await
+    }
+
+    async fn list_documents(&self, scope: &Scope, query: &DocumentQuery, now: Timestamp) -> Result<Vec<Document>> {
+        self.inner().store.list_documents(scope, query, now).await
+    }
+
+    async fn write_document(&self, scope: &Scope, write: DocumentWrite, now: Timestamp) -> Result<Written> {
+        self.inner().store.write_document(scope, write, now).await
+    }
+
+    async fn write_derived(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        write: DerivedWrite,
+        now: Timestamp,
+    ) -> Result<Written> {
+        self.inner().store.write_derived(scope, thread, write, now).await
+    }
+
+    async fn wake_ups(&self) -> Result<WakeUps> {
+        let own = stream::unfold(self.wake_ups.subscribe(), |mut receiver| async move {
+            receiver.recv().await.ok().map(|wake_up| (wake_up, receiver))
+        });
+        let (primary, replica) = (self.primary.store.wake_ups().await?, self.replica.store.wake_ups().await?);
+        Ok(stream::select(own.boxed(), stream::select(primary, replica)).boxed())
+    }
+
+    fn stamp(&self) -> Option<u64> {
+        // A stamp means nothing to another store, which this one becomes.
+        None
+    }
+
+    fn documents_stamp(&self) -> Option<u64> {
+        None
+    }
+}

@@ -153,7 +153,7 @@ async fn what_was_read_holds_after_the_readers_own_commit() {
             assert!(expected.messages.iter().any(|message| message.plain_text().contains("Platform 1.")), "summarised");
             let found = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
             let appended = memory.append(&ana(), thread, Draft::user(text)).await.unwrap();
-            let found = found.after(appended.change).expect("nobody else wrote");
+            let found = found.after(appended.change.into()).expect("nobody else wrote");
             let of = memory.context_of(&found, question, &policy, &options).await.unwrap();
             assert_eq!(of.assembled().context, expected, "round {round}");
 
@@ -161,7 +161,7 @@ async fn what_was_read_holds_after_the_readers_own_commit() {
             say(&other, thread, 20 + 10 * round, 6).await;
             let found = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
             let appended = memory.append(&ana(), thread, Draft::user(text)).await.unwrap();
-            let found = found.after(appended.change).expect("nobody else wrote");
+            let found = found.after(appended.change.into()).expect("nobody else wrote");
             memory.context_of(&found, question, &policy, &options).await.unwrap();
             let version = derived_version(&world, thread).await;
             assert_eq!(version & u64::from(u32::MAX), appended.change, "round {round}");
@@ -186,7 +186,7 @@ async fn what_was_read_holds_no_longer_once_others_commit() {
                 say(&other, thread, 50, 1).await;
             }
             let appended = memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
-            assert!(found.after(appended.change).is_none(), "erased: {is_erased}");
+            assert!(found.after(appended.change.into()).is_none(), "erased: {is_erased}");
         }
         // A derived write of another is no commit: what was read holds, and what is derived of it is not stored over it.
         say(&other, thread, 60, 6).await;
@@ -194,7 +194,7 @@ async fn what_was_read_holds_no_longer_once_others_commit() {
         other.context(&ana(), thread, None, &policy).await.unwrap();
         let version = derived_version(&world, thread).await;
         let appended = memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
-        let found = found.after(appended.change).expect("nobody else committed");
+        let found = found.after(appended.change.into()).expect("nobody else committed");
         let of = memory.context_of(&found, Some("and now?"), &policy, &ContextOptions::default()).await.unwrap();
         assert!(!of.assembled().context.messages.is_empty());
         assert_eq!(derived_version(&world, thread).await, version);
@@ -213,7 +213,7 @@ async fn what_was_read_is_read_again_where_appending_trims() {
         let found = memory.prefetch(&ana(), thread, &policy, &[], &[]).await.unwrap();
         let appended = memory.append(&ana(), thread, Draft::user("and now?")).await.unwrap();
         assert!(memory.get_thread(&ana(), thread).await.unwrap().positions.first_seq > 1, "it trims");
-        assert!(found.after(appended.change).is_none());
+        assert!(found.after(appended.change.into()).is_none());
     })
     .await;
 }

@@ -1,7 +1,8 @@
-use std::fs;
+use std::fs::{self, File};
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::{Mutex, PoisonError};
 
 /// Whether tests that need a program are to be left out: `cargo xtask test` says so where it cannot install it.
 #[must_use]
@@ -95,8 +96,31 @@ pub(crate) fn unprivileged() -> Option<(u32, u32)> {
     })
 }
 
-/// A port that nobody listens on at this moment.
+/// Ports for servers: below those that the system gives to connections and to listeners on port 0.
+const PORTS: std::ops::Range<u16> = 20_000..30_000;
+
+/// A free port, reserved until this process ends.
+///
+/// The reservation is a locked file, so that a server that restarts, or has yet to start, does not lose its port to a server
+/// of another test process and is not taken for it.
 pub(crate) fn free_port() -> u16 {
-    let listener = TcpListener::bind(("127.0.0.1", 0)).expect("this machine has a free port");
-    listener.local_addr().expect("a listener has an address").port()
+    static RESERVED: Mutex<Vec<File>> = Mutex::new(Vec::new());
+    let folder = std::env::temp_dir().join("threadkeep-test-ports");
+    fs::create_dir_all(&folder).expect("the folder for temporary files can be written");
+    let mut reserved = RESERVED.lock().unwrap_or_else(PoisonError::into_inner);
+    // Processes start at different ports, so that few of them try the same.
+    let first = std::process::id() as usize * 7 % PORTS.len();
+    let ports = PORTS.cycle().skip(first).take(PORTS.len());
+    let (port, file) = ports
+        .filter_map(|port| Some((port, reserve(&folder, port)?)))
+        .find(|(port, _)| TcpListener::bind(("127.0.0.1", *port)).is_ok())
+        .expect("this machine has a free port");
+    reserved.push(file);
+    port
+}
+
+/// `None` where another process, or this one, has reserved the port.
+fn reserve(folder: &Path, port: u16) -> Option<File> {
+    let file = File::options().create(true).append(true).open(folder.join(port.to_string())).ok()?;
+    file.try_lock().is_ok().then_some(file)
 }

@@ -68,7 +68,8 @@ impl Connection {
         loop {
             let line = self.line().await?;
             if let Some(id) = line.strip_prefix("id: ") {
-                let change = id.trim().parse()?;
+                // A tag follows the number: `17-a1b2c3d4`.
+                let change = id.trim().split('-').next().unwrap_or_default().parse()?;
                 while !self.line().await?.starts_with("data: ") {}
                 return Ok(change);
             }

@@ -300,7 +300,8 @@ fn under_load_every_stream_ends_with_an_event_and_nothing_is_lost() {
             assert!(lines.any(|line| line.starts_with(": listening")));
             std::thread::spawn(move || {
                 let told: Vec<String> = lines.collect();
-                let positions = told.iter().filter_map(|line| line.strip_prefix("id: ")?.parse::<u64>().ok());
+                let ids = told.iter().filter_map(|line| line.strip_prefix("id: ")?.split_once('-'));
+                let positions = ids.map(|(number, _tag)| number.parse::<u64>().unwrap());
                 let last = told.iter().rev().find_map(|line| line.strip_prefix("data: ")).unwrap().to_owned();
                 (positions.collect::<Vec<_>>(), last)
             })

@@ -58,7 +58,7 @@ fn a_file_of_a_later_version_is_refused() {
     drop(open(&path).unwrap());
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 999).unwrap();
     let error = open(&path).unwrap_err();
-    assert_eq!(error.to_string(), "incompatible store: the file has schema 999, this program knows up to 6");
+    assert_eq!(error.to_string(), "incompatible store: the file has schema 999, this program knows up to 7");
 }
 
 #[test]

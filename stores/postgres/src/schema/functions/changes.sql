@@ -1,9 +1,32 @@
+-- Reads a thread's changes after a position, oldest first. Every row also tells where the thread stands and how far its log
+-- is forgotten; where nothing follows, one row of that alone, and no row at all: there is no such thread. STABLE, so that all
+-- of it is one snapshot.
+CREATE OR REPLACE FUNCTION threadkeep.list_changes(
+  p_tenant text, p_caller text, p_thread uuid, p_now bigint, p_after bigint, p_limit bigint
+) RETURNS TABLE (thread_seq bigint, thread_change bigint, thread_first_seq bigint, log_from bigint,
+  change bigint, at bigint, first_seq bigint, count bigint, effects text)
+LANGUAGE plpgsql STABLE AS $$
+#variable_conflict use_column
+DECLARE
+  v_set text;
+BEGIN
+  v_set := threadkeep.enter(p_tenant, p_caller);
+  RETURN QUERY SELECT t.seq, t.change, t.first_seq, t.log_from, c.change, c.at, c.first_seq, c.count, c.effects
+    FROM threadkeep.threads t LEFT JOIN LATERAL (
+      SELECT c.change, c.at, c.first_seq, c.count, c.effects FROM threadkeep.commits c
+      WHERE c.thread_no = t.no AND c.change > p_after ORDER BY c.change LIMIT p_limit
+    ) AS c ON true
+    WHERE t.tenant = p_tenant AND t.id = p_thread AND NOT t.restoring
+    AND (t.expires_at IS NULL OR t.expires_at > p_now)
+    ORDER BY c.change;
+END $$;
+
 -- Reads what came after a position in each of some threads, and the messages that it added, in one call: who waits for several
 -- threads to change is told of all of them at once. Each thread is read in its own scope. A thread's rows come together: first
 -- its changes, oldest first, or one row of its positions alone where nothing follows; then the messages, in their order, without
 -- text beyond `p_bytes`. Of a thread that is not there comes no row. Changes end early once they bring `p_messages`. STABLE, so
 -- that all of it is one snapshot.
-CREATE FUNCTION threadkeep.list_followed(
+CREATE OR REPLACE FUNCTION threadkeep.list_followed(
   p_tenants text[], p_callers text[], p_threads uuid[], p_nows bigint[], p_afters bigint[], p_limits bigint[],
   p_messages bigint, p_bytes bigint
 ) RETURNS TABLE (place integer, thread_seq bigint, thread_change bigint, thread_first_seq bigint, log_from bigint,
@@ -55,7 +78,3 @@ BEGIN
     END IF;
   END LOOP;
 END $$;
-REVOKE ALL ON FUNCTION threadkeep.list_followed(text[], text[], uuid[], bigint[], bigint[], bigint[], bigint, bigint)
-  FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION threadkeep.list_followed(text[], text[], uuid[], bigint[], bigint[], bigint[], bigint, bigint)
-  TO threadkeep_server;

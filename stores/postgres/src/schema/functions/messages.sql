@@ -1,7 +1,7 @@
 -- Reads a page of a thread's messages in the order of reading. Every row also tells where the thread stands; a thread with no
 -- such message answers one row of it alone, and no row at all: there is no such thread. Asked for one message more than the
 -- page holds; the text of what is beyond the page's bytes is left out. STABLE, so that all of it is one snapshot.
-CREATE FUNCTION threadkeep.list_messages(
+CREATE OR REPLACE FUNCTION threadkeep.list_messages(
   p_tenant text, p_caller text, p_thread uuid, p_now bigint, p_first bigint, p_last bigint,
   p_after_instant bigint, p_before_instant bigint, p_roles integer, p_by_instant boolean, p_newest boolean,
   p_limit integer, p_bytes bigint

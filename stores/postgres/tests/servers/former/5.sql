@@ -1,6 +1,8 @@
--- Changes one thread: every check first, then every write. `outcome` is 'done', 'replayed' or what stood in the way;
--- 'words' asks for the call to be made again with new words made from `body`, 'locked' for it to be made alone: without
--- `p_waits` a thread that another transaction holds is not waited for.
+-- A checksum of the message as it was written (CRC-32, made by the program); messages from before have none.
+ALTER TABLE threadkeep.messages ADD COLUMN checksum integer;
+
+-- As before, with checksums. A replacement's covers the message's instant and external id, which the caller does not know:
+-- 'replaced' asks for the call to be made again with checksums over what `body` tells of them, one pair for each replacement.
 CREATE FUNCTION threadkeep.commit(
   p_tenant text, p_caller text, p_thread uuid, p_now bigint, p_window bigint, p_key bytea, p_fingerprint bigint,
   p_append_only boolean, p_empty boolean, p_expected_seq bigint, p_expected_change bigint,
@@ -12,6 +14,7 @@ CREATE FUNCTION threadkeep.commit(
   p_delete_namespaces text[], p_delete_keys text[], p_delete_names text[],
   p_patched boolean, p_patches_words boolean, p_old_body text, p_new_body text,
   p_patches_expiry boolean, p_expires_at bigint, p_waits boolean, p_deferred boolean,
+  p_checksums integer[], p_replace_facts text, p_replace_checksums integer[],
   OUT outcome text, OUT change bigint, OUT first_seq bigint, OUT count bigint,
   OUT place integer, OUT actual bigint, OUT owner text, OUT body text
 ) LANGUAGE plpgsql AS $$
@@ -26,6 +29,7 @@ DECLARE
   v_replaced bigint[] := '{}';
   v_erased bigint[] := '{}';
   v_effects text[] := '{}';
+  v_facts text[] := '{}';
   v_indexed bigint;
   v_first bigint;
   v_removed bigint := 0;
@@ -92,10 +96,11 @@ BEGIN
     END LOOP;
   END IF;
   FOR i IN 1 .. cardinality(p_replace_ids) LOOP
-    SELECT seq INTO v_seq FROM messages
+    SELECT seq, json_build_array(created_at, external_id)::text INTO v_seq, v_set FROM messages
       WHERE thread_no = t.no AND id = p_replace_ids[i] AND body IS NOT NULL AND seq >= t.first_seq;
     IF NOT FOUND THEN outcome := 'message'; RETURN; END IF;
     v_replaced := v_replaced || v_seq;
+    v_facts := v_facts || v_set;
   END LOOP;
   FOR i IN 1 .. cardinality(p_erase_ids) LOOP
     SELECT seq INTO v_seq FROM messages
@@ -108,6 +113,11 @@ BEGIN
     SELECT body INTO body FROM threads WHERE no = t.no;
     IF p_old_body IS DISTINCT FROM body THEN outcome := 'words'; RETURN; END IF;
   END IF;
+  IF cardinality(v_facts) > 0 AND p_replace_facts <> '[' || array_to_string(v_facts, ',') || ']' THEN
+    outcome := 'replaced';
+    body := '[' || array_to_string(v_facts, ',') || ']';
+    RETURN;
+  END IF;
 
   change := t.change + 1;
   v_first := t.first_seq;
@@ -116,7 +126,8 @@ BEGIN
     SELECT seq INTO v_indexed FROM indexed WHERE thread_no = t.no;
   END IF;
   FOR i IN 1 .. cardinality(v_replaced) LOOP
-    UPDATE messages SET body = p_replace_bodies[i], role = p_replace_roles[i], revision = revision + 1
+    UPDATE messages SET body = p_replace_bodies[i], role = p_replace_roles[i], checksum = p_replace_checksums[i],
+        revision = revision + 1
       WHERE thread_no = t.no AND seq = v_replaced[i];
     IF v_replaced[i] <= v_indexed THEN
       UPDATE message_terms SET terms = threadkeep.terms(t.no, p_tenant, t.owner, p_replace_terms[i])
@@ -125,7 +136,7 @@ BEGIN
     v_effects := v_effects || format('{"replaced":{"seq":%s,"id":"%s"}}', v_replaced[i], p_replace_ids[i]);
   END LOOP;
   FOR i IN 1 .. cardinality(v_erased) LOOP
-    UPDATE messages SET body = NULL, role = NULL, external_id = NULL, revision = 0, created_at = p_now
+    UPDATE messages SET body = NULL, role = NULL, external_id = NULL, checksum = NULL, revision = 0, created_at = p_now
       WHERE thread_no = t.no AND seq = v_erased[i];
     DELETE FROM message_terms WHERE thread_no = t.no AND seq = v_erased[i];
     v_effects := v_effects || format('{"erased":{"seq":%s,"id":"%s"}}', v_erased[i], p_erase_ids[i]);
@@ -161,10 +172,10 @@ BEGIN
   v_stamp := threadkeep.stamp();
   -- One statement, as each costs more to begin than to carry out.
   WITH appended AS (
-    INSERT INTO messages (thread_no, seq, tenant, owner, id, role, revision, created_at, external_id, body)
-      SELECT t.no, t.seq + n.place, p_tenant, t.owner, n.id, n.role, 0, n.instant, n.external_id, n.body
-      FROM unnest(p_ids, p_roles, p_instants, p_external_ids, p_bodies)
-        WITH ORDINALITY AS n (id, role, instant, external_id, body, place)
+    INSERT INTO messages (thread_no, seq, tenant, owner, id, role, revision, created_at, external_id, body, checksum)
+      SELECT t.no, t.seq + n.place, p_tenant, t.owner, n.id, n.role, 0, n.instant, n.external_id, n.body, n.checksum
+      FROM unnest(p_ids, p_roles, p_instants, p_external_ids, p_bodies, p_checksums)
+        WITH ORDINALITY AS n (id, role, instant, external_id, body, checksum, place)
   ), logged AS (
     INSERT INTO commits (thread_no, change, tenant, owner, at, key, fingerprint, first_seq, count, effects)
       VALUES (t.no, t.change + 1, p_tenant, t.owner, p_now, p_key, p_fingerprint, t.seq + 1, v_count,
@@ -181,3 +192,34 @@ BEGIN
   outcome := 'done';
   body := NULL;
 END $$;
+REVOKE ALL ON FUNCTION threadkeep.commit(
+  text, text, uuid, bigint, bigint, bytea, bigint, boolean, boolean, bigint, bigint, text[], text[], bigint[], uuid[],
+  smallint[], bigint[], text[], text[], uuid[], smallint[], text[], text[], uuid[], bigint, text[], text[], text[],
+  text[], bigint[], text[], text[], text[], boolean, boolean, text, text, boolean, bigint, boolean, boolean,
+  integer[], text, integer[]
+) FROM PUBLIC;
+GRANT EXECUTE ON FUNCTION threadkeep.commit(
+  text, text, uuid, bigint, bigint, bytea, bigint, boolean, boolean, bigint, bigint, text[], text[], bigint[], uuid[],
+  smallint[], bigint[], text[], text[], uuid[], smallint[], text[], text[], uuid[], bigint, text[], text[], text[],
+  text[], bigint[], text[], text[], text[], boolean, boolean, text, text, boolean, bigint, boolean, boolean,
+  integer[], text, integer[]
+) TO threadkeep_server;
+
+-- For instances from before checksums that go on beside newer ones: what they write has none.
+CREATE OR REPLACE FUNCTION threadkeep.commit(
+  p_tenant text, p_caller text, p_thread uuid, p_now bigint, p_window bigint, p_key bytea, p_fingerprint bigint,
+  p_append_only boolean, p_empty boolean, p_expected_seq bigint, p_expected_change bigint, p_require_namespaces
+  text[], p_require_keys text[], p_require_versions bigint[], p_ids uuid[], p_roles smallint[], p_instants bigint[],
+  p_external_ids text[], p_bodies text[], p_replace_ids uuid[], p_replace_roles smallint[], p_replace_bodies text[],
+  p_replace_terms text[], p_erase_ids uuid[], p_trim_below bigint, p_put_namespaces text[], p_put_keys text[],
+  p_put_names text[], p_put_values text[], p_put_expiries bigint[], p_delete_namespaces text[], p_delete_keys text[],
+  p_delete_names text[], p_patched boolean, p_patches_words boolean, p_old_body text, p_new_body text,
+  p_patches_expiry boolean, p_expires_at bigint, p_waits boolean, p_deferred boolean,
+  OUT outcome text, OUT change bigint, OUT first_seq bigint, OUT count bigint,
+  OUT place integer, OUT actual bigint, OUT owner text, OUT body text
+) LANGUAGE sql AS $$
+  SELECT * FROM threadkeep.commit(
+    $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
+    $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41,
+    NULL::integer[], NULL::text, NULL::integer[])
+$$;

@@ -2,8 +2,8 @@
 //!
 //! Numbered migrations make tables, types and policies. They run one at a time, whichever of several instances comes first, and
 //! each is remembered with a checksum of its text: a database that another text was applied to is not this program's. Functions
-//! stand once, in `schema/functions`, and are put in place with the last migration. So whoever changes a function adds a migration,
-//! if only an empty one; and whoever gives one other parameters keeps the former's for instances that go on calling it.
+//! stand once, in `schema/functions`, and all are put in place together with the last migration. So a changed function needs a new
+//! migration, if only an empty one; and a function with other parameters leaves the former one, for instances that still call it.
 
 use sha2::{Digest, Sha256};
 use threadkeep_core::StoreError;
@@ -34,8 +34,8 @@ const MIGRATIONS: [&[&str]; 8] = [
     &[include_str!("schema/008/commit.sql")],
 ];
 
-/// In the order in which they need each other. Each replaces what is there by its name and parameters, so that statements that
-/// other instances have prepared still find it, and it still belongs to whom it belonged.
+/// In the order in which they need each other. Each replaces the function of the same name and parameters, which keeps its owner,
+/// and its place in statements that other instances have prepared.
 const FUNCTIONS: [&str; 11] = [
     include_str!("schema/functions/scope.sql"),
     include_str!("schema/functions/threads.sql"),
@@ -50,9 +50,8 @@ const FUNCTIONS: [&str; 11] = [
     include_str!("schema/functions/rights.sql"),
 ];
 
-/// The first migrations made functions as well when they were released, and databases know them by the checksums of those texts,
-/// which `tests/servers/former` keeps.
-const WITH_FUNCTIONS: [&str; 7] = [
+/// The checksums of the first migrations as they were released, with functions in them; `tests/servers/former` keeps those texts.
+const RELEASED: [&str; 7] = [
     "47340733ae72057357a7cad749b61a074a7b2bd5ef603a83987b29b06baa3403",
     "01086b6bde59aaee19f1d1d356e6e4b8423f105c9eed9c32af00ff97ab2949ca",
     "f6ecc5185dc90f8a228a4ead39fa1ed03b28c2aa3df44e05f3d5443e1ed669bc",
@@ -130,10 +129,14 @@ fn check(applied: &[String]) -> Result<usize, StoreError> {
 }
 
 fn checksum_of(place: usize) -> String {
-    match WITH_FUNCTIONS.get(place) {
+    match RELEASED.get(place) {
         Some(checksum) => (*checksum).to_owned(),
-        None => Sha256::digest(MIGRATIONS[place].concat()).iter().map(|byte| format!("{byte:02x}")).collect(),
+        None => hex_digest(MIGRATIONS[place]),
     }
+}
+
+fn hex_digest(texts: &[&str]) -> String {
+    Sha256::digest(texts.concat()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Migrates on a connection of its own: a lock that outlives a transaction has no place behind a pooler.
@@ -214,4 +217,17 @@ async fn settle(shared: &Shared) -> Result<()> {
             Ok(())
         })
         .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // A database that has the version already would keep the former functions.
+    #[test]
+    fn functions_change_with_the_version_alone() {
+        let known = (8, "c6fa5f8918e23e44cfddba5a78f389c6e097d0913de86aea8ccd40c577ee528d");
+        let now = (VERSION, hex_digest(&FUNCTIONS));
+        assert_eq!((now.0, now.1.as_str()), known, "add a migration, if only an empty one, and tell of it here");
+    }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use anyhow::Result;
 use threadkeep::agent::plugin::AssistantParts;
 use threadkeep::{Agent, Memory, MemoryOptions};
-use threadkeep_server::Assistants;
+use threadkeep_server::{Assistants, Server};
 
 use crate::assistants::{BUILT_IN, Found};
 use crate::commands::App;
@@ -51,7 +51,7 @@ struct Written {
 impl<'a> Served<'a> {
     /// Makes the assistants of these names; without names those that are built in and those in the folder of assistants.
     pub(crate) fn open(app: &'a App, memory: &Memory, names: &'a [String], model: Option<&'a str>) -> Result<Self> {
-        let (memory, assistants, files) = (memory.clone(), Assistants::default(), BTreeMap::new());
+        let (memory, assistants, files) = (memory.clone(), Server::assistants(), BTreeMap::new());
         let mut served = Self { app, memory, model, names, assistants, files, read_by: Vec::new() };
         let built_in: Vec<&str> = BUILT_IN.iter().map(|plugin| plugin.name).collect();
         let named = if names.is_empty() { &built_in } else { &names.iter().map(String::as_str).collect() };

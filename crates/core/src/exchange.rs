@@ -225,7 +225,8 @@ pub struct ImportedTree {
     pub thread: ImportedThread,
     /// The messages: a parent stands before its children, and siblings stand in the source's order.
     pub nodes: Vec<ImportedNode>,
-    /// Which node the source showed last. The current branch goes through it; without one through the last children.
+    /// Which node the source showed last. The current branch goes through it, and on to the newest message below it; without one
+    /// it leads to the newest message of all.
     pub current: Option<usize>,
     /// When the source changed the conversation last. An older file does not change which branch is current.
     pub updated_at: Option<Timestamp>,

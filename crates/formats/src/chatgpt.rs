@@ -1,8 +1,7 @@
 //! `conversations.json` of ChatGPT's data export: a list of conversations, each a tree of messages (`mapping`).
 //!
-//! The whole tree is read, with the node that the program shows (`current_node`, or down the last children where there is
-//! none): which branch becomes which thread is for the importer to say. Hidden messages and system messages without words are
-//! skipped, and what follows them follows the message before.
+//! The whole tree is read, with the node that the program shows (`current_node`): the importer decides which branch becomes
+//! which thread. Hidden messages and system messages without words are skipped, and what follows them follows the message before.
 //!
 //! Text stays text, pictures become image references, whatever else has no words is kept as a raw part. Of a message's own
 //! metadata only what says who wrote to whom and about what is kept (`model_slug`, `attachments`, `recipient`, `channel`).

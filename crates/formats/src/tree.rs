@@ -6,8 +6,6 @@ pub(crate) struct Ordered {
     pub(crate) order: Vec<usize>,
     /// For each node, its place in that order.
     pub(crate) places: Vec<usize>,
-    /// The node to which the last children of the first root lead.
-    pub(crate) last: Option<usize>,
 }
 
 impl Ordered {
@@ -27,7 +25,7 @@ impl Ordered {
         for (place, node) in order.iter().enumerate() {
             places[*node] = place;
         }
-        Some(Self { places, last: last(&roots, &children), order })
+        Some(Self { places, order })
     }
 }
 
@@ -65,12 +63,4 @@ fn in_order(roots: &[usize], children: &[Vec<usize>]) -> Vec<usize> {
         waiting.extend(children[node].iter().rev());
     }
     order
-}
-
-fn last(roots: &[usize], children: &[Vec<usize>]) -> Option<usize> {
-    let mut node = *roots.first()?;
-    while let Some(child) = children[node].last() {
-        node = *child;
-    }
-    Some(node)
 }

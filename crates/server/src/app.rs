@@ -1,25 +1,17 @@
-use std::sync::Arc;
+use std::ops::Deref;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use threadkeep::core::{ChatModel, Embedder};
-use threadkeep::{Memory, Scope};
-use tokio::sync::watch;
-use tokio::time::Instant;
+use axum::extract::FromRef;
+use threadkeep::Scope;
+use threadkeep_service::{Guesses, Quota, RateLimit, Service, ServiceOptions, TelemetryOptions, TokenIssuer};
 
-use crate::assistants::Assistants;
 use crate::compat::access::SharedKey;
+use crate::door::Door;
 use crate::live::telling::Tellings;
-use crate::operations::metrics::Metrics;
-use crate::security::audit::AuditLog;
-use crate::security::guesses::Guesses;
-use crate::security::jwt::TokenIssuer;
-use crate::security::keys::Keys;
+use crate::operations::document;
 use crate::security::local::LocalAccess;
-use crate::security::quota::{Quota, Quotas};
-use crate::security::rate::{RateLimit, RateLimits};
-use crate::telemetry::{Telemetry, TelemetryOptions, Watch};
 use crate::tls::Tls;
-use crate::turns::resuming::Resumed;
 
 /// How a [`crate::Server`] behaves.
 #[derive(Clone, Debug)]
@@ -91,81 +83,71 @@ impl Default for ServerOptions {
     }
 }
 
-/// What every action has at hand. Cheap to clone.
+impl ServerOptions {
+    /// What of it no door is without.
+    pub(crate) fn of_service(&self) -> ServiceOptions {
+        let Self { token_issuers, rate_limit, quota, grace, telemetry, .. } = self.clone();
+        ServiceOptions { token_issuers, rate_limit, quota, grace, telemetry }
+    }
+}
+
+/// What every action has at hand: the state of the routes of a [`Door`]. It is the [`Service`], and what HTTP needs beside it.
+/// Cheap to clone.
 #[derive(Clone, Debug)]
-pub(crate) struct App {
+pub struct App {
     inner: Arc<Inner>,
 }
 
 #[derive(Debug)]
 struct Inner {
-    memory: Memory,
+    service: Service,
     options: ServerOptions,
-    keys: Keys,
-    rate_limits: RateLimits,
+    doors: Vec<Door>,
+    /// The OpenAPI document of the doors, once it was asked for.
+    document: OnceLock<String>,
     guesses: Guesses,
     local_guesses: Guesses,
-    quotas: Quotas,
-    audit: AuditLog,
-    watch: Watch,
-    model: Option<Arc<dyn ChatModel>>,
-    embedder: Option<Arc<dyn Embedder>>,
-    assistants: Assistants,
-    resumed: Resumed,
     tellings: Tellings,
-    /// Since when it is asked to stop.
-    stopping: watch::Sender<Option<Instant>>,
+}
+
+impl Deref for App {
+    type Target = Service;
+
+    fn deref(&self) -> &Service {
+        self.service()
+    }
+}
+
+impl FromRef<App> for Service {
+    fn from_ref(app: &App) -> Self {
+        app.service().clone()
+    }
 }
 
 impl App {
-    pub(crate) fn new(
-        memory: Memory,
-        options: ServerOptions,
-        model: Option<Arc<dyn ChatModel>>,
-        embedder: Option<Arc<dyn Embedder>>,
-        assistants: Assistants,
-    ) -> Self {
-        let keys = Keys::new(&memory);
-        let (rate_limits, quotas) = (RateLimits::default(), Quotas::default());
-        let (audit, watch) = (AuditLog::new(&memory), assistants.watch().clone());
-        watch.telemetry.start(options.telemetry.as_ref());
-        let model = model.map(|model| watch.model(model));
-        let embedder = embedder.map(|embedder| watch.embedder(embedder));
-        let stopping = watch::Sender::new(None);
-        let inner = Inner {
-            memory,
-            options,
-            keys,
-            rate_limits,
-            guesses: Guesses::default(),
-            local_guesses: Guesses::default(),
-            quotas,
-            audit,
-            watch,
-            model,
-            embedder,
-            assistants,
-            resumed: Resumed::new(),
-            tellings: Tellings::default(),
-            stopping,
-        };
-        Self { inner: Arc::new(inner) }
+    pub(crate) fn new(service: Service, options: ServerOptions, doors: Vec<Door>) -> Self {
+        let (guesses, local_guesses, tellings) = (Guesses::default(), Guesses::default(), Tellings::default());
+        let document = OnceLock::new();
+        Self { inner: Arc::new(Inner { service, options, doors, document, guesses, local_guesses, tellings }) }
     }
 
-    pub(crate) fn memory(&self) -> &Memory {
-        &self.inner.memory
+    /// What does not know that it is asked over HTTP.
+    #[must_use]
+    pub fn service(&self) -> &Service {
+        &self.inner.service
     }
 
     pub(crate) fn options(&self) -> &ServerOptions {
         &self.inner.options
     }
 
-    pub(crate) fn keys(&self) -> &Keys {
-        &self.inner.keys
+    pub(crate) fn doors(&self) -> &[Door] {
+        &self.inner.doors
     }
 
-    pub(crate) fn rate_limits(&self) -> &RateLimits {
-        &self.inner.rate_limits
+    /// The OpenAPI document of the doors.
+    pub(crate) fn document(&self) -> &str {
+        self.inner.document.get_or_init(|| document::text(&self.inner.doors))
     }
 
     /// Wrong guesses of the shared key.
@@ -178,83 +160,7 @@ impl App {
         &self.inner.local_guesses
     }
 
-    pub(crate) fn quotas(&self) -> &Quotas {
-        &self.inner.quotas
-    }
-
-    pub(crate) fn audit(&self) -> &AuditLog {
-        &self.inner.audit
-    }
-
-    pub(crate) fn metrics(&self) -> &Metrics {
-        &self.inner.watch.metrics
-    }
-
-    pub(crate) fn telemetry(&self) -> &Telemetry {
-        &self.inner.watch.telemetry
-    }
-
-    /// What counts and traces calls.
-    pub(crate) fn watch(&self) -> &Watch {
-        &self.inner.watch
-    }
-
-    /// The model that answers, where one is configured.
-    pub(crate) fn model(&self) -> Option<&Arc<dyn ChatModel>> {
-        self.inner.model.as_ref()
-    }
-
-    pub(crate) fn embedder(&self) -> Option<&Arc<dyn Embedder>> {
-        self.inner.embedder.as_ref()
-    }
-
-    /// Who can be asked.
-    pub(crate) fn assistants(&self) -> &Assistants {
-        &self.inner.assistants
-    }
-
-    /// The turns that were cut off and that this instance goes on with.
-    pub(crate) fn resumed(&self) -> &Resumed {
-        &self.inner.resumed
-    }
-
     pub(crate) fn tellings(&self) -> &Tellings {
         &self.inner.tellings
-    }
-
-    /// Asks every stream to end.
-    pub(crate) fn stop(&self) {
-        self.inner.stopping.send_if_modified(|since| {
-            let is_first = since.is_none();
-            since.get_or_insert_with(Instant::now);
-            is_first
-        });
-    }
-
-    pub(crate) fn is_stopping(&self) -> bool {
-        self.inner.stopping.borrow().is_some()
-    }
-
-    /// Waits until the server is asked to stop.
-    pub(crate) async fn stopped(&self) {
-        let mut stopping = self.inner.stopping.subscribe();
-        // The sender lives as long as this app.
-        drop(stopping.wait_for(Option::is_some).await);
-    }
-
-    /// Waits until a server that is asked to stop has hardly any time left: whoever still waits is told so.
-    pub(crate) async fn out_of_time(&self) {
-        self.stopping_for(self.options().grace * 9 / 10).await;
-    }
-
-    /// Waits until whoever was told so has had time to hear it: who has not is left behind.
-    pub(crate) async fn left_behind(&self) {
-        self.stopping_for(self.options().grace * 19 / 20).await;
-    }
-
-    async fn stopping_for(&self, time: Duration) {
-        self.stopped().await;
-        let since = *self.inner.stopping.borrow();
-        tokio::time::sleep_until(since.unwrap_or_else(Instant::now) + time).await;
     }
 }

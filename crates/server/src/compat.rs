@@ -4,6 +4,7 @@
 
 pub(crate) mod access;
 mod assistant;
+mod cases;
 pub(crate) mod chat;
 pub(crate) mod clear;
 pub(crate) mod delete;
@@ -18,8 +19,40 @@ use axum::response::Response;
 use serde::Serialize;
 use threadkeep::ThreadId;
 use utoipa::ToSchema;
+use utoipa_axum::routes;
 
+use crate::door::{Door, Rule};
 use crate::output::json_with;
+use crate::security::KeyRole;
+
+const OPEN: Rule = Rule::open();
+const SHARED_READ: Rule = Rule::shared(KeyRole::Read);
+const SHARED_WRITE: Rule = Rule::shared(KeyRole::Write);
+
+/// The documents' endpoints.
+pub(crate) fn door() -> Door {
+    Door::new("compat")
+        .route(SHARED_READ, routes!(history::history))
+        .route(SHARED_WRITE, routes!(delete::delete))
+        .route(SHARED_READ, routes!(history::history_with))
+        .route(SHARED_WRITE, routes!(delete::delete_with))
+        .route(SHARED_WRITE.own_time(), routes!(chat::chat))
+        .route(SHARED_WRITE.own_time(), routes!(chat::chat_with))
+        .route(SHARED_WRITE, routes!(clear::clear))
+        .route(SHARED_WRITE, routes!(clear::clear_with))
+        .route(SHARED_READ, routes!(questions::route))
+        .route(SHARED_READ, routes!(questions::route_with))
+        .route(SHARED_READ, routes!(questions::arrivals))
+        .route(SHARED_READ, routes!(questions::arrivals_with))
+        .route(SHARED_READ, routes!(questions::stations))
+        .route(SHARED_READ, routes!(questions::stations_with))
+        .route(SHARED_READ, routes!(preferences::preferences))
+        .route(SHARED_READ, routes!(preferences::preferences_with))
+        .route(OPEN, routes!(health::health))
+        .route(OPEN, routes!(page::start))
+        .route(OPEN, routes!(page::start_with))
+        .cases(cases::cases)
+}
 
 /// What a failure looks like here.
 #[derive(Debug, Serialize, ToSchema)]

@@ -61,7 +61,7 @@ pub(crate) async fn serve(
     app.stop();
     // Whatever still runs, an upgraded connection too, holds its permit.
     let all = u32::try_from(app.options().connections).unwrap_or(u32::MAX);
-    let all_over = futures::future::join(permits.acquire_many(all), app.resumed().over());
+    let all_over = futures::future::join(permits.acquire_many(all), app.released());
     match tokio::time::timeout(app.options().grace, all_over).await {
         Ok(_) => Ok(()),
         Err(_) => Err(ServeError::Cut(app.options().connections - permits.available_permits())),

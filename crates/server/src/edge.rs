@@ -1,4 +1,4 @@
-//! The outermost layer: names each request, writes every error in the one form, and logs both, once.
+//! The outermost layer: names each request, writes every error in the terms of its door, and logs both, once.
 
 use std::future::Future;
 use std::hash::{BuildHasher, RandomState};
@@ -13,7 +13,8 @@ use axum::response::{IntoResponse, Response};
 use futures::FutureExt;
 
 use crate::app::App;
-use crate::error::{ApiError, ErrorBody, ErrorEnvelope};
+use crate::door::Wire;
+use crate::error::ApiError;
 use crate::limits::{unknown_route, wrong_method};
 
 const REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
@@ -49,7 +50,12 @@ impl From<ApiError> for Answered {
 }
 
 /// Wraps everything else.
-pub(crate) async fn edge<F>(app: &App, request: Request, answer: impl FnOnce(Request, RequestId) -> F) -> Response
+pub(crate) async fn edge<F>(
+    app: &App,
+    wire: Wire,
+    request: Request,
+    answer: impl FnOnce(Request, RequestId) -> F,
+) -> Response
 where
     F: Future<Output = Answered>,
 {
@@ -61,7 +67,7 @@ where
     let route = request.extensions().get::<MatchedPath>().cloned();
     let route = route.as_ref().map_or("unknown", MatchedPath::as_str);
     let _counted = app.metrics().count_running();
-    let mut traced = app.telemetry().begin_request(request.headers());
+    let mut traced = app.telemetry().begin_request(|| request.headers().get("traceparent")?.to_str().ok());
     // It stays where it is: what holds it would be as large once more.
     let answering = std::pin::pin!(REQUEST.scope(id, answer(request, id)));
     let answering = AssertUnwindSafe(answering).catch_unwind();
@@ -72,7 +78,7 @@ where
     // A panic's text may quote content; the program's panic hook has told where it was.
     let Answered { response, key } =
         answered.unwrap_or_else(|_| ApiError::internal("an action panicked").into_response().into());
-    let mut response = rendered(response, request_id);
+    let mut response = rendered(response, wire, request_id);
     let headers = response.headers_mut();
     headers.insert(REQUEST_ID, id.to_header());
     headers.entry(header::CACHE_CONTROL).or_insert(HeaderValue::from_static("no-store"));
@@ -80,7 +86,7 @@ where
     let (status, key, took) = (response.status().as_u16(), key.as_deref().unwrap_or_default(), started.elapsed());
     let took_ms = u64::try_from(took.as_millis()).unwrap_or(u64::MAX);
     tracing::info!(%method, route, status, took_ms, request_id, key, "request");
-    app.metrics().count_request(&method, route, status, took);
+    app.metrics().count_request(method.as_str(), route, status, took);
     if let Some(mut span) = traced.take() {
         span.named(format!("{method} {route}"));
         span.text("http.request.method", method.as_str());
@@ -97,28 +103,24 @@ where
 
 /// Answers what no route takes.
 pub(crate) async fn no_route(State(app): State<App>, request: Request) -> Response {
-    edge(&app, request, |request, _| async move { unknown_route(request.method(), request.uri()).into() }).await
+    let answer = |request: Request, _| async move { unknown_route(request.method(), request.uri()).into() };
+    edge(&app, Wire::default(), request, answer).await
 }
 
 /// Answers a method that the route does not take.
 pub(crate) async fn no_method(State(app): State<App>, request: Request) -> Response {
-    edge(&app, request, |request, _| async move { wrong_method(request.method()).into() }).await
+    let answer = |request: Request, _| async move { wrong_method(request.method()).into() };
+    edge(&app, Wire::default(), request, answer).await
 }
 
-fn rendered(response: Response, request_id: &str) -> Response {
+fn rendered(response: Response, wire: Wire, request_id: &str) -> Response {
     let Some(error) = response.extensions().get::<ApiError>().cloned() else { return response };
+    let error = wire.translate(error);
     if error.status.is_server_error() {
         let internal = error.internal.as_deref().unwrap_or(&error.message);
         tracing::error!(request_id, code = error.code, internal, "request failed");
     }
-    let body = ErrorBody {
-        message: &error.message,
-        r#type: error.family(),
-        param: error.param.as_deref(),
-        code: error.code,
-        request_id,
-    };
-    let text = serde_json::to_string(&ErrorEnvelope { error: body }).unwrap_or_default();
+    let text = wire.body(&error, request_id);
     let mut rendered = (error.status, [(header::CONTENT_TYPE, "application/json")], text).into_response();
     if error.status == StatusCode::UNAUTHORIZED {
         rendered.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));

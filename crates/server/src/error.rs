@@ -1,25 +1,33 @@
 //! What went wrong, in the one form that every client is told.
 
+use std::time::Duration;
+
 use axum::http::{HeaderName, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use serde::Serialize;
-use threadkeep::core::{Kind, ModelError};
-use threadkeep::{AgentError, Conflict, MemoryError, StoreError};
+use threadkeep::core::ModelError;
+use threadkeep::{AgentError, MemoryError, StoreError};
+use threadkeep_service::{Error, ErrorKind};
 use utoipa::ToSchema;
 
 /// The result of an action.
 pub(crate) type Result<T = Response, E = ApiError> = std::result::Result<T, E>;
 
-/// An error on its way to a client. `edge` writes its body, which holds the request's id, and logs it.
+/// An error on its way to a client over HTTP. `edge` writes its body in the terms of the door's [`crate::Wire`], and logs it.
 #[derive(Clone, Debug)]
-pub(crate) struct ApiError {
-    pub(crate) status: StatusCode,
-    pub(crate) code: &'static str,
-    pub(crate) message: String,
-    pub(crate) param: Option<String>,
-    pub(crate) headers: Vec<(HeaderName, HeaderValue)>,
+pub struct ApiError {
+    /// The status of the answer.
+    pub status: StatusCode,
+    /// For programs.
+    pub code: &'static str,
+    /// For people.
+    pub message: String,
+    /// What of the request was wrong.
+    pub param: Option<String>,
+    /// Headers of the answer.
+    pub headers: Vec<(HeaderName, HeaderValue)>,
     /// What an operator may know and a client may not.
-    pub(crate) internal: Option<String>,
+    pub internal: Option<String>,
 }
 
 /// The body of every error.
@@ -43,24 +51,29 @@ pub(crate) struct ErrorBody<'a> {
 }
 
 impl ApiError {
-    pub(crate) fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
+    /// Makes an error.
+    pub fn new(status: StatusCode, code: &'static str, message: impl Into<String>) -> Self {
         Self { status, code, message: message.into(), param: None, headers: Vec::new(), internal: None }
     }
 
     /// The request makes no sense as it is.
-    pub(crate) fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
+    pub fn invalid(param: impl Into<String>, message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, "invalid_request", message).param(param)
     }
 
-    pub(crate) fn not_found(what: &str) -> Self {
+    /// There is no such thing.
+    #[must_use]
+    pub fn not_found(what: &str) -> Self {
         Self::new(StatusCode::NOT_FOUND, "not_found", format!("{what} not found"))
     }
 
-    pub(crate) fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
+    /// This caller may not.
+    pub fn forbidden(code: &'static str, message: impl Into<String>) -> Self {
         Self::new(StatusCode::FORBIDDEN, code, message)
     }
 
-    pub(crate) fn internal(what: impl Into<String>) -> Self {
+    /// The server failed; what is said here is for its operator alone.
+    pub fn internal(what: impl Into<String>) -> Self {
         let error = Self::new(StatusCode::INTERNAL_SERVER_ERROR, "internal_error", "the server failed at this request");
         Self { internal: Some(what.into()), ..error }
     }
@@ -70,15 +83,21 @@ impl ApiError {
         Self::internal("a task broke off")
     }
 
-    pub(crate) fn param(self, param: impl Into<String>) -> Self {
+    /// Names what of the request was wrong.
+    #[must_use]
+    pub fn param(self, param: impl Into<String>) -> Self {
         Self { param: Some(param.into()), ..self }
     }
 
-    pub(crate) fn code(self, code: &'static str) -> Self {
+    /// Gives it another code.
+    #[must_use]
+    pub fn code(self, code: &'static str) -> Self {
         Self { code, ..self }
     }
 
-    pub(crate) fn header(mut self, name: HeaderName, value: impl TryInto<HeaderValue>) -> Self {
+    /// Adds a header to the answer.
+    #[must_use]
+    pub fn header(mut self, name: HeaderName, value: impl TryInto<HeaderValue>) -> Self {
         if let Ok(value) = value.try_into() {
             self.headers.push((name, value));
         }
@@ -108,96 +127,61 @@ impl IntoResponse for ApiError {
 
 impl From<MemoryError> for ApiError {
     fn from(error: MemoryError) -> Self {
-        let message = error.to_string();
-        match error {
-            MemoryError::Store(error) => Self::from(error),
-            MemoryError::Invalid { field, .. } => Self::invalid(field, message),
-            MemoryError::Context(_) => Self::invalid("policy", message).code("invalid_policy"),
-            MemoryError::Contended { .. } => unavailable(message),
-            _ => Self::internal(message),
-        }
+        Error::from(error).into()
     }
 }
 
 impl From<AgentError> for ApiError {
     fn from(error: AgentError) -> Self {
-        let (code, message) = (error.code(), error.to_string());
-        let conflict = |message| Self::new(StatusCode::CONFLICT, code, message);
-        match error {
-            AgentError::Memory(error) => error.into(),
-            AgentError::Busy => conflict(message).header(header::RETRY_AFTER, "1"),
-            AgentError::Superseded { .. } | AgentError::ApprovalClosed { .. } => conflict(message),
-            AgentError::ApprovalNotFound { .. } => Self::not_found("approval"),
-            AgentError::NotAllowed { .. } => Self::forbidden(code, message),
-            _ => Self::internal(message),
-        }
+        Error::from(error).into()
     }
 }
 
 impl From<StoreError> for ApiError {
     fn from(error: StoreError) -> Self {
-        let message = error.to_string();
-        match error {
-            StoreError::NotFound(Kind::Thread) => Self::not_found("thread"),
-            StoreError::NotFound(Kind::Message) => Self::not_found("message"),
-            StoreError::NotFound(Kind::Document) => Self::not_found("document"),
-            StoreError::NotFound(_) => Self::not_found("it was"),
-            StoreError::Denied(_) => Self::forbidden("denied", message),
-            StoreError::Conflict(conflict) => of_conflict(&conflict, message),
-            StoreError::Invalid { field, .. } => Self::invalid(field, message),
-            StoreError::Unsupported(_) => Self::new(StatusCode::NOT_IMPLEMENTED, "unsupported", message),
-            StoreError::LimitExceeded { limit, .. } => Self::invalid(limit, message).code("limit_exceeded"),
-            StoreError::Unavailable { .. } => unavailable(message),
-            _ => Self::internal(message),
-        }
+        Error::from(error).into()
     }
 }
 
 impl From<ModelError> for ApiError {
     fn from(error: ModelError) -> Self {
-        let (code, message) = (error.code(), error.to_string());
-        let status = match &error {
-            ModelError::Unavailable { .. } => StatusCode::SERVICE_UNAVAILABLE,
-            ModelError::TimedOut { .. } => StatusCode::GATEWAY_TIMEOUT,
-            ModelError::Refused { .. } | ModelError::ContextTooLong { .. } => StatusCode::BAD_REQUEST,
-            _ => StatusCode::BAD_GATEWAY,
-        };
-        // What a provider says of its key is for the operator.
-        let message = if matches!(error, ModelError::Unauthorized { .. }) {
-            "the model refused this server's key".to_owned()
-        } else {
-            message
-        };
-        // A provider's words may quote what it was asked: the client reads them, and the log does not.
-        let internal = match &error {
-            ModelError::Unauthorized { .. } | ModelError::TimedOut { .. } => error.to_string(),
-            _ => "the model's own words are with the answer".to_owned(),
-        };
-        Self { internal: Some(internal), ..Self::new(status, code, message) }
+        Error::from(error).into()
     }
 }
 
-fn of_conflict(conflict: &Conflict, message: String) -> ApiError {
-    let conflicted = |code| ApiError::new(StatusCode::CONFLICT, code, message.clone());
-    match conflict {
-        Conflict::Change { actual, .. } => {
-            let failed = ApiError::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", message.clone());
-            failed.param("If-Match").header(header::ETAG, format!("\"{actual}\""))
+impl From<Error> for ApiError {
+    fn from(Error { kind, code, message, param, retry_after, version, internal }: Error) -> Self {
+        let internal = internal.map(String::from);
+        let error = Self { param, internal, ..Self::new(status(kind), code, message) };
+        let error = match retry_after {
+            Some(wait) => error.header(header::RETRY_AFTER, seconds(wait)),
+            None => error,
+        };
+        match version {
+            Some(version) => error.header(header::ETAG, format!("\"{version}\"")),
+            None => error,
         }
-        Conflict::Seq { .. } => conflicted("seq_conflict").param("expected_seq"),
-        Conflict::IdempotencyKey => conflicted("idempotency_key_reused").param("Idempotency-Key"),
-        Conflict::MessageId { .. } => conflicted("message_id_taken").param("id"),
-        Conflict::ExternalId { .. } => conflicted("external_id_taken").param("external_id"),
-        Conflict::Document { actual, .. } => {
-            let version = actual.unwrap_or(0);
-            let failed = ApiError::new(StatusCode::PRECONDITION_FAILED, "changed_meanwhile", message.clone());
-            failed.param("If-Match").header(header::ETAG, format!("\"{version}\""))
-        }
-        _ => conflicted("conflict"),
     }
 }
 
-fn unavailable(message: String) -> ApiError {
-    let error = ApiError::new(StatusCode::SERVICE_UNAVAILABLE, "unavailable", message);
-    error.header(header::RETRY_AFTER, "1")
+fn status(kind: ErrorKind) -> StatusCode {
+    match kind {
+        ErrorKind::Invalid => StatusCode::BAD_REQUEST,
+        ErrorKind::Unauthenticated => StatusCode::UNAUTHORIZED,
+        ErrorKind::Forbidden => StatusCode::FORBIDDEN,
+        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::Conflict => StatusCode::CONFLICT,
+        ErrorKind::Outdated => StatusCode::PRECONDITION_FAILED,
+        ErrorKind::TooMany => StatusCode::TOO_MANY_REQUESTS,
+        ErrorKind::Unsupported => StatusCode::NOT_IMPLEMENTED,
+        ErrorKind::Provider => StatusCode::BAD_GATEWAY,
+        ErrorKind::Unavailable => StatusCode::SERVICE_UNAVAILABLE,
+        ErrorKind::ProviderTimedOut => StatusCode::GATEWAY_TIMEOUT,
+        _ => StatusCode::INTERNAL_SERVER_ERROR,
+    }
+}
+
+/// A wait in whole seconds, as `Retry-After` has them.
+fn seconds(wait: Duration) -> String {
+    format!("{:.0}", wait.as_secs_f64().ceil().max(1.0))
 }

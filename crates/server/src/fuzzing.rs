@@ -1,7 +1,6 @@
 //! What the fuzz targets call: parsers that no request reaches without a socket of its own, or a key set.
 
 use crate::live::socket;
-use crate::security::jwt;
 
 /// Reads a message of a WebSocket's client, and says whether it was understood.
 #[must_use]
@@ -12,5 +11,5 @@ pub fn reads_socket_message(text: &str) -> bool {
 /// Reads a set of public keys (JWKS), and says how many sign tokens.
 #[must_use]
 pub fn count_keys(bytes: &[u8]) -> Option<usize> {
-    jwt::count_keys(bytes)
+    threadkeep_service::count_keys(bytes)
 }

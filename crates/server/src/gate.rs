@@ -8,62 +8,31 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 
-use axum::extract::Request;
+use axum::extract::{MatchedPath, Request};
+use axum::http::Method;
 use axum::response::{IntoResponse, Response};
 use axum::routing::Route;
+use threadkeep_service::{Act, KeyRole};
 use tower::{Layer, Service, ServiceExt};
 
 use crate::app::App;
 use crate::compat::access::admit;
+use crate::door::{Need, Rule, Time, Wire};
 use crate::edge::{Answered, RequestId, edge};
-use crate::security::authenticate::authenticate;
-use crate::security::keys::KeyRole;
-use crate::{limits, openai};
-
-/// Who may call a route.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Need {
-    /// Anyone who reaches the server.
-    Nothing,
-    /// A caller with a role.
-    Role(KeyRole),
-    /// A caller with a role, or with the key that clients of the documents' endpoints share.
-    Shared(KeyRole),
-}
-
-/// How long an action may take.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Time {
-    Bounded,
-    /// It ends by itself: it streams, or waits for a model.
-    Own,
-}
-
-/// In whose terms a client is answered.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Wire {
-    Ours,
-    OpenAi,
-}
-
-/// What a route demands.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Rule {
-    pub(crate) need: Need,
-    pub(crate) time: Time,
-    pub(crate) wire: Wire,
-}
+use crate::limits;
+use crate::security::authenticate::{authenticate, recognise};
 
 /// Stands before the actions of a route.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate {
     app: App,
     rule: Rule,
+    wire: Wire,
 }
 
 impl Gate {
-    pub(crate) fn new(app: &App, rule: Rule) -> Self {
-        Self { app: app.clone(), rule }
+    pub(crate) fn new(app: &App, rule: Rule, wire: Wire) -> Self {
+        Self { app: app.clone(), rule, wire }
     }
 }
 
@@ -71,7 +40,8 @@ impl Layer<Route> for Gate {
     type Service = Gated;
 
     fn layer(&self, route: Route) -> Gated {
-        Gated(Arc::new(Guarded { app: self.app.clone(), rule: self.rule, route }))
+        let Self { app, rule, wire } = self.clone();
+        Gated(Arc::new(Guarded { app, rule, wire, route }))
     }
 }
 
@@ -83,6 +53,7 @@ pub(crate) struct Gated(Arc<Guarded>);
 struct Guarded {
     app: App,
     rule: Rule,
+    wire: Wire,
     route: Route,
 }
 
@@ -99,7 +70,7 @@ impl Service<Request> for Gated {
         let guarded = Arc::clone(&self.0);
         Box::pin(async move {
             let answering = |request, id| guarded.answer(request, id);
-            Ok(edge(&guarded.app, request, answering).await)
+            Ok(edge(&guarded.app, guarded.wire, request, answering).await)
         })
     }
 }
@@ -107,10 +78,12 @@ impl Service<Request> for Gated {
 impl Guarded {
     async fn answer(&self, request: Request, id: RequestId) -> Answered {
         let next = Next { guarded: self, id };
-        match self.rule.need {
+        match &self.rule.need {
             Need::Nothing => next.run(request).await.into(),
-            Need::Role(role) => authenticate(&self.app, role, request, next).await,
-            Need::Shared(role) => admit(&self.app, role, request, next).await,
+            Need::Role(role) => authenticate(&self.app, *role, request, next).await,
+            Need::Shared(role) => admit(&self.app, *role, request, next).await,
+            // Boxed: others do not carry what few need.
+            Need::Recognised(role, by) => Box::pin(recognise(&self.app, *role, by.as_ref(), request, next)).await,
         }
     }
 }
@@ -124,16 +97,35 @@ pub(crate) struct Next<'a> {
 
 impl Next<'_> {
     pub(crate) async fn run(self, request: Request) -> Response {
-        let Guarded { app, rule, route } = self.guarded;
+        let Guarded { app, rule, route, .. } = self.guarded;
         // It stays where it is: what waits for it would be as large once more.
         let acting = std::pin::pin!(async { route.clone().oneshot(request).await.into_response() });
-        let response = match rule.time {
+        match rule.time {
             Time::Bounded => limits::bounded_time(app, acting).await,
             Time::Own => limits::own_time(app, acting).await,
-        };
-        match rule.wire {
-            Wire::Ours => response,
-            Wire::OpenAi => openai::in_its_terms(response),
         }
     }
+
+    /// What a request is going to do, where that is written down.
+    pub(crate) fn act(&self, role: KeyRole, request: &Request) -> Option<Act> {
+        let is_act = self.guarded.rule.is_act || matches!(role, KeyRole::Admin | KeyRole::Approve);
+        if !is_act || matches!(*request.method(), Method::GET | Method::HEAD) {
+            return None;
+        }
+        let route = request.extensions().get::<MatchedPath>().map_or("", MatchedPath::as_str);
+        let path = request.uri().path();
+        Some(Act {
+            act: format!("{} {route}", request.method()),
+            target: (path != route).then(|| named_by_id(path, route)),
+            request_id: Some(self.id.as_str().to_owned()),
+        })
+    }
+}
+
+/// A path without what callers name as they like: of what varies in its route ids alone are kept.
+fn named_by_id(path: &str, route: &str) -> String {
+    let is_kept = |part: &str, of_route: &str| part == of_route || part.parse::<threadkeep::ThreadId>().is_ok();
+    let parts = path.split('/').zip(route.split('/'));
+    let parts = parts.map(|(part, of_route)| if is_kept(part, of_route) { part } else { of_route });
+    parts.collect::<Vec<_>>().join("/")
 }

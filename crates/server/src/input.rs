@@ -4,20 +4,30 @@ mod body;
 mod names;
 mod params;
 
-pub(crate) use body::{JsonBody, read_body};
+pub(crate) use body::read_body;
+pub use body::{FormBody, JsonBody, RawBody};
 pub(crate) use names::Names;
 pub(crate) use params::Params;
 
 use axum::http::HeaderMap;
 use threadkeep::Expected;
+use threadkeep_service::Attempt;
 
 use crate::error::ApiError;
 
 /// Bytes of an `Idempotency-Key`. The store's own bound leaves room for what the server puts before it.
 const KEY_BYTES: usize = 255;
 
+/// What tells a repeated request to a surface, whose body has this digest, from another one.
+///
+/// # Errors
+/// For an `Idempotency-Key` that is none.
+pub fn attempt(headers: &HeaderMap, surface: &str, digest: &str) -> Result<Attempt, ApiError> {
+    Ok(Attempt::new(surface, idempotency_key(headers)?, digest, retry_count(headers)))
+}
+
 /// The `Idempotency-Key` of a request.
-pub(crate) fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
+fn idempotency_key(headers: &HeaderMap) -> Result<Option<String>, ApiError> {
     let Some(value) = headers.get("idempotency-key") else { return Ok(None) };
     let key = value.to_str().ok().filter(|key| !key.is_empty() && key.len() <= KEY_BYTES);
     let key = key.ok_or_else(|| {
@@ -45,7 +55,7 @@ pub(crate) fn expected_change(headers: &HeaderMap) -> Result<Option<Expected>, A
 }
 
 /// How often a client says it has sent this request before.
-pub(crate) fn retry_count(headers: &HeaderMap) -> u64 {
+fn retry_count(headers: &HeaderMap) -> u64 {
     let value = headers.get("x-stainless-retry-count").and_then(|value| value.to_str().ok());
     value.and_then(|value| value.parse().ok()).unwrap_or(0)
 }

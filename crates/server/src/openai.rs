@@ -4,6 +4,7 @@
 //! exactly, so that it comes back byte for byte.
 
 mod assistant;
+mod cases;
 pub(crate) mod chat;
 pub(crate) mod conversation_items;
 pub(crate) mod conversations;
@@ -20,11 +21,48 @@ mod streamed;
 mod turn;
 
 use axum::http::StatusCode;
-use axum::response::{IntoResponse, Response};
 use threadkeep::{Scope, ThreadId};
+use utoipa_axum::routes;
 
 use crate::app::App;
+use crate::door::{Door, Rule, Wire};
 use crate::error::{ApiError, Result};
+use crate::security::KeyRole;
+
+const READ: Rule = Rule::role(KeyRole::Read);
+const WRITE: Rule = Rule::role(KeyRole::Write);
+
+/// The routes that clients of OpenAI call.
+pub(crate) fn door() -> Door {
+    Door::new("openai")
+        .wire(Wire::default().translating(in_its_terms))
+        .route(WRITE, routes!(conversations::create::create))
+        .route(READ, routes!(conversations::retrieve::retrieve))
+        .route(WRITE, routes!(conversations::update::update))
+        .route(WRITE, routes!(conversations::delete::delete))
+        .route(WRITE, routes!(conversation_items::create::create))
+        .route(READ, routes!(conversation_items::list::list))
+        .route(READ, routes!(conversation_items::retrieve::retrieve))
+        .route(WRITE, routes!(conversation_items::delete::delete))
+        .route(WRITE.own_time(), routes!(responses::create::create))
+        .route(READ, routes!(responses::input_tokens::count))
+        .route(WRITE.own_time(), routes!(responses::compact::compact))
+        .route(READ, routes!(responses::retrieve::retrieve))
+        .route(WRITE, routes!(responses::delete::delete))
+        .route(WRITE, routes!(responses::cancel::cancel))
+        .route(READ, routes!(responses::input_items::list))
+        .route(WRITE.own_time(), routes!(chat::complete))
+        .route(READ, routes!(chat::stored::list::list))
+        .route(READ, routes!(chat::stored::retrieve::retrieve))
+        .route(WRITE, routes!(chat::stored::update::update))
+        .route(WRITE, routes!(chat::stored::delete::delete))
+        .route(READ, routes!(chat::stored::messages::messages))
+        .route(READ, routes!(models::list))
+        .route(READ, routes!(models::retrieve))
+        .route(READ, routes!(models::retrieve_assistant))
+        .route(READ.own_time(), routes!(embeddings::embeddings))
+        .cases(cases::cases)
+}
 
 /// Whether a call of a model that goes by this id was answered in a thread.
 pub(crate) async fn is_answered(app: &App, scope: &Scope, thread: ThreadId, id: &str) -> Result<bool> {
@@ -32,16 +70,11 @@ pub(crate) async fn is_answered(app: &App, scope: &Scope, thread: ThreadId, id: 
 }
 
 /// Says an error as these clients take it: they repeat what answers 409, and a conflict is none that passes.
-pub(crate) fn in_its_terms(response: Response) -> Response {
-    let Some(error) = response.extensions().get::<ApiError>() else { return response };
-    if !matches!(error.status, StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED) {
-        return response;
-    }
-    let mut error = error.clone();
-    error.status = StatusCode::BAD_REQUEST;
-    if error.code == "busy" {
+fn in_its_terms(error: ApiError) -> ApiError {
+    match error.status {
         // This they repeat, and no other 400.
-        error = turn::locked();
+        StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED if error.code == "busy" => turn::locked(),
+        StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED => ApiError { status: StatusCode::BAD_REQUEST, ..error },
+        _ => error,
     }
-    error.into_response()
 }

@@ -1,5 +1,6 @@
 //! What an operator asks: whether it lives, whether it can serve, and what it offers.
 
+mod cases;
 pub(crate) mod document;
 pub(crate) mod health;
 pub(crate) mod metrics;
@@ -7,3 +8,26 @@ pub(crate) mod ready;
 pub(crate) mod session;
 pub(crate) mod sweep;
 pub(crate) mod viewer;
+
+use utoipa_axum::routes;
+
+use crate::door::{Door, Rule};
+use crate::security::KeyRole;
+
+const OPERATE: Rule = Rule::role(KeyRole::Operate);
+const OPEN: Rule = Rule::open();
+
+/// What operators and browsers reach.
+pub(crate) fn door() -> Door {
+    Door::new("operations")
+        .route(OPEN, routes!(health::health))
+        .route(OPEN, routes!(ready::ready))
+        .route(OPERATE, routes!(metrics::metrics))
+        .route(OPEN, routes!(document::document))
+        .route(OPEN, routes!(viewer::start))
+        .route(OPEN, routes!(viewer::page))
+        .route(OPEN, routes!(viewer::file))
+        .route(OPEN, routes!(session::page))
+        .route(OPEN, routes!(session::exchange))
+        .cases(cases::cases)
+}

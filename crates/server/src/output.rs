@@ -13,7 +13,7 @@ use crate::error::ApiError;
 const ROOM_BYTES: usize = 64 * 1024;
 
 /// An answer in JSON.
-pub(crate) fn json<T: Serialize>(body: &T) -> Response {
+pub fn json<T: Serialize>(body: &T) -> Response {
     json_with(StatusCode::OK, body)
 }
 
@@ -73,24 +73,4 @@ pub(crate) fn with_replay(mut response: Response, replayed: bool) -> Response {
         response.headers_mut().insert("idempotency-replayed", HeaderValue::from_static("true"));
     }
     response
-}
-
-/// Bytes in hexadecimal digits, lower case.
-pub(crate) fn hex(bytes: &[u8]) -> String {
-    const DIGITS: &[u8; 16] = b"0123456789abcdef";
-    let mut text = Vec::with_capacity(bytes.len() * 2);
-    for byte in bytes {
-        text.extend_from_slice(&[DIGITS[usize::from(byte >> 4)], DIGITS[usize::from(byte & 15)]]);
-    }
-    String::from_utf8(text).expect("digits are UTF-8")
-}
-
-#[cfg(test)]
-mod tests {
-    use super::hex;
-
-    #[test]
-    fn bytes_are_two_digits_each() {
-        assert_eq!(hex(&[0, 9, 10, 0x5f, 255]), "00090a5fff");
-    }
 }

@@ -5,6 +5,7 @@
 pub(crate) mod agents;
 pub(crate) mod analytics;
 pub(crate) mod approvals;
+mod cases;
 pub(crate) mod context;
 pub(crate) mod documents;
 pub(crate) mod erase;
@@ -18,3 +19,58 @@ pub(crate) mod search;
 pub(crate) mod thread_documents;
 pub(crate) mod threads;
 pub(crate) mod turns;
+
+use utoipa_axum::routes;
+
+use crate::door::{Door, Rule};
+use crate::security::KeyRole;
+
+const READ: Rule = Rule::role(KeyRole::Read);
+const WRITE: Rule = Rule::role(KeyRole::Write);
+const ADMIN: Rule = Rule::role(KeyRole::Admin);
+const APPROVE: Rule = Rule::role(KeyRole::Approve);
+
+/// The routes under /v1 that are the server's own.
+pub(crate) fn door() -> Door {
+    Door::new("rest")
+        .route(WRITE, routes!(threads::open::open))
+        .route(READ, routes!(threads::list::list))
+        .route(READ, routes!(threads::get::get))
+        .route(WRITE, routes!(threads::patch::patch))
+        .route(WRITE, routes!(threads::delete::delete))
+        .route(WRITE, routes!(threads::fork::fork))
+        .route(WRITE, routes!(messages::append::append))
+        .route(READ, routes!(messages::list::list))
+        .route(READ, routes!(messages::get::get))
+        .route(WRITE, routes!(messages::replace::replace))
+        .route(WRITE, routes!(messages::erase::erase))
+        .route(READ, routes!(context::assemble::assemble))
+        .route(READ, routes!(context::report::report))
+        .route(READ, routes!(search::search))
+        .route(READ, routes!(recall::recall))
+        .route(READ, routes!(preferences::list::list))
+        .route(READ, routes!(preferences::get::get))
+        .route(WRITE, routes!(preferences::put::put))
+        .route(WRITE, routes!(preferences::delete::delete))
+        .route(READ, routes!(documents::list::list))
+        .route(READ, routes!(documents::get::get))
+        .route(WRITE, routes!(documents::put::put))
+        .route(WRITE, routes!(documents::delete::delete))
+        .route(READ, routes!(thread_documents::list::list))
+        .route(READ, routes!(thread_documents::get::get))
+        .route(WRITE, routes!(thread_documents::put::put))
+        .route(WRITE, routes!(thread_documents::delete::delete))
+        .route(READ, routes!(analytics::analytics))
+        .route(READ.own_time(), routes!(export::export))
+        .route(ADMIN.own_time(), routes!(import::import))
+        // Everyone may erase their own, which is an act as well.
+        .route(WRITE.own_time().act(), routes!(erase::erase))
+        .route(READ, routes!(agents::list::list))
+        .route(WRITE.own_time(), routes!(agents::ask::ask))
+        .route(READ, routes!(turns::get::get))
+        .route(WRITE, routes!(turns::cancel::cancel))
+        .route(READ, routes!(approvals::list::list))
+        .route(READ, routes!(approvals::get::get))
+        .route(APPROVE.own_time(), routes!(approvals::decide::decide))
+        .cases(cases::cases)
+}

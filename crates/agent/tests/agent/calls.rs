@@ -6,9 +6,9 @@ use async_trait::async_trait;
 use threadkeep_agent::Agent;
 use threadkeep_core::{
     Backend, Batch, ChangePage, ChangedThreads, ChangesWithMessages, ChatAnswer, ChatModel, ChatRequest, CommitOutcome,
-    DeltaSink, Document, DocumentOwner, DocumentQuery, DocumentWrite, Finish, Message, MessageName, MessagePage,
-    MessageQuery, ModelError, Namespace, OpenThread, Opened, Part, Result, Scope, Store, ThreadId, ThreadName,
-    ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
+    DeltaSink, DerivedWrite, Document, DocumentOwner, DocumentQuery, DocumentWrite, Finish, Message, MessageName,
+    MessagePage, MessageQuery, ModelError, Namespace, OpenThread, Opened, Part, Result, Scope, Store, ThreadId,
+    ThreadName, ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
 };
 use threadkeep_memory::{Memory, MemoryOptions};
 
@@ -120,6 +120,17 @@ impl Store for Counting {
     async fn delete_thread(&self, scope: &Scope, thread: ThreadId, now: Timestamp) -> Result<()> {
         self.count("delete_thread");
         self.inner.store.delete_thread(scope, thread, now).await
+    }
+
+    async fn write_derived(
+        &self,
+        scope: &Scope,
+        thread: ThreadId,
+        write: DerivedWrite,
+        now: Timestamp,
+    ) -> Result<Written> {
+        self.count("write_derived");
+        self.inner.store.write_derived(scope, thread, write, now).await
     }
 
     async fn list_messages(

@@ -13,7 +13,7 @@ const CIRCLE: &str = "mapping: the messages go round in a circle";
 /// The nodes of a mapping: parents before their children, siblings in the order in which their parent names them.
 pub(super) struct Tree<'a> {
     pub(super) nodes: Vec<Node<'a>>,
-    /// The place of the node that is shown last.
+    /// The place of the node that is shown last, where the file names one that is there.
     pub(super) current: Option<usize>,
 }
 
@@ -25,16 +25,16 @@ pub(super) struct Node<'a> {
     pub(super) parent: Option<usize>,
 }
 
-/// Reads a mapping. Where `current` names no node, the last children of the first root lead to the one that is shown.
+/// Reads a mapping.
 pub(super) fn read<'a>(mapping: Fields<'a>, current: Option<&str>) -> Result<Tree<'a>, Refusal> {
     let given = read_nodes(mapping)?;
     let parents = parents(&given);
     let place = |id: &String| given.places.get(id).copied();
     let children = |node: usize| given.nodes[node].children.iter().filter_map(place);
-    let Some(Ordered { order, places, last }) = Ordered::new(&parents, children) else {
+    let Some(Ordered { order, places }) = Ordered::new(&parents, children) else {
         return Err(Refusal::new(CIRCLE));
     };
-    let current = current.and_then(|current| given.places.get(current).copied()).or(last);
+    let current = current.and_then(|current| given.places.get(current).copied());
     let mut nodes: Vec<Option<GivenNode<'a>>> = given.nodes.into_iter().map(Some).collect();
     let nodes = order.iter().filter_map(|node| {
         let GivenNode { id, message, .. } = nodes[*node].take()?;
@@ -116,22 +116,22 @@ mod tests {
         "d": {"message": {}, "parent": "b", "children": []}
     }"#;
 
-    fn is(nodes: &[&str], current: &str) -> Result<(Vec<String>, Option<String>), Refusal> {
-        Ok((nodes.iter().map(|node| (*node).to_owned()).collect(), Some(current.to_owned())))
+    fn is(nodes: &[&str], current: Option<&str>) -> Result<(Vec<String>, Option<String>), Refusal> {
+        Ok((nodes.iter().map(|node| (*node).to_owned()).collect(), current.map(str::to_owned)))
     }
 
     #[test]
     fn parents_come_before_their_children_in_order() {
         let nodes = ["/root", "root/a", "a/b", "b/d", "a/c"];
-        assert_eq!(tree(TREE, Some("d")), is(&nodes, "d"));
-        assert_eq!(tree(TREE, Some("a")), is(&nodes, "a"));
+        assert_eq!(tree(TREE, Some("d")), is(&nodes, Some("d")));
+        assert_eq!(tree(TREE, Some("a")), is(&nodes, Some("a")));
     }
 
     #[test]
-    fn without_a_current_node_the_last_children_lead_to_it() {
+    fn a_current_node_that_is_not_there_is_none() {
         let nodes = ["/root", "root/a", "a/b", "b/d", "a/c"];
-        assert_eq!(tree(TREE, None), is(&nodes, "c"));
-        assert_eq!(tree(TREE, Some("gone")), is(&nodes, "c"));
+        assert_eq!(tree(TREE, None), is(&nodes, None));
+        assert_eq!(tree(TREE, Some("gone")), is(&nodes, None));
         assert_eq!(tree("{}", None), Ok((Vec::new(), None)));
     }
 
@@ -139,13 +139,13 @@ mod tests {
     fn a_parent_that_is_not_there_makes_a_root() {
         let orphans =
             r#"{"a": {"parent": "gone", "children": ["b", "gone"]}, "b": {"parent": "a"}, "c": {"parent": "gone"}}"#;
-        assert_eq!(tree(orphans, None), is(&["/a", "a/b", "/c"], "b"));
+        assert_eq!(tree(orphans, None), is(&["/a", "a/b", "/c"], None));
     }
 
     #[test]
     fn children_alone_make_a_tree_too() {
         let children = r#"{"b": {}, "a": {"children": ["c", "b", "a"]}, "c": {"children": ["b"]}}"#;
-        assert_eq!(tree(children, None), is(&["/a", "a/c", "a/b"], "b"));
+        assert_eq!(tree(children, None), is(&["/a", "a/c", "a/b"], None));
     }
 
     #[test]
@@ -161,6 +161,6 @@ mod tests {
     fn a_very_deep_tree_is_read() {
         let nodes = (1..200_000).map(|node| format!(r#""{node}":{{"parent":"{}"}}"#, node - 1));
         let mapping = format!(r#"{{"0":{{}},{}}}"#, nodes.collect::<Vec<_>>().join(","));
-        assert_eq!(tree(&mapping, None).unwrap().1.as_deref(), Some("199999"));
+        assert_eq!(tree(&mapping, Some("199999")).unwrap().1.as_deref(), Some("199999"));
     }
 }

@@ -7,23 +7,19 @@ use std::fmt;
 use std::time::Instant;
 
 use axum::extract::Request;
-use axum::http::StatusCode;
+use axum::http::{HeaderMap, StatusCode};
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use threadkeep::Scope;
+use threadkeep_service::{Caller, KeyRole, Quota, RateLimit, Sender, Source};
 
 use crate::app::App;
 use crate::edge::Answered;
 use crate::error::{ApiError, Result};
 use crate::gate::Next;
 use crate::input::Params;
-use crate::security::Caller;
-use crate::security::authenticate::{authenticate, count, needs_key, not_good, peer, too_many_guesses};
-use crate::security::guesses::Source;
-use crate::security::keys::KeyRole;
+use crate::security::authenticate::{authenticate, not_good, peer, too_many_guesses};
 use crate::security::local::LocalAccess;
-use crate::security::quota::Quota;
-use crate::security::rate::RateLimit;
 
 /// Requests that all clients of the shared key may make in a minute together, where nothing else is said.
 const RATE: RateLimit = RateLimit { per_minute: 600 };
@@ -57,7 +53,7 @@ impl fmt::Debug for SharedKey {
 pub(crate) async fn admit(app: &App, role: KeyRole, mut request: Request, next: Next<'_>) -> Answered {
     let Some(shared) = &app.options().shared_key else { return authenticate(app, role, request, next).await };
     let (given, source) = match (given(&request), peer(request.extensions())) {
-        (Ok(given), Ok(peer)) => (given, Source::of(peer, request.headers())),
+        (Ok(given), Ok(peer)) => (given, Source::of(peer, forwarded_for(request.headers()))),
         (Err(refused), _) | (_, Err(refused)) => return refused.into(),
     };
     match sharer(app, shared, given.as_deref(), source).await {
@@ -85,23 +81,27 @@ async fn sharer(app: &App, shared: &SharedKey, given: Option<&str>, source: Sour
     }
     app.guesses().note_good(source, Instant::now());
     let options = app.options();
-    count(app, "shared", options.rate_limit.or(Some(RATE)), options.quota.or(Some(QUOTA))).await?;
+    app.count("shared", options.rate_limit.or(Some(RATE)), options.quota.or(Some(QUOTA))).await?;
     let scope = Scope::Tenant(options.local_scope.tenant_id().clone());
-    let roles = vec![KeyRole::Write];
-    Ok(Some(Caller { scope, is_user_named: true, roles, key_id: None, until_seconds: None, is_local: false }))
+    Ok(Some(Sender { name: "shared key".to_owned(), scope, roles: vec![KeyRole::Write] }.into()))
 }
 
 /// Admits whoever has a key of the server's own, where there are any, or its token where there are none.
 async fn other_key(app: &App, role: KeyRole, request: Request, next: Next<'_>) -> Answered {
     let has_keys = match &app.options().local_access {
         LocalAccess::Token(_) => Ok(true),
-        LocalAccess::Nobody | LocalAccess::ThisMachine => needs_key(app).await,
+        LocalAccess::Nobody | LocalAccess::ThisMachine => app.needs_key().await,
     };
     match has_keys {
         Ok(true) => authenticate(app, role, request, next).await,
         Ok(false) => not_good().into(),
         Err(error) => ApiError::from(error).into(),
     }
+}
+
+/// What the last proxy wrote.
+fn forwarded_for(headers: &HeaderMap) -> Option<&str> {
+    headers.get_all("x-forwarded-for").iter().next_back()?.to_str().ok()
 }
 
 fn given(request: &Request) -> Result<Option<String>> {

@@ -8,7 +8,7 @@ use crate::error::{ApiError, Result};
 use crate::input::Names;
 use crate::limits::unknown_route;
 use crate::security::Caller;
-use crate::security::keys::KeyRole;
+use crate::security::KeyRole;
 
 /// Who is meant where a client names nobody.
 const NOBODY: &str = "default";
@@ -55,7 +55,7 @@ pub(super) fn reach(caller: &Caller) -> Scope {
 
 /// Whether this is this machine's user, where there is no key yet.
 fn may_name_others(caller: &Caller) -> bool {
-    caller.key_id.is_none() && caller.has(KeyRole::Admin)
+    caller.key_id().is_none() && caller.has(KeyRole::Admin)
 }
 
 /// What a user's conversation with an assistant is called.

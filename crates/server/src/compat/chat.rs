@@ -9,9 +9,8 @@ use super::assistant;
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{JsonBody, Names};
+use crate::input::{self, JsonBody, Names};
 use crate::output::{json, with_replay};
-use crate::repeats::Attempt;
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
 use crate::turns::{self, Asking, Work};
@@ -52,11 +51,11 @@ pub(crate) async fn chat(
     Content::text(Role::User, body.message.clone()).check()?;
     let scope = assistant::scope(&caller, body.user_id.as_deref())?;
     let (key, memory) = (assistant::key(&agent)?, agent.memory());
-    let attempt = Attempt::read(&headers, "compat", &format!("{key}:{digest}"))?;
+    let attempt = input::attempt(&headers, "compat", &format!("{key}:{digest}"))?;
     let open = OpenThread { key: Some(key), ..OpenThread::new(&scope, memory.mint_thread_id()) };
     let thread = memory.open_thread(&scope, open).await?.thread.id;
     let ask = Ask::new(body.message);
-    let asking = Asking { app, agent, scope, thread, ask, attempt, is_passing: false };
+    let asking = Asking { service: app.service().clone(), agent, scope, thread, ask, attempt, is_passing: false };
     let answered = turns::whole(turns::start(held, Work::Ask(asking))).await?;
     Ok(with_replay(json(&TurnJson::from(answered.turn)), answered.replayed))
 }

@@ -6,17 +6,18 @@ use http_body_util::{BodyExt, Limited};
 use serde::de::DeserializeOwned;
 use sha2::{Digest, Sha256};
 use threadkeep::core::limits::{self, JSON_DEPTH};
+use threadkeep_service::hex;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::output::hex;
 
 /// A JSON body. An empty one is an empty object, so that a request may leave everything out.
 #[derive(Debug)]
-pub(crate) struct JsonBody<T> {
-    pub(crate) value: T,
-    /// The SHA-256 of the bytes: what tells the same body from another.
-    pub(crate) digest: String,
+pub struct JsonBody<T> {
+    /// What it says.
+    pub value: T,
+    /// The SHA-256 of the bytes, in hexadecimal: what tells the same body from another.
+    pub digest: String,
 }
 
 impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
@@ -42,6 +43,48 @@ impl<T: DeserializeOwned> FromRequest<App> for JsonBody<T> {
     }
 }
 
+/// A body as it came, within the bounds of size and time.
+#[derive(Clone, Debug)]
+pub struct RawBody(pub Bytes);
+
+impl FromRequest<App> for RawBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        Ok(Self(read_body(request.into_body(), app.options().body_bytes, app).await?))
+    }
+}
+
+/// A body that is a form, as `application/x-www-form-urlencoded`.
+#[derive(Clone, Debug)]
+pub struct FormBody {
+    /// The fields, by name, in their order.
+    pub fields: Vec<(String, String)>,
+    /// The SHA-256 of the bytes, in hexadecimal: what tells the same body from another.
+    pub digest: String,
+}
+
+impl FormBody {
+    /// The first field of a name.
+    #[must_use]
+    pub fn find(&self, name: &str) -> Option<&str> {
+        self.fields.iter().find(|(field, _)| field == name).map(|(_, value)| value.as_str())
+    }
+}
+
+impl FromRequest<App> for FormBody {
+    type Rejection = ApiError;
+
+    async fn from_request(request: Request, app: &App) -> Result<Self, ApiError> {
+        if content_type(&request).is_none_or(|kind| !kind.eq_ignore_ascii_case("application/x-www-form-urlencoded")) {
+            let message = "send the body as application/x-www-form-urlencoded";
+            return Err(ApiError::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "unsupported_media_type", message));
+        }
+        let RawBody(bytes) = RawBody::from_request(request, app).await?;
+        Ok(Self { fields: form_urlencoded::parse(&bytes).into_owned().collect(), digest: hex(&Sha256::digest(&bytes)) })
+    }
+}
+
 /// Reads a body within the bounds of size and time.
 pub(crate) async fn read_body(body: Body, most: usize, app: &App) -> Result<Bytes, ApiError> {
     let reading = Limited::new(body, most).collect();
@@ -61,9 +104,14 @@ pub(crate) async fn read_body(body: Body, most: usize, app: &App) -> Result<Byte
 
 /// Clients leave the header out where there is no body.
 fn is_json(request: &Request) -> bool {
-    let Some(kind) = request.headers().get(header::CONTENT_TYPE) else { return true };
-    let kind = kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let Some(kind) = content_type(request) else { return true };
     kind.eq_ignore_ascii_case("application/json") || kind.to_ascii_lowercase().ends_with("+json")
+}
+
+/// The type of a body, without its parameters.
+fn content_type(request: &Request) -> Option<&str> {
+    let kind = request.headers().get(header::CONTENT_TYPE)?;
+    Some(kind.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim())
 }
 
 fn parse<T: DeserializeOwned>(text: &str) -> Result<T, ApiError> {

@@ -6,10 +6,10 @@ use threadkeep::agent::TurnUsage;
 use threadkeep::core::EPHEMERAL;
 use threadkeep::core::limits::COMMIT_MESSAGES;
 use threadkeep::{Agent, AppendOptions, Ask, Draft, Map, OpenThread, Role, Scope, ThreadId, Turn, TurnStatus, Usage};
+use threadkeep_service::Attempt;
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::repeats::Attempt;
 
 /// What the model is called begins so.
 pub(super) const PREFIX: &str = "threadkeep/";

@@ -15,10 +15,10 @@ use threadkeep::{
     BatchBuilder, Content, DocumentName, DocumentOwner, Draft, JsonText, MemoryError, Message, MessageId, MessageName,
     Namespace, Part, Prefetched, Role, Scope, ThreadId, Timestamp,
 };
+use threadkeep_service::{Attempt, WINDOW_MS};
 
 use crate::app::App;
 use crate::error::ApiError;
-use crate::repeats::{Attempt, WINDOW_MS};
 use crate::turns;
 
 /// How long a record is kept: 30 days.

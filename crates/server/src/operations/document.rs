@@ -1,30 +1,28 @@
 //! The OpenAPI document: what the routes say of themselves, and what holds for many of them.
 
-use std::sync::LazyLock;
-
+use axum::extract::State;
 use axum::http::header;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 use threadkeep::Value;
 use threadkeep::core::limits;
 
+use crate::app::App;
+use crate::door::Door;
 use crate::openai::conversation_items::list;
 use crate::routes;
 
 /// Describes every route
 #[utoipa::path(get, path = "/v1/openapi.json", tag = "operations", responses((status = 200, description = "The OpenAPI document.")))]
-pub(crate) async fn document() -> Response {
-    ([(header::CONTENT_TYPE, "application/json")], text()).into_response()
+pub(crate) async fn document(State(app): State<App>) -> Response {
+    ([(header::CONTENT_TYPE, "application/json")], app.document().to_owned()).into_response()
 }
 
-/// The document.
-pub(crate) fn text() -> &'static str {
-    static TEXT: LazyLock<String> = LazyLock::new(|| {
-        let mut document = serde_json::to_value(routes::described()).expect("an OpenAPI document has a JSON form");
-        complete(&mut document);
-        document.to_string()
-    });
-    &TEXT
+/// The document of doors.
+pub(crate) fn text(doors: &[Door]) -> String {
+    let mut document = serde_json::to_value(routes::described(doors)).expect("an OpenAPI document has a JSON form");
+    complete(&mut document);
+    document.to_string()
 }
 
 /// Says of each route what holds for all like it, where it does not say so itself.

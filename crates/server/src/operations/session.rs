@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::JsonBody;
-use crate::security::authenticate::{needs_key, not_good};
+use crate::security::authenticate::not_good;
 use crate::security::local;
 
 const PAGE: &str = include_str!("session.html");
@@ -48,7 +48,7 @@ pub(crate) async fn page() -> Response {
     responses((status = 204, description = "The cookie is set."), (status = "4XX", body = ErrorEnvelope<'_>))
 )]
 pub(crate) async fn exchange(State(app): State<App>, request: Parts, body: JsonBody<Exchange>) -> Result {
-    if needs_key(&app).await? {
+    if app.needs_key().await? {
         return Err(not_good());
     }
     let cookie = local::exchange(&app, &request, &body.value.token)?;

@@ -8,7 +8,7 @@ use crate::error::{ErrorEnvelope, Result};
 use crate::input::JsonBody;
 use crate::output::json;
 use crate::security::Caller;
-use crate::security::keys::KeyRole;
+use crate::security::KeyRole;
 
 /// Whom to forget.
 #[derive(Debug, Deserialize, ToSchema)]
@@ -58,7 +58,7 @@ pub(crate) async fn erase(
     let shared_messages = if body.shared_messages { SharedMessages::Erase } else { SharedMessages::Keep };
     let memory = app.memory();
     let report = memory.erase_user(&caller.scope, &user, EraseOptions { shared_messages }).await?;
-    tracing::info!(key = caller.key_id, threads = report.threads, documents = report.documents, "a user was erased");
+    tracing::info!(key = caller.key_id(), threads = report.threads, documents = report.documents, "a user was erased");
     let swept = memory.backend().maintenance.sweep(memory.now()).await.is_ok();
     Ok(json(&ErasedJson {
         threads: report.threads,

@@ -20,9 +20,9 @@ use ring::hmac;
 use sha2::{Digest, Sha256};
 use subtle::ConstantTimeEq;
 use threadkeep::Timestamp;
+use threadkeep_service::Source;
 
 use super::authenticate::{not_good, peer, too_many_guesses};
-use super::guesses::Source;
 use super::loopback;
 use crate::app::App;
 use crate::error::ApiError;
@@ -172,7 +172,7 @@ pub(crate) fn exchange(app: &App, request: &Parts, shown: &str) -> Result<Header
 /// no number of them, so that its owner is always let in.
 fn guess(app: &App, token: &LocalToken, peer: SocketAddr, is_right: bool) -> Result<(), ApiError> {
     // For whom a proxy speaks is not asked: the guesser can be the one who says it.
-    let source = Source::of(peer, &HeaderMap::new());
+    let source = Source::of(peer, None);
     let (guesses, now) = (app.local_guesses(), Instant::now());
     if token.is_chosen {
         guesses.admit(source, now).map_err(too_many_guesses)?;

@@ -17,7 +17,7 @@ use crate::rest::json::turn::{TurnEventJson, TurnJson};
 /// Tells a turn as it happens. What keeps it from beginning is an error like any other.
 pub(crate) async fn respond(app: &App, mut waiting: Waiting) -> Result<Response> {
     let first = match waiting.recv().await {
-        Some(Told::End(Err(error))) => return Err(error),
+        Some(Told::End(Err(error))) => return Err(error.into()),
         Some(first) => first,
         None => return Err(ApiError::internal("a turn broke off")),
     };

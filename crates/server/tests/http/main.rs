@@ -6,6 +6,7 @@ mod audit;
 mod clients;
 mod compat;
 mod conversations;
+mod doors;
 mod edge;
 mod erasure;
 mod held;

@@ -10,9 +10,7 @@ use threadkeep::agent::plugin::Lookup;
 use threadkeep::core::{ChatModel, Embedder};
 use threadkeep::{Agent, Definition, Memory, TenantId, UserId};
 use threadkeep_postgres_server::Database;
-use threadkeep_server::{
-    Assistants, KeyRole, Keys, LocalAccess, LocalToken, NewKey, ServeError, Server, ServerOptions,
-};
+use threadkeep_server::{Door, KeyRole, Keys, LocalAccess, LocalToken, NewKey, ServeError, Server, ServerOptions};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
@@ -42,13 +40,15 @@ pub(crate) struct Parts {
     pub(crate) assistants: Vec<Definition>,
     /// Which of their tools answer the documents' endpoints.
     pub(crate) lookups: &'static [Lookup],
+    /// Doors beside those of every server.
+    pub(crate) doors: Vec<Door>,
 }
 
 impl Default for Parts {
     fn default() -> Self {
         let local_access = LocalAccess::Token(LocalToken::new(TOKEN).unwrap());
         let options = ServerOptions { local_access, sweep_every: None, ..ServerOptions::default() };
-        Self { options, model: None, embedder: None, assistants: Vec::new(), lookups: &LOOKUPS }
+        Self { options, model: None, embedder: None, assistants: Vec::new(), lookups: &LOOKUPS, doors: Vec::new() }
     }
 }
 
@@ -97,11 +97,14 @@ impl TestServer {
         if let Some(embedder) = parts.embedder {
             server = server.with_embedder(embedder);
         }
-        let assistants = Assistants::default();
+        let assistants = Server::assistants();
         for assistant in parts.assistants {
             assistants.put_with_lookups(Agent::new(memory.clone(), assistant), parts.lookups).unwrap();
         }
         server = server.with_assistants(assistants);
+        for door in parts.doors {
+            server = server.with_door(door).unwrap();
+        }
         let (stop, stopped) = oneshot::channel::<()>();
         let running = tokio::spawn(server.serve(listener, async move { drop(stopped.await) }));
         Self { memory, address, stop: Some(stop), running, folder: None, database: None }

@@ -1,15 +1,9 @@
 //! Another tenant's or user's ids, keys and cursors answer exactly as those that nobody has, on every route there is.
 
-mod cases;
-
-use std::collections::BTreeSet;
-
 use serde_json::{Value, json};
-use threadkeep_server::{KeyRole, RouteInfo, Server};
+use threadkeep_server::{KeyRole, Owned, Probe, Server, TenantCase};
 
 use crate::Client;
-use cases::{NAMES_NOTHING, NO_COMPLETION, NO_RESPONSE, NOBODY, Owned, Probe, cases, item_of};
-
 use crate::assistants::keeper;
 use crate::server::{Answer, Parts, TestServer, send};
 use crate::v1::parts_with_model;
@@ -20,7 +14,7 @@ async fn served() -> TestServer {
     TestServer::start_with(Parts { assistants, ..parts_with_model().0 }).await
 }
 
-async fn ask(client: &Client, method: &str, probe: &Probe) -> Answer {
+pub(crate) async fn ask(client: &Client, method: &str, probe: &Probe) -> Answer {
     let mut request = client.request(method, &probe.path);
     if let Some(body) = &probe.body {
         request = request.json(body);
@@ -46,7 +40,7 @@ fn told(answer: &Answer) -> (u16, String) {
 }
 
 /// The answer to the one is the answer to the other, but for the names that were asked for.
-fn is_same(found: &Answer, unknown: &Answer, names: &[String]) -> bool {
+pub(crate) fn is_same(found: &Answer, unknown: &Answer, names: &[String]) -> bool {
     let blank = |answer: &Answer| {
         let (status, text) = told(answer);
         (status, names.iter().fold(text, |text, name| text.replace(name.as_str(), "…")))
@@ -54,14 +48,21 @@ fn is_same(found: &Answer, unknown: &Answer, names: &[String]) -> bool {
     blank(found) == blank(unknown)
 }
 
+/// The cases of all doors.
+fn cases(owned: &Owned) -> Vec<TenantCase> {
+    Server::doors().iter().flat_map(|door| door.tenant_cases(owned)).collect()
+}
+
 /// Every name that a probe may hold.
 fn names(owned: &Owned) -> Vec<String> {
-    let simple = |id: &str| id.replace('-', "");
-    let mut names = owned.responses.clone();
-    names.extend([NO_RESPONSE, NO_COMPLETION, owned.completion.as_str()].map(str::to_owned));
-    names.extend([item_of(&owned.responses[0]), item_of(NO_RESPONSE)]);
-    names.extend([simple(&owned.thread), simple(&owned.message), simple(NOBODY)]);
-    names.extend([owned.thread.clone(), NOBODY.to_owned()]);
+    let nobody = Owned::nobody();
+    let mut names = Vec::new();
+    for Owned { thread, message, responses, completion, .. } in [owned, &nobody] {
+        names.extend(responses.iter().chain([completion, thread]).cloned());
+        names.extend([thread, message].map(|id| id.replace('-', "")));
+        // What the words of a response without a conversation are called by.
+        names.push(responses[0]["resp_".len()..][..28].to_owned());
+    }
     names
 }
 
@@ -101,26 +102,12 @@ async fn own(client: &Client, tenant: &Client, user: &'static str) -> Owned {
 
 #[test]
 fn every_route_has_a_case() {
-    let owned = Owned {
-        thread: NOBODY.to_owned(),
-        message: NOBODY.to_owned(),
-        key: "k".to_owned(),
-        cursors: vec![("threads", String::new()), ("documents", String::new())],
-        responses: vec![NO_RESPONSE.to_owned()],
-        completion: NO_COMPLETION.to_owned(),
-        turn: NOBODY.to_owned(),
-        approval: NOBODY.to_owned(),
-        user: "ana",
-    };
-    let cased: BTreeSet<(String, String)> = cases(&owned)
-        .iter()
-        .map(|case| case.route)
-        .chain(NAMES_NOTHING)
-        .map(|(method, path)| (method.to_owned(), path.to_owned()))
-        .collect();
-    let routes: BTreeSet<(String, String)> =
-        Server::routes().into_iter().map(|RouteInfo { method, path, .. }| (method, path)).collect();
-    assert_eq!(routes.symmetric_difference(&cased).collect::<Vec<_>>(), Vec::<&(String, String)>::new());
+    for door in Server::doors() {
+        assert_eq!(door.uncased(), [], "{}", door.name());
+    }
+    let doors = Server::doors();
+    let without = doors.last().unwrap().clone().cases(|_| Vec::new());
+    assert_eq!(without.uncased().len(), without.routes().len(), "a door without cases has none for any route");
 }
 
 #[tokio::test]

@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 
+use threadkeep_core::Timestamp;
 use threadkeep_core::exchange::ImportedNode;
 
 /// Threads of one conversation at most, the current branch's included.
@@ -30,6 +31,7 @@ pub(super) struct Shape {
 /// What a shape is made of.
 pub(super) struct Prepared {
     parents: Vec<Option<usize>>,
+    times: Vec<Option<Timestamp>>,
     places: HashMap<String, usize>,
 }
 
@@ -38,12 +40,14 @@ impl Shape {
         let named = |(place, node): (usize, &ImportedNode)| Some((node.message.external_id.clone()?, place));
         Prepared {
             parents: nodes.iter().map(|node| node.parent).collect(),
+            times: nodes.iter().map(|node| node.message.created_at).collect(),
             places: nodes.iter().enumerate().filter_map(named).collect(),
         }
     }
 
     /// Of messages with their parents and bytes, and the one that the source shows.
-    pub(super) fn of(Prepared { parents, places }: Prepared, bytes: &[u64], current: Option<usize>) -> Self {
+    pub(super) fn of(prepared: Prepared, bytes: &[u64], current: Option<usize>) -> Self {
+        let Prepared { parents, times, places } = prepared;
         let mut children = vec![Vec::new(); parents.len()];
         let (mut roots, mut before) = (Vec::new(), Vec::with_capacity(parents.len()));
         for (node, parent) in parents.iter().enumerate() {
@@ -59,9 +63,11 @@ impl Shape {
                 }
             }
         }
-        let mut shown = current.or_else(|| roots.first().copied());
-        while let Some(last) = shown.and_then(|node| children[node].last()) {
-            shown = Some(*last);
+        let newest = newest_below(&parents, times);
+        let newest_of = |nodes: &[usize]| nodes.iter().copied().max_by_key(|node| newest[*node]);
+        let mut shown = current.or_else(|| newest_of(&roots));
+        while let Some(next) = shown.and_then(|node| newest_of(&children[node])) {
+            shown = Some(next);
         }
         let mut on_shown_path = vec![false; parents.len()];
         let mut next = shown;
@@ -107,6 +113,17 @@ impl Shape {
     fn preferred(&self, nodes: impl DoubleEndedIterator<Item = usize> + Clone) -> Option<usize> {
         nodes.clone().find(|node| self.on_shown_path[*node]).or_else(|| nodes.last())
     }
+}
+
+/// For each message the time of the newest one on the branches through it.
+fn newest_below(parents: &[Option<usize>], times: Vec<Option<Timestamp>>) -> Vec<Option<Timestamp>> {
+    let mut newest = times;
+    for (node, parent) in parents.iter().enumerate().rev() {
+        if let Some(parent) = *parent {
+            newest[parent] = newest[parent].max(newest[node]);
+        }
+    }
+    newest
 }
 
 /// A thread of the conversation, as far as the tree is concerned.

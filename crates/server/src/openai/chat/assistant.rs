@@ -12,9 +12,9 @@ use super::stream::{Teller, streamed};
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, Result};
+use crate::input;
 use crate::openai::assistant;
 use crate::output::json;
-use crate::repeats::Attempt;
 use crate::security::Caller;
 use crate::turns::{self, Asking, Told, Waiting, Work};
 
@@ -32,7 +32,7 @@ pub(super) async fn complete(
     let (said, ask) = assistant::question(messages::read(&body.messages)?, "messages")?;
     let named = thread(headers, body.metadata.as_ref())?;
     let name = named.map(|thread| thread.to_string()).unwrap_or_default();
-    let attempt = Attempt::read(headers, "chat", &format!("{name}:{digest}"))?;
+    let attempt = input::attempt(headers, "chat", &format!("{name}:{digest}"))?;
     let (scope, memory) = (caller.scope, app.memory());
     let own = attempt.named_id(&scope).unwrap_or_else(|| memory.mint_thread_id());
     let thread = match named {
@@ -47,7 +47,10 @@ pub(super) async fn complete(
     };
     let is_passing = named.is_none();
     let stopping = app.clone();
-    let waiting = turns::start(held, Work::Ask(Asking { app, agent, scope, thread, ask, attempt, is_passing }));
+    let waiting = turns::start(
+        held,
+        Work::Ask(Asking { service: app.service().clone(), agent, scope, thread, ask, attempt, is_passing }),
+    );
     let mut response = if body.stream == Some(true) {
         respond(stopping, shell, waiting).await?
     } else {
@@ -73,7 +76,7 @@ fn answer(turn: &Turn) -> Answer {
 /// Answers while the assistant speaks. What keeps it from beginning is an error like any other.
 async fn respond(app: App, shell: Shell, mut waiting: Waiting) -> Result<Response> {
     let mut told = match waiting.recv().await {
-        Some(Told::End(Err(error))) => return Err(error),
+        Some(Told::End(Err(error))) => return Err(error.into()),
         told => told,
     };
     let (chunks, heard) = mpsc::unbounded_channel();
@@ -88,7 +91,7 @@ async fn respond(app: App, shell: Shell, mut waiting: Waiting) -> Result<Respons
                 }
                 Told::Event(_) => {}
                 Told::End(Ok(answered)) => return finish(&mut teller, &said, &answered.turn),
-                Told::End(Err(error)) => return teller.fail(&error),
+                Told::End(Err(error)) => return teller.fail(&error.into()),
             }
             told = waiting.recv().await;
         }

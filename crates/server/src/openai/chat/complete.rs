@@ -7,21 +7,20 @@ use serde_json::value::RawValue;
 use serde_json::{Map, json as value};
 use threadkeep::core::{ChatDelta, ChatMessage, ChatRequest, Finish, Sampling};
 use threadkeep::{Draft, JsonText, Part, Role, Scope, ThreadId, TokenDetails, Usage, Value};
+use threadkeep_service::{Attempt, carried};
 use utoipa::ToSchema;
 
 use super::{again, assistant, messages, stored, stream};
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::JsonBody;
+use crate::input::{self, JsonBody};
 use crate::openai::conversations::checked;
 use crate::openai::requests::{self, ToolJson};
 use crate::openai::turn::{self, Begun, Fresh, Record, Turn};
 use crate::openai::{assistant as assistants, ids};
 use crate::output::json;
-use crate::repeats::Attempt;
 use crate::security::Caller;
-use crate::telemetry;
 
 /// What the ids of completions begin with.
 pub(super) const PREFIX: &str = "chatcmpl-";
@@ -163,7 +162,7 @@ pub(crate) async fn complete(
     }
     let shell = completing.shell.clone();
     // A client that goes away does not undo what it asked for.
-    let answering = tokio::spawn(telemetry::carried(async move { completing.answer(&mut |_| {}).await }));
+    let answering = tokio::spawn(carried(async move { completing.answer(&mut |_| {}).await }));
     let answer = answering.await.map_err(|_| ApiError::broken_off())??;
     Ok(json(&whole(&shell, &answer)))
 }
@@ -179,7 +178,7 @@ async fn prepare(
     let drafts = messages::read(&body.messages)?;
     let thread = thread(headers, body.metadata.as_ref())?;
     let thread_name = thread.map(|thread| thread.to_string()).unwrap_or_default();
-    let attempt = Attempt::read(headers, "chat", &format!("{thread_name}:{digest}"))?;
+    let attempt = input::attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
     let memory = app.memory();
     let own = attempt.named_id(&scope).unwrap_or_else(|| memory.mint_thread_id());
     let shell = Shell {

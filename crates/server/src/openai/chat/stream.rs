@@ -17,7 +17,7 @@ pub(super) fn respond(completing: Completing) -> Response {
     let (chunks, told) = mpsc::unbounded_channel::<Bytes>();
     let app = completing.app.clone();
     // A client that goes away does not undo what it asked for.
-    tokio::spawn(crate::telemetry::carried(async move {
+    tokio::spawn(threadkeep_service::carried(async move {
         let mut teller = Teller::new(chunks, completing.shell.clone());
         match completing.answer(&mut |delta| teller.hear(delta)).await {
             Ok(answer) => teller.finish(&answer),

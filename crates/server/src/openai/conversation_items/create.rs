@@ -5,15 +5,15 @@ use axum::http::HeaderMap;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use threadkeep::{Draft, Message, MessageName, Scope, ThreadId};
+use threadkeep_service::{Attempt, placed};
 use utoipa::ToSchema;
 
 use super::list_of;
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{JsonBody, Names};
+use crate::input::{self, JsonBody, Names};
 use crate::openai::{ids, items, references};
 use crate::output::with_replay;
-use crate::repeats::{self, Attempt};
 use crate::security::Caller;
 
 /// Items to add.
@@ -47,7 +47,7 @@ pub(crate) async fn create(
     let (scope, id) = (&caller.scope, names.text("id"));
     let thread = ids::thread(id)?;
     let given = items::read_all(&body.items)?;
-    let attempt = Attempt::read(&headers, "items", &digest)?;
+    let attempt = input::attempt(&headers, "items", &digest)?;
     let drafts = references::resolve(&app, scope, Some(thread), given).await?;
     let (messages, replayed) = add(&app, scope, thread, drafts, &attempt).await.map_err(ids::about(id))?;
     let items: Vec<_> = messages.iter().flat_map(items::items_of).collect();
@@ -65,11 +65,11 @@ async fn add(
     let appended = match attempt.append(app, scope, thread, drafts.clone(), None).await {
         Ok(appended) => appended,
         Err(error) if matches!(error.code, "message_id_taken" | "external_id_taken") => {
-            return add_rest(app, scope, thread, drafts, attempt, error).await;
+            return add_rest(app, scope, thread, drafts, attempt, error.into()).await;
         }
-        Err(error) => return Err(error),
+        Err(error) => return Err(error.into()),
     };
-    Ok((repeats::placed(app, scope, thread, &appended).await?, appended.replayed))
+    Ok((placed(app, scope, thread, &appended).await?, appended.replayed))
 }
 
 async fn add_rest(
@@ -105,7 +105,7 @@ async fn add_rest(
         return Err(refusal);
     }
     let appended = attempt.append(app, scope, thread, rest, None).await?;
-    let mut added = repeats::placed(app, scope, thread, &appended).await?.into_iter();
+    let mut added = placed(app, scope, thread, &appended).await?.into_iter();
     let messages = (0..drafts.len()).filter_map(|index| there.remove(&index).or_else(|| added.next()));
     Ok((messages.collect(), true))
 }

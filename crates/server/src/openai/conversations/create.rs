@@ -9,10 +9,9 @@ use utoipa::ToSchema;
 use super::{ConversationJson, checked};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::JsonBody;
+use crate::input::{self, JsonBody};
 use crate::openai::{items, references};
 use crate::output::json;
-use crate::repeats::Attempt;
 use crate::security::Caller;
 
 /// What a conversation begins with.
@@ -46,7 +45,7 @@ pub(crate) async fn create(
     JsonBody { value: body, digest }: JsonBody<CreateJson>,
 ) -> Result {
     let scope = &caller.scope;
-    let attempt = Attempt::read(&headers, "conversations", &digest)?;
+    let attempt = input::attempt(&headers, "conversations", &digest)?;
     let given = items::read_all(&body.items.unwrap_or_default())?;
     let drafts = references::resolve(&app, scope, None, given).await?;
     // Before the thread is made: a bad item must not leave an empty one behind.

@@ -5,6 +5,7 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use threadkeep::core::{ChatDelta, ChatMessage, ChatRequest, Sampling};
 use threadkeep::{Draft, JsonText, Message, MessageId, Role, Scope, ThreadId};
+use threadkeep_service::{Attempt, carried};
 
 use super::assistant::Run;
 use super::create::CreateResponseJson;
@@ -18,8 +19,6 @@ use crate::openai::conversations::checked;
 use crate::openai::items::{Given, Item, items_of};
 use crate::openai::turn::{self, Begun, Fresh, Record, Turn};
 use crate::openai::{assistant, ids, references, requests};
-use crate::repeats::Attempt;
-use crate::telemetry;
 
 /// How a client wants its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -185,7 +184,7 @@ impl Answering {
     /// Answers whole.
     pub(super) async fn respond(self) -> Result<Response> {
         // A client that goes away does not undo what it asked for.
-        let answering = tokio::spawn(telemetry::carried(async move { self.answer(&mut |_| {}).await }));
+        let answering = tokio::spawn(carried(async move { self.answer(&mut |_| {}).await }));
         let answered = answering.await.map_err(|_| ApiError::broken_off())?;
         let answered = answered.map_err(|(error, _)| error)?;
         Ok(([(header::CONTENT_TYPE, "application/json")], answered.response).into_response())

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 use threadkeep::agent::{RunningTurn, TurnState, find_turn_state};
 use threadkeep::core::{ChatDelta, Finish};
 use threadkeep::{Agent, MessageId, MessageName, Role, Scope, ThreadId, Turn as AgentTurn, TurnEvent, TurnStatus};
+use threadkeep_service::{Attempt, carried};
 use tokio::sync::oneshot;
 
 use super::answer::{Answered, Answering, Work, conversation, told_before, told_failure};
@@ -21,13 +22,12 @@ use crate::openai::items::{Item, items_of};
 use crate::openai::members::{Members, quoted};
 use crate::openai::turn::{self, Record};
 use crate::openai::{ids, references, requests};
-use crate::repeats::Attempt;
 use crate::security::MayDrive;
-use crate::telemetry;
 use crate::turns::{self, Asking, Told};
 
 /// An assistant's turn on its way.
 pub(super) struct Run {
+    app: App,
     pub(super) asking: Asking,
     held: Held,
     /// Told once the question is stored: from then on the turn goes on whatever becomes of the server.
@@ -62,9 +62,16 @@ pub(super) async fn prepare(
     let created_at = memory.now().as_millis().div_euclid(1000);
     let shell = body::shell(&id, created_at, &request, Some(&ids::conversation(thread)));
     let words = words_of(&id);
-    let asking =
-        Asking { app: app.clone(), agent, scope: scope.clone(), thread, ask, attempt: attempt.clone(), is_passing };
-    let work = Work::Run(Box::new(Run { asking, held, begun: None }));
+    let asking = Asking {
+        service: app.service().clone(),
+        agent,
+        scope: scope.clone(),
+        thread,
+        ask,
+        attempt: attempt.clone(),
+        is_passing,
+    };
+    let work = Work::Run(Box::new(Run { app: app.clone(), asking, held, begun: None }));
     Ok(Answering { app, scope, attempt, id, shell, words, is_streamed: false, work })
 }
 
@@ -98,9 +105,8 @@ pub(super) async fn run(
     is_streamed: bool,
     deltas: &mut (dyn FnMut(ChatDelta) + Send),
 ) -> Result<Answered, (ApiError, String)> {
-    let Run { asking, held, begun } = run;
-    let (app, scope) = (asking.app.clone(), asking.scope.clone());
-    let (digest, is_passing) = (asking.attempt.digest().to_owned(), asking.is_passing);
+    let Run { app, asking, held, begun } = run;
+    let (scope, digest, is_passing) = (asking.scope.clone(), asking.attempt.digest().to_owned(), asking.is_passing);
     let waiting = turns::start(held, turns::Work::Ask(asking));
     let mut heard = Heard::default();
     let mut note = |delta: ChatDelta| {
@@ -162,7 +168,7 @@ fn go_on(app: &App, scope: &Scope, thread: ThreadId, running: RunningTurn) {
     }
     let (app, scope) = (app.clone(), scope.clone());
     let Some(agent) = app.assistants().find(&running.assistant) else { return };
-    tokio::spawn(telemetry::carried(async move {
+    tokio::spawn(carried(async move {
         if let Err(error) = turns::resume(&app, &agent, &scope, thread, &running.turn).await {
             tracing::warn!(%error, "a turn could not be gone on with");
         }
@@ -219,7 +225,7 @@ async fn hear(
                 begun.take().map(|begun| begun.send(()));
             }
             Told::Event(_) => {}
-            Told::End(ended) => return ended.map(|answered| answered.turn),
+            Told::End(ended) => return Ok(ended?.turn),
         }
     }
     Err(ApiError::internal("a turn broke off"))

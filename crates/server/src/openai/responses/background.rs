@@ -14,6 +14,7 @@ use threadkeep::core::DocumentWrite;
 use threadkeep::memory::Watch;
 use threadkeep::memory::turns::{Driving, SIGN_OF_LIFE, ask_to_stop, is_alive, lease_until};
 use threadkeep::{DocumentName, DocumentOwner, JsonText, MessageId, Namespace, Scope, Timestamp};
+use threadkeep_service::carried;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
@@ -29,7 +30,6 @@ use crate::error::{ApiError, Result};
 use crate::openai::shelf;
 use crate::openai::turn::KEPT_MS;
 use crate::security::MayDrive;
-use crate::telemetry;
 
 /// How often what was told is written down, while it grows.
 const MOMENT: Duration = Duration::from_millis(250);
@@ -115,7 +115,7 @@ pub(super) async fn begin(mut answering: Answering, held: Held) -> Result<Respon
     }
     let is_streamed = answering.is_streamed;
     let (live, told) = Live::begin(&answering);
-    tokio::spawn(telemetry::carried(async move {
+    tokio::spawn(carried(async move {
         drive(answering, live).await;
         drop((driving, held));
     }));

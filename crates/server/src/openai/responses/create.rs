@@ -12,8 +12,7 @@ use super::{background, stream};
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::JsonBody;
-use crate::repeats::Attempt;
+use crate::input::{self, JsonBody};
 use crate::security::Caller;
 
 /// What is asked. Members that this server has no use for are taken and told back.
@@ -119,7 +118,7 @@ pub(crate) async fn create(
     if body.prompt.as_ref().is_some_and(|prompt| !prompt.is_null()) {
         return Err(ApiError::invalid("prompt", "Invalid 'prompt': this server keeps no prompts."));
     }
-    let attempt = Attempt::read(&headers, "responses", &digest)?;
+    let attempt = input::attempt(&headers, "responses", &digest)?;
     body.raw_tools = body.tools.clone().unwrap_or_default();
     let mode = mode(&body)?;
     let mut answering = Answering::prepare(app, caller.scope, held.clone(), body, attempt).await?;

@@ -33,7 +33,7 @@ pub(super) fn respond(answering: Answering) -> Response {
     let app = answering.app.clone();
     let (mut live, told) = Live::begin(&answering);
     // A client that goes away does not undo what it asked for.
-    tokio::spawn(crate::telemetry::carried(async move {
+    tokio::spawn(threadkeep_service::carried(async move {
         let answered = answering.answer(&mut |delta| live.hear(&delta)).await;
         live.end(&answered);
     }));

@@ -4,15 +4,15 @@ use axum::http::{HeaderMap, header};
 use axum::response::Response;
 use serde::Deserialize;
 use threadkeep::{Agent, Ask, Content, Map, OpenThread, Role, Scope, ThreadId};
+use threadkeep_service::Attempt;
 use utoipa::ToSchema;
 
 use super::get;
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{JsonBody, Names};
+use crate::input::{self, JsonBody, Names};
 use crate::output::{json, with_replay};
-use crate::repeats::Attempt;
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
 use crate::turns::{self, Asking, Work};
@@ -68,7 +68,7 @@ pub(crate) async fn ask(
 ) -> Result<Response> {
     let name = names.text("name");
     let agent = get(&app, name)?;
-    let attempt = Attempt::read(&headers, "turns", &format!("{name}:{digest}"))?;
+    let attempt = input::attempt(&headers, "turns", &format!("{name}:{digest}"))?;
     if body.text.trim().is_empty() {
         return Err(ApiError::invalid("text", "the question is empty"));
     }
@@ -80,7 +80,8 @@ pub(crate) async fn ask(
     Content { author: body.author.clone(), ..Content::text(Role::User, body.text.clone()) }.check()?;
     let thread = thread(&app, &caller.scope, &agent, body.thread.as_deref(), &attempt).await?;
     let ask = Ask { author: body.author, given: body.given, ..Ask::new(body.text) };
-    let asking = Asking { app: app.clone(), agent, scope: caller.scope, thread, ask, attempt, is_passing: false };
+    let asking =
+        Asking { service: app.service().clone(), agent, scope: caller.scope, thread, ask, attempt, is_passing: false };
     let waiting = turns::start(held, Work::Ask(asking));
     if is_streamed {
         return turns::respond(&app, waiting).await;

@@ -10,9 +10,8 @@ use utoipa::ToSchema;
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{JsonBody, Names};
+use crate::input::{self, JsonBody, Names};
 use crate::output::{json, with_replay};
-use crate::repeats::Attempt;
 use crate::rest::agents::ask::accepts_events;
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
@@ -66,12 +65,12 @@ pub(crate) async fn decide(
     JsonBody { value: body, digest }: JsonBody<DecideJson>,
 ) -> Result<Response> {
     let (thread, approval) = (names.thread()?, names.text("approval").to_owned());
-    let attempt = Attempt::read(&headers, "approvals", &format!("{approval}:{digest}"))?;
+    let attempt = input::attempt(&headers, "approvals", &format!("{approval}:{digest}"))?;
     let is_streamed = body.stream || accepts_events(&headers);
     let verdict = verdict(body)?;
     let (agent, turn) = asker(&app, &caller.scope, thread, &approval).await?;
-    let (app_held, by) = (app.clone(), decider(&caller));
-    let deciding = Deciding { app: app_held, agent, scope: caller.scope, thread, approval, turn, verdict, by, attempt };
+    let (service, by) = (app.service().clone(), decider(&caller));
+    let deciding = Deciding { service, agent, scope: caller.scope, thread, approval, turn, verdict, by, attempt };
     let waiting = turns::start(held, Work::Decide(deciding));
     if is_streamed {
         return turns::respond(&app, waiting).await;
@@ -116,7 +115,7 @@ async fn asker(app: &App, scope: &Scope, thread: ThreadId, approval: &str) -> Re
 
 /// Who decides, as the approval keeps it: the user, or the key of an application.
 fn decider(caller: &Caller) -> String {
-    match (&caller.scope, &caller.key_id) {
+    match (&caller.scope, caller.key_id()) {
         (Scope::User(_, user), _) => user.as_str().to_owned(),
         (Scope::Tenant(_), Some(key)) => format!("key {key}"),
         (Scope::Tenant(tenant), None) => tenant.as_str().to_owned(),

@@ -14,7 +14,7 @@ use crate::output::{json_text, with_etag, written_by};
 use crate::rest::json::message::{ContextMessageJson, UnreadableJson};
 use crate::rest::json::pieces;
 use crate::security::Caller;
-use crate::security::keys::KeyRole;
+use crate::security::KeyRole;
 
 /// What the model is asked, and by which policy it is shown the thread.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]

@@ -6,9 +6,8 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
-use crate::input::{JsonBody, Names, expected_change};
+use crate::input::{self, JsonBody, Names, expected_change};
 use crate::output::{json_with, with_etag, with_replay};
-use crate::repeats::Attempt;
 use crate::rest::json::message::DraftJson;
 use crate::security::Caller;
 
@@ -70,7 +69,7 @@ pub(crate) async fn append(
     JsonBody { value: body, digest }: JsonBody<AppendJson>,
 ) -> Result {
     let thread = names.thread()?;
-    let attempt = Attempt::read(&headers, "messages", &digest)?;
+    let attempt = input::attempt(&headers, "messages", &digest)?;
     let drafts = body.messages.into_iter().map(Draft::try_from).collect::<Result<Vec<_>>>()?;
     let expected = match (expected_change(&headers)?, body.expected_seq) {
         (Some(_), Some(_)) => {

@@ -10,9 +10,8 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::{JsonBody, Names};
+use crate::input::{self, JsonBody, Names};
 use crate::output::{created_or_found, with_etag};
-use crate::repeats::Attempt;
 use crate::rest::json::thread::ThreadJson;
 use crate::security::Caller;
 
@@ -68,7 +67,7 @@ pub(crate) async fn fork(
 ) -> Result {
     let (scope, memory) = (&caller.scope, app.memory());
     let from = memory.get_thread(scope, names.thread()?).await?;
-    let attempt = Attempt::read(&headers, "fork", &format!("{}:{digest}", from.id))?;
+    let attempt = input::attempt(&headers, "fork", &format!("{}:{digest}", from.id))?;
     let id = attempt.thread_id(&app, scope);
     let through = body.through_seq.unwrap_or(from.positions.seq);
     let title = body.title.or(from.title.clone());

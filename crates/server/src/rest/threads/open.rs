@@ -7,9 +7,8 @@ use utoipa::ToSchema;
 
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
-use crate::input::JsonBody;
+use crate::input::{self, JsonBody};
 use crate::output::{created_or_found, with_etag};
-use crate::repeats::Attempt;
 use crate::rest::json::thread::{OwnerJson, ThreadJson};
 use crate::security::Caller;
 
@@ -56,7 +55,7 @@ pub(crate) async fn open(
     JsonBody { value: body, digest }: JsonBody<OpenJson>,
 ) -> Result {
     let scope = &caller.scope;
-    let attempt = Attempt::read(&headers, "threads", &digest)?;
+    let attempt = input::attempt(&headers, "threads", &digest)?;
     let is_named = body.id.is_some() || body.key.is_some();
     let id = body.id.unwrap_or_else(|| attempt.thread_id(&app, scope));
     let owner = body.owner.map_or_else(|| Ok(scope.default_owner()), Owner::try_from)?;

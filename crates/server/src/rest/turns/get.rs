@@ -4,6 +4,7 @@ use axum::http::StatusCode;
 use serde::Serialize;
 use threadkeep::agent::{RunningTurn, TurnState, find_turn_state};
 use threadkeep::{Scope, ThreadId};
+use threadkeep_service::carried;
 use utoipa::ToSchema;
 
 use crate::app::App;
@@ -13,7 +14,6 @@ use crate::input::Names;
 use crate::output::{json, json_with};
 use crate::rest::json::turn::TurnJson;
 use crate::security::{Caller, MayDrive};
-use crate::telemetry;
 use crate::turns;
 
 /// A turn that is on its way.
@@ -68,7 +68,7 @@ pub(crate) async fn get(
 pub(super) fn go_on(app: &App, scope: Scope, thread: ThreadId, running: RunningTurn, held: Held) {
     let (app, RunningTurn { turn, assistant, .. }) = (app.clone(), running);
     let Some(agent) = app.assistants().find(&assistant) else { return };
-    tokio::spawn(telemetry::carried(async move {
+    tokio::spawn(carried(async move {
         if let Err(error) = turns::resume(&app, &agent, &scope, thread, &turn).await {
             tracing::warn!(%error, "a turn could not be gone on with");
         }

@@ -5,12 +5,16 @@ use super::*;
 
 /// A tree of messages that follow these.
 fn shape(parents: &[Option<usize>], current: Option<usize>) -> Shape {
+    shape_at(parents, &vec![None; parents.len()], current)
+}
+
+fn shape_at(parents: &[Option<usize>], seconds: &[Option<i64>], current: Option<usize>) -> Shape {
     let node = |(place, parent): (usize, &Option<usize>)| ImportedNode {
         parent: *parent,
         message: ImportedMessage {
             id: None,
             external_id: Some(place.to_string()),
-            created_at: None,
+            created_at: seconds[place].map(|seconds| Timestamp::from_micros(seconds * 1_000_000).unwrap()),
             content: Content::text(Role::User, "x"),
         },
     };
@@ -35,6 +39,19 @@ fn the_branch_that_is_shown_is_the_thread_and_others_are_forks() {
     for (current, main, fork) in [(Some(2), vec![0, 1, 2], vec![3, 4]), (Some(3), vec![0, 1, 3, 4], vec![2])] {
         assert_eq!(own(&plan(&shape(&FORKED, current), &[])), [(true, main), (false, fork)]);
     }
+}
+
+#[test]
+fn from_a_message_inside_the_tree_the_branch_with_the_newest_message_is_shown() {
+    let shown = |seconds: [Option<i64>; 5]| shape_at(&FORKED, &seconds, Some(0)).shown;
+    assert_eq!(shown([Some(0), Some(1), Some(9), Some(2), Some(3)]), Some(2));
+    assert_eq!(
+        shown([Some(0), Some(1), Some(3), Some(2), Some(9)]),
+        Some(4),
+        "the newest stands below the other sibling"
+    );
+    assert_eq!(shown([Some(0), Some(1), Some(9), None, None]), Some(2), "a message without a time is not newer");
+    assert_eq!(shown([None; 5]), Some(4), "without times, the last children");
 }
 
 #[test]

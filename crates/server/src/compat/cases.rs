@@ -1,0 +1,49 @@
+use serde_json::{Value, json};
+
+use crate::door::{Owned, Probe, TenantCase};
+
+pub(super) fn cases(owned: &Owned) -> Vec<TenantCase> {
+    let nobody = Owned::nobody();
+    let conversations = |base: &str| {
+        let of = |owned: &Owned| Probe::at(format!("{base}/conversations/{}", owned.thread));
+        vec![(of(owned), of(&nobody))]
+    };
+    let preferences = |base: &str| {
+        let of = |owned: &Owned| Probe::at(format!("{base}/preferences/{}", owned.user));
+        vec![(of(owned), of(&nobody))]
+    };
+    let of_user = |path: &str, body: Value| {
+        let of = |owned: &Owned| {
+            let mut body = body.clone();
+            body["user_id"] = owned.user.into();
+            Probe::with(path, body)
+        };
+        vec![(of(owned), of(&nobody))]
+    };
+    let said = || json!({ "message": "hello" });
+    let mut cases = vec![
+        TenantCase::new("GET", "/conversations/{threadId}", conversations("")),
+        TenantCase::new("DELETE", "/conversations/{threadId}", conversations("")),
+        TenantCase::new("GET", "/{assistant}/conversations/{threadId}", conversations("/keeper")),
+        TenantCase::new("DELETE", "/{assistant}/conversations/{threadId}", conversations("/keeper")),
+        TenantCase::new("POST", "/chat", of_user("/chat", said())),
+        TenantCase::new("POST", "/{assistant}/chat", of_user("/keeper/chat", said())),
+        TenantCase::new("POST", "/clear", of_user("/clear", json!({}))),
+        TenantCase::new("POST", "/{assistant}/clear", of_user("/keeper/clear", json!({}))),
+        TenantCase::new("GET", "/preferences/{user}", preferences("")),
+        TenantCase::new("GET", "/{assistant}/preferences/{user}", preferences("/keeper")),
+    ];
+    let nameless = [
+        "/",
+        "/{assistant}/",
+        "/{assistant}/health",
+        "/route",
+        "/{assistant}/route",
+        "/arrivals",
+        "/{assistant}/arrivals",
+        "/stations",
+        "/{assistant}/stations",
+    ];
+    cases.extend(nameless.map(|path| TenantCase::names_nothing("GET", path)));
+    cases
+}

@@ -1,0 +1,13 @@
+use crate::door::{Owned, Probe, TenantCase};
+
+pub(super) fn cases(owned: &Owned) -> Vec<TenantCase> {
+    let events = |thread: &str| Probe::at(format!("/v1/threads/{thread}/events?after=0"));
+    vec![
+        TenantCase::new(
+            "GET",
+            "/v1/threads/{id}/events",
+            vec![(events(&owned.thread), events(&Owned::nobody().thread))],
+        ),
+        TenantCase::new("GET", "/v1/live", vec![(Probe::at("/v1/live"), Probe::at("/v1/live"))]),
+    ]
+}

@@ -1,0 +1,143 @@
+//! A door whose senders sign the bytes of a form, as chat services do.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use axum::extract::{Path, State};
+use axum::http::StatusCode;
+use axum::http::request::Parts;
+use axum::response::Response;
+use bytes::Bytes;
+use ring::hmac;
+use serde_json::json;
+use threadkeep::{Ask, MessageQuery, Scope, ThreadId};
+use threadkeep_server::{
+    ApiError, Door, FormBody, KeyRole, Owned, Probe, Recognise, Rule, TenantCase, Wire, json as answer,
+};
+use threadkeep_service::turns::{self, Asking, Work};
+use threadkeep_service::{Attempt, Caller, Sender, Service, hex};
+use utoipa_axum::routes;
+
+use crate::TestServer;
+use crate::server::{Answer, send};
+
+const SECRET: &[u8] = b"the secret that the chat service and this door share";
+const SIGNATURE: &str = "x-letters-signature";
+
+pub(super) fn letters() -> Door {
+    let by: Arc<dyn Recognise> = Arc::new(Signed(hmac::Key::new(hmac::HMAC_SHA256, SECRET)));
+    let signed = |role| Rule::recognised(role, Arc::clone(&by));
+    Door::new("letters")
+        .wire(Wire::default().with_body(|error, _| json!({ "ok": false, "error": error.code }).to_string()))
+        .route(signed(KeyRole::Write).own_time(), routes!(event))
+        .route(signed(KeyRole::Write).act(), routes!(forget))
+        .route(signed(KeyRole::Admin), routes!(settings))
+        .route(Rule::role(KeyRole::Read), routes!(thread))
+        .cases(cases)
+}
+
+fn cases(owned: &Owned) -> Vec<TenantCase> {
+    let of = |owned: &Owned| Probe::at(format!("/letters/{}", owned.thread));
+    vec![
+        TenantCase::new("GET", "/letters/{thread}", vec![(of(owned), of(&Owned::nobody()))]),
+        // Whose things are meant is in what the service signs.
+        TenantCase::names_nothing("POST", "/letters/events"),
+        TenantCase::names_nothing("POST", "/letters/forget"),
+        TenantCase::names_nothing("POST", "/letters/settings"),
+    ]
+}
+
+#[derive(Debug)]
+struct Signed(hmac::Key);
+
+#[async_trait]
+impl Recognise for Signed {
+    async fn sender(&self, _: &Service, head: &Parts, body: &Bytes) -> Result<Sender, ApiError> {
+        let given = head.headers.get(SIGNATURE).and_then(|given| given.to_str().ok()).unwrap_or_default();
+        if hex(hmac::sign(&self.0, body).as_ref()) != given {
+            return Err(ApiError::new(
+                StatusCode::UNAUTHORIZED,
+                "bad_signature",
+                "the signature does not fit the body",
+            ));
+        }
+        let team = form_urlencoded::parse(body).find(|(name, _)| name == "team").map(|(_, team)| team.into_owned());
+        let team = team.ok_or_else(|| ApiError::invalid("team", "no team is named"))?;
+        let (name, scope) = (format!("letters {team}"), Scope::tenant(team.as_str()).map_err(ApiError::from)?);
+        Ok(Sender { name, scope, roles: vec![KeyRole::Write] })
+    }
+}
+
+/// What the service sends.
+#[derive(Clone, Copy)]
+pub(super) struct Letter {
+    pub(super) team: &'static str,
+    pub(super) event: &'static str,
+    /// As it stands in the form.
+    pub(super) text: &'static str,
+}
+
+impl Letter {
+    pub(super) fn body(&self) -> String {
+        format!("team={}&channel=E&event={}&text={}", self.team, self.event, self.text.replace(' ', "+"))
+    }
+}
+
+/// Sends a form with the signature of it, or of another one.
+pub(super) async fn send_letter(server: &TestServer, path: &str, body: &str, signed: Option<&str>) -> Answer {
+    let key = hmac::Key::new(hmac::HMAC_SHA256, SECRET);
+    let signature = hex(hmac::sign(&key, signed.unwrap_or(body).as_bytes()).as_ref());
+    let request = server.stranger().request("POST", path).header(SIGNATURE, signature);
+    send(request.header("content-type", "application/x-www-form-urlencoded").body(body.to_owned())).await
+}
+
+fn field<'a>(form: &'a FormBody, name: &'static str) -> Result<&'a str, ApiError> {
+    form.find(name).ok_or_else(|| ApiError::invalid(name, "it is missing"))
+}
+
+/// Has the assistant answer what was said in a channel
+#[utoipa::path(post, path = "/letters/events", responses((status = 200, description = "The reply.")), security(("signature" = [])))]
+async fn event(State(service): State<Service>, caller: Caller, form: FormBody) -> Result<Response, ApiError> {
+    let key = format!("letters:{}", field(&form, "channel")?);
+    let thread = service.memory().open_by_key(&caller.scope, &key).await?.thread.id;
+    let agent = service.assistants().find("keeper").ok_or_else(|| ApiError::not_found("assistant"))?;
+    let attempt = Attempt::new("letters", Some(field(&form, "event")?.to_owned()), &form.digest, 0);
+    let ask = Ask::new(field(&form, "text")?);
+    let asking =
+        Asking { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_passing: false };
+    let answered = turns::whole(turns::start(service.hold(), Work::Ask(asking))).await?;
+    Ok(answer(&json!({ "ok": true, "reply": answered.turn.reply, "replayed": answered.replayed })))
+}
+
+/// Forgets a channel
+#[utoipa::path(post, path = "/letters/forget", responses((status = 200, description = "It is forgotten.")), security(("signature" = [])))]
+async fn forget(State(service): State<Service>, caller: Caller, form: FormBody) -> Result<Response, ApiError> {
+    let key = format!("letters:{}", field(&form, "channel")?);
+    let thread = service.memory().find_thread_by_key(&caller.scope, &key).await?;
+    let thread = thread.ok_or_else(|| ApiError::not_found("channel"))?;
+    service.memory().delete_thread(&caller.scope, thread.id).await?;
+    Ok(answer(&json!({ "ok": true })))
+}
+
+/// Changes how the door behaves
+#[utoipa::path(post, path = "/letters/settings", responses((status = 200, description = "They are changed.")), security(("signature" = [])))]
+async fn settings() -> Response {
+    answer(&json!({ "ok": true }))
+}
+
+/// Reads a thread
+#[utoipa::path(get, path = "/letters/{thread}", params(("thread" = String, Path)), responses((status = 200, description = "Its words.")), security(("key" = [])))]
+async fn thread(
+    State(service): State<Service>,
+    caller: Caller,
+    Path(thread): Path<String>,
+) -> Result<Response, ApiError> {
+    let thread: ThreadId = thread.parse().map_err(|_| ApiError::not_found("thread"))?;
+    let page = service.memory().messages(&caller.scope, thread, &MessageQuery::newest(100)).await?;
+    let texts: Vec<_> = page.messages.iter().map(|message| message.plain_text().into_owned()).collect();
+    Ok(answer(&json!({ "texts": texts })))
+}
+
+/// A path of the server's own in another spelling
+#[utoipa::path(get, path = "/v1/threads/{thread}", params(("thread" = String, Path)), responses((status = 200, description = "Nothing.")), security(("key" = [])))]
+pub(super) async fn thread_of_rest() {}

@@ -1,0 +1,66 @@
+//! A door without HTTP: a program writes a line with its key, the name of the line and its words, and reads one.
+
+use std::sync::Arc;
+
+use threadkeep::Ask;
+use threadkeep_server::{Door, KeyRole};
+use threadkeep_service::turns::{self, Asking, Work};
+use threadkeep_service::{Attempt, Error, ErrorKind, Service};
+use tokio::sync::{Mutex, mpsc, oneshot};
+
+type Line = (String, oneshot::Sender<String>);
+
+/// The other end.
+#[derive(Clone)]
+pub(super) struct Console(mpsc::UnboundedSender<Line>);
+
+impl Console {
+    pub(super) async fn say(&self, line: &str) -> String {
+        let (sender, answer) = oneshot::channel();
+        self.0.send((line.to_owned(), sender)).unwrap();
+        tokio::time::timeout(crate::server::PATIENCE, answer).await.unwrap().unwrap()
+    }
+}
+
+pub(super) fn lines() -> (Door, Console) {
+    let (sender, lines) = mpsc::unbounded_channel();
+    let lines = Arc::new(Mutex::new(lines));
+    (Door::new("lines").listener(move |service| listen(service, Arc::clone(&lines))), Console(sender))
+}
+
+async fn listen(service: Service, lines: Arc<Mutex<mpsc::UnboundedReceiver<Line>>>) {
+    let mut lines = lines.lock().await;
+    loop {
+        let (line, sender) = tokio::select! {
+            () = service.stopped() => return,
+            line = lines.recv() => match line {
+                Some(line) => line,
+                None => return service.stopped().await,
+            },
+        };
+        let (service, hold) = (service.clone(), service.hold());
+        tokio::spawn(async move {
+            let told = answer(&service, &line).await.unwrap_or_else(|error| format!("error {}", error.code));
+            drop(sender.send(told));
+            drop(hold);
+        });
+    }
+}
+
+async fn answer(service: &Service, line: &str) -> Result<String, Error> {
+    let mut parts = line.splitn(3, ' ').map(str::to_owned);
+    let (Some(key), Some(name), Some(text)) = (parts.next(), parts.next(), parts.next()) else {
+        return Err(Error::invalid("line", "a line is a key, a name and words"));
+    };
+    let unknown = || Error::new(ErrorKind::Unauthenticated, "invalid_key", "no such key");
+    let caller = service.caller_of(&key, || Ok(None)).await?.ok_or_else(unknown)?;
+    caller.demand(KeyRole::Write)?;
+    let thread = service.memory().open_by_key(&caller.scope, "lines").await?.thread.id;
+    let agent = service.assistants().find("keeper").ok_or_else(|| Error::not_found("assistant"))?;
+    let (attempt, ask) = (Attempt::new("lines", Some(name), &text, 0), Ask::new(text));
+    let asking =
+        Asking { service: service.clone(), agent, scope: caller.scope, thread, ask, attempt, is_passing: false };
+    let answered = turns::whole(turns::start(service.hold(), Work::Ask(asking))).await?;
+    let again = if answered.replayed { " (again)" } else { "" };
+    Ok(format!("{}{again}", answered.turn.reply))
+}

@@ -1,0 +1,324 @@
+//! Tokens that somebody else issues: JSON Web Tokens, whose issuer, audience and end are demanded.
+//!
+//! The algorithm is that of the issuer's configuration (HS256 with a secret) or of the published key (`key_set`), never
+//! that of the token.
+
+mod key_set;
+mod signature;
+
+use std::sync::Arc;
+
+use base64::Engine;
+use base64::prelude::BASE64_URL_SAFE_NO_PAD;
+use ring::hmac;
+use serde::Deserialize;
+use threadkeep::{Scope, TenantId, UserId, Value};
+
+use crate::caller::{Caller, Credential};
+use crate::keys::KeyRole;
+use crate::outgoing::OutgoingProxy;
+use key_set::KeySet;
+
+/// Bytes of a token at most.
+const TOKEN_BYTES: usize = 8 * 1024;
+/// Bytes of a secret at least: as many as the hash has.
+const SECRET_BYTES: usize = 32;
+/// Seconds by which two clocks may differ.
+const LEEWAY: i64 = 30;
+
+/// Somebody whose tokens are taken.
+#[derive(Clone)]
+pub struct TokenIssuer {
+    /// What the token has to name as `iss`.
+    pub issuer: String,
+    /// What the token has to name as `aud`.
+    pub audience: String,
+    /// The tenant that all its users belong to. It is never read from the token.
+    pub tenant: TenantId,
+    /// What its users may do.
+    pub roles: Vec<KeyRole>,
+    /// Whether a token of the role `service_role` (Supabase's name for the application itself) acts for the whole tenant.
+    /// Otherwise it is refused.
+    pub takes_service_role: bool,
+    signer: Signer,
+}
+
+/// Who signs.
+#[derive(Clone)]
+enum Signer {
+    Secret(hmac::Key),
+    Keys(Arc<KeySet>),
+}
+
+/// How many keys of a set sign tokens; for the fuzz targets.
+pub fn count_keys(bytes: &[u8]) -> Option<usize> {
+    Some(key_set::parse(bytes)?.len())
+}
+
+impl std::fmt::Debug for TokenIssuer {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("TokenIssuer");
+        shown.field("issuer", &self.issuer).field("audience", &self.audience).field("tenant", &self.tenant);
+        shown.field("roles", &self.roles).finish_non_exhaustive()
+    }
+}
+
+/// Why an issuer's tokens cannot be taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[non_exhaustive]
+pub enum IssuerError {
+    /// The secret could be guessed.
+    #[error("a secret for HS256 has at least {SECRET_BYTES} bytes")]
+    ShortSecret,
+    /// Issuer or audience is empty.
+    #[error("issuer and audience are demanded of every token, so both have to be named")]
+    Unnamed,
+    /// The internal tenant is nobody's.
+    #[error("the tenant is reserved for keys and the audit log")]
+    Tenant,
+    /// Keys decide who is let in: they come from a file, over https, or from this machine.
+    #[error("keys are read from a file, from an address with https, or from this machine")]
+    Location,
+    /// Keys cannot be fetched from anywhere.
+    #[error("there is no way to fetch keys")]
+    Client,
+}
+
+impl TokenIssuer {
+    /// Takes tokens of an issuer, signed with a secret by HS256, on behalf of the users of a tenant, who may write.
+    ///
+    /// # Errors
+    /// `ShortSecret`, `Unnamed` and `Tenant`.
+    pub fn hs256(
+        secret: impl Into<Vec<u8>>,
+        issuer: impl Into<String>,
+        audience: impl Into<String>,
+        tenant: TenantId,
+    ) -> Result<Self, IssuerError> {
+        let secret = secret.into();
+        if secret.len() < SECRET_BYTES {
+            return Err(IssuerError::ShortSecret);
+        }
+        let signer = Signer::Secret(hmac::Key::new(hmac::HMAC_SHA256, &secret));
+        Self::signed_by(signer, issuer.into(), audience.into(), tenant)
+    }
+
+    /// Takes tokens of an issuer that publishes its keys (JWKS) in a file or at a URL, on behalf of the users of a tenant,
+    /// who may write. The keys are read with the first token, kept for ten minutes, and read again when a token names one
+    /// that is not known, four times a minute at most; through the proxy, where there is one.
+    ///
+    /// # Errors
+    /// `Location`, `Client`, `Unnamed` and `Tenant`.
+    pub fn jwks(
+        location: &str,
+        proxy: Option<&OutgoingProxy>,
+        issuer: impl Into<String>,
+        audience: impl Into<String>,
+        tenant: TenantId,
+    ) -> Result<Self, IssuerError> {
+        Self::signed_by(Signer::Keys(Arc::new(KeySet::at(location, proxy)?)), issuer.into(), audience.into(), tenant)
+    }
+
+    fn signed_by(signer: Signer, issuer: String, audience: String, tenant: TenantId) -> Result<Self, IssuerError> {
+        if issuer.is_empty() || audience.is_empty() {
+            return Err(IssuerError::Unnamed);
+        }
+        if tenant.is_internal() {
+            return Err(IssuerError::Tenant);
+        }
+        Ok(Self { issuer, audience, tenant, roles: vec![KeyRole::Write], takes_service_role: false, signer })
+    }
+
+    /// Who shows a token; `None` for one that is not good.
+    pub(crate) async fn caller(&self, token: &str, now_seconds: i64) -> Option<Caller> {
+        let claims = self.claims(token, now_seconds).await?;
+        let scope = match claims.role.as_deref() {
+            None | Some("authenticated") => Scope::User(self.tenant.clone(), UserId::new(claims.sub?).ok()?),
+            Some("service_role") if self.takes_service_role => Scope::Tenant(self.tenant.clone()),
+            Some(_) => return None,
+        };
+        Some(Caller {
+            scope,
+            is_user_named: false,
+            roles: self.roles.clone(),
+            credential: Credential::Token { until_seconds: claims.exp.0 },
+        })
+    }
+
+    async fn claims(&self, token: &str, now_seconds: i64) -> Option<Claims> {
+        if token.len() > TOKEN_BYTES {
+            return None;
+        }
+        let (signed, signature) = token.rsplit_once('.')?;
+        let (header, payload) = signed.split_once('.')?;
+        let header: Header = decoded(header)?;
+        let claims: Claims = decoded(payload)?;
+        // What can be refused without asking for keys is.
+        if header.crit.is_some() || !self.is_for_us(&claims, now_seconds) {
+            return None;
+        }
+        let signature = BASE64_URL_SAFE_NO_PAD.decode(signature).ok()?;
+        let is_signed = match &self.signer {
+            Signer::Secret(secret) => {
+                header.alg == "HS256" && hmac::verify(secret, signed.as_bytes(), &signature).is_ok()
+            }
+            Signer::Keys(keys) => {
+                let key = keys.find(header.kid.as_deref()).await?;
+                header.alg == key.algorithm && key.signed(signed, &signature)
+            }
+        };
+        is_signed.then_some(claims)
+    }
+
+    fn is_for_us(&self, claims: &Claims, now_seconds: i64) -> bool {
+        let is_audience = match &claims.aud {
+            Value::String(audience) => *audience == self.audience,
+            Value::Array(audiences) => audiences.iter().any(|audience| *audience == *self.audience),
+            _ => false,
+        };
+        let is_current = claims.exp.0.saturating_add(LEEWAY) > now_seconds
+            && claims.nbf.is_none_or(|not_before| not_before.0.saturating_sub(LEEWAY) <= now_seconds);
+        is_audience && is_current && claims.iss == self.issuer
+    }
+}
+
+#[derive(Deserialize)]
+struct Header {
+    alg: String,
+    #[serde(default)]
+    kid: Option<String>,
+    #[serde(default)]
+    crit: Option<Value>,
+}
+
+/// Seconds since 1970, which may have a fraction.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(from = "serde_json::Number")]
+struct Seconds(i64);
+
+impl From<serde_json::Number> for Seconds {
+    #[expect(clippy::cast_possible_truncation, reason = "what is beyond all seconds is held at the last of them")]
+    fn from(number: serde_json::Number) -> Self {
+        Self(number.as_i64().unwrap_or_else(|| number.as_f64().unwrap_or(0.0).floor() as i64))
+    }
+}
+
+#[derive(Deserialize)]
+struct Claims {
+    iss: String,
+    aud: Value,
+    exp: Seconds,
+    #[serde(default)]
+    nbf: Option<Seconds>,
+    #[serde(default)]
+    sub: Option<String>,
+    #[serde(default)]
+    role: Option<String>,
+}
+
+fn decoded<T: serde::de::DeserializeOwned>(part: &str) -> Option<T> {
+    serde_json::from_slice(&BASE64_URL_SAFE_NO_PAD.decode(part).ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    const SECRET: &str = "a secret that has 32 bytes or more";
+    const NOW: i64 = 1_800_000_000;
+
+    fn issuer() -> TokenIssuer {
+        TokenIssuer::hs256(SECRET, "https://issuer", "authenticated", TenantId::new("acme").unwrap()).unwrap()
+    }
+
+    fn token(header: &Value, claims: &Value, secret: &str) -> String {
+        let part = |value: &Value| BASE64_URL_SAFE_NO_PAD.encode(value.to_string());
+        let signed = format!("{}.{}", part(header), part(claims));
+        let key = hmac::Key::new(hmac::HMAC_SHA256, secret.as_bytes());
+        format!("{signed}.{}", BASE64_URL_SAFE_NO_PAD.encode(hmac::sign(&key, signed.as_bytes())))
+    }
+
+    fn claims() -> Value {
+        json!({ "iss": "https://issuer", "aud": "authenticated", "exp": NOW + 60, "sub": "ana", "role": "authenticated",
+            "user_metadata": { "tenant": "other" } })
+    }
+
+    async fn scope(claims: &Value) -> Option<Scope> {
+        issuer()
+            .caller(&token(&json!({ "alg": "HS256", "typ": "JWT" }), claims, SECRET), NOW)
+            .await
+            .map(|caller| caller.scope)
+    }
+
+    #[tokio::test]
+    async fn a_good_token_is_its_users_and_the_tenant_is_not_read_from_it() {
+        assert_eq!(scope(&claims()).await, Some(Scope::user("acme", "ana").unwrap()));
+        let mut several = claims();
+        several["aud"] = json!(["other", "authenticated"]);
+        assert!(scope(&several).await.is_some());
+        let mut fractions = claims();
+        fractions["exp"] = json!(1_800_000_060.25);
+        fractions["nbf"] = json!(1_799_999_999.75);
+        assert!(scope(&fractions).await.is_some());
+        fractions["exp"] = json!(1_799_999_969.75);
+        assert!(scope(&fractions).await.is_none());
+    }
+
+    #[tokio::test]
+    async fn what_is_missing_wrong_or_over_is_refused() {
+        for (claim, values) in [
+            ("exp", vec![Value::Null, json!(NOW - 31), json!("soon")]),
+            ("iss", vec![Value::Null, json!("https://other")]),
+            ("aud", vec![Value::Null, json!("other"), json!([])]),
+            ("sub", vec![Value::Null, json!(""), json!("a\nb")]),
+            ("nbf", vec![json!(NOW + 31)]),
+            ("role", vec![json!("anon"), json!("service_role"), json!("postgres")]),
+        ] {
+            for value in values {
+                let mut wrong = claims();
+                wrong[claim] = value.clone();
+                assert_eq!(scope(&wrong).await, None, "{claim}: {value}");
+            }
+        }
+    }
+
+    #[tokio::test]
+    async fn the_algorithm_is_not_the_tokens_to_choose() {
+        for algorithm in ["none", "None", "HS512", "RS256", "hs256"] {
+            let header = json!({ "alg": algorithm });
+            assert!(issuer().caller(&token(&header, &claims(), SECRET), NOW).await.is_none(), "{algorithm}");
+        }
+        let header = json!({ "alg": "HS256" });
+        assert!(
+            issuer().caller(&token(&header, &claims(), "another secret with enough bytes in it"), NOW).await.is_none()
+        );
+        let good = token(&header, &claims(), SECRET);
+        let unsigned = good.rsplit_once('.').unwrap().0;
+        for text in [format!("{unsigned}."), unsigned.to_owned(), format!("{good}x"), String::new(), "..".to_owned()] {
+            assert!(issuer().caller(&text, NOW).await.is_none(), "{text}");
+        }
+    }
+
+    #[tokio::test]
+    async fn the_application_itself_is_taken_where_that_is_configured() {
+        let issuer = TokenIssuer { takes_service_role: true, ..issuer() };
+        let mut service = claims();
+        service["role"] = json!("service_role");
+        let token = token(&json!({ "alg": "HS256" }), &service, SECRET);
+        assert_eq!(issuer.caller(&token, NOW).await.unwrap().scope, Scope::tenant("acme").unwrap());
+    }
+
+    #[test]
+    fn a_secret_that_could_be_guessed_is_refused() {
+        let tenant = TenantId::new("acme").unwrap();
+        let short = TokenIssuer::hs256("secret", "i", "a", tenant.clone());
+        assert_eq!(short.unwrap_err(), IssuerError::ShortSecret);
+        assert_eq!(TokenIssuer::hs256(SECRET, "", "a", tenant.clone()).unwrap_err(), IssuerError::Unnamed);
+        for location in ["http://issuer.example/keys", "http://", "http://127.0.0.1.nip.io/keys"] {
+            let refused = TokenIssuer::jwks(location, None, "i", "a", tenant.clone()).unwrap_err();
+            assert_eq!(refused, IssuerError::Location, "{location}");
+        }
+    }
+}

@@ -1,0 +1,188 @@
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use prometheus_client::encoding::EncodeLabelSet;
+use prometheus_client::encoding::text::encode;
+use prometheus_client::metrics::counter::Counter;
+use prometheus_client::metrics::family::Family;
+use prometheus_client::metrics::gauge::Gauge;
+use prometheus_client::metrics::histogram::Histogram;
+use prometheus_client::registry::{Registry, Unit};
+
+/// Bounds of what a request takes, in seconds.
+const SECONDS: [f64; 12] = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0];
+/// Bounds of what a call takes.
+const CALL_SECONDS: [f64; 9] = [0.01, 0.1, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 120.0];
+
+/// What is counted. Labels are routes, statuses, and names of models, tools and assistants: nothing that a caller chooses,
+/// and no tenant.
+#[derive(Clone)]
+pub struct Metrics {
+    registry: Arc<Mutex<Registry>>,
+    requests: Family<RequestLabels, Counter>,
+    request_seconds: Family<RouteLabels, Histogram>,
+    running: Gauge,
+    connections: Gauge,
+    models: Calls,
+    model_tokens: Family<TokenLabels, Counter>,
+    embedders: Calls,
+    tools: Calls,
+    turns: Calls,
+}
+
+/// Calls of one kind, by the name of what is called.
+#[derive(Clone, Debug)]
+pub(crate) struct Calls {
+    label: &'static str,
+    counts: Family<[(&'static str, String); 2], Counter>,
+    seconds: Family<[(&'static str, String); 1], Histogram>,
+}
+
+impl Calls {
+    fn new(label: &'static str) -> Self {
+        let seconds = Family::new_with_constructor((|| Histogram::new(CALL_SECONDS)) as fn() -> Histogram);
+        Self { label, counts: Family::default(), seconds }
+    }
+
+    pub(crate) fn count(&self, name: &str, outcome: String, took: Duration) {
+        self.counts.get_or_create(&[(self.label, name.to_owned()), ("outcome", outcome)]).inc();
+        self.seconds.get_or_create(&[(self.label, name.to_owned())]).observe(took.as_secs_f64());
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RequestLabels {
+    method: String,
+    route: String,
+    status: u16,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct RouteLabels {
+    route: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Hash, EncodeLabelSet)]
+struct TokenLabels {
+    model: String,
+    kind: &'static str,
+}
+
+impl std::fmt::Debug for Metrics {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Metrics")
+    }
+}
+
+/// Counts something for as long as it is held.
+#[derive(Debug)]
+pub struct Counted(Gauge);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.dec();
+    }
+}
+
+impl Default for Metrics {
+    fn default() -> Self {
+        let metrics = Self {
+            registry: Arc::default(),
+            requests: Family::default(),
+            request_seconds: Family::new_with_constructor(|| Histogram::new(SECONDS)),
+            running: Gauge::default(),
+            connections: Gauge::default(),
+            models: Calls::new("model"),
+            model_tokens: Family::default(),
+            embedders: Calls::new("model"),
+            tools: Calls::new("tool"),
+            turns: Calls::new("assistant"),
+        };
+        let mut registry = Registry::with_prefix("threadkeep");
+        registry.register("requests", "Requests that were answered", metrics.requests.clone());
+        registry.register_with_unit(
+            "request",
+            "Time until an answer begins",
+            Unit::Seconds,
+            metrics.request_seconds.clone(),
+        );
+        registry.register("requests_running", "Requests whose answer has not begun", metrics.running.clone());
+        registry.register("connections", "Open connections", metrics.connections.clone());
+        for (calls, name, counts, seconds) in [
+            (&metrics.models, "model", "Calls of models", "Time of a model's answer"),
+            (&metrics.embedders, "embedder", "Calls of embedders", "Time of an embedder's answer"),
+            (&metrics.tools, "tool", "Calls of tools", "Time of a tool's call"),
+            (&metrics.turns, "turn", "Turns of assistants", "Time of an assistant's turn"),
+        ] {
+            let plural = if name == "turn" { "turns".to_owned() } else { format!("{name}_calls") };
+            registry.register(plural, counts, calls.counts.clone());
+            registry.register_with_unit(name, seconds, Unit::Seconds, calls.seconds.clone());
+        }
+        registry.register("model_tokens", "Tokens that models read and wrote", metrics.model_tokens.clone());
+        *metrics.registry.lock().unwrap_or_else(PoisonError::into_inner) = registry;
+        metrics
+    }
+}
+
+impl Metrics {
+    /// Counts a connection for as long as what this gives is held.
+    #[must_use]
+    pub fn count_connection(&self) -> Counted {
+        self.connections.inc();
+        Counted(self.connections.clone())
+    }
+
+    /// Counts a request for as long as what this gives is held.
+    #[must_use]
+    pub fn count_running(&self) -> Counted {
+        self.running.inc();
+        Counted(self.running.clone())
+    }
+
+    /// Counts a request of a door that answers requests.
+    pub fn count_request(&self, method: &str, route: &str, status: u16, took: Duration) {
+        // Clients may send any word as a method.
+        let known = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD"];
+        let method = if known.contains(&method) { method } else { "other" };
+        let labels = RequestLabels { method: method.to_owned(), route: route.to_owned(), status };
+        self.requests.get_or_create(&labels).inc();
+        let labels = RouteLabels { route: route.to_owned() };
+        self.request_seconds.get_or_create(&labels).observe(took.as_secs_f64());
+    }
+
+    /// Answers of models.
+    pub(crate) fn models(&self) -> &Calls {
+        &self.models
+    }
+
+    /// Points of embedders.
+    pub(crate) fn embedders(&self) -> &Calls {
+        &self.embedders
+    }
+
+    /// Calls of tools.
+    pub(crate) fn tools(&self) -> &Calls {
+        &self.tools
+    }
+
+    /// Turns of assistants.
+    pub(crate) fn turns(&self) -> &Calls {
+        &self.turns
+    }
+
+    pub(crate) fn count_model_tokens(&self, model: &str, read: u64, written: u64) {
+        for (kind, count) in [("input", read), ("output", written)] {
+            self.model_tokens.get_or_create(&TokenLabels { model: model.to_owned(), kind }).inc_by(count);
+        }
+    }
+
+    /// What was counted, in the text format of OpenMetrics.
+    ///
+    /// # Errors
+    /// What a label cannot be written by.
+    pub fn text(&self) -> Result<String, std::fmt::Error> {
+        let mut text = String::new();
+        encode(&mut text, &self.registry.lock().unwrap_or_else(PoisonError::into_inner))?;
+        Ok(text)
+    }
+}

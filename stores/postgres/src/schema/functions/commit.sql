@@ -1,12 +1,12 @@
--- Changes one thread. Every check comes before the first write, in the order of the contract of `Store::commit`: the suite
--- commits batches with every pair of failures.
+-- Changes one thread. Every check comes before the first write, in the order of the contract of `Store::commit`; the suite holds
+-- it to that order with batches that fail two checks at once.
 --
--- `outcome` is 'done', 'replayed' or what stood in the way: the entry at `place`, or the `actual` position. Three outcomes ask
--- for another call:
---   'words'     with words made from `body`;
---   'replaced'  with checksums made from `body`, what stays of the replaced messages: a JSON array of pairs of instant and
---               external id. It comes back as `p_replace.stays`; NULL there asks for no checksums;
---   'locked'    with `p_waits`, in a transaction of its own: without it a thread that another transaction holds is not waited for.
+-- `outcome` is 'done', 'replayed' or the check that failed. `place` is the entry of the batch that failed it, from 1; `actual` is
+-- the position or version that was found instead. Three outcomes ask for another call:
+--   'words'     with `p_patch.old_body`, which is this `body`, and the `new_body` made from it;
+--   'replaced'  with `p_replace.stays`, which is this `body`, and checksums made from it: what a replacement keeps of each message,
+--               a JSON array of pairs of instant and external id. NULL there stores no checksums;
+--   'locked'    with `p_waits`, in a transaction of its own: another transaction holds the thread.
 CREATE OR REPLACE FUNCTION threadkeep.commit(
   p_tenant text, p_caller text, p_thread uuid, p_now bigint,
   p_idempotency threadkeep.idempotency,
@@ -25,8 +25,8 @@ CREATE OR REPLACE FUNCTION threadkeep.commit(
 #variable_conflict use_column
 DECLARE
   t record;
-  v_former record;
-  -- A composite is NULL where all of it is.
+  v_earlier record;
+  -- A composite IS NULL if all its fields are.
   v_patches CONSTANT boolean := NOT (p_patch IS NULL);
   v_appends_only CONSTANT boolean := p_trim_below IS NULL AND NOT v_patches
     AND cardinality(p_replace.ids) + cardinality(p_erase) + cardinality(p_put.keys) + cardinality(p_delete.keys) = 0;
@@ -62,14 +62,14 @@ BEGIN
   owner := t.owner;
   IF NOT v_appends_only AND t.owner = '' AND p_caller LIKE 'user/%' THEN outcome := 'denied'; RETURN; END IF;
 
-  -- A statement of its own, after the lock: one that waited must see what it waited for.
-  SELECT c.change, c.at, c.fingerprint, c.first_seq, c.count, x.clashes INTO v_former
+  -- A separate statement after the lock, so that its snapshot has what the lock waited for.
+  SELECT c.change, c.at, c.fingerprint, c.first_seq, c.count, x.clashes INTO v_earlier
     FROM (SELECT EXISTS (SELECT 1 FROM messages WHERE thread_no = t.no AND id = ANY (p_append.ids)) AS clashes) AS x
     LEFT JOIN LATERAL (SELECT change, at, fingerprint, first_seq, count FROM commits
       WHERE thread_no = t.no AND key = p_idempotency.key ORDER BY change DESC LIMIT 1) AS c ON true;
-  IF v_former.at + p_idempotency.repeatable > p_now THEN
-    outcome := CASE WHEN v_former.fingerprint = p_idempotency.fingerprint THEN 'replayed' ELSE 'key' END;
-    change := v_former.change; first_seq := v_former.first_seq; count := v_former.count;
+  IF v_earlier.at + p_idempotency.repeatable > p_now THEN
+    outcome := CASE WHEN v_earlier.fingerprint = p_idempotency.fingerprint THEN 'replayed' ELSE 'key' END;
+    change := v_earlier.change; first_seq := v_earlier.first_seq; count := v_earlier.count;
     RETURN;
   END IF;
   IF p_conditions.seq <> t.seq THEN outcome := 'seq'; actual := t.seq; RETURN; END IF;
@@ -86,12 +86,12 @@ BEGIN
   count := v_count;
   IF v_appends_only AND v_count = 0 THEN outcome := 'done'; change := t.change; RETURN; END IF;
 
-  -- Names are looked up one by one only where one is taken, or given by somebody else.
-  IF v_former.clashes OR num_nonnulls(VARIADIC p_append.external_ids) > 0 THEN
+  -- Names are looked up one by one only if an id is taken or an external id is given.
+  IF v_earlier.clashes OR num_nonnulls(VARIADIC p_append.external_ids) > 0 THEN
     FOR i IN 1 .. v_count LOOP
       SELECT seq INTO v_seq FROM messages WHERE thread_no = t.no AND id = p_append.ids[i];
       IF v_seq >= t.first_seq THEN outcome := 'message_id'; place := i; actual := v_seq; RETURN; END IF;
-      -- A trimmed message keeps its row until the sweep; its names are free again all the same.
+      -- A trimmed message keeps its row until the sweep, but not its names.
       IF v_seq IS NOT NULL THEN v_stale := v_stale || v_seq; END IF;
       IF p_append.external_ids[i] IS NOT NULL THEN
         SELECT seq INTO v_seq FROM messages WHERE thread_no = t.no AND external_id = p_append.external_ids[i];
@@ -143,24 +143,27 @@ BEGIN
     v_effects := v_effects || json_build_object('erased', json_build_object('seq', v_seq, 'id', p_erase[i]));
   END LOOP;
   IF p_trim_below > v_first THEN
-    -- The lower bound is named, or the rows that wait for the sweep would be read as well.
+    -- Without the lower bound, rows that wait for the sweep would be read as well.
     SELECT v_removed + count(*) INTO v_removed FROM messages
       WHERE thread_no = t.no AND seq >= v_first AND seq < p_trim_below AND body IS NOT NULL;
-    -- What this commit appends and trims at once is not there yet.
+    -- What this commit both appends and trims is not inserted yet.
     v_removed := v_removed + greatest(p_trim_below - t.seq - 1, 0);
     v_first := p_trim_below;
     INSERT INTO leftovers AS l (thread_no, tenant, owner, below) VALUES (t.no, p_tenant, t.owner, v_first)
       ON CONFLICT (thread_no) DO UPDATE SET below = excluded.below;
     v_effects := v_effects || json_build_object('trimmed', json_build_object('first_seq', v_first));
   END IF;
-  FOR i IN 1 .. cardinality(p_put.keys) LOOP
+  IF cardinality(p_put.keys) > 0 THEN
     INSERT INTO thread_documents AS d (thread_no, namespace, key, tenant, owner, version, expires_at, value)
-      VALUES (t.no, p_put.namespaces[i], p_put.keys[i], p_tenant, t.owner, t.change + 1, p_put.expiries[i], p_put.values[i])
+      SELECT t.no, n.namespace, n.key, p_tenant, t.owner, t.change + 1, n.expires_at, n.value
+      FROM unnest(p_put.namespaces, p_put.keys, p_put.expiries, p_put.values) AS n (namespace, key, expires_at, value)
       ON CONFLICT (thread_no, namespace, key)
       DO UPDATE SET version = excluded.version, expires_at = excluded.expires_at, value = excluded.value;
-    v_effects := v_effects || json_build_object('document_put', json_build_object(
-      'name', json_build_object('namespace', p_put.namespaces[i], 'key', p_put.keys[i]), 'version', t.change + 1));
-  END LOOP;
+    v_effects := v_effects || ARRAY(
+      SELECT json_build_object('document_put', json_build_object(
+        'name', json_build_object('namespace', n.namespace, 'key', n.key), 'version', t.change + 1))
+      FROM unnest(p_put.namespaces, p_put.keys) WITH ORDINALITY AS n (namespace, key, place) ORDER BY place);
+  END IF;
   FOR i IN 1 .. cardinality(p_delete.keys) LOOP
     DELETE FROM thread_documents
       WHERE thread_no = t.no AND namespace = p_delete.namespaces[i] AND key = p_delete.keys[i]
@@ -172,7 +175,7 @@ BEGIN
   END LOOP;
   IF v_patches THEN v_effects := v_effects || to_json('patched'::text); END IF;
   v_stamp := threadkeep.stamp();
-  -- One statement, as each costs more to begin than to carry out.
+  -- One statement, because starting one costs more than running it.
   WITH appended AS (
     INSERT INTO messages (thread_no, seq, tenant, owner, id, role, revision, created_at, external_id, body, checksum)
       SELECT t.no, t.seq + n.place, p_tenant, t.owner, n.id, n.role, 0, n.instant, n.external_id, n.body, n.checksum
@@ -181,8 +184,9 @@ BEGIN
   ), logged AS (
     INSERT INTO commits (thread_no, change, tenant, owner, at, key, fingerprint, first_seq, count, effects)
       VALUES (t.no, t.change + 1, p_tenant, t.owner, p_now, p_idempotency.key, p_idempotency.fingerprint, t.seq + 1, v_count,
-        -- Appending is told by the columns; most commits do nothing else.
-        CASE WHEN cardinality(v_effects) > 0 THEN array_to_json(v_effects)::text END)
+        -- Most commits only append, which the columns say. json_strip_nulls has no nulls to strip; it drops the blanks, so
+        -- that the text is what a restore writes.
+        CASE WHEN cardinality(v_effects) > 0 THEN json_strip_nulls(array_to_json(v_effects))::text END)
   ), stamped AS (
     UPDATE stamps SET stamp = v_stamp WHERE thread_no = t.no
   )

@@ -31,6 +31,10 @@ DECLARE
   v_appends_only CONSTANT boolean := p_trim_below IS NULL AND NOT v_patches
     AND cardinality(p_replace.ids) + cardinality(p_erase) + cardinality(p_put.keys) + cardinality(p_delete.keys) = 0;
   v_count CONSTANT integer := cardinality(p_append.ids);
+  -- An entry of an array is found at once in a variable, but by counting from the start in a composite.
+  v_external_ids CONSTANT text[] := p_append.external_ids;
+  v_bodies CONSTANT text[] := p_replace.bodies;
+  v_terms CONSTANT text[] := p_replace.terms;
   v_set text;
   v_seq bigint;
   v_version bigint;
@@ -93,8 +97,8 @@ BEGIN
       IF v_seq >= t.first_seq THEN outcome := 'message_id'; place := i; actual := v_seq; RETURN; END IF;
       -- A trimmed message keeps its row until the sweep, but not its names.
       IF v_seq IS NOT NULL THEN v_stale := v_stale || v_seq; END IF;
-      IF p_append.external_ids[i] IS NOT NULL THEN
-        SELECT seq INTO v_seq FROM messages WHERE thread_no = t.no AND external_id = p_append.external_ids[i];
+      IF v_external_ids[i] IS NOT NULL THEN
+        SELECT seq INTO v_seq FROM messages WHERE thread_no = t.no AND external_id = v_external_ids[i];
         IF v_seq >= t.first_seq THEN outcome := 'external_id'; actual := v_seq; RETURN; END IF;
         IF v_seq IS NOT NULL THEN v_stale := v_stale || v_seq; END IF;
       END IF;
@@ -127,11 +131,11 @@ BEGIN
   IF cardinality(v_stale) > 0 THEN DELETE FROM messages WHERE thread_no = t.no AND seq = ANY (v_stale); END IF;
   IF cardinality(p_replace.ids) > 0 THEN SELECT seq INTO v_indexed FROM indexed WHERE thread_no = t.no; END IF;
   FOR i IN 1 .. cardinality(p_replace.ids) LOOP
-    UPDATE messages SET body = p_replace.bodies[i], role = p_replace.roles[i], checksum = p_replace.checksums[i],
+    UPDATE messages SET body = v_bodies[i], role = p_replace.roles[i], checksum = p_replace.checksums[i],
         revision = revision + 1
       WHERE thread_no = t.no AND id = p_replace.ids[i] RETURNING seq INTO v_seq;
     IF v_seq <= v_indexed THEN
-      UPDATE message_terms SET terms = threadkeep.terms(t.no, p_tenant, t.owner, p_replace.terms[i])
+      UPDATE message_terms SET terms = threadkeep.terms(t.no, p_tenant, t.owner, v_terms[i])
         WHERE thread_no = t.no AND seq = v_seq;
     END IF;
     v_effects := v_effects || json_build_object('replaced', json_build_object('seq', v_seq, 'id', p_replace.ids[i]));

@@ -1,7 +1,9 @@
 //! What stands in the database, and how an older schema becomes a newer one.
 //!
-//! Migrations run one at a time, whichever of several instances comes first, and each is remembered with a checksum of its
-//! text: a database that another text was applied to is not this program's.
+//! Numbered migrations make tables, types and policies. They run one at a time, whichever of several instances comes first, and
+//! each is remembered with a checksum of its text: a database that another text was applied to is not this program's. Functions
+//! stand once, in `schema/functions`, and all are put in place together with the last migration. So a changed function needs a new
+//! migration, if only an empty one; and a function with other parameters leaves the former one, for instances that still call it.
 
 use sha2::{Digest, Sha256};
 use threadkeep_core::StoreError;
@@ -14,29 +16,51 @@ use crate::index;
 use crate::pool::{Caller, Parameter, Shared};
 use crate::row::get;
 
-/// Each entry brings a database from its index to the next version. Released entries never change.
-const MIGRATIONS: [&[&str]; 8] = [
+/// Each entry brings a database from its index to the next version. Released entries never change; an empty one changed functions
+/// alone.
+const MIGRATIONS: [&[&str]; 9] = [
     &[
         include_str!("schema/001/tables.sql"),
+        include_str!("schema/001/types.sql"),
         include_str!("schema/001/scope.sql"),
-        include_str!("schema/001/commit.sql"),
-        include_str!("schema/001/threads.sql"),
-        include_str!("schema/001/messages.sql"),
-        include_str!("schema/001/search.sql"),
         include_str!("schema/001/security.sql"),
     ],
     &[include_str!("schema/002/collections.sql"), include_str!("schema/002/hints.sql")],
-    &[include_str!("schema/003/driven.sql"), include_str!("schema/003/flights.sql")],
-    &[include_str!("schema/004/followed.sql"), include_str!("schema/004/heard.sql")],
+    &[include_str!("schema/003/driven.sql")],
+    &[include_str!("schema/004/heard.sql")],
     &[include_str!("schema/005/checksums.sql")],
-    &[include_str!("schema/006/positions.sql")],
-    &[include_str!("schema/007/derived.sql")],
-    &[
-        include_str!("schema/008/tags.sql"),
-        include_str!("schema/008/commit.sql"),
-        include_str!("schema/008/reading.sql"),
-        include_str!("schema/008/derived.sql"),
-    ],
+    &[],
+    &[],
+    &[include_str!("schema/008/tags.sql")],
+    &[include_str!("schema/009/commit.sql")],
+];
+
+/// In the order in which they need each other. Each replaces the function of the same name and parameters, which keeps its owner,
+/// and its place in statements that other instances have prepared.
+const FUNCTIONS: [&str; 11] = [
+    include_str!("schema/functions/scope.sql"),
+    include_str!("schema/functions/threads.sql"),
+    include_str!("schema/functions/documents.sql"),
+    include_str!("schema/functions/commit.sql"),
+    include_str!("schema/functions/former.sql"),
+    include_str!("schema/functions/messages.sql"),
+    include_str!("schema/functions/changes.sql"),
+    include_str!("schema/functions/search.sql"),
+    include_str!("schema/functions/collections.sql"),
+    include_str!("schema/functions/hints.sql"),
+    include_str!("schema/functions/rights.sql"),
+];
+
+/// The checksums of the first migrations as they were released, with functions in them; `tests/servers/former` keeps those texts.
+const RELEASED: [&str; 8] = [
+    "47340733ae72057357a7cad749b61a074a7b2bd5ef603a83987b29b06baa3403",
+    "01086b6bde59aaee19f1d1d356e6e4b8423f105c9eed9c32af00ff97ab2949ca",
+    "f6ecc5185dc90f8a228a4ead39fa1ed03b28c2aa3df44e05f3d5443e1ed669bc",
+    "c9d9d9d416ede90e65a8e89c8681765262628bec050478a85f8fdc88aa9c8487",
+    "6ee1c40bbaa0f1e7a8937e42d9bb29d410146391fb93518bd9cff792b3316f38",
+    "ddd0247f94828802202b5fe95538599e7911590b82b203b6b2779b5ab682bf06",
+    "d9bd967cda614a465858a9d44667a4ce3f85aa59d27fce979a069f12f3c984cd",
+    "bad27f50ba02517166745ddb864ab15b8a244dce77093c1cc3eb9a92d30f3b09",
 ];
 
 /// The version that this program writes.
@@ -79,11 +103,12 @@ pub(crate) async fn prepare(shared: &Shared) -> Result<(), StoreError> {
     Ok(index::check_analysis(shared).await?)
 }
 
+const APPLIED: &str = "SELECT encode(checksum, 'hex') FROM threadkeep.migrations ORDER BY version";
+
 /// The checksums of what was applied, in order; none where there is no schema yet.
-async fn applied(shared: &Shared) -> Result<Vec<Vec<u8>>> {
-    let sql = "SELECT checksum FROM threadkeep.migrations ORDER BY version";
+async fn applied(shared: &Shared) -> Result<Vec<String>> {
     // The one statement outside a scope: whose data it is plays no part.
-    match shared.call(sql, &[]).await {
+    match shared.call(APPLIED, &[]).await {
         Ok(rows) => rows.iter().map(|row| get(row, 0)).collect(),
         Err(error) if error.code() == Some(&SqlState::UNDEFINED_TABLE) => Ok(Vec::new()),
         Err(error) if error.code() == Some(&SqlState::INVALID_SCHEMA_NAME) => Ok(Vec::new()),
@@ -91,13 +116,13 @@ async fn applied(shared: &Shared) -> Result<Vec<Vec<u8>>> {
     }
 }
 
-fn check(applied: &[Vec<u8>]) -> Result<usize, StoreError> {
+fn check(applied: &[String]) -> Result<usize, StoreError> {
     if applied.len() > VERSION {
         let reason = format!("the database has schema {}, this program knows up to {VERSION}", applied.len());
         return Err(StoreError::Incompatible(reason));
     }
-    for (place, (checksum, migration)) in applied.iter().zip(MIGRATIONS).enumerate() {
-        if *checksum != checksum_of(migration) {
+    for (place, checksum) in applied.iter().enumerate() {
+        if *checksum != checksum_of(place) {
             let reason = format!("migration {} of the database is not the one of this program", place + 1);
             return Err(StoreError::Incompatible(reason));
         }
@@ -105,10 +130,15 @@ fn check(applied: &[Vec<u8>]) -> Result<usize, StoreError> {
     Ok(applied.len())
 }
 
-fn checksum_of(migration: &[&str]) -> Vec<u8> {
-    let mut digest = Sha256::new();
-    migration.iter().for_each(|part| digest.update(part));
-    digest.finalize().to_vec()
+fn checksum_of(place: usize) -> String {
+    match RELEASED.get(place) {
+        Some(checksum) => (*checksum).to_owned(),
+        None => hex_digest(MIGRATIONS[place]),
+    }
+}
+
+fn hex_digest(texts: &[&str]) -> String {
+    Sha256::digest(texts.concat()).iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Migrates on a connection of its own: a lock that outlives a transaction has no place behind a pooler.
@@ -136,24 +166,29 @@ async fn migrate(shared: &Shared) -> Result<(), StoreError> {
 
 async fn migrate_locked(client: &Client) -> Result<()> {
     client.batch_execute(FOUNDATION).await?;
-    let rows = client.query_typed("SELECT checksum FROM threadkeep.migrations ORDER BY version", &[]).await?;
-    let applied = rows.iter().map(|row| get(row, 0)).collect::<Result<Vec<Vec<u8>>>>()?;
+    let rows = client.query_typed(APPLIED, &[]).await?;
+    let applied = rows.iter().map(|row| get(row, 0)).collect::<Result<Vec<String>>>()?;
     // Read again under the lock: another instance may have been here in between.
-    for (place, migration) in MIGRATIONS.iter().enumerate().skip(check(&applied)?) {
+    for place in check(&applied)?..VERSION {
+        // One transaction each: locks that add up would meet those of instances at work in another order.
         client.batch_execute("BEGIN").await?;
-        let version = i32::try_from(place + 1).unwrap_or(i32::MAX);
-        let values: [Parameter<'_>; 2] = [(&version, Type::INT4), (&checksum_of(migration), Type::BYTEA)];
-        let sql = "INSERT INTO threadkeep.migrations (version, checksum) VALUES ($1, $2)";
-        let applying = async {
-            client.batch_execute(&migration.concat()).await?;
-            client.batch_execute(GRANT_VERSIONS).await?;
-            client.query_typed(sql, &values).await?;
-            Ok(())
-        };
-        let applied: Result<()> = applying.await;
+        let applied = apply(client, place).await;
         client.batch_execute(if applied.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
         applied?;
     }
+    Ok(())
+}
+
+async fn apply(client: &Client, place: usize) -> Result<()> {
+    client.batch_execute(&MIGRATIONS[place].concat()).await?;
+    if place + 1 == VERSION {
+        client.batch_execute(&FUNCTIONS.concat()).await?;
+    }
+    client.batch_execute(GRANT_VERSIONS).await?;
+    let version = i32::try_from(place + 1).unwrap_or(i32::MAX);
+    let values: [Parameter<'_>; 2] = [(&version, Type::INT4), (&checksum_of(place), Type::TEXT)];
+    let sql = "INSERT INTO threadkeep.migrations (version, checksum) VALUES ($1, decode($2, 'hex'))";
+    client.query_typed(sql, &values).await?;
     Ok(())
 }
 
@@ -184,4 +219,17 @@ async fn settle(shared: &Shared) -> Result<()> {
             Ok(())
         })
         .await
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    // A database that has the version already would keep the older functions.
+    #[test]
+    fn functions_change_with_the_version_alone() {
+        let known = (9, "82f264235e354ec195330fcb76068d6abd3d10be3cf0bc30867e3c0527e4b47b");
+        let now = (VERSION, hex_digest(&FUNCTIONS));
+        assert_eq!((now.0, now.1.as_str()), known, "add a migration, if only an empty one, and record it here");
+    }
 }

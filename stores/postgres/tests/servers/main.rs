@@ -14,6 +14,8 @@ mod faults;
 #[cfg(test)]
 mod flights;
 #[cfg(test)]
+mod former;
+#[cfg(test)]
 mod given;
 #[cfg(test)]
 mod instances;

@@ -1,11 +1,11 @@
 //! How the schema comes to be, and who may open it.
 
-use sha2::{Digest, Sha256};
 use threadkeep_core::{Collection, IndexEntry, Map, StoreError};
 use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::Client;
 
+use super::former::{make_former_schema, open_former_thread};
 use super::given::{ana, client, connect, open_thread};
 
 pub(crate) async fn empty_database() -> Option<(Database, Client)> {
@@ -25,47 +25,18 @@ async fn many_instances_open_a_new_database_at_once() {
         let store = store.unwrap().unwrap();
         open_thread(&store.backend(), &ana(), 1).await;
     }
-    assert_eq!(versions(&client).await, 7);
+    assert_eq!(versions(&client).await, 9);
 }
 
 async fn versions(client: &Client) -> i64 {
     client.query_one("SELECT count(*) FROM threadkeep.migrations", &[]).await.unwrap().get(0)
 }
 
-/// The first migration, as the program that knew no other applied it.
-const FIRST: [&str; 7] = [
-    include_str!("../../src/schema/001/tables.sql"),
-    include_str!("../../src/schema/001/scope.sql"),
-    include_str!("../../src/schema/001/commit.sql"),
-    include_str!("../../src/schema/001/threads.sql"),
-    include_str!("../../src/schema/001/messages.sql"),
-    include_str!("../../src/schema/001/search.sql"),
-    include_str!("../../src/schema/001/security.sql"),
-];
-
-/// Makes what the former program left: its tables, with a thread in them.
-async fn make_former_schema(client: &Client) {
-    let foundation = "DO $$ BEGIN CREATE ROLE threadkeep_server NOLOGIN NOINHERIT; \
-                      EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$; \
-                      CREATE SCHEMA threadkeep; CREATE TABLE threadkeep.migrations (version integer PRIMARY KEY, \
-                      checksum bytea NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())";
-    client.batch_execute(foundation).await.unwrap();
-    client.batch_execute(&FIRST.concat()).await.unwrap();
-    let checksum = Sha256::digest(FIRST.concat()).to_vec();
-    let sql = "INSERT INTO threadkeep.migrations (version, checksum) VALUES (1, $1)";
-    client.execute(sql, &[&checksum]).await.unwrap();
-    client.batch_execute("GRANT SELECT ON threadkeep.migrations TO threadkeep_server").await.unwrap();
-    let opening = "SELECT threadkeep.remember_owner('acme', 'ana'); \
-                   INSERT INTO threadkeep.threads (tenant, owner, id, created_at, updated_at, body) \
-                   VALUES ('acme', 'ana', '00000000-0000-0000-0000-000000000001', 1, 1, '1{}'); \
-                   INSERT INTO threadkeep.stamps SELECT no, tenant, owner, threadkeep.stamp() FROM threadkeep.threads";
-    client.batch_execute(opening).await.unwrap();
-}
-
 #[tokio::test(flavor = "multi_thread")]
 async fn a_former_schema_is_brought_up_to_date_by_one_of_many() {
     let Some((database, client)) = empty_database().await else { return };
-    make_former_schema(&client).await;
+    make_former_schema(&client, 1).await;
+    open_former_thread(&client).await;
     let unwanted = PostgresStore::open(&format!("{}?migrate=off", database.url())).await.unwrap_err();
     assert!(matches!(&unwanted, StoreError::Incompatible(reason) if reason.contains("old")), "{unwanted}");
     let openers = (0..8).map(|_| {
@@ -80,28 +51,41 @@ async fn a_former_schema_is_brought_up_to_date_by_one_of_many() {
         backend.search.upsert(&ana(), &walruses, vec![entry.clone()]).await.unwrap();
         assert_eq!(backend.maintenance.verify().await.unwrap().findings, []);
     }
-    assert_eq!(versions(&client).await, 7);
+    assert_eq!(versions(&client).await, 9);
     let unguarded = "SELECT count(*) FROM pg_class WHERE relnamespace = 'threadkeep'::regnamespace AND relkind = 'r' \
                      AND relname <> 'migrations' AND NOT (relrowsecurity AND relforcerowsecurity)";
     assert_eq!(client.query_one(unguarded, &[]).await.unwrap().get::<_, i64>(0), 0);
 }
 
-// Both must be undone together, or the next to open could not begin again.
+// What a version brings must be undone together, or the next to open could not begin again.
 #[tokio::test]
 async fn a_migration_that_is_cut_leaves_the_former_schema() {
     let Some((database, client)) = empty_database().await else { return };
-    make_former_schema(&client).await;
-    let stumbling_block = "CREATE FUNCTION threadkeep.near_points(p_name text, p_model text, p_point real[], \
-                           p_limit bigint, p_bound bigint) RETURNS void LANGUAGE sql AS ''";
-    client.batch_execute(stumbling_block).await.unwrap();
+    make_former_schema(&client, 1).await;
+    client.batch_execute("CREATE TABLE threadkeep.channels ()").await.unwrap();
     PostgresStore::open(&database.url()).await.unwrap_err();
     assert_eq!(versions(&client).await, 1);
     let half: Option<String> =
         client.query_one("SELECT to_regclass('threadkeep.collections')::text", &[]).await.unwrap().get(0);
     assert_eq!(half, None);
-    client.batch_execute("DROP FUNCTION threadkeep.near_points").await.unwrap();
+    client.batch_execute("DROP TABLE threadkeep.channels").await.unwrap();
     PostgresStore::open(&database.url()).await.unwrap();
-    assert_eq!(versions(&client).await, 7);
+    assert_eq!(versions(&client).await, 9);
+}
+
+#[tokio::test]
+async fn the_last_version_comes_with_all_functions_or_not_at_all() {
+    let Some((database, client)) = empty_database().await else { return };
+    make_former_schema(&client, 1).await;
+    let stumbling_block = "CREATE FUNCTION threadkeep.near_points(p_name text, p_model text, p_point real[], \
+                           p_limit bigint, p_bound bigint) RETURNS void LANGUAGE sql AS ''";
+    client.batch_execute(stumbling_block).await.unwrap();
+    PostgresStore::open(&database.url()).await.unwrap_err();
+    assert_eq!(versions(&client).await, 8);
+    client.batch_execute("DROP FUNCTION threadkeep.near_points").await.unwrap();
+    let store = PostgresStore::open(&database.url()).await.unwrap();
+    assert_eq!(versions(&client).await, 9);
+    assert!(open_thread(&store.backend(), &ana(), 1).await);
 }
 
 #[tokio::test]
@@ -113,10 +97,10 @@ async fn another_schema_is_refused_and_left_as_it_is() {
     drop(PostgresStore::open(&url).await.unwrap());
     drop(PostgresStore::open(&format!("{url}?migrate=off")).await.unwrap());
 
-    client.batch_execute("INSERT INTO threadkeep.migrations (version, checksum) VALUES (8, 'later')").await.unwrap();
+    client.batch_execute("INSERT INTO threadkeep.migrations (version, checksum) VALUES (10, 'later')").await.unwrap();
     let later = PostgresStore::open(&url).await.unwrap_err();
-    assert!(matches!(&later, StoreError::Incompatible(reason) if reason.contains("schema 8")), "{later}");
-    client.batch_execute("DELETE FROM threadkeep.migrations WHERE version = 8").await.unwrap();
+    assert!(matches!(&later, StoreError::Incompatible(reason) if reason.contains("schema 10")), "{later}");
+    client.batch_execute("DELETE FROM threadkeep.migrations WHERE version = 10").await.unwrap();
     client.batch_execute("UPDATE threadkeep.migrations SET checksum = 'other' WHERE version = 1").await.unwrap();
     let other = PostgresStore::open(&url).await.unwrap_err();
     assert!(matches!(&other, StoreError::Incompatible(reason) if reason.contains("migration 1")), "{other}");

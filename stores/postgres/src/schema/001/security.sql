@@ -1,9 +1,7 @@
 -- The server's role: it owns nothing, cannot log in, and row security holds for it as for the tables' owner. Whoever
 -- connects must be its member, and becomes it in every transaction (threadkeep.enter).
 REVOKE ALL ON SCHEMA threadkeep FROM PUBLIC;
-REVOKE ALL ON ALL FUNCTIONS IN SCHEMA threadkeep FROM PUBLIC;
 GRANT USAGE ON SCHEMA threadkeep TO threadkeep_server;
-GRANT EXECUTE ON ALL FUNCTIONS IN SCHEMA threadkeep TO threadkeep_server;
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA threadkeep TO threadkeep_server;
 
 DO $$

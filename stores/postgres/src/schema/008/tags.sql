@@ -6,8 +6,10 @@ ALTER TABLE threadkeep.thread_documents ADD COLUMN tag integer;
 ALTER TABLE threadkeep.documents ADD COLUMN tag integer;
 
 ALTER TYPE threadkeep.shown_thread ADD ATTRIBUTE tag integer;
-CREATE OR REPLACE FUNCTION threadkeep.show_thread(p_no bigint) RETURNS threadkeep.shown_thread LANGUAGE sql AS $$
-  SELECT id, owner, key, body, seq, change, first_seq, message_count, created_at, updated_at, expires_at, tag
-  FROM threadkeep.threads WHERE no = p_no
-$$;
 
+-- Their answers have a tag from this version on, and a function cannot change the type of its answer.
+DROP FUNCTION IF EXISTS threadkeep.commit( text, text, uuid, bigint, bigint, bytea, bigint, boolean, boolean, bigint, bigint, text[], text[], bigint[], uuid[], smallint[], bigint[], text[], text[], uuid[], smallint[], text[], text[], uuid[], bigint, text[], text[], text[], text[], bigint[], text[], text[], text[], boolean, boolean, text, text, boolean, bigint, boolean, boolean, integer[], text, integer[] );
+DROP FUNCTION IF EXISTS threadkeep.list_messages(text, text, uuid, bigint, bigint, bigint, bigint, bigint, integer, boolean, boolean, integer, bigint);
+DROP FUNCTION IF EXISTS threadkeep.list_changes(text, text, uuid, bigint, bigint, bigint);
+DROP FUNCTION IF EXISTS threadkeep.list_followed(text[], text[], uuid[], bigint[], bigint[], bigint[], bigint, bigint);
+DROP FUNCTION IF EXISTS threadkeep.write_derived(text, text, uuid, text, text, bigint, bigint, bigint, text, bigint);

@@ -1,15 +1,8 @@
--- Changes one thread, as before, and holds what is expected of the thread and of its documents against their tags, too. The new
--- parameters may be left out, so that an instance of the version before goes on while others are updated.
---
--- `outcome` is 'done', 'replayed' or what stood in the way. 'words' asks for the call to be made again with new words made
--- from `body`; 'replaced' for checksums over what `body` tells of the replaced messages, one pair for each replacement;
--- 'locked' for the call to be made alone: without `p_waits` a thread that another transaction holds is not waited for.
-DROP FUNCTION threadkeep.commit(
-  text, text, uuid, bigint, bigint, bytea, bigint, boolean, boolean, bigint, bigint, text[], text[], bigint[], uuid[],
-  smallint[], bigint[], text[], text[], uuid[], smallint[], text[], text[], uuid[], bigint, text[], text[], text[],
-  text[], bigint[], text[], text[], text[], boolean, boolean, text, text, boolean, bigint, boolean, boolean,
-  integer[], text, integer[]
-);
+-- A checksum of the message as it was written (CRC-32, made by the program); messages from before have none.
+ALTER TABLE threadkeep.messages ADD COLUMN checksum integer;
+
+-- As before, with checksums. A replacement's covers the message's instant and external id, which the caller does not know:
+-- 'replaced' asks for the call to be made again with checksums over what `body` tells of them, one pair for each replacement.
 CREATE FUNCTION threadkeep.commit(
   p_tenant text, p_caller text, p_thread uuid, p_now bigint, p_window bigint, p_key bytea, p_fingerprint bigint,
   p_append_only boolean, p_empty boolean, p_expected_seq bigint, p_expected_change bigint,
@@ -22,9 +15,8 @@ CREATE FUNCTION threadkeep.commit(
   p_patched boolean, p_patches_words boolean, p_old_body text, p_new_body text,
   p_patches_expiry boolean, p_expires_at bigint, p_waits boolean, p_deferred boolean,
   p_checksums integer[], p_replace_facts text, p_replace_checksums integer[],
-  p_expected_tag integer DEFAULT NULL, p_require_tags integer[] DEFAULT NULL,
   OUT outcome text, OUT change bigint, OUT first_seq bigint, OUT count bigint,
-  OUT place integer, OUT actual bigint, OUT owner text, OUT body text, OUT tag integer
+  OUT place integer, OUT actual bigint, OUT owner text, OUT body text
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
 DECLARE
@@ -32,8 +24,6 @@ DECLARE
   r record;
   v_seq bigint;
   v_version bigint;
-  v_version_tag integer;
-  v_tag integer := ('x' || left(encode(sha256(p_key), 'hex'), 8))::bit(32)::integer;
   v_expiry bigint;
   v_stale bigint[] := '{}';
   v_replaced bigint[] := '{}';
@@ -50,11 +40,11 @@ BEGIN
   v_set := threadkeep.enter(p_tenant, p_caller);
   IF p_deferred THEN v_set := set_config('synchronous_commit', 'off', true); END IF;
   IF p_waits THEN
-    SELECT no, owner, seq, change, first_seq, tag INTO t FROM threads
+    SELECT no, owner, seq, change, first_seq INTO t FROM threads
       WHERE tenant = p_tenant AND id = p_thread AND NOT restoring AND (expires_at IS NULL OR expires_at > p_now)
       FOR NO KEY UPDATE;
   ELSE
-    SELECT no, owner, seq, change, first_seq, tag INTO t FROM threads
+    SELECT no, owner, seq, change, first_seq INTO t FROM threads
       WHERE tenant = p_tenant AND id = p_thread AND NOT restoring AND (expires_at IS NULL OR expires_at > p_now)
       FOR NO KEY UPDATE SKIP LOCKED;
   END IF;
@@ -73,26 +63,23 @@ BEGIN
       WHERE thread_no = t.no AND key = p_key ORDER BY change DESC LIMIT 1) AS c ON true;
   IF r.at + p_window > p_now THEN
     outcome := CASE WHEN r.fingerprint = p_fingerprint THEN 'replayed' ELSE 'key' END;
-    change := r.change; first_seq := r.first_seq; count := r.count; tag := v_tag;
+    change := r.change; first_seq := r.first_seq; count := r.count;
     RETURN;
   END IF;
   IF p_expected_seq <> t.seq THEN outcome := 'seq'; actual := t.seq; RETURN; END IF;
-  -- A tag that either side does not have is not compared.
-  IF p_expected_change <> t.change OR p_expected_tag <> t.tag THEN
-    outcome := 'change'; actual := t.change; tag := t.tag; RETURN;
-  END IF;
+  IF p_expected_change <> t.change THEN outcome := 'change'; actual := t.change; RETURN; END IF;
   FOR i IN 1 .. cardinality(p_require_keys) LOOP
-    SELECT version, tag INTO v_version, v_version_tag FROM thread_documents
+    SELECT version INTO v_version FROM thread_documents
       WHERE thread_no = t.no AND namespace = p_require_namespaces[i] AND key = p_require_keys[i]
       AND (expires_at IS NULL OR expires_at > p_now);
     -- An absent document is asked for as version -1.
-    IF coalesce(v_version, -1) <> p_require_versions[i] OR v_version_tag <> p_require_tags[i] THEN
-      outcome := 'document'; place := i; actual := v_version; tag := v_version_tag; RETURN;
+    IF coalesce(v_version, -1) <> p_require_versions[i] THEN
+      outcome := 'document'; place := i; actual := v_version; RETURN;
     END IF;
   END LOOP;
   first_seq := t.seq + 1;
   count := v_count;
-  IF p_empty THEN outcome := 'done'; change := t.change; tag := t.tag; RETURN; END IF;
+  IF p_empty THEN outcome := 'done'; change := t.change; RETURN; END IF;
 
   -- Names are looked up one by one only where one is taken, or given by somebody else.
   IF r.clashes OR num_nonnulls(VARIADIC p_external_ids) > 0 THEN
@@ -122,9 +109,6 @@ BEGIN
     v_erased := v_erased || v_seq;
   END LOOP;
   IF p_trim_below > t.seq + v_count + 1 THEN outcome := 'trim'; RETURN; END IF;
-  -- The last position that a thread gives, in every store.
-  actual := greatest(t.seq + v_count, t.change + 1);
-  IF actual > 4294967294 THEN outcome := 'positions'; RETURN; END IF;
   IF p_patches_words THEN
     SELECT body INTO body FROM threads WHERE no = t.no;
     IF p_old_body IS DISTINCT FROM body THEN outcome := 'words'; RETURN; END IF;
@@ -136,7 +120,6 @@ BEGIN
   END IF;
 
   change := t.change + 1;
-  tag := v_tag;
   v_first := t.first_seq;
   IF cardinality(v_stale) > 0 THEN DELETE FROM messages WHERE thread_no = t.no AND seq = ANY (v_stale); END IF;
   IF cardinality(v_replaced) + cardinality(v_erased) > 0 THEN
@@ -171,10 +154,10 @@ BEGIN
     v_effects := v_effects || format('{"trimmed":{"first_seq":%s}}', v_first);
   END IF;
   FOR i IN 1 .. cardinality(p_put_keys) LOOP
-    INSERT INTO thread_documents AS d (thread_no, namespace, key, tenant, owner, version, tag, expires_at, value)
-      VALUES (t.no, p_put_namespaces[i], p_put_keys[i], p_tenant, t.owner, change, v_tag, p_put_expiries[i], p_put_values[i])
+    INSERT INTO thread_documents AS d (thread_no, namespace, key, tenant, owner, version, expires_at, value)
+      VALUES (t.no, p_put_namespaces[i], p_put_keys[i], p_tenant, t.owner, change, p_put_expiries[i], p_put_values[i])
       ON CONFLICT (thread_no, namespace, key)
-      DO UPDATE SET version = excluded.version, tag = excluded.tag, expires_at = excluded.expires_at, value = excluded.value;
+      DO UPDATE SET version = excluded.version, expires_at = excluded.expires_at, value = excluded.value;
     v_effects := v_effects || format('{"document_put":{"name":%s,"version":%s}}', p_put_names[i], t.change + 1);
   END LOOP;
   FOR i IN 1 .. cardinality(p_delete_keys) LOOP
@@ -201,7 +184,7 @@ BEGIN
   ), stamped AS (
     UPDATE stamps SET stamp = v_stamp WHERE thread_no = t.no
   )
-  UPDATE threads SET seq = t.seq + v_count, change = t.change + 1, tag = v_tag, first_seq = v_first,
+  UPDATE threads SET seq = t.seq + v_count, change = t.change + 1, first_seq = v_first,
       message_count = message_count + v_count - v_removed, updated_at = greatest(updated_at, p_now)
     WHERE no = t.no;
   IF p_patches_words THEN UPDATE threads SET body = p_new_body WHERE no = t.no; END IF;
@@ -213,13 +196,13 @@ REVOKE ALL ON FUNCTION threadkeep.commit(
   text, text, uuid, bigint, bigint, bytea, bigint, boolean, boolean, bigint, bigint, text[], text[], bigint[], uuid[],
   smallint[], bigint[], text[], text[], uuid[], smallint[], text[], text[], uuid[], bigint, text[], text[], text[],
   text[], bigint[], text[], text[], text[], boolean, boolean, text, text, boolean, bigint, boolean, boolean,
-  integer[], text, integer[], integer, integer[]
+  integer[], text, integer[]
 ) FROM PUBLIC;
 GRANT EXECUTE ON FUNCTION threadkeep.commit(
   text, text, uuid, bigint, bigint, bytea, bigint, boolean, boolean, bigint, bigint, text[], text[], bigint[], uuid[],
   smallint[], bigint[], text[], text[], uuid[], smallint[], text[], text[], uuid[], bigint, text[], text[], text[],
   text[], bigint[], text[], text[], text[], boolean, boolean, text, text, boolean, bigint, boolean, boolean,
-  integer[], text, integer[], integer, integer[]
+  integer[], text, integer[]
 ) TO threadkeep_server;
 
 -- For instances from before checksums that go on beside newer ones: what they write has none.
@@ -235,7 +218,7 @@ CREATE OR REPLACE FUNCTION threadkeep.commit(
   OUT outcome text, OUT change bigint, OUT first_seq bigint, OUT count bigint,
   OUT place integer, OUT actual bigint, OUT owner text, OUT body text
 ) LANGUAGE sql AS $$
-  SELECT outcome, change, first_seq, count, place, actual, owner, body FROM threadkeep.commit(
+  SELECT * FROM threadkeep.commit(
     $1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20, $21, $22, $23, $24,
     $25, $26, $27, $28, $29, $30, $31, $32, $33, $34, $35, $36, $37, $38, $39, $40, $41,
     NULL::integer[], NULL::text, NULL::integer[])

@@ -1,12 +1,12 @@
 -- Reads a page of a thread's messages in the order of reading. Every row also tells where the thread stands; a thread with no
 -- such message answers one row of it alone, and no row at all: there is no such thread. Asked for one message more than the
 -- page holds; the text of what is beyond the page's bytes is left out. STABLE, so that all of it is one snapshot.
-CREATE FUNCTION threadkeep.list_messages(
+CREATE OR REPLACE FUNCTION threadkeep.list_messages(
   p_tenant text, p_caller text, p_thread uuid, p_now bigint, p_first bigint, p_last bigint,
   p_after_instant bigint, p_before_instant bigint, p_roles integer, p_by_instant boolean, p_newest boolean,
   p_limit integer, p_bytes bigint
 ) RETURNS TABLE (thread_seq bigint, change bigint, first_seq bigint,
-  seq bigint, id uuid, external_id text, revision integer, created_at bigint, body text)
+  seq bigint, id uuid, external_id text, revision integer, created_at bigint, body text, thread_tag integer)
 LANGUAGE plpgsql STABLE AS $$
 #variable_conflict use_column
 DECLARE
@@ -15,7 +15,7 @@ BEGIN
   v_set := threadkeep.enter(p_tenant, p_caller);
   IF p_by_instant AND p_newest THEN
     RETURN QUERY SELECT t.seq, t.change, t.first_seq, m.seq, m.id, m.external_id, m.revision, m.created_at,
-        CASE WHEN sum(octet_length(m.body)) OVER w - octet_length(m.body) < p_bytes THEN m.body END
+        CASE WHEN sum(octet_length(m.body)) OVER w - octet_length(m.body) < p_bytes THEN m.body END, t.tag
       FROM threadkeep.threads t LEFT JOIN LATERAL (
         SELECT m.seq, m.id, m.external_id, m.revision, m.created_at, m.body FROM threadkeep.messages m
         WHERE m.thread_no = t.no AND m.seq BETWEEN greatest(p_first, t.first_seq) AND least(p_last, t.seq)
@@ -28,7 +28,7 @@ BEGIN
       WINDOW w AS (ORDER BY m.created_at DESC, m.seq DESC ROWS UNBOUNDED PRECEDING);
   ELSIF p_by_instant THEN
     RETURN QUERY SELECT t.seq, t.change, t.first_seq, m.seq, m.id, m.external_id, m.revision, m.created_at,
-        CASE WHEN sum(octet_length(m.body)) OVER w - octet_length(m.body) < p_bytes THEN m.body END
+        CASE WHEN sum(octet_length(m.body)) OVER w - octet_length(m.body) < p_bytes THEN m.body END, t.tag
       FROM threadkeep.threads t LEFT JOIN LATERAL (
         SELECT m.seq, m.id, m.external_id, m.revision, m.created_at, m.body FROM threadkeep.messages m
         WHERE m.thread_no = t.no AND m.seq BETWEEN greatest(p_first, t.first_seq) AND least(p_last, t.seq)
@@ -41,7 +41,7 @@ BEGIN
       WINDOW w AS (ORDER BY m.created_at, m.seq ROWS UNBOUNDED PRECEDING);
   ELSIF p_newest THEN
     RETURN QUERY SELECT t.seq, t.change, t.first_seq, m.seq, m.id, m.external_id, m.revision, m.created_at,
-        CASE WHEN sum(octet_length(m.body)) OVER w - octet_length(m.body) < p_bytes THEN m.body END
+        CASE WHEN sum(octet_length(m.body)) OVER w - octet_length(m.body) < p_bytes THEN m.body END, t.tag
       FROM threadkeep.threads t LEFT JOIN LATERAL (
         SELECT m.seq, m.id, m.external_id, m.revision, m.created_at, m.body FROM threadkeep.messages m
         WHERE m.thread_no = t.no AND m.seq BETWEEN greatest(p_first, t.first_seq) AND least(p_last, t.seq)
@@ -54,7 +54,7 @@ BEGIN
       WINDOW w AS (ORDER BY m.seq DESC ROWS UNBOUNDED PRECEDING);
   ELSE
     RETURN QUERY SELECT t.seq, t.change, t.first_seq, m.seq, m.id, m.external_id, m.revision, m.created_at,
-        CASE WHEN sum(octet_length(m.body)) OVER w - octet_length(m.body) < p_bytes THEN m.body END
+        CASE WHEN sum(octet_length(m.body)) OVER w - octet_length(m.body) < p_bytes THEN m.body END, t.tag
       FROM threadkeep.threads t LEFT JOIN LATERAL (
         SELECT m.seq, m.id, m.external_id, m.revision, m.created_at, m.body FROM threadkeep.messages m
         WHERE m.thread_no = t.no AND m.seq BETWEEN greatest(p_first, t.first_seq) AND least(p_last, t.seq)

@@ -1,16 +1,10 @@
--- A thread as it is shown.
-CREATE TYPE threadkeep.shown_thread AS (
-  id uuid, owner text, key text, body text, seq bigint, change bigint, first_seq bigint, message_count bigint,
-  created_at bigint, updated_at bigint, expires_at bigint
-);
-
-CREATE FUNCTION threadkeep.show_thread(p_no bigint) RETURNS threadkeep.shown_thread LANGUAGE sql AS $$
-  SELECT id, owner, key, body, seq, change, first_seq, message_count, created_at, updated_at, expires_at
+CREATE OR REPLACE FUNCTION threadkeep.show_thread(p_no bigint) RETURNS threadkeep.shown_thread LANGUAGE sql AS $$
+  SELECT id, owner, key, body, seq, change, first_seq, message_count, created_at, updated_at, expires_at, tag
   FROM threadkeep.threads WHERE no = p_no
 $$;
 
 -- Remembers that somebody owns something; the tenant comes before its users.
-CREATE FUNCTION threadkeep.remember_owner(p_tenant text, p_owner text) RETURNS void LANGUAGE sql AS $$
+CREATE OR REPLACE FUNCTION threadkeep.remember_owner(p_tenant text, p_owner text) RETURNS void LANGUAGE sql AS $$
   INSERT INTO threadkeep.owners (tenant, owner) SELECT p_tenant, o.owner FROM unnest(ARRAY['', p_owner]) AS o (owner)
     WHERE NOT EXISTS (SELECT 1 FROM threadkeep.owners k WHERE k.tenant = p_tenant AND k.owner = o.owner)
     GROUP BY o.owner ORDER BY o.owner
@@ -18,7 +12,7 @@ CREATE FUNCTION threadkeep.remember_owner(p_tenant text, p_owner text) RETURNS v
 $$;
 
 -- Takes a thread out of sight with all that is small about it; its messages and log are left to the sweep.
-CREATE FUNCTION threadkeep.remove_thread(p_no bigint) RETURNS void LANGUAGE plpgsql AS $$
+CREATE OR REPLACE FUNCTION threadkeep.remove_thread(p_no bigint) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
   INSERT INTO threadkeep.leftovers (thread_no, tenant, owner, below)
     SELECT no, tenant, owner, NULL FROM threadkeep.threads WHERE no = p_no
@@ -29,7 +23,7 @@ BEGIN
 END $$;
 
 -- Finds the thread that is named, or makes it. `outcome` is 'found', 'created', 'thread' or 'conflict'.
-CREATE FUNCTION threadkeep.open_thread(
+CREATE OR REPLACE FUNCTION threadkeep.open_thread(
   p_tenant text, p_caller text, p_owner text, p_id uuid, p_key text, p_body text, p_created_at bigint,
   p_expires_at bigint, p_now bigint, p_window bigint, OUT outcome text, OUT shown threadkeep.shown_thread
 ) LANGUAGE plpgsql AS $$
@@ -83,7 +77,7 @@ BEGIN
 END $$;
 
 -- Deletes a thread. `outcome` is 'done', 'thread' or 'denied'.
-CREATE FUNCTION threadkeep.delete_thread(
+CREATE OR REPLACE FUNCTION threadkeep.delete_thread(
   p_tenant text, p_caller text, p_id uuid, p_now bigint, OUT outcome text, OUT owner text
 ) LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -102,38 +96,4 @@ BEGIN
     DO UPDATE SET owner = excluded.owner, stamp = excluded.stamp, deleted_at = excluded.deleted_at;
   PERFORM threadkeep.remove_thread(t.no);
   outcome := 'done';
-END $$;
-
--- Writes or deletes a document of a user or the tenant. `outcome` is 'done' or 'document'.
-CREATE FUNCTION threadkeep.write_document(
-  p_tenant text, p_caller text, p_owner text, p_namespace text, p_key text, p_expected bigint, p_value text,
-  p_expires_at bigint, p_now bigint, OUT outcome text, OUT version bigint
-) LANGUAGE plpgsql AS $$
-#variable_conflict use_column
-DECLARE
-  v_last bigint;
-BEGIN
-  PERFORM threadkeep.enter(p_tenant, p_caller);
-  FOR attempt IN 1 .. 2 LOOP
-    -- The owner's row is what writers of its documents wait for.
-    SELECT document_version INTO v_last FROM owners WHERE tenant = p_tenant AND owner = p_owner FOR NO KEY UPDATE;
-    EXIT WHEN FOUND OR p_value IS NULL OR p_expected > 0;
-    PERFORM threadkeep.remember_owner(p_tenant, p_owner);
-  END LOOP;
-  SELECT version INTO version FROM documents
-    WHERE tenant = p_tenant AND owner = p_owner AND namespace = p_namespace AND key = p_key
-    AND (expires_at IS NULL OR expires_at > p_now);
-  IF p_expected <> coalesce(version, 0) THEN outcome := 'document'; RETURN; END IF;
-  outcome := 'done';
-  IF p_value IS NULL THEN
-    DELETE FROM documents WHERE tenant = p_tenant AND owner = p_owner AND namespace = p_namespace AND key = p_key;
-    version := 0;
-    RETURN;
-  END IF;
-  version := v_last + 1;
-  UPDATE owners SET document_version = v_last + 1 WHERE tenant = p_tenant AND owner = p_owner;
-  INSERT INTO documents AS d (tenant, owner, namespace, key, version, expires_at, value)
-    VALUES (p_tenant, p_owner, p_namespace, p_key, v_last + 1, p_expires_at, p_value)
-    ON CONFLICT (tenant, owner, namespace, key)
-    DO UPDATE SET version = excluded.version, expires_at = excluded.expires_at, value = excluded.value;
 END $$;

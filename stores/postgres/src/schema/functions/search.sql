@@ -1,15 +1,15 @@
 -- The tokens of a message's place; private-use characters are never part of an analysed term.
 -- PL/pgSQL, as the plan of a function in SQL that reads a table is made anew with every statement that calls it.
-CREATE FUNCTION threadkeep.owner_token(p_tenant text, p_owner text) RETURNS text LANGUAGE plpgsql STABLE AS $$
+CREATE OR REPLACE FUNCTION threadkeep.owner_token(p_tenant text, p_owner text) RETURNS text LANGUAGE plpgsql STABLE AS $$
 BEGIN
   RETURN (SELECT (CASE p_owner WHEN '' THEN U&'\E001' ELSE U&'\E000' END) || no
     FROM threadkeep.owners WHERE tenant = p_tenant AND owner = p_owner);
 END $$;
-CREATE FUNCTION threadkeep.thread_token(p_no bigint) RETURNS text LANGUAGE sql IMMUTABLE AS
+CREATE OR REPLACE FUNCTION threadkeep.thread_token(p_no bigint) RETURNS text LANGUAGE sql IMMUTABLE AS
   $$ SELECT U&'\E002' || p_no $$;
 
 -- What is indexed of a message: its terms (with blanks between) and the tokens of its place.
-CREATE FUNCTION threadkeep.terms(p_no bigint, p_tenant text, p_owner text, p_terms text) RETURNS tsvector
+CREATE OR REPLACE FUNCTION threadkeep.terms(p_no bigint, p_tenant text, p_owner text, p_terms text) RETURNS tsvector
 LANGUAGE sql STABLE AS $$
   SELECT array_to_tsvector(ARRAY(
     SELECT DISTINCT term FROM unnest(string_to_array(p_terms, ' ') || threadkeep.owner_token(p_tenant, '')
@@ -19,7 +19,7 @@ $$;
 
 -- Puts a stretch of a thread's messages into the index, if the thread is still as it was when they were read: there,
 -- indexed just so far, and nothing replaced or erased since (appending does no harm).
-CREATE FUNCTION threadkeep.index_messages(
+CREATE OR REPLACE FUNCTION threadkeep.index_messages(
   p_no bigint, p_change bigint, p_indexed bigint, p_upto bigint, p_seqs bigint[], p_terms text[]
 ) RETURNS boolean LANGUAGE plpgsql AS $$
 #variable_conflict use_column
@@ -43,41 +43,42 @@ END $$;
 -- place among them) and thread. Runs as the tables' owner, for whom the index of words is not hidden behind row security:
 -- behind it, PostgreSQL would not use the index. The scope is taken from the transaction all the same, as a token that
 -- every match must hold; and what is found is joined with `threads`, under row security, by whoever calls.
-CREATE FUNCTION threadkeep.matching(p_no bigint, p_terms text[], p_limit bigint)
+CREATE OR REPLACE FUNCTION threadkeep.matching(p_no bigint, p_terms text[], p_limit bigint)
 RETURNS TABLE (place bigint, thread_no bigint, seqs bigint[])
 -- Few threads are expected, so that each is looked up and not all of them are read.
-LANGUAGE plpgsql STABLE ROWS 10 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
+LANGUAGE plpgsql STABLE ROWS 1 SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 #variable_conflict use_column
 DECLARE
   v_tenant text := current_setting('threadkeep.tenant', true);
   v_caller text := current_setting('threadkeep.caller', true);
   v_place text;
+  v_query tsquery;
 BEGIN
-  IF v_caller LIKE 'user/%' THEN
-    v_place := threadkeep.owner_token(v_tenant, substr(v_caller, 6));
-  ELSIF v_caller = 'tenant' THEN
-    v_place := threadkeep.owner_token(v_tenant, '');
-  END IF;
   -- One thread is named by its own token, and is the scope's or the tenant's shared one, or nothing.
   IF p_no IS NOT NULL THEN
-    v_place := NULL;
     SELECT threadkeep.thread_token(t.no) INTO v_place FROM threadkeep.threads t
       WHERE t.no = p_no AND t.tenant = v_tenant
       AND (v_caller = 'tenant' OR t.owner = '' OR v_caller = 'user/' || t.owner);
+  ELSIF v_caller LIKE 'user/_%' THEN
+    SELECT U&'\E000' || o.no INTO v_place FROM threadkeep.owners o
+      WHERE o.tenant = v_tenant AND o.owner = substr(v_caller, 6);
+  ELSIF v_caller = 'tenant' THEN
+    SELECT U&'\E001' || o.no INTO v_place FROM threadkeep.owners o WHERE o.tenant = v_tenant AND o.owner = '';
   END IF;
   IF v_place IS NULL THEN RETURN; END IF;
-  -- A term is quoted whole: nothing in it is an operator.
-  RETURN QUERY SELECT w.place, m.thread_no, array_agg(m.seq) FROM unnest(p_terms) WITH ORDINALITY AS w (term, place)
-    CROSS JOIN LATERAL (
-      SELECT m.thread_no, m.seq FROM threadkeep.message_terms m
-      WHERE m.terms @@ format('''%s'' & ''%s''', v_place,
-        replace(replace(w.term, '\', '\\'), '''', ''''''))::tsquery LIMIT p_limit
-    ) AS m WHERE w.term <> '' GROUP BY w.place, m.thread_no;
+  FOR i IN 1 .. cardinality(p_terms) LOOP
+    CONTINUE WHEN p_terms[i] = '';
+    -- A term is quoted whole: nothing in it is an operator.
+    v_query := format('''%s'' & ''%s''', v_place, replace(replace(p_terms[i], '\', '\\'), '''', ''''''));
+    RETURN QUERY SELECT i::bigint, m.thread_no, array_agg(m.seq) FROM (
+      SELECT m.thread_no, m.seq FROM threadkeep.message_terms m WHERE m.terms @@ v_query LIMIT p_limit
+    ) AS m GROUP BY m.thread_no;
+  END LOOP;
 END $$;
 
 -- Finds the messages that hold each term, gathered by term (its place among them) and thread. The last row is of no term: it
 -- tells how many messages there are, and what the index has not reached yet. No row at all: nothing to search.
-CREATE FUNCTION threadkeep.search(
+CREATE OR REPLACE FUNCTION threadkeep.search(
   p_tenant text, p_caller text, p_thread uuid, p_terms text[], p_per_term bigint, p_now bigint
 ) RETURNS TABLE (place bigint, thread uuid, thread_no bigint, first_seq bigint, seqs bigint[],
   documents bigint, behind_threads uuid[], behind_seqs bigint[], missing bigint)
@@ -87,34 +88,34 @@ DECLARE
   v_set text;
   v_no bigint;
   v_owner text := CASE WHEN p_caller LIKE 'user/%' THEN substr(p_caller, 6) END;
+  v_documents bigint;
   v_nos bigint[];
 BEGIN
   v_set := threadkeep.enter(p_tenant, p_caller);
+  -- Each by the index that leads to it.
   IF p_thread IS NOT NULL THEN
-    SELECT t.no, t.message_count INTO v_no, documents FROM threads t
+    SELECT t.no, t.message_count INTO v_no, v_documents FROM threads t
       WHERE t.tenant = p_tenant AND t.id = p_thread AND NOT t.restoring
       AND (t.expires_at IS NULL OR t.expires_at > p_now);
     IF NOT FOUND THEN RETURN; END IF;
+    v_nos := ARRAY[v_no];
   ELSIF v_owner IS NOT NULL THEN
-    SELECT coalesce(sum(message_count), 0)::bigint INTO documents FROM
+    SELECT coalesce(sum(counted.message_count), 0)::bigint,
+        ARRAY(SELECT thread_no FROM stamps WHERE tenant = p_tenant AND owner = v_owner
+          AND stamp >= (SELECT value FROM marks WHERE name = 'index_stamp'))
+      INTO v_documents, v_nos FROM
       (SELECT message_count FROM threads WHERE tenant = p_tenant AND owner = v_owner LIMIT 20000) AS counted;
   ELSE
-    SELECT coalesce(sum(message_count), 0)::bigint INTO documents FROM
+    SELECT coalesce(sum(counted.message_count), 0)::bigint,
+        ARRAY(SELECT thread_no FROM stamps WHERE tenant = p_tenant
+          AND stamp >= (SELECT value FROM marks WHERE name = 'index_stamp'))
+      INTO v_documents, v_nos FROM
       (SELECT message_count FROM threads WHERE tenant = p_tenant LIMIT 20000) AS counted;
   END IF;
   RETURN QUERY SELECT m.place, t.id, t.no, t.first_seq, m.seqs, NULL::bigint, NULL::uuid[], NULL::bigint[], NULL::bigint
     FROM threadkeep.matching(v_no, p_terms, p_per_term) AS m JOIN threads t ON t.no = m.thread_no
     WHERE NOT t.restoring AND (t.expires_at IS NULL OR t.expires_at > p_now);
-  -- Each by the index that leads to it.
-  IF v_no IS NOT NULL THEN
-    v_nos := ARRAY[v_no];
-  ELSIF v_owner IS NOT NULL THEN
-    v_nos := ARRAY(SELECT thread_no FROM stamps WHERE tenant = p_tenant AND owner = v_owner
-      AND stamp >= (SELECT value FROM marks WHERE name = 'index_stamp'));
-  ELSE
-    v_nos := ARRAY(SELECT thread_no FROM stamps WHERE tenant = p_tenant
-      AND stamp >= (SELECT value FROM marks WHERE name = 'index_stamp'));
-  END IF;
+  documents := v_documents;
   behind_threads := '{}';
   behind_seqs := '{}';
   missing := 0;

@@ -1,3 +1,6 @@
+-- Threads that somebody drives: what a crash cut is found by it, however many threads there are. It holds what runs now.
+CREATE INDEX thread_documents_of_drivers ON threadkeep.thread_documents (thread_no)
+  WHERE namespace = 'system/run' AND key = 'active';
 -- Reads a thread's changes after a position, oldest first. Every row also tells where the thread stands and how far its log
 -- is forgotten; where nothing follows, one row of that alone, and no row at all: there is no such thread. STABLE, so that all
 -- of it is one snapshot.

@@ -1,9 +1,41 @@
-DROP FUNCTION threadkeep.write_derived(text, text, uuid, text, text, bigint, bigint, bigint, text, bigint);
--- As before, and holds the thread and the document against their tags, too; the document gets the thread's. Writes a derived
--- document of a thread that stands at `p_at_change`, and nothing else of the thread. `outcome` is 'done' or
+-- Writes or deletes a document of a user or the tenant. `outcome` is 'done' or 'document'.
+CREATE OR REPLACE FUNCTION threadkeep.write_document(
+  p_tenant text, p_caller text, p_owner text, p_namespace text, p_key text, p_expected bigint, p_value text,
+  p_expires_at bigint, p_now bigint, OUT outcome text, OUT version bigint
+) LANGUAGE plpgsql AS $$
+#variable_conflict use_column
+DECLARE
+  v_last bigint;
+BEGIN
+  PERFORM threadkeep.enter(p_tenant, p_caller);
+  FOR attempt IN 1 .. 2 LOOP
+    -- The owner's row is what writers of its documents wait for.
+    SELECT document_version INTO v_last FROM owners WHERE tenant = p_tenant AND owner = p_owner FOR NO KEY UPDATE;
+    EXIT WHEN FOUND OR p_value IS NULL OR p_expected > 0;
+    PERFORM threadkeep.remember_owner(p_tenant, p_owner);
+  END LOOP;
+  SELECT version INTO version FROM documents
+    WHERE tenant = p_tenant AND owner = p_owner AND namespace = p_namespace AND key = p_key
+    AND (expires_at IS NULL OR expires_at > p_now);
+  IF p_expected <> coalesce(version, 0) THEN outcome := 'document'; RETURN; END IF;
+  outcome := 'done';
+  IF p_value IS NULL THEN
+    DELETE FROM documents WHERE tenant = p_tenant AND owner = p_owner AND namespace = p_namespace AND key = p_key;
+    version := 0;
+    RETURN;
+  END IF;
+  version := v_last + 1;
+  UPDATE owners SET document_version = v_last + 1 WHERE tenant = p_tenant AND owner = p_owner;
+  INSERT INTO documents AS d (tenant, owner, namespace, key, version, expires_at, value)
+    VALUES (p_tenant, p_owner, p_namespace, p_key, v_last + 1, p_expires_at, p_value)
+    ON CONFLICT (tenant, owner, namespace, key)
+    DO UPDATE SET version = excluded.version, expires_at = excluded.expires_at, value = excluded.value;
+END $$;
+
+-- Writes a derived document of a thread that stands at `p_at_change`, and nothing else of the thread. `outcome` is 'done' or
 -- what stood in the way, checked in the order of the contract of `Store::write_derived`. What is derived can be derived again, so
 -- the answer does not wait for the disk.
-CREATE FUNCTION threadkeep.write_derived(
+CREATE OR REPLACE FUNCTION threadkeep.write_derived(
   p_tenant text, p_caller text, p_thread uuid, p_namespace text, p_key text, p_at_change bigint, p_expected bigint,
   p_version bigint, p_value text, p_now bigint, p_at_tag integer DEFAULT NULL, p_expected_tag integer DEFAULT NULL,
   OUT outcome text, OUT actual bigint, OUT tag integer
@@ -34,8 +66,3 @@ BEGIN
     DO UPDATE SET version = excluded.version, tag = excluded.tag, expires_at = excluded.expires_at, value = excluded.value;
   outcome := 'done';
 END $$;
-REVOKE ALL ON FUNCTION threadkeep.write_derived(
-  text, text, uuid, text, text, bigint, bigint, bigint, text, bigint, integer, integer) FROM PUBLIC;
-GRANT EXECUTE ON FUNCTION threadkeep.write_derived(
-  text, text, uuid, text, text, bigint, bigint, bigint, text, bigint, integer, integer)
-  TO threadkeep_server;

@@ -1,0 +1,312 @@
+//! What `threadkeep.commit` is given: a batch in groups of columns, each of which the statement makes one typed value of.
+
+use threadkeep_core::decide::patched_words;
+use threadkeep_core::{
+    Batch, Checksum, DocumentCondition, DocumentName, DocumentState, EncodedBatch, Expected, PutDocument, Result,
+    Scope, StoreError, Tagged, ThreadId, ThreadPatch, Timestamp, Urgency, text,
+};
+use tokio_postgres::types::Type;
+use uuid::Uuid;
+
+use crate::pool::{Caller, Parameter};
+use crate::row::{self, signed};
+use crate::threads::WINDOW;
+
+// Arrays and scalars alone are bound, whose types have the same numbers in every database: a composite's would have to be
+// asked for, and behind a pooler there is no connection to remember it for.
+pub(super) const SQL: &str = "\
+    SELECT outcome, change, first_seq, count, place, actual, owner, body, tag FROM threadkeep.commit(\
+    $1, $2, $3, $4, \
+    ROW($5, $6, $7)::threadkeep.idempotency, \
+    ROW($8, $9, $10, $11, $12, $13, $14)::threadkeep.conditions, \
+    ROW($15, $16, $17, $18, $19, $20)::threadkeep.new_messages, \
+    ROW($21, $22, $23, $24, $25, $26)::threadkeep.replacements, \
+    $27, \
+    $28, \
+    ROW($29, $30, $31, $32)::threadkeep.new_documents, \
+    ROW($33, $34)::threadkeep.document_names, \
+    ROW($35, $36, $37, $38, $39)::threadkeep.patch, \
+    $40, $41)";
+
+/// All that the function is given.
+#[derive(Clone)]
+pub(crate) struct Call {
+    pub(super) batch: Batch,
+    caller: Caller,
+    pub(crate) thread: ThreadId,
+    now: i64,
+    key: Vec<u8>,
+    fingerprint: i64,
+    conditions: Conditions,
+    append: NewMessages,
+    replace: Replacements,
+    erase: Vec<Uuid>,
+    trim_below: Option<i64>,
+    put: NewDocuments,
+    delete: Names,
+    patch: PatchColumns,
+}
+
+impl Call {
+    pub(super) fn new(scope: &Scope, thread: ThreadId, batch: Batch, now: Timestamp) -> Result<Self> {
+        let EncodedBatch { append, checksums, replace } = batch.encode()?;
+        Ok(Self {
+            caller: Caller::of(scope),
+            thread,
+            now: now.as_micros(),
+            key: batch.key.to_bytes(),
+            fingerprint: i64::from_be_bytes(batch.fingerprint.0),
+            conditions: Conditions::new(batch.expected, &batch.require),
+            append: NewMessages::new(&batch, append, checksums),
+            replace: Replacements::new(&batch, replace),
+            erase: batch.erase.iter().map(|id| id.0).collect(),
+            trim_below: batch.trim_below.map(signed),
+            put: NewDocuments::new(&batch.put),
+            delete: Names::of(batch.delete.iter()),
+            patch: PatchColumns::new(&batch.patch),
+            batch,
+        })
+    }
+
+    pub(super) fn is_deferred(&self) -> bool {
+        self.batch.urgency == Urgency::Deferred
+    }
+
+    /// How many rows of messages it brings.
+    pub(crate) fn weight(&self) -> usize {
+        self.append.ids.len()
+    }
+
+    /// Patches a thread's own words as the store tells them. The function takes the new ones only while it finds the same.
+    pub(super) fn patch_words(&mut self, body: String) -> Result<()> {
+        self.patch.new_body = Some(patched_words(&body, &self.batch.patch)?);
+        self.patch.old_body = Some(body);
+        Ok(())
+    }
+
+    /// Makes the checksums of replacements over what stays of the messages, as the store tells it. The function takes them
+    /// only while it finds the same.
+    pub(super) fn check_replacements(&mut self, stays: String) -> Result<()> {
+        let told: Vec<(i64, Option<String>)> =
+            serde_json::from_str(&stays).map_err(|_| StoreError::corrupt("answer", "not what stays of a message"))?;
+        let new = self.batch.replace.iter().zip(&self.replace.bodies);
+        let checksums = new.zip(told).map(|((replacement, body), (created_at, external_id))| {
+            let created_at =
+                Timestamp::from_micros(created_at).map_err(|_| StoreError::corrupt("instant", "outside its range"))?;
+            Ok(replacement.checksum(created_at, external_id.as_deref(), body).to_stored())
+        });
+        self.replace.checksums = checksums.collect::<Result<_>>()?;
+        self.replace.stays = stays;
+        Ok(())
+    }
+
+    /// The values of [`SQL`], in its order. How it meets a lock that another holds, and whether the disk may learn of it later,
+    /// is said for the flight that it is part of.
+    pub(super) fn parameters<'a>(&'a self, waits: &'a bool, is_deferred: &'a bool) -> Vec<Parameter<'a>> {
+        let groups: [&[Parameter<'a>]; 10] = [
+            &[
+                (&self.caller.tenant, Type::TEXT),
+                (&self.caller.name, Type::TEXT),
+                (&self.thread.0, Type::UUID),
+                (&self.now, Type::INT8),
+            ],
+            &[(&self.key, Type::BYTEA), (&self.fingerprint, Type::INT8), (&WINDOW, Type::INT8)],
+            &self.conditions.values(),
+            &self.append.values(),
+            &self.replace.values(),
+            &[(&self.erase, Type::UUID_ARRAY), (&self.trim_below, Type::INT8)],
+            &self.put.values(),
+            &self.delete.values(),
+            &self.patch.values(),
+            &[(waits, Type::BOOL), (is_deferred, Type::BOOL)],
+        ];
+        groups.concat()
+    }
+}
+
+/// What must hold of the thread.
+#[derive(Clone)]
+struct Conditions {
+    seq: Option<i64>,
+    change: Option<i64>,
+    tag: Option<i32>,
+    documents: Names,
+    versions: Vec<Option<i64>>,
+    tags: Vec<Option<i32>>,
+}
+
+impl Conditions {
+    fn new(expected: Option<Expected>, require: &[DocumentCondition]) -> Self {
+        let (seq, change) = match expected {
+            Some(Expected::Seq(seq)) => (Some(signed(seq)), None),
+            Some(Expected::Change(change)) => (None, Some(change)),
+            None => (None, None),
+        };
+        let version = |condition: &DocumentCondition| match condition.state {
+            DocumentState::Absent => None,
+            DocumentState::Version(version) => Some(version),
+        };
+        let versions: Vec<Option<Tagged>> = require.iter().map(version).collect();
+        Self {
+            seq,
+            change: change.map(|change| signed(change.number)),
+            tag: change.and_then(row::stored_tag),
+            documents: Names::of(require.iter().map(|condition| &condition.name)),
+            versions: versions.iter().map(|version| version.map(|version| signed(version.number))).collect(),
+            tags: versions.into_iter().map(|version| version.and_then(row::stored_tag)).collect(),
+        }
+    }
+
+    fn values(&self) -> [Parameter<'_>; 7] {
+        let [namespaces, keys] = self.documents.values();
+        let (versions, tags) = ((&self.versions, Type::INT8_ARRAY), (&self.tags, Type::INT4_ARRAY));
+        [(&self.seq, Type::INT8), (&self.change, Type::INT8), (&self.tag, Type::INT4), namespaces, keys, versions, tags]
+    }
+}
+
+#[derive(Clone)]
+struct NewMessages {
+    ids: Vec<Uuid>,
+    roles: Vec<i16>,
+    instants: Vec<i64>,
+    external_ids: Vec<Option<String>>,
+    bodies: Vec<String>,
+    checksums: Vec<i32>,
+}
+
+impl NewMessages {
+    fn new(batch: &Batch, bodies: Vec<String>, checksums: Vec<Checksum>) -> Self {
+        let messages = &batch.append;
+        Self {
+            ids: messages.iter().map(|message| message.id.0).collect(),
+            roles: messages.iter().map(|message| message.content.role.to_stored().into()).collect(),
+            instants: messages.iter().map(|message| message.created_at.as_micros()).collect(),
+            external_ids: messages.iter().map(|message| message.external_id.clone()).collect(),
+            bodies,
+            checksums: checksums.into_iter().map(Checksum::to_stored).collect(),
+        }
+    }
+
+    fn values(&self) -> [Parameter<'_>; 6] {
+        [
+            (&self.ids, Type::UUID_ARRAY),
+            (&self.roles, Type::INT2_ARRAY),
+            (&self.instants, Type::INT8_ARRAY),
+            (&self.external_ids, Type::TEXT_ARRAY),
+            (&self.bodies, Type::TEXT_ARRAY),
+            (&self.checksums, Type::INT4_ARRAY),
+        ]
+    }
+}
+
+#[derive(Clone)]
+struct Replacements {
+    ids: Vec<Uuid>,
+    roles: Vec<i16>,
+    bodies: Vec<String>,
+    terms: Vec<String>,
+    /// With `stays`, none before the store has told what stays of the messages.
+    checksums: Vec<i32>,
+    stays: String,
+}
+
+impl Replacements {
+    fn new(batch: &Batch, bodies: Vec<String>) -> Self {
+        let new = &batch.replace;
+        Self {
+            ids: new.iter().map(|replacement| replacement.id.0).collect(),
+            roles: new.iter().map(|replacement| replacement.content.role.to_stored().into()).collect(),
+            bodies,
+            terms: new
+                .iter()
+                .map(|replacement| text::indexed_terms(&replacement.content.plain_text()).join(" "))
+                .collect(),
+            checksums: Vec::new(),
+            stays: String::new(),
+        }
+    }
+
+    fn values(&self) -> [Parameter<'_>; 6] {
+        [
+            (&self.ids, Type::UUID_ARRAY),
+            (&self.roles, Type::INT2_ARRAY),
+            (&self.bodies, Type::TEXT_ARRAY),
+            (&self.terms, Type::TEXT_ARRAY),
+            (&self.checksums, Type::INT4_ARRAY),
+            (&self.stays, Type::TEXT),
+        ]
+    }
+}
+
+#[derive(Clone)]
+struct NewDocuments {
+    names: Names,
+    values: Vec<String>,
+    expiries: Vec<Option<i64>>,
+}
+
+impl NewDocuments {
+    fn new(documents: &[PutDocument]) -> Self {
+        Self {
+            names: Names::of(documents.iter().map(|document| &document.name)),
+            values: documents.iter().map(|document| document.value.as_str().to_owned()).collect(),
+            expiries: documents.iter().map(|document| document.expires_at.map(Timestamp::as_micros)).collect(),
+        }
+    }
+
+    fn values(&self) -> [Parameter<'_>; 4] {
+        let [namespaces, keys] = self.names.values();
+        [namespaces, keys, (&self.values, Type::TEXT_ARRAY), (&self.expiries, Type::INT8_ARRAY)]
+    }
+}
+
+#[derive(Clone)]
+struct Names {
+    namespaces: Vec<String>,
+    keys: Vec<String>,
+}
+
+impl Names {
+    fn of<'a>(names: impl Iterator<Item = &'a DocumentName>) -> Self {
+        let (namespaces, keys) = names.map(|name| (name.namespace.to_string(), name.key.clone())).unzip();
+        Self { namespaces, keys }
+    }
+
+    fn values(&self) -> [Parameter<'_>; 2] {
+        [(&self.namespaces, Type::TEXT_ARRAY), (&self.keys, Type::TEXT_ARRAY)]
+    }
+}
+
+/// What changes in the thread's own row; NULL throughout where nothing does, which PostgreSQL takes for no patch.
+#[derive(Clone)]
+struct PatchColumns {
+    changes_words: Option<bool>,
+    /// With `new_body`, none before the store has told the words.
+    old_body: Option<String>,
+    new_body: Option<String>,
+    changes_expiry: Option<bool>,
+    expires_at: Option<i64>,
+}
+
+impl PatchColumns {
+    fn new(patch: &ThreadPatch) -> Self {
+        let unless_empty = |is_so: bool| (!patch.is_empty()).then_some(is_so);
+        Self {
+            changes_words: unless_empty(patch.changes_words()),
+            old_body: None,
+            new_body: None,
+            changes_expiry: unless_empty(patch.expires_at.is_some()),
+            expires_at: patch.expires_at.flatten().map(Timestamp::as_micros),
+        }
+    }
+
+    fn values(&self) -> [Parameter<'_>; 5] {
+        [
+            (&self.changes_words, Type::BOOL),
+            (&self.old_body, Type::TEXT),
+            (&self.new_body, Type::TEXT),
+            (&self.changes_expiry, Type::BOOL),
+            (&self.expires_at, Type::INT8),
+        ]
+    }
+}

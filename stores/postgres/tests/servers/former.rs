@@ -1,0 +1,137 @@
+//! Databases as former versions left them, and instances of those versions that go on beside newer ones.
+
+use sha2::{Digest, Sha256};
+use threadkeep_core::{ChangePage, DocumentName, Effect, JsonText, Namespace};
+use threadkeep_postgres_server::{Database, Server};
+use threadkeep_store_postgres::PostgresStore;
+use tokio_postgres::Client;
+
+use super::given::{ana, batch, client, message_id, now, said, thread_id};
+
+/// What the programs that released them applied, version by version.
+const FORMER: [&str; 8] = [
+    include_str!("former/1.sql"),
+    include_str!("former/2.sql"),
+    include_str!("former/3.sql"),
+    include_str!("former/4.sql"),
+    include_str!("former/5.sql"),
+    include_str!("former/6.sql"),
+    include_str!("former/7.sql"),
+    include_str!("former/8.sql"),
+];
+
+/// Makes the schema that a former program left.
+pub(crate) async fn make_former_schema(client: &Client, version: usize) {
+    let foundation = "DO $$ BEGIN CREATE ROLE threadkeep_server NOLOGIN NOINHERIT; \
+                      EXCEPTION WHEN duplicate_object OR unique_violation THEN NULL; END $$; \
+                      CREATE SCHEMA threadkeep; CREATE TABLE threadkeep.migrations (version integer PRIMARY KEY, \
+                      checksum bytea NOT NULL, applied_at timestamptz NOT NULL DEFAULT now())";
+    client.batch_execute(foundation).await.unwrap();
+    for (text, version) in FORMER.iter().zip(1_i32..).take(version) {
+        client.batch_execute(text).await.unwrap();
+        let sql = "INSERT INTO threadkeep.migrations (version, checksum) VALUES ($1, $2)";
+        client.execute(sql, &[&version, &Sha256::digest(text).to_vec()]).await.unwrap();
+    }
+    client.batch_execute("GRANT SELECT ON threadkeep.migrations TO threadkeep_server").await.unwrap();
+}
+
+/// Opens a thread of Ana's by hand.
+pub(crate) async fn open_former_thread(client: &Client) {
+    let opening = "SELECT threadkeep.remember_owner('acme', 'ana'); \
+                   INSERT INTO threadkeep.threads (tenant, owner, id, created_at, updated_at, body) \
+                   VALUES ('acme', 'ana', '00000000-0000-0000-0000-000000000001', 1, 1, '1{}'); \
+                   INSERT INTO threadkeep.stamps SELECT no, tenant, owner, threadkeep.stamp() FROM threadkeep.threads";
+    client.batch_execute(opening).await.unwrap();
+}
+
+/// All that makes up the schema, a line each: what it is, who may use it, and how it is guarded.
+async fn described(client: &Client) -> Vec<String> {
+    let sql = "SELECT format('%s %s %s', pg_get_functiondef(oid), proowner::regrole, proacl) FROM pg_proc \
+                 WHERE pronamespace = 'threadkeep'::regnamespace \
+               UNION ALL SELECT format('%s %s %s %s', c.relname, c.relkind, a.attname, \
+                   format_type(a.atttypid, a.atttypmod) || a.attnotnull || a.attcollation::regcollation) \
+                 FROM pg_class c JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 \
+                 WHERE c.relnamespace = 'threadkeep'::regnamespace AND c.relkind <> 'i' \
+               UNION ALL SELECT format('%s %s %s %s', relname, relacl, relrowsecurity, relforcerowsecurity) \
+                 FROM pg_class WHERE relnamespace = 'threadkeep'::regnamespace AND relname <> 'migrations' \
+               UNION ALL SELECT p::text FROM pg_policies p WHERE schemaname = 'threadkeep' \
+               UNION ALL SELECT indexdef FROM pg_indexes WHERE schemaname = 'threadkeep' ORDER BY 1";
+    client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
+}
+
+async fn empty_database(server: &'static Server) -> (Database, Client) {
+    let database = server.create_database().await;
+    let client = client(&database).await;
+    (database, client)
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn whatever_version_a_database_comes_from_it_ends_as_a_new_one() {
+    let Some(server) = Server::shared() else { return };
+    let (database, client) = empty_database(server).await;
+    drop(PostgresStore::open(&database.url()).await.unwrap());
+    let new = described(&client).await;
+    for version in 1..=FORMER.len() {
+        let (database, client) = empty_database(server).await;
+        make_former_schema(&client, version).await;
+        drop(PostgresStore::open(&database.url()).await.unwrap());
+        let upgraded = described(&client).await;
+        let differs = new.iter().zip(&upgraded).find(|(new, upgraded)| new != upgraded);
+        assert_eq!((differs, upgraded.len()), (None, new.len()), "from version {version}");
+    }
+}
+
+#[tokio::test]
+async fn no_function_is_for_everybody() {
+    let Some(server) = Server::shared() else { return };
+    let (database, client) = empty_database(server).await;
+    drop(PostgresStore::open(&database.url()).await.unwrap());
+    let sql = "SELECT oid::regprocedure::text FROM pg_proc WHERE pronamespace = 'threadkeep'::regnamespace AND \
+               (proacl::text IS DISTINCT FROM '{postgres=X/postgres,threadkeep_server=X/postgres}' \
+               OR prosecdef <> (proname LIKE 'matching%') \
+               OR prosecdef AND proconfig::text IS DISTINCT FROM '{\"search_path=pg_catalog, pg_temp\"}')";
+    let open: Vec<String> = client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect();
+    assert_eq!(open, Vec::<String>::new());
+}
+
+/// How the program of schema 7 asked for a commit, with everything in it but what adds messages.
+const FORMER_COMMIT: &str = "SELECT outcome, body FROM threadkeep.commit(\
+    'acme', 'user/ana', '00000000-0000-0000-0000-000000000001', $1::bigint, 1000, '\\x6d6e'::bytea, 5, false, false, 1, NULL, \
+    ARRAY['app/seat'], ARRAY['none'], ARRAY[-1::bigint], '{}', '{}', '{}', '{}', '{}', \
+    ARRAY['00000000-0000-0000-0000-000000000002'::uuid], ARRAY[1::smallint], ARRAY['1u\"two\"'], ARRAY['two'], '{}', NULL, \
+    ARRAY['app/seat'], ARRAY['a \"key\"'], ARRAY['unread'], ARRAY['1'], ARRAY[NULL::bigint], \
+    ARRAY['app/seat'], ARRAY['none'], ARRAY['unread'], \
+    true, false, NULL, NULL, true, NULL, true, false, '{}', $2::text, ARRAY[7])";
+
+// Their statements were prepared before the database was brought up to date.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_instance_of_the_former_version_goes_on_beside_newer_ones() {
+    let Some(server) = Server::shared() else { return };
+    let (database, client) = empty_database(server).await;
+    make_former_schema(&client, 7).await;
+    open_former_thread(&client).await;
+    let former = client.prepare(FORMER_COMMIT).await.unwrap();
+    let at = now().as_micros();
+    let early = client.query_one(&former, &[&at, &""]).await.unwrap();
+    assert_eq!(early.get::<_, &str>(0), "seq", "there is no message yet");
+
+    let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
+    let mut first = batch(1);
+    first.append.push(said(2, "one"));
+    backend.store.commit(&ana(), thread_id(1), first, now()).await.unwrap();
+    let asking = client.query_one(&former, &[&at, &""]).await.unwrap();
+    let stays: &str = asking.get(1);
+    assert_eq!((asking.get::<_, &str>(0), stays), ("replaced", format!("[[{at}, null]]").as_str()));
+    let done = client.query_one(&former, &[&at, &stays]).await.unwrap();
+    assert_eq!(done.get::<_, &str>(0), "done");
+
+    let page = backend.store.list_changes(&ana(), thread_id(1), 1, 10, now()).await.unwrap();
+    let ChangePage::Changes { changes, .. } = page else { panic!("{page:?}") };
+    let name = DocumentName { namespace: Namespace::app("seat").unwrap(), key: "a \"key\"".to_owned() };
+    let effects =
+        vec![Effect::Replaced { seq: 1, id: message_id(2) }, Effect::DocumentPut { name, version: 2 }, Effect::Patched];
+    let sql = "SELECT effects FROM threadkeep.commits WHERE effects IS NOT NULL";
+    let stored: String = client.query_one(sql, &[]).await.unwrap().get(0);
+    assert_eq!(stored, JsonText::of(&effects).unwrap().as_str());
+    assert_eq!(changes.into_iter().map(|change| change.effects).collect::<Vec<_>>(), [effects]);
+}

@@ -159,8 +159,15 @@ impl Conditions {
 
     fn values(&self) -> [Parameter<'_>; 7] {
         let [namespaces, keys] = self.documents.values();
-        let (versions, tags) = ((&self.versions, Type::INT8_ARRAY), (&self.tags, Type::INT4_ARRAY));
-        [(&self.seq, Type::INT8), (&self.change, Type::INT8), (&self.tag, Type::INT4), namespaces, keys, versions, tags]
+        [
+            (&self.seq, Type::INT8),
+            (&self.change, Type::INT8),
+            (&self.tag, Type::INT4),
+            namespaces,
+            keys,
+            (&self.versions, Type::INT8_ARRAY),
+            (&self.tags, Type::INT4_ARRAY),
+        ]
     }
 }
 

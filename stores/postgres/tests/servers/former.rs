@@ -125,7 +125,7 @@ async fn an_instance_of_the_former_version_goes_on_beside_newer_ones() {
     let done = client.query_one(&former, &[&at, &stays]).await.unwrap();
     assert_eq!(done.get::<_, &str>(0), "done");
 
-    let page = backend.store.list_changes(&ana(), thread_id(1), 1, 10, now()).await.unwrap();
+    let page = backend.store.list_changes(&ana(), thread_id(1), 1.into(), 10, now()).await.unwrap();
     let ChangePage::Changes { changes, .. } = page else { panic!("{page:?}") };
     let name = DocumentName { namespace: Namespace::app("seat").unwrap(), key: "a \"key\"".to_owned() };
     let effects =

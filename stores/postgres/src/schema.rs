@@ -1,9 +1,11 @@
 //! What stands in the database, and how an older schema becomes a newer one.
 //!
-//! Numbered migrations make tables, types and policies. They run one at a time, whichever of several instances comes first, and
-//! each is remembered with a checksum of its text: a database that another text was applied to is not this program's. Functions
-//! stand once, in `schema/functions`, and all are put in place together with the last migration. So a changed function needs a new
+//! Numbered migrations make tables, types and policies, and each is remembered with a checksum of its text: a database that another
+//! text was applied to is not this program's. Functions stand once, in `schema/functions`. So a changed function needs a new
 //! migration, if only an empty one; and a function with other parameters leaves the former one, for instances that still call it.
+//!
+//! Whichever of several instances comes first applies all missing migrations and the functions in one transaction: a database
+//! between two versions would have the number of one without its functions.
 
 use sha2::{Digest, Sha256};
 use threadkeep_core::StoreError;
@@ -88,6 +90,8 @@ CREATE TABLE IF NOT EXISTS threadkeep.migrations (
   checksum bytea NOT NULL,
   applied_at timestamptz NOT NULL DEFAULT now()
 );";
+// Commits lock this table first: one that is under way ends without meeting the locks of the migrations, and the next waits here.
+const BLOCK_COMMITS: &str = "LOCK TABLE threadkeep.threads IN ACCESS EXCLUSIVE MODE";
 const GRANT_VERSIONS: &str = "GRANT SELECT ON threadkeep.migrations TO threadkeep_server; \
                               GRANT USAGE ON SCHEMA threadkeep TO threadkeep_server";
 
@@ -169,26 +173,33 @@ async fn migrate_locked(client: &Client) -> Result<()> {
     let rows = client.query_typed(APPLIED, &[]).await?;
     let applied = rows.iter().map(|row| get(row, 0)).collect::<Result<Vec<String>>>()?;
     // Read again under the lock: another instance may have been here in between.
-    for place in check(&applied)?..VERSION {
-        // One transaction each: locks that add up would meet those of instances at work in another order.
+    let former = check(&applied)?;
+    while former < VERSION {
         client.batch_execute("BEGIN").await?;
-        let applied = apply(client, place).await;
+        let applied = apply_after(client, former).await;
         client.batch_execute(if applied.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
-        applied?;
+        match applied {
+            // An instance at work locked tables in another order; it goes on once this transaction is undone.
+            Err(error) if error.code() == Some(&SqlState::T_R_DEADLOCK_DETECTED) => {}
+            applied => return applied,
+        }
     }
     Ok(())
 }
 
-async fn apply(client: &Client, place: usize) -> Result<()> {
-    client.batch_execute(&MIGRATIONS[place].concat()).await?;
-    if place + 1 == VERSION {
-        client.batch_execute(&FUNCTIONS.concat()).await?;
+async fn apply_after(client: &Client, former: usize) -> Result<()> {
+    if former > 0 {
+        client.batch_execute(BLOCK_COMMITS).await?;
     }
+    for place in former..VERSION {
+        client.batch_execute(&MIGRATIONS[place].concat()).await?;
+        let version = i32::try_from(place + 1).unwrap_or(i32::MAX);
+        let values: [Parameter<'_>; 2] = [(&version, Type::INT4), (&checksum_of(place), Type::TEXT)];
+        let sql = "INSERT INTO threadkeep.migrations (version, checksum) VALUES ($1, decode($2, 'hex'))";
+        client.query_typed(sql, &values).await?;
+    }
+    client.batch_execute(&FUNCTIONS.concat()).await?;
     client.batch_execute(GRANT_VERSIONS).await?;
-    let version = i32::try_from(place + 1).unwrap_or(i32::MAX);
-    let values: [Parameter<'_>; 2] = [(&version, Type::INT4), (&checksum_of(place), Type::TEXT)];
-    let sql = "INSERT INTO threadkeep.migrations (version, checksum) VALUES ($1, decode($2, 'hex'))";
-    client.query_typed(sql, &values).await?;
     Ok(())
 }
 

@@ -6,7 +6,7 @@ use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::Client;
 
-use super::given::{ana, batch, client, message_id, now, said, thread_id};
+use super::given::{ana, batch, client, message_id, now, open_thread, said, thread_id};
 
 /// What the programs that released them applied, version by version.
 const FORMER: [&str; 8] = [
@@ -59,6 +59,11 @@ async fn described(client: &Client) -> Vec<String> {
     client.query(sql, &[]).await.unwrap().iter().map(|row| row.get(0)).collect()
 }
 
+fn assert_same(lines: &[String], others: &[String], version: usize) {
+    let differs = lines.iter().zip(others).find(|(line, other)| line != other);
+    assert_eq!((differs, lines.len()), (None, others.len()), "from version {version}");
+}
+
 async fn empty_database(server: &'static Server) -> (Database, Client) {
     let database = server.create_database().await;
     let client = client(&database).await;
@@ -75,9 +80,28 @@ async fn whatever_version_a_database_comes_from_it_ends_as_a_new_one() {
         let (database, client) = empty_database(server).await;
         make_former_schema(&client, version).await;
         drop(PostgresStore::open(&database.url()).await.unwrap());
-        let upgraded = described(&client).await;
-        let differs = new.iter().zip(&upgraded).find(|(new, upgraded)| new != upgraded);
-        assert_eq!((differs, upgraded.len()), (None, new.len()), "from version {version}");
+        assert_same(&described(&client).await, &new, version);
+    }
+}
+
+// A program of the former version, open or opened again, needs all of its functions.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_upgrade_that_is_cut_leaves_the_former_schema_whole() {
+    let Some(server) = Server::shared() else { return };
+    for version in 1..=FORMER.len() {
+        let (database, client) = empty_database(server).await;
+        make_former_schema(&client, version).await;
+        // Stops the functions, which come after all migrations.
+        let stumbling_block = "CREATE FUNCTION threadkeep.tag_of(p_key bytea) RETURNS void LANGUAGE sql AS ''";
+        client.batch_execute(stumbling_block).await.unwrap();
+        let former = described(&client).await;
+        PostgresStore::open(&database.url()).await.unwrap_err();
+        assert_same(&described(&client).await, &former, version);
+        let sql = "SELECT count(*) FROM threadkeep.migrations";
+        assert_eq!(client.query_one(sql, &[]).await.unwrap().get::<_, i64>(0), i64::try_from(version).unwrap());
+        client.batch_execute("DROP FUNCTION threadkeep.tag_of").await.unwrap();
+        let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
+        assert!(open_thread(&backend, &ana(), 1).await, "version {version}");
     }
 }
 

@@ -1,12 +1,14 @@
 //! How the schema comes to be, and who may open it.
 
+use std::time::Duration;
+
 use threadkeep_core::{Collection, IndexEntry, Map, StoreError};
 use threadkeep_postgres_server::{Database, Server};
 use threadkeep_store_postgres::PostgresStore;
 use tokio_postgres::Client;
 
 use super::former::{make_former_schema, open_former_thread};
-use super::given::{ana, client, connect, open_thread};
+use super::given::{PATIENCE, ana, client, connect, open_thread};
 
 pub(crate) async fn empty_database() -> Option<(Database, Client)> {
     let database = Server::shared()?.create_database().await;
@@ -57,34 +59,37 @@ async fn a_former_schema_is_brought_up_to_date_by_one_of_many() {
     assert_eq!(client.query_one(unguarded, &[]).await.unwrap().get::<_, i64>(0), 0);
 }
 
-// What a version brings must be undone together, or the next to open could not begin again.
-#[tokio::test]
-async fn a_migration_that_is_cut_leaves_the_former_schema() {
+/// As a commit that is under way does: it has locked its thread, and comes to the messages next.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_commit_under_way_ends_before_an_upgrade_begins() {
     let Some((database, client)) = empty_database().await else { return };
-    make_former_schema(&client, 1).await;
-    client.batch_execute("CREATE TABLE threadkeep.channels ()").await.unwrap();
-    PostgresStore::open(&database.url()).await.unwrap_err();
-    assert_eq!(versions(&client).await, 1);
-    let half: Option<String> =
-        client.query_one("SELECT to_regclass('threadkeep.collections')::text", &[]).await.unwrap().get(0);
-    assert_eq!(half, None);
-    client.batch_execute("DROP TABLE threadkeep.channels").await.unwrap();
-    PostgresStore::open(&database.url()).await.unwrap();
-    assert_eq!(versions(&client).await, 9);
+    make_former_schema(&client, 4).await;
+    open_former_thread(&client).await;
+    client.batch_execute("BEGIN; SELECT FROM threadkeep.threads FOR UPDATE").await.unwrap();
+    let url = database.url();
+    let opening = tokio::spawn(async move { PostgresStore::open(&url).await });
+    let waiting = "SELECT count(*) FROM pg_locks WHERE NOT granted AND relation = 'threadkeep.threads'::regclass";
+    let waits = async {
+        while client.query_one(waiting, &[]).await.unwrap().get::<_, i64>(0) == 0 {
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::time::timeout(PATIENCE, waits).await.expect("the upgrade waits for the commit");
+    client.batch_execute("LOCK TABLE threadkeep.messages IN ROW EXCLUSIVE MODE NOWAIT; COMMIT").await.unwrap();
+    let store = opening.await.unwrap().unwrap();
+    assert!(!open_thread(&store.backend(), &ana(), 1).await, "the thread is there");
 }
 
 #[tokio::test]
-async fn the_last_version_comes_with_all_functions_or_not_at_all() {
+async fn an_upgrade_that_loses_a_deadlock_begins_again() {
     let Some((database, client)) = empty_database().await else { return };
-    make_former_schema(&client, 1).await;
-    let stumbling_block = "CREATE FUNCTION threadkeep.near_points(p_name text, p_model text, p_point real[], \
-                           p_limit bigint, p_bound bigint) RETURNS void LANGUAGE sql AS ''";
-    client.batch_execute(stumbling_block).await.unwrap();
-    PostgresStore::open(&database.url()).await.unwrap_err();
-    assert_eq!(versions(&client).await, 8);
-    client.batch_execute("DROP FUNCTION threadkeep.near_points").await.unwrap();
+    make_former_schema(&client, 7).await;
+    // A sequence keeps its value when the transaction is undone.
+    let deadlock = "CREATE SEQUENCE public.attempts;                     CREATE FUNCTION public.fail_once() RETURNS event_trigger LANGUAGE plpgsql AS $$ BEGIN                     IF nextval('public.attempts') = 1 THEN RAISE SQLSTATE '40P01'; END IF; END $$;                     CREATE EVENT TRIGGER fail_once ON ddl_command_end WHEN TAG IN ('ALTER TYPE')                     EXECUTE FUNCTION public.fail_once()";
+    client.batch_execute(deadlock).await.unwrap();
     let store = PostgresStore::open(&database.url()).await.unwrap();
-    assert_eq!(versions(&client).await, 9);
+    let attempts: i64 = client.query_one("SELECT last_value FROM public.attempts", &[]).await.unwrap().get(0);
+    assert_eq!((attempts, versions(&client).await), (2, 9));
     assert!(open_thread(&store.backend(), &ana(), 1).await);
 }
 

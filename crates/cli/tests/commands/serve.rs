@@ -311,8 +311,11 @@ fn under_load_every_stream_ends_with_an_event_and_nothing_is_lost() {
     assert_eq!(server.child.wait().unwrap().code(), Some(0));
     assert_kept(&cli, &thread, &acknowledged);
     for stream in streams {
-        let (positions, last) = stream.join().unwrap();
+        let (mut positions, last) = stream.join().unwrap();
         assert!(last.contains(r#""reason":"shutdown""#), "{last}");
+        // The end has the id of the last commit that was told.
+        let resumed_after = positions.pop();
+        assert_eq!(resumed_after, positions.last().copied());
         let first = positions[0];
         let gapless: Vec<u64> = (first..).take(positions.len()).collect();
         assert_eq!(positions, gapless, "nothing is missed before the end");

@@ -174,7 +174,10 @@ async fn migrate_locked(client: &Client) -> Result<()> {
     let applied = rows.iter().map(|row| get(row, 0)).collect::<Result<Vec<String>>>()?;
     // Read again under the lock: another instance may have been here in between.
     let former = check(&applied)?;
-    while former < VERSION {
+    if former == VERSION {
+        return Ok(());
+    }
+    loop {
         client.batch_execute("BEGIN").await?;
         let applied = apply_after(client, former).await;
         client.batch_execute(if applied.is_ok() { "COMMIT" } else { "ROLLBACK" }).await?;
@@ -184,15 +187,14 @@ async fn migrate_locked(client: &Client) -> Result<()> {
             applied => return applied,
         }
     }
-    Ok(())
 }
 
 async fn apply_after(client: &Client, former: usize) -> Result<()> {
     if former > 0 {
         client.batch_execute(BLOCK_COMMITS).await?;
     }
-    for place in former..VERSION {
-        client.batch_execute(&MIGRATIONS[place].concat()).await?;
+    for (place, migration) in MIGRATIONS.iter().enumerate().skip(former) {
+        client.batch_execute(&migration.concat()).await?;
         let version = i32::try_from(place + 1).unwrap_or(i32::MAX);
         let values: [Parameter<'_>; 2] = [(&version, Type::INT4), (&checksum_of(place), Type::TEXT)];
         let sql = "INSERT INTO threadkeep.migrations (version, checksum) VALUES ($1, decode($2, 'hex'))";

@@ -159,3 +159,27 @@ async fn an_instance_of_the_former_version_goes_on_beside_newer_ones() {
     assert_eq!(stored, JsonText::of(&effects).unwrap().as_str());
     assert_eq!(changes.into_iter().map(|change| change.effects).collect::<Vec<_>>(), [effects]);
 }
+
+// Schema 8 added tags to the end of what a commit is given and answers.
+#[tokio::test]
+async fn an_instance_of_schema_8_has_its_tags_compared() {
+    let Some(server) = Server::shared() else { return };
+    let (database, client) = empty_database(server).await;
+    make_former_schema(&client, 8).await;
+    open_former_thread(&client).await;
+    let at_change = FORMER_COMMIT.replace("1, NULL,", "NULL, 1,").replace("outcome, body", "outcome, actual, tag");
+    let tagged = at_change.replace("ARRAY[7])", "ARRAY[7], $3, ARRAY[NULL::integer])");
+    let former = client.prepare(&tagged).await.unwrap();
+
+    let backend = PostgresStore::open(&database.url()).await.unwrap().backend();
+    let mut first = batch(1);
+    first.append.push(said(2, "one"));
+    let committed = backend.store.commit(&ana(), thread_id(1), first, now()).await.unwrap();
+    let tag = committed.tag.unwrap().to_stored();
+    let at = now().as_micros();
+    let other = client.query_one(&former, &[&at, &"", &(tag ^ 1)]).await.unwrap();
+    let refused: (&str, Option<i64>, Option<i32>) = (other.get(0), other.get(1), other.get(2));
+    assert_eq!(refused, ("change", Some(1), Some(tag)));
+    let same = client.query_one(&former, &[&at, &"", &tag]).await.unwrap();
+    assert_eq!(same.get::<_, &str>(0), "replaced", "it asks for what stays of the message");
+}

@@ -82,7 +82,7 @@ fn a_file_that_cannot_be_read_is_named_and_the_rest_goes_on() {
     let ran = cli.run(&["docs", "add", "notes"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), "added 1 document, 1 passage\n"), "{ran}");
     assert!(
-        ran.err.contains("notes/a.txt is no text in UTF-8") && ran.err.contains("notes/c.md: it holds no words"),
+        ran.err.contains("notes/a.txt is not UTF-8 text") && ran.err.contains("notes/c.md: it holds no words"),
         "{ran}"
     );
     let ran = cli.run(&["docs", "add", "nowhere"]);

@@ -1,33 +1,33 @@
-//! Counting word by word, each of the frequent ones once.
+//! A per-thread cache of token counts of short pieces (words with their leading space).
 
 use std::cell::RefCell;
 
 use bpe_openai::Tokenizer;
 
-/// Pieces that a thread remembers of each table, in 128 KiB.
+/// Cached pieces per thread and table; 128 KiB.
 const SLOTS: usize = 8_192;
-/// Longer pieces are rare.
+/// The longest piece that is cached; longer ones are rare.
 const PIECE_BYTES: usize = 14;
 
-/// A piece, and how many tokens it is. All zeros hold no piece.
+/// A piece and its token count; all zeros in an empty slot.
 #[derive(Clone, Copy, PartialEq, Eq)]
 struct Slot {
-    /// Filled up with zeros, then its length: no two pieces look alike.
+    /// The bytes padded with zeros, and the length in the last byte: distinct for distinct pieces.
     piece: u128,
     tokens: u8,
 }
 
 const EMPTY: Slot = Slot { piece: 0, tokens: 0 };
 
-/// What a thread counted lately by one table: of pieces that fall into the same slot, the last one.
-pub(crate) struct Pieces(RefCell<Vec<Slot>>);
+/// A direct-mapped cache of the counts of one table: a piece overwrites the one that occupied its slot.
+pub(crate) struct PieceCache(RefCell<Vec<Slot>>);
 
-impl Pieces {
+impl PieceCache {
     pub(crate) const fn new() -> Self {
         Self(RefCell::new(Vec::new()))
     }
 
-    /// Counts as `tokenizer` does, with which all texts of these pieces must be counted.
+    /// Counts the tokens of a text. All calls on one cache must use the same tokenizer.
     pub(crate) fn count(&self, tokenizer: &Tokenizer, text: &str) -> usize {
         let mut slots = self.0.borrow_mut();
         slots.resize(SLOTS, EMPTY);
@@ -38,9 +38,9 @@ impl Pieces {
 fn count_piece(slots: &mut [Slot], tokenizer: &Tokenizer, piece: &[u8]) -> usize {
     let count = || tokenizer.bpe.count(piece);
     let Some(packed) = pack(piece) else { return count() };
-    let slot = &mut slots[place(packed)];
+    let slot = &mut slots[slot_index(packed)];
     if slot.piece != packed {
-        // No piece has more tokens than bytes.
+        // Fits: a piece has at most as many tokens as bytes.
         *slot = Slot { piece: packed, tokens: count() as u8 };
     }
     usize::from(slot.tokens)
@@ -53,8 +53,8 @@ fn pack(piece: &[u8]) -> Option<u128> {
     Some(u128::from_le_bytes(bytes))
 }
 
-/// The upper bits of a product depend on all of the piece.
-fn place(packed: u128) -> usize {
+/// The upper bits of a product depend on every byte of the piece.
+fn slot_index(packed: u128) -> usize {
     let mixed = (packed as u64 ^ ((packed >> 64) as u64).rotate_left(29)).wrapping_mul(0x9e37_79b9_7f4a_7c15);
     (mixed >> (64 - SLOTS.trailing_zeros())) as usize
 }
@@ -64,21 +64,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn counts_are_those_of_the_table() {
+    fn cached_counts_match_the_tokenizer() {
         let tokenizer = bpe_openai::cl100k_base();
-        let pieces = Pieces::new();
+        let cache = PieceCache::new();
         let words = (0..40_000_u32).map(|number| format!(" w{}é{}", number % 7_000, number % 13));
         let text: String = words.chain(["\0".to_owned(), "\0\0".to_owned(), "x".repeat(100)]).collect();
         for part in text.as_bytes().chunks(1_000) {
             let part = String::from_utf8_lossy(part);
             for _ in 0..2 {
-                assert_eq!(pieces.count(tokenizer, &part), tokenizer.count(part.as_ref()), "{part}");
+                assert_eq!(cache.count(tokenizer, &part), tokenizer.count(part.as_ref()), "{part}");
             }
         }
     }
 
     #[test]
-    fn no_two_pieces_look_alike() {
+    fn distinct_pieces_pack_to_distinct_keys() {
         let pieces: [&[u8]; 5] = [b"\0", b"\0\0", b"a", b"a\0", b"fourteen bytes"];
         let mut packed: Vec<u128> = pieces.iter().map(|piece| pack(piece).unwrap()).collect();
         packed.sort_unstable();

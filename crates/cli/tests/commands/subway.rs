@@ -145,7 +145,7 @@ fn what_cannot_be_used_is_named_and_the_old_timetable_stays() {
             elsewhere.as_str(),
             "the feed is not the subway's: it has 0 of the subway's stations among its 2, and 2 trips",
         ),
-        (text.as_str(), "the feed is not valid: the feed is no zip archive, or damaged"),
+        (text.as_str(), "the feed is not valid: the feed is not a valid zip archive"),
         (nowhere.as_str(), "nowhere.zip cannot be read or written"),
     ] {
         let ran = ran(fetch(&cli, &[from], ""));

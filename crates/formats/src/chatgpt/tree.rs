@@ -158,7 +158,7 @@ mod tests {
     fn a_cycle_is_rejected() {
         let cycle = r#"{"x": {}, "a": {"parent": "b", "children": ["b"]}, "b": {"parent": "a", "children": ["a"]}}"#;
         for current in [Some("a"), Some("x"), None] {
-            assert_eq!(tree(circle, current), Err(Rejection::new(CYCLE)));
+            assert_eq!(tree(cycle, current), Err(Rejection::new(CYCLE)));
         }
         assert_eq!(tree(r#"{"a": {"parent": "a"}}"#, None), Err(Rejection::new(CYCLE)));
     }

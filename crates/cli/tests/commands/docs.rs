@@ -104,7 +104,7 @@ fn a_folder_leads_to_nothing_outside_it() {
     cli.out(&["docs", "add", "folder"]);
     let listed = cli.out(&["docs", "list"]);
     assert!(listed.contains("tent.md") && !listed.contains("secret"), "{listed}");
-    assert!(cli.out(&["ask", "What is the password?"]).starts_with("I find nothing"));
+    assert!(cli.out(&["ask", "What is the password?"]).starts_with("I found nothing"));
     // What is named itself is meant.
     cli.out(&["docs", "add", "folder/secret.txt"]);
     assert!(cli.out(&["ask", "What is the password?"]).contains("swordfish"));

@@ -1,4 +1,4 @@
-//! A user, a store in a file, and a clock that a test moves.
+//! The test environment: a file store, users, and a fake clock.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,9 +11,9 @@ use threadkeep::{
 use threadkeep_general::{General, GeneralOptions};
 
 #[derive(Debug)]
-pub(crate) struct StillClock(AtomicI64);
+pub(crate) struct FakeClock(AtomicI64);
 
-impl Clock for StillClock {
+impl Clock for FakeClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.0.load(Ordering::SeqCst)).unwrap()
     }
@@ -23,21 +23,21 @@ impl Clock for StillClock {
     }
 }
 
-/// A store, and an assistant over it.
-pub(crate) struct World {
+/// A store with an assistant.
+pub(crate) struct TestEnv {
     folder: Arc<tempfile::TempDir>,
-    clock: Arc<StillClock>,
+    clock: Arc<FakeClock>,
     pub(crate) agent: Agent,
 }
 
 /// A conversation of one user.
-pub(crate) struct Talk<'a> {
-    world: &'a World,
+pub(crate) struct Conversation<'a> {
+    env: &'a TestEnv,
     pub(crate) scope: Scope,
     pub(crate) thread: ThreadId,
 }
 
-impl World {
+impl TestEnv {
     pub(crate) async fn new() -> Self {
         Self::with(GeneralOptions::default()).await
     }
@@ -47,12 +47,12 @@ impl World {
     }
 
     pub(crate) async fn with(options: GeneralOptions) -> Self {
-        let clock = Arc::new(StillClock(AtomicI64::new(0)));
+        let clock = Arc::new(FakeClock(AtomicI64::new(0)));
         let folder = Arc::new(tempfile::tempdir().unwrap());
         Self::over(folder, clock, options).await.at("2026-05-03T09:00:00Z")
     }
 
-    async fn over(folder: Arc<tempfile::TempDir>, clock: Arc<StillClock>, options: GeneralOptions) -> Self {
+    async fn over(folder: Arc<tempfile::TempDir>, clock: Arc<FakeClock>, options: GeneralOptions) -> Self {
         let path: PathBuf = folder.path().join("store.db");
         let backend = threadkeep::open_backend(&format!("sqlite:{}", path.display())).await.unwrap();
         let memory = Memory::with_clock(backend, clock.clone());
@@ -60,7 +60,7 @@ impl World {
         Self { folder, clock, agent: Agent::new(memory, general) }
     }
 
-    /// The same files, opened anew, as another process does.
+    /// Opens the same store again, as another process would.
     pub(crate) async fn restarted(self) -> Self {
         let Self { folder, clock, agent } = self;
         drop(agent);
@@ -68,11 +68,11 @@ impl World {
     }
 
     pub(crate) fn at(self, instant: &str) -> Self {
-        self.move_to(instant);
+        self.set_time(instant);
         self
     }
 
-    pub(crate) fn move_to(&self, instant: &str) {
+    pub(crate) fn set_time(&self, instant: &str) {
         let instant: Timestamp = instant.parse().unwrap();
         self.clock.0.store(instant.as_millis(), Ordering::SeqCst);
     }
@@ -81,22 +81,22 @@ impl World {
         self.agent.memory()
     }
 
-    /// A new conversation.
-    pub(crate) async fn talk(&self, user: &str) -> Talk<'_> {
-        self.talk_in(Scope::user("acme", user).unwrap()).await
+    /// Opens a new conversation.
+    pub(crate) async fn conversation(&self, user: &str) -> Conversation<'_> {
+        self.conversation_in(Scope::user("acme", user).unwrap()).await
     }
 
-    pub(crate) async fn talk_in(&self, scope: Scope) -> Talk<'_> {
+    pub(crate) async fn conversation_in(&self, scope: Scope) -> Conversation<'_> {
         let thread = self.memory().open(&scope).await.unwrap().thread.id;
-        Talk { world: self, scope, thread }
+        Conversation { env: self, scope, thread }
     }
 
-    /// A conversation that is there.
-    pub(crate) fn talk_again(&self, user: &str, thread: ThreadId) -> Talk<'_> {
-        Talk { world: self, scope: Scope::user("acme", user).unwrap(), thread }
+    /// Returns an existing conversation.
+    pub(crate) fn existing_conversation(&self, user: &str, thread: ThreadId) -> Conversation<'_> {
+        Conversation { env: self, scope: Scope::user("acme", user).unwrap(), thread }
     }
 
-    /// Puts a document into a library: passages as (place, text).
+    /// Adds a document to a library, with passages as (location, text).
     pub(crate) async fn document(&self, scope: &Scope, library: &str, title: &str, passages: &[(&str, &str)]) {
         let passages = passages.iter().map(|(place, text)| Passage { place: (*place).into(), text: (*text).into() });
         let (id, title, revision) = (title.to_owned(), title.to_owned(), "1".to_owned());
@@ -105,12 +105,12 @@ impl World {
     }
 }
 
-impl Talk<'_> {
+impl Conversation<'_> {
     pub(crate) async fn turn(&self, text: &str) -> Turn {
-        self.world.agent.chat(&self.scope, self.thread, text).await.unwrap()
+        self.env.agent.chat(&self.scope, self.thread, text).await.unwrap()
     }
 
-    /// Says something, and gives what is answered by a turn that is well.
+    /// Sends a message and returns the reply of the completed turn.
     pub(crate) async fn say(&self, text: &str) -> String {
         let turn = self.turn(text).await;
         assert_eq!((turn.status, &turn.error), (TurnStatus::Completed, &None), "{text}: {turn:#?}");
@@ -118,26 +118,26 @@ impl Talk<'_> {
     }
 
     pub(crate) async fn messages(&self) -> Vec<Message> {
-        self.world.memory().newest(&self.scope, self.thread, 100).await.unwrap()
+        self.env.memory().newest(&self.scope, self.thread, 100).await.unwrap()
     }
 
-    /// What the thread holds, a line a message.
+    /// Returns the messages of the thread, formatted as one line each.
     pub(crate) async fn rows(&self) -> Vec<String> {
         self.messages().await.iter().map(row).collect()
     }
 
     pub(crate) async fn preferences(&self) -> Vec<(String, String)> {
-        let preferences = self.world.memory().list_preferences(&self.scope).await.unwrap();
+        let preferences = self.env.memory().list_preferences(&self.scope).await.unwrap();
         preferences.into_iter().map(|preference| (preference.key, preference.value.read().unwrap())).collect()
     }
 }
 
-/// The tools that a turn called, with their arguments.
+/// Returns the tool calls of a turn, with their arguments.
 pub(crate) fn calls(turn: &Turn) -> Vec<String> {
     turn.tool_calls.iter().map(|call| format!("{}{}", call.name, call.arguments)).collect()
 }
 
-/// The titles of what a turn stands on.
+/// Returns the titles of a turn's sources.
 pub(crate) fn sources(turn: &Turn) -> Vec<&str> {
     turn.sources.iter().map(|source| source.title.as_deref().unwrap_or_default()).collect()
 }

@@ -1,4 +1,4 @@
-//! Histories to assemble contexts from.
+//! Fixtures: histories and token counters.
 
 use threadkeep_context::{ChatMessage, Context, ContextInput, ContextPolicy, ThreadRange, assemble};
 use threadkeep_core::{
@@ -38,12 +38,12 @@ pub(crate) fn result(call_id: &str, output: &str) -> Content {
     Content { parts: vec![Part::ToolResult(result)], ..Content::empty(Role::Tool) }
 }
 
-/// Messages at positions from 1 on.
+/// Makes messages at positions 1, 2, ….
 pub(crate) fn history(contents: impl IntoIterator<Item = Content>) -> Vec<Message> {
     (1..).zip(contents).map(|(seq, content)| message(seq, content)).collect()
 }
 
-/// A conversation of `count` messages, users and assistants in turn.
+/// Makes a conversation of `count` messages that alternates between user and assistant.
 pub(crate) fn chat(count: u64) -> Vec<Message> {
     let content = |number: u64| match number % 2 {
         1 => user(&format!("question {number}")),
@@ -65,7 +65,7 @@ pub(crate) fn seqs(context: &Context) -> Vec<u64> {
     context.messages.iter().filter_map(|message| message.seq).collect()
 }
 
-/// Role and words of each message, one a line.
+/// Renders role and text of each message, one per line.
 pub(crate) fn written(messages: &[ChatMessage]) -> String {
     let lines = messages.iter().map(|message| {
         let parts: Vec<String> = message.parts.iter().map(part).collect();
@@ -83,18 +83,18 @@ fn part(part: &Part) -> String {
     }
 }
 
-/// Counters of very different minds.
+/// Token counters with unusual properties.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum OddCounter {
     Bytes,
     Words,
-    Nothing,
-    /// As many as a hash of the text says, so that less text may take more.
-    Whim,
+    Zero,
+    /// Derives the count from a hash of the text, so that a shorter text may have a larger count.
+    Hash,
 }
 
 impl OddCounter {
-    pub(crate) const ALL: [Self; 4] = [Self::Bytes, Self::Words, Self::Nothing, Self::Whim];
+    pub(crate) const ALL: [Self; 4] = [Self::Bytes, Self::Words, Self::Zero, Self::Hash];
 }
 
 impl TokenCounter for OddCounter {
@@ -106,8 +106,8 @@ impl TokenCounter for OddCounter {
         TokenCount(match self {
             Self::Bytes => text.len() as u64,
             Self::Words => text.split_whitespace().count() as u64,
-            Self::Nothing => 0,
-            Self::Whim => text.bytes().fold(7, |hash: u64, byte| (hash * 31 + u64::from(byte)) % 97),
+            Self::Zero => 0,
+            Self::Hash => text.bytes().fold(7, |hash: u64, byte| (hash * 31 + u64::from(byte)) % 97),
         })
     }
 }

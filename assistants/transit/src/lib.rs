@@ -1,4 +1,4 @@
-//! Stations, networks and timetables, shared by assistants for public transport.
+//! Stations, networks, timetables and realtime data for public transport assistants.
 //!
 //! - [`Timetable`] is the content of a GTFS feed;
 //! - [`Schedule`] is searched for journeys; it combines a timetable with realtime [`Changes`];

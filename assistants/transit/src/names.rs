@@ -1,4 +1,4 @@
-//! Resolves the names that people use to stations.
+//! Resolves station names as people use them.
 //!
 //! Many stations share a name, so qualifiers are taken into account (a line, a borough, the avenue above the tracks). If they
 //! are not sufficient, the result states the assumption or lists the alternatives: see [`Resolution`].
@@ -97,8 +97,8 @@ impl<'a> Names<'a> {
     /// Resolves a text to a place on one of some lines, which are given by their public names. Lines in the text itself take
     /// precedence.
     pub fn resolve_on(&self, text: &str, lines: &[&str]) -> Resolution {
-        const LONGEST_TEXT: usize = 200;
-        let text: String = text.chars().take(LONGEST_TEXT).collect();
+        const MAX_CHARACTERS: usize = 200;
+        let text: String = text.chars().take(MAX_CHARACTERS).collect();
         if let Some(index) = self.network.index(text.trim()) {
             return Resolution::Certain(self.place(&[index], &[]));
         }

@@ -35,9 +35,9 @@ pub struct Station {
     pub trunk: String,
     /// The public names of the lines that stop here during the day.
     pub lines: Vec<String>,
-    /// Degrees north.
+    /// The latitude in degrees.
     pub latitude: f64,
-    /// Degrees east.
+    /// The longitude in degrees.
     pub longitude: f64,
     /// The signed destination of each direction, by platform suffix.
     pub towards: Vec<(String, String)>,

@@ -34,9 +34,9 @@ pub struct StationRow {
     pub id: String,
     /// `stop_name`.
     pub name: String,
-    /// Degrees north.
+    /// The latitude in degrees.
     pub latitude: f64,
-    /// Degrees east.
+    /// The longitude in degrees.
     pub longitude: f64,
 }
 

@@ -30,14 +30,14 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
     let tree = tree::read(mapping, current.as_deref())?;
     conversation.add_remaining_metadata(fields)?;
     // For each node: the nearest message at or above it, and the number of messages on the path to it.
-    let mut last_message: Vec<(Option<usize>, usize)> = Vec::with_capacity(tree.nodes.len());
+    let mut nearest_message: Vec<(Option<usize>, usize)> = Vec::with_capacity(tree.nodes.len());
     for tree::Node { id, message, parent } in &tree.nodes {
-        let (before, depth) = parent.map_or((None, 0), |parent| last_message[parent]);
+        let (before, depth) = parent.map_or((None, 0), |parent| nearest_message[parent]);
         let pushed = match message {
             Some(message) => push(&mut conversation, (before, depth + 1), id, message),
             None => Ok(Pushed::Hidden),
         };
-        last_message.push(match pushed.map_err(|rejection| rejection.at(format!("node {}", truncated(id)))) {
+        nearest_message.push(match pushed.map_err(|rejection| rejection.at(format!("node {}", truncated(id)))) {
             Ok(Pushed::Message(message)) => (Some(message), depth + 1),
             Ok(Pushed::Hidden) => (before, depth),
             Err(rejection) => {
@@ -46,7 +46,7 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
             }
         });
     }
-    conversation.set_current(tree.current.and_then(|current| last_message[current].0), updated_at);
+    conversation.set_current(tree.current.and_then(|current| nearest_message[current].0), updated_at);
     Ok(conversation)
 }
 

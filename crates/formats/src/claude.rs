@@ -91,23 +91,23 @@ fn read_tree(
         return Err(Rejection::new("chat_messages: the messages form a cycle"));
     };
     // For each entry: the nearest added message at or above it, and the length of the path to it.
-    let mut last_message: Vec<(Option<usize>, usize)> = vec![(None, 0); messages.len()];
+    let mut nearest_message: Vec<(Option<usize>, usize)> = vec![(None, 0); messages.len()];
     let mut current_message = None;
     for index in order {
-        let (before, depth) = parents[index].map_or((None, 0), |parent| last_message[parent]);
+        let (before, depth) = parents[index].map_or((None, 0), |parent| nearest_message[parent]);
         let at = |rejection: Rejection| rejection.at(number("message", index));
         let pushed = push_node(conversation, (before, depth + 1), index, messages[index]);
         let here = pushed.map(Some).unwrap_or_else(|rejection| {
             conversation.skip_message(at(rejection));
             before
         });
-        last_message[index] = (here, depth + 1);
+        nearest_message[index] = (here, depth + 1);
         if current.is_some() && ids[index].as_deref() == current {
             current_message = here;
         }
     }
     // The messages are in order of creation, so the last one is the default.
-    let last = last_message.last().and_then(|(last, _)| *last);
+    let last = nearest_message.last().and_then(|(last, _)| *last);
     conversation.set_current(current_message.or(last), updated_at);
     Ok(())
 }

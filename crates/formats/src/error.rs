@@ -7,7 +7,7 @@ use threadkeep_core::StoreError;
 
 use crate::Format;
 
-/// Why a file cannot be read at all.
+/// An error that prevents a file from being read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {

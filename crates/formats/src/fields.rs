@@ -9,9 +9,9 @@ use threadkeep_core::{JsonText, Map, Value, limits};
 use crate::error::Rejection;
 
 /// The most members of an object and entries of a list. Each takes many times more memory than its bytes in the file.
-pub(crate) const ENTRIES: usize = 1_000_000;
+pub(crate) const MAX_ENTRIES: usize = 1_000_000;
 /// The largest value that is parsed as a whole. No store accepts a larger one.
-pub(crate) const VALUE_BYTES: usize = limits::MESSAGE_BYTES;
+pub(crate) const MAX_VALUE_BYTES: usize = limits::MESSAGE_BYTES;
 
 /// The members of an object that have not been taken yet, in order. A null member counts as absent.
 #[derive(Debug)]
@@ -22,7 +22,7 @@ impl<'a> Fields<'a> {
         if kind(json) != Kind::Object {
             return Err(Rejection::new(format!("expected an object, found {}", kind(json))));
         }
-        serde_json::from_str(json.get()).map_err(|error| unreadable(&error))
+        serde_json::from_str(json.get()).map_err(|error| parser_error(&error))
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
@@ -105,8 +105,8 @@ impl<'de> Deserialize<'de> for Fields<'de> {
             fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
                 while let Some(member) = access.next_entry()? {
-                    if members.len() == ENTRIES {
-                        return Err(A::Error::custom(format_args!("more than {ENTRIES} members")));
+                    if members.len() == MAX_ENTRIES {
+                        return Err(A::Error::custom(format_args!("more than {MAX_ENTRIES} members")));
                     }
                     members.push(member);
                 }
@@ -120,7 +120,7 @@ impl<'de> Deserialize<'de> for Fields<'de> {
 
 pub(crate) fn text(json: &RawValue) -> Result<String, Rejection> {
     match kind(json) {
-        Kind::Text => serde_json::from_str(json.get()).map_err(|error| unreadable(&error)),
+        Kind::Text => serde_json::from_str(json.get()).map_err(|error| parser_error(&error)),
         other => Err(Rejection::new(format!("expected a string, found {other}"))),
     }
 }
@@ -128,14 +128,14 @@ pub(crate) fn text(json: &RawValue) -> Result<String, Rejection> {
 pub(crate) fn list(json: &RawValue) -> Result<Vec<&RawValue>, Rejection> {
     match kind(json) {
         Kind::List => {
-            let List(entries) = serde_json::from_str(json.get()).map_err(|error| unreadable(&error))?;
+            let List(entries) = serde_json::from_str(json.get()).map_err(|error| parser_error(&error))?;
             Ok(entries)
         }
         other => Err(Rejection::new(format!("expected an array, found {other}"))),
     }
 }
 
-/// The entries of a list, at most [`ENTRIES`].
+/// The entries of a list, at most [`MAX_ENTRIES`].
 struct List<'a>(Vec<&'a RawValue>);
 
 impl<'de> Deserialize<'de> for List<'de> {
@@ -152,8 +152,8 @@ impl<'de> Deserialize<'de> for List<'de> {
             fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
                 let mut entries = Vec::new();
                 while let Some(entry) = access.next_element()? {
-                    if entries.len() == ENTRIES {
-                        return Err(A::Error::custom(format_args!("more than {ENTRIES} entries")));
+                    if entries.len() == MAX_ENTRIES {
+                        return Err(A::Error::custom(format_args!("more than {MAX_ENTRIES} entries")));
                     }
                     entries.push(entry);
                 }
@@ -167,14 +167,14 @@ impl<'de> Deserialize<'de> for List<'de> {
 
 /// Whether a value is too large to be parsed as a whole.
 pub(crate) fn is_too_large(json: &RawValue) -> bool {
-    json.get().len() > VALUE_BYTES
+    json.get().len() > MAX_VALUE_BYTES
 }
 
 pub(crate) fn value(json: &RawValue) -> Result<Value, Rejection> {
     if is_too_large(json) {
-        return Err(Rejection::new(format!("value exceeds {VALUE_BYTES} bytes")));
+        return Err(Rejection::new(format!("value exceeds {MAX_VALUE_BYTES} bytes")));
     }
-    serde_json::from_str(json.get()).map_err(|error| unreadable(&error))
+    serde_json::from_str(json.get()).map_err(|error| parser_error(&error))
 }
 
 pub(crate) fn exact(json: &RawValue) -> Result<JsonText, Rejection> {
@@ -226,7 +226,7 @@ pub(crate) fn missing(name: &str) -> Rejection {
 }
 
 /// Returns the parser's message without its position, which is relative to the value and would mislead.
-pub(crate) fn unreadable(error: &serde_json::Error) -> Rejection {
+pub(crate) fn parser_error(error: &serde_json::Error) -> Rejection {
     let message = error.to_string();
     Rejection::new(message.split(" at line ").next().unwrap_or_default())
 }

@@ -15,7 +15,7 @@ const MESSAGE_DIGITS: usize = 8;
 pub(crate) fn thread_key(format: Format, record: &Record, source_id: Option<&str>) -> Result<ThreadKey> {
     let prefix = format!("import:{format}:");
     let identity = match source_id {
-        Some(id) => usable(id, limits::KEY_BYTES - prefix.len()),
+        Some(id) => valid_or_hashed(id, limits::KEY_BYTES - prefix.len()),
         None => format!("{}:{}", record.index, hex(Sha256::new_with_prefix(&record.text), RECORD_DIGITS)),
     };
     ThreadKey::new(format!("{prefix}{identity}"))
@@ -23,12 +23,12 @@ pub(crate) fn thread_key(format: Format, record: &Record, source_id: Option<&str
 
 /// Returns the external id of a message that has an id in its source.
 pub(crate) fn message_id(source_id: &str) -> String {
-    usable(source_id, limits::KEY_BYTES)
+    valid_or_hashed(source_id, limits::KEY_BYTES)
 }
 
 /// Returns the external id of a message whose id and content are the same as another message's.
 pub(crate) fn message_id_by_fallback(fallback_id: &str) -> String {
-    usable(&format!("node:{fallback_id}"), limits::KEY_BYTES)
+    valid_or_hashed(&format!("node:{fallback_id}"), limits::KEY_BYTES)
 }
 
 /// Returns the external id of a message without an id: its position (the first is 1) and a hash of its content.
@@ -57,7 +57,7 @@ pub(crate) fn message_id_by_content(position: usize, content: &Content) -> Strin
 }
 
 /// Returns the id, or its hash if it is empty, too long or contains control characters.
-fn usable(id: &str, max_bytes: usize) -> String {
+fn valid_or_hashed(id: &str, max_bytes: usize) -> String {
     if id.is_empty() || id.len() > max_bytes || id.chars().any(char::is_control) {
         format!("sha256:{}", hex(Sha256::new_with_prefix(id), 64))
     } else {

@@ -82,22 +82,22 @@ mod tests {
         (title, id)
     }
 
-    fn is(title: &str, id: &str) -> (Option<String>, Option<String>) {
+    fn expected_name(title: &str, id: &str) -> (Option<String>, Option<String>) {
         (truncated(title), truncated(id))
     }
 
     #[test]
     fn the_first_title_and_id_are_read() {
-        assert_eq!(name(r#"{"title":"Boats\n","mapping":{"id":"no"},"id":"a-1"}"#), is("Boats", "a-1"));
-        assert_eq!(name(r#"{"uuid":7,"name":null}"#), is("", "7"));
-        assert_eq!(name(r#"{"name":"","uuid":["x"]}"#), is("", ""));
-        assert_eq!(name("[]"), is("", ""));
+        assert_eq!(name(r#"{"title":"Boats\n","mapping":{"id":"no"},"id":"a-1"}"#), expected_name("Boats", "a-1"));
+        assert_eq!(name(r#"{"uuid":7,"name":null}"#), expected_name("", "7"));
+        assert_eq!(name(r#"{"name":"","uuid":["x"]}"#), expected_name("", ""));
+        assert_eq!(name("[]"), expected_name("", ""));
     }
 
     #[test]
     fn members_before_the_damage_are_read() {
-        assert_eq!(name(r#"{"title":"Boats","id":"a-1","mapping":{"x":oops"#), is("Boats", "a-1"));
-        assert_eq!(name(r#"{"title":"Boats","mapping":{"x":oops},"id":"a-1"}"#), is("Boats", ""));
+        assert_eq!(name(r#"{"title":"Boats","id":"a-1","mapping":{"x":oops"#), expected_name("Boats", "a-1"));
+        assert_eq!(name(r#"{"title":"Boats","mapping":{"x":oops},"id":"a-1"}"#), expected_name("Boats", ""));
     }
 
     #[test]

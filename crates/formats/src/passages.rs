@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 
 /// The largest file, in bytes.
 pub const DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
-/// The length of a passage in characters (Unicode scalar values), not counting its headings.
+/// The most characters (Unicode scalar values) of a passage, not counting its headings.
 pub const PASSAGE_CHARACTERS: usize = 1_200;
 
 /// The most passages of a document.

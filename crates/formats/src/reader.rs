@@ -15,7 +15,7 @@ use threadkeep_core::exchange::{EXPORT_VERSION, ImportItem};
 
 use crate::conversation::{Conversation, Converted};
 use crate::error::{Fault, Rejection};
-use crate::fields::{Fields, unreadable};
+use crate::fields::{Fields, parser_error};
 use crate::records::{Record, Records};
 use crate::{
     ConversationName, Format, FormatError, LINE_BYTES, RecordError, chatgpt, claude, detect, input, locomo, name,
@@ -282,7 +282,7 @@ fn read_object(record: &Record) -> Result<Fields<'_>, Rejection> {
             line => format!("line {line} of the record, column {}", error.column()),
         };
         let offset = record.offset + offset_of(&error, text);
-        Rejection::new(format!("invalid JSON ({} at {position}, byte offset {offset})", unreadable(&error).as_str()))
+        Rejection::new(format!("invalid JSON ({} at {position}, byte offset {offset})", parser_error(&error).as_str()))
     })?;
     JsonText::new(text)?;
     Fields::read(json)

@@ -13,7 +13,7 @@ use threadkeep_core::{Document, DocumentOwner, DocumentWrite, Namespace, ThreadI
 use crate::ConversationName;
 use crate::conversation::check_content;
 use crate::error::Rejection;
-use crate::fields::{Fields, unreadable};
+use crate::fields::{Fields, parser_error};
 use crate::name::truncated;
 
 const HEADER: &str = "threadkeep";
@@ -115,7 +115,7 @@ struct ExportedDocument {
 
 fn read<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Result<T, Rejection> {
     // Only this parser message never quotes a value, which can be message text.
-    serde_json::from_str(json.get()).map_err(|error| match unreadable(&error) {
+    serde_json::from_str(json.get()).map_err(|error| match parser_error(&error) {
         rejection if rejection.as_str().starts_with("missing field") => rejection,
         _ => Rejection::new(format!("invalid value at column {} of the object", error.column())),
     })

@@ -253,7 +253,7 @@ fn read_transfers(
             *station_of.get(row.text(to)).ok_or_else(|| row.unknown(to))?,
         );
         if let 0 | 2 = row.number(kind)?.unwrap_or(0) {
-            let seconds = row.number(seconds)?.unwrap_or(0).min(LONGEST_TRANSFER_SECONDS);
+            let seconds = row.number(seconds)?.unwrap_or(0).min(MAX_TRANSFER_SECONDS);
             let entry = shortest.entry(ends).or_insert(seconds);
             *entry = seconds.min(*entry);
         }
@@ -263,4 +263,4 @@ fn read_transfers(
 }
 
 /// Longer transfers are errors in the feed and are shortened to this.
-const LONGEST_TRANSFER_SECONDS: u32 = 3600;
+const MAX_TRANSFER_SECONDS: u32 = 3600;

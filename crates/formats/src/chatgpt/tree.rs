@@ -122,22 +122,22 @@ mod tests {
         "d": {"message": {}, "parent": "b", "children": []}
     }"#;
 
-    fn is(nodes: &[&str], current: Option<&str>) -> Result<(Vec<String>, Option<String>), Rejection> {
+    fn expected_tree(nodes: &[&str], current: Option<&str>) -> Result<(Vec<String>, Option<String>), Rejection> {
         Ok((nodes.iter().map(|node| (*node).to_owned()).collect(), current.map(str::to_owned)))
     }
 
     #[test]
     fn parents_come_before_their_children_in_order() {
         let nodes = ["/root", "root/a", "a/b", "b/d", "a/c"];
-        assert_eq!(tree(TREE, Some("d")), is(&nodes, Some("d")));
-        assert_eq!(tree(TREE, Some("a")), is(&nodes, Some("a")));
+        assert_eq!(tree(TREE, Some("d")), expected_tree(&nodes, Some("d")));
+        assert_eq!(tree(TREE, Some("a")), expected_tree(&nodes, Some("a")));
     }
 
     #[test]
     fn an_unknown_current_node_is_ignored() {
         let nodes = ["/root", "root/a", "a/b", "b/d", "a/c"];
-        assert_eq!(tree(TREE, None), is(&nodes, None));
-        assert_eq!(tree(TREE, Some("gone")), is(&nodes, None));
+        assert_eq!(tree(TREE, None), expected_tree(&nodes, None));
+        assert_eq!(tree(TREE, Some("gone")), expected_tree(&nodes, None));
         assert_eq!(tree("{}", None), Ok((Vec::new(), None)));
     }
 
@@ -145,13 +145,13 @@ mod tests {
     fn a_node_with_an_unknown_parent_is_a_root() {
         let orphans =
             r#"{"a": {"parent": "gone", "children": ["b", "gone"]}, "b": {"parent": "a"}, "c": {"parent": "gone"}}"#;
-        assert_eq!(tree(orphans, None), is(&["/a", "a/b", "/c"], None));
+        assert_eq!(tree(orphans, None), expected_tree(&["/a", "a/b", "/c"], None));
     }
 
     #[test]
     fn a_tree_is_read_from_children_alone() {
         let children = r#"{"b": {}, "a": {"children": ["c", "b", "a"]}, "c": {"children": ["b"]}}"#;
-        assert_eq!(tree(children, None), is(&["/a", "a/c", "a/b"], None));
+        assert_eq!(tree(children, None), expected_tree(&["/a", "a/c", "a/b"], None));
     }
 
     #[test]

@@ -214,31 +214,31 @@ mod tests {
     /// The position after the opening bracket.
     const AFTER_BRACKET: FilePosition = FilePosition { line: 1, offset: 1 };
 
-    type Seen = Vec<Result<(u64, String), (u64, String)>>;
+    type Results = Vec<Result<(u64, String), (u64, String)>>;
 
-    fn elements(framing: Framing, text: &str, max_bytes: usize) -> Seen {
+    fn elements(framing: Framing, text: &str, max_bytes: usize) -> Results {
         // A buffer of three bytes tests all positions of buffer boundaries.
         let elements = Elements::new(BufReader::with_capacity(3, text.as_bytes()), framing, AFTER_BRACKET, max_bytes);
-        let mut seen = Vec::new();
+        let mut results = Vec::new();
         for chunk in elements {
             match chunk {
-                Ok(Chunk { position, bytes }) => seen.push(Ok((position.line, String::from_utf8(bytes).unwrap()))),
+                Ok(Chunk { position, bytes }) => results.push(Ok((position.line, String::from_utf8(bytes).unwrap()))),
                 Err(ChunkFault { line, fault }) => {
-                    seen.push(Err((line, fault.to_string())));
+                    results.push(Err((line, fault.to_string())));
                     if fault.is_final() {
                         break;
                     }
                 }
             }
         }
-        seen
+        results
     }
 
-    fn is(line: u64, text: &str) -> Result<(u64, String), (u64, String)> {
+    fn record(line: u64, text: &str) -> Result<(u64, String), (u64, String)> {
         Ok((line, text.to_owned()))
     }
 
-    fn ends(line: u64, offset: u64, why: &str) -> Result<(u64, String), (u64, String)> {
+    fn final_error(line: u64, offset: u64, why: &str) -> Result<(u64, String), (u64, String)> {
         Err((line, format!("{why} (byte offset {offset}); the rest of the file was not read")))
     }
 
@@ -247,32 +247,37 @@ mod tests {
         let text = r#" {"a": "}],\"\\"},
             [1, [2], {}] , "x,]" ,12,
             null ]  "#;
-        let expected =
-            [is(1, r#"{"a": "}],\"\\"}"#), is(2, "[1, [2], {}]"), is(2, r#""x,]""#), is(2, "12"), is(3, "null")];
+        let expected = [
+            record(1, r#"{"a": "}],\"\\"}"#),
+            record(2, "[1, [2], {}]"),
+            record(2, r#""x,]""#),
+            record(2, "12"),
+            record(3, "null"),
+        ];
         assert_eq!(elements(Framing::List, text, 100), expected);
         assert_eq!(elements(Framing::List, "]", 100), []);
     }
 
     #[test]
     fn sequence_values_are_separated_by_optional_whitespace() {
-        let expected = [is(1, "{\n}"), is(3, "{}"), is(3, "[]"), is(3, "1")];
+        let expected = [record(1, "{\n}"), record(3, "{}"), record(3, "[]"), record(3, "1")];
         assert_eq!(elements(Framing::Sequence, "{\n}\n{}[] 1", 100), expected);
     }
 
     #[test]
     fn an_error_in_the_array_ends_reading() {
         let list = |text| elements(Framing::List, text, 100);
-        assert_eq!(list("{},\n{"), [is(1, "{}"), ends(2, 5, "the file ends inside this record")]);
-        assert_eq!(list("{}"), [is(1, "{}"), ends(1, 3, "the file ends before the array is closed")]);
-        assert_eq!(list("{},"), [is(1, "{}"), ends(1, 4, "the file ends before the array is closed")]);
-        assert_eq!(list("{},]"), [is(1, "{}"), ends(1, 4, "unexpected bracket or comma")]);
-        assert_eq!(list("{} {}]"), [is(1, "{}"), ends(1, 4, "missing comma between two array elements")]);
-        assert_eq!(list("{}]\n]"), [is(1, "{}"), ends(2, 5, "unexpected data after the end of the array")]);
+        assert_eq!(list("{},\n{"), [record(1, "{}"), final_error(2, 5, "the file ends inside this record")]);
+        assert_eq!(list("{}"), [record(1, "{}"), final_error(1, 3, "the file ends before the array is closed")]);
+        assert_eq!(list("{},"), [record(1, "{}"), final_error(1, 4, "the file ends before the array is closed")]);
+        assert_eq!(list("{},]"), [record(1, "{}"), final_error(1, 4, "unexpected bracket or comma")]);
+        assert_eq!(list("{} {}]"), [record(1, "{}"), final_error(1, 4, "missing comma between two array elements")]);
+        assert_eq!(list("{}]\n]"), [record(1, "{}"), final_error(2, 5, "unexpected data after the end of the array")]);
     }
 
     #[test]
     fn an_element_that_is_too_large_is_skipped() {
         let too_large = (1, "record exceeds 6 bytes".to_owned());
-        assert_eq!(elements(Framing::List, r#"{"a":"]]]]"},{}]"#, 6), [Err(too_large), is(1, "{}")]);
+        assert_eq!(elements(Framing::List, r#"{"a":"]]]]"},{}]"#, 6), [Err(too_large), record(1, "{}")]);
     }
 }

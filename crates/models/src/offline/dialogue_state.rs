@@ -1,33 +1,33 @@
-//! What a conversation has said so far, as the offline model keeps it while it reads a request.
+//! The state of a dialogue, accumulated while a request is interpreted.
 
 use super::extract::{Choice, Extractor, Mention, Names};
 use super::frame::Frame;
 use super::utterance::Utterance;
 
-/// Names that results may teach; later ones are not learnt.
-const LEARNT: usize = 2_000;
+/// The maximum number of names learnt from results; further ones are ignored.
+const MAX_LEARNT: usize = 2_000;
 
 #[derive(Clone, Debug, Default)]
-pub(super) struct Memory {
-    /// What the last message that was understood asked for.
+pub(super) struct DialogueState {
+    /// The frames of the last message that was understood.
     pub(super) frames: Vec<Frame>,
-    /// Things that were mentioned, by kind, the newest last.
+    /// Mentioned entities with their kind, the newest last.
     mentioned: Vec<(String, Choice)>,
-    /// Names that results taught, by kind.
+    /// Names learnt from results, by kind.
     learnt: Vec<(String, Names)>,
     learnt_count: usize,
 }
 
-impl Memory {
+impl DialogueState {
     pub(super) fn mention(&mut self, kind: &str, choice: &Choice) {
         self.mentioned.retain(|(known, other)| known != kind || other.value != choice.value);
         self.mentioned.push((kind.to_owned(), choice.clone()));
     }
 
-    /// Takes what results mention: it can be referred to, and called by its name.
+    /// Adds an entity from a result, so that messages can refer to it by name or pronoun.
     pub(super) fn learn(&mut self, kind: &str, choice: &Choice) {
         self.mention(kind, choice);
-        if self.learnt_count >= LEARNT {
+        if self.learnt_count >= MAX_LEARNT {
             return;
         }
         self.learnt_count += 1;
@@ -37,15 +37,15 @@ impl Memory {
         }
     }
 
-    pub(super) fn find_learnt(&self, said: &Utterance) -> impl Iterator<Item = (&str, Mention)> {
+    pub(super) fn find_learnt(&self, utterance: &Utterance) -> impl Iterator<Item = (&str, Mention)> {
         self.learnt
             .iter()
-            .flat_map(|(kind, names)| names.find(said).into_iter().map(move |mention| (kind.as_str(), mention)))
+            .flat_map(|(kind, names)| names.find(utterance).into_iter().map(move |mention| (kind.as_str(), mention)))
     }
 
-    /// The newest thing of a kind that is none of these.
-    pub(super) fn newest(&self, kind: &str, but: &[&Choice]) -> Option<&Choice> {
-        let is_other = |choice: &Choice| but.iter().all(|known| known.value != choice.value);
+    /// Returns the last mentioned entity of a kind that is not in `except`.
+    pub(super) fn newest(&self, kind: &str, except: &[&Choice]) -> Option<&Choice> {
+        let is_other = |choice: &Choice| except.iter().all(|known| known.value != choice.value);
         self.mentioned.iter().rev().find(|(known, choice)| known == kind && is_other(choice)).map(|(_, choice)| choice)
     }
 }

@@ -6,40 +6,40 @@ use threadkeep_core::ModelError;
 use crate::price::Tokens;
 use crate::{Secret, repair};
 
-/// Characters of a provider's words that an error repeats.
+/// The maximum length of a provider's message in an error, in characters.
 const DETAIL_CHARACTERS: usize = 2_000;
 
-/// What went wrong with one attempt.
+/// The failure of one attempt.
 #[derive(Debug)]
-pub(crate) enum Trouble {
-    /// The connection was not made, or was lost.
-    Broken(String),
-    /// Nothing came for so long.
+pub(crate) enum ProviderFailure {
+    /// The connection failed or was lost.
+    Connection(String),
+    /// No data arrived for this long.
     TimedOut(Duration),
-    /// The provider said no.
+    /// The provider returned an error status.
     Status {
         status: u16,
         retry_after: Option<Duration>,
         should_retry: Option<bool>,
-        /// Whole, because the generation that failed stands in it.
+        /// The whole body, because it may contain the failed generation.
         body: String,
     },
-    /// More came than is taken.
+    /// The answer exceeds the size limit.
     TooLong,
-    /// What came is no answer.
+    /// The answer is invalid.
     Invalid(String),
-    /// The model tried to call a tool in a form that cannot be read.
-    Malformed {
+    /// The model wrote an unreadable tool call.
+    MalformedCall {
         text: String,
-        /// Whether asking again may help.
-        is_worth_another: bool,
-        /// What it took all the same.
+        /// Whether a retry may succeed.
+        is_worth_retrying: bool,
+        /// The tokens that the attempt used.
         tokens: Option<Tokens>,
     },
 }
 
-impl Trouble {
-    /// An error within a stream, whose status was a success.
+impl ProviderFailure {
+    /// Makes a failure from an error within a stream.
     pub(super) fn in_stream(error: &Value) -> Self {
         let code = error.get("status_code").or_else(|| error.get("code")).and_then(Value::as_u64);
         let by_kind = || match error.get("type").and_then(Value::as_str) {
@@ -54,20 +54,20 @@ impl Trouble {
         Self::Status { status, retry_after: None, should_retry: None, body }
     }
 
-    /// Whether another attempt may succeed.
+    /// Whether a retry after a wait may succeed.
     pub(crate) fn is_retryable(&self) -> bool {
         match self {
-            Self::Broken(_) | Self::TimedOut(_) => true,
+            Self::Connection(_) | Self::TimedOut(_) => true,
             Self::Status { should_retry: Some(should_retry), .. } => *should_retry,
             Self::Status { status, body, .. } => {
-                matches!(status, 408 | 409 | 429 | 500..) && !is_out_of_money(body) && !repair::is_failed_call(body)
+                matches!(status, 408 | 409 | 429 | 500..) && !is_quota_exhausted(body) && !repair::is_failed_call(body)
             }
-            Self::TooLong | Self::Invalid(_) | Self::Malformed { .. } => false,
+            Self::TooLong | Self::Invalid(_) | Self::MalformedCall { .. } => false,
         }
     }
 
-    /// Whether the provider refuses a parameter of the request.
-    pub(crate) fn is_about(&self, parameter: &str) -> bool {
+    /// Whether the provider rejects this parameter of the request.
+    pub(crate) fn rejects_parameter(&self, parameter: &str) -> bool {
         let Self::Status { status: 400 | 422, body, .. } = self else { return false };
         let body: Option<Value> = serde_json::from_str(body).ok();
         body.is_some_and(|body| body["error"]["param"] == parameter)
@@ -77,21 +77,23 @@ impl Trouble {
         if let Self::Status { retry_after, .. } = self { *retry_after } else { None }
     }
 
-    /// What the caller is told.
+    /// Converts the failure to the error for the caller.
     pub(crate) fn into_error(self, model: &str, key: Option<&Secret>) -> ModelError {
         let model = model.to_owned();
         match self {
-            Self::Broken(detail) => ModelError::Unavailable { model, detail, retry_after: None },
+            Self::Connection(detail) => ModelError::Unavailable { model, detail, retry_after: None },
             Self::TimedOut(after) => ModelError::TimedOut { model, after },
-            Self::TooLong => ModelError::InvalidAnswer { model, detail: "it is longer than what is taken".to_owned() },
+            Self::TooLong => {
+                ModelError::InvalidAnswer { model, detail: "the answer exceeds the size limit".to_owned() }
+            }
             Self::Invalid(detail) => ModelError::InvalidAnswer { model, detail },
-            Self::Malformed { text, .. } => ModelError::MalformedCall { model, text },
+            Self::MalformedCall { text, .. } => ModelError::MalformedCall { model, text },
             Self::Status { status, retry_after, body, .. } => {
                 let detail = detail(status, &body, key);
                 match status {
                     401 | 403 => ModelError::Unauthorized { model, detail },
-                    _ if is_too_long(status, &body) => ModelError::ContextTooLong { model },
-                    _ if is_out_of_money(&body) => ModelError::Refused { model, status, detail },
+                    _ if exceeds_context(status, &body) => ModelError::ContextTooLong { model },
+                    _ if is_quota_exhausted(&body) => ModelError::Refused { model, status, detail },
                     408 | 409 | 429 | 500.. => ModelError::Unavailable { model, detail, retry_after },
                     _ => ModelError::Refused { model, status, detail },
                 }
@@ -100,19 +102,19 @@ impl Trouble {
     }
 }
 
-/// What a provider says of an error, without the key.
+/// Returns a provider's error message, without the key.
 pub(crate) fn detail(status: u16, body: &str, key: Option<&Secret>) -> String {
     let json: Option<Value> = serde_json::from_str(body).ok();
-    let said = json.as_ref().and_then(message).unwrap_or(body).trim();
-    let said = key.map_or_else(|| said.to_owned(), |key| key.redact(said));
-    match said.char_indices().nth(DETAIL_CHARACTERS) {
-        Some((end, _)) => format!("{}…", &said[..end]),
-        None if said.is_empty() => format!("status {status}"),
-        None => said,
+    let message = json.as_ref().and_then(message).unwrap_or(body).trim();
+    let message = key.map_or_else(|| message.to_owned(), |key| key.redact(message));
+    match message.char_indices().nth(DETAIL_CHARACTERS) {
+        Some((end, _)) => format!("{}…", &message[..end]),
+        None if message.is_empty() => format!("status {status}"),
+        None => message,
     }
 }
 
-/// The words of an error in the shapes that providers use.
+/// Extracts the message of an error body, in the forms that providers use.
 fn message(body: &Value) -> Option<&str> {
     let error = body.get("error").unwrap_or(body);
     [error.get("message"), Some(error), body.get("detail"), body.get("message")]
@@ -128,12 +130,12 @@ fn code(body: &str) -> Option<String> {
     code.as_str().map(str::to_owned)
 }
 
-fn is_out_of_money(body: &str) -> bool {
+fn is_quota_exhausted(body: &str) -> bool {
     matches!(code(body).as_deref(), Some("insufficient_quota" | "billing_error"))
 }
 
-/// Phrases by which providers say that a request is longer than the model reads.
-const TOO_LONG: [&str; 7] = [
+/// Phrases of providers for requests that exceed the context length.
+const CONTEXT_PHRASES: [&str; 7] = [
     "maximum context length",
     "context length exceeded",
     "context window",
@@ -143,7 +145,7 @@ const TOO_LONG: [&str; 7] = [
     "reduce the length of the messages",
 ];
 
-fn is_too_long(status: u16, body: &str) -> bool {
+fn exceeds_context(status: u16, body: &str) -> bool {
     let by_code = || {
         matches!(
             code(body).as_deref(),
@@ -152,8 +154,8 @@ fn is_too_long(status: u16, body: &str) -> bool {
     };
     let by_phrase = || {
         let json: Option<Value> = serde_json::from_str(body).ok();
-        let said = json.as_ref().and_then(message).unwrap_or(body).to_lowercase();
-        TOO_LONG.iter().any(|phrase| said.contains(phrase))
+        let message = json.as_ref().and_then(message).unwrap_or(body).to_lowercase();
+        CONTEXT_PHRASES.iter().any(|phrase| message.contains(phrase))
     };
     status == 413 || (matches!(status, 400 | 422 | 500) && (by_code() || by_phrase()))
 }

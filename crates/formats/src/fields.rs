@@ -1,4 +1,4 @@
-//! A JSON object whose members are parsed on demand. Until then each member is its exact JSON text.
+//! A JSON object whose members are kept as exact JSON text and parsed on demand.
 
 use std::fmt;
 

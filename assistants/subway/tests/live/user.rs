@@ -1,4 +1,4 @@
-//! Somebody who calls the tools, as an agent does on their behalf.
+//! A test user: calls the tools as an agent would on the user's behalf.
 
 use std::sync::Arc;
 
@@ -8,20 +8,20 @@ use threadkeep::core::{ToolContext, ToolError, ToolOutput};
 use threadkeep::{Memory, Scope};
 use threadkeep_subway::{Subway, SubwayTools};
 
-use crate::mta::{Mta, now};
+use crate::mta::{FakeMta, now};
 
-pub(crate) struct Person {
+pub(crate) struct TestUser {
     pub(crate) memory: Memory,
     pub(crate) subway: Arc<Subway>,
     pub(crate) scope: Scope,
-    /// What counts as now.
+    /// The time of tool calls.
     pub(crate) now: Timestamp,
     pub(crate) turn: String,
 }
 
-impl Person {
-    /// Ana, with a memory of her own.
-    pub(crate) async fn of(mta: &Mta) -> Self {
+impl TestUser {
+    /// Creates the user `ana` with a new memory.
+    pub(crate) async fn of(mta: &FakeMta) -> Self {
         Self::with(mta.subway()).await
     }
 
@@ -31,7 +31,7 @@ impl Person {
         Self { memory, subway: Arc::new(subway), scope, now: now(), turn: "turn 1".to_owned() }
     }
 
-    /// Somebody else, with the same memory.
+    /// Creates another user with the same memory.
     pub(crate) fn another(&self, name: &str) -> Self {
         let scope = Scope::user("acme", name).unwrap();
         let (memory, subway, turn) = (self.memory.clone(), Arc::clone(&self.subway), self.turn.clone());
@@ -54,12 +54,12 @@ impl Person {
         tool.call(&context, &arguments).await
     }
 
-    /// The words of an answer.
+    /// Returns the text of a tool's result.
     pub(crate) async fn ask(&self, tool: &str, arguments: &str) -> String {
         self.call(tool, arguments).await.unwrap().text
     }
 
-    /// The facts of an answer.
+    /// Returns the JSON value of a tool's result.
     pub(crate) async fn facts(&self, tool: &str, arguments: &str) -> Value {
         self.call(tool, arguments).await.unwrap().value.unwrap().read().unwrap()
     }

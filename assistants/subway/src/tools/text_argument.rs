@@ -1,4 +1,4 @@
-//! Arguments as models write them.
+//! Tool arguments, in the forms in which models write them.
 
 use std::borrow::Cow;
 
@@ -6,27 +6,27 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::{Deserialize, Deserializer};
 use threadkeep::core::ToolError;
 
-/// Text that a model may also write as a number (`"line": 1`) or as a list (`["2", "3"]`).
+/// A text argument, which a model may also write as a number (`"line": 1`) or as a list (`["2", "3"]`).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(super) struct Words(String);
+pub(super) struct TextArgument(String);
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Written {
+enum RawArgument {
     Text(String),
     Number(u64),
     List(Vec<Self>),
 }
 
-impl Words {
-    /// The text without white space around it, if there is any.
-    pub(super) fn given(&self) -> Option<&str> {
+impl TextArgument {
+    /// Returns the trimmed text; `None` if it is empty.
+    pub(super) fn non_empty(&self) -> Option<&str> {
         Some(self.0.trim()).filter(|text| !text.is_empty())
     }
 
-    /// The text, which must be there and have `limit` bytes at most.
+    /// Returns the trimmed text, which must not be empty and must have at most `limit` bytes.
     pub(super) fn required(&self, name: &str, limit: usize) -> Result<&str, ToolError> {
-        match self.given() {
+        match self.non_empty() {
             None => Err(ToolError::Arguments(format!("{name} is empty"))),
             Some(text) if text.len() > limit => {
                 Err(ToolError::Arguments(format!("{name} has more than {limit} bytes")))
@@ -36,21 +36,21 @@ impl Words {
     }
 }
 
-impl<'de> Deserialize<'de> for Words {
+impl<'de> Deserialize<'de> for TextArgument {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Written::deserialize(deserializer).map(|written| Self(text_of(written)))
+        RawArgument::deserialize(deserializer).map(|argument| Self(text_of(argument)))
     }
 }
 
-fn text_of(written: Written) -> String {
-    match written {
-        Written::Text(text) => text,
-        Written::Number(number) => number.to_string(),
-        Written::List(list) => list.into_iter().map(text_of).collect::<Vec<_>>().join(","),
+fn text_of(argument: RawArgument) -> String {
+    match argument {
+        RawArgument::Text(text) => text,
+        RawArgument::Number(number) => number.to_string(),
+        RawArgument::List(list) => list.into_iter().map(text_of).collect::<Vec<_>>().join(","),
     }
 }
 
-impl JsonSchema for Words {
+impl JsonSchema for TextArgument {
     fn inline_schema() -> bool {
         true
     }
@@ -68,17 +68,17 @@ impl JsonSchema for Words {
 mod tests {
     use super::*;
 
-    fn read(json: &str) -> Words {
+    fn read(json: &str) -> TextArgument {
         serde_json::from_str(json).unwrap()
     }
 
     #[test]
-    fn lines_may_be_numbers_and_lists() {
+    fn numbers_and_lists_become_text() {
         for (json, text) in [(r#"" A ""#, "A"), ("7", "7"), (r#"["2", 3]"#, "2,3"), (r#"["4/5"]"#, "4/5")] {
-            assert_eq!(read(json).given(), Some(text));
+            assert_eq!(read(json).non_empty(), Some(text));
         }
-        assert_eq!(read(r#""  ""#).given(), None);
-        assert!(serde_json::from_str::<Words>("{}").is_err());
+        assert_eq!(read(r#""  ""#).non_empty(), None);
+        assert!(serde_json::from_str::<TextArgument>("{}").is_err());
         assert_eq!(
             read("\"abc\"").required("line", 2).unwrap_err().to_string(),
             "invalid arguments: line has more than 2 bytes"

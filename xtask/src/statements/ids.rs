@@ -1,4 +1,4 @@
-//! Statement ids in text: `S2.38`, ranges `S0.09–S0.15`, and any number of both in one comment.
+//! Parses statement ids in text: `S2.38` and ranges `S0.09–S0.15`, any number of them in one comment.
 
 use std::fmt;
 
@@ -15,60 +15,60 @@ impl fmt::Display for Id {
     }
 }
 
-/// One id, or a range of ids of one group; both ends belong to it.
+/// One id, or an inclusive range of ids in one group.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Named {
+pub(super) struct IdRange {
     first: Id,
     last: Id,
 }
 
-impl Named {
+impl IdRange {
     pub(super) fn covers(&self, id: Id) -> bool {
         (self.first..=self.last).contains(&id)
     }
 
-    /// The ids that are written out: one, or the two ends of a range.
+    /// Returns the ids that are written out: one, or the two ends of a range.
     pub(super) fn ends(&self) -> impl Iterator<Item = Id> {
         let last = (self.first != self.last).then_some(self.last);
         std::iter::once(self.first).chain(last)
     }
 }
 
-impl fmt::Display for Named {
+impl fmt::Display for IdRange {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.first == self.last { self.first.fmt(f) } else { write!(f, "{}–{}", self.first, self.last) }
     }
 }
 
-/// What the comment on a line of Rust names; nothing where the line has no comment.
-pub(super) fn in_comment(line: &str) -> Vec<Named> {
+/// Returns the ids and ranges in the comment on a line of Rust; empty if there is no comment.
+pub(super) fn in_comment(line: &str) -> Vec<IdRange> {
     let Some((_, comment)) = line.split_once("//") else {
         return Vec::new();
     };
     let ids = ids_in(comment);
-    let mut names: Vec<Named> = Vec::new();
+    let mut ranges: Vec<IdRange> = Vec::new();
     let mut end_of_previous = None;
     for (start, id) in ids {
         let joined = end_of_previous.is_some_and(|end| is_dash(&comment[end..start]));
-        match names.last_mut() {
+        match ranges.last_mut() {
             Some(range) if joined && range.first.group == id.group && range.first < id => range.last = id,
-            _ => names.push(Named { first: id, last: id }),
+            _ => ranges.push(IdRange { first: id, last: id }),
         }
         end_of_previous = Some(start + ID_LENGTH);
     }
-    names
+    ranges
 }
 
 const ID_LENGTH: usize = "S0.00".len();
 
-/// Every id in the text, with the byte at which it starts.
+/// Returns all ids in a text with their byte offsets.
 pub(super) fn ids_in(text: &str) -> Vec<(usize, Id)> {
     text.match_indices('S').filter_map(|(start, _)| Some((start, id_at(text, start)?))).collect()
 }
 
 fn id_at(text: &str, start: usize) -> Option<Id> {
-    let joins = |character: char| character.is_alphanumeric() || character == '_' || character == '.';
-    if text[..start].chars().next_back().is_some_and(joins) {
+    let extends_id = |character: char| character.is_alphanumeric() || character == '_' || character == '.';
+    if text[..start].chars().next_back().is_some_and(extends_id) {
         return None;
     }
     let &[b'S', group, b'.', tens, ones] = text.as_bytes().get(start..start + ID_LENGTH)? else {
@@ -94,32 +94,32 @@ fn is_dash(between: &str) -> bool {
 mod tests {
     use super::*;
 
-    fn named(line: &str) -> Vec<String> {
-        in_comment(line).iter().map(Named::to_string).collect()
+    fn parsed(line: &str) -> Vec<String> {
+        in_comment(line).iter().map(IdRange::to_string).collect()
     }
 
     #[test]
-    fn single_ids_and_lists() {
-        assert_eq!(named("    // S2.38"), ["S2.38"]);
-        assert_eq!(named("/// S0.01, S0.02 and S4.53: what it proves."), ["S0.01", "S0.02", "S4.53"]);
-        assert_eq!(named("assert!(a); // S1.05/S1.06 (S3.07)"), ["S1.05", "S1.06", "S3.07"]);
+    fn parses_single_ids_and_lists() {
+        assert_eq!(parsed("    // S2.38"), ["S2.38"]);
+        assert_eq!(parsed("/// S0.01, S0.02 and S4.53: what it proves."), ["S0.01", "S0.02", "S4.53"]);
+        assert_eq!(parsed("assert!(a); // S1.05/S1.06 (S3.07)"), ["S1.05", "S1.06", "S3.07"]);
     }
 
     #[test]
-    fn ranges_with_either_dash() {
-        assert_eq!(named("// S0.09–S0.15"), ["S0.09–S0.15"]);
-        assert_eq!(named("// S0.09-S0.15, S1.01"), ["S0.09–S0.15", "S1.01"]);
-        assert_eq!(named("// S0.09 – S0.15"), ["S0.09–S0.15"]);
+    fn parses_ranges_with_either_dash() {
+        assert_eq!(parsed("// S0.09–S0.15"), ["S0.09–S0.15"]);
+        assert_eq!(parsed("// S0.09-S0.15, S1.01"), ["S0.09–S0.15", "S1.01"]);
+        assert_eq!(parsed("// S0.09 – S0.15"), ["S0.09–S0.15"]);
     }
 
     #[test]
     fn a_range_stays_in_its_group_and_runs_forward() {
-        assert_eq!(named("// S0.09–S1.15"), ["S0.09", "S1.15"]);
-        assert_eq!(named("// S0.15–S0.09"), ["S0.15", "S0.09"]);
+        assert_eq!(parsed("// S0.09–S1.15"), ["S0.09", "S1.15"]);
+        assert_eq!(parsed("// S0.15–S0.09"), ["S0.15", "S0.09"]);
     }
 
     #[test]
-    fn a_range_covers_its_ends_and_what_lies_between() {
+    fn a_range_covers_both_ends_and_the_ids_between() {
         let range = in_comment("// S0.09–S0.11")[0];
         let covered = (8..=12).filter(|&number| range.covers(Id { group: 0, number }));
         assert_eq!(covered.collect::<Vec<_>>(), [9, 10, 11]);
@@ -127,9 +127,9 @@ mod tests {
     }
 
     #[test]
-    fn other_text_is_no_id() {
-        assert_eq!(named("let id = \"S2.38\";"), [""; 0]);
-        assert_eq!(named("// S2.3, S2.380, XS2.38, 1.S2.38, S2.38a, S2-38, S2"), [""; 0]);
-        assert_eq!(named("// año S… S2.3é S"), [""; 0]);
+    fn other_text_is_not_an_id() {
+        assert_eq!(parsed("let id = \"S2.38\";"), [""; 0]);
+        assert_eq!(parsed("// S2.3, S2.380, XS2.38, 1.S2.38, S2.38a, S2-38, S2"), [""; 0]);
+        assert_eq!(parsed("// año S… S2.3é S"), [""; 0]);
     }
 }

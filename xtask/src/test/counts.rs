@@ -1,8 +1,8 @@
-//! Counting in what cargo test prints.
+//! Counts test results in the output of cargo test.
 
-/// Numbers from the lines of cargo and of the test harness.
+/// Counts from the output of cargo and of the test harness.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct Tally {
+pub(super) struct TestCounts {
     pub(super) binaries: usize,
     pub(super) doc_tested_crates: usize,
     pub(super) passed: usize,
@@ -10,8 +10,8 @@ pub(super) struct Tally {
     pub(super) ignored: usize,
 }
 
-impl Tally {
-    /// Takes in one line, which may be coloured.
+impl TestCounts {
+    /// Adds the counts of one output line, which may contain colour codes.
     pub(super) fn add_line(&mut self, line: &str) {
         let line = without_colour(line);
         let line = line.trim();
@@ -57,14 +57,14 @@ fn without_colour(line: &str) -> String {
 mod tests {
     use super::*;
 
-    fn tally(output: &str) -> Tally {
-        let mut tally = Tally::default();
-        output.lines().for_each(|line| tally.add_line(line));
-        tally
+    fn counts(output: &str) -> TestCounts {
+        let mut counts = TestCounts::default();
+        output.lines().for_each(|line| counts.add_line(line));
+        counts
     }
 
     #[test]
-    fn sums_over_binaries_and_doc_tests() {
+    fn counts_are_summed_over_binaries_and_doc_tests() {
         let output = "    Finished `test` profile [unoptimized + debuginfo] target(s) in 0.03s
      Running unittests src/lib.rs (target/debug/deps/core-aaaa)
 
@@ -79,19 +79,22 @@ test result: FAILED. 4 passed; 1 failed; 0 ignored; 0 measured; 7 filtered out; 
 test result: ok. 5 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s
 test result: ok. 1 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.10s
 ";
-        let expected = Tally { binaries: 2, doc_tested_crates: 1, passed: 12, failed: 1, ignored: 1 };
-        assert_eq!(tally(output), expected);
+        let expected = TestCounts { binaries: 2, doc_tested_crates: 1, passed: 12, failed: 1, ignored: 1 };
+        assert_eq!(counts(output), expected);
     }
 
     #[test]
-    fn colours_do_not_matter() {
+    fn colour_codes_are_ignored() {
         let output = "\u{1b}[1m\u{1b}[32m     Running\u{1b}[0m tests/a.rs (target/debug/deps/a-1)
 test result: \u{1b}[32mok\u{1b}[m. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.00s";
-        assert_eq!(tally(output), Tally { binaries: 1, passed: 2, ..Tally::default() });
+        assert_eq!(counts(output), TestCounts { binaries: 1, passed: 2, ..TestCounts::default() });
     }
 
     #[test]
-    fn other_lines_do_not_count() {
-        assert_eq!(tally("Running away\ntest a ... ok\nthe test result: ok. 3 passed; 0 failed"), Tally::default());
+    fn other_lines_are_ignored() {
+        assert_eq!(
+            counts("Running away\ntest a ... ok\nthe test result: ok. 3 passed; 0 failed"),
+            TestCounts::default()
+        );
     }
 }

@@ -115,11 +115,11 @@ impl<'a> Plan<'a> {
         units.iter().flat_map(|&unit| self.units[unit].members.iter().copied())
     }
 
-    /// Returns the first position from which every message of the history is in `taken` (ascending indices).
-    pub(crate) fn boundary(&self, taken: &[usize]) -> u64 {
+    /// Returns the first position from which every message of the history is in `indices` (ascending indices).
+    pub(crate) fn boundary(&self, indices: &[usize]) -> u64 {
         let mut boundary = self.input.thread.last_seq + 1;
         for (index, message) in self.input.history.iter().enumerate().rev() {
-            if taken.binary_search(&index).is_err() {
+            if indices.binary_search(&index).is_err() {
                 break;
             }
             boundary = message.seq;
@@ -151,13 +151,13 @@ fn finish(plan: &Plan<'_>, fitted: FittedContext<'_>, counter: &dyn TokenCounter
 /// Prepares the selected messages for rendering, in the order of their positions.
 pub(crate) fn history_entries<'a>(
     plan: &Plan<'a>,
-    taken: &[usize],
+    indices: &[usize],
     newest_characters: Option<usize>,
 ) -> Vec<HistoryEntry<'a>> {
     let newest: Vec<usize> = plan.newest_unit().map_or_else(Vec::new, |unit| plan.units[unit].members.clone());
     let last = plan.input.history.len().wrapping_sub(1);
     let mut remaining = newest_characters;
-    let mut history: Vec<_> = taken
+    let mut history: Vec<_> = indices
         .iter()
         .map(|&index| {
             // The newest message is exempt from the limit per message.

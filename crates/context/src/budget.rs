@@ -23,7 +23,7 @@ pub(crate) struct FittedContext<'a> {
     /// Units, in the order they were selected.
     pub(crate) units: Vec<usize>,
     /// The indices of their messages, ascending.
-    pub(crate) taken: Vec<usize>,
+    pub(crate) indices: Vec<usize>,
     pub(crate) summary: Option<Cow<'a, Summary>>,
     pub(crate) question_was_cut: bool,
     /// The number of characters that the newest unit was cut to.
@@ -100,7 +100,7 @@ impl<'a> FittedContext<'a> {
 
     fn cut_newest(&mut self, plan: &Plan<'a>, available: Option<usize>) {
         self.newest_cut = available;
-        self.parts.history = history_entries(plan, &self.taken, available);
+        self.parts.history = history_entries(plan, &self.indices, available);
         let cut =
             plan.question.zip(available).and_then(|(question, available)| crate::cut::cut_marked(question, available));
         self.question_was_cut = cut.is_some();
@@ -207,20 +207,20 @@ impl<'a> FittedContext<'a> {
     }
 
     fn take(&mut self, plan: &Plan<'a>, units: Vec<usize>) {
-        let mut taken: Vec<usize> = plan.members(&units).collect();
-        taken.sort_unstable();
-        self.parts.history = history_entries(plan, &taken, self.newest_cut);
-        (self.units, self.taken) = (units, taken);
+        let mut indices: Vec<usize> = plan.members(&units).collect();
+        indices.sort_unstable();
+        self.parts.history = history_entries(plan, &indices, self.newest_cut);
+        (self.units, self.indices) = (units, indices);
     }
 
     /// Updates the summary of the messages that are not included. An empty summary is still stored, for the positions it
     /// covers.
     fn update_summary(&mut self, plan: &Plan<'a>, budget: &Budget<'_>, limit: Option<TokenCount>) {
         let Some(limit) = limit else { return };
-        self.summary = extended_summary(plan, &self.taken);
+        self.summary = extended_summary(plan, &self.indices);
         let limit = budget.limit.map(|_| limit);
         // Messages in the history need no summary, even if they were summarised while fewer were included.
-        let boundary = plan.boundary(&self.taken);
+        let boundary = plan.boundary(&self.indices);
         self.parts.summary =
             self.summary.as_ref().and_then(|summary| summary.render_before(boundary, limit, budget.counter));
     }
@@ -263,7 +263,7 @@ impl<'a> FittedContext<'a> {
     /// Returns the first position of the history if the policy trims in steps.
     pub(crate) fn anchor(&self, plan: &Plan<'_>) -> Option<u64> {
         let Trimming::Steps { .. } = plan.policy.trimming else { return None };
-        let first = self.taken.first().map(|&index| plan.input.history[index].seq);
+        let first = self.indices.first().map(|&index| plan.input.history[index].seq);
         if plan.is_shortened { first } else { plan.input.anchor.or(first) }
     }
 }
@@ -345,11 +345,11 @@ fn preferences_text(lines: &[PreferenceLine]) -> Option<String> {
 
 /// Extends the summary by the messages before the contiguous end of the history. Returns it unchanged if messages in
 /// between were not loaded: the summary must not claim to cover messages that it has not seen.
-fn extended_summary<'a>(plan: &Plan<'a>, taken: &[usize]) -> Option<Cow<'a, Summary>> {
+fn extended_summary<'a>(plan: &Plan<'a>, indices: &[usize]) -> Option<Cow<'a, Summary>> {
     let (input, policy) = (&plan.input, plan.policy.summary?);
     let loaded_from = input.loaded_from();
     let covered = input.summary.map_or(0, |summary| summary.through_seq).max(input.thread.first_seq.saturating_sub(1));
-    let through = plan.boundary(taken) - 1;
+    let through = plan.boundary(indices) - 1;
     if covered + 1 < loaded_from || through <= covered {
         return input.summary.map(Cow::Borrowed);
     }

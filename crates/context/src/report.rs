@@ -309,8 +309,8 @@ fn spans(
 }
 
 fn fate_of(plan: &Plan<'_>, fitted: &FittedContext<'_>, index: usize) -> (Fate, Option<Why>) {
-    if let Ok(index_in_history) = fitted.taken.binary_search(&index) {
-        let entry = &fitted.parts.history[index_in_history];
+    if let Ok(entry_index) = fitted.indices.binary_search(&index) {
+        let entry = &fitted.parts.history[entry_index];
         return match (entry.is_cut, fitted.newest_was_cut(plan, index)) {
             (false, _) => (Fate::Kept, None),
             (true, true) => (Fate::Truncated, Some(Why::OverBudget)),

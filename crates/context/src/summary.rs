@@ -29,7 +29,7 @@ pub struct Summary {
     pub first_seq: u64,
     /// The last position that it covers; 0 when it covers nothing yet.
     pub through_seq: u64,
-    /// Its sentences, in the order they were said. Shared by the contexts that they stay the same for.
+    /// The sentences, in order. Shared between contexts in which they are equal.
     pub items: Arc<[SummaryItem]>,
     /// Text by a model for the start of the range. It replaces the sentences from there in the context; they stay stored in
     /// case the text has to be removed.

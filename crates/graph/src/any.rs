@@ -13,12 +13,12 @@ pub trait AnyGraph: Portable + std::fmt::Debug {
     /// Starts a run. See [`Graph::start`].
     ///
     /// # Errors
-    /// As [`Graph::start`].
+    /// See [`Graph::start`].
     fn start_any(&self, input: &Input) -> Result<Box<dyn AnyRun>>;
     /// Rebuilds a run. See [`Graph::replay`].
     ///
     /// # Errors
-    /// As [`Graph::replay`].
+    /// See [`Graph::replay`].
     fn replay_any(&self, input: &Input, journal: &Journal) -> Result<Box<dyn AnyRun>>;
     /// Renders the graph. See [`Graph::mermaid`].
     fn mermaid(&self) -> String;
@@ -29,7 +29,7 @@ pub trait AnyRun: Send + Sync {
     /// See [`Run::handle_event`].
     ///
     /// # Errors
-    /// As [`Run::handle_event`].
+    /// See [`Run::handle_event`].
     fn handle_event(&mut self, event: Event) -> Result<()>;
     /// See [`Run::take_effects`].
     fn take_effects(&mut self) -> Vec<Effect>;

@@ -132,7 +132,7 @@ pub enum History {
     /// The conversation as the assistant's context policy renders it, including the question.
     #[default]
     Conversation,
-    /// Nothing.
+    /// No messages.
     None,
 }
 
@@ -142,7 +142,7 @@ pub enum ToolUse {
     /// All tools of the assistant that the thread allows.
     #[default]
     All,
-    /// None.
+    /// No tools.
     None,
     /// The tools with these names, if the thread allows them.
     Only(Vec<String>),

@@ -20,7 +20,7 @@ pub enum Event {
     },
     /// The run was stopped; outstanding requests are discarded.
     Stopped {
-        /// Why.
+        /// The reason.
         failure: Failure,
     },
 }
@@ -108,7 +108,7 @@ pub struct Decision {
     /// The name of the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Why.
+    /// The reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// What to do instead of what was proposed.

@@ -85,7 +85,7 @@ impl<S: State> Run<S> {
     /// Applies a model's answer.
     ///
     /// # Errors
-    /// As [`Run::handle_event`].
+    /// See [`Run::handle_event`].
     pub fn handle_answer(&mut self, request: RequestId, answer: ChatAnswer) -> Result<()> {
         self.handle_outcome(request, Outcome::Answer(answer))
     }
@@ -93,7 +93,7 @@ impl<S: State> Run<S> {
     /// Applies a tool's result.
     ///
     /// # Errors
-    /// As [`Run::handle_event`].
+    /// See [`Run::handle_event`].
     pub fn handle_tool(&mut self, request: RequestId, outcome: ToolOutcome) -> Result<()> {
         self.handle_outcome(request, Outcome::Tool(outcome))
     }
@@ -101,7 +101,7 @@ impl<S: State> Run<S> {
     /// Applies an activity's output.
     ///
     /// # Errors
-    /// As [`Run::handle_event`].
+    /// See [`Run::handle_event`].
     pub fn handle_activity(&mut self, request: RequestId, output: JsonText) -> Result<()> {
         self.handle_outcome(request, Outcome::Activity(output))
     }
@@ -109,7 +109,7 @@ impl<S: State> Run<S> {
     /// Applies a person's decision.
     ///
     /// # Errors
-    /// As [`Run::handle_event`].
+    /// See [`Run::handle_event`].
     pub fn handle_decision(&mut self, request: RequestId, decision: Decision) -> Result<()> {
         self.handle_outcome(request, Outcome::Decision(decision))
     }
@@ -117,7 +117,7 @@ impl<S: State> Run<S> {
     /// Applies the failure of a request.
     ///
     /// # Errors
-    /// As [`Run::handle_event`].
+    /// See [`Run::handle_event`].
     pub fn handle_failure(&mut self, request: RequestId, failure: Failure) -> Result<()> {
         self.handle_outcome(request, Outcome::Failed(failure))
     }
@@ -155,19 +155,19 @@ impl<S: State> Run<S> {
 
     /// Returns the outstanding requests, in the order they were made.
     pub fn outstanding(&self) -> impl Iterator<Item = RequestId> {
-        let asked = self.active.iter().flat_map(|active| &active.requests);
-        asked.filter(|asked| asked.outcome.is_none()).map(|asked| asked.id)
+        let pending = self.active.iter().flat_map(|active| &active.requests);
+        pending.filter(|pending| pending.outcome.is_none()).map(|pending| pending.id)
     }
 
     fn handle_outcome(&mut self, request: RequestId, outcome: Outcome) -> Result<()> {
         let waiting = self.active.iter_mut().flat_map(|active| &mut active.requests);
-        let asked = waiting.into_iter().find(|asked| asked.id == request && asked.outcome.is_none());
-        let asked = asked.ok_or(GraphError::NotOutstanding { request })?;
+        let pending = waiting.into_iter().find(|pending| pending.id == request && pending.outcome.is_none());
+        let pending = pending.ok_or(GraphError::NotOutstanding { request })?;
         let given = outcome.kind();
-        if given != asked.kind && given != OutcomeKind::Failure {
-            return Err(GraphError::WrongOutcome { request, asked: asked.kind, given });
+        if given != pending.kind && given != OutcomeKind::Failure {
+            return Err(GraphError::WrongOutcome { request, asked: pending.kind, given });
         }
-        asked.outcome = Some(outcome);
+        pending.outcome = Some(outcome);
         self.effects.remove(&request);
         if self.outstanding().next().is_some() {
             return Ok(());
@@ -183,7 +183,7 @@ impl<S: State> Run<S> {
         let mut from = Vec::new();
         for active in std::mem::take(&mut self.active) {
             let (name, node) = &self.graph.inner.nodes[active.node];
-            let outcomes = active.requests.into_iter().filter_map(|asked| asked.outcome).collect();
+            let outcomes = active.requests.into_iter().filter_map(|pending| pending.outcome).collect();
             match node.settle(&before, outcomes) {
                 Ok(update) => self.state.apply(update),
                 Err(failure) => failed = failed.or(Some(failure)),
@@ -274,8 +274,8 @@ impl<S: State> std::fmt::Debug for Run<S> {
     }
 }
 
-fn effect(request: RequestId, node: &'static str, asked: Request) -> Effect {
-    match asked {
+fn effect(request: RequestId, node: &'static str, pending: Request) -> Effect {
+    match pending {
         Request::Model(ask) => Effect::CallModel { request, node, ask },
         Request::Tool(call) => Effect::CallTool { request, node, call },
         Request::Activity { name, input } => Effect::RunActivity { request, node, name, input },

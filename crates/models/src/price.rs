@@ -157,7 +157,7 @@ mod tests {
     #[test]
     fn only_known_models_have_a_cost() {
         let table = PriceTable::built_in();
-        // S3.35 gives these prices: $0.00015 in and $0.0006 out per thousand tokens.
+        // S3.35 specifies these prices: $0.00015 per thousand input tokens and $0.0006 per thousand output tokens.
         let cost = table.cost_usd("openai", "gpt-4o-mini", tokens(1_000, 1_000)).unwrap();
         assert!((cost - 0.00075).abs() < 1e-12, "{cost}");
         assert_eq!(table.cost_usd("openai", "gpt-4o-mini-2024-07-18", tokens(1_000, 1_000)), Some(cost));

@@ -175,7 +175,7 @@ impl ProviderModel {
     /// Makes a client with custom randomness and waiting.
     ///
     /// # Errors
-    /// As [`ProviderModel::new`].
+    /// See [`ProviderModel::new`].
     pub fn with_pacing(config: ProviderConfig, pacing: Arc<dyn Pacing>) -> Result<Self, ConnectError> {
         let http = Http::new(&config.base_url, config.key.as_ref(), config.provider.headers(), config.http.clone())?;
         Ok(Self { config, rejected: Mutex::default(), http, pacing })
@@ -198,11 +198,11 @@ impl ProviderModel {
         let mut spent: Option<Tokens> = None;
         loop {
             let mut has_emitted = false;
-            let mut emit_noting = |delta| {
+            let mut tracked_deltas = |delta| {
                 has_emitted = true;
                 deltas(delta);
             };
-            let failure = match self.attempt(request, &mut emit_noting).await {
+            let failure = match self.attempt(request, &mut tracked_deltas).await {
                 Ok(repaired) => return Ok(self.answer_of(repaired, spent, started)),
                 Err(failure) => failure,
             };

@@ -79,7 +79,7 @@ impl Weights {
 pub struct Parts {
     /// The question's words in the turn itself.
     pub words: f64,
-    /// The question's words in it or near it.
+    /// The question's words in the turn or near it.
     pub passage: f64,
     /// The share of the adjacent turns' scores.
     pub neighbours: f64,

@@ -51,47 +51,47 @@ impl<'a> SlotFiller<'a> {
     }
 
     /// Excludes a mention from filling slots.
-    pub(super) fn use_up(&mut self, mention: usize) {
+    pub(super) fn exclude_mention(&mut self, mention: usize) {
         self.used.insert(mention);
     }
 
-    /// Fills slots from the mentions of a clause: first those after cues, then the others in order. `renews` starts with
+    /// Fills slots from the mentions of a clause: first those after cues, then the others in order. `is_follow_up` starts with
     /// the last slot, because follow-ups change the destination more often than the origin.
-    pub(super) fn take_mentions(&mut self, clause: &Range<usize>, renews: bool) {
+    pub(super) fn fill_from_mentions(&mut self, clause: &Range<usize>, is_follow_up: bool) {
         let intent = self.intent;
         for (index, slot) in intent.slots.iter().enumerate() {
             let after_cue = |found: &KindMention| is_after_cue(self.annotated, found, slot);
             if let Some(at) = self.find_mention(clause, slot, after_cue) {
-                self.take(index, at);
+                self.fill(index, at);
             }
         }
         let order: Vec<usize> =
-            if renews { (0..intent.slots.len()).rev().collect() } else { (0..intent.slots.len()).collect() };
+            if is_follow_up { (0..intent.slots.len()).rev().collect() } else { (0..intent.slots.len()).collect() };
         for index in order {
             let slot = &intent.slots[index];
             if self.filled.contains(&index) || (!slot.is_required && !slot.cues.is_empty()) {
                 continue;
             }
             if let Some(at) = self.find_mention(clause, slot, |_| true) {
-                self.take(index, at);
+                self.fill(index, at);
             }
         }
     }
 
     fn find_mention(&self, clause: &Range<usize>, slot: &Slot, fits: impl Fn(&KindMention) -> bool) -> Option<usize> {
         let is_free = |found: &KindMention| {
-            let position = &found.mention.words;
-            clause.start <= position.start
-                && position.end <= clause.end
+            let range = &found.mention.words;
+            clause.start <= range.start
+                && range.end <= clause.end
                 && self.used.iter().all(|used| {
                     let occupied = &self.annotated.mentions[*used].mention.words;
-                    position.end <= occupied.start || occupied.end <= position.start
+                    range.end <= occupied.start || occupied.end <= range.start
                 })
         };
         self.annotated.mentions.iter().position(|found| found.kind == slot.kind && is_free(found) && fits(found))
     }
 
-    fn take(&mut self, slot: usize, mention: usize) {
+    fn fill(&mut self, slot: usize, mention: usize) {
         let found = &self.annotated.mentions[mention].mention;
         self.used.insert(mention);
         self.filled.insert(slot);
@@ -170,7 +170,7 @@ fn is_after_cue(annotated: &AnnotatedUtterance, found: &KindMention, slot: &Slot
 }
 
 /// Counts the words that are neither part of a mention nor function words nor known to be irrelevant.
-pub(super) fn content_words(annotated: &AnnotatedUtterance, is_known: impl Fn(&str) -> bool) -> usize {
+pub(super) fn count_content_words(annotated: &AnnotatedUtterance, is_known: impl Fn(&str) -> bool) -> usize {
     let is_mentioned = |at: usize| annotated.mentions.iter().any(|found| found.mention.words.contains(&at));
     let is_irrelevant =
         |word: &str| is_known(word) || Language::ALL.iter().any(|language| language.is_function_word(word));
@@ -179,7 +179,7 @@ pub(super) fn content_words(annotated: &AnnotatedUtterance, is_known: impl Fn(&s
 }
 
 /// Selects one of several choices by an ordinal, or by words that only its label and hints contain.
-pub(super) fn pick<'a>(
+pub(super) fn select_choice<'a>(
     annotated: &AnnotatedUtterance,
     choices: &'a [Choice],
     ordinals: &[String],

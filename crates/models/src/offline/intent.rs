@@ -248,7 +248,7 @@ impl Slot {
         self
     }
 
-    /// BoxedNarrowFn the meanings of an ambiguous name by the other slots. The user is asked about the remaining ones; an empty
+    /// Narrows the meanings of an ambiguous name by the other slots. The user is asked about the remaining ones; an empty
     /// result keeps all.
     #[must_use]
     pub fn narrowed_by(mut self, narrows: impl Fn(&[Choice], &Slots) -> Vec<Choice> + Portable) -> Self {

@@ -7,7 +7,7 @@ use threadkeep_core::Role;
 use super::annotated::{AnnotatedUtterance, KindMention};
 use super::dialogue_state::DialogueState;
 use super::extract::{Choice, Extractor, Mention};
-use super::frame::{Frame, OpenSlot, SlotFiller, content_words, pick};
+use super::frame::{Frame, OpenSlot, SlotFiller, count_content_words, select_choice};
 use super::history::History;
 use super::intent::{Intent, Slots};
 use super::outcome::Outcome;
@@ -46,12 +46,11 @@ impl IntentResolver {
     /// Resolves the last message. Every earlier message updates what later ones may refer to.
     pub(super) fn resolve(&self, history: &History) -> Resolution {
         let mut dialogue = DialogueState::default();
-        let is_question = |role: Role| role == Role::User;
-        let questions: Vec<usize> =
-            (0..history.earlier.len()).filter(|at| is_question(history.earlier[*at].role)).collect();
-        let first = questions.len().saturating_sub(MAX_EARLIER_MESSAGES);
-        for (index, at) in questions.iter().enumerate().skip(first) {
-            let until = questions.get(index + 1).copied().unwrap_or(history.earlier.len());
+        let is_user_message = |at: &usize| history.earlier[*at].role == Role::User;
+        let user_messages: Vec<usize> = (0..history.earlier.len()).filter(is_user_message).collect();
+        let first = user_messages.len().saturating_sub(MAX_EARLIER_MESSAGES);
+        for (index, at) in user_messages.iter().enumerate().skip(first) {
+            let until = user_messages.get(index + 1).copied().unwrap_or(history.earlier.len());
             self.resolve_message(&history.earlier[*at].plain_text(), &mut dialogue);
             self.learn(&history.earlier[at + 1..until], &mut dialogue);
         }
@@ -59,7 +58,7 @@ impl IntentResolver {
     }
 
     fn resolve_message(&self, text: &str, dialogue: &mut DialogueState) -> Resolution {
-        let annotated = self.read(text, dialogue);
+        let annotated = self.annotate(text, dialogue);
         let resolution = self.resolve_annotated(&annotated, dialogue);
         for found in &annotated.mentions {
             if let [choice] = &found.mention.choices[..] {
@@ -96,15 +95,15 @@ impl IntentResolver {
         }
     }
 
-    fn read(&self, text: &str, dialogue: &DialogueState) -> AnnotatedUtterance {
+    fn annotate(&self, text: &str, dialogue: &DialogueState) -> AnnotatedUtterance {
         let utterance = Utterance::new(text);
         let mut annotated = AnnotatedUtterance::of(utterance, &self.kinds);
         let learnt = dialogue
             .find_learnt(&annotated.utterance)
             .map(|(kind, mention)| KindMention { kind: kind.to_owned(), mention });
-        let find_pronouns =
+        let pronoun_mentions =
             self.pronouns.iter().flat_map(|(words, kind)| self.find_pronouns(&annotated, words, kind, dialogue));
-        let more: Vec<KindMention> = learnt.chain(find_pronouns).collect();
+        let more: Vec<KindMention> = learnt.chain(pronoun_mentions).collect();
         for found in more {
             annotated.add(found);
         }
@@ -169,7 +168,7 @@ impl IntentResolver {
         }
         let clauses = self.clauses(annotated, whole, dialogue);
         if !clauses.is_empty() {
-            return Resolution::Frames(self.frames(annotated, &clauses, dialogue));
+            return Resolution::Frames(self.make_frames(annotated, &clauses, dialogue));
         }
         let continued = continued.map(|(frame, _)| frame);
         match self.answer_open_slot(annotated, dialogue).or(continued) {
@@ -192,13 +191,13 @@ impl IntentResolver {
 
     /// Whether a message consists only of mentions and function words.
     fn has_only_mentions(&self, annotated: &AnnotatedUtterance) -> bool {
-        self.content_words(annotated) == 0
+        self.count_content_words(annotated) == 0
     }
 
-    fn content_words(&self, annotated: &AnnotatedUtterance) -> usize {
+    fn count_content_words(&self, annotated: &AnnotatedUtterance) -> usize {
         let is_continuation =
             |word: &str| self.phrases.continuations.iter().any(|phrase| phrase.split(' ').any(|part| part == word));
-        content_words(annotated, |word| self.is_cue(word) || is_continuation(word))
+        count_content_words(annotated, |word| self.is_cue(word) || is_continuation(word))
     }
 
     /// Interprets the message as the answer to an open question of the model.
@@ -208,14 +207,15 @@ impl IntentResolver {
         let intent = &self.intents[frame.intent];
         let kind = &intent.slots[open.slot].kind;
         let mentioned = annotated.mentions.iter().position(|found| found.kind == *kind);
-        let picked = pick(annotated, &open.choices, &self.phrases.ordinals).cloned().map(|choice| vec![choice]);
-        let choices = match (mentioned, picked) {
+        let selected =
+            select_choice(annotated, &open.choices, &self.phrases.ordinals).cloned().map(|choice| vec![choice]);
+        let choices = match (mentioned, selected) {
             (Some(at), _) => restrict_choices(&annotated.mentions[at].mention.choices, &open.choices),
-            (None, picked) => picked?,
+            (None, selected) => selected?,
         };
         let mut filler = SlotFiller::new(intent, annotated, frame.slots.clone());
         if let Some(at) = mentioned {
-            filler.use_up(at);
+            filler.exclude_mention(at);
         }
         let still_open = match &choices[..] {
             [choice] => {
@@ -224,11 +224,11 @@ impl IntentResolver {
             }
             _ => Some(OpenSlot { choices, ..open.clone() }),
         };
-        filler.take_mentions(&(0..annotated.utterance.words().len()), false);
+        filler.fill_from_mentions(&(0..annotated.utterance.words().len()), false);
         let mut answered = filler.finish(frame.intent, dialogue);
         answered.open.retain(|new| new.slot != open.slot && later.iter().all(|known| known.slot != new.slot));
-        let filled = |open: &OpenSlot| answered.slots.get(&intent.slots[open.slot].name).is_none();
-        let later: Vec<OpenSlot> = later.iter().filter(|open| filled(open)).cloned().collect();
+        let is_unfilled = |open: &OpenSlot| answered.slots.get(&intent.slots[open.slot].name).is_none();
+        let later: Vec<OpenSlot> = later.iter().filter(|open| is_unfilled(open)).cloned().collect();
         answered.open.splice(0..0, still_open.into_iter().chain(later));
         Some(answered)
     }
@@ -237,7 +237,7 @@ impl IntentResolver {
     fn continue_last(&self, annotated: &AnnotatedUtterance, dialogue: &DialogueState) -> Option<(Frame, Coverage)> {
         let last = dialogue.frames.last()?;
         let allowed = usize::from(self.starts_as_continuation(&annotated.utterance));
-        if self.content_words(annotated) > allowed {
+        if self.count_content_words(annotated) > allowed {
             return None;
         }
         let whole = 0..annotated.utterance.words().len();
@@ -246,7 +246,7 @@ impl IntentResolver {
             return None;
         }
         let mut filler = SlotFiller::new(intent, annotated, last.slots.clone());
-        filler.take_mentions(&whole, true);
+        filler.fill_from_mentions(&whole, true);
         if !filler.has_filled() {
             return None;
         }
@@ -262,7 +262,7 @@ impl IntentResolver {
         whole: Range<usize>,
         dialogue: &DialogueState,
     ) -> Vec<(Range<usize>, usize, PatternMatch)> {
-        let Some((intent, pattern_match)) = self.best(annotated, &whole, dialogue) else { return Vec::new() };
+        let Some((intent, pattern_match)) = self.best_match(annotated, &whole, dialogue) else { return Vec::new() };
         if pattern_match.capture.is_some() {
             return vec![(whole, intent, pattern_match)];
         }
@@ -275,7 +275,7 @@ impl IntentResolver {
             }
             let (left, right) = (rest.0.start..end, start..rest.0.end);
             if let (Some((left_intent, left_match)), Some((right_intent, right_match))) =
-                (self.best(annotated, &left, dialogue), self.best(annotated, &right, dialogue))
+                (self.best_match(annotated, &left, dialogue), self.best_match(annotated, &right, dialogue))
             {
                 clauses.push((left, left_intent, left_match));
                 rest = (right, right_intent, right_match);
@@ -299,7 +299,7 @@ impl IntentResolver {
         borders.collect()
     }
 
-    fn best(
+    fn best_match(
         &self,
         annotated: &AnnotatedUtterance,
         clause: &Range<usize>,
@@ -321,7 +321,7 @@ impl IntentResolver {
         best
     }
 
-    fn frames(
+    fn make_frames(
         &self,
         annotated: &AnnotatedUtterance,
         clauses: &[(Range<usize>, usize, PatternMatch)],
@@ -341,7 +341,7 @@ impl IntentResolver {
                 );
             }
             let mut filler = SlotFiller::new(intent, annotated, slots);
-            filler.take_mentions(&mentioned, false);
+            filler.fill_from_mentions(&mentioned, false);
             let frame = filler.finish(*index, &dialogue);
             for found in annotated.within(clause) {
                 if let [choice] = &found.mention.choices[..] {

@@ -30,16 +30,16 @@ impl OfflineModel {
             Resolution::SelfDescription => return text_answer(self.phrase(&self.resolver.phrases.self_description)),
             Resolution::Unknown => return text_answer(self.fallback_answer(&turn)),
         };
-        let mut left = turn.exchanges().into_iter();
-        let steps = self.next_steps(&frames, request, &mut left);
+        let mut exchanges_left = turn.exchanges().into_iter();
+        let steps = self.next_steps(&frames, request, &mut exchanges_left);
         let calls: Vec<&(String, Value)> = steps
             .iter()
-            .filter_map(|next| if let NextStep::Call(calls) = next { Some(calls) } else { None })
+            .filter_map(|step| if let NextStep::Call(calls) = step { Some(calls) } else { None })
             .flatten()
             .collect();
         if calls.is_empty() {
             let texts =
-                steps.iter().filter_map(|next| if let NextStep::Say(text) = next { Some(text.as_str()) } else { None });
+                steps.iter().filter_map(|step| if let NextStep::Say(text) = step { Some(text.as_str()) } else { None });
             return text_answer(texts.collect::<Vec<_>>().join("\n\n"));
         }
         let mut mint_id = mint_ids(request);
@@ -53,18 +53,18 @@ impl OfflineModel {
         &self,
         frames: &'a [Frame],
         request: &ChatRequest,
-        left: &mut impl Iterator<Item = Exchange<'a>>,
+        exchanges_left: &mut impl Iterator<Item = Exchange<'a>>,
     ) -> Vec<NextStep> {
         let mut all_progress: Vec<FrameProgress<'a>> = frames.iter().map(FrameProgress::new).collect();
         let most_rounds =
             frames.iter().map(|frame| self.resolver.intents[frame.intent].rounds.len()).max().unwrap_or(0);
         for round in 0..most_rounds {
-            let mut waits = false;
+            let mut has_calls = false;
             for progress in &mut all_progress {
                 let intent = &self.resolver.intents[progress.frame.intent];
-                waits |= progress.play(intent, round, request, left);
+                has_calls |= progress.play(intent, round, request, exchanges_left);
             }
-            if waits {
+            if has_calls {
                 break;
             }
         }
@@ -91,7 +91,7 @@ impl OfflineModel {
                 let output = failed.result.map(|result| cut(&result.output)).unwrap_or_default();
                 fill(&phrases.failed, &[("tool", &failed.call.name), ("output", &output)])
             }
-            (None, _, None) => results_as_given(&outcome, &phrases.done),
+            (None, _, None) => raw_results(&outcome, &phrases.done),
         })
     }
 
@@ -150,7 +150,7 @@ impl<'a> FrameProgress<'a> {
         intent: &Intent,
         round: usize,
         request: &ChatRequest,
-        left: &mut impl Iterator<Item = Exchange<'a>>,
+        exchanges_left: &mut impl Iterator<Item = Exchange<'a>>,
     ) -> bool {
         let has_failed = self.outcome.exchanges.iter().any(Exchange::has_failed);
         if !self.frame.open.is_empty() || self.disabled.is_some() || has_failed {
@@ -160,7 +160,7 @@ impl<'a> FrameProgress<'a> {
         let wanted = round.calls.iter().filter_map(|call| Some((call.tool.clone(), (call.arguments)(&self.outcome)?)));
         let wanted: Vec<(String, Value)> = wanted.collect();
         for (tool, arguments) in wanted {
-            match left.next() {
+            match exchanges_left.next() {
                 Some(exchange) => self.outcome.exchanges.push(exchange),
                 None if !may_call(request, &tool) => self.disabled = Some(tool),
                 None => self.calls.push((tool, arguments)),
@@ -174,7 +174,7 @@ fn may_call(request: &ChatRequest, tool: &str) -> bool {
     request.tool_choice != ToolChoice::None && request.tools.iter().any(|known| known.name == tool)
 }
 
-fn results_as_given(outcome: &Outcome<'_>, done: &str) -> String {
+fn raw_results(outcome: &Outcome<'_>, done: &str) -> String {
     let results = outcome.exchanges.iter().filter_map(|exchange| exchange.result);
     let texts: Vec<String> = results
         .map(|result| match serde_json::from_str(&result.output) {

@@ -74,7 +74,7 @@ impl EmbeddingModel {
     /// Makes a client with custom randomness and waiting.
     ///
     /// # Errors
-    /// As [`EmbeddingModel::new`].
+    /// See [`EmbeddingModel::new`].
     pub fn with_pacing(config: EmbedderConfig, pacing: Arc<dyn Pacing>) -> Result<Self, ConnectError> {
         let http = Http::new(&config.base_url, config.key.as_ref(), &[], config.http.clone())?;
         let space = match config.dimensions {

@@ -94,7 +94,7 @@ impl Http {
             .tls_backend_preconfigured(client_tls()?)
             .connect_timeout(options.connect_timeout)
             .read_timeout(options.silence_timeout)
-            // A redirect would take the key to another host.
+            // A redirect could send the key to another host.
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("threadkeep/", env!("CARGO_PKG_VERSION")))
             .default_headers(default_headers(key, headers))

@@ -7,7 +7,7 @@ use super::{is_quoted, known_name};
 /// The result of parsing a text.
 #[derive(Debug, PartialEq)]
 pub(super) enum ParsedText {
-    /// No call.
+    /// No calls.
     NoCalls,
     /// Calls, starting at this byte. Text after a call is ignored: the model wrote it without seeing the result.
     Calls { starts_at: usize, calls: Vec<(String, Map)> },
@@ -275,7 +275,7 @@ fn is_name(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.')
 }
 
-/// Undoes the escapes of JSON within text that was escaped once too often.
+/// Unescapes text that was JSON-escaped once too often.
 fn unescaped(text: &str) -> String {
     let text = text.replace("\\u003c", "<").replace("\\u003e", ">");
     if text.contains("\\\"") { text.replace("\\\"", "\"") } else { text }

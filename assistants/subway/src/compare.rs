@@ -103,7 +103,7 @@ pub struct ComparisonAnswer {
     pub recommendation: Option<Recommendation>,
     /// What the comparison leaves out, and why.
     pub remarks: Vec<ComparisonRemark>,
-    /// Where the travel times come from.
+    /// The source of the travel times.
     pub times: TimeSource,
     /// For which lines live times are available.
     pub live: LiveStatus,

@@ -95,12 +95,12 @@ fn phrases() -> Phrases {
 fn now(message: &Utterance) -> Vec<Mention> {
     words_matching(message, |at| {
         let word = message.word(at);
-        word == "right" && message.word(at + 1) == "now" || words::NOW.contains(&word)
+        word == "right" && message.word(at + 1) == "now" || words::NOW_WORDS.contains(&word)
     })
 }
 
 fn elsewhere(message: &Utterance) -> Vec<Mention> {
-    words_matching(message, |at| words::ELSEWHERE.contains(&message.word(at)))
+    words_matching(message, |at| words::OTHER_TRANSPORT.contains(&message.word(at)))
 }
 
 fn words_matching(message: &Utterance, is_match: impl Fn(usize) -> bool) -> Vec<Mention> {
@@ -123,11 +123,11 @@ fn answer(turn: &Turn<'_>) -> Option<String> {
         return Some(whether_live(turn));
     }
     let is_about_the_subway =
-        folded.iter().any(|word| words::SUBWAY.contains(word)) || !lines::find(&message).is_empty();
+        folded.iter().any(|word| words::SUBWAY_WORDS.contains(word)) || !lines::find(&message).is_empty();
     let is_only_a_place = folded.len() <= 4 && !stations::find(&message).is_empty();
     let is_cut_short = folded.len() <= 6
         && folded.last().is_some_and(|word| matches!(*word, "from" | "to" | "at"))
-        && folded.iter().any(|word| words::TRAVEL.contains(word));
+        && folded.iter().any(|word| words::TRAVEL_WORDS.contains(word));
     let is_a_follow_up =
         folded.len() <= 4 && folded.first().is_some_and(|word| matches!(*word, "and" | "or" | "but" | "no"));
     (!is_about_the_subway && !is_only_a_place && !is_cut_short && !is_a_follow_up).then(|| REFUSAL.to_owned())

@@ -5,7 +5,7 @@ use std::ops::Range;
 use serde_json::json;
 use threadkeep::models::{Choice, Mention, Utterance};
 
-use super::words::AMOUNTS;
+use super::words::UNITS;
 use crate::system::network;
 
 /// Lines mentioned together.
@@ -14,12 +14,12 @@ pub(super) struct Run {
     pub(super) words: Range<usize>,
     pub(super) signs: Vec<String>,
     /// Whether they are alternatives, joined by "or" or "vs".
-    are_rivals: bool,
+    are_alternatives: bool,
 }
 
 /// Words that may join lines of one run.
-const BETWEEN: [&str; 9] = ["or", "vs", "versus", "against", "and", "the", "train", "trains", "line"];
-const RIVALRY: [&str; 4] = ["or", "vs", "versus", "against"];
+const JOINING_WORDS: [&str; 9] = ["or", "vs", "versus", "against", "and", "the", "train", "trains", "line"];
+const ALTERNATIVE_WORDS: [&str; 4] = ["or", "vs", "versus", "against"];
 /// Maximum number of words between two lines of one run, as in "the 1 train or the 2".
 const MAX_GAP: usize = 4;
 
@@ -32,7 +32,7 @@ pub(super) fn find(message: &Utterance) -> Vec<Mention> {
 pub(super) fn find_rivals(message: &Utterance) -> Vec<Mention> {
     let all = runs(message);
     let mut mentions = mentions(message, &all);
-    mentions.retain(|mention| all.iter().any(|run| run.are_rivals && run.words == mention.words));
+    mentions.retain(|mention| all.iter().any(|run| run.are_alternatives && run.words == mention.words));
     mentions
 }
 
@@ -62,11 +62,11 @@ pub(super) fn runs(message: &Utterance) -> Vec<Run> {
         };
         match runs.last_mut().filter(|run| is_joined(message, run.words.end..at)) {
             Some(run) => {
-                run.are_rivals |= (run.words.end..at).any(|at| RIVALRY.contains(&message.word(at)));
+                run.are_alternatives |= (run.words.end..at).any(|at| ALTERNATIVE_WORDS.contains(&message.word(at)));
                 run.words.end = at + length;
                 run.signs.push(sign);
             }
-            None => runs.push(Run { words: at..at + length, signs: vec![sign], are_rivals: false }),
+            None => runs.push(Run { words: at..at + length, signs: vec![sign], are_alternatives: false }),
         }
         at += length;
     }
@@ -74,7 +74,7 @@ pub(super) fn runs(message: &Utterance) -> Vec<Run> {
 }
 
 fn is_joined(message: &Utterance, between: Range<usize>) -> bool {
-    between.len() <= MAX_GAP && between.clone().all(|at| BETWEEN.contains(&message.word(at)))
+    between.len() <= MAX_GAP && between.clone().all(|at| JOINING_WORDS.contains(&message.word(at)))
 }
 
 /// Returns the line named at a word, and the number of words in its name.
@@ -100,7 +100,7 @@ fn line_at(message: &Utterance, at: usize, follows_a_line: bool) -> Option<(Stri
 
 /// Whether a number followed by this word is a street or an amount.
 fn is_street(next: &str) -> bool {
-    matches!(next, "st" | "street" | "av" | "ave" | "avenue" | "avs" | "rd" | "nd" | "th") || AMOUNTS.contains(&next)
+    matches!(next, "st" | "street" | "av" | "ave" | "avenue" | "avs" | "rd" | "nd" | "th") || UNITS.contains(&next)
 }
 
 /// Whether a line's name refers to the line in its context, rather than to a street, a time or an article.

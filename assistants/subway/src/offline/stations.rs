@@ -12,7 +12,9 @@ use threadkeep::models::{Choice, Mention, Utterance};
 use threadkeep_transit::{Place, Resolution};
 
 use super::lines;
-use super::words::{AMOUNTS, COMMON, JOINS, PLACE_CUES, PLACELESS, SAVED_PLACES, TRAVEL, UNNAMED};
+use super::words::{
+    COMMON_WORDS, CONTINUATION_WORDS, NON_NAME_WORDS, NON_PLACE_WORDS, PLACE_CUES, SAVED_PLACES, TRAVEL_WORDS, UNITS,
+};
 use crate::place::view_of;
 use crate::system::{names, network};
 use crate::wording;
@@ -50,7 +52,7 @@ pub(super) fn find(message: &Utterance) -> Vec<Mention> {
     mentions.extend(find_saved(message));
     let is_about_travel = !mentions.is_empty()
         || !lines.is_empty()
-        || message.words().iter().any(|word| TRAVEL.contains(&word.folded.as_str()));
+        || message.words().iter().any(|word| TRAVEL_WORDS.contains(&word.folded.as_str()));
     if is_about_travel {
         let is_free = |run: &&Range<usize>| {
             !mentions.iter().any(|known| known.words.start < run.end && run.start < known.words.end)
@@ -108,7 +110,7 @@ fn runs_of(message: &Utterance, lines: &[lines::Run]) -> Vec<Range<usize>> {
     let is_line = |at: usize| lines.iter().any(|run| run.words.contains(&at));
     let mut runs: Vec<Range<usize>> = Vec::new();
     for at in 0..message.words().len().min(MAX_WORDS) {
-        if is_line(at) || UNNAMED.contains(&message.word(at)) || is_amount(message, at) {
+        if is_line(at) || NON_NAME_WORDS.contains(&message.word(at)) || is_amount(message, at) {
             continue;
         }
         match runs.last_mut().filter(|run| run.end == at && !follows_a_break(message, at)) {
@@ -122,7 +124,7 @@ fn runs_of(message: &Utterance, lines: &[lines::Run]) -> Vec<Range<usize>> {
 /// Whether a word is the number in "20 min".
 fn is_amount(message: &Utterance, at: usize) -> bool {
     let is_number = message.word(at).chars().all(|c| c.is_ascii_digit());
-    is_number && AMOUNTS.contains(&message.word(at + 1))
+    is_number && UNITS.contains(&message.word(at + 1))
 }
 
 /// Whether a comma or the end of a sentence precedes a word.
@@ -186,10 +188,10 @@ fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, ra
     let before = words.start.checked_sub(1).map_or("", |at| message.word(at));
     let before = if before == "the" { words.start.checked_sub(2).map_or("", |at| message.word(at)) } else { before };
     let is_expected = PLACE_CUES.contains(&before) || matches!(message.word(run.end), "to" | "from");
-    let is_common = words.len() == 1 && COMMON.contains(&message.word(words.start));
+    let is_common = words.len() == 1 && COMMON_WORDS.contains(&message.word(words.start));
     let has_digit = message.said(words.clone()).chars().any(|c| c.is_ascii_digit());
     match rank {
-        _ if words.clone().all(|at| PLACELESS.contains(&message.word(at))) => false,
+        _ if words.clone().all(|at| NON_PLACE_WORDS.contains(&message.word(at))) => false,
         Rank::One => is_expected || !is_common,
         Rank::Several => is_expected || words.len() > 1 || has_digit && message.said(words.clone()).len() > 2,
         Rank::Loose => is_expected && !is_common && words.len() <= run.len() && letters(message.said(words)) >= 4,
@@ -203,7 +205,7 @@ fn letters(text: &str) -> usize {
 /// Returns the end of a name that continues after "and" or "in": "59th and lex", "86th st in bay ridge".
 fn joined(message: &Utterance, words: Range<usize>, runs: &[Range<usize>]) -> Option<usize> {
     let is_ambiguous = !matches!(resolve(message.said(words.clone())), Resolution::Certain(_));
-    if !is_ambiguous || !JOINS.contains(&message.word(words.end)) {
+    if !is_ambiguous || !CONTINUATION_WORDS.contains(&message.word(words.end)) {
         return None;
     }
     let next = runs.iter().find(|run| run.start == words.end + 1)?;
@@ -264,8 +266,9 @@ fn unknown_place(message: &Utterance, run: &Range<usize>) -> Option<Mention> {
         before -= 1;
     }
     let is_expected = before > 0 && matches!(message.word(before - 1), "from" | "to" | "at");
-    let is_a_name =
-        is_expected && run.len() <= MAX_UNKNOWN_WORDS && !run.clone().any(|at| PLACELESS.contains(&message.word(at)));
+    let is_a_name = is_expected
+        && run.len() <= MAX_UNKNOWN_WORDS
+        && !run.clone().any(|at| NON_PLACE_WORDS.contains(&message.word(at)));
     let text = message.said(run.clone());
     is_a_name.then(|| Mention { words: run.clone(), choices: vec![Choice::new(text, text)] })
 }

@@ -1,7 +1,7 @@
 //! Word lists by which the offline model interprets messages.
 
 /// Words that are not needed to recognise a station name.
-pub(super) const UNNAMED: &[&str] = &[
+pub(super) const NON_NAME_WORDS: &[&str] = &[
     "a",
     "about",
     "accessibility",
@@ -285,14 +285,14 @@ pub(super) const PLACE_CUES: &[&str] =
     &["from", "to", "at", "near", "via", "in", "of", "for", "toward", "towards", "leaving"];
 
 /// Words after which a number is an amount, not a street.
-pub(super) const AMOUNTS: &[&str] =
+pub(super) const UNITS: &[&str] =
     &["min", "mins", "minute", "minutes", "hour", "hours", "am", "pm", "stops", "changes", "people", "days", "blocks"];
 
 /// Words after which a name can continue.
-pub(super) const JOINS: &[&str] = &["and", "in", "at", "on"];
+pub(super) const CONTINUATION_WORDS: &[&str] = &["and", "in", "at", "on"];
 
 /// Words that are not a place after "to" or "at", or not a name on their own.
-pub(super) const PLACELESS: &[&str] = &[
+pub(super) const NON_PLACE_WORDS: &[&str] = &[
     "airport",
     "another",
     "anything",
@@ -328,7 +328,7 @@ pub(super) const PLACELESS: &[&str] = &[
 ];
 
 /// Words that occur in station names but also in many other sentences.
-pub(super) const COMMON: &[&str] = &[
+pub(super) const COMMON_WORDS: &[&str] = &[
     "times",
     "high",
     "grand",
@@ -406,7 +406,7 @@ pub(super) const COMMON: &[&str] = &[
 pub(super) const SAVED_PLACES: &[(&str, &str)] = &[("home", "home station"), ("work", "work station")];
 
 /// Words that indicate a question about travel or trains.
-pub(super) const TRAVEL: &[&str] = &[
+pub(super) const TRAVEL_WORDS: &[&str] = &[
     "get",
     "go",
     "going",
@@ -434,7 +434,7 @@ pub(super) const TRAVEL: &[&str] = &[
 ];
 
 /// Words that indicate a question about the subway.
-pub(super) const SUBWAY: &[&str] = &[
+pub(super) const SUBWAY_WORDS: &[&str] = &[
     "subway",
     "subways",
     "train",
@@ -474,7 +474,7 @@ pub(super) const SUBWAY: &[&str] = &[
 ];
 
 /// Other means of transport, which the assistant does not cover.
-pub(super) const ELSEWHERE: &[&str] = &[
+pub(super) const OTHER_TRANSPORT: &[&str] = &[
     "bus",
     "buses",
     "taxi",
@@ -498,4 +498,4 @@ pub(super) const ELSEWHERE: &[&str] = &[
 ];
 
 /// Words that indicate a question about the present.
-pub(super) const NOW: &[&str] = &["now", "asap", "currently", "immediately", "next", "leaving"];
+pub(super) const NOW_WORDS: &[&str] = &["now", "asap", "currently", "immediately", "next", "leaving"];

@@ -45,7 +45,8 @@ async fn express_is_recommended_if_it_can_be_caught_and_saves_time() {
 // S2.41
 #[tokio::test]
 async fn local_is_recommended_if_totals_are_equal() {
-    // Chambers to Penn is two stops on the express: the totals meet where it leaves 1200 seconds after the local.
+    // The ride from Chambers St to Penn Station is two stops on the express, so the totals are equal if it leaves Chambers St
+    // 1200 seconds after the local leaves South Ferry.
     let subway = subway_with(&[local(60), express("2", 60 + 1200)]).await;
     let answer = subway.compare_local_vs_express(&SOUTH_FERRY_TO_PENN, now()).await.unwrap();
     let change = answer.change.unwrap();

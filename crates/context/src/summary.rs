@@ -84,8 +84,7 @@ impl Summary {
     ///
     /// Messages up to the summary's own `through_seq` are ignored. The result covers all positions from `first_seq` through
     /// `through_seq`; sentences of positions below `first_seq`, which are no longer in the thread, are removed. It contains
-    /// at most `characters` characters of the most informative sentences; equally informative ones are ordered newest
-    /// first.
+    /// at most `characters` characters of the most informative sentences; of equally informative ones, the newest.
     #[must_use]
     pub fn extend(
         old: Option<&Self>,
@@ -144,8 +143,8 @@ impl Summary {
         counter: &dyn TokenCounter,
     ) -> Option<String> {
         let covered = written.map_or(0, |written| written.through_seq);
-        let is_shown = |item: &&SummaryItem| item.seq > covered && item.seq < before;
-        let mut items: Vec<&SummaryItem> = self.items.iter().filter(is_shown).collect();
+        let is_visible = |item: &&SummaryItem| item.seq > covered && item.seq < before;
+        let mut items: Vec<&SummaryItem> = self.items.iter().filter(is_visible).collect();
         let head = written.map_or_else(String::new, |written| format!("\n- {}", indent(&written.text)));
         let mut is_last = false;
         loop {

@@ -166,7 +166,7 @@ impl OfflineModelBuilder {
         self
     }
 
-    /// FallbackFn messages that match no intent with quotations: of earlier user messages that the context includes or recalls
+    /// Answers messages that match no intent with quotations: of earlier user messages that the context includes or recalls
     /// ("You said on 2026-05-04: …"), and of other passages, such as documents in the request.
     #[must_use]
     pub fn quotes(mut self, passages: impl Fn(&Turn<'_>) -> Vec<Passage> + Portable) -> Self {

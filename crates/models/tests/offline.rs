@@ -375,11 +375,11 @@ async fn unknown_requests_are_reported_without_calls() {
     let words = conversation.words("Compose a sonnet about cheese").await;
     assert!(words.starts_with("I did not understand that. I know the ferries of the harbour."), "{words}");
     assert!(words.contains("- When is the next ferry from North Quay?"), "{words}");
-    assert_eq!(conversation.words("Tell me a joke").await, REFUSAL);
+    assert_eq!(conversation.words("Give me a joke").await, REFUSAL);
     assert_eq!(conversation.words("how was the weather yesterday").await, conversation.words("").await);
     conversation.words("Is there a delay?").await;
     let words = conversation.words("Who are you?").await;
-    assert!(words.starts_with("I am the offline model: no language model is behind me"), "{words}");
+    assert!(words.starts_with("I am the offline model: I use patterns and tools"), "{words}");
     assert_eq!(conversation.model.name(), "offline");
     assert_eq!(conversation.answer().await.model, "offline");
 }
@@ -453,7 +453,7 @@ async fn phrases_can_be_in_another_language() {
 
 /// Returns the answer of an assistant without tools that quotes.
 async fn quoted(earlier: &[(Role, &str)], question: &str) -> String {
-    let model = OfflineModel::builder("I remember what you tell me.")
+    let model = OfflineModel::builder("I quote earlier messages.")
         .quotes(|_| {
             let text = "The lighthouse was built in 1871 by Ana Ruiz.".to_owned();
             vec![Passage { origin: "harbour.md, line 3:".to_owned(), text }]
@@ -483,12 +483,12 @@ async fn an_assistant_without_tools_only_quotes() {
         quoted(&earlier, "When was the lighthouse built?").await,
         "harbour.md, line 3: “The lighthouse was built in 1871 by Ana Ruiz.”"
     );
-    let nothing = "I find nothing about that in what you told me.";
+    let nothing = "I found nothing about that in your messages.";
     for question in ["What is the capital of France?", "What did my brother say?", "How are you?"] {
         assert_eq!(quoted(&earlier, question).await, nothing);
     }
     assert_eq!(quoted(&[], "Where does my sister live?").await, nothing);
-    assert_eq!(quoted(&earlier, "My car is red.").await, "I keep that in mind.");
+    assert_eq!(quoted(&earlier, "My car is red.").await, "I will keep that in mind.");
 }
 
 #[test]

@@ -44,7 +44,7 @@ impl Phrases {
     pub fn english() -> Self {
         Self {
             not_understood: "I did not understand that. {about}{examples}".to_owned(),
-            self_description: "I am the offline model: no language model is behind me, only patterns and tools. \
+            self_description: "I am the offline model: I use patterns and tools, not a language model. \
                                {about}{examples}"
                 .to_owned(),
             missing: "Which {slot} do you mean?".to_owned(),
@@ -56,8 +56,8 @@ impl Phrases {
             you_said_on: "You said on {day}:".to_owned(),
             you_said: "You said:".to_owned(),
             i_said_on: "I said on {day}:".to_owned(),
-            nothing_said: "I find nothing about that in what you told me.".to_owned(),
-            noted: "I keep that in mind.".to_owned(),
+            nothing_said: "I found nothing about that in your messages.".to_owned(),
+            noted: "I will keep that in mind.".to_owned(),
             who_are_you: owned(&[
                 "who are you",
                 "what are you",

@@ -8,7 +8,7 @@ use threadkeep_core::{ChatMessage, Part, Role};
 /// Returns the messages in an order that providers accept.
 ///
 /// Clients that store an answer item by item store each of its calls as a message, and a result may arrive after other
-/// messages. A result without a call stays in index.
+/// messages. A result without a call stays in place.
 pub(super) fn in_order(messages: &[ChatMessage]) -> Vec<Cow<'_, ChatMessage>> {
     let mut ordered: Vec<Cow<'_, ChatMessage>> = Vec::with_capacity(messages.len());
     for message in messages {

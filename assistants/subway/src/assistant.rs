@@ -59,7 +59,7 @@ impl Assistant for SubwayAssistant {
                     .to_owned()
             }
             _ => {
-                format!("Sorry, I could not answer this: {}. Your message is kept; please ask again.", failure.message)
+                format!("Sorry, I could not answer this: {}. Your message is saved; please try again.", failure.message)
             }
         }
     }

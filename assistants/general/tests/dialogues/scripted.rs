@@ -124,7 +124,7 @@ async fn a_conversation_continues_after_a_model_failure() {
     let conversation = env.conversation("ana").await;
     let turn = conversation.turn("First?").await;
     assert_eq!(turn.status, TurnStatus::Failed);
-    assert!(turn.error.is_some() && turn.reply.contains("Your message is kept"), "{}", turn.reply);
+    assert!(turn.error.is_some() && turn.reply.contains("Your message is saved"), "{}", turn.reply);
     assert_eq!(conversation.say("Second?").await, "Now I can.");
 }
 

@@ -88,7 +88,7 @@ fn a_call_is_approved_from_another_terminal_while_the_chat_waits() {
     assert_eq!(cli.out(&approve), "I will remember that your seat is the window.\n");
     assert_eq!(preferences(&cli, &path), json!({"seat": "the window"}));
     let again = cli.run(&approve);
-    assert_eq!((again.code, again.err.contains("is done already")), (Some(1), true), "{again}");
+    assert_eq!((again.code, again.err.contains("is already done")), (Some(1), true), "{again}");
 
     chat.type_line("Did it work?");
     chat.wait_for("decided elsewhere:");
@@ -163,9 +163,9 @@ fn what_nobody_allows_in_time_or_what_is_asked_anew_is_void() {
     let (first, second) = (asked(), asked());
     let approve = |id: &str, now: &str| cli.run(&["approvals", "approve", id, "--assistant", &path, "--now", now]);
     let ran = approve(&first, "2026-05-03T09:01:00Z");
-    assert_eq!((ran.code, ran.err.contains("is replaced already")), (Some(1), true), "{ran}");
+    assert_eq!((ran.code, ran.err.contains("is already replaced")), (Some(1), true), "{ran}");
     let ran = approve(&second, "2026-05-03T09:30:00Z");
-    assert_eq!((ran.code, ran.err.contains("is expired already")), (Some(1), true), "{ran}");
+    assert_eq!((ran.code, ran.err.contains("is already expired")), (Some(1), true), "{ran}");
     assert_eq!(preferences(&cli, &path), json!({}));
 }
 

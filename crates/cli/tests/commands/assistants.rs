@@ -78,7 +78,7 @@ fn what_is_logged_is_asked_for() {
     assert!(ran.err.contains("Processing natural language input for agent general: 15 chars"), "{ran}");
     assert!(!ran.err.contains("hose"), "{ran}");
     assert!(ran.err.contains("Conversation context length: "), "{ran}");
-    assert!(ran.err.contains("INFO") && ran.err.contains("context is looked up sources="), "{ran}");
+    assert!(ran.err.contains("INFO") && ran.err.contains("configured context provider sources="), "{ran}");
     assert_eq!(ran.out, "I will keep that in mind.\n");
 }
 

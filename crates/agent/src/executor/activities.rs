@@ -7,17 +7,17 @@ use futures::FutureExt;
 use threadkeep_core::JsonText;
 use threadkeep_graph::{Failure, Outcome, RequestId};
 
-use super::Workshop;
-use crate::record::Recorded;
+use super::EffectExecutor;
+use crate::record::RecordedEvent;
 use crate::{Activity, ActivityContext};
 
-impl Workshop<'_> {
+impl EffectExecutor<'_> {
     pub(crate) async fn run_activity(
         &self,
         request: RequestId,
         activity: Arc<dyn Activity>,
         input: JsonText,
-    ) -> Recorded {
+    ) -> RecordedEvent {
         let began = self.now();
         let context = ActivityContext {
             scope: self.place.scope.clone(),
@@ -29,8 +29,10 @@ impl Workshop<'_> {
         let outcome = match AssertUnwindSafe(activity.run(&context, &input)).catch_unwind().await {
             Ok(Ok(output)) => Outcome::Activity(output),
             Ok(Err(failure)) => Outcome::Failed(failure),
-            Err(_) => Outcome::Failed(Failure::new("activity_failed", format!("{} broke", activity.name()))),
+            Err(_) => {
+                Outcome::Failed(Failure::new("activity_failed", format!("activity {} panicked", activity.name())))
+            }
         };
-        Recorded::new(request, outcome, self.since(began))
+        RecordedEvent::new(request, outcome, self.ms_since(began))
     }
 }

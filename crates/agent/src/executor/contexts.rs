@@ -1,4 +1,4 @@
-//! What the model sees of the conversation, loaded once for each node's own instructions.
+//! The conversation context of model calls, assembled once for each distinct set of node instructions.
 
 use std::sync::Arc;
 
@@ -7,11 +7,11 @@ use threadkeep_core::{ChatMessage, Role, StoreError};
 use threadkeep_graph::Failure;
 use threadkeep_memory::{ContextOptions, HeldContext, MemoryError, Prefetched};
 
-use super::Workshop;
+use super::EffectExecutor;
 use crate::ContextNumbers;
 
-impl Workshop<'_> {
-    /// The conversation up to and with the question.
+impl EffectExecutor<'_> {
+    /// Returns the conversation through the user's question.
     pub(super) async fn context(&self, instructions: Option<&str>) -> Result<Arc<Vec<ChatMessage>>, Failure> {
         let mut contexts = self.contexts.lock().await;
         let found = contexts.assembled.iter().find(|(known, _)| known.as_deref() == instructions);
@@ -54,7 +54,7 @@ impl Workshop<'_> {
         };
         match assembled.map(HeldContext::into_assembled) {
             Ok(assembled) => Ok((assembled.context.messages, Some(assembled.context.report))),
-            // A history that cannot be read now must not keep the question from being answered.
+            // The question is answered without the history if the history cannot be read now.
             Err(MemoryError::Store(StoreError::Unavailable { .. } | StoreError::Corrupt { .. })) => {
                 let system = policy.system_prompt.map(|prompt| ChatMessage::text(Role::System, prompt));
                 Ok((system.into_iter().chain([ChatMessage::text(Role::User, &self.question)]).collect(), None))

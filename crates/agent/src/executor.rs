@@ -1,4 +1,4 @@
-//! Where effects are carried out. It decides nothing about the run; it does what it is told and says what came of it.
+//! The effect executor: runs models, tools and activities, and returns their outcomes. It makes no decisions about the run.
 
 mod activities;
 mod contexts;
@@ -15,20 +15,20 @@ use tokio::sync::Mutex;
 use crate::{Assistant, ContextNumbers, Definition, Prepared, TurnEvent};
 use threadkeep_memory::turns::Place;
 
-pub(crate) use tools::{Admitted, refused};
+pub(crate) use tools::{ToolInvocation, refused_call};
 
-/// What all effects of a turn share.
-pub(crate) struct Workshop<'a> {
+/// Executes the effects of one turn.
+pub(crate) struct EffectExecutor<'a> {
     pub(crate) memory: &'a Memory,
     pub(crate) assistant: &'a dyn Assistant,
     pub(crate) place: &'a Place,
     pub(crate) turn: String,
     pub(crate) question: String,
-    /// The position before the user's message: what came later is no part of the history.
+    /// The position before the user's message; the history ends here.
     pub(crate) read_at: u64,
-    /// What is asked of the model under this thread's settings.
+    /// The model that the thread's settings select.
     pub(crate) model: Arc<dyn ChatModel>,
-    /// What it may call under this thread's settings.
+    /// The tools that the thread's settings enable.
     pub(crate) tools: Vec<Arc<dyn Tool>>,
     pub(crate) policy: ContextPolicy,
     pub(crate) prepared: Prepared,
@@ -36,14 +36,14 @@ pub(crate) struct Workshop<'a> {
     pub(crate) contexts: Mutex<Contexts>,
 }
 
-/// The contexts that were assembled for this turn: one for each node's own instructions.
+/// The contexts that were assembled for this turn, one for each distinct set of node instructions.
 #[derive(Default)]
 pub(crate) struct Contexts {
     assembled: Vec<(Option<String>, Arc<Vec<ChatMessage>>)>,
-    /// What the first of them is made of, where the thread was read when the turn began. Others are read later, without what was
-    /// erased meanwhile.
+    /// The thread as read at the start of the turn, from which the first context is assembled. Later contexts read the thread
+    /// again, so that they leave out messages erased in between.
     read: Option<Prefetched>,
-    /// What became of the history in the first of them.
+    /// The report of the first context.
     pub(crate) report: Option<Report>,
     pub(crate) numbers: ContextNumbers,
 }
@@ -54,12 +54,12 @@ impl Contexts {
     }
 }
 
-impl Workshop<'_> {
+impl EffectExecutor<'_> {
     pub(crate) fn definition(&self) -> &Definition {
         self.assistant.definition()
     }
 
-    pub(crate) fn tell(&self, event: TurnEvent) {
+    pub(crate) fn emit(&self, event: TurnEvent) {
         (self.sink)(event);
     }
 
@@ -71,12 +71,12 @@ impl Workshop<'_> {
         self.tools.iter().find(|tool| tool.spec().name() == name)
     }
 
-    fn since(&self, began: Timestamp) -> u64 {
+    fn ms_since(&self, began: Timestamp) -> u64 {
         u64::try_from(self.now().as_millis() - began.as_millis()).unwrap_or(0)
     }
 }
 
-/// Reads a call's arguments and gives them their own names.
+/// Parses a call's arguments, with aliases replaced by the arguments' own names. `None` if they are not a JSON object.
 pub(crate) fn arguments(tool: &dyn Tool, arguments: &threadkeep_core::JsonText) -> Option<Map> {
     let text = arguments.as_str();
     let given: Map = if text.trim() == "null" { Map::new() } else { serde_json::from_str(text).ok()? };

@@ -1,4 +1,4 @@
-//! Beginning a turn: the user's message is stored, and the run with it.
+//! Starting a turn: one commit stores the user's message and the run record.
 
 use std::sync::Arc;
 
@@ -13,79 +13,82 @@ use tokio::sync::Mutex;
 use super::{Agent, Ask};
 use crate::drive::drive;
 use crate::event::Events;
-use crate::ledger::Ledger;
-use crate::record::{self, Recorded, RunRecord};
-use crate::workshop::{Contexts, Workshop};
+use crate::executor::{Contexts, EffectExecutor};
+use crate::record::{self, RecordedEvent, RunRecord};
+use crate::run_state::RunState;
 use crate::{Asked, ContextNumbers, Prepared, Result, Stop, StoredMessage, Turn, TurnEvent};
 
-/// How often a thread is tried for that others get first.
+/// Maximum number of attempts to take a thread that other turns keep taking first.
 const ATTEMPTS: usize = 64;
 
-/// A turn that has begun.
-pub(super) enum Begun {
-    /// By this call.
-    Now(Box<Run>),
-    /// By an earlier call with the same key.
-    Before(Box<Turn>),
+/// The result of starting a turn.
+pub(super) enum TurnStart {
+    /// This call started the turn.
+    Started(Box<StartedRun>),
+    /// An earlier call with the same idempotency key ran the turn.
+    Existing(Box<Turn>),
 }
 
-/// A run whose user's message is stored.
-pub(super) struct Run {
+/// A run whose user message is stored.
+pub(super) struct StartedRun {
     pub(super) record: Versioned<RunRecord>,
     /// The position of the user's message.
     pub(super) seq: u64,
     pub(super) driving: Driving,
-    /// The thread as it was read before that, where nothing else happened in it since.
+    /// The thread as read before the message was stored, if nothing else has changed it since.
     pub(super) read: Option<Prefetched>,
 }
 
-/// What was found in a thread by one look: the turns that are not over, and all that a turn reads of it.
-pub(super) struct Looked {
+/// The result of one read of a thread: its unfinished runs, and all that a turn reads of the thread.
+pub(super) struct ThreadSnapshot {
     runs: Runs,
     read: Prefetched,
 }
 
-/// What a run goes on from.
-pub(super) struct Going<'a> {
+/// A run that this driver has claimed, with what it needs to drive it.
+pub(super) struct ClaimedRun<'a> {
     pub(super) run: Versioned<RunRecord>,
     pub(super) seq: u64,
     pub(super) question: String,
     pub(super) stop: &'a Stop,
-    pub(super) claimed: Option<&'a str>,
+    pub(super) claimed_approval: Option<&'a str>,
     pub(super) read: Option<Prefetched>,
 }
 
 impl Agent {
-    /// Looks at a thread that is to have a turn.
-    pub(super) async fn look(&self, scope: &Scope, thread: ThreadId) -> Result<(Place, Option<Looked>)> {
+    /// Reads the thread of a new turn.
+    pub(super) async fn read_thread(&self, scope: &Scope, thread: ThreadId) -> Result<(Place, Option<ThreadSnapshot>)> {
         match Place::read(self.memory(), scope, thread, &self.assistant().definition().context).await {
-            Ok((place, runs, read)) => Ok((place, Some(Looked { runs, read }))),
+            Ok((place, runs, read)) => Ok((place, Some(ThreadSnapshot { runs, read }))),
             Err(error) if error.is_not_found() => Err(error.into()),
-            // A history or settings that cannot be read must not keep the question from being stored.
+            // The question is stored even if the history or the settings cannot be read.
             Err(_) => Ok((Place::find(self.memory(), scope, thread).await?, None)),
         }
     }
 
-    /// Stores the user's message and takes the thread.
-    pub(super) async fn begin(&self, place: &Place, looked: Option<Looked>, ask: &Ask) -> Result<Begun> {
+    /// Stores the user's message and takes the thread's lock.
+    pub(super) async fn start(&self, place: &Place, snapshot: Option<ThreadSnapshot>, ask: &Ask) -> Result<TurnStart> {
         let memory = self.memory();
         let name = &self.assistant().definition().name;
-        // Its length alone: what a user says is in no log.
+        // Only the length: users' messages are never logged.
         tracing::debug!("Processing natural language input for agent {name}: {} chars", ask.text.chars().count());
         let turn = match &ask.idempotency_key {
             Some(key) => turn_of_key(place.thread, key),
             None => memory.mint_message_id().to_string(),
         };
         let mut older = lock::OlderLock::default();
-        let (mut seen, mut read) = looked.map_or((None, None), |looked| (Some(looked.runs), Some(looked.read)));
+        let (mut seen, mut read) = match snapshot {
+            Some(ThreadSnapshot { runs, read }) => (Some(runs), Some(read)),
+            None => (None, None),
+        };
         for attempt in 1.. {
             self.admit(place, seen.take(), &ask.stop, &mut older).await?;
-            // That there was none is what the first attempt demands.
+            // The first attempt needs no lookup: its commit requires that no turn with this key exists.
             if attempt > 1
                 && ask.idempotency_key.is_some()
-                && let Some(before) = self.find_turn(&place.scope, place.thread, &turn).await?
+                && let Some(existing) = self.find_turn(&place.scope, place.thread, &turn).await?
             {
-                return Ok(Begun::Before(Box::new(before)));
+                return Ok(TurnStart::Existing(Box::new(existing)));
             }
             let driving = Driving::begin(memory);
             let record = RunRecord {
@@ -99,7 +102,7 @@ impl Agent {
             let id = record::message_id(&turn, record.started_at, 0);
             let mut batch = lock::take(memory.batch(), &record, &older)?;
             if ask.idempotency_key.is_some() {
-                // The same request elsewhere may have had its turn, from its beginning to its end, since it was looked for.
+                // The same request at another instance may have run its whole turn since the lookup.
                 for name in [record::stub(&turn), record::waiting(&turn)] {
                     batch = batch.require(name, DocumentState::Absent);
                 }
@@ -109,7 +112,12 @@ impl Agent {
                 Ok(appended) => {
                     let record = Versioned { value: record, version: appended.change };
                     let read = read.take().and_then(|read| read.after(appended.change));
-                    return Ok(Begun::Now(Box::new(Run { record, seq: appended.first_seq, driving, read })));
+                    return Ok(TurnStart::Started(Box::new(StartedRun {
+                        record,
+                        seq: appended.first_seq,
+                        driving,
+                        read,
+                    })));
                 }
                 Err(error) if (record::is_about_turns(&error) || older.has_refused(&error)) && attempt < ATTEMPTS => {}
                 Err(error) => return Err(error.into()),
@@ -145,20 +153,32 @@ impl Agent {
         }
     }
 
-    /// Runs a turn that has begun.
-    pub(super) async fn run_begun(&self, place: &Place, run: Box<Run>, ask: &Ask, events: &Events<'_>) -> Result<Turn> {
-        let Run { record, seq, driving, read } = *run;
+    /// Runs a turn that [`Agent::start`] started.
+    pub(super) async fn run_started(
+        &self,
+        place: &Place,
+        run: Box<StartedRun>,
+        ask: &Ask,
+        events: &Events<'_>,
+    ) -> Result<Turn> {
+        let StartedRun { record, seq, driving, read } = *run;
         let (thread, turn) = (place.thread, record.value.turn.clone());
         events.send(TurnEvent::Started { thread, turn, agent: record.value.assistant.clone() });
-        let going = Going { run: record, seq, question: ask.text.clone(), stop: &ask.stop, claimed: None, read };
-        let turn = Box::pin(self.go(place, going, events)).await;
+        let (question, stop) = (ask.text.clone(), &ask.stop);
+        let claimed_run = ClaimedRun { run: record, seq, question, stop, claimed_approval: None, read };
+        let turn = Box::pin(self.drive_claimed(place, claimed_run, events)).await;
         drop(driving);
         turn
     }
 
-    /// Prepares and drives a run, from wherever its journal has brought it.
-    pub(super) async fn go(&self, place: &Place, going: Going<'_>, events: &Events<'_>) -> Result<Turn> {
-        let Going { mut run, seq, question, stop, claimed, read } = going;
+    /// Prepares a claimed run and drives it from the state that its journal gives.
+    pub(super) async fn drive_claimed(
+        &self,
+        place: &Place,
+        claimed_run: ClaimedRun<'_>,
+        events: &Events<'_>,
+    ) -> Result<Turn> {
+        let ClaimedRun { mut run, seq, question, stop, claimed_approval, read } = claimed_run;
         let place = &place.of_asker(&run.value);
         let memory = self.memory();
         let config = match &read {
@@ -167,24 +187,24 @@ impl Agent {
         };
         let prepared = tokio::select! {
             biased;
-            () = stop.wait() => Err(Failure::new("stopped", "it was stopped")),
+            () = stop.wait() => Err(Failure::new("stopped", "the turn was stopped")),
             prepared = self.prepare(place, &mut run.value, seq, &question) => prepared,
         };
-        let (config, trouble) = match config {
+        let (config, failed) = match config {
             Ok(config) => (config, None),
             Err(error) => (ThreadConfig::default(), Some(Failure::new("settings_failed", error.to_string()))),
         };
-        let (prepared, trouble) = match prepared {
-            Ok(prepared) => (prepared, trouble),
-            Err(failure) => (Prepared::default(), trouble.or(Some(failure))),
+        let (prepared, failed) = match prepared {
+            Ok(prepared) => (prepared, failed),
+            Err(failure) => (Prepared::default(), failed.or(Some(failure))),
         };
-        let (model, trouble) = match self.model_of(&config) {
-            Ok(model) => (model, trouble),
-            Err(failure) => (Arc::clone(&self.assistant().definition().model), trouble.or(Some(failure))),
+        let (model, failed) = match self.model_of(&config) {
+            Ok(model) => (model, failed),
+            Err(failure) => (Arc::clone(&self.assistant().definition().model), failed.or(Some(failure))),
         };
         run.value.model = model.name().to_owned();
         let sink = |event| events.send(event);
-        let workshop = Workshop {
+        let executor = EffectExecutor {
             memory,
             assistant: &**self.assistant(),
             place,
@@ -198,11 +218,11 @@ impl Agent {
             sink: &sink,
             contexts: Mutex::new(Contexts::of(read)),
         };
-        let mut ledger = self.ledger(place, run, seq, question).await?;
-        if let Some(failure) = trouble {
-            ledger.stop(failure);
+        let mut run_state = self.run_state(place, run, seq, question).await?;
+        if let Some(failure) = failed {
+            run_state.stop(failure);
         }
-        drive(&workshop, ledger, claimed, stop).await
+        drive(&executor, run_state, claimed_approval, stop).await
     }
 
     async fn prepare(
@@ -218,7 +238,7 @@ impl Agent {
         let asked = Asked { memory, scope, thread, turn: &turn, question, seq, given: &given, now: memory.now() };
         let prepared = self.assistant().prepare(&asked).await?;
         record.embedding_calls += prepared.embedding_calls;
-        // What the graph was given once it is given again, so that its journal replays.
+        // The graph's input is fixed by the first preparation, so that the journal replays.
         if !record.is_prepared {
             record.given.extend(prepared.given.clone());
             record.is_prepared = true;
@@ -230,9 +250,9 @@ impl Agent {
         let Some(name) = &config.model else {
             return Ok(Arc::clone(&self.assistant().definition().model));
         };
-        self.assistant().model_named(name).ok_or_else(|| {
-            Failure::new("unknown_model", format!("the thread's settings name the model {name}, which is not here"))
-        })
+        self.assistant()
+            .model_named(name)
+            .ok_or_else(|| Failure::new("unknown_model", format!("unknown model {name} in the thread's settings")))
     }
 
     fn tools_of(&self, config: &ThreadConfig) -> Vec<Arc<dyn Tool>> {
@@ -243,10 +263,16 @@ impl Agent {
         self.assistant().definition().tools.iter().filter(is_enabled).cloned().collect()
     }
 
-    /// Rebuilds a run from its journal.
-    async fn ledger(&self, place: &Place, mut run: Versioned<RunRecord>, seq: u64, question: String) -> Result<Ledger> {
+    /// Rebuilds a run's state from its journal.
+    async fn run_state(
+        &self,
+        place: &Place,
+        mut run: Versioned<RunRecord>,
+        seq: u64,
+        question: String,
+    ) -> Result<RunState> {
         let memory = self.memory();
-        let recorded: Vec<Recorded> = match run.value.entries {
+        let recorded: Vec<RecordedEvent> = match run.value.entries {
             0 => Vec::new(),
             _ => place.journal(memory, &run.value.turn).await?,
         };
@@ -262,7 +288,7 @@ impl Agent {
         let is_fresh = run.value.said == 0 && run.value.begun.is_empty() && approvals.is_empty();
         let (machine, recorded): (Box<dyn AnyRun>, _) = match replayed {
             Ok(machine) => (machine, recorded),
-            // A graph that was changed meanwhile: what only looked is looked at again.
+            // The graph has changed since. A run without lasting effects starts again; its reads are repeated.
             Err(_) if is_fresh => {
                 run.value.graph = graph.name().to_owned();
                 run.value.version = graph.version();
@@ -275,10 +301,10 @@ impl Agent {
                 (machine, recorded)
             }
         };
-        let mut ledger = Ledger::new(machine, run, recorded);
-        ledger.approvals = approvals;
-        ledger.stored = self.stored(place, &ledger.record, seq).await?;
-        Ok(ledger)
+        let mut run_state = RunState::new(machine, run, recorded);
+        run_state.approvals = approvals;
+        run_state.stored = self.stored(place, &run_state.record, seq).await?;
+        Ok(run_state)
     }
 
     async fn stored(&self, place: &Place, record: &RunRecord, seq: u64) -> Result<Vec<StoredMessage>> {

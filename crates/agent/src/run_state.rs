@@ -1,46 +1,46 @@
-//! A run on its way, with all that is written down of it.
+//! The state of a run: its graph, its record, its journal and its approvals.
 
 use threadkeep_core::{ChatAnswer, DocumentState, JsonText, PutDocument};
 use threadkeep_graph::{AnyRun, Event, Failure, Outcome, RequestId};
 use threadkeep_memory::turns::{Place, Versioned, lease_until, lock};
 use threadkeep_memory::{Appended, BatchBuilder, Draft, Memory};
 
-use crate::record::{self, Recorded, RunRecord};
+use crate::record::{self, RecordedEvent, RunRecord};
 use crate::{AgentError, Approval, ApprovalState, Result, StoredMessage, ToolCallTrace, TurnUsage};
 
-/// Journal documents of one run, so that the commit which deletes them is within its bounds.
-const ENTRIES: u32 = 60;
+/// Maximum number of journal records of one run, so that one commit can delete them all.
+const MAX_ENTRIES: u32 = 60;
 
 /// A run, its record and its journal.
-pub(crate) struct Ledger {
+pub(crate) struct RunState {
     pub(crate) run: Box<dyn AnyRun>,
     pub(crate) record: RunRecord,
-    /// The version of the run document: what fences this driver.
+    /// The version of the run record, which fences this driver.
     pub(crate) version: u64,
-    pub(crate) recorded: Vec<Recorded>,
-    /// How much of `recorded` is in the journal.
+    pub(crate) recorded: Vec<RecordedEvent>,
+    /// The number of events of `recorded` that the journal has.
     written: usize,
-    /// Where in `recorded` the journal's last document begins.
+    /// The index in `recorded` of the first event of the journal's last record.
     last_entry: usize,
-    /// Approvals of this turn that somebody may have seen.
+    /// Stored approvals of this turn, which people may have seen.
     pub(crate) approvals: Vec<Versioned<Approval>>,
-    /// Approvals that are to be asked for when the run is put away. Until then nobody sees them, and a driver that goes on
-    /// with the run asks anew.
+    /// New approvals, which are stored when the run is suspended. A driver that takes over the run before that requests them
+    /// again.
     pub(crate) requested: Vec<Approval>,
-    /// Approvals that changed since they were written.
+    /// The ids of approvals that changed since they were stored.
     pub(crate) changed: Vec<String>,
-    /// Calls of models that were begun, answered or not.
+    /// Model calls that were started, including failed ones.
     pub(crate) model_calls: u64,
-    /// Calls of tools that were begun, done or not.
-    pub(crate) tools_begun: u64,
-    /// The messages of this turn that are in the thread.
+    /// Tool calls that were started, including unfinished ones.
+    pub(crate) tools_started: u64,
+    /// The stored messages of this turn.
     pub(crate) stored: Vec<StoredMessage>,
 }
 
-impl Ledger {
-    pub(crate) fn new(run: Box<dyn AnyRun>, record: Versioned<RunRecord>, recorded: Vec<Recorded>) -> Self {
+impl RunState {
+    pub(crate) fn new(run: Box<dyn AnyRun>, record: Versioned<RunRecord>, recorded: Vec<RecordedEvent>) -> Self {
         let model_calls = answers(&recorded).count() as u64;
-        let tools_begun = recorded.iter().filter(|recorded| recorded.call.is_some()).count() as u64;
+        let tools_started = recorded.iter().filter(|recorded| recorded.call.is_some()).count() as u64;
         Self {
             run,
             record: record.value,
@@ -52,17 +52,17 @@ impl Ledger {
             requested: Vec::new(),
             changed: Vec::new(),
             model_calls,
-            tools_begun,
+            tools_started,
             stored: Vec::new(),
         }
     }
 
-    /// Tells the run what happened. What the graph cannot take ends the run.
-    pub(crate) fn take(&mut self, recorded: Recorded) {
-        let told = self.run.handle_event(recorded.event.clone());
+    /// Passes an event to the run. An event that the graph rejects ends the run.
+    pub(crate) fn apply(&mut self, recorded: RecordedEvent) {
+        let handled = self.run.handle_event(recorded.event.clone());
         self.recorded.push(recorded);
-        if let Err(error) = told {
-            // The journal must replay, so what the graph refused is not in it.
+        if let Err(error) = handled {
+            // The journal must replay, so it leaves out an event that the graph rejected.
             self.recorded.pop();
             self.stop(Failure::new("graph_failed", error.to_string()));
         }
@@ -72,7 +72,7 @@ impl Ledger {
         let event = Event::Stopped { failure };
         // Stopping a run cannot fail.
         drop(self.run.handle_event(event.clone()));
-        self.recorded.push(Recorded::of(event, 0));
+        self.recorded.push(RecordedEvent::of(event, 0));
     }
 
     pub(crate) fn approval(&self, request: RequestId) -> Option<&Approval> {
@@ -87,20 +87,20 @@ impl Ledger {
         }
     }
 
-    /// Puts what is to be asked for among what is written. Tells whether there was anything.
-    pub(crate) fn ask_for_approvals(&mut self) -> bool {
+    /// Marks the requested approvals to be stored by the next commit. Returns whether there were any.
+    pub(crate) fn take_requested_approvals(&mut self) -> bool {
         let requested = std::mem::take(&mut self.requested);
         self.changed.extend(requested.iter().map(|approval| approval.id.clone()));
-        let is_any = !requested.is_empty();
+        let has_requested = !requested.is_empty();
         self.approvals.extend(requested.into_iter().map(|value| Versioned { value, version: 0 }));
-        is_any
+        has_requested
     }
 
     pub(crate) fn has_unwritten(&self) -> bool {
         self.written < self.recorded.len()
     }
 
-    /// Writes what is new to the journal, with a sign of life.
+    /// Commits unwritten events and changed approvals, and extends the driver's lease.
     pub(crate) async fn write(&mut self, memory: &Memory, place: &Place, is_urgent: bool) -> Result<()> {
         self.record.lease_until = lease_until(memory);
         let batch = self.journal(self.fenced(memory.batch()))?;
@@ -111,17 +111,17 @@ impl Ledger {
         Ok(())
     }
 
-    /// Demands that this driver still drives.
+    /// Adds the condition that no other driver has taken over the run.
     pub(crate) fn fenced(&self, batch: BatchBuilder) -> BatchBuilder {
         batch.require(record::active(), DocumentState::Version(self.version))
     }
 
-    /// Adds what is new to the journal.
+    /// Adds unwritten events to the journal.
     pub(crate) fn journal(&mut self, batch: BatchBuilder) -> Result<BatchBuilder> {
         if !self.has_unwritten() {
             return Ok(batch);
         }
-        if self.record.entries < ENTRIES {
+        if self.record.entries < MAX_ENTRIES {
             self.record.entries += 1;
             self.last_entry = self.written;
         }
@@ -131,7 +131,7 @@ impl Ledger {
         Ok(batch.put(PutDocument { name, value, expires_at: None }))
     }
 
-    /// Adds the approvals that changed. They are checked against what they were.
+    /// Adds the changed approvals, on the condition that their stored versions are unchanged.
     pub(crate) fn put_approvals(&self, mut batch: BatchBuilder, memory: &Memory) -> Result<BatchBuilder> {
         let is_changed = |approval: &&Versioned<Approval>| self.changed.contains(&approval.value.id);
         for Versioned { value, version } in self.approvals.iter().filter(is_changed) {
@@ -141,7 +141,7 @@ impl Ledger {
         Ok(batch)
     }
 
-    /// Adds messages of this turn, with ids that only this turn gives.
+    /// Adds messages of this turn, with ids derived from the turn.
     pub(crate) fn append(&mut self, mut batch: BatchBuilder, drafts: &[Draft]) -> BatchBuilder {
         for draft in drafts {
             let id = record::message_id(&self.record.turn, self.record.started_at, self.record.messages);
@@ -151,7 +151,7 @@ impl Ledger {
         batch
     }
 
-    /// Commits, and tells a driver that was taken over from a store that failed.
+    /// Commits a batch. Returns [`AgentError::Superseded`] if another driver has taken over the run.
     pub(crate) async fn commit(&mut self, batch: BatchBuilder, place: &Place) -> Result<Appended> {
         let committed = batch.commit(&place.writer, place.thread).await;
         let committed = committed.map_err(|error| match record::is_about_runs(&error) {
@@ -170,7 +170,7 @@ impl Ledger {
         TurnUsage::of(answers(&self.recorded), self.record.embedding_calls + embedding_calls)
     }
 
-    /// The calls of tools that were made or refused, in the order of their requests.
+    /// Returns the tool calls that were made or refused, in the order of their requests.
     pub(crate) fn tool_calls(&self) -> Vec<ToolCallTrace> {
         let mut calls: Vec<_> =
             self.recorded.iter().filter_map(|recorded| Some((recorded.request()?, recorded))).collect();
@@ -178,20 +178,20 @@ impl Ledger {
         calls.into_iter().filter_map(|(_, recorded)| recorded.tool_trace()).collect()
     }
 
-    /// What spoke last.
+    /// Returns the name of the model that answered last.
     pub(crate) fn model(&self) -> String {
         answers(&self.recorded).last().map_or_else(|| self.record.model.clone(), |answer| answer.model.clone())
     }
 
-    /// The latest result of a call.
-    pub(crate) fn result_of(&self, call_id: &str) -> Option<&Recorded> {
+    /// Returns the latest result of a call.
+    pub(crate) fn result_of(&self, call_id: &str) -> Option<&RecordedEvent> {
         let is_result =
-            |recorded: &&Recorded| recorded.tool_outcome().is_some_and(|outcome| outcome.call_id == call_id);
+            |recorded: &&RecordedEvent| recorded.tool_outcome().is_some_and(|outcome| outcome.call_id == call_id);
         self.recorded.iter().rev().find(is_result)
     }
 }
 
-pub(crate) fn answers(recorded: &[Recorded]) -> impl Iterator<Item = &ChatAnswer> {
+pub(crate) fn answers(recorded: &[RecordedEvent]) -> impl Iterator<Item = &ChatAnswer> {
     recorded.iter().filter_map(|recorded| match &recorded.event {
         Event::Finished { outcome: Outcome::Answer(answer), .. } => Some(answer),
         _ => None,

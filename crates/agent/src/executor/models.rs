@@ -1,20 +1,20 @@
-//! Asking models.
+//! Calling models.
 
 use threadkeep_core::{ChatDelta, ChatRequest, ModelError, ToolDescription};
 use threadkeep_graph::{Failure, History, ModelAsk, Outcome, RequestId, ToolUse};
 
-use super::Workshop;
+use super::EffectExecutor;
 use crate::TurnEvent;
-use crate::record::Recorded;
+use crate::record::RecordedEvent;
 
-impl Workshop<'_> {
-    pub(crate) async fn ask_model(&self, request: RequestId, ask: ModelAsk) -> Recorded {
+impl EffectExecutor<'_> {
+    pub(crate) async fn call_model(&self, request: RequestId, ask: ModelAsk) -> RecordedEvent {
         let began = self.now();
         let outcome = match self.try_model(ask).await {
             Ok(answer) => Outcome::Answer(answer),
             Err(failure) => Outcome::Failed(failure),
         };
-        Recorded::new(request, outcome, self.since(began))
+        RecordedEvent::new(request, outcome, self.ms_since(began))
     }
 
     async fn try_model(&self, ask: ModelAsk) -> Result<threadkeep_core::ChatAnswer, Failure> {
@@ -38,8 +38,8 @@ impl Workshop<'_> {
             ..ChatRequest::default()
         };
         let mut deltas = |delta| match delta {
-            ChatDelta::Text(text) if ask.speaks => self.tell(TurnEvent::Token { text }),
-            ChatDelta::Restarted if ask.speaks => self.tell(TurnEvent::Restarted),
+            ChatDelta::Text(text) if ask.speaks => self.emit(TurnEvent::Token { text }),
+            ChatDelta::Restarted if ask.speaks => self.emit(TurnEvent::Restarted),
             _ => {}
         };
         let after = definition.bounds.model_timeout;
@@ -60,7 +60,7 @@ impl Workshop<'_> {
     }
 }
 
-/// The text of a call that cannot be read is the model's own, and no user is to read it.
+/// Converts an error without the model's text: a malformed call must not reach the user.
 fn failure(error: &ModelError) -> Failure {
     Failure::new(error.code(), error.to_string())
 }

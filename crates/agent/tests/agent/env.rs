@@ -1,4 +1,4 @@
-//! A clock that stands still, a thread, and an assistant of a script.
+//! The test environment: a fake clock, a memory with one thread, and an assistant over a scripted model.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
@@ -8,14 +8,14 @@ use threadkeep_core::{Backend, ChatModel, Clock, Message, Part, Role, Scope, Thr
 use threadkeep_memory::Memory;
 use threadkeep_store_memory::MemoryStore;
 
-/// Time that only a test moves, and randomness that counts.
+/// A clock that only tests advance, with a counter as randomness.
 #[derive(Debug)]
-pub(crate) struct StillClock {
+pub(crate) struct FakeClock {
     millis: AtomicI64,
     drawn: AtomicU64,
 }
 
-impl StillClock {
+impl FakeClock {
     pub(crate) fn new() -> Arc<Self> {
         let start: Timestamp = "2026-11-21T08:30:00Z".parse().expect("an instant");
         Arc::new(Self { millis: AtomicI64::new(start.as_millis()), drawn: AtomicU64::new(1) })
@@ -26,7 +26,7 @@ impl StillClock {
     }
 }
 
-impl Clock for StillClock {
+impl Clock for FakeClock {
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.millis.load(Ordering::SeqCst)).expect("an instant")
     }
@@ -38,24 +38,24 @@ impl Clock for StillClock {
     }
 }
 
-/// One conversation of one user.
+/// A test environment with one thread of one user.
 #[derive(Clone)]
-pub(crate) struct World {
-    pub(crate) clock: Arc<StillClock>,
+pub(crate) struct TestEnv {
+    pub(crate) clock: Arc<FakeClock>,
     pub(crate) memory: Memory,
     pub(crate) scope: Scope,
     pub(crate) thread: ThreadId,
 }
 
-impl World {
+impl TestEnv {
     pub(crate) async fn new() -> Self {
-        Self::over(MemoryStore::open()).await
+        Self::with_backend(MemoryStore::open()).await
     }
 
-    pub(crate) async fn over(backend: Backend) -> Self {
-        let clock = StillClock::new();
+    pub(crate) async fn with_backend(backend: Backend) -> Self {
+        let clock = FakeClock::new();
         let memory = Memory::with_clock(backend, clock.clone());
-        let scope = Scope::user("acme", "ana").expect("good names");
+        let scope = Scope::user("acme", "ana").expect("valid names");
         let thread = memory.open(&scope).await.expect("a thread").thread.id;
         Self { clock, memory, scope, thread }
     }
@@ -72,13 +72,13 @@ impl World {
         self.memory.newest(&self.scope, self.thread, 100).await.expect("messages")
     }
 
-    /// What the thread holds, a line a message.
+    /// The messages of the thread, one line each.
     pub(crate) async fn transcript(&self) -> Vec<String> {
         self.messages().await.iter().map(line).collect()
     }
 }
 
-/// An assistant of this model, called `test`.
+/// An assistant with this model, named `test`.
 pub(crate) fn assistant(model: impl ChatModel) -> Definition {
     Definition::new("test", Arc::new(model)).with_instructions("Be brief.")
 }

@@ -1,4 +1,4 @@
-//! A provider on this machine, that models of providers ask over HTTP.
+//! A fake model provider, which provider models call over HTTP.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -8,29 +8,29 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use threadkeep_models::{Provider, ProviderConfig, ProviderModel, Secret};
 
-/// A chat completion with this message.
+/// Returns a chat completion with this message.
 pub(crate) fn completion(message: Value) -> Value {
     let choices = json!([{"index": 0, "finish_reason": "stop", "message": message}]);
     json!({"model": "gpt-x", "choices": choices, "usage": {"prompt_tokens": 9, "completion_tokens": 2}})
 }
 
-/// A provider that answers from a list, with a status and a body; `None` keeps the question waiting.
-pub(crate) struct Wire {
+/// A provider that answers requests from a list of statuses and bodies. `None` never answers.
+pub(crate) struct FakeProvider {
     url: String,
-    asked: Receiver<String>,
+    requests: Receiver<String>,
 }
 
-impl Wire {
+impl FakeProvider {
     pub(crate) fn start(answers: Vec<Option<(u16, Value)>>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let (tell, asked) = channel();
-        #[expect(clippy::disallowed_methods, reason = "a server of its own")]
+        let (sender, requests) = channel();
+        #[expect(clippy::disallowed_methods, reason = "a test server without a runtime")]
         std::thread::spawn(move || {
-            let mut waiting = Vec::new();
+            let mut unanswered = Vec::new();
             for answer in answers {
                 let (mut stream, _) = listener.accept().unwrap();
-                tell.send(body(&mut stream)).unwrap();
+                sender.send(body(&mut stream)).unwrap();
                 match answer {
                     Some((status, answer)) => {
                         let (body, kind) = (answer.to_string(), "content-type: application/json\r\nconnection: close");
@@ -38,11 +38,11 @@ impl Wire {
                         write!(stream, "HTTP/1.1 {status} X\r\n{kind}\r\ncontent-length: {length}\r\n\r\n{body}")
                             .unwrap();
                     }
-                    None => waiting.push(stream),
+                    None => unanswered.push(stream),
                 }
             }
         });
-        Self { url, asked }
+        Self { url, requests }
     }
 
     pub(crate) fn model(&self, provider: Provider) -> ProviderModel {
@@ -50,9 +50,9 @@ impl Wire {
         ProviderModel::new(ProviderConfig { base_url: self.url.clone(), streams: false, ..config }).unwrap()
     }
 
-    /// The next request, as it came.
+    /// Returns the body of the next request.
     pub(crate) fn next(&self) -> String {
-        self.asked.recv_timeout(Duration::from_secs(60)).unwrap()
+        self.requests.recv_timeout(Duration::from_secs(60)).unwrap()
     }
 }
 

@@ -1,4 +1,4 @@
-//! Recall as SQLite gives it without us: an FTS5 table with its own stemmer and rank, any word of the question.
+//! Recall by SQLite alone: an FTS5 table with its own stemmer and rank, queried for any word of the question.
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -8,30 +8,30 @@ use anyhow::Result;
 use rusqlite::{Connection, params};
 use threadkeep_core::{MessageQuery, ThreadId};
 
-use super::{Asked, Library, Scores};
+use super::{EvalQuestion, Library, Scores};
 
 const SCHEMA: &str = "CREATE VIRTUAL TABLE texts USING fts5 (body, id UNINDEXED, tokenize = 'porter unicode61')";
 const BEST: &str = "SELECT id FROM texts WHERE texts MATCH ?1 ORDER BY rank LIMIT ?2";
-/// The last of the cuts.
-const MOST: u32 = 50;
+/// Maximum number of results: the last cutoff.
+const LIMIT: u32 = 50;
 
-/// Asks everything of one such table per thread.
-pub(super) async fn ask_all(library: &Library, asked: &[Asked]) -> Result<Scores> {
+/// Runs all questions, with a separate table for each thread.
+pub(super) async fn search_all(library: &Library, questions: &[EvalQuestion]) -> Result<Scores> {
     let mut tables: BTreeMap<ThreadId, Connection> = BTreeMap::new();
     let mut scores = Scores::default();
-    for asked in asked {
-        let connection = match tables.entry(asked.thread) {
+    for question in questions {
+        let connection = match tables.entry(question.thread) {
             Entry::Occupied(table) => table.into_mut(),
-            Entry::Vacant(place) => place.insert(fill(library, asked.thread).await?),
+            Entry::Vacant(entry) => entry.insert(fill(library, question.thread).await?),
         };
-        let words = asked.question.split(|character: char| !character.is_alphanumeric());
+        let words = question.question.split(|character: char| !character.is_alphanumeric());
         let words: Vec<String> = words.filter(|word| !word.is_empty()).map(|word| format!("\"{word}\"")).collect();
         let began = Instant::now();
         let mut statement = connection.prepare_cached(BEST)?;
-        let ids = statement.query_map(params![words.join(" OR "), MOST], |row| row.get(0))?;
+        let ids = statement.query_map(params![words.join(" OR "), LIMIT], |row| row.get(0))?;
         let ids = ids.collect::<rusqlite::Result<Vec<String>>>()?;
         scores.seconds.push(began.elapsed().as_secs_f64());
-        scores.add(asked, &ids);
+        scores.add(question, &ids);
     }
     Ok(scores)
 }

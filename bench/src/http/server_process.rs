@@ -1,4 +1,4 @@
-//! The program that serves, in a process of its own.
+//! The server, as a separate process.
 
 use std::fs::File;
 use std::net::{Ipv4Addr, SocketAddr, TcpListener};
@@ -8,30 +8,30 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, bail, ensure};
 
-use super::wire::Connection;
+use super::client::Connection;
 use super::{Bench, Seeded};
 use crate::measure::{resident_kib, until_idle};
 
-/// How long the server may take to be ready, and to end.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Between two looks at a server that is starting.
-const MOMENT: Duration = Duration::from_micros(500);
+/// Timeout of the server's start and shutdown.
+const TIMEOUT: Duration = Duration::from_secs(30);
+/// Poll interval while the server starts or stops.
+const POLL_INTERVAL: Duration = Duration::from_micros(500);
 
-/// A server over a store, as `threadkeep serve` starts it. It ends with this value.
-pub(super) struct Served {
+/// A running server. The process is killed when this value is dropped.
+pub(super) struct ServerProcess {
     child: Child,
     pub(super) address: SocketAddr,
     pub(super) key: String,
-    /// From the start of the process to the first answer that says it is ready.
+    /// Time from the start of the process to the first successful response of `/ready`.
     pub(super) ready_after: Duration,
 }
 
-impl Served {
-    /// Makes a key and starts a server. `variables` are all of its environment, but for its home.
+impl ServerProcess {
+    /// Creates an API key and starts a server. Its environment consists of `HOME` and `variables`.
     pub(super) async fn start(bench: &Bench<'_>, seeded: &Seeded, variables: &[(&str, &str)]) -> Result<Self> {
         let folder = seeded.folder()?;
-        let key = make_key(&bench.binary, seeded)?;
-        // Whoever else takes a port in between is met with an error.
+        let key = create_key(&bench.binary, seeded)?;
+        // If another process takes the port before the server does, the server fails to start.
         let address = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?.local_addr()?;
         let log = File::create(folder.join("log"))?;
         let mut command = command(&bench.binary, seeded)?;
@@ -39,24 +39,24 @@ impl Served {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
         let began = Instant::now();
         let child = command.spawn()?;
-        let mut served = Self { child, address, key, ready_after: Duration::ZERO };
-        served.wait_until_ready(began, &folder.join("log")).await?;
-        Ok(served)
+        let mut server = Self { child, address, key, ready_after: Duration::ZERO };
+        server.wait_until_ready(began, &folder.join("log")).await?;
+        Ok(server)
     }
 
     async fn wait_until_ready(&mut self, began: Instant, log: &Path) -> Result<()> {
         loop {
             if let Some(status) = self.child.try_wait()? {
-                bail!("the server ended ({status}): {}", std::fs::read_to_string(log)?);
+                bail!("the server exited ({status}): {}", std::fs::read_to_string(log)?);
             }
             if let Ok(mut connection) = Connection::open(self.address, "").await
-                && connection.ask("GET", "/ready", "").await?.status == 200
+                && connection.request("GET", "/ready", "").await?.status == 200
             {
                 self.ready_after = began.elapsed();
                 return Ok(());
             }
-            ensure!(began.elapsed() < PATIENCE, "the server is not ready: {}", std::fs::read_to_string(log)?);
-            tokio::time::sleep(MOMENT).await;
+            ensure!(began.elapsed() < TIMEOUT, "the server is not ready: {}", std::fs::read_to_string(log)?);
+            tokio::time::sleep(POLL_INTERVAL).await;
         }
     }
 
@@ -64,15 +64,15 @@ impl Served {
         Connection::open(self.address, &self.key).await
     }
 
-    /// Revokes the key that was made for it, by a process of its own.
+    /// Revokes the server's key, by a separate process.
     pub(super) fn revoke_key(&self, binary: &Path, seeded: &Seeded) -> Result<()> {
         let id = self.key.split('_').nth(1).context("a key without an id")?;
         let output = command(binary, seeded)?.args(["keys", "revoke", id]).output()?;
-        ensure!(output.status.success(), "the key was not revoked: {}", String::from_utf8_lossy(&output.stderr));
+        ensure!(output.status.success(), "revoking the key failed: {}", String::from_utf8_lossy(&output.stderr));
         Ok(())
     }
 
-    /// Waits until it has done what it left for later, such as the index.
+    /// Waits until the server has finished background work, such as indexing.
     pub(super) async fn settle(&self) -> Result<()> {
         until_idle(self.child.id()).await
     }
@@ -85,25 +85,25 @@ impl Served {
         Ok(resident_kib(self.child.id())?.0 as f64 * 1024.0)
     }
 
-    /// Ends it as an operator does, and waits until it has finished what it accepted.
+    /// Stops the server with SIGTERM, and waits for its graceful shutdown.
     pub(super) fn stop(mut self) -> Result<()> {
         let status = Command::new("kill").arg(self.child.id().to_string()).status()?;
-        ensure!(status.success(), "the server could not be asked to stop");
+        ensure!(status.success(), "sending SIGTERM to the server failed");
         let began = Instant::now();
-        while began.elapsed() < PATIENCE {
+        while began.elapsed() < TIMEOUT {
             if let Some(status) = self.child.try_wait()? {
-                ensure!(status.success(), "the server ended with {status}");
+                ensure!(status.success(), "the server exited with {status}");
                 return Ok(());
             }
-            std::thread::sleep(MOMENT);
+            std::thread::sleep(POLL_INTERVAL);
         }
-        bail!("the server did not end");
+        bail!("the server did not stop in time");
     }
 }
 
-impl Drop for Served {
+impl Drop for ServerProcess {
     fn drop(&mut self) {
-        // It may have ended by itself.
+        // The process may have exited already.
         drop(self.child.kill());
         drop(self.child.wait());
     }
@@ -116,9 +116,9 @@ fn command(binary: &Path, seeded: &Seeded) -> Result<Command> {
     Ok(command)
 }
 
-fn make_key(binary: &Path, seeded: &Seeded) -> Result<String> {
+fn create_key(binary: &Path, seeded: &Seeded) -> Result<String> {
     let output = command(binary, seeded)?.args(["keys", "create", "load", "--for-user", "user"]).output()?;
-    ensure!(output.status.success(), "no key was made: {}", String::from_utf8_lossy(&output.stderr));
+    ensure!(output.status.success(), "creating a key failed: {}", String::from_utf8_lossy(&output.stderr));
     let text = String::from_utf8(output.stdout)?;
-    Ok(text.lines().next().context("the key was not told")?.to_owned())
+    Ok(text.lines().next().context("no key in the output")?.to_owned())
 }

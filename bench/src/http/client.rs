@@ -1,4 +1,4 @@
-//! As much of a client as checks answers, and hears events.
+//! A minimal HTTP client, for checking responses and receiving events.
 
 use std::net::SocketAddr;
 
@@ -7,22 +7,22 @@ use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
 use tokio::net::TcpStream;
 
-/// Longer frames are not what is listened for.
-const FRAME_BYTES: usize = 1 << 20;
+/// Maximum length of a WebSocket frame.
+const MAX_FRAME_BYTES: usize = 1 << 20;
 
-/// One connection, one request after the other.
+/// A connection for sequential requests.
 pub(super) struct Connection {
     stream: BufReader<TcpStream>,
     headers: String,
 }
 
-pub(super) struct Answer {
+pub(super) struct Response {
     pub(super) status: u16,
     pub(super) body: Vec<u8>,
 }
 
-impl Answer {
-    /// The body of an answer that says yes, as JSON.
+impl Response {
+    /// Returns the body of a successful response, as JSON.
     pub(super) fn json(&self) -> Result<Value> {
         ensure!((200..300).contains(&self.status), "{}: {}", self.status, String::from_utf8_lossy(&self.body));
         Ok(serde_json::from_slice(&self.body)?)
@@ -30,17 +30,17 @@ impl Answer {
 }
 
 impl Connection {
-    /// Connects; a key that is not empty is shown with every request.
+    /// Connects. A key that is not empty is sent with every request.
     pub(super) async fn open(address: SocketAddr, key: &str) -> Result<Self> {
         let stream = TcpStream::connect(address).await?;
         stream.set_nodelay(true)?;
-        let shown = if key.is_empty() { String::new() } else { format!("Authorization: Bearer {key}\r\n") };
-        // Many are open at a time, and small things are read.
+        let authorization = if key.is_empty() { String::new() } else { format!("Authorization: Bearer {key}\r\n") };
+        // Small, since thousands of connections are open at the same time.
         let stream = BufReader::with_capacity(2_048, stream);
-        Ok(Self { stream, headers: format!("Host: {address}\r\n{shown}") })
+        Ok(Self { stream, headers: format!("Host: {address}\r\n{authorization}") })
     }
 
-    pub(super) async fn ask(&mut self, method: &str, path: &str, body: &str) -> Result<Answer> {
+    pub(super) async fn request(&mut self, method: &str, path: &str, body: &str) -> Result<Response> {
         let headers = &self.headers;
         let length = body.len();
         let request = format!(
@@ -48,22 +48,22 @@ impl Connection {
         );
         self.stream.write_all(request.as_bytes()).await?;
         let (status, length) = self.head().await?;
-        let mut body = vec![0; length.context("an answer without a length")?];
+        let mut body = vec![0; length.context("missing content-length")?];
         self.stream.read_exact(&mut body).await?;
-        Ok(Answer { status, body })
+        Ok(Response { status, body })
     }
 
-    /// Asks for a stream of events and reads until it begins.
+    /// Requests an event stream and reads until it starts.
     pub(super) async fn listen(&mut self, path: &str) -> Result<()> {
         let request = format!("GET {path} HTTP/1.1\r\n{}\r\n", self.headers);
         self.stream.write_all(request.as_bytes()).await?;
         let (status, _) = self.head().await?;
-        ensure!(status == 200, "the stream of events was refused: {status}");
+        ensure!(status == 200, "the event stream was refused: {status}");
         while !self.line().await?.starts_with(": listening") {}
         Ok(())
     }
 
-    /// Waits for the next event; gives the change that it tells of.
+    /// Waits for the next event. Returns its change.
     pub(super) async fn next_event(&mut self) -> Result<u64> {
         loop {
             let line = self.line().await?;
@@ -75,7 +75,7 @@ impl Connection {
         }
     }
 
-    /// Goes on as a WebSocket.
+    /// Upgrades the connection to a WebSocket.
     pub(super) async fn upgrade(&mut self) -> Result<()> {
         let headers = &self.headers;
         let request = format!(
@@ -88,8 +88,8 @@ impl Connection {
         Ok(())
     }
 
-    pub(super) async fn say(&mut self, text: &str) -> Result<()> {
-        // A client has to mask; a mask of zeros leaves the text as it is.
+    pub(super) async fn send_text(&mut self, text: &str) -> Result<()> {
+        // Clients must mask frames; a mask of zeros leaves the text unchanged.
         let length = u16::try_from(text.len())?;
         let mut frame = vec![0x81];
         if length < 126 {
@@ -103,8 +103,8 @@ impl Connection {
         Ok(self.stream.write_all(&frame).await?)
     }
 
-    /// Waits for the next text of a WebSocket; pings are passed over.
-    pub(super) async fn hear(&mut self) -> Result<Vec<u8>> {
+    /// Waits for the next text frame of a WebSocket. Pings and pongs are ignored.
+    pub(super) async fn next_text(&mut self) -> Result<Vec<u8>> {
         loop {
             let kind = self.stream.read_u8().await?;
             let length = match self.stream.read_u8().await? {
@@ -112,7 +112,7 @@ impl Connection {
                 127 => usize::try_from(self.stream.read_u64().await?)?,
                 short => usize::from(short),
             };
-            ensure!(length <= FRAME_BYTES, "a frame of {length} bytes");
+            ensure!(length <= MAX_FRAME_BYTES, "a frame of {length} bytes");
             let mut text = vec![0; length];
             self.stream.read_exact(&mut text).await?;
             match kind {
@@ -125,7 +125,7 @@ impl Connection {
 
     async fn head(&mut self) -> Result<(u16, Option<usize>)> {
         let first = self.line().await?;
-        let status = first.split(' ').nth(1).context("no status")?.parse()?;
+        let status = first.split(' ').nth(1).context("missing status")?.parse()?;
         let mut length = None;
         loop {
             let line = self.line().await?;
@@ -139,7 +139,7 @@ impl Connection {
 
     async fn line(&mut self) -> Result<String> {
         let mut line = String::new();
-        ensure!(self.stream.read_line(&mut line).await? > 0, "the connection ended");
+        ensure!(self.stream.read_line(&mut line).await? > 0, "the connection was closed");
         Ok(line)
     }
 }

@@ -1,4 +1,4 @@
-//! A store, a model and effects that write down what they do, and end the process at the point they are told.
+//! A store and a model with crash points, which log what they do and abort the process at a chosen point.
 
 use std::fs::{File, OpenOptions};
 use std::io::Write;
@@ -15,70 +15,70 @@ use threadkeep_core::{
     ThreadPage, ThreadQuery, ThreadRead, ThreadView, Timestamp, UserCursor, WakeUps, Written,
 };
 
-/// Counts the points that a process passes, and ends it at one.
+/// Counts and logs the points that a process passes, and aborts it at a chosen one.
 #[derive(Debug)]
-pub(crate) struct Trap {
+pub(crate) struct CrashPoints {
     log: Mutex<File>,
     passed: AtomicU64,
-    /// The point at which the process dies; 0 for none.
+    /// The number of the point at which the process aborts; 0 for none.
     die_at: u64,
 }
 
-impl Trap {
+impl CrashPoints {
     pub(crate) fn new(log: &Path, die_at: u64) -> Result<Arc<Self>> {
         let log = Mutex::new(OpenOptions::new().create(true).append(true).open(log)?);
         Ok(Arc::new(Self { log, passed: AtomicU64::new(0), die_at }))
     }
 
-    /// Passes a point: what happens here is in the log, whatever comes next.
-    pub(crate) fn pass(&self, what: &str) {
+    /// Passes a point: logs its name, then aborts the process if it is the chosen point.
+    pub(crate) fn pass(&self, name: &str) {
         let mut log = self.log.lock().unwrap_or_else(PoisonError::into_inner);
-        // A log that cannot be written would show as missing effects.
-        drop(log.write_all(format!("{what}\n").as_bytes()));
+        // A failed write would be noticed as a missing effect.
+        drop(log.write_all(format!("{name}\n").as_bytes()));
         if self.passed.fetch_add(1, Ordering::SeqCst) + 1 == self.die_at {
             std::process::abort();
         }
     }
 }
 
-/// A model that passes a point before and after it answers.
+/// A model with a crash point before and after its answer.
 #[derive(Debug)]
-pub(crate) struct TrappedModel<M> {
-    pub(crate) trap: Arc<Trap>,
+pub(crate) struct CrashingModel<M> {
+    pub(crate) points: Arc<CrashPoints>,
     pub(crate) inner: M,
 }
 
 #[async_trait]
-impl<M: ChatModel> ChatModel for TrappedModel<M> {
+impl<M: ChatModel> ChatModel for CrashingModel<M> {
     fn name(&self) -> &str {
         self.inner.name()
     }
 
     async fn answer(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<ChatAnswer, ModelError> {
-        let asked = threadkeep_models::Turn::of(request).exchanges().len();
-        self.trap.pass(&format!("begin model after {asked}"));
+        let exchanges = threadkeep_models::Turn::of(request).exchanges().len();
+        self.points.pass(&format!("begin model after {exchanges}"));
         let answer = self.inner.answer(request, deltas).await;
-        self.trap.pass(&format!("end model after {asked}"));
+        self.points.pass(&format!("end model after {exchanges}"));
         answer
     }
 }
 
-/// A store that passes a point before and after each commit.
+/// A store with a crash point before and after each commit.
 #[derive(Debug)]
-pub(crate) struct TrappedStore {
-    trap: Arc<Trap>,
+pub(crate) struct CrashingStore {
+    points: Arc<CrashPoints>,
     inner: Arc<dyn Store>,
 }
 
-impl TrappedStore {
-    pub(crate) fn over(backend: Backend, trap: Arc<Trap>) -> Backend {
+impl CrashingStore {
+    pub(crate) fn wrap(backend: Backend, points: Arc<CrashPoints>) -> Backend {
         let Backend { store: inner, maintenance, search } = backend;
-        Backend { store: Arc::new(Self { trap, inner }), maintenance, search }
+        Backend { store: Arc::new(Self { points, inner }), maintenance, search }
     }
 }
 
 #[async_trait]
-impl Store for TrappedStore {
+impl Store for CrashingStore {
     async fn commit(
         &self,
         scope: &Scope,
@@ -86,9 +86,9 @@ impl Store for TrappedStore {
         batch: Batch,
         now: Timestamp,
     ) -> StoreResult<CommitOutcome> {
-        self.trap.pass("begin commit");
+        self.points.pass("begin commit");
         let outcome = self.inner.commit(scope, thread, batch, now).await;
-        self.trap.pass("end commit");
+        self.points.pass("end commit");
         outcome
     }
 

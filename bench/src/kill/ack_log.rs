@@ -1,4 +1,4 @@
-//! What the writers said, and whether the store holds it.
+//! The log of acknowledged turns, and its comparison with the store.
 
 use std::collections::{BTreeSet, HashMap};
 
@@ -8,23 +8,24 @@ use threadkeep_core::{MessageQuery, Role, limits};
 use super::child::Turn;
 use crate::engine::Engine;
 
-/// Turns that were tried and acknowledged. Writers number theirs without gaps, and repeat before they go on.
+/// The turns that writers tried and those that were acknowledged. Each writer numbers its turns without gaps, and repeats a
+/// failed turn before the next one.
 #[derive(Debug)]
-pub(crate) struct Ledger {
-    /// Per writer: how many turns were acknowledged, and all before them.
+pub(crate) struct AckLog {
+    /// Per writer, the number of acknowledged turns.
     acknowledged: Vec<u64>,
     tried: BTreeSet<Turn>,
 }
 
-/// What does not agree.
+/// Differences between the store and the acknowledgements.
 #[derive(Debug, Default, PartialEq, Eq)]
-pub(crate) struct Kept {
+pub(crate) struct Discrepancies {
     pub(crate) lost: u64,
     pub(crate) doubled: u64,
     pub(crate) out_of_order: u64,
 }
 
-impl Ledger {
+impl AckLog {
     pub(crate) fn new(writers: usize) -> Self {
         Self { acknowledged: vec![0; writers], tried: BTreeSet::new() }
     }
@@ -33,16 +34,16 @@ impl Ledger {
         self.acknowledged.iter().map(u64::to_string).collect::<Vec<_>>().join(",")
     }
 
-    /// Takes a line of the writers' output.
-    pub(crate) fn note(&mut self, line: &str) -> Result<()> {
-        let (word, key) = line.split_once(' ').with_context(|| format!("the writers said {line:?}"))?;
-        let turn = Turn::parse(key).with_context(|| format!("the writers said {line:?}"))?;
+    /// Records a line of the writers' output.
+    pub(crate) fn record_line(&mut self, line: &str) -> Result<()> {
+        let (word, key) = line.split_once(' ').with_context(|| format!("unexpected output of a writer: {line:?}"))?;
+        let turn = Turn::parse(key).with_context(|| format!("unexpected output of a writer: {line:?}"))?;
         match word {
             "try" => {
                 self.tried.insert(turn);
             }
             "ok" => self.acknowledge(turn),
-            _ => bail!("the writers said {line:?}"),
+            _ => bail!("unexpected output of a writer: {line:?}"),
         }
         Ok(())
     }
@@ -52,7 +53,7 @@ impl Ledger {
         self.acknowledged[turn.writer] = self.acknowledged[turn.writer].max(turn.number + 1);
     }
 
-    /// Turns whose fate is not known, in the order of each writer.
+    /// Returns the turns without an acknowledgement, in the order of each writer.
     pub(crate) fn unknown(&self) -> Vec<Turn> {
         self.tried.iter().copied().collect()
     }
@@ -61,9 +62,9 @@ impl Ledger {
         self.acknowledged.iter().sum()
     }
 
-    /// Reads every thread and holds it against what was acknowledged.
-    pub(crate) async fn compare(&self, engine: &Engine) -> Result<Kept> {
-        let mut kept = Kept::default();
+    /// Reads every thread and compares it with the acknowledgements.
+    pub(crate) async fn compare(&self, engine: &Engine) -> Result<Discrepancies> {
+        let mut found = Discrepancies::default();
         let mut seen: HashMap<usize, Vec<u64>> = HashMap::new();
         let threads: BTreeSet<String> = (0..self.acknowledged.len()).map(Turn::thread).collect();
         for thread in threads {
@@ -71,21 +72,21 @@ impl Ledger {
                 let numbers = seen.entry(turn.writer).or_default();
                 match role {
                     Role::User => numbers.push(turn.number),
-                    // The answer stands right behind its question: both came in one commit.
+                    // One commit stores both messages, so the answer directly follows its question.
                     _ if numbers.last() == Some(&turn.number) => {}
-                    _ => kept.out_of_order += 1,
+                    _ => found.out_of_order += 1,
                 }
             }
         }
         for (writer, acknowledged) in self.acknowledged.iter().enumerate() {
-            kept.add(seen.get(&writer).map_or(&[], Vec::as_slice), *acknowledged);
+            found.add(seen.get(&writer).map_or(&[], Vec::as_slice), *acknowledged);
         }
-        Ok(kept)
+        Ok(found)
     }
 }
 
-impl Kept {
-    /// Counts what is wrong with a writer's turns, given as they stand in the store.
+impl Discrepancies {
+    /// Counts the errors in a writer's turns, given in the order of the store.
     fn add(&mut self, numbers: &[u64], acknowledged: u64) {
         let distinct: BTreeSet<u64> = numbers.iter().copied().collect();
         self.lost += (0..acknowledged).filter(|number| !distinct.contains(number)).count() as u64;
@@ -94,14 +95,14 @@ impl Kept {
     }
 }
 
-/// All turns of a thread with the role of each message, in order.
+/// Returns the turn and the role of each message of a thread, in order.
 pub(crate) async fn read(engine: &Engine, thread: &str) -> Result<Vec<(Turn, Role)>> {
     let id = engine.thread(thread).await?;
     let (mut turns, mut seq) = (Vec::new(), 0);
     loop {
         let page = engine.memory.messages(&engine.scope, id, &MessageQuery::following(seq, limits::PAGE)).await?;
         for message in &page.messages {
-            let turn = Turn::parse(&message.plain_text()).context("a message that no writer wrote")?;
+            let turn = Turn::parse(&message.plain_text()).context("a message that is not a writer's")?;
             turns.push((turn, message.content.role));
             seq = message.seq;
         }
@@ -116,32 +117,32 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_missing_doubled_or_moved_is_counted() {
+    fn lost_doubled_and_misplaced_turns_are_counted() {
         let cases = [
-            (vec![0, 1, 2], 3, Kept::default()),
-            (vec![0, 2], 3, Kept { lost: 1, ..Kept::default() }),
-            (vec![0, 1, 1], 2, Kept { doubled: 1, ..Kept::default() }),
-            (vec![1, 0], 2, Kept { out_of_order: 1, ..Kept::default() }),
-            (vec![0, 1], 1, Kept::default()),
+            (vec![0, 1, 2], 3, Discrepancies::default()),
+            (vec![0, 2], 3, Discrepancies { lost: 1, ..Discrepancies::default() }),
+            (vec![0, 1, 1], 2, Discrepancies { doubled: 1, ..Discrepancies::default() }),
+            (vec![1, 0], 2, Discrepancies { out_of_order: 1, ..Discrepancies::default() }),
+            (vec![0, 1], 1, Discrepancies::default()),
         ];
         for (numbers, acknowledged, expected) in cases {
-            let mut kept = Kept::default();
-            kept.add(&numbers, acknowledged);
-            assert_eq!(kept, expected, "{numbers:?}");
+            let mut found = Discrepancies::default();
+            found.add(&numbers, acknowledged);
+            assert_eq!(found, expected, "{numbers:?}");
         }
     }
 
     #[test]
-    fn what_was_tried_and_not_acknowledged_is_unknown() {
-        let mut ledger = Ledger::new(2);
+    fn tried_turns_without_acknowledgement_are_unknown() {
+        let mut ack_log = AckLog::new(2);
         for line in ["try 0.0", "try 1.0", "ok 0.0", "try 0.1"] {
-            ledger.note(line).unwrap();
+            ack_log.record_line(line).unwrap();
         }
-        let unknown: Vec<String> = ledger.unknown().into_iter().map(Turn::key).collect();
+        let unknown: Vec<String> = ack_log.unknown().into_iter().map(Turn::key).collect();
         assert_eq!(
-            (unknown.as_slice(), ledger.next_turns().as_str()),
+            (unknown.as_slice(), ack_log.next_turns().as_str()),
             (&["0.1".to_owned(), "1.0".to_owned()][..], "1,0")
         );
-        assert!(ledger.note("what 0.0").is_err());
+        assert!(ack_log.record_line("what 0.0").is_err());
     }
 }

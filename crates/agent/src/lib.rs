@@ -54,9 +54,10 @@
 //! ```
 //!
 //! Thread locks, turn records and turn queries are those of [`threadkeep_memory::turns`], which chat completions without an
-//! assistant share. Each commit of a run requires the record version that its previous commit returned, so the next commit
-//! of a driver whose run was taken over fails. The process keeps no state between calls. This crate deliberately knows no
-//! provider, no backend and no assistant; time comes from the memory's clock, timeouts and pauses from its runtime.
+//! assistant share. A driver is a call that currently runs a turn. Each commit of a run requires the record version that the
+//! previous commit returned, so if another driver takes over a run, the next commit of the old driver fails. The process keeps
+//! no state between calls. This crate deliberately knows no provider, no backend and no assistant; time comes from the
+//! memory's clock, timeouts and pauses from its runtime.
 #![warn(missing_docs)]
 
 mod activity;

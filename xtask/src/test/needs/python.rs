@@ -16,8 +16,12 @@ const INSTALLED: &str = "requirements.txt";
 
 /// Creates the environment if it is missing or the files have changed.
 pub(super) fn install(workspace: &Workspace) -> Result<Option<MissingProgram>> {
-    let wanted = requirements(workspace)?;
     let folder = workspace.target_directory.join("python");
+    let mut wanted = requirements(workspace)?;
+    if !wanted.is_empty() {
+        // Scripts in the environment contain its path, so a moved checkout needs a new one.
+        wanted.insert_str(0, &format!("# {}\n", folder.display()));
+    }
     let is_current = fs::read_to_string(folder.join(INSTALLED)).is_ok_and(|installed| installed == wanted);
     if wanted.is_empty() || is_current {
         return Ok(None);

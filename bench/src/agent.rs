@@ -1,10 +1,9 @@
-//! `agent`: what a turn costs beside its model and tools, what it leaves behind, and what becomes of it when its process
-//! dies or many decide at once.
+//! `agent`: the overhead and storage of an assistant's turn, and its behaviour in crashes and with concurrent decisions.
 
 mod crash;
+mod crash_points;
 mod figures;
 mod race;
-mod trap;
 
 use anyhow::Result;
 use clap::Subcommand;
@@ -18,11 +17,11 @@ pub(crate) struct Args {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Measure a turn without model and tools, the next turn of a long thread, and bytes and syncs by turn
+    /// Measure the overhead of a turn, the growth of its cost in a long thread, and its bytes and syncs
     Figures(figures::Args),
-    /// Let the process die at every point of a run with a model, tools, an activity and an approval, and go on
+    /// Crash the process at every point of a run with a model, tools, an activity and an approval, and resume it
     Crash(crash::Args),
-    /// Let deciders of two processes race for approvals
+    /// Decide the same approvals concurrently in two processes
     Race(race::Args),
     #[command(hide = true)]
     Turns(figures::TurnsArgs),

@@ -1,4 +1,4 @@
-//! `backup`: a backup in lines of a store that others write to, beside a bare read of all rows into lines.
+//! `backup`: a JSON Lines backup of a store while writers append to it, compared with a plain dump of all rows.
 
 use std::fs::File;
 use std::io::{BufWriter, Write};
@@ -21,24 +21,24 @@ use crate::measure::{Spread, cpu_seconds};
 use crate::texts::Language;
 
 const TEXT_BYTES: usize = 200;
-/// Writers, who share the writes of a second.
+/// Number of writers, which share the writes per second.
 const WRITERS: u64 = 8;
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Messages of the store
+    /// Number of messages in each store
     #[arg(long, default_value_t = 1_000_000)]
     messages: u64,
-    /// Threads that they are in; a store for each of these numbers
+    /// Numbers of threads; each creates a separate store
     #[arg(long, value_delimiter = ',', default_values_t = [16, 100_000])]
     threads: Vec<u64>,
-    /// Messages that others append in a second meanwhile, each durably by itself
+    /// Messages that writers append per second during a backup, each with its own commit
     #[arg(long, default_value_t = 500)]
     writes: u64,
-    /// Backups, each beside its floor
+    /// Number of backups, each compared with its floor
     #[arg(long, default_value_t = 5)]
     trials: usize,
-    /// Where the stores are made, or found again; the backups are written there too
+    /// Folder for the stores and backups; existing stores in it are reused
     #[arg(long, default_value_os_t = std::env::temp_dir().join("threadkeep-backup"))]
     folder: PathBuf,
 }
@@ -46,7 +46,11 @@ pub(crate) struct Args {
 pub(crate) async fn run(args: &Args) -> Result<()> {
     std::fs::create_dir_all(&args.folder)?;
     for threads in &args.threads {
-        ensure!((1..=args.messages).contains(threads), "{threads} threads of {} messages", args.messages);
+        ensure!(
+            (1..=args.messages).contains(threads),
+            "invalid number of threads for {} messages: {threads}",
+            args.messages
+        );
         let path = args.folder.join(format!("{}-{threads}.db", args.messages));
         if !path.exists() {
             eprintln!("filling {}", path.display());
@@ -57,7 +61,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Under another name until it is whole.
+/// Fills a store under a temporary name, and renames it when it is complete.
 async fn fill(path: &Path, threads: u64, messages: u64) -> Result<()> {
     let unfinished = path.with_extension("unfinished");
     for file in ["unfinished", "unfinished-wal", "unfinished-shm"] {
@@ -76,29 +80,29 @@ async fn fill(path: &Path, threads: u64, messages: u64) -> Result<()> {
 }
 
 async fn measure(args: &Args, path: &Path, threads: u64) -> Result<()> {
-    // The index would catch up meanwhile.
+    // Background indexing would distort the measurement.
     let options = SqliteOptions { background: false, ..SqliteOptions::default() };
     let engine = Arc::new(Engine::sqlite_with(path, options)?);
     let (mut floors, mut rates, mut ratios, mut growths) = (vec![], vec![], vec![], vec![]);
-    let (mut cpu_rates, mut written_meanwhile) = (vec![], vec![]);
+    let (mut cpu_rates, mut write_rates) = (vec![], vec![]);
     for _ in 0..args.trials {
-        let (floor, _) = beside_writers(&engine, args.writes, floor(path, &args.folder)).await?;
+        let (floor, _) = with_writers(&engine, args.writes, floor(path, &args.folder)).await?;
         let cpu_before = cpu_seconds()?;
-        let (backup, writes) = beside_writers(&engine, args.writes, backup(&engine, &args.folder)).await?;
-        ensure!(backup.messages >= args.messages, "{} of {} messages were written", backup.messages, args.messages);
+        let (backup, writes) = with_writers(&engine, args.writes, backup(&engine, &args.folder)).await?;
+        ensure!(backup.messages >= args.messages, "the backup has {} of {} messages", backup.messages, args.messages);
         cpu_rates.push(backup.messages as f64 / (cpu_seconds()? - cpu_before));
         floors.push(floor);
         rates.push(backup.rate);
         ratios.push(backup.rate / floor);
         growths.push(backup.log_growth_bytes as f64);
-        written_meanwhile.push(writes);
+        write_rates.push(writes);
     }
-    let spread = |figures: Vec<f64>| Spread::of(figures).context("there was no trial");
+    let spread = |figures: Vec<f64>| Spread::of(figures).context("no trials were run");
     let line = json!({
         "messages": args.messages,
         "threads": threads,
         "asked_writes_per_second": args.writes,
-        "writes_per_second": spread(written_meanwhile)?,
+        "writes_per_second": spread(write_rates)?,
         "floor_messages_per_second": spread(floors)?,
         "messages_per_second": spread(rates)?,
         "messages_per_cpu_second": spread(cpu_rates)?,
@@ -109,43 +113,46 @@ async fn measure(args: &Args, path: &Path, threads: u64) -> Result<()> {
     Ok(())
 }
 
-/// What a backup came to.
-struct BackedUp {
+/// The result of a backup.
+struct BackupResult {
     messages: u64,
     rate: f64,
     log_growth_bytes: u64,
 }
 
-/// As `threadkeep backup FILE.jsonl` does it.
-async fn backup(engine: &Engine, folder: &Path) -> Result<BackedUp> {
+/// Makes a backup as `threadkeep backup FILE.jsonl` does.
+async fn backup(engine: &Engine, folder: &Path) -> Result<BackupResult> {
     let began = Instant::now();
     let mut file = BufWriter::new(File::create(folder.join("backup.jsonl"))?);
     let lines = BackupLines::begin(engine.memory.backend(), engine.memory.platform()).await?;
     let SnapshotTotals { threads, messages } = lines.totals();
-    let backed_up = lines.write(|line, _| writeln!(file, "{line}").map_err(Stopped::Disk)).await?;
+    let backed_up = lines.write(|line, _| writeln!(file, "{line}").map_err(WriteError::Disk)).await?;
     file.into_inner()?.sync_all()?;
     let seconds = began.elapsed().as_secs_f64();
     let written = backed_up.written;
-    ensure!((written.threads, written.messages) == (threads, messages), "{written:?} of {threads} and {messages}");
-    ensure!(backed_up.as_of == Consistency::Store, "the backup is not as of one instant");
-    let log_growth_bytes = backed_up.log_growth_bytes.context("SQLite has a log")?;
-    Ok(BackedUp { messages, rate: messages as f64 / seconds, log_growth_bytes })
+    ensure!(
+        (written.threads, written.messages) == (threads, messages),
+        "the backup has {written:?} of {threads} threads and {messages} messages"
+    );
+    ensure!(backed_up.as_of == Consistency::Store, "the backup is not a consistent snapshot");
+    let log_growth_bytes = backed_up.log_growth_bytes.context("missing growth of the write-ahead log")?;
+    Ok(BackupResult { messages, rate: messages as f64 / seconds, log_growth_bytes })
 }
 
-/// Why writing stopped.
+/// An error while writing a backup.
 #[derive(Debug)]
-enum Stopped {
+enum WriteError {
     Memory(MemoryError),
     Disk(std::io::Error),
 }
 
-impl From<MemoryError> for Stopped {
+impl From<MemoryError> for WriteError {
     fn from(error: MemoryError) -> Self {
         Self::Memory(error)
     }
 }
 
-impl std::fmt::Display for Stopped {
+impl std::fmt::Display for WriteError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Memory(error) => error.fmt(f),
@@ -154,10 +161,10 @@ impl std::fmt::Display for Stopped {
     }
 }
 
-impl std::error::Error for Stopped {}
+impl std::error::Error for WriteError {}
 
-/// The least that anyone could do: every row of the messages as a line, read by one statement in one transaction. Gives the
-/// messages of a second.
+/// A minimal backup: writes every row of the messages as a line, read by one statement in one transaction. Returns messages
+/// per second.
 async fn floor(path: &Path, folder: &Path) -> Result<f64> {
     let (path, target) = (path.to_owned(), folder.join("floor.jsonl"));
     let reading = tokio::task::spawn_blocking(move || {
@@ -180,8 +187,8 @@ async fn floor(path: &Path, folder: &Path) -> Result<f64> {
     reading.await?
 }
 
-/// Does something while writers append, and says how many messages of a second they could.
-async fn beside_writers<T>(
+/// Runs `work` while writers append. Also returns how many messages per second they appended.
+async fn with_writers<T>(
     engine: &Arc<Engine>,
     writes_per_second: u64,
     work: impl Future<Output = Result<T>>,

@@ -1,4 +1,4 @@
-//! `beam`: questions about long conversations of a user with an assistant.
+//! `beam`: questions about long conversations between a user and an assistant.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -10,16 +10,16 @@ use serde_json::Value;
 use threadkeep_core::{Content, Role};
 use threadkeep_memory::Draft;
 
-use crate::recall::{Asked, Library, RecallArgs, files, instant, report};
+use crate::recall::{EvalQuestion, Library, RecallArgs, files, instant, report};
 
 #[derive(Debug, Deserialize)]
 struct Chat {
-    messages: Vec<Said>,
-    probing_questions: BTreeMap<String, Vec<Question>>,
+    messages: Vec<MessageRecord>,
+    probing_questions: BTreeMap<String, Vec<QuestionRecord>>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Said {
+struct MessageRecord {
     id: u64,
     role: Role,
     content: String,
@@ -27,36 +27,36 @@ struct Said {
 }
 
 #[derive(Debug, Deserialize)]
-struct Question {
+struct QuestionRecord {
     question: String,
-    /// A list of ids, or such lists under names.
+    /// A list of ids, or an object of such lists.
     #[serde(default)]
     source_chat_ids: Value,
 }
 
 pub(crate) async fn run(args: &RecallArgs) -> Result<()> {
     let library = Library::open()?;
-    let mut asked = Vec::new();
+    let mut eval_questions = Vec::new();
     for path in files(args.path(), ".json.gz")? {
         let chat: Chat = serde_json::from_reader(GzDecoder::new(File::open(path)?))?;
         let thread = library.add_thread(drafts(chat.messages)).await?;
         for (kind, questions) in chat.probing_questions {
-            for Question { question, source_chat_ids } in questions {
+            for QuestionRecord { question, source_chat_ids } in questions {
                 let mut evidence = BTreeSet::new();
                 collect_ids(&source_chat_ids, &mut evidence);
                 if !evidence.is_empty() {
-                    asked.push(Asked { thread, question, evidence, kind: kind.clone() });
+                    eval_questions.push(EvalQuestion { thread, question, evidence, kind: kind.clone() });
                 }
             }
         }
     }
-    report(&library, &asked, args).await
+    report(&library, &eval_questions, args).await
 }
 
-/// The messages; a date holds until the next one is told.
-fn drafts(said: Vec<Said>) -> Vec<Draft> {
+/// Converts messages to drafts. A message without a date has the date of the one before.
+fn drafts(messages: Vec<MessageRecord>) -> Vec<Draft> {
     let mut at = None;
-    let drafts = said.into_iter().map(|Said { id, role, content, time_anchor }| {
+    let drafts = messages.into_iter().map(|MessageRecord { id, role, content, time_anchor }| {
         at = time_anchor.and_then(|anchor| instant("%B-%d-%Y", &anchor)).or(at);
         let draft = Draft::new(Content::text(role, content)).with_external_id(id.to_string());
         Draft { created_at: at, ..draft }
@@ -80,7 +80,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ids_are_read_from_lists_and_groups_of_lists() {
+    fn ids_are_collected_from_nested_lists_and_objects() {
         let mut ids = BTreeSet::new();
         collect_ids(&serde_json::json!({ "first": [1, [2]], "second": { "third": 3 }, "none": null }), &mut ids);
         assert_eq!(ids.into_iter().collect::<Vec<_>>(), ["1", "2", "3"]);

@@ -1,4 +1,4 @@
-//! Our engine, called as an application calls it.
+//! The engine, called as an application calls it.
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use threadkeep_memory::{AppendOptions, Draft, Memory, SearchOptions};
 use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
 use tokio::sync::Mutex;
 
-/// The engine over one store, in one user's scope.
+/// The engine over a store, with the scope of one user.
 #[derive(Clone, Debug)]
 pub(crate) struct Engine {
     pub(crate) memory: Memory,
@@ -20,17 +20,17 @@ pub(crate) struct Engine {
     threads: Arc<Mutex<HashMap<String, ThreadId>>>,
 }
 
-/// Message i of a workload: its text is that of the pool, and the user begins.
+/// Returns message `index` of a workload. Its text is from the pool; the user's messages have even indexes.
 pub(crate) fn draft(pool: &[String], index: u64) -> Draft {
     let text = pool[(index % pool.len() as u64) as usize].as_str();
     if index.is_multiple_of(2) { Draft::user(text) } else { Draft::assistant(text) }
 }
 
-/// What writers did.
+/// The turns that writers appended.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Turns {
     pub(crate) elapsed: f64,
-    /// Of each turn, in seconds.
+    /// Latency of each turn, in seconds.
     pub(crate) latencies: Vec<f64>,
     pub(crate) per_writer: Vec<u64>,
     pub(crate) errors: u64,
@@ -46,7 +46,7 @@ impl Turns {
     }
 }
 
-/// For how long, and how often, something is repeated.
+/// For how long and how often a measurement is repeated.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Repeat {
     pub(crate) seconds: f64,
@@ -55,7 +55,7 @@ pub(crate) struct Repeat {
 }
 
 impl Repeat {
-    pub(crate) fn goes_on(self, done: usize, began: Instant) -> bool {
+    pub(crate) fn should_continue(self, done: usize, began: Instant) -> bool {
         done < self.at_least || (done < self.at_most && began.elapsed().as_secs_f64() < self.seconds)
     }
 }
@@ -67,19 +67,19 @@ impl Engine {
 
     pub(crate) fn sqlite_with(path: &Path, options: SqliteOptions) -> Result<Self> {
         let store = SqliteStore::open(path, options)?;
-        Ok(Self::over(Memory::new(store.backend()), Some(path.to_owned())))
+        Ok(Self::new(Memory::new(store.backend()), Some(path.to_owned())))
     }
 
     pub(crate) fn in_memory() -> Self {
-        Self::over(Memory::new(threadkeep_store_memory::MemoryStore::open()), None)
+        Self::new(Memory::new(threadkeep_store_memory::MemoryStore::open()), None)
     }
 
-    pub(crate) fn over(memory: Memory, path: Option<PathBuf>) -> Self {
-        let scope = Scope::user("bench", "user").expect("both names are short and plain");
+    pub(crate) fn new(memory: Memory, path: Option<PathBuf>) -> Self {
+        let scope = Scope::user("bench", "user").expect("both names are valid");
         Self { memory, scope, path, threads: Arc::default() }
     }
 
-    /// The same engine for another user.
+    /// Returns the same engine for another user.
     pub(crate) fn of_user(&self, user: &str) -> Result<Self> {
         let scope = Scope::user("bench", user)?;
         Ok(Self { scope, threads: Arc::default(), ..self.clone() })
@@ -95,7 +95,7 @@ impl Engine {
         Ok(id)
     }
 
-    /// Fills a thread in the fastest way there is: the largest commits that a store takes.
+    /// Fills a thread with commits of the maximum size.
     pub(crate) async fn seed(&self, thread: &str, drafts: impl Iterator<Item = Draft>) -> Result<()> {
         let id = self.thread(thread).await?;
         let mut drafts = drafts.peekable();
@@ -106,7 +106,7 @@ impl Engine {
         Ok(())
     }
 
-    /// One writer a thread, each appending turn after turn.
+    /// Appends turns with one writer per thread, until `seconds` have passed or each writer has appended `max_turns`.
     pub(crate) async fn append(
         &self,
         threads: &[String],
@@ -142,7 +142,7 @@ impl Engine {
         let id = self.thread(thread).await?;
         let (mut texts, mut latencies) = (Vec::new(), Vec::new());
         let began = Instant::now();
-        while repeat.goes_on(latencies.len(), began) {
+        while repeat.should_continue(latencies.len(), began) {
             let one = Instant::now();
             let messages = self.memory.newest(&self.scope, id, count).await?;
             latencies.push(one.elapsed().as_secs_f64());
@@ -153,7 +153,7 @@ impl Engine {
         Ok((texts, latencies))
     }
 
-    /// Pages through a thread from its end; gives seconds, messages and pages.
+    /// Pages through a thread from its end. Returns seconds, messages and pages.
     pub(crate) async fn page(&self, thread: &str, size: usize) -> Result<(f64, u64, u64)> {
         let id = self.thread(thread).await?;
         let began = Instant::now();
@@ -169,7 +169,7 @@ impl Engine {
         }
     }
 
-    /// Deletes a thread; gives seconds and how many messages can still be read.
+    /// Deletes a thread. Returns seconds and the number of messages that can still be read.
     pub(crate) async fn delete(&self, thread: &str) -> Result<(f64, usize)> {
         let id = self.thread(thread).await?;
         let began = Instant::now();
@@ -189,7 +189,7 @@ impl Engine {
         let options = SearchOptions { limit, ..SearchOptions::default() };
         let (mut hits, mut latencies) = (0, Vec::new());
         let began = Instant::now();
-        while repeat.goes_on(latencies.len(), began) {
+        while repeat.should_continue(latencies.len(), began) {
             let one = Instant::now();
             let found = self.memory.search(&self.scope, term, &options).await?;
             latencies.push(one.elapsed().as_secs_f64());
@@ -198,13 +198,13 @@ impl Engine {
         Ok((hits, latencies))
     }
 
-    /// Brings the index up to date, so that nothing goes on in the background while others are timed.
+    /// Completes the index, so that no background work runs while others are timed.
     pub(crate) async fn settle(&self) -> Result<()> {
         while !self.memory.backend().search.catch_up(100_000).await?.done {}
         Ok(())
     }
 
-    /// Says how many messages a thread has, to hold a workload against.
+    /// Returns the number of messages in a thread.
     pub(crate) async fn count(&self, thread: &str) -> Result<u64> {
         let id = self.thread(thread).await?;
         Ok(self.memory.get_thread(&self.scope, id).await?.message_count)
@@ -237,7 +237,7 @@ impl Writer {
     }
 }
 
-/// Reads a thread whole and says whether it holds what was appended, message by message.
+/// Reads a whole thread and compares it with the appended messages.
 pub(crate) async fn check_thread(engine: &Engine, thread: &str, pool: &[String], start: u64, count: u64) -> Result<()> {
     let id = engine.thread(thread).await?;
     let (mut seq, mut read) = (0, 0);
@@ -256,7 +256,7 @@ pub(crate) async fn check_thread(engine: &Engine, thread: &str, pool: &[String],
         }
     }
     if read != count {
-        bail!("{thread} holds {read} messages instead of {count}");
+        bail!("{thread} has {read} messages instead of {count}");
     }
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! What our engine is held against: the same work without it, in the same SQLite, in the same run.
+//! Floors: baselines that do the same work without the engine, with the same SQLite, in the same run.
 //!
-//! [`raw`] is the least that anyone could do. [`same`] runs our own statements without our code.
+//! [`raw`] is a minimal implementation. [`same`] runs the engine's SQL statements without the engine.
 
 pub(crate) mod raw;
 pub(crate) mod same;
@@ -14,9 +14,9 @@ use rusqlite::Connection;
 
 use crate::engine::{Repeat, Turns};
 
-/// A file that is written and read without an engine.
+/// A SQLite file that is written and read without the engine.
 pub(crate) trait Floor {
-    /// Makes a thread.
+    /// Creates a thread.
     fn open_thread(&mut self) -> Result<i64>;
     /// Appends messages `start` to `start + count` of the pool in one transaction.
     fn append(&mut self, thread: i64, pool: &[String], start: u64, count: u64) -> Result<()>;
@@ -24,19 +24,19 @@ pub(crate) trait Floor {
     fn append_turns(&mut self, threads: &[i64], pool: &[String], start: u64) -> Result<()>;
     /// Reads the newest messages, oldest first.
     fn load(&mut self, thread: i64, count: usize) -> Result<Vec<String>>;
-    /// Reads up to `size` messages before a position; gives how many, and the first one's position.
+    /// Reads up to `size` messages before a position. Returns their number and the position of the first one.
     fn page(&mut self, thread: i64, before: i64, size: usize) -> Result<(usize, i64)>;
     /// Deletes a thread.
     fn delete(&mut self, thread: i64) -> Result<()>;
 }
 
-/// Messages that one transaction of a floor seeds.
-const SEED: u64 = 1_000;
+/// Number of messages in one transaction while seeding.
+const SEED_BATCH: u64 = 1_000;
 
 pub(crate) fn open(path: &Path, schema: &str) -> Result<Connection> {
     let connection = Connection::open(path)?;
     let mode: String = connection.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0))?;
-    anyhow::ensure!(mode == "wal", "the journal is in mode {mode}");
+    anyhow::ensure!(mode == "wal", "unexpected journal mode {mode}");
     connection.pragma_update(None, "synchronous", "FULL")?;
     connection.set_prepared_statement_cache_capacity(128);
     connection.execute_batch(schema)?;
@@ -45,13 +45,13 @@ pub(crate) fn open(path: &Path, schema: &str) -> Result<Connection> {
 
 pub(crate) fn seed(floor: &mut dyn Floor, pool: &[String], count: u64) -> Result<i64> {
     let thread = floor.open_thread()?;
-    for start in (0..count).step_by(SEED as usize) {
-        floor.append(thread, pool, start, SEED.min(count - start))?;
+    for start in (0..count).step_by(SEED_BATCH as usize) {
+        floor.append(thread, pool, start, SEED_BATCH.min(count - start))?;
     }
     Ok(thread)
 }
 
-/// Appends turns one after the other, `group` of them in one transaction, each to a thread of its own.
+/// Appends turns sequentially, `group` of them in one transaction, each to a different thread.
 pub(crate) fn append_for(
     floor: &mut dyn Floor,
     threads: &[i64],
@@ -86,7 +86,7 @@ pub(crate) fn load_for(
 ) -> Result<(Vec<String>, Vec<f64>)> {
     let (mut texts, mut latencies) = (Vec::new(), Vec::new());
     let began = Instant::now();
-    while repeat.goes_on(latencies.len(), began) {
+    while repeat.should_continue(latencies.len(), began) {
         let one = Instant::now();
         let read = floor.load(thread, count)?;
         latencies.push(one.elapsed().as_secs_f64());
@@ -95,7 +95,7 @@ pub(crate) fn load_for(
     Ok((texts, latencies))
 }
 
-/// Pages through a thread from its end; gives seconds and messages.
+/// Pages through a thread from its end. Returns seconds and messages.
 pub(crate) fn page_through(floor: &mut dyn Floor, thread: i64, size: usize) -> Result<(f64, u64)> {
     let began = Instant::now();
     let (mut count, mut before) = (0, i64::from(u32::MAX));
@@ -109,7 +109,7 @@ pub(crate) fn page_through(floor: &mut dyn Floor, thread: i64, size: usize) -> R
     }
 }
 
-/// Prints what each floor runs.
+/// Returns the SQL of each floor.
 pub(crate) fn sql() -> String {
     let mut text = format!("Both: journal_mode=WAL, synchronous=FULL, SQLite {}\n", rusqlite::version());
     for (name, schema, statements) in [

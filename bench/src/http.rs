@@ -1,18 +1,18 @@
-//! The server as `threadkeep serve` starts it, with a key and its log, beside a route that returns the same bytes and
-//! beside the library's own writers.
+//! `http`: the server as started by `threadkeep serve`, with an API key and a log file, compared with a static route and with
+//! the library.
 //!
-//! Requests are made by wrk, which shares the machine with whatever it asks: with the floor as with the server.
+//! wrk makes the requests. It runs on the same machine as the floor and the server.
 
+mod client;
 mod events;
 pub(crate) mod floor;
 mod load;
 mod reads;
 mod report;
-mod served;
+mod server_process;
 mod sockets;
 mod start;
 mod turns;
-mod wire;
 mod wrk;
 
 use std::path::{Path, PathBuf};
@@ -29,37 +29,37 @@ use report::Row;
 /// Arguments of `threadkeep-bench http`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The program that serves [default: `threadkeep` beside this one]
+    /// The server program [default: `threadkeep` in the folder of this program]
     #[arg(long)]
     binary: Option<PathBuf>,
     /// Run only these workloads
     #[arg(long, value_enum)]
     only: Vec<Workload>,
-    /// Trials of each workload with a floor
+    /// Number of trials of each workload with a floor
     #[arg(long, default_value_t = 5)]
     trials: usize,
     /// Seconds of each trial
     #[arg(long, default_value_t = 6)]
     seconds: u64,
-    /// Idle WebSockets
+    /// Number of idle WebSockets
     #[arg(long, default_value_t = 2_000)]
     sockets: usize,
-    /// Who hears of each event
+    /// Number of subscribers to events
     #[arg(long, default_value_t = 1_000)]
     subscribers: usize,
-    /// Events that they hear of
+    /// Number of events
     #[arg(long, default_value_t = 40)]
     events: usize,
-    /// How long memory is watched under load
+    /// Minutes of load for the memory measurement
     #[arg(long, default_value_t = 2.0)]
     minutes: f64,
-    /// Count trials on a slow or busy disk as well, whose syncs take over 0.5 ms
+    /// Also count trials while the disk is slow or busy (syncs take over 0.5 ms)
     #[arg(long)]
     busy_disk: bool,
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
-    /// Where the stores are made; it should be on the disk that is to be measured
+    /// Folder for the stores; it should be on the disk to be measured
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     folder: PathBuf,
 }
@@ -77,15 +77,16 @@ enum Workload {
 const ALL: [Workload; 6] =
     [Workload::Start, Workload::Reads, Workload::Turns, Workload::Sockets, Workload::Events, Workload::Load];
 
-/// Connections of a load.
+/// Number of concurrent connections.
 const CONNECTIONS: usize = 32;
-/// What a text is long.
+/// Length of a message's text.
 const TEXT_BYTES: usize = 200;
-/// Threads that are there before anything is measured, and the messages of each.
+/// Number of threads that exist before a measurement.
 const THREADS: usize = 64;
+/// Number of messages in each of them.
 const MESSAGES: u64 = 100;
 
-/// What all workloads share.
+/// The state that all workloads share.
 struct Bench<'a> {
     args: &'a Args,
     binary: PathBuf,
@@ -100,7 +101,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     let pool = Arc::new(Language::new(1).pool(TEXT_BYTES));
     let (binary, disk) = (binary(args)?, Disk::of(folder.path(), args.busy_disk)?);
     let mut bench = Bench { args, binary, folder, disk, pool, rows: Vec::new() };
-    let mut given_up = Vec::new();
+    let mut aborted = Vec::new();
     for workload in ALL.into_iter().filter(|workload| args.only.is_empty() || args.only.contains(workload)) {
         let ran = match workload {
             Workload::Start => start::run(&mut bench).await,
@@ -111,35 +112,35 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
             Workload::Load => load::run(&mut bench).await,
         };
         match ran {
-            // What was measured stands, and the other workloads need no disk.
-            Err(error) if error.is::<BusyDisk>() => given_up.push(format!("{workload:?}: {error}")),
+            // The results so far are printed, and the other workloads still run.
+            Err(error) if error.is::<BusyDisk>() => aborted.push(format!("{workload:?}: {error}")),
             ran => ran.with_context(|| format!("{workload:?}"))?,
         }
     }
     report::print(&bench.rows, args.json)?;
-    ensure!(given_up.is_empty(), "{}", given_up.join("; "));
+    ensure!(aborted.is_empty(), "{}", aborted.join("; "));
     Ok(())
 }
 
 fn binary(args: &Args) -> Result<PathBuf> {
-    let beside = || Ok::<_, anyhow::Error>(std::env::current_exe()?.with_file_name("threadkeep"));
-    let binary = args.binary.clone().map_or_else(beside, Ok)?;
+    let sibling = || Ok::<_, anyhow::Error>(std::env::current_exe()?.with_file_name("threadkeep"));
+    let binary = args.binary.clone().map_or_else(sibling, Ok)?;
     ensure!(
         binary.is_file(),
-        "there is no {}: `cargo build --release -p threadkeep-cli` makes it, and --binary names another",
+        "{} not found; build it with `cargo build --release -p threadkeep-cli`, or pass --binary",
         binary.display()
     );
     Ok(binary)
 }
 
-/// Threads of one user, in a store that no process has open.
+/// Threads of one user, in a store that is closed.
 struct Seeded {
     store: PathBuf,
     threads: Vec<ThreadId>,
 }
 
 impl Bench<'_> {
-    /// Makes a store with some threads in a folder of its own.
+    /// Creates a store with threads, in a separate folder.
     async fn seed(&self, name: &str, threads: usize, messages: u64) -> Result<Seeded> {
         let folder = self.folder.path().join(name);
         std::fs::create_dir_all(&folder)?;
@@ -162,6 +163,6 @@ impl Bench<'_> {
 
 impl Seeded {
     fn folder(&self) -> Result<&Path> {
-        self.store.parent().context("the store is in no folder")
+        self.store.parent().context("the store has no parent folder")
     }
 }

@@ -1,11 +1,11 @@
-//! `kill`: a process that writes is killed again and again, amid its writers, and nothing acknowledged may be missing.
+//! `kill`: kills a process with writers repeatedly, and checks that no acknowledged turn is lost.
 //!
-//! The writers are a process of their own ([`child`]), which says on its output what it tries and what is
-//! acknowledged. Between two kills every turn whose fate is unknown is repeated with its idempotency key, and the whole
-//! file is held against what was said.
+//! The writers run in a separate process ([`child`]), which prints each turn that it tries and each acknowledgement. After
+//! each kill every turn without an acknowledgement is repeated with its idempotency key, and the whole file is compared
+//! with the acknowledgements.
 
+pub(crate) mod ack_log;
 pub(crate) mod child;
-pub(crate) mod ledger;
 
 use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -17,38 +17,38 @@ use serde::Serialize;
 
 use crate::engine::Engine;
 use crate::random::{Random, fresh_seed};
-use ledger::Ledger;
+use ack_log::AckLog;
 
-/// How long a child lives after it has begun to write, in milliseconds.
-const LIFE_MS: (u64, u64) = (30, 200);
+/// Time from the first write of a child process to its kill, in milliseconds: minimum and maximum.
+const LIFETIME_MS: (u64, u64) = (30, 200);
 
 /// Arguments of `threadkeep-bench kill`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How often
+    /// Number of kills
     #[arg(long, default_value_t = 200)]
     times: u64,
-    /// How many writers there are
+    /// Number of writers
     #[arg(long, default_value_t = 8)]
     writers: usize,
-    /// Chooses the moments; another one each time unless given
+    /// Seed of the times between kills [default: random]
     #[arg(long)]
     seed: Option<u64>,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Where the store is made
+    /// Folder for the store
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     folder: PathBuf,
 }
 
-/// What was seen.
+/// The results.
 #[derive(Debug, Default, Serialize)]
 struct Report {
     seed: u64,
     kills: u64,
     acknowledged: u64,
-    /// Turns whose fate was unknown when the process died.
+    /// Turns without an acknowledgement when the process was killed.
     unknown: u64,
     /// Of these, turns that had been stored.
     stored_unacknowledged: u64,
@@ -65,63 +65,63 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     let seed = args.seed.unwrap_or_else(fresh_seed);
     let mut random = Random::new(seed);
     let mut report = Report { seed, ..Report::default() };
-    let mut ledger = Ledger::new(args.writers);
+    let mut ack_log = AckLog::new(args.writers);
     let progress = indicatif::ProgressBar::new(args.times);
     for _ in 0..args.times {
-        let life = Duration::from_millis(LIFE_MS.0 + random.below(LIFE_MS.1 - LIFE_MS.0));
-        kill_once(&store, &mut ledger, life).with_context(|| format!("with seed {seed}"))?;
+        let life = Duration::from_millis(LIFETIME_MS.0 + random.below(LIFETIME_MS.1 - LIFETIME_MS.0));
+        kill_once(&store, &mut ack_log, life).with_context(|| format!("with seed {seed}"))?;
         report.kills += 1;
-        check(&store, &mut ledger, &mut report).await.with_context(|| format!("with seed {seed}"))?;
+        check(&store, &mut ack_log, &mut report).await.with_context(|| format!("with seed {seed}"))?;
         progress.inc(1);
     }
     progress.finish_and_clear();
-    report.acknowledged = ledger.acknowledged();
+    report.acknowledged = ack_log.acknowledged();
     if args.json {
         println!("{}", serde_json::to_string(&report)?);
     } else {
         println!("{report:#?}");
     }
     let wrong = report.lost + report.doubled + report.out_of_order + report.findings;
-    ensure!(wrong == 0, "the store did not hold what it had acknowledged (seed {seed})");
+    ensure!(wrong == 0, "acknowledged turns are missing or wrong (seed {seed})");
     Ok(())
 }
 
-/// Lets writers write for a while, kills them, and notes what they had said until then.
-fn kill_once(store: &Path, ledger: &mut Ledger, life: Duration) -> Result<()> {
+/// Starts writers, kills them after `life`, and records their output.
+fn kill_once(store: &Path, ack_log: &mut AckLog, life: Duration) -> Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
     command.arg("kill-child").arg("--store").arg(store);
-    command.arg("--next").arg(ledger.next_turns()).stdin(Stdio::null()).stdout(Stdio::piped());
+    command.arg("--next").arg(ack_log.next_turns()).stdin(Stdio::null()).stdout(Stdio::piped());
     let mut child = command.spawn()?;
-    let mut output = BufReader::new(child.stdout.take().context("the writers have no output")?);
+    let mut output = BufReader::new(child.stdout.take().context("stdout is not piped")?);
     let mut line = String::new();
     output.read_line(&mut line)?;
-    ensure!(line == "ready\n", "the writers did not begin: {line:?}");
-    // Read meanwhile, or the pipe fills up and the writers stand still.
+    ensure!(line == "ready\n", "the writers did not start: {line:?}");
+    // Read concurrently, or a full pipe would block the writers.
     let reader = std::thread::spawn(move || output.lines().map_while(Result::ok).collect::<Vec<_>>());
-    // Not to wait for anything: this is the moment at which the process dies.
+    // The delay does not wait for a condition: it sets the time of the kill.
     std::thread::sleep(life);
     child.kill()?;
     child.wait()?;
-    let lines = reader.join().map_err(|_| anyhow::anyhow!("the writers' output could not be read"))?;
-    lines.iter().try_for_each(|line| ledger.note(line))
+    let lines = reader.join().map_err(|_| anyhow::anyhow!("reading the writers' output failed"))?;
+    lines.iter().try_for_each(|line| ack_log.record_line(line))
 }
 
-/// Repeats what is unknown, then holds the whole file against the ledger.
-async fn check(store: &Path, ledger: &mut Ledger, report: &mut Report) -> Result<()> {
+/// Repeats unacknowledged turns, then compares the whole file with the log of acknowledgements.
+async fn check(store: &Path, ack_log: &mut AckLog, report: &mut Report) -> Result<()> {
     let engine = Engine::sqlite(store)?;
-    for turn in ledger.unknown() {
+    for turn in ack_log.unknown() {
         let appended = child::append(&engine, turn).await?;
         report.unknown += 1;
         report.stored_unacknowledged += u64::from(appended.replayed);
-        ledger.acknowledge(turn);
+        ack_log.acknowledge(turn);
     }
     let maintenance = &engine.memory.backend().maintenance;
     let verified = maintenance.verify().await?;
     report.findings += verified.findings.len() as u64;
     report.messages = verified.messages;
-    let kept = ledger.compare(&engine).await?;
-    report.lost += kept.lost;
-    report.doubled += kept.doubled;
-    report.out_of_order += kept.out_of_order;
+    let found = ack_log.compare(&engine).await?;
+    report.lost += found.lost;
+    report.doubled += found.doubled;
+    report.out_of_order += found.out_of_order;
     Ok(())
 }

@@ -19,25 +19,26 @@ use crate::texts::Language;
 const TEXT_BYTES: usize = 200;
 const TOKENS: u64 = 4_000;
 const WORDS: usize = 7;
-/// Threads of the other users.
+/// Messages in each of the other threads.
 const OTHER_THREAD: u64 = 1_000;
-const THREADS_OF_A_USER: u64 = 10;
+/// Threads of each other user.
+const THREADS_PER_USER: u64 = 10;
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// Messages of the store
+    /// Number of messages in the store
     #[arg(long, default_value_t = 1_000_000)]
     messages: u64,
-    /// Messages of the thread, of them
+    /// Number of messages in the long thread
     #[arg(long, default_value_t = 10_000)]
     thread: u64,
-    /// Questions that are timed
+    /// Number of questions
     #[arg(long, default_value_t = 400)]
     questions: usize,
-    /// Append a turn before each question, so that each context has something to take in
+    /// Append a turn before each question, so that each context includes new messages
     #[arg(long)]
     talk: bool,
-    /// Where the store is made, or found again
+    /// Folder for the store; an existing store in it is reused
     #[arg(long, default_value_os_t = std::env::temp_dir().join("threadkeep-latency"))]
     folder: PathBuf,
 }
@@ -56,7 +57,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     engine.settle().await?;
     let thread = engine.thread("long").await?;
     let approximate = resident_kib(std::process::id())?.0;
-    Cl100k.count("the table is read with the first text");
+    Cl100k.count("the first count loads the token table");
     let exact = resident_kib(std::process::id())?.0;
     let (recalls, contexts, cpu) = time(&engine, thread, &language, args).await?;
     let line = json!({
@@ -79,13 +80,13 @@ async fn fill(engine: &Engine, language: &Language, args: &Args) -> Result<()> {
         0 => Draft::user(language.text(number, TEXT_BYTES)),
         _ => Draft::assistant(language.text(number, TEXT_BYTES)),
     };
-    // Half of the others come before, half after: the thread lies in the middle.
+    // Half of the other threads are written before the long thread, half after it.
     let others: Vec<u64> = (args.thread..args.messages).step_by(usize::try_from(OTHER_THREAD)?).collect();
-    for (place, &first) in others.iter().enumerate() {
-        if place == others.len() / 2 {
+    for (index, &first) in others.iter().enumerate() {
+        if index == others.len() / 2 {
             engine.seed("long", (0..args.thread).map(draft)).await?;
         }
-        let user = engine.of_user(&format!("user {}", place as u64 / THREADS_OF_A_USER))?;
+        let user = engine.of_user(&format!("user {}", index as u64 / THREADS_PER_USER))?;
         user.seed(&format!("{first}"), (first..(first + OTHER_THREAD).min(args.messages)).map(draft)).await?;
     }
     if others.is_empty() {
@@ -94,7 +95,7 @@ async fn fill(engine: &Engine, language: &Language, args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// Seconds that recalls and contexts took, and what processor time a context took on average.
+/// Returns the seconds that recalls and contexts took, and the mean CPU seconds of a context.
 async fn time(
     engine: &Engine,
     thread: ThreadId,
@@ -136,17 +137,17 @@ async fn time(
 fn check(assembled: &AssembledContext) -> Result<()> {
     let total = assembled.context.report.tokens.total.0;
     let RecallOutcome::Searched { unsearched, .. } = &assembled.recall else {
-        bail!("nothing was recalled: {:?}", assembled.recall);
+        bail!("recall was not attempted: {:?}", assembled.recall);
     };
     let is_full = (TOKENS / 2..=TOKENS).contains(&total);
     ensure!(unsearched.is_empty() && is_full, "{total} tokens, unsearched {unsearched:?}");
     Ok(())
 }
 
-/// In milliseconds, to the microsecond.
+/// Returns a percentile in milliseconds, rounded to the microsecond.
 fn percentile(seconds: &[f64], percent: usize) -> f64 {
     let mut sorted = seconds.to_vec();
     sorted.sort_unstable_by(f64::total_cmp);
-    let place = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
-    sorted.get(place).map_or(0.0, |seconds| (seconds * 1e6).round() / 1e3)
+    let index = (sorted.len() * percent / 100).min(sorted.len().saturating_sub(1));
+    sorted.get(index).map_or(0.0, |seconds| (seconds * 1e6).round() / 1e3)
 }

@@ -1,6 +1,6 @@
-//! `longmemeval`: questions about many sessions of a user with an assistant.
+//! `longmemeval`: questions about many sessions between a user and an assistant.
 //!
-//! Evidence are the turns that say that they have the answer; where none does, the sessions that are named.
+//! The evidence of a question is the turns marked `has_answer`, or if there are none, the sessions that the question names.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,7 @@ use serde::Deserialize;
 use threadkeep_core::{Content, Role, Timestamp};
 use threadkeep_memory::Draft;
 
-use crate::recall::{Asked, Library, RecallArgs, files, instant, report};
+use crate::recall::{EvalQuestion, Library, RecallArgs, files, instant, report};
 
 #[derive(Debug, Deserialize)]
 struct Record {
@@ -18,18 +18,18 @@ struct Record {
     #[serde(flatten)]
     history: History,
     answer_session_ids: Option<Vec<String>>,
-    extra_questions: Option<Vec<Extra>>,
+    extra_questions: Option<Vec<ExtraQuestion>>,
 }
 
 #[derive(Debug, Deserialize)]
 struct History {
     haystack_dates: Option<Vec<Option<String>>>,
     haystack_session_ids: Option<Vec<Option<String>>>,
-    haystack_sessions: Vec<Vec<Said>>,
+    haystack_sessions: Vec<Vec<MessageRecord>>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Said {
+struct MessageRecord {
     role: Role,
     content: String,
     #[serde(default)]
@@ -37,7 +37,7 @@ struct Said {
 }
 
 #[derive(Debug, Deserialize)]
-struct Extra {
+struct ExtraQuestion {
     question: String,
     #[serde(default)]
     answer_session_ids: Option<Vec<String>>,
@@ -45,7 +45,7 @@ struct Extra {
 
 pub(crate) async fn run(args: &RecallArgs) -> Result<()> {
     let library = Library::open()?;
-    let mut asked = Vec::new();
+    let mut questions = Vec::new();
     for path in files(args.path(), ".json")? {
         let records: Vec<Record> = serde_json::from_slice(&std::fs::read(path)?)?;
         for Record { question, question_type, history, answer_session_ids, extra_questions } in records {
@@ -64,21 +64,22 @@ pub(crate) async fn run(args: &RecallArgs) -> Result<()> {
                 .flatten()
                 .map(|extra| (extra.question, extra.answer_session_ids.into_iter().flatten().collect(), "sessions"));
             let all = std::iter::once((question, evidence, kind)).chain(extra);
-            asked.extend(
-                all.filter(|(_, evidence, _): &(_, BTreeSet<String>, _)| !evidence.is_empty())
-                    .map(|(question, evidence, kind)| Asked { thread, question, evidence, kind: kind.to_owned() }),
+            questions.extend(
+                all.filter(|(_, evidence, _): &(_, BTreeSet<String>, _)| !evidence.is_empty()).map(
+                    |(question, evidence, kind)| EvalQuestion { thread, question, evidence, kind: kind.to_owned() },
+                ),
             );
         }
     }
-    report(&library, &asked, args).await
+    report(&library, &questions, args).await
 }
 
 impl History {
-    /// The turns in the order of their dates, and the ids of those that have the answer.
+    /// Returns the turns in the order of their dates, and the ids of those that have the answer.
     fn into_drafts(self) -> (Vec<Draft>, BTreeSet<String>) {
         let Self { haystack_dates: dates, haystack_session_ids: ids, haystack_sessions } = self;
         let (dates, ids) = (dates.unwrap_or_default(), ids.unwrap_or_default());
-        let mut sessions: Vec<(Option<Timestamp>, String, Vec<Said>)> = Vec::new();
+        let mut sessions: Vec<(Option<Timestamp>, String, Vec<MessageRecord>)> = Vec::new();
         for (index, turns) in haystack_sessions.into_iter().enumerate() {
             let date = dates.get(index).and_then(Option::as_deref);
             let at = date.and_then(|date| instant("%Y/%m/%d (%a) %H:%M", date));
@@ -88,13 +89,13 @@ impl History {
         sessions.sort_by_key(|(at, ..)| *at);
         let (mut drafts, mut evidence) = (Vec::new(), BTreeSet::new());
         for (session, (at, id, turns)) in sessions.into_iter().enumerate() {
-            for (turn, said) in turns.into_iter().enumerate() {
-                // The same session may stand twice in a history.
+            for (turn, message) in turns.into_iter().enumerate() {
+                // A history may contain the same session twice.
                 let id = format!("{id}#{session}.{turn}");
-                if said.has_answer == Some(true) {
+                if message.has_answer == Some(true) {
                     evidence.insert(id.clone());
                 }
-                let draft = Draft::new(Content::text(said.role, said.content)).with_external_id(id);
+                let draft = Draft::new(Content::text(message.role, message.content)).with_external_id(id);
                 drafts.push(Draft { created_at: at, ..draft });
             }
         }

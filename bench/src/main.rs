@@ -1,13 +1,9 @@
-//! Measures Threadkeep: beside other engines (`serve`), beside the least that anyone could do (`run`), and while it is
-//! killed (`kill`) and its power is cut (`power-cut`).
+//! Benchmarks and crash tests of Threadkeep: throughput and latency relative to minimal baselines (`run`) and to other
+//! engines (`serve`), process kills (`kill`) and simulated power cuts (`power-cut`).
 //!
-//! It deliberately asserts no speed: a benchmark is not a test. Start reading with `engine`, what an application would
-//! call, and `floors`, what it is held against; then one file per workload under `run`.
-#![expect(
-    clippy::print_stdout,
-    clippy::print_stderr,
-    reason = "results and findings are told where they are looked for"
-)]
+//! It deliberately asserts no speed: a benchmark is not a test. Start reading with `engine`, which calls the library as an
+//! application would, and `floors`, the baselines; then one file per workload under `run`.
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command-line program prints its results")]
 
 mod agent;
 mod backup;
@@ -35,7 +31,7 @@ use anyhow::Result;
 use clap::{Parser, Subcommand};
 
 #[derive(Debug, Parser)]
-#[command(name = "threadkeep-bench", version, about = "Measures Threadkeep, kills it and cuts its power")]
+#[command(name = "threadkeep-bench", version, about = "Benchmarks and crash tests of Threadkeep")]
 struct Arguments {
     #[command(subcommand)]
     command: Command,
@@ -43,43 +39,43 @@ struct Arguments {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Answer one JSON request a line, so that engines are measured side by side
+    /// Answer JSON requests, one per line, for a harness that compares engines
     Serve,
-    /// Tell what the engine is held against
+    /// Describe the baselines (floors) that the engine is compared with
     Floors {
-        /// Print the SQL of both floors
+        /// Also print the SQL of the baselines
         #[arg(long)]
         sql: bool,
     },
-    /// Run the workloads and print their table
+    /// Run the workloads over SQLite and print a table
     Run(run::Args),
-    /// Run the workloads over PostgreSQL, beside the same flights by hand
+    /// Run the workloads over PostgreSQL, compared with handwritten SQL
     Postgres(postgres::Args),
-    /// Kill a PostgreSQL server of its own again and again under its writers, likewise
+    /// Kill a PostgreSQL server repeatedly while writers use it, and check that no acknowledged turn is lost
     PostgresKill(postgres::kill::Args),
-    /// Measure the server over HTTP beside a static route and beside the library's own writers
+    /// Measure the HTTP server, compared with a static route and with the library
     Http(http::Args),
-    /// Kill writers again and again, and look for what they had been told is stored
+    /// Kill a process with writers repeatedly, and check that no acknowledged turn is lost
     Kill(kill::Args),
-    /// Rebuild files as a power cut could leave them, and look for what had been acknowledged
+    /// Rebuild files as a power cut could leave them, and check that no acknowledged turn is lost
     PowerCut(power_cut::Args),
-    /// Ask the questions of LoCoMo conversations, and look for their evidence in what is recalled
+    /// Measure how much evidence for the questions of LoCoMo conversations is recalled
     Locomo(recall::RecallArgs),
-    /// Ask the probing questions of BEAM chats likewise
+    /// Measure how much evidence for the probing questions of BEAM chats is recalled
     Beam(recall::RecallArgs),
-    /// Ask the questions of LongMemEval histories likewise
+    /// Measure how much evidence for the questions of LongMemEval histories is recalled
     Longmemeval(recall::RecallArgs),
-    /// Measure turns of an assistant, and let their process die
+    /// Measure turns of an assistant, and test them with crashes and concurrent decisions
     Agent(agent::Args),
     /// Time contexts with recall from a long thread in a large store
     Latency(latency::Args),
-    /// Time backups in lines of a store that others write to
+    /// Time JSON Lines backups of a store while writers append to it
     Backup(backup::Args),
-    /// Look for the facts of recorded operations conversations in what a summary keeps of them
+    /// Measure how many facts of recorded operations conversations remain after a compaction
     K8s(summaries::Args),
-    /// Look for what dialogues settled in contexts with and without a summary
+    /// Measure how many slot values of task dialogues a context contains, with and without a summary
     Sgd(summaries::Args),
-    /// Ask a timetable for one-seat rides, compare them with a table of what is true, and time searches with transfers
+    /// Compare one-seat rides with their true arrivals, and time searches with transfers
     Rides(rides::Args),
     #[command(hide = true)]
     HttpFloor(http::floor::Args),
@@ -92,7 +88,7 @@ fn main() -> Result<()> {
     match Arguments::parse().command {
         Command::Serve => runtime.block_on(serve::run()),
         Command::Floors { sql } => {
-            println!("raw: the least that anyone could do. same: our statements without our code.");
+            println!("raw: one table, one index, no checks. same: the engine's SQL statements without the engine.");
             if sql {
                 println!("{}", floors::sql());
             }

@@ -1,4 +1,4 @@
-//! How numbers come about: trials of floor and engine in turn, thrown away when the disk is somebody else's.
+//! Measuring: alternating trials of floor and engine, which are discarded while another process uses the disk.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -8,29 +8,30 @@ use std::time::{Duration, Instant};
 use anyhow::{Context, Result, bail};
 use serde::Serialize;
 
-/// A sync of 4 KiB that takes longer tells of a busy neighbour.
+/// If a sync of 4 KiB takes longer, another process is using the disk.
 const BUSY_SECONDS: f64 = 0.000_5;
 
-/// Between a trial that was thrown away and the next one.
+/// Delay after a discarded trial.
 const PAUSE: Duration = Duration::from_secs(1);
 
-/// Between two looks at whether a process is idle, and how many there are at most.
-const IDLE: Duration = Duration::from_millis(500);
-const IDLE_LOOKS: u32 = 240;
+/// Poll interval for whether a process is idle.
+const IDLE_INTERVAL: Duration = Duration::from_millis(500);
+/// Maximum number of polls.
+const MAX_IDLE_POLLS: u32 = 240;
 
-/// Too many trials in a row were thrown away.
+/// Too many trials were discarded.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BusyDisk;
 
 impl std::fmt::Display for BusyDisk {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("given up: the disk is too busy, its syncs take over 0.5 ms (--busy-disk measures all the same)")
+        f.write_str("the disk is too busy: syncs take over 0.5 ms (use --busy-disk to measure anyway)")
     }
 }
 
 impl std::error::Error for BusyDisk {}
 
-/// One trial's figures, in one unit.
+/// The figures of one trial, all in the same unit.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sample {
     pub(crate) raw: Option<f64>,
@@ -38,7 +39,7 @@ pub(crate) struct Sample {
     pub(crate) engine: f64,
 }
 
-/// A figure over several trials.
+/// Median, minimum and maximum of a figure over several trials.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub(crate) struct Spread {
     pub(crate) median: f64,
@@ -47,7 +48,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// `None` without figures.
+    /// Returns `None` if there are no figures.
     pub(crate) fn of(figures: impl IntoIterator<Item = f64>) -> Option<Self> {
         let mut figures: Vec<f64> = figures.into_iter().collect();
         figures.sort_unstable_by(f64::total_cmp);
@@ -62,12 +63,12 @@ impl Spread {
     }
 }
 
-/// The middle one of some latencies.
+/// Returns the median of some latencies.
 pub(crate) fn median(figures: &[f64]) -> Result<f64> {
-    Ok(Spread::of(figures.iter().copied()).context("nothing was timed")?.median)
+    Ok(Spread::of(figures.iter().copied()).context("no latencies were measured")?.median)
 }
 
-/// All trials of a workload, and how many did not count.
+/// All trials of a workload, and the number of discarded ones.
 #[derive(Clone, Debug)]
 pub(crate) struct Series {
     pub(crate) samples: Vec<Sample>,
@@ -75,7 +76,7 @@ pub(crate) struct Series {
 }
 
 impl Series {
-    /// Runs trials until enough count.
+    /// Runs trials until `wanted` of them count. Fails with [`BusyDisk`] once three times as many were discarded.
     pub(crate) async fn run(
         wanted: usize,
         disk: &Disk,
@@ -88,7 +89,6 @@ impl Series {
                 if series.thrown_away >= wanted * 3 {
                     return Err(BusyDisk.into());
                 }
-                // The neighbour may be done by then; nothing is taken for granted, the disk is asked again.
                 std::thread::sleep(PAUSE);
                 continue;
             }
@@ -98,7 +98,7 @@ impl Series {
     }
 
     pub(crate) fn engine(&self) -> Result<Spread> {
-        Spread::of(self.samples.iter().map(|sample| sample.engine)).context("there was no trial")
+        Spread::of(self.samples.iter().map(|sample| sample.engine)).context("no trials were run")
     }
 
     pub(crate) fn raw(&self) -> Option<Spread> {
@@ -109,39 +109,39 @@ impl Series {
         Spread::of(self.samples.iter().filter_map(|sample| sample.same))
     }
 
-    /// The ratio to `raw`, taken trial by trial.
+    /// Returns the ratio to `raw`, computed for each trial.
     pub(crate) fn to_raw(&self) -> Option<Spread> {
         Spread::of(self.samples.iter().filter_map(|sample| sample.raw.map(|raw| sample.engine / raw)))
     }
 
-    /// The ratio to `same`, taken trial by trial.
+    /// Returns the ratio to `same`, computed for each trial.
     pub(crate) fn to_same(&self) -> Option<Spread> {
         Spread::of(self.samples.iter().filter_map(|sample| sample.same.map(|same| sample.engine / same)))
     }
 }
 
-/// A small file beside the stores, to feel the disk's pulse with.
+/// A small file on the same disk as the stores, for measuring sync times.
 #[derive(Debug)]
 pub(crate) struct Disk {
     file: File,
-    is_taken_as_it_is: bool,
+    is_busy_allowed: bool,
 }
 
 impl Disk {
-    /// A disk that is taken as it is is never called busy.
-    pub(crate) fn of(folder: &Path, is_taken_as_it_is: bool) -> Result<Self> {
-        let file = File::create(folder.join("pulse"))?;
+    /// Creates the file. If `is_busy_allowed`, the disk never counts as busy.
+    pub(crate) fn of(folder: &Path, is_busy_allowed: bool) -> Result<Self> {
+        let file = File::create(folder.join("probe"))?;
         file.write_all_at(&[0; 4096], 0)?;
         file.sync_all()?;
-        Ok(Self { file, is_taken_as_it_is })
+        Ok(Self { file, is_busy_allowed })
     }
 
-    /// Whether a trial would measure what somebody else does.
+    /// Whether another process is using the disk, so that a trial would not count.
     pub(crate) fn is_busy(&self) -> Result<bool> {
-        Ok(!self.is_taken_as_it_is && self.sync_seconds()? > BUSY_SECONDS)
+        Ok(!self.is_busy_allowed && self.sync_seconds()? > BUSY_SECONDS)
     }
 
-    /// How long a write of 4 KiB takes to be on the disk.
+    /// Returns how long a write of 4 KiB takes, including its sync.
     fn sync_seconds(&self) -> Result<f64> {
         self.file.write_all_at(&[1; 4096], 0)?;
         let began = Instant::now();
@@ -150,22 +150,22 @@ impl Disk {
     }
 }
 
-/// Waits until a process has had nothing to do for half a second: what it left for later is no part of what is timed next.
+/// Waits until a process has been idle for half a second, so that its background work does not affect the next measurement.
 pub(crate) async fn until_idle(process: u32) -> Result<()> {
     let mut used = cpu_seconds_of(process)?;
-    for _ in 0..IDLE_LOOKS {
-        tokio::time::sleep(IDLE).await;
+    for _ in 0..MAX_IDLE_POLLS {
+        tokio::time::sleep(IDLE_INTERVAL).await;
         let now = cpu_seconds_of(process)?;
-        // Two of the hundredths that it is told in: what a process does that waits.
+        // The kernel reports hundredths of a second; a waiting process may use up to two.
         if now - used <= 0.02 {
             return Ok(());
         }
         used = now;
     }
-    bail!("process {process} had no rest within {} s", (IDLE * IDLE_LOOKS).as_secs())
+    bail!("process {process} was not idle within {} s", (IDLE_INTERVAL * MAX_IDLE_POLLS).as_secs())
 }
 
-/// Seconds of processor time that this process has used, to a hundredth.
+/// Returns the seconds of CPU time that this process has used, to a hundredth.
 pub(crate) fn cpu_seconds() -> Result<f64> {
     cpu_seconds_of(std::process::id())
 }
@@ -173,18 +173,21 @@ pub(crate) fn cpu_seconds() -> Result<f64> {
 fn cpu_seconds_of(process: u32) -> Result<f64> {
     let path = format!("/proc/{process}/stat");
     let stat = std::fs::read_to_string(&path)?;
-    // The program's name in parentheses may hold spaces; user and system time are the 12th and 13th fields after it.
-    let (_, fields) = stat.rsplit_once(')').with_context(|| format!("{path} is not as expected"))?;
+    // The program's name in parentheses may contain spaces; user and system time are the 12th and 13th fields after it.
+    let (_, fields) = stat.rsplit_once(')').with_context(|| format!("unexpected format of {path}"))?;
     let mut times = fields.split_ascii_whitespace().skip(11).take(2).map(str::parse::<f64>);
-    let (user, system) = (times.next().context("no user time")??, times.next().context("no system time")??);
+    let (user, system) = (times.next().context("missing user time")??, times.next().context("missing system time")??);
     Ok((user + system) / 100.0)
 }
 
-/// Memory of a process in KiB: resident now, and at most.
+/// Returns the resident memory of a process in KiB: current and peak.
 pub(crate) fn resident_kib(process: u32) -> Result<(u64, u64)> {
     let status = std::fs::read_to_string(format!("/proc/{process}/status"))?;
     let field = |name: &str| {
-        let line = status.lines().find_map(|line| line.strip_prefix(name)).context("no such line")?;
+        let line = status
+            .lines()
+            .find_map(|line| line.strip_prefix(name))
+            .with_context(|| format!("no {name} in /proc/{process}/status"))?;
         Ok::<u64, anyhow::Error>(line.trim().trim_end_matches(" kB").parse()?)
     };
     Ok((field("VmRSS:")?, field("VmHWM:")?))
@@ -195,14 +198,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_spread_is_the_middle_and_the_ends() {
+    fn a_spread_has_median_minimum_and_maximum() {
         assert_eq!(Spread::of([3.0, 1.0, 2.0]), Some(Spread { median: 2.0, min: 1.0, max: 3.0 }));
         assert_eq!(Spread::of([4.0, 1.0]), Some(Spread { median: 2.5, min: 1.0, max: 4.0 }));
         assert_eq!(Spread::of([]), None);
     }
 
     #[test]
-    fn ratios_are_taken_trial_by_trial() {
+    fn ratios_are_computed_for_each_trial() {
         let sample = |raw, engine| Sample { raw: Some(raw), same: None, engine };
         let series = Series { samples: vec![sample(1.0, 2.0), sample(4.0, 4.0), sample(2.0, 1.0)], thrown_away: 0 };
         assert_eq!(series.to_raw(), Some(Spread { median: 1.0, min: 0.5, max: 2.0 }));
@@ -210,9 +213,9 @@ mod tests {
     }
 
     #[test]
-    fn a_process_knows_its_size_and_time() {
-        let (resident, most) = resident_kib(std::process::id()).unwrap();
-        assert!(resident > 100 && most >= resident, "{resident} of {most}");
+    fn memory_and_cpu_time_of_a_process_are_measured() {
+        let (resident, peak) = resident_kib(std::process::id()).unwrap();
+        assert!(resident > 100 && peak >= resident, "{resident} of {peak}");
         assert!(cpu_seconds().unwrap() >= 0.0);
     }
 }

@@ -1,6 +1,6 @@
-//! The workloads over PostgreSQL, beside a floor that makes the same flights by hand, row security included.
+//! The workloads over PostgreSQL, compared with a floor of handwritten SQL with the same pipelining and row-level security.
 //!
-//! Each trial runs the floor right before the engine, on the same server, and the ratio is taken trial by trial.
+//! Each trial runs the floor right before the engine, on the same server, and has its own ratio.
 
 mod events;
 mod floor;
@@ -19,18 +19,18 @@ use crate::measure::{Spread, median};
 use crate::texts::Language;
 use floor::Floor;
 
-/// What is asked of PostgreSQL.
+/// Arguments of `threadkeep-bench postgres`.
 #[derive(ClapArgs, Clone, Debug)]
 pub(crate) struct Args {
-    /// An empty database, by the URL of a role that may make schemas and roles in it
+    /// URL of an empty database, with a role that can create schemas and roles
     url: String,
-    /// Trials of each workload
+    /// Number of trials of each workload
     #[arg(long, default_value_t = 5)]
     trials: usize,
     /// Seconds of each trial
     #[arg(long, default_value_t = 2)]
     seconds: u64,
-    /// Messages of the thread that is read from, and of all that are searched
+    /// Number of messages in the thread that is read and searched
     #[arg(long, default_value_t = 100_000)]
     messages: usize,
 }
@@ -43,38 +43,38 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     let texts = Language::new(1).pool(490);
     let mut table = Table::new();
     table.load_style(presets::UTF8_FULL_CONDENSED);
-    table.set_header(["workload", "floor", "engine", "ratio (median, from, to)"]);
+    table.set_header(["workload", "floor", "engine", "ratio (median, min, max)"]);
     for writers in [1, 64] {
         let trials = trials(args, async || {
             let by_floor = turns(args, writers, async |writer, until| floor.turns(writer, until, &texts).await).await?;
             let by_engine = turns(args, writers, async |_, until| engine_turns(&memory, until, &texts).await).await?;
             Ok((by_floor, by_engine))
         });
-        add(&mut table, &format!("turns a second, {writers} writers"), &trials.await?)?;
+        add(&mut table, &format!("turns per second, {writers} writers"), &trials.await?)?;
     }
-    for (place, listening) in [("here", &memory), ("elsewhere", &elsewhere)] {
+    for (instance, subscriber) in [("the same instance", &memory), ("another instance", &elsewhere)] {
         let trials = trials(args, async || {
             let by_floor = turns(args, 64, async |writer, until| floor.turns(writer, until, &texts).await).await?;
-            let heard = async |_, until| events::heard_turns(&memory, listening, until, &texts).await;
-            Ok((by_floor, turns(args, 64, heard).await?))
+            let write = async |_, until| events::turns_with_subscriber(&memory, subscriber, until, &texts).await;
+            Ok((by_floor, turns(args, 64, write).await?))
         });
-        add(&mut table, &format!("turns a second, 64 writers, each heard {place}"), &trials.await?)?;
+        add(&mut table, &format!("turns per second, 64 writers, subscribers on {instance}"), &trials.await?)?;
     }
-    let short = Long::seed(&memory, &floor, "short", 16, &texts).await?;
-    let few = Long::seed(&memory, &floor, "few", 1_000.min(args.messages), &texts).await?;
-    let long = Long::seed(&memory, &floor, "long", args.messages, &texts).await?;
+    let short = LongThread::seed(&memory, &floor, "short", 16, &texts).await?;
+    let few = LongThread::seed(&memory, &floor, "few", 1_000.min(args.messages), &texts).await?;
+    let long = LongThread::seed(&memory, &floor, "long", args.messages, &texts).await?;
     floor.analyse().await?;
     for (thread, messages) in [(&short, 16), (&long, args.messages)] {
         let owner = &thread.owner;
         let reads =
             trials(args, async || Ok((floor.newest(owner, args.seconds).await?, thread.newest(args.seconds).await?)));
-        add(&mut table, &format!("last 16 of {messages}: p50, µs"), &reads.await?)?;
+        add(&mut table, &format!("newest 16 of {messages}: p50, µs"), &reads.await?)?;
     }
-    for (thread, whose) in [(&few, "a user with 1,000"), (&long, "a user with all")] {
+    for (thread, user) in [(&few, "a user with 1,000"), (&long, "a user with all")] {
         let owner = &thread.owner;
         let searches =
             trials(args, async || Ok((floor.search(owner, args.seconds).await?, thread.search(args.seconds).await?)));
-        add(&mut table, &format!("search of {whose} among {}: p50, µs", args.messages), &searches.await?)?;
+        add(&mut table, &format!("search by {user} of {} messages: p50, µs", args.messages), &searches.await?)?;
     }
     println!("{table}");
     let events = events::measure(&memory, &elsewhere, args.seconds.max(5)).await?;
@@ -91,19 +91,19 @@ async fn trials(args: &Args, trial: impl AsyncFn() -> Result<(f64, f64)>) -> Res
 }
 
 fn add(table: &mut Table, workload: &str, trials: &[(f64, f64)]) -> Result<()> {
-    let spread = |figure: fn(&(f64, f64)) -> f64| Spread::of(trials.iter().map(figure)).context("there was no trial");
+    let spread = |figure: fn(&(f64, f64)) -> f64| Spread::of(trials.iter().map(figure)).context("no trials were run");
     let (floor, engine) = (spread(|trial| trial.0)?, spread(|trial| trial.1)?);
     let ratio = spread(|trial| trial.1 / trial.0)?;
     table.add_row([
         workload.to_owned(),
         format!("{:.0}", floor.median),
         format!("{:.0}", engine.median),
-        format!("{:.2} ({:.2} to {:.2})", ratio.median, ratio.min, ratio.max),
+        format!("{:.2} ({:.2}–{:.2})", ratio.median, ratio.min, ratio.max),
     ]);
     Ok(())
 }
 
-/// Turns a second of some writers at once, each with a thread of its own.
+/// Returns the turns per second of concurrent writers, each with its own thread.
 async fn turns(args: &Args, writers: usize, write: impl AsyncFn(usize, Instant) -> Result<usize>) -> Result<f64> {
     let began = Instant::now();
     let until = began + Duration::from_secs(args.seconds);
@@ -123,15 +123,15 @@ async fn engine_turns(memory: &Memory, until: Instant, texts: &[String]) -> Resu
     Ok(done)
 }
 
-/// A long thread, in which few messages hold a rare word.
-struct Long<'a> {
+/// A long thread, in which one message in a thousand contains a rare word.
+struct LongThread<'a> {
     memory: &'a Memory,
     owner: String,
     scope: Scope,
     thread: ThreadId,
 }
 
-impl<'a> Long<'a> {
+impl<'a> LongThread<'a> {
     async fn seed(memory: &'a Memory, floor: &Floor, owner: &str, messages: usize, texts: &[String]) -> Result<Self> {
         let scope = Scope::user("acme", owner)?;
         let thread = memory.open(&scope).await?.thread.id;
@@ -151,7 +151,7 @@ impl<'a> Long<'a> {
 
     async fn newest(&self, seconds: u64) -> Result<f64> {
         timed(seconds, async || {
-            anyhow::ensure!(self.memory.newest(&self.scope, self.thread, 16).await?.len() == 16, "a wrong answer");
+            anyhow::ensure!(self.memory.newest(&self.scope, self.thread, 16).await?.len() == 16, "wrong answer");
             Ok(())
         })
         .await
@@ -168,14 +168,14 @@ impl<'a> Long<'a> {
         let now = threadkeep_core::Timestamp::MAX;
         timed(seconds, async || {
             let answer = self.memory.backend().search.search(&self.scope, &query, now).await?;
-            anyhow::ensure!(!answer.hits.is_empty(), "a wrong answer");
+            anyhow::ensure!(!answer.hits.is_empty(), "wrong answer");
             Ok(())
         })
         .await
     }
 }
 
-/// The middle latency in microseconds.
+/// Returns the median latency in microseconds.
 async fn timed(seconds: u64, call: impl AsyncFn() -> Result<()>) -> Result<f64> {
     let until = Instant::now() + Duration::from_secs(seconds);
     let mut latencies = Vec::new();

@@ -1,9 +1,8 @@
-//! `power-cut`: what stands on the disk when the power goes, at every sync of a run.
+//! `power-cut`: simulates a power cut at every sync of a run, and checks that no acknowledged turn is lost.
 //!
-//! A run is watched by strace: its writes, its syncs and what it acknowledged, in order ([`trace`]). From these, files
-//! are rebuilt ([`disk`]) as they could stand between one sync and the next: everything that was synced, and of what was
-//! written since then anything, nothing, or torn pieces. The library opens each of them, and nothing that had been
-//! acknowledged by then may be missing.
+//! strace records a run: its writes, syncs and acknowledgements, in order ([`trace`]). From these, files are rebuilt
+//! ([`disk`]) as they could be on the disk between one sync and the next: all synced data, and of each later write all,
+//! nothing or a torn part. The library opens each of these images, which must contain every turn acknowledged before.
 
 mod disk;
 mod trace;
@@ -16,44 +15,44 @@ use anyhow::{Context, Result, ensure};
 use serde::Serialize;
 
 use crate::engine::Engine;
+use crate::kill::ack_log;
 use crate::kill::child::Turn;
-use crate::kill::ledger;
 use crate::random::{Random, fresh_seed};
-use disk::{Disk, Later};
+use disk::{Disk, UnsyncedWrites};
 use trace::Event;
 
-/// System calls that change what is on the disk, and the one that acknowledges.
+/// System calls that change files, and `write`, which also prints acknowledgements.
 const CALLS: &str = "trace=openat,open,pwrite64,write,fdatasync,fsync,ftruncate,unlink,rename,close,mkdir";
-/// Images with a random part of the later writes, per sync.
+/// Number of images with random unsynced writes, per sync.
 const IMAGES: usize = 3;
 
 /// Arguments of `threadkeep-bench power-cut`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How many runs are watched
+    /// Number of runs
     #[arg(long, default_value_t = 3)]
     runs: u64,
-    /// How many writers there are
+    /// Number of writers
     #[arg(long, default_value_t = 4)]
     writers: usize,
-    /// How many turns each of them appends
+    /// Number of turns that each writer appends
     #[arg(long, default_value_t = 100)]
     turns: u64,
-    /// Chooses which later writes stand; another one each time unless given
+    /// Seed for the choice of unsynced writes [default: random]
     #[arg(long)]
     seed: Option<u64>,
-    /// Have the writers acknowledge before anything is synced: a run that must find losses
+    /// Acknowledge turns before they are synced, to check that the test detects losses
     #[arg(long)]
     without_sync: bool,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Where the files are rebuilt
+    /// Folder for the rebuilt files
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     folder: PathBuf,
 }
 
-/// What was seen.
+/// The results.
 #[derive(Debug, Default, Serialize)]
 struct Report {
     seed: u64,
@@ -83,11 +82,11 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
         println!("{report:#?}");
     }
     let wrong = report.lost + report.doubled + report.findings;
-    ensure!(wrong == 0, "a power cut would have cost something (seed {seed})");
+    ensure!(wrong == 0, "a power cut would have lost or damaged data (seed {seed})");
     Ok(())
 }
 
-/// Watches writers from an empty folder until all have had their turns.
+/// Records a run of writers with strace, from an empty folder until all turns are appended.
 fn record(folder: &Path, args: &Args) -> Result<Vec<Event>> {
     let (stores, log) = (folder.join("store"), folder.join("trace"));
     std::fs::create_dir(&stores)?;
@@ -96,12 +95,12 @@ fn record(folder: &Path, args: &Args) -> Result<Vec<Event>> {
     command.arg(std::env::current_exe()?).arg("kill-child").arg("--store").arg(stores.join("cut.db"));
     command.arg("--next").arg(vec!["0"; args.writers].join(",")).arg("--turns").arg(args.turns.to_string());
     command.args(args.without_sync.then_some("--without-sync"));
-    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status().context("strace does not start")?;
+    let status = command.stdin(Stdio::null()).stdout(Stdio::null()).status().context("failed to start strace")?;
     ensure!(status.success(), "the writers failed");
     trace::parse(&std::fs::read_to_string(&log)?, &stores)
 }
 
-/// Goes through a run and cuts the power at every sync.
+/// Replays a run and checks images of the disk after every sync.
 async fn cut(folder: &Path, events: &[Event], random: &mut Random, report: &mut Report) -> Result<()> {
     let mut disk = Disk::default();
     let ends = events.iter().enumerate().filter(|(_, event)| matches!(event, Event::SyncEnds { .. }));
@@ -111,21 +110,21 @@ async fn cut(folder: &Path, events: &[Event], random: &mut Random, report: &mut 
     for (number, end) in ends.iter().enumerate() {
         events[done..=*end].iter().for_each(|event| disk.apply(event));
         done = end + 1;
-        // Until the next sync has ended, nothing more than this is sure, whatever was acknowledged meanwhile.
+        // Until the next sync has ended, only this data is durable, whatever is acknowledged in the meantime.
         let next = ends.get(number + 1).copied().unwrap_or(events.len());
         acknowledged.extend(events[..next].iter().skip(*end).filter_map(Event::acknowledged));
         acknowledged.extend(events[..*end].iter().filter_map(Event::acknowledged));
-        let mut later = disk.clone();
-        events[done..next].iter().for_each(|event| later.apply(event));
+        let mut with_unsynced = disk.clone();
+        events[done..next].iter().for_each(|event| with_unsynced.apply(event));
         report.syncs += 1;
-        for picture in 0..=IMAGES {
-            let later_writes = if picture == 0 { Later::None } else { Later::Some(random) };
-            // Each in a folder of its own: a store that is being closed removes its log by name.
-            let image = folder.join(format!("image-{}-{picture}", number + 1));
-            later.write_image(&image, later_writes)?;
+        for image_number in 0..=IMAGES {
+            let unsynced = if image_number == 0 { UnsyncedWrites::Dropped } else { UnsyncedWrites::Random(random) };
+            // Each image needs a separate folder, since a closing store removes its log by name.
+            let image = folder.join(format!("image-{}-{image_number}", number + 1));
+            with_unsynced.write_image(&image, unsynced)?;
             check(&image.join("cut.db"), &acknowledged, report)
                 .await
-                .with_context(|| format!("sync {} of {}, image {picture}", number + 1, ends.len()))?;
+                .with_context(|| format!("sync {} of {}, image {image_number}", number + 1, ends.len()))?;
             report.images += 1;
             std::fs::remove_dir_all(&image)?;
         }
@@ -134,7 +133,7 @@ async fn cut(folder: &Path, events: &[Event], random: &mut Random, report: &mut 
     Ok(())
 }
 
-/// Opens what the power cut left and looks for everything that had been acknowledged.
+/// Opens an image and checks that it contains every acknowledged turn.
 async fn check(store: &Path, acknowledged: &BTreeSet<Turn>, report: &mut Report) -> Result<()> {
     let engine = Engine::sqlite(store)?;
     let verified = engine.memory.backend().maintenance.verify().await?;
@@ -145,13 +144,13 @@ async fn check(store: &Path, acknowledged: &BTreeSet<Turn>, report: &mut Report)
     let threads: BTreeSet<String> = acknowledged.iter().map(|turn| Turn::thread(turn.writer)).collect();
     let mut read = Vec::new();
     for thread in threads {
-        read.extend(ledger::read(&engine, &thread).await?);
+        read.extend(ack_log::read(&engine, &thread).await?);
     }
     let distinct: BTreeSet<_> = read.iter().copied().collect();
     report.doubled += (read.len() - distinct.len()) as u64;
     let turns: BTreeSet<Turn> = read.into_iter().map(|(turn, _)| turn).collect();
-    // Question and answer are one commit: a turn that stands stands whole.
-    ensure!(distinct.len() == turns.len() * 2, "half a turn was stored");
+    // One commit stores question and answer, so a stored turn is complete.
+    ensure!(distinct.len() == turns.len() * 2, "a turn was stored in part");
     report.lost += acknowledged.difference(&turns).count() as u64;
     Ok(())
 }

@@ -1,6 +1,6 @@
-//! Seeded numbers: the same run again from the seed that was printed.
+//! Seeded random numbers, so that a run can be repeated with its printed seed.
 
-/// A generator of numbers (SplitMix64), good enough for texts and moments, not for secrets.
+/// A SplitMix64 generator: good enough for texts and delays, not for secrets.
 #[derive(Clone, Debug)]
 pub(crate) struct Random {
     state: u64,
@@ -18,23 +18,23 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below `bound`, which must not be 0.
+    /// Returns a number below `bound`, which must not be 0.
     pub(crate) fn below(&mut self, bound: u64) -> u64 {
         self.next() % bound
     }
 
-    /// A position in something that has `length` of them, at least one.
+    /// Returns an index into a sequence of `length` elements, at least one.
     pub(crate) fn index(&mut self, length: usize) -> usize {
         (self.next() % length.max(1) as u64) as usize
     }
 
-    /// A number from 0 up to 1.
+    /// Returns a number in [0, 1).
     pub(crate) fn fraction(&mut self) -> f64 {
         (self.next() >> 11) as f64 / (1_u64 << 53) as f64
     }
 }
 
-/// A seed that nobody chose: the time in nanoseconds.
+/// Returns a new seed: the time in nanoseconds.
 pub(crate) fn fresh_seed() -> u64 {
     let since = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH);
     since.map_or(1, |since| since.as_nanos() as u64)

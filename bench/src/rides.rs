@@ -1,7 +1,7 @@
-//! `threadkeep-bench rides`: one-seat rides against a table of what is true, and how long searches take.
+//! `threadkeep-bench rides`: one-seat rides compared with their true arrivals, and the time of searches.
 //!
-//! The last line is JSON: how many rides there were, how many had the true arrival to the second, and the time of their
-//! searches. The lines above tell what else a timetable costs: reading, its cache, and searches with transfers.
+//! The last line is JSON: the number of rides, the number with the true arrival to the second, and the time of their searches.
+//! The lines before it report the costs of reading a timetable, of its cache, and of searches with transfers.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -19,13 +19,13 @@ use crate::random::Random;
 /// Arguments of `threadkeep-bench rides`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// A GTFS feed, as a zip
+    /// GTFS feed, as a zip file
     #[arg(long)]
     gtfs: PathBuf,
-    /// A JSON array of rides and their true arrival
+    /// File with a JSON array of rides and their true arrivals
     #[arg(long)]
     truth: PathBuf,
-    /// How many searches with transfers to time, between stations and at times drawn at random
+    /// Number of searches with transfers, between random stations at random times
     #[arg(long, default_value_t = 4000)]
     searches: u32,
 }
@@ -55,7 +55,7 @@ pub(crate) fn run(args: &Args) -> Result<()> {
         if !schedules.contains_key(&ride.service_id) {
             let schedule = Schedule::of_service(&timetable, &ride.service_id, &Walks::default());
             let schedule = schedule.with_context(|| format!("the feed has no service {}", ride.service_id))?;
-            // The first search backwards lays the mirror out, which is no part of a search.
+            // The first backward search builds the reversed schedule, which is not timed.
             schedule.latest_departure(&Query::one_seat(&ride.from_stop, &ride.to_stop), Time(0));
             schedules.insert(ride.service_id.clone(), schedule);
         }
@@ -78,18 +78,18 @@ pub(crate) fn run(args: &Args) -> Result<()> {
 }
 
 fn read_timetable(args: &Args) -> Result<Timetable> {
-    let bytes = std::fs::read(&args.gtfs).with_context(|| format!("{} cannot be read", args.gtfs.display()))?;
+    let bytes = std::fs::read(&args.gtfs).with_context(|| format!("failed to read {}", args.gtfs.display()))?;
     let start = Instant::now();
     let timetable = Timetable::from_zip(bytes)?;
     let cache = timetable.to_cache();
-    println!("zip to cache    {:>9.1} ms, {} KB", milliseconds(start), cache.len() / 1024);
+    println!("zip to cache     {:>9.1} ms, {} KB", milliseconds(start), cache.len() / 1024);
     let start = Instant::now();
     let timetable = Timetable::from_cache(&cache)?;
-    println!("cache to ready  {:>9.1} ms", milliseconds(start));
+    println!("cache to memory  {:>9.1} ms", milliseconds(start));
     Ok(timetable)
 }
 
-/// Searches over a date in the middle of the feed, with the days about it, as an assistant makes them.
+/// Times searches on a Wednesday in the middle of the feed, with the adjacent days, as an assistant makes them.
 fn time_searches(args: &Args, timetable: &Arc<Timetable>) -> Result<()> {
     let (first, last) = timetable.valid_dates().context("the feed has no dates")?;
     let days = last.since(first)?.get_days();
@@ -99,7 +99,7 @@ fn time_searches(args: &Args, timetable: &Arc<Timetable>) -> Result<()> {
     }
     let start = Instant::now();
     let schedule = Schedule::around(timetable, date, &TimeZone::UTC, &Walks::default());
-    println!("a day laid out  {:>9.1} ms ({date})", milliseconds(start));
+    println!("day of schedule  {:>9.1} ms ({date})", milliseconds(start));
     let stations: Vec<&str> = timetable.stations().iter().map(|station| station.id.as_str()).collect();
     schedule.latest_departure(&Query::new(stations[0], stations[1]), Time(0));
     let mut random = Random::new(42);
@@ -114,14 +114,14 @@ fn time_searches(args: &Args, timetable: &Arc<Timetable>) -> Result<()> {
         found += usize::from(journey.is_some());
     }
     let (p50, p99) = percentiles(&mut times);
-    println!("with transfers  p50 {p50} us, p99 {p99} us ({} searches, {found} journeys)", args.searches);
-    println!("memory          {}", peak_memory());
+    println!("with transfers   p50 {p50} us, p99 {p99} us ({} searches, {found} journeys)", args.searches);
+    println!("memory           {}", peak_memory());
     Ok(())
 }
 
 fn seconds(clock: &str) -> Result<u32> {
     let parts = clock.split(':').map(str::parse::<u32>).collect::<Result<Vec<_>, _>>()?;
-    let [hours, minutes, seconds] = parts[..] else { anyhow::bail!("{clock:?} is no time") };
+    let [hours, minutes, seconds] = parts[..] else { anyhow::bail!("invalid time: {clock:?}") };
     Ok(hours * 3600 + minutes * 60 + seconds)
 }
 
@@ -136,9 +136,9 @@ fn milliseconds(since: Instant) -> f64 {
     since.elapsed().as_secs_f64() * 1000.0
 }
 
-/// The most that the process has held, as the kernel counts it.
+/// Returns the peak resident memory of the process, as the kernel reports it.
 fn peak_memory() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
-    peak.map_or("unknown".to_owned(), |peak| format!("{} at its peak", peak.trim()))
+    peak.map_or("unknown".to_owned(), |peak| format!("{} peak", peak.trim()))
 }

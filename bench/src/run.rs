@@ -1,4 +1,4 @@
-//! `run`: every workload, one file each, and their table.
+//! `run`: the workloads over SQLite, one file each, and the table of their results.
 
 mod import;
 mod load;
@@ -25,19 +25,19 @@ use crate::texts::Language;
 /// Arguments of `threadkeep-bench run`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// 3 trials instead of 5, and shorter ones
+    /// Run 3 short trials instead of 5 long ones
     #[arg(long)]
     quick: bool,
     /// Run only these workloads
     #[arg(long, value_enum)]
     only: Vec<Workload>,
-    /// Count trials on a slow or busy disk as well, whose syncs take over 0.5 ms
+    /// Also count trials while the disk is slow or busy (syncs take over 0.5 ms)
     #[arg(long)]
     busy_disk: bool,
     /// Print JSON instead of a table
     #[arg(long)]
     json: bool,
-    /// Where the stores are made; it should be on the disk that is to be measured
+    /// Folder for the stores; it should be on the disk to be measured
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     folder: PathBuf,
 }
@@ -63,13 +63,13 @@ const ALL: [Workload; 7] = [
     Workload::Memory,
 ];
 
-/// What a text is long, wherever lengths are compared.
+/// Length of a message's text.
 const TEXT_BYTES: usize = 200;
 
-/// What all workloads share.
+/// The state that all workloads share.
 struct Bench {
     trials: usize,
-    /// How long one writing trial lasts.
+    /// Duration of a write trial.
     seconds: f64,
     folder: tempfile::TempDir,
     disk: Disk,
@@ -77,7 +77,7 @@ struct Bench {
     pool: Arc<Vec<String>>,
     progress: ProgressBar,
     rows: Vec<report::Row>,
-    /// A store with threads of all lengths, once it is made.
+    /// A store with threads of all lengths, once a workload has created it.
     long_threads: Option<PathBuf>,
 }
 
@@ -100,17 +100,17 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
         rows: Vec::new(),
         long_threads: None,
     };
-    let mut given_up = Vec::new();
+    let mut aborted = Vec::new();
     for workload in ALL.into_iter().filter(|workload| args.only.is_empty() || args.only.contains(workload)) {
         match bench.run(workload).await {
-            // What was measured until then stands, and the other workloads may fare better.
-            Err(error) if error.is::<BusyDisk>() => given_up.push(format!("{workload:?}: {error}")),
+            // The results so far are printed, and the other workloads still run.
+            Err(error) if error.is::<BusyDisk>() => aborted.push(format!("{workload:?}: {error}")),
             result => result?,
         }
     }
     bench.progress.finish_and_clear();
     report::print(&bench.rows, args.json)?;
-    anyhow::ensure!(given_up.is_empty(), "{}", given_up.join("; "));
+    anyhow::ensure!(aborted.is_empty(), "{}", aborted.join("; "));
     Ok(())
 }
 
@@ -127,11 +127,11 @@ impl Bench {
         }
     }
 
-    fn say(&self, what: impl Into<String>) {
-        self.progress.set_message(what.into());
+    fn show_progress(&self, message: impl Into<String>) {
+        self.progress.set_message(message.into());
     }
 
-    /// A folder of its own for one workload.
+    /// Creates a folder for a workload.
     fn folder(&self, name: &str) -> Result<PathBuf> {
         let folder = self.folder.path().join(name);
         std::fs::create_dir_all(&folder)?;
@@ -139,14 +139,14 @@ impl Bench {
     }
 }
 
-/// The engine and both floors, each in a file of its own.
-struct Three {
+/// The engine and both floors, each with its own file.
+struct Contenders {
     engine: Engine,
     raw: Raw,
     same: Same,
 }
 
-impl Three {
+impl Contenders {
     fn open(folder: &Path) -> Result<Self> {
         Ok(Self {
             engine: Engine::sqlite(&folder.join("engine.db"))?,
@@ -155,8 +155,8 @@ impl Three {
         })
     }
 
-    /// Adds the same messages to all three: also lets their logs grow to their size, since a sync of a growing file
-    /// takes several times as long.
+    /// Adds the same messages to all contenders. This also grows their write-ahead logs to full size, since syncing a growing
+    /// file takes several times as long.
     async fn seed(&mut self, name: &str, pool: &[String], count: u64) -> Result<(i64, i64)> {
         let raw = crate::floors::seed(&mut self.raw, pool, count)?;
         let same = crate::floors::seed(&mut self.same, pool, count)?;

@@ -1,6 +1,6 @@
-//! `serve`: one JSON object a line in, one out, so that a harness runs other engines and ours in turn.
+//! `serve`: answers JSON requests, one per line, for a harness that alternates between engines.
 //!
-//! The requests are those of [`Request`]; `bench/README.md` shows them. The program times its own calls.
+//! The requests are those of [`Request`]; `bench/README.md` lists them. The program times its own calls.
 
 use std::io::{BufRead, Write};
 use std::path::Path;
@@ -57,7 +57,7 @@ enum Request {
     Close,
 }
 
-/// The texts themselves, or the file that holds them as a JSON array.
+/// The texts, or the path of a file with a JSON array of them.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
 enum Pool {
@@ -69,7 +69,7 @@ impl Pool {
     fn read(self) -> Result<Vec<String>> {
         let texts = match self {
             Self::Texts(texts) => texts,
-            Self::File(path) => serde_json::from_reader(std::fs::File::open(path)?).context("the pool of texts")?,
+            Self::File(path) => serde_json::from_reader(std::fs::File::open(path)?).context("invalid pool of texts")?,
         };
         ensure!(!texts.is_empty(), "the pool of texts is empty");
         Ok(texts)
@@ -86,7 +86,7 @@ const fn at_most() -> usize {
 
 const OPS: [&str; 8] = ["open", "seed", "append", "load", "page", "delete", "search", "close"];
 
-/// Answers requests until one of them is `close`, or there are no more.
+/// Answers requests until `close` or the end of the input.
 pub(crate) async fn run() -> Result<()> {
     let mut session = Session::default();
     let mut output = std::io::stdout();
@@ -147,7 +147,7 @@ impl Session {
     }
 
     async fn work(&self, request: Request) -> Result<Value> {
-        let (engine, pool) = self.opened.as_ref().context("nothing is open")?;
+        let (engine, pool) = self.opened.as_ref().context("no store is open")?;
         Ok(match request {
             Request::Seed { thread, start, count } => {
                 engine.seed(&thread, (start..start + count).map(|index| draft(pool, index))).await?;
@@ -175,7 +175,7 @@ impl Session {
                 let (hits, lat) = engine.search(&term, limit, repeat).await?;
                 json!({ "hits": hits, "lat": lat })
             }
-            Request::Open { .. } | Request::Close => anyhow::bail!("answered elsewhere"),
+            Request::Open { .. } | Request::Close => anyhow::bail!("open and close are handled elsewhere"),
         })
     }
 }
@@ -189,7 +189,7 @@ fn parse(line: &str) -> Result<Request, Value> {
     serde_json::from_value(value).map_err(|error| json!({ "error": format!("{op}: {error}") }))
 }
 
-/// Reads what the file says of itself; `synchronous` is what the options ask of every connection that writes.
+/// Reads the settings of a database file. `synchronous` is a setting of connections; the store uses `full` by default.
 fn probe(path: &Path) -> Result<Value> {
     let connection = rusqlite::Connection::open_with_flags(path, rusqlite::OpenFlags::SQLITE_OPEN_READ_ONLY)?;
     let journal_mode: String = connection.pragma_query_value(None, "journal_mode", |row| row.get(0))?;

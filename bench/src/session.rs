@@ -1,4 +1,4 @@
-//! A process that runs `serve`, asked line by line: what is measured from outside is measured on it.
+//! A process that runs `serve`, for measurements from outside a process.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -20,11 +20,11 @@ impl Session {
         let texts = folder.join("pool.json");
         std::fs::write(&texts, serde_json::to_vec(pool)?)?;
         let mut child = command.arg("serve").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn()?;
-        let input = child.stdin.take().context("the process has no input")?;
-        let output = BufReader::new(child.stdout.take().context("the process has no output")?);
+        let input = child.stdin.take().context("stdin is not piped")?;
+        let output = BufReader::new(child.stdout.take().context("stdout is not piped")?);
         let mut session = Self { child, input, output };
         let store = format!("sqlite:{}", folder.join("engine.db").display());
-        session.ask(&json!({ "op": "open", "folder": folder, "pool": texts, "store": store }))?;
+        session.request(&json!({ "op": "open", "folder": folder, "pool": texts, "store": store }))?;
         Ok(session)
     }
 
@@ -32,17 +32,17 @@ impl Session {
         self.child.id()
     }
 
-    pub(crate) fn ask(&mut self, request: &Value) -> Result<Value> {
+    pub(crate) fn request(&mut self, request: &Value) -> Result<Value> {
         writeln!(self.input, "{request}")?;
         let mut line = String::new();
         self.output.read_line(&mut line)?;
-        let answer: Value = serde_json::from_str(&line).with_context(|| format!("no answer to {request}"))?;
-        ensure!(answer.get("error").is_none(), "{request} was answered {answer}");
+        let answer: Value = serde_json::from_str(&line).with_context(|| format!("invalid answer to {request}"))?;
+        ensure!(answer.get("error").is_none(), "{request} failed: {answer}");
         Ok(answer)
     }
 
     pub(crate) fn close(mut self) -> Result<()> {
-        self.ask(&json!({ "op": "close" }))?;
+        self.request(&json!({ "op": "close" }))?;
         ensure!(self.child.wait()?.success(), "the process failed");
         Ok(())
     }

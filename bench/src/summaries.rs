@@ -1,4 +1,4 @@
-//! How much of what must not be forgotten stands in a context, with a summary and without.
+//! How many facts of a conversation its context contains, with a summary and without.
 
 pub(crate) mod k8s;
 pub(crate) mod sgd;
@@ -17,15 +17,15 @@ use threadkeep_store_memory::MemoryStore;
 
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The file of records, one a line, packed by gzip or not
+    /// JSON Lines file of records, optionally compressed with gzip
     path: PathBuf,
-    /// Messages that the window shows
+    /// Number of messages in the window
     #[arg(long, default_value_t = 6)]
     window: usize,
-    /// Characters that the summary has
+    /// Maximum number of characters of the summary
     #[arg(long, default_value_t = SummaryPolicy::default().characters)]
     characters: usize,
-    /// Print what is missing
+    /// Print the missing facts
     #[arg(long)]
     missing: bool,
 }
@@ -41,28 +41,28 @@ impl Args {
     }
 }
 
-/// Conversations that are told and looked at again.
-struct Talk {
+/// An in-memory store of conversations.
+struct Conversations {
     memory: Memory,
     scope: Scope,
 }
 
-impl Talk {
+impl Conversations {
     fn new() -> Result<Self> {
         Ok(Self { memory: Memory::new(MemoryStore::open()), scope: Scope::user("bench", "summaries")? })
     }
 
-    async fn begin(&self) -> Result<ThreadId> {
+    async fn open_thread(&self) -> Result<ThreadId> {
         Ok(self.memory.open(&self.scope).await?.thread.id)
     }
 
-    async fn say(&self, thread: ThreadId, draft: Draft) -> Result<()> {
+    async fn append(&self, thread: ThreadId, draft: Draft) -> Result<()> {
         self.memory.append(&self.scope, thread, draft).await?;
         Ok(())
     }
 
-    /// Everything that a model sees, in lower case.
-    async fn seen(&self, thread: ThreadId, policy: &ContextPolicy) -> Result<String> {
+    /// Returns the text of the context that a model gets, in lower case.
+    async fn model_text(&self, thread: ThreadId, policy: &ContextPolicy) -> Result<String> {
         let assembled = self.memory.context(&self.scope, thread, None, policy).await?;
         let parts = assembled.context.messages.iter().flat_map(|message| &message.parts);
         let texts = parts.map(|part| match part {
@@ -83,7 +83,7 @@ fn records<T: DeserializeOwned>(path: &Path) -> Result<Vec<T>> {
     reader.lines().map(|line| Ok(serde_json::from_str(&line?)?)).collect()
 }
 
-/// How many of some facts are found.
+/// Counts of facts, and of those found with and without a summary.
 #[derive(Clone, Copy, Debug, Default)]
 struct Tally {
     facts: usize,

@@ -1,25 +1,24 @@
-//! Texts that are as long and as repetitive as what people write, made from invented words.
+//! Texts in an invented language, with the lengths and word frequencies of real messages.
 
 use crate::random::Random;
 
-/// How many words the language has.
+/// Number of words in the language. As in natural languages, the n-th most frequent word is about 1/n as frequent as the first.
 const WORDS: usize = 5_000;
-/// Words come as in natural languages: the n-th most frequent one about 1/n as often as the first.
 const SYLLABLES: [&str; 40] = [
     "ba", "ce", "di", "fo", "gu", "la", "me", "ni", "po", "ru", "sa", "te", "vi", "wo", "ya", "ran", "bel", "tin",
     "cor", "mus", "dal", "fen", "gis", "hol", "jun", "kas", "lem", "mir", "nor", "pul", "qua", "ser", "tol", "ver",
     "win", "xan", "zed", "tra", "ste", "pli",
 ];
 
-/// How many texts the harness of other engines gives, and how many we make for ourselves.
+/// Number of texts in a pool, the same as in the harness for other engines.
 pub(crate) const POOL: usize = 4_096;
 
 /// An invented language with the frequencies of a natural one.
 #[derive(Debug)]
 pub(crate) struct Language {
     words: Vec<String>,
-    /// The share of all words up to and including each.
-    cumulated: Vec<f64>,
+    /// For each word, the cumulative frequency through it.
+    cumulative: Vec<f64>,
 }
 
 impl Language {
@@ -28,13 +27,13 @@ impl Language {
         let mut words = Vec::with_capacity(WORDS);
         let mut seen = std::collections::HashSet::new();
         while words.len() < WORDS {
-            // Frequent words are short.
+            // Frequent words are shorter.
             let syllables = 1 + words.len().checked_ilog2().unwrap_or(0) as usize / 5 + random.index(2);
             let word: String = (0..syllables).map(|_| SYLLABLES[random.index(SYLLABLES.len())]).collect();
             if seen.insert(word.clone()) {
                 words.push(word);
             } else {
-                // Short words run out: longer ones take their places.
+                // The syllables for short words are exhausted.
                 let longer = word + SYLLABLES[random.index(SYLLABLES.len())] + SYLLABLES[random.index(SYLLABLES.len())];
                 if seen.insert(longer.clone()) {
                     words.push(longer);
@@ -47,18 +46,18 @@ impl Language {
             sum
         });
         let weights: Vec<f64> = weights.collect();
-        let cumulated = weights.iter().map(|weight| weight / sum).collect();
-        Self { words, cumulated }
+        let cumulative = weights.iter().map(|weight| weight / sum).collect();
+        Self { words, cumulative }
     }
 
-    /// A word, as often as it occurs.
+    /// Draws a word according to its frequency.
     pub(crate) fn word(&self, random: &mut Random) -> &str {
         let share = random.fraction();
-        let rank = self.cumulated.partition_point(|cumulated| *cumulated < share);
+        let rank = self.cumulative.partition_point(|cumulative| *cumulative < share);
         &self.words[rank.min(WORDS - 1)]
     }
 
-    /// Sentences of exactly `length` bytes, always the same for one number.
+    /// Returns sentences of exactly `length` bytes in total. The same number always returns the same text.
     pub(crate) fn text(&self, number: u64, length: usize) -> String {
         let mut random = Random::new(number.wrapping_mul(0x2545_f491_4f6c_dd1d) ^ 0x5bd1_e995);
         let mut text = String::with_capacity(length + 24);
@@ -77,10 +76,10 @@ impl Language {
         text
     }
 
-    /// A question of `count` different words that stand in the text of a number.
+    /// Returns a question of `count` distinct words from the text with this number.
     pub(crate) fn question(&self, number: u64, length: usize, count: usize) -> String {
         let text = self.text(number, length);
-        // The last word may be cut.
+        // The last word may be truncated.
         let mut words: Vec<&str> = Vec::new();
         for word in text.trim_end_matches('.').rsplit_once(' ').map_or("", |(whole, _)| whole).split([' ', '.']) {
             if !word.is_empty() && !words.contains(&word) && words.len() < count {
@@ -90,7 +89,7 @@ impl Language {
         words.join(" ")
     }
 
-    /// Texts for the workloads that do not search.
+    /// Returns texts for workloads that do not search.
     pub(crate) fn pool(&self, length: usize) -> Vec<String> {
         (0..POOL as u64).map(|number| self.text(number, length)).collect()
     }
@@ -101,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn texts_repeat_words_as_languages_do() {
+    fn texts_have_the_word_frequencies_of_natural_language() {
         let language = Language::new(7);
         let text = language.text(3, 200);
         assert_eq!((text.len(), &text), (200, &Language::new(7).text(3, 200)));
@@ -113,7 +112,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_asks_for_words_of_its_text() {
+    fn a_question_consists_of_words_of_its_text() {
         let language = Language::new(7);
         let question = language.question(11, 200, 7);
         let words: Vec<_> = question.split(' ').collect();

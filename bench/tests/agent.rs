@@ -1,4 +1,4 @@
-//! Runs die at every point, and approvals are raced for.
+//! Crashes of runs at every point, and concurrent decisions about approvals.
 
 use std::process::Command;
 
@@ -6,19 +6,20 @@ use serde_json::Value;
 use threadkeep_postgres_server::{Pooler, Server};
 
 fn report(args: &[&str]) -> Value {
-    let output = Command::new(env!("CARGO_BIN_EXE_threadkeep-bench")).args(args).output().expect("it starts");
+    let output =
+        Command::new(env!("CARGO_BIN_EXE_threadkeep-bench")).args(args).output().expect("starting threadkeep-bench");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"))
 }
 
 #[test]
-fn a_run_that_dies_anywhere_ends_right() {
-    assert_ended_right(&report(&["agent", "crash", "--json"]));
+fn runs_resume_correctly_after_a_crash_at_any_point() {
+    assert_resumed_correctly(&report(&["agent", "crash", "--json"]));
 }
 
 #[test]
-fn a_run_that_dies_anywhere_ends_right_over_postgres() {
+fn runs_resume_correctly_after_a_crash_at_any_point_over_postgres() {
     let Some(server) = Server::shared() else { return };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
     let database = runtime.block_on(server.create_database());
@@ -28,21 +29,21 @@ fn a_run_that_dies_anywhere_ends_right_over_postgres() {
         pooler.as_ref().map(|pooler| format!("{}?prepare=off&direct={}", pooler.url(database.name()), database.url())),
     );
     for url in urls {
-        assert_ended_right(&report(&["agent", "crash", "--json", "--postgres", &url]));
+        assert_resumed_correctly(&report(&["agent", "crash", "--json", "--postgres", &url]));
     }
 }
 
-fn assert_ended_right(report: &Value) {
+fn assert_resumed_correctly(report: &Value) {
     let count = |name: &str| report[name].as_u64().expect("a number");
     assert!(count("points") >= 30, "{report}");
     assert_eq!(count("same") + count("unknown"), count("points"), "{report}");
-    // Otherwise the process never died where it matters.
+    // Otherwise the process never crashed at a relevant point.
     assert!(count("unknown") > 0 && count("repeated") > 0 && count("same") > count("unknown"), "{report}");
 }
 
 // S4.47, S4.50
 #[test]
-fn an_approval_is_used_once_whoever_races_for_it() {
+fn concurrent_decisions_use_an_approval_once() {
     let report = report(&["agent", "race", "--approvals", "40", "--json"]);
     let count = |name: &str| report[name].as_u64().expect("a number");
     assert_eq!(count("done") + count("denied"), 40, "{report}");

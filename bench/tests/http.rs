@@ -1,19 +1,19 @@
-//! Measures a server in small: every answer is looked at, no time is.
+//! Small runs of the HTTP benchmark, which check every response but no time.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
 use serde_json::Value;
 
-/// The program that serves. A run of all tests has made it; on its own this one has to.
+/// Returns the path of the server program, and builds it if it is missing, which it is unless all tests run.
 fn server() -> PathBuf {
-    let beside = Path::new(env!("CARGO_BIN_EXE_threadkeep-bench")).with_file_name("threadkeep");
-    if !beside.is_file() {
+    let binary = Path::new(env!("CARGO_BIN_EXE_threadkeep-bench")).with_file_name("threadkeep");
+    if !binary.is_file() {
         let mut build = Command::new(env!("CARGO"));
         build.args(["build", "--locked", "-p", "threadkeep-cli"]).current_dir(env!("CARGO_MANIFEST_DIR"));
-        assert!(build.status().expect("cargo starts").success());
+        assert!(build.status().expect("starting cargo").success());
     }
-    beside
+    binary
 }
 
 fn measure(more: &[&str]) -> Vec<Value> {
@@ -23,20 +23,20 @@ fn measure(more: &[&str]) -> Vec<Value> {
         .arg("--binary")
         .arg(server())
         .args(more);
-    let output = command.output().expect("cargo built the program");
+    let output = command.output().expect("starting threadkeep-bench");
     let errors = String::from_utf8_lossy(&output.stderr);
     assert!(output.status.success(), "{errors}");
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| panic!("{error}: {errors}"))
 }
 
-fn has_figures(row: &Value, beside_a_floor: bool) {
+fn assert_has_figures(row: &Value, has_floor: bool) {
     assert!(row["server"]["median"].is_number() && row["goal"].is_string(), "{row}");
     let ratio = row["ratio"]["median"].as_f64();
-    assert_eq!(ratio.is_some_and(|ratio| ratio > 0.0), beside_a_floor, "{row}");
+    assert_eq!(ratio.is_some_and(|ratio| ratio > 0.0), has_floor, "{row}");
 }
 
 #[test]
-fn readers_and_writers_are_answered_right_beside_their_floors() {
+fn reads_turns_and_load_have_correct_responses() {
     let rows = measure(&["--only", "reads", "--only", "turns", "--only", "load", "--minutes", "0.02"]);
     let names: Vec<_> = rows.iter().map(|row| row["workload"].as_str().unwrap()).collect();
     let expected = [
@@ -45,14 +45,14 @@ fn readers_and_writers_are_answered_right_beside_their_floors() {
         "a context of 16 messages, uncached",
         "a context of 16 messages, cached",
         "turns by 32 connections",
-        "growth of memory in 0.02 min of load",
+        "memory growth in 0.02 min of load",
     ];
     assert_eq!(names, expected);
-    rows.iter().enumerate().for_each(|(at, row)| has_figures(row, at < 5));
+    rows.iter().enumerate().for_each(|(index, row)| assert_has_figures(row, index < 5));
 }
 
 #[test]
-fn listeners_hear_every_event_and_the_server_is_ready() {
+fn subscribers_receive_every_event_and_the_server_is_ready() {
     let rows = measure(&[
         "--only",
         "start",
@@ -68,8 +68,8 @@ fn listeners_hear_every_event_and_the_server_is_ready() {
         "5",
     ]);
     assert_eq!(rows.len(), 7);
-    rows.iter().for_each(|row| has_figures(row, false));
+    rows.iter().for_each(|row| assert_has_figures(row, false));
     let notes: Vec<_> = rows.iter().filter_map(|row| row["notes"][0].as_str()).collect();
-    // Of 20 subscribers to 5 events each.
-    assert_eq!(notes.iter().filter(|note| note.ends_with("of 100")).count(), 2, "{notes:?}");
+    // 20 subscribers receive 5 events each.
+    assert_eq!(notes.iter().filter(|note| note.ends_with("events: 100")).count(), 2, "{notes:?}");
 }

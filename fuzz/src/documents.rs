@@ -1,11 +1,11 @@
-//! Documents that assistants answer from, and assistants that are written down.
+//! Targets for library documents and assistant manifests.
 
 use threadkeep_formats::{DOCUMENT_PASSAGES, DocumentFormat, PASSAGE_CHARACTERS, split_document};
 use threadkeep_general::Manifest;
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Characters of the headings above a passage: six of 1,000 bytes, and what stands between.
-const HEADINGS: usize = 6 * 1_004;
+/// The most characters of the headings of a passage: six headings of 1,000 bytes, with separators.
+const MAX_HEADING_CHARACTERS: usize = 6 * 1_004;
 
 pub(crate) fn html(data: &[u8]) {
     split(data, DocumentFormat::Html);
@@ -22,16 +22,16 @@ pub(crate) fn text(data: &[u8]) {
 fn split(data: &[u8], format: DocumentFormat) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let Ok(document) = split_document(text, format) else { return };
-    assert!(document.passages.len() <= DOCUMENT_PASSAGES, "as many passages as are allowed");
+    assert!(document.passages.len() <= DOCUMENT_PASSAGES, "the number of passages is limited");
     for passage in document.passages {
-        assert!(!passage.text.is_empty() && !passage.place.is_empty(), "a passage has words and a place");
-        let is_bounded = passage.text.chars().count() <= PASSAGE_CHARACTERS + HEADINGS;
-        assert!(is_bounded || holds_a_long_character(&passage.text), "a passage is bounded");
+        assert!(!passage.text.is_empty() && !passage.place.is_empty(), "a passage has a text and a location");
+        let is_bounded = passage.text.chars().count() <= PASSAGE_CHARACTERS + MAX_HEADING_CHARACTERS;
+        assert!(is_bounded || has_a_long_grapheme(&passage.text), "the length of a passage is limited");
     }
 }
 
-/// One character as readers see it may have any number of marks, and is kept whole.
-fn holds_a_long_character(text: &str) -> bool {
+/// Whether a text has a grapheme longer than a passage. Graphemes are never split.
+fn has_a_long_grapheme(text: &str) -> bool {
     text.graphemes(true).any(|character| character.chars().count() > PASSAGE_CHARACTERS)
 }
 

@@ -1,4 +1,4 @@
-//! Conversation files of other programs, packed or not.
+//! Targets for conversation files of other programs, optionally compressed.
 
 use std::io::Cursor;
 
@@ -6,16 +6,16 @@ use threadkeep::core::codec;
 use threadkeep::exchange::ImportItem;
 use threadkeep_formats::{Format, open_stream};
 
-/// Records that are bad are passed over; one that breaks the file ends it.
+/// Reads to the end of the file, or to the first error that ends reading.
 fn read(data: &[u8], format: Option<Format>) {
     let Ok(reader) = open_stream(Box::new(Cursor::new(data.to_vec())), format) else { return };
     for item in reader {
         match item {
             Ok(ImportItem::Message(message)) => {
-                codec::encode_content(&message.content).expect("what is imported can be stored");
+                codec::encode_content(&message.content).expect("an imported message can be stored");
             }
             Ok(_) => {}
-            Err(error) => assert!(!error.to_string().is_empty(), "an error says something"),
+            Err(error) => assert!(!error.to_string().is_empty(), "an error has a message"),
         }
     }
 }

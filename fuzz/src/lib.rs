@@ -1,8 +1,8 @@
-//! The fuzz targets: every parser of what others made, as a function of bytes.
+//! Fuzz targets: every parser of untrusted input, as a function of bytes.
 //!
-//! A target fails by a panic, a stack overflow, or by taking too long or too much memory. `cargo xtask fuzz` runs them
-//! under libFuzzer; tests/replay.rs runs each over the files of its folder in corpus/, which holds small seeds and
-//! whatever fuzzing has found. README.md has the table of parsers, their bounds and their targets.
+//! A target fails on a panic, a stack overflow, or excessive time or memory. `cargo xtask fuzz` runs the targets under libFuzzer.
+//! `tests/replay.rs` runs each over its folder in `corpus/`, which contains small seeds and inputs that failed in the past.
+//! `README.md` has a table of parsers, limits and targets.
 #![warn(missing_docs)]
 
 mod documents;
@@ -12,16 +12,16 @@ mod server;
 mod stored;
 mod transit;
 
-/// A parser that is fuzzed.
+/// A fuzz target.
 #[derive(Clone, Copy, Debug)]
 pub struct Target {
-    /// Its name, and that of its folder in corpus/.
+    /// The name of the target and of its folder in `corpus/`.
     pub name: &'static str,
-    /// Feeds it an input.
+    /// Runs the target with an input.
     pub run: fn(&[u8]),
 }
 
-/// All targets, by name.
+/// All targets, sorted by name.
 pub const TARGETS: &[Target] = &[
     target("anthropic-answer", models::anthropic_answer),
     target("backup", stored::backup),
@@ -55,7 +55,7 @@ const fn target(name: &'static str, run: fn(&[u8])) -> Target {
     Target { name, run }
 }
 
-/// Finds a target by its name.
+/// Finds a target by name.
 #[must_use]
 pub fn find(name: &str) -> Option<Target> {
     TARGETS.iter().copied().find(|target| target.name == name)

@@ -1,4 +1,4 @@
-//! Answers of providers, and tool calls as models write them.
+//! Targets for responses of providers, and for tool calls written as text.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use threadkeep::{ChatMessage, ChatRequest, JsonText, Role};
 
 static REQUEST: LazyLock<ChatRequest> = LazyLock::new(|| {
     let parameters =
-        JsonText::new(r#"{"type":"object","properties":{"station":{"type":"string"}}}"#).expect("it is JSON");
+        JsonText::new(r#"{"type":"object","properties":{"station":{"type":"string"}}}"#).expect("valid JSON");
     let tool = |name: &str| ToolDescription {
         name: name.to_owned(),
         description: String::new(),
@@ -30,16 +30,16 @@ pub(crate) fn anthropic_answer(data: &[u8]) {
     answer(Provider::Anthropic, data);
 }
 
-/// What begins with a brace is an answer in one piece, all else a stream of events.
+/// Reads input that starts with a brace as a complete response, and other input as a stream of events.
 fn answer(provider: Provider, data: &[u8]) {
     let is_stream = !data.starts_with(b"{");
     let _ = fuzzing::read_answer(provider, is_stream, data, &REQUEST);
 }
 
-/// The first byte says how long the pieces are in which the text comes.
+/// Reads text in chunks of the length given by the first byte.
 pub(crate) fn written_calls(data: &[u8]) {
-    let Some((pieces, text)) = data.split_first() else { return };
+    let Some((chunk_length, text)) = data.split_first() else { return };
     if let Ok(text) = std::str::from_utf8(text) {
-        let _ = fuzzing::read_written_calls(text, usize::from(*pieces), &REQUEST);
+        let _ = fuzzing::read_written_calls(text, usize::from(*chunk_length), &REQUEST);
     }
 }

@@ -1,4 +1,4 @@
-//! What reaches the server: requests on every route that takes a body, tokens, key sets, messages of WebSockets.
+//! Targets for the server: request bodies on every route, tokens, key sets, and WebSocket messages.
 
 use std::cell::RefCell;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -12,8 +12,8 @@ use threadkeep::{TenantId, UserId};
 use threadkeep_server::{KeyRole, Keys, NewKey, RateLimit, RouteInfo, Server, ServerOptions, TokenIssuer, fuzzing};
 use tokio::sync::oneshot;
 
-/// Requests that one server takes before another takes its place, so that what they store does not add up.
-const REQUESTS: usize = 2_000;
+/// The requests after which the server is replaced, so that stored data does not accumulate.
+const MAX_REQUESTS: usize = 2_000;
 const SECRET: &str = "a secret that has thirty-two bytes or more";
 
 pub(crate) fn key_set(data: &[u8]) {
@@ -26,13 +26,13 @@ pub(crate) fn socket_message(data: &[u8]) {
     }
 }
 
-/// The routes that take a body and answer in one piece.
+/// The routes with a request body.
 static ROUTES: LazyLock<Vec<RouteInfo>> = LazyLock::new(|| {
     let routes = Server::routes().into_iter();
     routes.filter(|route| matches!(route.method.as_str(), "POST" | "PUT" | "PATCH")).collect()
 });
 
-/// The first byte chooses the route, the rest is the body.
+/// Sends a request. The first byte selects the route, the rest is the body.
 pub(crate) fn request(data: &[u8]) {
     let Some((route, body)) = data.split_first() else { return };
     let route = &ROUTES[usize::from(*route) % ROUTES.len()];
@@ -44,7 +44,7 @@ pub(crate) fn request(data: &[u8]) {
     });
 }
 
-/// The token that a request shows.
+/// Sends a request with a bearer token.
 pub(crate) fn token(data: &[u8]) {
     let is_header = |byte: &u8| matches!(byte, 0x21..=0x7e);
     if let Ok(token) = std::str::from_utf8(data)
@@ -56,20 +56,20 @@ pub(crate) fn token(data: &[u8]) {
 }
 
 thread_local! {
-    static SERVER: RefCell<Option<Running>> = const { RefCell::new(None) };
+    static SERVER: RefCell<Option<TestServer>> = const { RefCell::new(None) };
 }
 
-fn with_server(act: impl FnOnce(&mut Running)) {
+fn with_server(run: impl FnOnce(&mut TestServer)) {
     SERVER.with_borrow_mut(|server| {
-        if server.as_ref().is_none_or(|server| server.requests >= REQUESTS) {
-            *server = Some(Running::start());
+        if server.as_ref().is_none_or(|server| server.requests >= MAX_REQUESTS) {
+            *server = Some(TestServer::start());
         }
-        act(server.as_mut().expect("it has just been started"));
+        run(server.as_mut().expect("the server is running"));
     });
 }
 
-/// A server over a store in memory, in a thread of its own, and a connection to it.
-struct Running {
+/// A server over an in-memory store in a separate thread, and a connection to it.
+struct TestServer {
     address: std::net::SocketAddr,
     connection: Option<BufReader<TcpStream>>,
     key: String,
@@ -79,17 +79,18 @@ struct Running {
     serving: Option<thread::JoinHandle<()>>,
 }
 
-impl Running {
+impl TestServer {
     fn start() -> Self {
         let (started, start) = mpsc::channel();
         let (stop, stopped) = oneshot::channel::<()>();
         let serving = thread::spawn(move || {
-            let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+            let runtime =
+                tokio::runtime::Builder::new_current_thread().enable_all().build().expect("failed to create a runtime");
             runtime.block_on(async {
-                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
-                let memory = threadkeep::open("memory:").await.expect("a store in memory");
-                let tenant = TenantId::new("acme").expect("a name");
-                let user = UserId::new("ana").expect("a name");
+                let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("no free port");
+                let memory = threadkeep::open("memory:").await.expect("failed to open an in-memory store");
+                let tenant = TenantId::new("acme").expect("a valid name");
+                let user = UserId::new("ana").expect("a valid name");
                 let key = NewKey {
                     tenant: tenant.clone(),
                     user: Some(user.clone()),
@@ -99,27 +100,28 @@ impl Running {
                     rate_limit: Some(RateLimit { per_minute: u32::MAX }),
                     quota: None,
                 };
-                let (_, key) = Box::pin(Keys::new(&memory).create(key)).await.expect("a key");
+                let (_, key) = Box::pin(Keys::new(&memory).create(key)).await.expect("failed to create a key");
                 let scope = threadkeep::Scope::User(tenant.clone(), user);
-                let thread = Box::pin(memory.open_by_key(&scope, "fuzz")).await.expect("a thread").thread.id;
-                let issuer = TokenIssuer::hs256(SECRET, "issuer", "audience", tenant).expect("a secret");
+                let thread =
+                    Box::pin(memory.open_by_key(&scope, "fuzz")).await.expect("failed to open a thread").thread.id;
+                let issuer = TokenIssuer::hs256(SECRET, "issuer", "audience", tenant).expect("a valid secret");
                 let options = ServerOptions {
                     sweep_every: None,
                     token_issuers: vec![issuer],
                     rate_limit: None,
                     ..ServerOptions::default()
                 };
-                let address = listener.local_addr().expect("an address");
-                started.send((address, key.as_str().to_owned(), thread.to_string())).expect("somebody waits");
+                let address = listener.local_addr().expect("a bound listener has an address");
+                started.send((address, key.as_str().to_owned(), thread.to_string())).expect("the receiver waits");
                 let server = Server::new(memory, options);
                 let _ = Box::pin(server.serve(listener, async move { drop(stopped.await) })).await;
             });
         });
-        let (address, key, thread) = start.recv().expect("the server starts");
+        let (address, key, thread) = start.recv().expect("failed to start the server");
         Self { address, connection: None, key, thread, requests: 0, stop: Some(stop), serving: Some(serving) }
     }
 
-    /// Sends a request and reads the answer, whose status may be anything but that of a panic.
+    /// Sends a request and checks that the response status is not 500, which indicates a panic.
     fn send(&mut self, method: &str, path: &str, key: &str, body: &[u8]) {
         self.requests += 1;
         let mut connection = self.connection.take().unwrap_or_else(|| connect(self.address));
@@ -132,14 +134,14 @@ impl Running {
         if connection.get_mut().write_all(&sent).is_err() {
             return;
         }
-        // A connection that was closed, or an answer that goes on, is left alone.
-        let Some((status, is_whole)) = read_answer(&mut connection) else { return };
+        // The connection is reused only if it is open and the response was read completely.
+        let Some((status, is_complete)) = read_response(&mut connection) else { return };
         assert!(status != 500, "{method} {path} answered 500");
-        self.connection = is_whole.then_some(connection);
+        self.connection = is_complete.then_some(connection);
     }
 }
 
-impl Drop for Running {
+impl Drop for TestServer {
     fn drop(&mut self) {
         self.connection = None;
         drop(self.stop.take());
@@ -150,14 +152,14 @@ impl Drop for Running {
 }
 
 fn connect(address: std::net::SocketAddr) -> BufReader<TcpStream> {
-    let connection = TcpStream::connect(address).expect("the server listens");
-    connection.set_read_timeout(Some(Duration::from_secs(60))).expect("a timeout");
-    connection.set_nodelay(true).expect("no delay");
+    let connection = TcpStream::connect(address).expect("failed to connect");
+    connection.set_read_timeout(Some(Duration::from_secs(60))).expect("failed to set the timeout");
+    connection.set_nodelay(true).expect("failed to set no delay");
     BufReader::new(connection)
 }
 
-/// The status, and whether the answer was read to its end.
-fn read_answer(connection: &mut BufReader<TcpStream>) -> Option<(u16, bool)> {
+/// Returns the status, and whether the response was read completely.
+fn read_response(connection: &mut BufReader<TcpStream>) -> Option<(u16, bool)> {
     let mut line = String::new();
     connection.read_line(&mut line).ok()?;
     let status = line.split(' ').nth(1)?.parse().ok()?;
@@ -173,9 +175,9 @@ fn read_answer(connection: &mut BufReader<TcpStream>) -> Option<(u16, bool)> {
         }
     }
     let length = length.or((status == 204).then_some(0));
-    let is_whole = length.is_some_and(|length| {
+    let is_complete = length.is_some_and(|length| {
         let read = std::io::copy(&mut connection.by_ref().take(length), &mut std::io::sink());
         read.is_ok_and(|read| read == length)
     });
-    Some((status, is_whole && !closes))
+    Some((status, is_complete && !closes))
 }

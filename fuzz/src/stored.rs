@@ -1,4 +1,4 @@
-//! Stored text, backups, and the words of texts that are searched.
+//! Targets for stored text, backups, and tokenization for search.
 
 use threadkeep::core::{codec, text};
 use threadkeep::memory::Platform;
@@ -8,27 +8,28 @@ use threadkeep::{JsonText, Value};
 pub(crate) fn codec(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     if let Ok(content) = codec::decode_content(text)
-        && let Ok(again) = codec::encode_content(&content)
+        && let Ok(encoded) = codec::encode_content(&content)
     {
-        assert_eq!(codec::decode_content(&again).ok(), Some(content), "what is written can be read");
+        assert_eq!(codec::decode_content(&encoded).ok(), Some(content), "encoded content can be decoded");
     }
-    if let Ok(words) = codec::decode_thread(text) {
-        let again = codec::decode_thread(&codec::encode_thread(&words));
-        assert_eq!(again.ok(), Some(words), "what is written can be read");
+    if let Ok(thread) = codec::decode_thread(text) {
+        let decoded = codec::decode_thread(&codec::encode_thread(&thread));
+        assert_eq!(decoded.ok(), Some(thread), "an encoded thread can be decoded");
     }
     if let Ok(json) = JsonText::new(text) {
-        assert_eq!(json.as_str(), text.trim_matches([' ', '\n', '\r', '\t']), "the text is kept as it is");
-        // A number may be too large for a value, and a surrogate may stand alone.
+        assert_eq!(json.as_str(), text.trim_matches([' ', '\n', '\r', '\t']), "the text is unchanged");
+        // Fails for a number that is too large for a value, and for an unpaired surrogate.
         let _ = json.read::<Value>();
     }
 }
 
-/// Each line is one of a backup, read into a store in memory.
+/// Restores the lines of a backup into an in-memory store.
 pub(crate) fn backup(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
-    let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().build().expect("failed to create a runtime");
     runtime.block_on(async {
-        let backend = threadkeep::open_backend("memory:").await.expect("a store in memory");
+        let backend = threadkeep::open_backend("memory:").await.expect("failed to open an in-memory store");
         let mut reader = BackupReader::into(backend, &Platform::default());
         for line in text.lines() {
             if Box::pin(reader.line(line)).await.is_err() {
@@ -40,9 +41,9 @@ pub(crate) fn backup(data: &[u8]) {
 }
 
 pub(crate) fn words(data: &[u8]) {
-    let Ok(words) = std::str::from_utf8(data) else { return };
-    let _ = (text::terms(words), text::distinct_terms(words), text::stems(words), text::indexed_terms(words));
-    let _ = (text::alternatives(words), text::fold(words));
+    let Ok(input) = std::str::from_utf8(data) else { return };
+    let _ = (text::terms(input), text::distinct_terms(input), text::stems(input), text::indexed_terms(input));
+    let _ = (text::alternatives(input), text::fold(input));
     let lookup = text::Lookup::new(&text::stems("opening hours on Sundays"));
-    let _ = lookup.count(words);
+    let _ = lookup.count(input);
 }

@@ -1,4 +1,4 @@
-//! Timetables and messages of trains.
+//! Targets for timetables and realtime messages.
 
 use std::io::{Cursor, Write};
 
@@ -10,22 +10,22 @@ pub(crate) fn gtfs_zip(data: &[u8]) {
     let _ = Timetable::from_zip(data.to_vec());
 }
 
-/// Tables as text, each behind a line `=== NAME`, packed without compression: no checksum stands in the fuzzer's way.
+/// Reads tables from text, each after a line `=== NAME`. The archive is built here, so that the fuzzer need not find checksums.
 pub(crate) fn gtfs_tables(data: &[u8]) {
     let Ok(text) = std::str::from_utf8(data) else { return };
     let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
     let stored = SimpleFileOptions::default().compression_method(zip::CompressionMethod::Stored);
     for table in text.split("=== ").skip(1) {
         let (name, rows) = table.split_once('\n').unwrap_or((table, ""));
-        let begun = archive.start_file(name, stored);
-        if begun.is_err() || archive.write_all(rows.as_bytes()).is_err() {
+        let started = archive.start_file(name, stored);
+        if started.is_err() || archive.write_all(rows.as_bytes()).is_err() {
             return;
         }
     }
     let Ok(bytes) = archive.finish() else { return };
     if let Ok(timetable) = Timetable::from_zip(bytes.into_inner()) {
-        let again = Timetable::from_cache(&timetable.to_cache());
-        assert!(again.is_ok(), "a timetable that was read can be kept");
+        let cached = Timetable::from_cache(&timetable.to_cache());
+        assert!(cached.is_ok(), "a timetable can be cached");
     }
 }
 
@@ -35,7 +35,7 @@ pub(crate) fn realtime(data: &[u8]) {
     }
 }
 
-/// What stands behind the head of a cache, which holds a checksum that would stand in the fuzzer's way.
+/// Reads the payload of a cache. The header with the checksum is built here, so that the fuzzer need not find it.
 pub(crate) fn timetable_cache(data: &[u8]) {
     let mut cache = b"TKTT".to_vec();
     cache.extend(1_u32.to_le_bytes());

@@ -1,4 +1,4 @@
-//! Runs every fuzz target over its corpus: the seeds, and what fuzzing has found.
+//! Runs every fuzz target over its corpus of seeds and past failures.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,26 +11,26 @@ fn corpus() -> PathBuf {
     PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus")
 }
 
-/// As libFuzzer's main thread has it.
+/// The stack size of libFuzzer's main thread.
 const STACK_BYTES: usize = 8 * 1024 * 1024;
 
 #[test]
-fn every_target_survives_its_corpus() {
+fn every_target_accepts_its_corpus() {
     for target in TARGETS {
         let mut files: Vec<PathBuf> =
             fs::read_dir(corpus().join(target.name)).unwrap().map(|file| file.unwrap().path()).collect();
         files.sort();
         assert!(!files.is_empty(), "{} has no seed", target.name);
         let run = target.run;
-        let replaying = thread::Builder::new().stack_size(STACK_BYTES).name(target.name.to_owned());
-        let replayed = replaying.spawn(move || {
+        let builder = thread::Builder::new().stack_size(STACK_BYTES).name(target.name.to_owned());
+        let handle = builder.spawn(move || {
             for file in files {
-                // Shown when the test fails, and when the process dies of it.
+                // Printed if the test fails or the process crashes.
                 println!("{}", file.display());
                 run(&fs::read(&file).unwrap());
             }
         });
-        assert!(replayed.unwrap().join().is_ok(), "{} failed; the last file above is the reason", target.name);
+        assert!(handle.unwrap().join().is_ok(), "{} failed on the last file above", target.name);
     }
 }
 
@@ -41,9 +41,9 @@ fn every_folder_of_the_corpus_has_a_target() {
     assert_eq!(folders.collect::<BTreeSet<_>>(), names.collect::<BTreeSet<_>>());
 }
 
-/// README.md tells of every target.
+/// Every target is documented in README.md.
 #[test]
-fn every_target_is_in_the_table() {
+fn every_target_is_in_the_readme() {
     let readme = fs::read_to_string(corpus().join("../README.md")).unwrap();
     for target in TARGETS {
         assert!(readme.contains(&format!("`{}`", target.name)), "{} is missing", target.name);

@@ -1,4 +1,4 @@
-//! `cargo xtask ci`: everything that a change has to pass, cheap checks first, up to the first that fails.
+//! `cargo xtask ci`: all checks that a change must pass, cheap ones first. Stops at the first failure.
 
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -28,7 +28,7 @@ enum Action {
 struct Outcome {
     name: String,
     verdict: Verdict,
-    /// `None` where an earlier step failed.
+    /// `None` if an earlier step failed.
     elapsed: Option<Duration>,
 }
 
@@ -36,11 +36,11 @@ enum Verdict {
     Passed,
     Failed,
     NotRun,
-    /// Why.
-    LeftOut(String),
+    /// With the reason.
+    Skipped(String),
 }
 
-/// Runs all steps, then prints a table of them and, where the tests ran, their counts.
+/// Runs all steps, then prints a table of the results and, if the tests ran, their counts.
 pub(crate) fn run() -> Result<ExitCode> {
     let workspace = Workspace::load()?;
     let steps = steps(&workspace);
@@ -54,7 +54,7 @@ pub(crate) fn run() -> Result<ExitCode> {
             outcomes.push(Outcome { name, verdict: Verdict::NotRun, elapsed: None });
             continue;
         }
-        println!("\n== {}/{count} {name} (after {})", index + 1, shown(start.elapsed()));
+        println!("\n== {}/{count} {name} (after {})", index + 1, formatted(start.elapsed()));
         let step_start = Instant::now();
         let verdict = perform(&action, &workspace, &mut summary).unwrap_or_else(|error| {
             failure = Some(format!("{name}: {error:#}"));
@@ -77,7 +77,7 @@ fn steps(workspace: &Workspace) -> Vec<Step> {
         cargo_step("format", "fmt --all --check"),
         cargo_step("clippy", "clippy --workspace --all-targets --locked -- -D warnings"),
     ];
-    // `--all-targets` passes over targets with `test = false`.
+    // `--all-targets` excludes targets with `test = false`.
     let data_tests = workspace.packages_with_data_tests();
     if !data_tests.is_empty() {
         let packages = data_tests.iter().map(|package| format!("-p {package} ")).collect::<String>();
@@ -101,13 +101,14 @@ fn cargo_step(name: &str, arguments: &str) -> Step {
     Step { name: name.to_owned(), action: Action::Cargo(arguments) }
 }
 
-/// A facade of another name has no row in the table of layers, so it cannot go unchecked.
+/// Returns the features of the facade. If the facade were renamed, the layers check would fail, so this cannot silently
+/// become empty.
 fn facade_features(workspace: &Workspace) -> impl Iterator<Item = &String> {
     let facade = workspace.packages.iter().filter(|package| package.name == FACADE);
     facade.flat_map(|package| package.features.keys()).filter(|feature| *feature != "default")
 }
 
-/// Performs a step; `summary` becomes the counts of the tests.
+/// Runs a step. Sets `summary` to the counts of the tests.
 fn perform(action: &Action, workspace: &Workspace, summary: &mut Option<String>) -> Result<Verdict> {
     match action {
         Action::Cargo(arguments) => cargo::run(cargo::command().args(arguments))?,
@@ -118,7 +119,7 @@ fn perform(action: &Action, workspace: &Workspace, summary: &mut Option<String>)
         Action::Layers => layers::check(workspace)?,
         Action::Wasm => {
             if let Some(reason) = wasm::check(workspace)? {
-                return Ok(Verdict::LeftOut(reason));
+                return Ok(Verdict::Skipped(reason));
             }
         }
         Action::Deny => deny::check(workspace)?,
@@ -138,18 +139,18 @@ fn print_table(outcomes: &[Outcome], total: Duration) {
     println!();
     let width = outcomes.iter().map(|outcome| outcome.name.len()).max().unwrap_or(0);
     for Outcome { name, verdict, elapsed } in outcomes {
-        let elapsed = elapsed.map_or(String::new(), shown);
+        let elapsed = elapsed.map_or(String::new(), formatted);
         match verdict {
             Verdict::Passed => println!("{name:<width$}  ok      {elapsed:>11}"),
             Verdict::Failed => println!("{name:<width$}  FAILED  {elapsed:>11}"),
             Verdict::NotRun => println!("{name:<width$}  not run"),
-            Verdict::LeftOut(reason) => println!("{name:<width$}  left out, {reason}"),
+            Verdict::Skipped(reason) => println!("{name:<width$}  skipped: {reason}"),
         }
     }
-    println!("{:<width$}          {:>11}", "total", shown(total));
+    println!("{:<width$}          {:>11}", "total", formatted(total));
 }
 
-fn shown(duration: Duration) -> String {
+fn formatted(duration: Duration) -> String {
     let seconds = duration.as_secs();
     if seconds < 60 {
         format!("{:.1} s", duration.as_secs_f64())

@@ -1,4 +1,4 @@
-//! Programs from Debian's packages.
+//! Installing programs from Debian packages.
 
 use std::env;
 use std::path::Path;
@@ -6,19 +6,19 @@ use std::process::{Command, Stdio};
 
 use crate::cargo;
 
-/// Why packages cannot be installed here; `None` where they can be.
+/// Returns why packages cannot be installed on this machine; `None` if they can.
 pub(crate) fn why_not_installable() -> Option<&'static str> {
     if !Path::new("/etc/debian_version").exists() || !is_found("apt-get") {
-        Some("this is no Debian")
+        Some("this system is not Debian")
     } else if !is_root() {
-        Some("only root can install it")
+        Some("installing packages requires root")
     } else {
         None
     }
 }
 
-/// Runs apt-get in a folder, and says whether it succeeded. A fresh Debian image has no package lists, an older one has stale
-/// lists: hence the second try.
+/// Runs apt-get in a folder; returns whether it succeeded. If it fails, updates the package lists and tries again: a fresh
+/// Debian image has no lists, and those of an older one are stale.
 pub(crate) fn apt_get(arguments: &[&str], folder: &Path) -> bool {
     run_apt_get(arguments, folder) || (run_apt_get(&["update"], folder) && run_apt_get(arguments, folder))
 }
@@ -29,7 +29,7 @@ fn run_apt_get(arguments: &[&str], folder: &Path) -> bool {
     cargo::run(&mut command).inspect_err(|error| println!("{error:#}")).is_ok()
 }
 
-/// Whether a program is on the path.
+/// Whether a program is on the `PATH`.
 pub(crate) fn is_found(program: &str) -> bool {
     env::var_os("PATH").is_some_and(|path| env::split_paths(&path).any(|folder| folder.join(program).is_file()))
 }

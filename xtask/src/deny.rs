@@ -1,6 +1,6 @@
-//! `cargo xtask deny`: licences, bans, sources and advisories of all dependencies, by cargo-deny and deny.toml.
+//! `cargo xtask deny`: checks licences, bans, sources and advisories of all dependencies with cargo-deny and deny.toml.
 //!
-//! Advisories need the RustSec database. Where it cannot be fetched they are left out, and the output says so.
+//! Advisories need the RustSec database. If it cannot be fetched, that check is skipped with a message.
 
 use std::process::{Command, ExitCode, Stdio};
 
@@ -11,13 +11,13 @@ use crate::tool::Tool;
 
 const CARGO_DENY: Tool = Tool { name: "cargo-deny", version: "0.20.2" };
 
-/// Runs the check on the workspace around the current folder.
+/// Runs the check on the workspace that contains the current folder.
 pub(crate) fn run() -> Result<ExitCode> {
     check(&Workspace::load()?)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Fails on a licence, crate or source that is not allowed, and on a crate with an advisory.
+/// Fails if a licence, crate or source is not allowed, or if a crate has an advisory.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let program = CARGO_DENY.install(workspace)?;
     let deny = |arguments: &[&str]| {
@@ -27,9 +27,9 @@ pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     };
     cargo::run(&mut deny(&["check", "licenses", "bans", "sources"]))?;
     let mut fetch = deny(&["fetch", "db"]);
-    let fetched = fetch.stdin(Stdio::null()).output().context("running cargo-deny failed")?;
+    let fetched = fetch.stdin(Stdio::null()).output().context("failed to run cargo-deny")?;
     if !fetched.status.success() {
-        println!("advisories: left out, the RustSec advisory database cannot be fetched");
+        println!("advisories: skipped, the RustSec advisory database cannot be fetched");
         return Ok(());
     }
     cargo::run(&mut deny(&["check", "--disable-fetch", "advisories"]))

@@ -1,8 +1,7 @@
-//! `cargo xtask layers`: who may depend on whom.
+//! `cargo xtask layers`: checks which packages depend on each other.
 //!
 //! The normal and build dependencies between the packages of this repository must be exactly those of the table in
-//! ARCHITECTURE.md: an edge that is not in the table fails, and so does a row or an edge of the table that is not in the
-//! code. Dev-dependencies are free: a test may use what the code may not.
+//! ARCHITECTURE.md: an edge that is only in the code or only in the table is an error. Dev-dependencies are not restricted.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -13,32 +12,32 @@ use anyhow::{Context, Result, ensure};
 use crate::cargo::{Package, Workspace};
 
 const FILE: &str = "ARCHITECTURE.md";
-/// The first row of the table.
+/// The header row of the table.
 const HEADER: &str = "| package | may use |";
 
 /// The packages that each package may use.
 type Table = BTreeMap<String, BTreeSet<String>>;
 
-/// Prints the verdict; fails with every edge that only the code or only the table has.
+/// Runs the check on the workspace that contains the current folder.
 pub(crate) fn run() -> Result<ExitCode> {
     check(&Workspace::load()?)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Fails with a list of what differs from the table.
+/// Fails with a list of all differences between the code and the table.
 pub(crate) fn check(workspace: &Workspace) -> Result<()> {
     let text = fs::read_to_string(workspace.root.join(FILE)).with_context(|| format!("cannot read {FILE}"))?;
     let violations = violations(workspace, &table(&text)?);
     ensure!(
         violations.is_empty(),
-        "the layers do not hold (the table is in {FILE})\n  {}",
+        "dependencies differ from the table in {FILE}\n  {}",
         violations.into_iter().collect::<Vec<_>>().join("\n  ")
     );
-    println!("layers: {} packages have the dependencies of the table, and no others", workspace.packages.len());
+    println!("layers: the dependencies of {} packages match the table", workspace.packages.len());
     Ok(())
 }
 
-/// Reads the table: package names between backticks, the first of a row being the one that may use the others.
+/// Parses the table. Package names are between backticks; the first of a row may use the others.
 fn table(text: &str) -> Result<Table> {
     let rows = text.lines().skip_while(|line| *line != HEADER).skip(2).take_while(|line| line.starts_with('|'));
     let mut table = Table::new();
@@ -47,15 +46,15 @@ fn table(text: &str) -> Result<Table> {
         let package = names.next().with_context(|| format!("{FILE}: no package in the row {row}"))?;
         ensure!(table.insert(package.clone(), names.collect()).is_none(), "{FILE}: {package} has two rows");
     }
-    ensure!(!table.is_empty(), "{FILE} has no table that begins with {HEADER}");
+    ensure!(!table.is_empty(), "{FILE} has no table with the header {HEADER}");
     Ok(table)
 }
 
 fn violations(workspace: &Workspace, table: &Table) -> BTreeSet<String> {
-    let of_packages = workspace.packages.iter().flat_map(|package| violations_of(package, workspace, table));
+    let in_packages = workspace.packages.iter().flat_map(|package| violations_of(package, workspace, table));
     let known: BTreeSet<&str> = workspace.packages.iter().map(|package| package.name.as_str()).collect();
-    let of_rows = table.keys().filter(|row| !known.contains(row.as_str()));
-    of_packages.chain(of_rows.map(|row| format!("{FILE}: there is no package {row}; remove its row"))).collect()
+    let in_rows = table.keys().filter(|row| !known.contains(row.as_str()));
+    in_packages.chain(in_rows.map(|row| format!("{FILE}: there is no package {row}; remove its row"))).collect()
 }
 
 fn violations_of(package: &Package, workspace: &Workspace, table: &Table) -> Vec<String> {
@@ -63,15 +62,15 @@ fn violations_of(package: &Package, workspace: &Workspace, table: &Table) -> Vec
     let Some(allowed) = table.get(name) else {
         return vec![format!("{file}: {name} is not in the table of {FILE}; add a row")];
     };
-    let ours = package.dependencies.iter().filter(|dependency| dependency.path.is_some());
-    let used: BTreeMap<&str, Option<&str>> = ours
+    let local = package.dependencies.iter().filter(|dependency| dependency.path.is_some());
+    let used: BTreeMap<&str, Option<&str>> = local
         .filter(|edge| edge.kind.as_deref() != Some("dev"))
         .map(|edge| (edge.name.as_str(), edge.kind.as_deref()))
         .collect();
     let forbidden = used.iter().filter(|(other, _)| !allowed.contains(**other)).map(|(other, kind)| {
         let kind = kind.map(|kind| format!(" ({kind}-dependency)")).unwrap_or_default();
         let allowed: Vec<&str> = allowed.iter().map(String::as_str).collect();
-        let allowed = if allowed.is_empty() { "nothing of ours".to_owned() } else { allowed.join(", ") };
+        let allowed = if allowed.is_empty() { "no package of this repository".to_owned() } else { allowed.join(", ") };
         format!("{file}: {name} -> {other}{kind} is forbidden; it may use {allowed}")
     });
     let unused = allowed.iter().filter(|other| !used.contains_key(other.as_str()));
@@ -117,12 +116,12 @@ Text before.
     }
 
     #[test]
-    fn the_edges_of_the_table_are_allowed() {
+    fn edges_in_the_table_are_allowed() {
         assert_eq!(violations_of_memory(&[("core", None), ("context", Some("build"))]), [""; 0]);
     }
 
     #[test]
-    fn another_edge_is_named_with_its_file() {
+    fn edges_not_in_the_table_are_reported_with_their_manifest() {
         let dependencies = [("core", None), ("context", None), ("store", None), ("formats", Some("build"))];
         assert_eq!(
             violations_of_memory(&dependencies),
@@ -134,20 +133,20 @@ Text before.
     }
 
     #[test]
-    fn an_edge_that_the_code_has_not_is_named() {
+    fn edges_only_in_the_table_are_reported() {
         let expected = ["ARCHITECTURE.md: memory does not use context; remove it from the row"];
         assert_eq!(violations_of_memory(&[("core", None)]), expected);
     }
 
     #[test]
-    fn dev_edges_are_free_and_count_for_nothing() {
+    fn dev_dependencies_are_ignored() {
         let dependencies = [("core", None), ("context", None), ("store", Some("dev"))];
         assert_eq!(violations_of_memory(&dependencies), [""; 0]);
         assert_eq!(violations_of_memory(&[("core", None), ("context", Some("dev"))]).len(), 1);
     }
 
     #[test]
-    fn published_crates_are_free() {
+    fn published_crates_are_ignored() {
         let mut core = package("core", &[]);
         core["dependencies"] = json!([{ "name": "serde", "kind": null }]);
         let workspace = workspace(&json!([core, package("memory", &[("core", None), ("context", None)])]));
@@ -155,7 +154,7 @@ Text before.
     }
 
     #[test]
-    fn packages_and_rows_must_match() {
+    fn packages_without_a_row_and_rows_without_a_package_are_reported() {
         let workspace = workspace(&json!([package("core", &[]), package("new", &[])]));
         assert_eq!(
             violations(&workspace, &table(TEXT).unwrap()).into_iter().collect::<Vec<_>>(),
@@ -167,7 +166,7 @@ Text before.
     }
 
     #[test]
-    fn a_table_that_cannot_be_read_is_an_error() {
+    fn malformed_tables_are_errors() {
         assert!(table("no table").is_err());
         assert!(table("| package | may use |\n|---|---|\n| core | |\n").is_err());
         assert!(table("| package | may use |\n|---|---|\n| `core` | |\n| `core` | |\n").is_err());

@@ -1,7 +1,7 @@
-//! The chores of the workspace, run as `cargo xtask <command>`.
+//! Development tasks of the workspace, run as `cargo xtask <command>`.
 //!
-//! One file per command. Everything here looks at the workspace from outside, through cargo and the file system, and
-//! links none of its crates: a chore works while a crate does not compile.
+//! One file per command. Tasks access the workspace only through cargo and the file system, and link none of its crates, so
+//! that they work even if a crate does not compile.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "a command line tool")]
 
@@ -17,38 +17,42 @@ mod subway_network;
 mod test;
 mod tool;
 mod wasm;
+mod words;
 
 use std::process::ExitCode;
 
 use clap::Parser;
 
-/// The chores of the Threadkeep workspace.
+/// Development tasks of the Threadkeep workspace.
 #[derive(Debug, Parser)]
 #[command(name = "cargo xtask", bin_name = "cargo xtask")]
 enum Command {
-    /// Check that crates depend on each other only as the table of layers allows
+    /// Check that dependencies between the crates match the table in ARCHITECTURE.md
     Layers,
-    /// List the statements of the checklist with the files that name them
+    /// Check that no text uses a word that plain English avoids
+    Words,
+    /// List the statements of the checklist with the files that refer to them
     Statements(statements::Args),
     /// Install what the tests need, then run every test
     Test(test::Args),
-    /// Write the built-in network of the subway anew, from a GTFS feed and the table of stations
+    /// Regenerate the built-in subway network from a GTFS feed and the station table
     SubwayNetwork(subway_network::Args),
-    /// Run the fuzz targets, guided by coverage; README.md of fuzz/ has the table of them
+    /// Run the fuzz targets, guided by coverage; fuzz/README.md lists them
     Fuzz(fuzz::Args),
-    /// Check the licences, sources and known vulnerabilities of all dependencies, and that no banned crate is among them
+    /// Check all dependencies for licences, sources, known vulnerabilities and banned crates
     Deny,
-    /// Check that the crates which a browser can use build for wasm32
+    /// Check that the crates for browsers build for wasm32
     Wasm,
-    /// Write a bill of materials of the program (CycloneDX) to target/threadkeep.cdx.json
+    /// Write a software bill of materials (CycloneDX) to target/threadkeep.cdx.json
     Sbom,
-    /// Run everything that a change has to pass
+    /// Run all checks that a change must pass
     Ci,
 }
 
 fn main() -> ExitCode {
     let outcome = match Command::parse() {
         Command::Layers => layers::run(),
+        Command::Words => words::run(),
         Command::Statements(args) => statements::run(&args),
         Command::Test(args) => test::run(&args),
         Command::SubwayNetwork(args) => subway_network::run(&args),

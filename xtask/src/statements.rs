@@ -1,10 +1,10 @@
-//! `cargo xtask statements`: which statements of the checklist are named in the code, and where.
+//! `cargo xtask statements`: lists which statements of the checklist are referenced in the code, and where.
 //!
-//! A test names the statement that it proves in a comment, `// S2.38`. The command tells what is named, not what is
-//! true: a name is a claim that a reader can follow.
+//! A test refers to the statement that it proves in a comment, `// S2.38`. The command checks references only, not whether the
+//! tests prove the statements.
 
 mod checklist;
-mod names;
+mod ids;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -14,70 +14,70 @@ use std::process::ExitCode;
 
 use anyhow::{Context, Result};
 use checklist::{Checklist, Statement};
-use names::{Id, Named};
+use ids::{Id, IdRange};
 
 use crate::cargo::Workspace;
 
 const DEFAULT_CHECKLIST: &str = "../shared/design/checklist.md";
 const FOLDERS: [&str; 4] = ["crates", "stores", "assistants", "bench"];
-const WORDS_WIDTH: usize = 60;
-const FILES_SHOWN: usize = 3;
+const TEXT_WIDTH: usize = 60;
+const MAX_FILES: usize = 3;
 
 /// Arguments of `cargo xtask statements`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The checklist; ../shared/design/checklist.md beside the repository unless given
+    /// The checklist [default: ../shared/design/checklist.md]
     #[arg(long, value_name = "PATH")]
     checklist: Option<PathBuf>,
-    /// List only the statements that no file names
+    /// List only the statements without a reference
     #[arg(long)]
     missing: bool,
 }
 
-/// Prints one table per group and the counts; succeeds without a checklist as well.
+/// Prints one table per group and the counts; without a checklist, prints the referenced ids.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let workspace = Workspace::load()?;
-    let files = files_by_name(&workspace)?;
+    let files = files_by_id(&workspace)?;
     let path = args.checklist.clone().unwrap_or_else(|| workspace.root.join(DEFAULT_CHECKLIST));
     let report = if path.is_file() {
-        let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
+        let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
         report(&Checklist::parse(&text), &files, args.missing)
     } else {
         report_without_checklist(&path, &files)
     };
-    show(&report)?;
+    print(&report)?;
     Ok(ExitCode::SUCCESS)
 }
 
-/// Writes to a pipe whose reader may leave early, as `head` does.
-fn show(report: &str) -> Result<()> {
+/// Prints the report. Ignores a closed pipe, such as one to `head`.
+fn print(report: &str) -> Result<()> {
     match io::stdout().write_all(report.as_bytes()) {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => Err(error.into()),
         _ => Ok(()),
     }
 }
 
-fn report_without_checklist(path: &Path, files: &FilesByName) -> String {
-    let rows = files.iter().map(|(named, files)| format!("{named}  {}\n", shortened(files)));
+fn report_without_checklist(path: &Path, files: &FilesById) -> String {
+    let rows = files.iter().map(|(range, files)| format!("{range}  {}\n", file_list(files)));
     let ids = rows.collect::<String>();
-    format!("there is no checklist at {}; these ids are named in the code:\n{ids}", path.display())
+    format!("no checklist at {}; ids referenced in the code:\n{ids}", path.display())
 }
 
-fn report(checklist: &Checklist, files: &FilesByName, only_missing: bool) -> String {
+fn report(checklist: &Checklist, files: &FilesById, only_missing: bool) -> String {
     let groups = groups(checklist, files, only_missing);
-    let strangers = strangers(checklist, files);
-    format!("{groups}{strangers}{}\n", counts(checklist, files))
+    let unknown_ids = unknown_ids(checklist, files);
+    format!("{groups}{unknown_ids}{}\n", counts(checklist, files))
 }
 
-type FilesByName = BTreeMap<Named, BTreeSet<String>>;
+type FilesById = BTreeMap<IdRange, BTreeSet<String>>;
 
-fn files_by_name(workspace: &Workspace) -> Result<FilesByName> {
-    let mut files = FilesByName::new();
+fn files_by_id(workspace: &Workspace) -> Result<FilesById> {
+    let mut files = FilesById::new();
     for folder in FOLDERS {
         for path in rust_files(&workspace.root.join(folder))? {
-            let text = fs::read_to_string(&path).with_context(|| format!("{} cannot be read", path.display()))?;
-            for named in text.lines().flat_map(names::in_comment) {
-                files.entry(named).or_default().insert(workspace.relative(&path));
+            let text = fs::read_to_string(&path).with_context(|| format!("cannot read {}", path.display()))?;
+            for range in text.lines().flat_map(ids::in_comment) {
+                files.entry(range).or_default().insert(workspace.relative(&path));
             }
         }
     }
@@ -89,7 +89,7 @@ fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
     if !folder.is_dir() {
         return Ok(found);
     }
-    for entry in fs::read_dir(folder).with_context(|| format!("{} cannot be read", folder.display()))? {
+    for entry in fs::read_dir(folder).with_context(|| format!("cannot read {}", folder.display()))? {
         let path = entry?.path();
         if path.is_dir() && !path.ends_with("target") {
             found.extend(rust_files(&path)?);
@@ -100,16 +100,16 @@ fn rust_files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(found)
 }
 
-fn files_naming(id: Id, files: &FilesByName) -> BTreeSet<String> {
-    files.iter().filter(|(named, _)| named.covers(id)).flat_map(|(_, files)| files.iter().cloned()).collect()
+fn files_referring_to(id: Id, files: &FilesById) -> BTreeSet<String> {
+    files.iter().filter(|(range, _)| range.covers(id)).flat_map(|(_, files)| files.iter().cloned()).collect()
 }
 
-fn groups(checklist: &Checklist, files: &FilesByName, only_missing: bool) -> String {
+fn groups(checklist: &Checklist, files: &FilesById, only_missing: bool) -> String {
     let mut tables = String::new();
     for (group, heading) in &checklist.headings {
         let rows: Vec<_> = checklist
             .statements_of(*group)
-            .map(|statement| (statement, files_naming(statement.id, files)))
+            .map(|statement| (statement, files_referring_to(statement.id, files)))
             .filter(|(_, files)| !only_missing || files.is_empty())
             .map(|(statement, files)| row(statement, &files))
             .collect();
@@ -121,45 +121,46 @@ fn groups(checklist: &Checklist, files: &FilesByName, only_missing: bool) -> Str
 }
 
 fn row(statement: &Statement, files: &BTreeSet<String>) -> String {
-    let words = first_words(&statement.text);
-    let row = format!("{}  {words:<WORDS_WIDTH$}  {}", statement.id, shortened(files));
+    let text = truncated(&statement.text);
+    let row = format!("{}  {text:<TEXT_WIDTH$}  {}", statement.id, file_list(files));
     row.trim_end().to_owned()
 }
 
-/// A mistyped id would otherwise count as proof of nothing, in silence.
-fn strangers(checklist: &Checklist, files: &FilesByName) -> String {
-    let mut strangers = String::new();
-    for (named, files) in files {
-        for id in named.ends().filter(|id| !checklist.contains(*id)) {
-            strangers.push_str(&format!("{id} is not in the checklist, but named in {}\n", shortened(files)));
+/// Reports referenced ids that are not in the checklist, such as typing errors.
+fn unknown_ids(checklist: &Checklist, files: &FilesById) -> String {
+    let mut unknown_ids = String::new();
+    for (range, files) in files {
+        for id in range.ends().filter(|id| !checklist.contains(*id)) {
+            unknown_ids.push_str(&format!("{id} is not in the checklist, but referenced in {}\n", file_list(files)));
         }
     }
-    strangers
+    unknown_ids
 }
 
-fn counts(checklist: &Checklist, files: &FilesByName) -> String {
+fn counts(checklist: &Checklist, files: &FilesById) -> String {
     let groups = checklist.headings.keys().map(|group| {
         let all = checklist.statements_of(*group).count();
-        let named = checklist.statements_of(*group).filter(|s| !files_naming(s.id, files).is_empty()).count();
-        format!("S{group} {named}/{all}")
+        let referenced =
+            checklist.statements_of(*group).filter(|s| !files_referring_to(s.id, files).is_empty()).count();
+        format!("S{group} {referenced}/{all}")
     });
     groups.collect::<Vec<_>>().join(" ")
 }
 
-fn first_words(text: &str) -> String {
-    if text.chars().count() <= WORDS_WIDTH {
+fn truncated(text: &str) -> String {
+    if text.chars().count() <= TEXT_WIDTH {
         return text.to_owned();
     }
-    let cut: String = text.chars().take(WORDS_WIDTH - 1).collect();
+    let cut: String = text.chars().take(TEXT_WIDTH - 1).collect();
     let whole_words = cut.rsplit_once(' ').map_or(cut.as_str(), |(words, _)| words);
     format!("{whole_words}…")
 }
 
-fn shortened(files: &BTreeSet<String>) -> String {
-    let shown = files.iter().take(FILES_SHOWN).cloned().collect::<Vec<_>>().join(", ");
-    match files.len().saturating_sub(FILES_SHOWN) {
-        0 => shown,
-        more => format!("{shown} and {more} more"),
+fn file_list(files: &BTreeSet<String>) -> String {
+    let listed = files.iter().take(MAX_FILES).cloned().collect::<Vec<_>>().join(", ");
+    match files.len().saturating_sub(MAX_FILES) {
+        0 => listed,
+        more => format!("{listed} and {more} more"),
     }
 }
 
@@ -173,13 +174,13 @@ mod tests {
         )
     }
 
-    fn named_in(comment: &str, file: &str) -> (Named, BTreeSet<String>) {
-        (names::in_comment(comment)[0], BTreeSet::from([file.to_owned()]))
+    fn reference(comment: &str, file: &str) -> (IdRange, BTreeSet<String>) {
+        (ids::in_comment(comment)[0], BTreeSet::from([file.to_owned()]))
     }
 
     #[test]
-    fn a_range_names_each_of_its_statements() {
-        let files = [named_in("// S0.02–S0.03", "a.rs"), named_in("// S0.03", "b.rs")].into();
+    fn a_range_refers_to_each_of_its_statements() {
+        let files = [reference("// S0.02–S0.03", "a.rs"), reference("// S0.03", "b.rs")].into();
         let expected = format!(
             "S0 — first\nS0.01  one.\nS0.02  {:<60}  a.rs\nS0.03  {:<60}  a.rs, b.rs\n\n\
              S1 — second\nS1.01  four.\n\n\
@@ -190,28 +191,28 @@ mod tests {
     }
 
     #[test]
-    fn missing_ones_are_listed_alone() {
-        let files = [named_in("// S0.02–S0.03", "a.rs"), named_in("// S1.01", "b.rs")].into();
+    fn only_missing_statements_are_listed_on_request() {
+        let files = [reference("// S0.02–S0.03", "a.rs"), reference("// S1.01", "b.rs")].into();
         assert_eq!(report(&checklist(), &files, true), "S0 — first\nS0.01  one.\n\nS0 2/3 S1 1/1\n");
     }
 
     #[test]
-    fn an_unknown_id_is_reported() {
-        let files = [named_in("// S0.77", "a.rs")].into();
+    fn unknown_ids_are_reported() {
+        let files = [reference("// S0.77", "a.rs")].into();
         let report = report(&checklist(), &files, true);
-        assert!(report.contains("S0.77 is not in the checklist, but named in a.rs\n"), "{report}");
+        assert!(report.contains("S0.77 is not in the checklist, but referenced in a.rs\n"), "{report}");
     }
 
     #[test]
-    fn long_texts_are_cut_between_words() {
+    fn long_texts_are_truncated_between_words() {
         let text = "Constructing the memory without a path uses a default; a given path is used instead.";
-        assert_eq!(first_words(text), "Constructing the memory without a path uses a default; a…");
-        assert_eq!(first_words("short"), "short");
+        assert_eq!(truncated(text), "Constructing the memory without a path uses a default; a…");
+        assert_eq!(truncated("short"), "short");
     }
 
     #[test]
-    fn many_files_are_shortened() {
+    fn long_file_lists_are_truncated() {
         let files = ["a.rs", "b.rs", "c.rs", "d.rs", "e.rs"].map(str::to_owned).into();
-        assert_eq!(shortened(&files), "a.rs, b.rs, c.rs and 2 more");
+        assert_eq!(file_list(&files), "a.rs, b.rs, c.rs and 2 more");
     }
 }

@@ -1,4 +1,4 @@
-//! `cargo xtask subway-network`: writes the table that the subway assistant knows its lines and stations from.
+//! `cargo xtask subway-network`: regenerates the network table of the subway assistant.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -20,14 +20,14 @@ pub(crate) struct Args {
     stations: PathBuf,
 }
 
-/// Runs the generator, which stands beside the assistant, and writes what it prints.
+/// Runs the generator, an example of the assistant's package, and writes its output to the table.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let root = Workspace::load()?.root;
     let mut command = cargo::command();
     command.args(["run", "--quiet", "--locked", "-p", "threadkeep-subway", "--example", "subway-network", "--"]);
     let output = command.arg(root.join(&args.gtfs)).arg(root.join(&args.stations)).output()?;
     ensure!(output.status.success(), "the generator failed: {}", String::from_utf8_lossy(&output.stderr));
-    std::fs::write(root.join(TABLE), output.stdout).with_context(|| format!("{TABLE} cannot be written"))?;
-    println!("{TABLE} is written");
+    std::fs::write(root.join(TABLE), output.stdout).with_context(|| format!("cannot write {TABLE}"))?;
+    println!("wrote {TABLE}");
     Ok(ExitCode::SUCCESS)
 }

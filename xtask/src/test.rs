@@ -1,16 +1,16 @@
 //! `cargo xtask test`: installs what the tests need, then runs every test of the workspace.
 //!
-//! Tests over the data sets are a step of their own, because the data is not part of the repository: the targets named
-//! `data`, which cargo leaves out by itself (`test = false`). Whatever cannot run is named in the summary.
+//! Tests that read the data sets run as a separate step, because the data is not part of the repository: the targets named
+//! `data`, which cargo excludes by default (`test = false`). The summary lists tests that could not run.
 
+mod counts;
 mod needs;
-mod tally;
 
 use std::io::{self, BufRead, BufReader, IsTerminal, PipeReader, Write};
 use std::process::{Command, ExitCode};
 
 use anyhow::{Context, Result};
-use tally::Tally;
+use counts::TestCounts;
 
 use crate::cargo::{self, Workspace};
 
@@ -19,7 +19,7 @@ const DATA: &str = "../shared/data";
 /// Arguments of `cargo xtask test`.
 #[derive(Debug, Default, clap::Args)]
 pub(crate) struct Args {
-    /// Run only the tests over the data sets
+    /// Run only the tests that read the data sets
     #[arg(long)]
     data: bool,
     /// Arguments for cargo test, such as a test's name or `-p PACKAGE`; the data-set step then runs only with --data
@@ -36,7 +36,7 @@ impl Args {
     }
 }
 
-/// Runs the tests and prints the summary, failed or not.
+/// Runs the tests and prints the summary.
 pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     let summary = run_tests(&Workspace::load()?, args)?;
     summary.print();
@@ -44,45 +44,45 @@ pub(crate) fn run(args: &Args) -> Result<ExitCode> {
     Ok(if summary.has_passed() { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// What ran, with which result, and what did not.
+/// The results of a test run.
 #[derive(Debug, Default)]
 pub(crate) struct Summary {
-    tally: Tally,
-    left_out: Vec<String>,
+    counts: TestCounts,
+    skipped: Vec<String>,
     failure: Option<String>,
 }
 
-/// Runs the steps up to the first that fails; an error only where the tests could not even start.
+/// Runs the steps up to the first that fails. Returns an error only if the tests could not be started.
 pub(crate) fn run_tests(workspace: &Workspace, args: &Args) -> Result<Summary> {
-    let lacking = needs::install(workspace)?;
-    let mut tests = Tests { left_out: needs::names(&lacking), summary: Summary::default() };
-    tests.summary.left_out.extend(lacking.iter().map(needs::Lacking::to_string));
+    let missing = needs::install(workspace)?;
+    let mut tests = Tests { skipped: needs::names(&missing), summary: Summary::default() };
+    tests.summary.skipped.extend(missing.iter().map(needs::MissingProgram::to_string));
     if !args.data {
         tests.run_workspace(args)?;
     }
-    if let Some(reason) = why_without_data_sets(workspace, args, &tests.summary) {
-        tests.summary.left_out.push(format!("data-set tests: left out, {reason}"));
+    if let Some(reason) = why_data_sets_are_skipped(workspace, args, &tests.summary) {
+        tests.summary.skipped.push(format!("data-set tests: skipped, {reason}"));
     } else {
         tests.run_data_sets(workspace, args)?;
     }
     Ok(tests.summary)
 }
 
-fn why_without_data_sets(workspace: &Workspace, args: &Args, summary: &Summary) -> Option<String> {
+fn why_data_sets_are_skipped(workspace: &Workspace, args: &Args, summary: &Summary) -> Option<String> {
     if summary.failure.is_some() {
-        Some("a step before it failed".to_owned())
+        Some("an earlier step failed".to_owned())
     } else if !args.data && args.selects_tests() {
-        Some("only a selection was asked for".to_owned())
+        Some("only selected tests were requested".to_owned())
     } else if !workspace.root.join(DATA).is_dir() {
-        Some(format!("{DATA} is not there"))
+        Some(format!("{DATA} does not exist"))
     } else {
         None
     }
 }
 
 struct Tests {
-    /// Names of the programs that are not there, for the tests that need them.
-    left_out: String,
+    /// The names of the missing programs, for the tests that need them.
+    skipped: String,
     summary: Summary,
 }
 
@@ -97,7 +97,7 @@ impl Tests {
     }
 
     fn run_data_sets(&mut self, workspace: &Workspace, args: &Args) -> Result<()> {
-        let folder = workspace.root.join(DATA).canonicalize().with_context(|| format!("{DATA} cannot be reached"))?;
+        let folder = workspace.root.join(DATA).canonicalize().with_context(|| format!("cannot resolve {DATA}"))?;
         let mut packages = workspace.packages_with_data_tests().into_iter();
         for package in packages.by_ref() {
             let mut command = self.cargo_test();
@@ -107,21 +107,21 @@ impl Tests {
                 break;
             }
         }
-        let after_failure = packages.map(|package| format!("data-set tests of {package}: left out after the failure"));
-        self.summary.left_out.extend(after_failure);
+        let after_failure = packages.map(|package| format!("data-set tests of {package}: skipped after the failure"));
+        self.summary.skipped.extend(after_failure);
         Ok(())
     }
 
     fn cargo_test(&self) -> Command {
         let mut command = cargo::command();
         command.args(["test", "--locked"]);
-        if !self.left_out.is_empty() {
-            command.env("THREADKEEP_LEFT_OUT", &self.left_out);
+        if !self.skipped.is_empty() {
+            command.env("THREADKEEP_LEFT_OUT", &self.skipped);
         }
         command
     }
 
-    /// Shows the output as it comes and counts in it; a failing test is noted, not returned.
+    /// Runs a command, prints its output and counts the test results in it. Stores a failure in the summary.
     fn stream(&mut self, mut command: Command, args: &Args) -> Result<()> {
         command.args(&args.extra);
         if !args.harness.is_empty() {
@@ -132,12 +132,12 @@ impl Tests {
         if io::stdout().is_terminal() {
             command.env("CARGO_TERM_COLOR", "always");
         }
-        let (output, input) = io::pipe().context("there is no pipe for the output of the tests")?;
+        let (output, input) = io::pipe().context("cannot create a pipe for the output of the tests")?;
         command.stdout(input.try_clone()?).stderr(input);
-        let mut child = command.spawn().with_context(|| format!("`{typed}` does not start"))?;
-        // The command keeps the writing ends of the pipe open, and reading would never come to an end.
+        let mut child = command.spawn().with_context(|| format!("failed to start `{typed}`"))?;
+        // The command holds the write ends of the pipe; reading would never reach the end while they are open.
         drop(command);
-        show_and_count(output, &mut self.summary.tally)?;
+        print_and_count(output, &mut self.summary.counts)?;
         let status = child.wait()?;
         if !status.success() {
             self.summary.failure = Some(format!("`{typed}` failed ({status})"));
@@ -146,47 +146,47 @@ impl Tests {
     }
 }
 
-fn show_and_count(output: PipeReader, tally: &mut Tally) -> Result<()> {
+fn print_and_count(output: PipeReader, counts: &mut TestCounts) -> Result<()> {
     let mut output = BufReader::new(output);
     let mut line = Vec::new();
     while output.read_until(b'\n', &mut line)? > 0 {
         io::stdout().write_all(&line)?;
-        tally.add_line(&String::from_utf8_lossy(&line));
+        counts.add_line(&String::from_utf8_lossy(&line));
         line.clear();
     }
     Ok(())
 }
 
 impl Summary {
-    /// Whether everything that ran passed.
+    /// Whether all tests that ran passed.
     pub(crate) fn has_passed(&self) -> bool {
         self.failure.is_none()
     }
 
-    /// What failed, for a message.
+    /// Returns the command that failed, for a message.
     pub(crate) fn failure(&self) -> Option<&str> {
         self.failure.as_deref()
     }
 
-    /// Prints everything but the verdict.
+    /// Prints the counts, and what was skipped or failed.
     pub(crate) fn print(&self) {
-        let Tally { binaries, doc_tested_crates, passed, failed, ignored } = self.tally;
+        let TestCounts { binaries, doc_tested_crates, passed, failed, ignored } = self.counts;
         println!("\nSummary");
         println!("  test binaries  {binaries}, and the doc tests of {doc_tested_crates} crates");
         println!("  tests          {passed} passed; {failed} failed; {ignored} ignored");
-        if self.left_out.is_empty() {
-            println!("  left out       nothing");
+        if self.skipped.is_empty() {
+            println!("  skipped        nothing");
         }
-        for what in &self.left_out {
-            println!("  left out       {what}");
+        for what in &self.skipped {
+            println!("  skipped        {what}");
         }
         if let Some(failure) = &self.failure {
             println!("  FAILED         {failure}");
         }
     }
 
-    /// The last line of a run.
+    /// Returns the last line of the output.
     pub(crate) fn verdict(&self) -> String {
-        format!("{} passed, {} failed", self.tally.passed, self.tally.failed)
+        format!("{} passed, {} failed", self.counts.passed, self.counts.failed)
     }
 }

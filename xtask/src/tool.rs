@@ -1,4 +1,4 @@
-//! Cargo subcommands that a chore needs, installed into the target folder.
+//! Cargo subcommands that a task needs, installed into the target folder.
 
 use std::path::PathBuf;
 
@@ -6,30 +6,30 @@ use anyhow::{Context, Result};
 
 use crate::cargo::{self, Workspace};
 
-/// A program from the package registry. Its version is fixed, because a later one may need a newer Rust than ours.
+/// A program from the package registry. Its version is pinned, because later ones may need a newer Rust.
 pub(crate) struct Tool {
     pub(crate) name: &'static str,
     pub(crate) version: &'static str,
 }
 
 impl Tool {
-    /// Installs it if it is not there, and says where it is.
+    /// Installs the program if it is missing; returns its path.
     pub(crate) fn install(&self, workspace: &Workspace) -> Result<PathBuf> {
         let Self { name, version } = self;
         let folder = workspace.target_directory.join("tools").join(format!("{name}-{version}"));
         let program = folder.join("bin").join(name);
         if !program.with_extension(std::env::consts::EXE_EXTENSION).is_file() {
-            // Unoptimised, cargo-deny installs in half the time (78 s instead of 165 s on two cores) and still checks in a
-            // second.
+            // A debug build of cargo-deny takes half the time (78 s instead of 165 s on two cores), and its checks still take
+            // only a second.
             cargo::run(
                 cargo::command()
                     .args(["install", name, "--version", version, "--locked", "--debug", "--root"])
                     .arg(&folder)
                     .env("CARGO_TARGET_DIR", folder.join("build")),
             )
-            .with_context(|| format!("installing {name} failed"))?;
+            .with_context(|| format!("cannot install {name}"))?;
             std::fs::remove_dir_all(folder.join("build"))
-                .with_context(|| format!("removing the build of {name} failed"))?;
+                .with_context(|| format!("cannot remove the build folder of {name}"))?;
         }
         Ok(program)
     }

@@ -1,8 +1,8 @@
-//! `cargo xtask wasm`: the crates that a browser can use build for wasm32.
+//! `cargo xtask wasm`: checks that the crates for browsers build for wasm32.
 //!
-//! Which they do only while they wait, spawn and tell the time through their ports: what tokio has for it is not among their
-//! dependencies there. The standard library for wasm32 comes from no package registry, so it is checked from its source, with the
-//! compiler that Debian builds browsers with. Both are unpacked into target/tools and installed nowhere.
+//! They do so only as long as they sleep, spawn tasks and read the clock through their ports, because tokio is not among their
+//! dependencies there. No package registry has the standard library for wasm32, so it is built from source, with the compiler
+//! that Debian uses to build browsers. Both are unpacked into target/tools, not installed.
 
 use std::env;
 use std::ffi::OsString;
@@ -16,7 +16,7 @@ use crate::cargo::{self, Workspace};
 use crate::debian;
 
 const TARGET: &str = "wasm32-unknown-unknown";
-/// The library without stores: a store for a browser is one of its own.
+/// The library without stores: a browser needs its own store.
 const CRATES: [&str; 6] = [
     "threadkeep-core",
     "threadkeep-context",
@@ -25,25 +25,29 @@ const CRATES: [&str; 6] = [
     "threadkeep-models",
     "threadkeep-agent",
 ];
+/// Debian packages of the compiler and the source of its standard library.
 const COMPILER: [&str; 3] = ["rustc-web", "rust-web-src", "libstd-rust-web-dev"];
 
-/// Runs the check on the workspace around the current folder.
+/// Runs the check on the workspace that contains the current folder.
 pub(crate) fn run() -> Result<ExitCode> {
     if let Some(reason) = check(&Workspace::load()?)? {
-        println!("{TARGET}: left out, {reason}");
+        println!("{TARGET}: skipped, {reason}");
     }
     Ok(ExitCode::SUCCESS)
 }
 
-/// Fails where a crate does not build. Says why it was left out, which it never is in continuous integration (`CI=true`).
+/// Fails if a crate does not build. If the check cannot run, returns the reason or, in continuous integration (`CI=true`), fails.
 pub(crate) fn check(workspace: &Workspace) -> Result<Option<String>> {
     let folder = workspace.target_directory.join("tools/rustc-web");
     if !folder.is_dir()
         && let Some(reason) = debian::why_not_installable()
     {
         let in_ci = env::var("CI").is_ok_and(|value| value == "true");
-        ensure!(!in_ci, "no check may be left out in continuous integration (CI=true), and {reason}");
-        return Ok(Some(format!("Debian's rustc-web is not there, and {reason}")));
+        ensure!(
+            !in_ci,
+            "continuous integration (CI=true) must not skip a check, but Debian's rustc-web is missing and {reason}"
+        );
+        return Ok(Some(format!("Debian's rustc-web is missing, and {reason}")));
     }
     if !folder.is_dir() {
         unpack(&folder)?;
@@ -53,35 +57,35 @@ pub(crate) fn check(workspace: &Workspace) -> Result<Option<String>> {
     command.args(CRATES.iter().flat_map(|name| ["-p", name]));
     command.arg("--target-dir").arg(workspace.target_directory.join("wasm"));
     command.env("RUSTC", folder.join("usr/bin/rustc")).env("LD_LIBRARY_PATH", libraries(&folder)?);
-    // `-Z` on a compiler that is no nightly one.
+    // Allows `-Z` on a stable compiler.
     cargo::run(command.env("RUSTC_BOOTSTRAP", "1"))?;
     Ok(None)
 }
 
-/// Unpacks the compiler, its libraries and the source of the standard library. The folder is there once it is whole.
+/// Unpacks the compiler, its libraries and the source of the standard library. The folder appears only when it is complete.
 fn unpack(folder: &Path) -> Result<()> {
     let unfinished = folder.with_extension("unfinished");
     if unfinished.exists() {
         fs::remove_dir_all(&unfinished)?;
     }
     fs::create_dir_all(&unfinished)?;
-    ensure!(debian::apt_get(&["update"], &unfinished), "Debian's package lists cannot be fetched");
+    ensure!(debian::apt_get(&["update"], &unfinished), "cannot fetch Debian's package lists");
     let mut packages = COMPILER.map(str::to_owned).to_vec();
-    // These have the versions of Rust and LLVM in their names.
+    // The names of these packages contain the versions of Rust and LLVM.
     for prefix in ["libstd-rust-web-", "libllvm"] {
         let found = packages.iter().find_map(|package| dependency(package, prefix));
-        packages.push(found.with_context(|| format!("no package {prefix}… that Debian's rustc-web depends on"))?);
+        packages.push(found.with_context(|| format!("no dependency {prefix}… of Debian's rustc-web"))?);
     }
     let download: Vec<&str> = ["download"].into_iter().chain(packages.iter().map(String::as_str)).collect();
-    ensure!(debian::apt_get(&download, &unfinished), "Debian's rustc-web cannot be fetched");
+    ensure!(debian::apt_get(&download, &unfinished), "cannot download Debian's rustc-web");
     for package in files(&unfinished)? {
         cargo::run(Command::new("dpkg").arg("-x").arg(&package).arg(&unfinished))?;
         fs::remove_file(package)?;
     }
-    fs::rename(&unfinished, folder).context("the compiler cannot be moved to its place")
+    fs::rename(&unfinished, folder).context("cannot move the unpacked compiler into place")
 }
 
-/// The first package of such a name that a package depends on, other than itself.
+/// Returns the first dependency of a package whose name has a prefix, other than the compiler packages.
 fn dependency(package: &str, prefix: &str) -> Option<String> {
     let output = Command::new("apt-cache").args(["depends", package]).output().ok()?;
     let text = String::from_utf8_lossy(&output.stdout);
@@ -94,7 +98,7 @@ fn files(folder: &Path) -> Result<Vec<PathBuf>> {
     Ok(entries.into_iter().filter(|path| path.extension().is_some_and(|extension| extension == "deb")).collect())
 }
 
-/// Where the compiler's own libraries are: in usr/lib, and in the folder there that is named after the machine.
+/// Returns the library path of the compiler: usr/lib, and the folder within it that is named after the architecture.
 fn libraries(folder: &Path) -> Result<OsString> {
     let libraries = folder.join("usr/lib");
     let mut folders = vec![libraries.clone()];
@@ -104,5 +108,5 @@ fn libraries(folder: &Path) -> Result<OsString> {
             folders.push(entry.path());
         }
     }
-    env::join_paths(folders).context("the path of the target folder has a colon")
+    env::join_paths(folders).context("the path of the target folder contains a colon")
 }

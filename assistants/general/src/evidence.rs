@@ -1,50 +1,50 @@
-//! The order of what was looked up: what answers the question comes first, so that an answer cites from [1] on.
+//! Ranks excerpts by how well they answer the question, so that citations start from [1].
 
 use threadkeep::agent::Excerpt;
 use threadkeep::models::{Passage, is_question};
 
 use crate::offline::quoting::{SAID_BY, SAID_BY_ASSISTANT};
 
-/// Puts the excerpts that answer a question first, best first, and leaves out what says the same as one before it.
+/// Sorts the excerpts that answer a question first, best first, and removes repetitions.
 pub(crate) fn best_first(question: &str, excerpts: Vec<Excerpt>) -> Vec<Excerpt> {
     let excerpts = without_repetitions(excerpts);
     let passages: Vec<Passage> = excerpts
         .iter()
         .enumerate()
         .filter(|(_, excerpt)| is_quotable(&excerpt.heading, &excerpt.text))
-        .map(|(place, excerpt)| Passage { origin: place.to_string(), text: excerpt.text.trim().to_owned() })
-        // Between equals the last wins: what was found first shall.
+        .map(|(index, excerpt)| Passage { origin: index.to_string(), text: excerpt.text.trim().to_owned() })
+        // The last of equal passages wins, so the order is reversed to prefer the first one.
         .rev()
         .collect();
     let best = Passage::best(question, &passages);
     let best: Vec<usize> = best.into_iter().filter_map(|passage| passage.origin.parse().ok()).collect();
-    let rest = (0..excerpts.len()).filter(|place| !best.contains(place));
+    let rest = (0..excerpts.len()).filter(|index| !best.contains(index));
     let order: Vec<usize> = best.iter().copied().chain(rest).collect();
     let mut excerpts: Vec<Option<Excerpt>> = excerpts.into_iter().map(Some).collect();
-    order.into_iter().filter_map(|place| excerpts[place].take()).collect()
+    order.into_iter().filter_map(|index| excerpts[index].take()).collect()
 }
 
-/// Whether an excerpt can answer a question: neither a question itself nor something the assistant said.
+/// Whether an excerpt can answer a question. Questions and messages of the assistant cannot.
 pub(crate) fn is_quotable(heading: &str, text: &str) -> bool {
-    let is_said = heading.starts_with(SAID_BY);
-    !heading.starts_with(SAID_BY_ASSISTANT) && (!is_said || !is_question(text))
+    let is_message = heading.starts_with(SAID_BY);
+    !heading.starts_with(SAID_BY_ASSISTANT) && (!is_message || !is_question(text))
 }
 
-/// One speaker who says the same sentence twice is one piece of evidence. Documents are kept apart.
+/// Removes repeated messages of the same author. Equal passages of different documents are kept.
 fn without_repetitions(excerpts: Vec<Excerpt>) -> Vec<Excerpt> {
-    let mut kept: Vec<Excerpt> = Vec::with_capacity(excerpts.len());
+    let mut unique: Vec<Excerpt> = Vec::with_capacity(excerpts.len());
     for excerpt in excerpts {
         let repeats = |known: &Excerpt| known.text.trim() == excerpt.text.trim() && origin(known) == origin(&excerpt);
-        if !kept.iter().any(repeats) {
-            kept.push(excerpt);
+        if !unique.iter().any(repeats) {
+            unique.push(excerpt);
         }
     }
-    kept
+    unique
 }
 
-/// Who said it, or where it stands. The day is left out.
+/// Returns the author of a message without the day, or the location of a passage.
 fn origin(excerpt: &Excerpt) -> &str {
-    match excerpt.heading.strip_prefix(SAID_BY).and_then(|said| said.rsplit_once(" on ")) {
+    match excerpt.heading.strip_prefix(SAID_BY).and_then(|heading| heading.rsplit_once(" on ")) {
         Some((speaker, _day)) => speaker,
         None => &excerpt.heading,
     }
@@ -74,7 +74,7 @@ mod tests {
     }
 
     #[test]
-    fn what_answers_comes_first_and_once() {
+    fn answers_come_first_without_repetitions() {
         let found = order(
             "What is Mila allergic to?",
             &[
@@ -99,7 +99,7 @@ mod tests {
     }
 
     #[test]
-    fn two_documents_that_say_the_same_are_both_kept() {
+    fn equal_passages_of_different_documents_are_kept() {
         let found = order("When is it open?", &[("a.md", "It is open at nine."), ("b.md", "It is open at nine.")]);
         assert_eq!(found, ["a.md: It is open at nine.", "b.md: It is open at nine."]);
     }

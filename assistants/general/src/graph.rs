@@ -1,4 +1,4 @@
-//! The general assistant's graph: look things up, then the model and its tools until it answers.
+//! The graph of the general assistant: look up the context, then alternate between model and tools until the model answers.
 
 use threadkeep::agent::{DynamicContext, FIND_CONTEXT, Failure, result_message};
 use threadkeep::graph::{END, Graph, ModelAsk, Node, Output, START, ToolOutcome, state};
@@ -6,33 +6,33 @@ use threadkeep::{ChatAnswer, ChatMessage, JsonText, Source, StoreError, ToolCall
 
 use crate::evidence::best_first;
 
-/// The member of what the graph is given that holds the question's position.
+/// The member of the graph input with the position of the question.
 pub(crate) const QUESTION_SEQ: &str = "question_seq";
 
 state! {
-    /// What a turn knows.
-    pub(crate) struct Answering (update AnsweringUpdate) {
-        /// What is asked.
+    /// The state of a turn.
+    pub(crate) struct AnswerState (update AnswerStateUpdate) {
+        /// The question.
         replace question: String,
-        /// Where the question stands.
+        /// The position of the question in the thread.
         set seq: u64,
-        /// What was looked up.
+        /// The context that was looked up.
         set found: DynamicContext,
-        /// What the model said and the tools gave in this turn.
+        /// The messages of the model and the tool results of this turn.
         append messages: ChatMessage,
-        /// What the results stand on.
+        /// The sources of the tool results.
         append sources: Source,
     }
 }
 
-/// `START → look_up → agent ⇄ tools`, and from `agent` to the end once it calls no more tools.
-pub(crate) fn general_graph() -> Graph<Answering> {
-    let begin = |input: &threadkeep::graph::Input| Answering {
+/// Builds the graph `START → look_up → agent ⇄ tools`. It ends when `agent` calls no tools.
+pub(crate) fn general_graph() -> Graph<AnswerState> {
+    let begin = |input: &threadkeep::graph::Input| AnswerState {
         question: input.question.clone(),
         seq: input.given.get(QUESTION_SEQ).and_then(Value::as_u64),
-        ..Answering::default()
+        ..AnswerState::default()
     };
-    Graph::<Answering>::draw("general", 2, begin)
+    Graph::<AnswerState>::draw("general", 2, begin)
         .node("look_up", Node::activity(FIND_CONTEXT, ask_context, take_context).or_else(without_context))
         .node("agent", Node::model(ask_agent, take_answer))
         .node("tools", Node::tools(calls, take_results))
@@ -42,26 +42,26 @@ pub(crate) fn general_graph() -> Graph<Answering> {
         .edge("tools", "agent")
         .said(|state| &state.messages)
         .finish(finish)
-        .expect("the drawing is complete, which a test holds")
+        .expect("the graph is complete, which a test checks")
 }
 
-fn ask_context(state: &Answering) -> Result<JsonText, StoreError> {
+fn ask_context(state: &AnswerState) -> Result<JsonText, StoreError> {
     DynamicContext::ask(&state.question, state.seq)
 }
 
-fn take_context(state: &Answering, found: JsonText) -> AnsweringUpdate {
+fn take_context(state: &AnswerState, found: JsonText) -> AnswerStateUpdate {
     let ordered = |mut found: DynamicContext| {
         found.excerpts = best_first(&state.question, found.excerpts);
         found
     };
-    AnsweringUpdate { found: found.read().ok().map(ordered), ..AnsweringUpdate::default() }
+    AnswerStateUpdate { found: found.read().ok().map(ordered), ..AnswerStateUpdate::default() }
 }
 
-fn without_context(_: &Answering, _: &Failure) -> AnsweringUpdate {
-    AnsweringUpdate::default()
+fn without_context(_: &AnswerState, _: &Failure) -> AnswerStateUpdate {
+    AnswerStateUpdate::default()
 }
 
-fn ask_agent(state: &Answering) -> ModelAsk {
+fn ask_agent(state: &AnswerState) -> ModelAsk {
     let ask = ModelAsk::reply(&state.messages);
     match state.found.as_ref().and_then(DynamicContext::instructions) {
         Some(instructions) => ask.with_instructions(instructions),
@@ -69,22 +69,22 @@ fn ask_agent(state: &Answering) -> ModelAsk {
     }
 }
 
-fn take_answer(_: &Answering, answer: ChatAnswer) -> AnsweringUpdate {
-    AnsweringUpdate { messages: vec![answer.message()], ..AnsweringUpdate::default() }
+fn take_answer(_: &AnswerState, answer: ChatAnswer) -> AnswerStateUpdate {
+    AnswerStateUpdate { messages: vec![answer.message()], ..AnswerStateUpdate::default() }
 }
 
-fn calls(state: &Answering) -> Vec<ToolCall> {
+fn calls(state: &AnswerState) -> Vec<ToolCall> {
     state.messages.last().into_iter().flat_map(ChatMessage::tool_calls).cloned().collect()
 }
 
-fn take_results(_: &Answering, results: Vec<ToolOutcome>) -> AnsweringUpdate {
+fn take_results(_: &AnswerState, results: Vec<ToolOutcome>) -> AnswerStateUpdate {
     let sources = results.iter().flat_map(|result| result.sources.clone()).collect();
     let messages = results.into_iter().map(result_message).collect();
-    AnsweringUpdate { messages, sources, ..AnsweringUpdate::default() }
+    AnswerStateUpdate { messages, sources, ..AnswerStateUpdate::default() }
 }
 
-/// The sources are what the reply cites of what was looked up, and what tools gave.
-fn finish(state: &Answering) -> Output {
+/// Builds the output. Its sources are the cited excerpts of the context and the sources of the tool results.
+fn finish(state: &AnswerState) -> Output {
     let reply = state.messages.last().map(ChatMessage::plain_text).unwrap_or_default();
     let mut sources = state.found.as_ref().map(|found| found.cited(&reply)).unwrap_or_default();
     for source in &state.sources {
@@ -100,7 +100,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_drawing_is_complete() {
+    fn the_graph_is_complete() {
         assert!(general_graph().mermaid().contains("look_up --> agent"));
     }
 }

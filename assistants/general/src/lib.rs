@@ -1,10 +1,9 @@
-//! The general assistant: it answers from what was said in any of a user's conversations, from documents, and by what the
-//! user prefers.
+//! The general assistant. It answers from a user's conversations, documents and preferences.
 //!
-//! [`General::new`] makes it, [`PLUGIN`] is what a program needs to offer it; [`Manifest`] reads one that is written in
-//! YAML. Before the model is asked, documents and earlier conversations are looked at
-//! ([`threadkeep::agent::ContextProvider`]), and the answer's sources are those that it cites. Without a language model the
-//! offline model quotes them, and says so where it finds nothing.
+//! [`General::new`] creates it, [`PLUGIN`] registers it with a program, and [`Manifest`] reads an assistant from YAML. Before the
+//! model is called, documents and earlier conversations are searched ([`threadkeep::agent::ContextProvider`]). The sources of an
+//! answer are those that it cites. Without a language model, the offline model quotes the search results, or reports that there
+//! are none.
 #![warn(missing_docs)]
 
 mod assistant;

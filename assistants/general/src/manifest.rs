@@ -1,4 +1,4 @@
-//! Assistants that are written in YAML.
+//! Reads assistants from YAML manifests.
 
 mod tools;
 
@@ -8,15 +8,15 @@ use threadkeep::{ContextPolicy, Retention, Value};
 
 use crate::GeneralOptions;
 
-/// Bytes of a manifest.
-const BYTES: usize = 256 * 1024;
-/// The most messages that may be asked for.
-const MESSAGES: i64 = 1_000_000;
-const MINUTES: i64 = u32::MAX as i64;
-/// The most messages that a model can be shown.
-const WINDOW: i64 = 1_000;
+/// The largest manifest, in bytes.
+const MAX_BYTES: usize = 256 * 1024;
+/// The largest `max_messages`.
+const MAX_MESSAGES: i64 = 1_000_000;
+const MAX_MINUTES: i64 = u32::MAX as i64;
+/// The largest `context_window`.
+const MAX_WINDOW: i64 = 1_000;
 
-/// An assistant as it is written down.
+/// The manifest of an assistant.
 ///
 /// ```
 /// use threadkeep_general::{Manifest, MemoryBackend};
@@ -40,65 +40,65 @@ const WINDOW: i64 = 1_000;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Manifest {
-    /// What it is called: `metadata.name`, else what the caller calls it.
+    /// `metadata.name`, else the name that the caller passes.
     pub name: String,
     /// `spec.description`.
     pub description: Option<String>,
     /// `spec.instructions`.
     pub instructions: Option<String>,
-    /// `spec.tools`: those of [`TOOLS`](crate::TOOLS) that it may call. Default: all.
+    /// `spec.tools`: the enabled tools of [`TOOLS`](crate::TOOLS). Default: all.
     pub tools: Option<Vec<String>>,
-    /// Those of `spec.tools` with `approval: ask`: a person allows or denies each call of them.
+    /// The tools in `spec.tools` with `approval: ask`, which require approval for each call.
     pub ask_before: Vec<String>,
-    /// `spec.model`: a model's name, as `groq:NAME`. Default: the one that the environment gives.
+    /// `spec.model`: the name of a model, such as `groq:NAME`. Default: the model configured in the environment.
     pub model: Option<String>,
-    /// `spec.libraries`: libraries of documents. Default: `documents`.
+    /// `spec.libraries`: the document libraries. Default: `documents`.
     pub libraries: Option<Vec<String>>,
     /// `spec.memory`.
     pub memory: MemorySpec,
 }
 
-/// What an assistant remembers.
+/// The memory settings of an assistant.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct MemorySpec {
-    /// Whether anything is kept. Default: yes.
+    /// Whether conversations are stored. Default: `true`.
     pub enabled: bool,
-    /// Where it is kept. Default: wherever the program keeps conversations.
+    /// The storage backend. Default: the program's store.
     pub backend: Option<MemoryBackend>,
-    /// Messages that are kept of a conversation. Default: 20.
+    /// The number of messages retained per conversation. Default: 20.
     pub max_messages: u64,
-    /// Messages that the model sees. Default: 10, or `max_messages` where that is less.
+    /// The number of messages in the model's context. Default: 10, or `max_messages` if that is less.
     pub context_window: usize,
-    /// Minutes after which a message is no more used, and removed. Default: 60.
+    /// The minutes after which a message is no longer used and is removed. Default: 60.
     pub ttl_minutes: u32,
 }
 
-/// Where memory is kept.
+/// A storage backend.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum MemoryBackend {
-    /// In the process: gone when it ends.
+    /// In memory; lost when the process ends.
     InMemory,
-    /// In a SQLite file.
+    /// A SQLite file.
     Sqlite,
-    /// In PostgreSQL.
+    /// PostgreSQL.
     Postgres,
-    /// In Redis.
+    /// Redis.
     Redis,
 }
 
-/// What is wrong with a manifest.
+/// An error in a manifest.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("{}{reason}", at(*line, key))]
+#[error("{}{reason}", location(*line, key))]
 pub struct ManifestError {
-    /// The line, from 1; 0 where it is the whole file.
+    /// The line, from 1; 0 if the error concerns the whole file.
     pub line: u64,
-    /// The key, such as `spec.memory.max_messages`; empty where the file is no YAML.
+    /// The key, such as `spec.memory.max_messages`; empty if the file is not valid YAML.
     pub key: String,
-    /// What is wrong.
+    /// The reason.
     pub reason: String,
 }
 
-fn at(line: u64, key: &str) -> String {
+fn location(line: u64, key: &str) -> String {
     let line = if line == 0 { String::new() } else { format!("line {line}: ") };
     let key = if key.is_empty() { String::new() } else { format!("{key}: ") };
     format!("{line}{key}")
@@ -160,34 +160,35 @@ struct Memory {
 }
 
 impl Manifest {
-    /// Reads a manifest; one that does not name itself is called `name`.
+    /// Reads a manifest. `name` is the default for `metadata.name`.
     ///
     /// # Errors
-    /// What is wrong, with the key and the line.
+    /// The first error, with its key and line.
     pub fn from_yaml(text: &str, name: &str) -> Result<Self, ManifestError> {
-        if text.len() > BYTES {
-            return Err(wrong(0, "", format!("it has more than {BYTES} bytes")));
+        if text.len() > MAX_BYTES {
+            return Err(manifest_error(0, "", format!("the manifest exceeds {MAX_BYTES} bytes")));
         }
-        let file: File = serde_saphyr::from_str(text).map_err(|error| unreadable(&error))?;
-        if let Some(kind) = words(file.kind.as_ref(), "kind")?.filter(|kind| kind != "Agent" && kind != "Assistant") {
+        let file: File = serde_saphyr::from_str(text).map_err(|error| parse_error(&error))?;
+        if let Some(kind) = string(file.kind.as_ref(), "kind")?.filter(|kind| kind != "Agent" && kind != "Assistant") {
             let line = file.kind.as_ref().map_or(0, line_of);
-            return Err(wrong(line, "kind", format!("`{kind}` is no assistant; write Agent")));
+            return Err(manifest_error(line, "kind", format!("unknown kind `{kind}`; use Agent")));
         }
         let (tools, ask_before) = tools::tools(file.spec.tools.as_ref())?;
-        let not_empty = |name: &str| if name.is_empty() { Err("a library without a name".to_owned()) } else { Ok(()) };
+        let not_empty =
+            |name: &str| if name.is_empty() { Err("a library name must not be empty".to_owned()) } else { Ok(()) };
         Ok(Self {
-            name: words(file.metadata.name.as_ref(), "metadata.name")?.unwrap_or_else(|| name.to_owned()),
-            description: words(file.spec.description.as_ref(), "spec.description")?,
-            instructions: words(file.spec.instructions.as_ref(), "spec.instructions")?,
+            name: string(file.metadata.name.as_ref(), "metadata.name")?.unwrap_or_else(|| name.to_owned()),
+            description: string(file.spec.description.as_ref(), "spec.description")?,
+            instructions: string(file.spec.instructions.as_ref(), "spec.instructions")?,
             tools,
             ask_before,
-            model: words(file.spec.model.as_ref(), "spec.model")?,
+            model: string(file.spec.model.as_ref(), "spec.model")?,
             libraries: list(file.spec.libraries.as_ref(), "spec.libraries", not_empty)?,
             memory: memory(&file.spec.memory)?,
         })
     }
 
-    /// How the general assistant is made into this one. The model is the caller's to choose.
+    /// Returns the options for the general assistant, without the model.
     #[must_use]
     pub fn options(&self) -> GeneralOptions {
         let options = GeneralOptions::default();
@@ -205,7 +206,7 @@ impl Manifest {
 }
 
 impl MemorySpec {
-    /// What is kept of each conversation.
+    /// Returns the retention of each conversation.
     #[must_use]
     pub fn retention(&self) -> Retention {
         Retention { max_messages: Some(self.max_messages), ttl_minutes: Some(self.ttl_minutes) }
@@ -218,41 +219,45 @@ impl Default for MemorySpec {
     }
 }
 
-fn memory(found: &Memory) -> Result<MemorySpec, ManifestError> {
+fn memory(members: &Memory) -> Result<MemorySpec, ManifestError> {
     let defaults = MemorySpec::default();
     let key = |name: &str| format!("spec.memory.{name}");
-    let enabled = match &found.enabled {
+    let enabled = match &members.enabled {
         None => true,
         Some(member) => match member.value {
             Value::Bool(enabled) => enabled,
             ref other => {
-                return Err(wrong(line_of(member), &key("enabled"), format!("{other} is neither true nor false")));
+                return Err(manifest_error(
+                    line_of(member),
+                    &key("enabled"),
+                    format!("expected true or false, found {other}"),
+                ));
             }
         },
     };
-    let backend = match words(found.backend.as_ref(), &key("backend"))?.as_deref() {
+    let backend = match string(members.backend.as_ref(), &key("backend"))?.as_deref() {
         None => None,
         Some("inmemory") => Some(MemoryBackend::InMemory),
         Some("sqlite") => Some(MemoryBackend::Sqlite),
         Some("postgres") => Some(MemoryBackend::Postgres),
         Some("redis") => Some(MemoryBackend::Redis),
         Some(other) => {
-            let line = found.backend.as_ref().map_or(0, line_of);
-            let reason = format!("`{other}` is unknown; there are inmemory, sqlite, postgres, redis");
-            return Err(wrong(line, &key("backend"), reason));
+            let line = members.backend.as_ref().map_or(0, line_of);
+            let reason = format!("unknown backend `{other}`; expected inmemory, sqlite, postgres or redis");
+            return Err(manifest_error(line, &key("backend"), reason));
         }
     };
-    let max_messages = number(found.max_messages.as_ref(), &key("max_messages"), MESSAGES)?;
+    let max_messages = number(members.max_messages.as_ref(), &key("max_messages"), MAX_MESSAGES)?;
     let max_messages = max_messages.unwrap_or(defaults.max_messages);
-    let window = number(found.context_window.as_ref(), &key("context_window"), WINDOW)?;
-    if let (Some(member), Some(window)) = (&found.context_window, window)
+    let window = number(members.context_window.as_ref(), &key("context_window"), MAX_WINDOW)?;
+    if let (Some(member), Some(window)) = (&members.context_window, window)
         && window > max_messages
     {
-        let reason = format!("{window} is more than max_messages, which is {max_messages}");
-        return Err(wrong(line_of(member), &key("context_window"), reason));
+        let reason = format!("{window} is greater than max_messages, which is {max_messages}");
+        return Err(manifest_error(line_of(member), &key("context_window"), reason));
     }
     let window = window.unwrap_or((defaults.context_window as u64).min(max_messages));
-    let ttl_minutes = number(found.ttl_minutes.as_ref(), &key("ttl_minutes"), MINUTES)?;
+    let ttl_minutes = number(members.ttl_minutes.as_ref(), &key("ttl_minutes"), MAX_MINUTES)?;
     Ok(MemorySpec {
         enabled,
         backend,
@@ -262,19 +267,23 @@ fn memory(found: &Memory) -> Result<MemorySpec, ManifestError> {
     })
 }
 
-fn number(member: Option<&Spanned<Value>>, key: &str, most: i64) -> Result<Option<u64>, ManifestError> {
+fn number(member: Option<&Spanned<Value>>, key: &str, max: i64) -> Result<Option<u64>, ManifestError> {
     let Some(member) = member else { return Ok(None) };
     match member.value.as_i64() {
-        Some(number) if (1..=most).contains(&number) => Ok(u64::try_from(number).ok()),
-        _ => Err(wrong(line_of(member), key, format!("{} is no whole number from 1 to {most}", member.value))),
+        Some(number) if (1..=max).contains(&number) => Ok(u64::try_from(number).ok()),
+        _ => Err(manifest_error(
+            line_of(member),
+            key,
+            format!("expected an integer from 1 to {max}, found {}", member.value),
+        )),
     }
 }
 
-fn words(member: Option<&Spanned<Value>>, key: &str) -> Result<Option<String>, ManifestError> {
+fn string(member: Option<&Spanned<Value>>, key: &str) -> Result<Option<String>, ManifestError> {
     let Some(member) = member else { return Ok(None) };
     match &member.value {
-        Value::String(words) if !words.trim().is_empty() => Ok(Some(words.clone())),
-        other => Err(wrong(line_of(member), key, format!("{other} is no text"))),
+        Value::String(text) if !text.trim().is_empty() => Ok(Some(text.clone())),
+        other => Err(manifest_error(line_of(member), key, format!("expected a non-empty string, found {other}"))),
     }
 }
 
@@ -286,8 +295,8 @@ fn list(
     let Some(members) = members else { return Ok(None) };
     let mut names = Vec::new();
     for member in &members.value {
-        let name = words(Some(member), key)?.unwrap_or_default();
-        check(&name).map_err(|reason| wrong(line_of(member), key, reason))?;
+        let name = string(Some(member), key)?.unwrap_or_default();
+        check(&name).map_err(|reason| manifest_error(line_of(member), key, reason))?;
         names.push(name);
     }
     Ok(Some(names))
@@ -297,20 +306,20 @@ fn line_of<T>(member: &Spanned<T>) -> u64 {
     member.referenced.line()
 }
 
-fn wrong(line: u64, key: &str, reason: String) -> ManifestError {
+fn manifest_error(line: u64, key: &str, reason: String) -> ManifestError {
     ManifestError { line, key: key.to_owned(), reason }
 }
 
-fn unreadable(error: &serde_saphyr::Error) -> ManifestError {
+fn parse_error(error: &serde_saphyr::Error) -> ManifestError {
     let line = error.location().map_or(0, |location| location.line());
-    // The library draws the file's lines below the first one, which tell what is wrong no better.
+    // The library appends an excerpt of the file, which is omitted.
     let text = error.to_string();
-    let reason = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("it is no YAML").trim();
+    let reason = text.lines().find(|line| !line.trim().is_empty()).unwrap_or("invalid YAML").trim();
     let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-    // The line is told once.
-    let place = reason.split_once(": ").filter(|(place, _)| place.starts_with("line "));
-    let reason = place.map_or(reason, |(_, reason)| reason);
-    wrong(line, "", reason.to_owned())
+    // Removes the line number, which is in a separate field.
+    let prefix = reason.split_once(": ").filter(|(prefix, _)| prefix.starts_with("line "));
+    let reason = prefix.map_or(reason, |(_, reason)| reason);
+    manifest_error(line, "", reason.to_owned())
 }
 
 #[cfg(test)]

@@ -1,4 +1,4 @@
-//! What the general assistant says without a language model: what was said or written, quoted.
+//! The offline model of the general assistant, which quotes conversations and documents.
 
 mod outcome;
 pub(crate) mod quoting;
@@ -7,14 +7,14 @@ use serde_json::json;
 use threadkeep::models::{Intent, OfflineModel, Outcome, Turn, is_question};
 use threadkeep::{Role, Value};
 
-const ABOUT: &str = "I quote what you told me and what your documents say, and keep your preferences. I cannot write, \
-                     compute, or look anything up elsewhere. A language model can take my place: docs/models.md says how.";
+const ABOUT: &str = "I quote what you told me and what your documents say, and I remember your preferences. I cannot write, \
+                     compute, or look anything up elsewhere. To use a language model instead, see docs/models.md.";
 
-const NOTED: &str = "I keep that in mind.";
-/// Words of a preference's name; more are something else that was said.
+const NOTED: &str = "I will keep that in mind.";
+/// The most words of a preference's name. A longer text is not a preference.
 const NAME_WORDS: usize = 6;
 
-/// What people greet and thank with, as whole messages.
+/// Greetings and thanks, as whole messages.
 const COURTESIES: [&str; 14] = [
     "hello",
     "hi",
@@ -31,7 +31,7 @@ const COURTESIES: [&str; 14] = [
     "bye",
     "great",
 ];
-/// What a message begins with that asks for something to be done.
+/// The first words of messages that request an action.
 const COMMANDS: [&str; 34] = [
     "write",
     "translate",
@@ -69,7 +69,7 @@ const COMMANDS: [&str; 34] = [
     "haz",
 ];
 
-/// The model that speaks for the general assistant where there is no language model.
+/// Returns the model that the general assistant uses without a language model.
 #[must_use]
 pub fn offline_model() -> OfflineModel {
     OfflineModel::builder(ABOUT)
@@ -79,7 +79,7 @@ pub fn offline_model() -> OfflineModel {
         .intent(list_documents())
         .otherwise(|turn| Some(answer(turn)))
         .build()
-        .expect("no intent needs a kind, and each has a name of its own")
+        .expect("no intent needs a kind, and the names are unique")
 }
 
 fn set_preference() -> Intent {
@@ -93,7 +93,7 @@ fn set_preference() -> Intent {
         })
         .says(|outcome| match outcome.result("set_preference") {
             Value::Null => NOTED.to_owned(),
-            set => format!("I remember: your {} is {}.", text(&set["name"]), text(&set["value"])),
+            set => format!("I will remember that your {} is {}.", text(&set["name"]), text(&set["value"])),
         })
 }
 
@@ -107,8 +107,8 @@ fn list_preferences() -> Intent {
             let lines = found["preferences"].as_object().into_iter().flatten();
             let lines: Vec<String> = lines.map(|(name, value)| format!("- {name}: {}", text(value))).collect();
             match lines.is_empty() {
-                true => "You have told me no preferences.".to_owned(),
-                false => format!("You prefer:\n{}", lines.join("\n")),
+                true => "You have not told me any preferences.".to_owned(),
+                false => format!("Your preferences:\n{}", lines.join("\n")),
             }
         })
 }
@@ -128,7 +128,7 @@ fn forget_preference() -> Intent {
         })
         .says_of_failure(|outcome| match outcome.failure("forget_preference") {
             Some(why) if why.starts_with("not found") => {
-                "I keep no such preference. What you said stays in the conversation; `threadkeep erase` takes it out."
+                "I have no such preference. What you said is still in the conversation; `threadkeep erase` removes it."
                     .to_owned()
             }
             why => format!("That did not work: {}", why.unwrap_or_default()),
@@ -148,18 +148,18 @@ fn documents(outcome: &Outcome<'_>) -> String {
     let titles = found["documents"].as_array().into_iter().flatten();
     let mut lines: Vec<String> = titles.map(|document| format!("- {}", text(&document["title"]))).collect();
     if lines.is_empty() {
-        return "I have no documents. `threadkeep docs add FILE` gives me one.".to_owned();
+        return "I have no documents. To add one, run `threadkeep docs add FILE`.".to_owned();
     }
     if let Some(more) = found["more"].as_u64().filter(|more| *more > 0) {
         lines.push(format!("- and {more} more"));
     }
-    format!("I have:\n{}", lines.join("\n"))
+    format!("I have these documents:\n{}", lines.join("\n"))
 }
 
-/// Takes `seat is the window`, `language = Spanish` or `language to Spanish` apart.
+/// Splits `seat is the window`, `language = Spanish` or `language to Spanish` into name and value.
 fn parse_setting(setting: &str) -> Option<(&str, &str)> {
-    let borders = [" is ", " are ", " = ", "=", ": ", " to "];
-    let found = borders.iter().filter_map(|border| Some((setting.find(border)?, border.len())));
+    let separators = [" is ", " are ", " = ", "=", ": ", " to "];
+    let found = separators.iter().filter_map(|separator| Some((setting.find(separator)?, separator.len())));
     let (at, length) = found.min()?;
     let (name, value) = (setting[..at].trim(), setting[at + length..].trim());
     (!name.is_empty() && !value.is_empty() && name.split_whitespace().count() <= NAME_WORDS).then_some((name, value))
@@ -169,34 +169,33 @@ fn text(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), str::to_owned)
 }
 
-/// What is said where no intent explains the message.
+/// Answers a message that matches no intent.
 fn answer(turn: &Turn<'_>) -> String {
     let question = turn.question();
     let words = quoting::folded_words(&question);
-    let whole = words.join(" ");
-    if COURTESIES.contains(&whole.as_str()) {
+    let message = words.join(" ");
+    if COURTESIES.contains(&message.as_str()) {
         return "Hello. Tell me something to remember, or ask about what you told me.".to_owned();
     }
-    if let Some(told) = outcome::tell_outcome(&words, turn.earlier()) {
-        return told;
+    if let Some(outcome) = outcome::describe_outcome(&words, turn.earlier()) {
+        return outcome;
     }
     if !is_question(&question) {
-        let asks_for_something =
+        let is_command =
             words.iter().find(|word| *word != "please").is_some_and(|first| COMMANDS.contains(&first.as_str()));
-        return match asks_for_something {
-            true => format!("I cannot do that: no language model is behind me. What you wrote is kept. {ABOUT}"),
+        return match is_command {
+            true => format!("I cannot do that without a language model. Your message is stored. {ABOUT}"),
             false => NOTED.to_owned(),
         };
     }
-    let told: Vec<String> = turn
+    let instructions: Vec<String> = turn
         .earlier()
         .iter()
         .filter(|message| message.role == Role::System)
         .map(threadkeep::ChatMessage::plain_text)
         .collect();
-    quoting::quote(&question, &told.join("\n\n")).unwrap_or_else(|| {
-        "I find nothing about that in what you told me or in your documents, and I know nothing else.".to_owned()
-    })
+    quoting::quote(&question, &instructions.join("\n\n"))
+        .unwrap_or_else(|| "I found nothing about that in what you told me or in your documents.".to_owned())
 }
 
 #[cfg(test)]
@@ -204,7 +203,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_has_a_name_and_a_value() {
+    fn a_setting_is_split_into_name_and_value() {
         for (setting, expected) in [
             ("seat is the window", Some(("seat", "the window"))),
             ("language to Spanish", Some(("language", "Spanish"))),

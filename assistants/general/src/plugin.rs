@@ -5,9 +5,9 @@ use threadkeep::agent::plugin::{AssistantPlugin, Fault, PluginError};
 use crate::assistant::{ABOUT, NAME};
 use crate::{General, GeneralOptions};
 
-/// The general assistant, for the list of a program's assistants.
+/// The plugin of the general assistant.
 pub const PLUGIN: AssistantPlugin = AssistantPlugin {
-    offline: "the general assistant keeps what you tell it, and quotes that and your documents",
+    offline: "the general assistant stores your messages and quotes them and your documents",
     ..AssistantPlugin::new(NAME, ABOUT, |parts, _| {
         let options = GeneralOptions { model: parts.model, embedder: parts.embedder, ..GeneralOptions::default() };
         let general = General::new(&parts.memory, options).map_err(|error| PluginError::new(Fault::Caller, error))?;

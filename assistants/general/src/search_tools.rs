@@ -1,4 +1,4 @@
-//! Tools that look: into earlier conversations, and into documents.
+//! Tools for searching conversations and documents.
 
 use std::sync::Arc;
 
@@ -9,10 +9,10 @@ use threadkeep::agent::{ContextSource, ConversationSource, DocumentSource, Excer
 use threadkeep::core::{ToolContext, ToolError, ToolOutput};
 use threadkeep::{Embedder, FnTool, JsonText, Memory, Scope, Value};
 
-/// Excerpts that a call gives at most.
-const EXCERPTS: usize = 10;
-/// Documents that a list names.
-const LISTED: usize = 200;
+/// The most excerpts that a call returns.
+const MAX_EXCERPTS: usize = 10;
+/// The most documents in a list.
+const MAX_LISTED: usize = 200;
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Question {
@@ -21,18 +21,18 @@ struct Question {
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
-struct Nothing {}
+struct NoArguments {}
 
-/// Looks into all conversations of the user.
+/// Searches all conversations of the user.
 pub(crate) fn recall(memory: Memory) -> FnTool {
     let description = "Finds what was said in this and in earlier conversations with the user.";
     FnTool::new("recall", description, move |context: ToolContext, arguments: Question| {
         let memory = memory.clone();
-        async move { found(&[Arc::new(ConversationSource)], &memory, &context, &arguments.question).await }
+        async move { search(&[Arc::new(ConversationSource)], &memory, &context, &arguments.question).await }
     })
 }
 
-/// Looks into the user's documents.
+/// Searches the user's documents.
 pub(crate) fn search_documents(memory: Memory, libraries: Vec<String>, embedder: Option<Arc<dyn Embedder>>) -> FnTool {
     let description = "Finds passages in the user's documents, with their places.";
     FnTool::new("search_documents", description, move |context: ToolContext, arguments: Question| {
@@ -40,14 +40,14 @@ pub(crate) fn search_documents(memory: Memory, libraries: Vec<String>, embedder:
         let source =
             |library: &String| -> Arc<dyn ContextSource> { Arc::new(DocumentSource::new(library, embedder.clone())) };
         let sources: Vec<Arc<dyn ContextSource>> = libraries.iter().map(source).collect();
-        async move { found(&sources, &memory, &context, &arguments.question).await }
+        async move { search(&sources, &memory, &context, &arguments.question).await }
     })
 }
 
-/// Names the documents.
+/// Lists the user's documents.
 pub(crate) fn list_documents(memory: Memory, libraries: Vec<String>) -> FnTool {
     let description = "Names the user's documents.";
-    FnTool::new("list_documents", description, move |context: ToolContext, _: Nothing| {
+    FnTool::new("list_documents", description, move |context: ToolContext, _: NoArguments| {
         let (memory, libraries) = (memory.clone(), libraries.clone());
         async move {
             let mut titles = Vec::new();
@@ -61,14 +61,14 @@ pub(crate) fn list_documents(memory: Memory, libraries: Vec<String>) -> FnTool {
                     );
                 }
             }
-            let more = titles.len().saturating_sub(LISTED);
-            titles.truncate(LISTED);
+            let more = titles.len().saturating_sub(MAX_LISTED);
+            titles.truncate(MAX_LISTED);
             Ok(ToolOutput::json(JsonText::from(&json!({"documents": titles, "more": more}))))
         }
     })
 }
 
-async fn found(
+async fn search(
     sources: &[Arc<dyn ContextSource>],
     memory: &Memory,
     context: &ToolContext,
@@ -85,17 +85,17 @@ async fn found(
             thread: context.thread,
             query: question,
             before_seq: None,
-            limit: EXCERPTS,
+            limit: MAX_EXCERPTS,
         };
-        let own = source.find(&inquiry).await.map_err(|Failure { message, .. }| ToolError::Unavailable(message))?;
-        // The question of this very turn is no answer to itself.
-        excerpts.extend(own.into_iter().filter(|excerpt| excerpt.text.trim() != context.question.trim()));
+        let found = source.find(&inquiry).await.map_err(|Failure { message, .. }| ToolError::Unavailable(message))?;
+        // The question of this turn does not answer itself.
+        excerpts.extend(found.into_iter().filter(|excerpt| excerpt.text.trim() != context.question.trim()));
     }
-    excerpts.truncate(EXCERPTS);
-    let shown: Vec<Value> =
+    excerpts.truncate(MAX_EXCERPTS);
+    let results: Vec<Value> =
         excerpts.iter().map(|excerpt| json!({"from": excerpt.heading, "text": excerpt.text})).collect();
     let sources = excerpts.into_iter().map(|excerpt| excerpt.source).collect();
-    Ok(ToolOutput::json(JsonText::from(&json!({"found": shown}))).with_sources(sources))
+    Ok(ToolOutput::json(JsonText::from(&json!({"found": results}))).with_sources(sources))
 }
 
 pub(crate) fn unavailable(error: threadkeep::MemoryError) -> ToolError {

@@ -1,7 +1,7 @@
-//! Writes the built-in network of the subway: `cargo xtask subway-network` runs this.
+//! Generates the built-in subway network; run by `cargo xtask subway-network`.
 //!
-//! Arguments are a GTFS feed as a zip and the MTA's table of stations (`Stations.csv`); the table goes to standard
-//! output. Who calls where comes from the table of stations, the order from the feed's trips on weekdays by day.
+//! Takes a GTFS feed as a zip archive and the MTA's station table (`Stations.csv`), and writes the network table to standard
+//! output. The station table determines which lines stop at a station; the feed's weekday daytime trips determine the order.
 #![expect(clippy::print_stdout, reason = "the table is the output")]
 
 use std::collections::{BTreeMap, HashMap};
@@ -9,13 +9,13 @@ use std::error::Error;
 
 use threadkeep_transit::{LineFacts, Network, Station, Timetable, Trip};
 
-/// A way that fewer trips a day take is an exception, unless it alone calls at a station.
-const FEWEST_TRIPS: usize = 4;
+/// Stop patterns with fewer trips a day are dropped, unless only they serve a station.
+const MIN_TRIPS: usize = 4;
 const DAY_SECONDS: std::ops::Range<u32> = 6 * 3600..21 * 3600;
 
-/// Ways that were closed for works while the feed was in force, southbound: the line, the two stations between which its
-/// trains left something out (an empty one for the end of the line), and what. The table of stations has them.
-const CLOSED: [(&str, &str, &str, &[&str]); 3] = [
+/// Sections that were closed for construction while the feed was in force, southbound: the line, the stations before and
+/// after the section (empty at the end of the line), and the skipped stations. The station table still lists them.
+const CLOSED_SECTIONS: [(&str, &str, &str, &[&str]); 3] = [
     ("F", "G14", "D15", &["B04", "B06", "B08", "B10"]),
     ("FX", "G14", "D15", &["B04", "B06", "B08", "B10"]),
     (
@@ -29,7 +29,8 @@ const CLOSED: [(&str, &str, &str, &[&str]); 3] = [
     ),
 ];
 
-type Ways = BTreeMap<(String, Vec<String>), usize>;
+/// Stop patterns (direction and stations) with the number of trips that follow them.
+type Patterns = BTreeMap<(String, Vec<String>), usize>;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -39,7 +40,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let stations = read_stations(&stations)?;
     let timetable = Timetable::from_zip(std::fs::read(feed)?)?;
     let lines = lines_of(&timetable, &stations);
-    let network = Network::new(stations, lines).map_err(|id| format!("{id} is no station"))?;
+    let network = Network::new(stations, lines).map_err(|id| format!("{id} is not a station"))?;
     print!("{}", network.to_table());
     Ok(())
 }
@@ -77,7 +78,7 @@ fn read_stations(path: &str) -> Result<Vec<Station>, Box<dyn Error>> {
     Ok(stations)
 }
 
-/// What the signs call a line: express variants go by their line, and the three shuttles are all S.
+/// Returns the name of a line on the signs: express variants share the name of their line, and the three shuttles are S.
 fn sign_of(route: &str) -> &str {
     match route {
         "GS" | "FS" | "H" => "S",
@@ -87,8 +88,8 @@ fn sign_of(route: &str) -> &str {
 }
 
 fn lines_of(timetable: &Timetable, stations: &[Station]) -> Vec<LineFacts> {
-    let called_at: HashMap<&str, &Station> = stations.iter().map(|station| (station.id.as_str(), station)).collect();
-    let mut lines: BTreeMap<&str, Ways> = BTreeMap::new();
+    let by_id: HashMap<&str, &Station> = stations.iter().map(|station| (station.id.as_str(), station)).collect();
+    let mut lines: BTreeMap<&str, Patterns> = BTreeMap::new();
     for trip in timetable.trips().filter(runs_by_day) {
         let sign = sign_of(trip.route());
         let mut way = String::new();
@@ -96,39 +97,40 @@ fn lines_of(timetable: &Timetable, stations: &[Station]) -> Vec<LineFacts> {
         for (platform, _, _) in trip.calls() {
             let (station, suffix) = platform.split_at(platform.len() - 1);
             suffix.clone_into(&mut way);
-            if called_at.get(station).is_some_and(|station| station.lines.iter().any(|line| line == sign)) {
+            if by_id.get(station).is_some_and(|station| station.lines.iter().any(|line| line == sign)) {
                 calls.push(station.to_owned());
             }
         }
-        reopen(trip.route(), &way, &mut calls);
+        restore_closed_sections(trip.route(), &way, &mut calls);
         if calls.len() > 1 {
             *lines.entry(trip.route()).or_default().entry((way, calls)).or_default() += 1;
         }
     }
-    let facts = |(route, ways): (&str, Ways)| LineFacts {
+    let facts = |(route, patterns): (&str, Patterns)| LineFacts {
         id: route.to_owned(),
         name: sign_of(route).to_owned(),
-        ways: usual(ways),
+        ways: usual_patterns(patterns),
     };
     lines.into_iter().map(facts).collect()
 }
 
-fn reopen(line: &str, way: &str, calls: &mut Vec<String>) {
-    for (_, before, after, closed) in CLOSED.iter().filter(|(of, ..)| *of == line) {
-        let turn = |calls: &mut Vec<String>| {
+fn restore_closed_sections(line: &str, way: &str, calls: &mut Vec<String>) {
+    for (_, before, after, closed) in CLOSED_SECTIONS.iter().filter(|(closed_line, ..)| *closed_line == line) {
+        // `CLOSED_SECTIONS` lists stations southbound.
+        let orient = |calls: &mut Vec<String>| {
             if way == "N" {
                 calls.reverse();
             }
         };
-        turn(calls);
+        orient(calls);
         let gap = (0..calls.len()).find(|at| {
-            let ahead = at.checked_sub(1).map(|ahead| calls[ahead].as_str()).unwrap_or_default();
-            ahead == *before && calls[*at] == *after
+            let previous = at.checked_sub(1).map(|previous| calls[previous].as_str()).unwrap_or_default();
+            previous == *before && calls[*at] == *after
         });
         if let Some(gap) = gap {
             calls.splice(gap..gap, closed.iter().map(|station| (*station).to_owned()));
         }
-        turn(calls);
+        orient(calls);
     }
 }
 
@@ -137,10 +139,10 @@ fn runs_by_day(trip: &Trip<'_>) -> bool {
     trip.service() == "Weekday" && starts_by_day
 }
 
-/// The ways that are no part of another, most frequent first; rare ones only where they add a station.
-fn usual(ways: Ways) -> Vec<(String, Vec<String>)> {
-    let total: usize = ways.values().sum();
-    let mut sorted: Vec<((String, Vec<String>), usize)> = ways.into_iter().collect();
+/// Returns the patterns that are not part of another, most frequent first; rare ones only if they add a station.
+fn usual_patterns(patterns: Patterns) -> Vec<(String, Vec<String>)> {
+    let total: usize = patterns.values().sum();
+    let mut sorted: Vec<((String, Vec<String>), usize)> = patterns.into_iter().collect();
     sorted.sort_by(|one, other| other.1.cmp(&one.1).then_with(|| other.0.1.len().cmp(&one.0.1.len())));
     let is_part = |part: &[String], whole: &[String]| {
         part.len() < whole.len() && whole.windows(part.len()).any(|window| window == part)
@@ -149,12 +151,12 @@ fn usual(ways: Ways) -> Vec<(String, Vec<String>)> {
         .iter()
         .filter(|((way, calls), _)| !sorted.iter().any(|((other, longer), _)| other == way && is_part(calls, longer)))
         .collect();
-    let mut kept: Vec<(String, Vec<String>)> = Vec::new();
+    let mut usual: Vec<(String, Vec<String>)> = Vec::new();
     for ((way, calls), count) in whole {
-        let is_known = |station: &String| kept.iter().any(|(other, known)| other == way && known.contains(station));
-        if *count >= FEWEST_TRIPS.min(total / 10) || !calls.iter().all(is_known) {
-            kept.push((way.clone(), calls.clone()));
+        let is_served = |station: &String| usual.iter().any(|(other, served)| other == way && served.contains(station));
+        if *count >= MIN_TRIPS.min(total / 10) || !calls.iter().all(is_served) {
+            usual.push((way.clone(), calls.clone()));
         }
     }
-    kept
+    usual
 }

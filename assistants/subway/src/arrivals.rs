@@ -1,4 +1,4 @@
-//! `get_train_arrivals`: what a departure board shows.
+//! `get_train_arrivals`: the departure board of a station.
 
 use std::collections::BTreeSet;
 
@@ -6,25 +6,25 @@ use jiff::Timestamp;
 use serde::Serialize;
 use threadkeep_transit::{Arrival, Station};
 
-use crate::live::LivePicture;
-use crate::place::{Assumption, StationView, Trouble, direction_at, find, name_of};
-use crate::subway::{Subway, lines_called, sign_of};
+use crate::live::LiveSnapshot;
+use crate::place::{Assumption, QueryError, StationView, direction_at, find, name_of};
+use crate::subway::{Subway, find_lines, sign_of};
 use crate::system::network;
 use crate::travel::new_york;
 
-/// Trains that an answer has at most.
-const SHOWN: usize = 30;
+/// Maximum number of trains in an answer.
+const MAX_TRAINS: usize = 30;
 
-/// A train that is about to call.
+/// A train that is about to stop at a station.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TrainArrival {
-    /// The line as the signs write it.
+    /// The name of the line on the signs.
     pub line: String,
-    /// The line's id in the feed, which tells an express variant from its line.
+    /// The line's id in the feed, which distinguishes an express variant from its line.
     pub route_id: String,
-    /// N or S: the railway's direction.
+    /// The direction of travel, N or S, as GTFS platform ids encode it.
     pub direction: String,
-    /// What the signs of the station call the direction.
+    /// The name of the direction on the station's signs.
     pub towards: String,
     /// The last station of the train.
     pub destination: String,
@@ -32,88 +32,88 @@ pub struct TrainArrival {
     pub stop_id: String,
     /// Whole minutes from now, rounded down.
     pub minutes_until: i64,
-    /// The time on the clock.
+    /// The local time in New York, such as `18:52`.
     pub clock: String,
-    /// Unix seconds.
+    /// The arrival time in Unix seconds.
     pub at: i64,
-    /// Whether a train is on its way; otherwise the trip is only planned.
+    /// Whether a train is assigned to the trip; otherwise the trip is only planned.
     pub is_assigned: bool,
     /// Whether the train has not moved for more than 90 seconds.
     pub is_stalled: bool,
-    /// Whether the train was put on another track, so that it may not call.
+    /// Whether the train was moved to another track, so that it may not stop here.
     pub is_rerouted: bool,
 }
 
-/// Whether live times could be had.
+/// For which lines live times are available.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum LiveStatus {
-    /// For all lines.
+    /// All requested lines.
     Available,
-    /// For some lines; nothing is known of the others.
+    /// Some lines.
     Partly {
         /// The lines without live times.
         unavailable: Vec<String>,
     },
-    /// For none: live times unavailable.
+    /// No line.
     Unavailable,
 }
 
 /// The answer of `get_train_arrivals`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ArrivalsAnswer {
-    /// The station, or all of its complex.
+    /// The station, or all stations of its complex.
     pub station: StationView,
-    /// The line that was asked for.
+    /// The requested line, if any.
     pub line: Option<String>,
-    /// Trains, soonest first.
+    /// The trains, soonest first.
     pub arrivals: Vec<TrainArrival>,
-    /// Whether live times could be had.
+    /// For which lines live times are available.
     pub live: LiveStatus,
-    /// What was assumed about the station.
+    /// The assumption made about the station name, if any.
     pub assumption: Option<Assumption>,
 }
 
 impl Subway {
-    /// `get_train_arrivals(station_name, line?)`: the trains that call next.
+    /// `get_train_arrivals(station_name, line?)`: the next trains at a station.
     ///
     /// # Errors
-    /// [`Trouble`], where the station or the line is unknown, unclear, or do not go together.
+    /// [`QueryError`] if the station or line is unknown or ambiguous, or the line does not stop at the station.
     pub async fn get_train_arrivals(
         &self,
         station_name: &str,
         line: Option<&str>,
         now: Timestamp,
-    ) -> Result<ArrivalsAnswer, Trouble> {
+    ) -> Result<ArrivalsAnswer, QueryError> {
         let line = line.map(str::trim).filter(|line| !line.is_empty());
-        let sign = line.map(lines_called).transpose()?.map(|lines| lines[0].name.clone());
+        let sign = line.map(find_lines).transpose()?.map(|lines| lines[0].name.clone());
         let signs: Vec<&str> = sign.iter().map(String::as_str).collect();
         let found = match find(station_name, &signs) {
-            Err(trouble) => return self.unusual_arrivals(trouble, now).await,
+            Err(error) => return self.off_hours_arrivals(error, now).await,
             Ok(found) => found,
         };
         let (mut arrivals, live) = self.get_arrivals(&found.ids(), &signs, now).await;
-        arrivals.truncate(SHOWN);
+        arrivals.truncate(MAX_TRAINS);
         Ok(ArrivalsAnswer { station: found.view(), line: sign, arrivals, live, assumption: found.assumption })
     }
 
-    /// The trains of a line at a station where it does not stop by day: late at night expresses run as locals. Where none
-    /// is announced, the trouble remains.
-    async fn unusual_arrivals(&self, trouble: Trouble, now: Timestamp) -> Result<ArrivalsAnswer, Trouble> {
-        let Trouble::NotOnLine { lines, choices, .. } = &trouble else { return Err(trouble) };
-        let [station] = choices.as_slice() else { return Err(trouble) };
+    /// Returns the trains of a line at a station where it does not stop during the day: late at night, expresses run as
+    /// locals. Returns `error` unchanged if no train is announced.
+    async fn off_hours_arrivals(&self, error: QueryError, now: Timestamp) -> Result<ArrivalsAnswer, QueryError> {
+        let QueryError::NotOnLine { lines, choices, .. } = &error else { return Err(error) };
+        let [station] = choices.as_slice() else { return Err(error) };
         let ids: Vec<&str> = station.stop_ids.iter().map(String::as_str).collect();
         let signs: Vec<&str> = lines.iter().map(String::as_str).collect();
         let (mut arrivals, live) = self.get_arrivals(&ids, &signs, now).await;
         if arrivals.is_empty() {
-            return Err(trouble);
+            return Err(error);
         }
-        arrivals.truncate(SHOWN);
+        arrivals.truncate(MAX_TRAINS);
         let line = Some(lines.join("/"));
         Ok(ArrivalsAnswer { station: station.clone(), line, arrivals, live, assumption: None })
     }
 
-    /// The trains of some lines, or of all, that call next at some stations, by id.
+    /// Returns the next trains of `lines` (all lines if empty) at the stations with the given ids, soonest first.
     pub async fn get_arrivals(
         &self,
         stations: &[&str],
@@ -121,32 +121,32 @@ impl Subway {
         now: Timestamp,
     ) -> (Vec<TrainArrival>, LiveStatus) {
         let routes = routes_at(stations, lines);
-        let picture = self.live.picture(&routes, now).await;
-        (arrivals_in(&picture, stations, lines, now), status_of(&picture, &routes))
+        let snapshot = self.live.snapshot(&routes, now).await;
+        (arrivals_in(&snapshot, stations, lines, now), status_of(&snapshot, &routes))
     }
 }
 
-/// The ids of the lines that call at some stations, or of those among them that were asked for.
+/// Returns the ids of the requested lines (all if `lines` is empty) that stop at the stations.
 pub(crate) fn routes_at(stations: &[&str], lines: &[&str]) -> Vec<&'static str> {
     let at: Vec<&Station> = stations.iter().filter_map(|id| network().find_station(id)).collect();
     let calls_here = |sign: &str| at.iter().any(|station| station.lines.iter().any(|line| line == sign));
-    let is_asked_for = |sign: &str| if lines.is_empty() { calls_here(sign) } else { lines.contains(&sign) };
-    let asked = network().lines().iter().filter(|line| is_asked_for(&line.name));
-    let here = asked.clone().filter(|line| stations.iter().any(|id| network().calls_at(&line.id, id)));
+    let is_requested = |sign: &str| if lines.is_empty() { calls_here(sign) } else { lines.contains(&sign) };
+    let requested = network().lines().iter().filter(|line| is_requested(&line.name));
+    let here = requested.clone().filter(|line| stations.iter().any(|id| network().calls_at(&line.id, id)));
     let here: Vec<&str> = here.map(|line| line.id.as_str()).collect();
-    // A line that was named and does not call here by day may do so now.
-    if here.is_empty() { asked.map(|line| line.id.as_str()).collect() } else { here }
+    // A requested line that does not stop here during the day may do so now.
+    if here.is_empty() { requested.map(|line| line.id.as_str()).collect() } else { here }
 }
 
-/// The trains of a picture at some stations, soonest first. A feed may name a planned trip twice.
+/// Returns the trains of a snapshot at the given stations, soonest first. Removes duplicates: feeds may repeat planned trips.
 pub(crate) fn arrivals_in(
-    picture: &LivePicture,
+    snapshot: &LiveSnapshot,
     stations: &[&str],
     lines: &[&str],
     now: Timestamp,
 ) -> Vec<TrainArrival> {
     let is_here = |platform: &str| platform.len() > 1 && stations.contains(&&platform[..platform.len() - 1]);
-    let all = picture.feeds.iter().flat_map(|feed| feed.arrivals(is_here, now));
+    let all = snapshot.feeds.iter().flat_map(|feed| feed.arrivals(is_here, now));
     let mut seen = BTreeSet::new();
     let mut arrivals: Vec<TrainArrival> = all
         .filter(|arrival| seen.insert((arrival.trip.clone(), arrival.platform.clone(), arrival.at)))
@@ -157,12 +157,12 @@ pub(crate) fn arrivals_in(
     arrivals
 }
 
-pub(crate) fn status_of(picture: &LivePicture, routes: &[&str]) -> LiveStatus {
-    let mut unavailable: Vec<String> = picture.unavailable.iter().map(|route| sign_of(route)).collect();
+pub(crate) fn status_of(snapshot: &LiveSnapshot, routes: &[&str]) -> LiveStatus {
+    let mut unavailable: Vec<String> = snapshot.unavailable.iter().map(|route| sign_of(route)).collect();
     unavailable.dedup();
     match unavailable.len() {
         0 => LiveStatus::Available,
-        _ if picture.unavailable.len() >= routes.len() => LiveStatus::Unavailable,
+        _ if snapshot.unavailable.len() >= routes.len() => LiveStatus::Unavailable,
         _ => LiveStatus::Partly { unavailable },
     }
 }
@@ -186,7 +186,7 @@ fn view_of(arrival: &Arrival, now: Timestamp) -> TrainArrival {
     }
 }
 
-/// The time on a clock in New York, such as `18:52`.
+/// Formats an instant as local time in New York, such as `18:52`.
 pub(crate) fn clock(at: Timestamp) -> String {
     at.to_zoned(new_york()).strftime("%H:%M").to_string()
 }

@@ -1,4 +1,4 @@
-//! What the subway's assistant is made of.
+//! The subway assistant.
 
 use std::sync::Arc;
 
@@ -9,11 +9,11 @@ use threadkeep::{Assistant, ChatModel, ContextPolicy, Definition, Map, Memory, S
 use crate::graph::{USER_ID, subway_graph};
 use crate::{Subway, SubwayTools, offline_model, prompt};
 
-/// What the assistant is called.
+/// The name of the assistant.
 pub(crate) const NAME: &str = "subway";
-/// What it is for.
+/// The description of the assistant.
 pub(crate) const ABOUT: &str = "Routes, next trains and stations of the New York City subway.";
-/// How much chance plays a part: a rider wants the same answer twice.
+/// Low, because a rider expects the same answer to the same question.
 const TEMPERATURE: f64 = 0.1;
 
 /// The assistant for riders of the New York City subway.
@@ -23,8 +23,7 @@ pub struct SubwayAssistant {
 }
 
 impl SubwayAssistant {
-    /// Makes it over a memory, which must be the one that its agent has, and a subway. Without a model the offline model
-    /// speaks.
+    /// Creates the assistant. `memory` must be the memory of its agent. Without a model, the offline model answers.
     #[must_use]
     pub fn new(memory: &Memory, subway: Arc<Subway>, model: Option<Arc<dyn ChatModel>>) -> Self {
         let model = model.unwrap_or_else(|| Arc::new(offline_model()));
@@ -60,7 +59,7 @@ impl Assistant for SubwayAssistant {
                     .to_owned()
             }
             _ => {
-                format!("Sorry, I could not answer this: {}. Your message is kept; please ask again.", failure.message)
+                format!("Sorry, I could not answer this: {}. Your message is saved; please try again.", failure.message)
             }
         }
     }

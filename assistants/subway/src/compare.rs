@@ -1,26 +1,26 @@
-//! `compare_local_vs_express` and `plan_trip_with_transfers`: stay on the local, or change to the express?
+//! `compare_local_vs_express` and `plan_trip_with_transfers`: whether to stay on the local or change to the express.
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::arrivals::{LiveStatus, TrainArrival, arrivals_in, status_of};
-use crate::live::LivePicture;
-use crate::place::{Assumption, Found, StationView, Trouble, find, name_of};
-use crate::subway::{Subway, lines_called};
+use crate::live::LiveSnapshot;
+use crate::place::{Assumption, QueryError, StationMatch, StationView, find, name_of};
+use crate::subway::{Subway, find_lines};
 use crate::system::network;
 use crate::travel::TimeSource;
 
-/// Whoever arrives at the transfer needs this long to be at the other train's door.
+/// The time needed to change trains at the transfer.
 const BUFFER_SECONDS: i64 = 60;
 
-/// What is compared; all as a person says it.
+/// The arguments of a comparison, in the user's words.
 #[derive(Debug, Clone, Copy)]
 pub struct Comparison<'a> {
     /// The origin.
     pub from_station: &'a str,
     /// The destination.
     pub to_station: &'a str,
-    /// Where to change. The origin itself where local and express both call there.
+    /// Where to change; the origin if both the local and the express stop there.
     pub transfer_station: &'a str,
     /// The local line.
     pub local_line: &'a str,
@@ -28,7 +28,7 @@ pub struct Comparison<'a> {
     pub express_lines: &'a str,
 }
 
-/// Stay or change.
+/// The recommended option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Recommendation {
@@ -38,43 +38,42 @@ pub enum Recommendation {
     Express,
 }
 
-/// Why a comparison has a gap, to be told.
+/// What a comparison leaves out, and why. Part of the answer to the user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "remark", rename_all = "snake_case")]
-pub enum Remark {
-    /// No feed answered: what is known are the times on the train, without waiting.
+pub enum ComparisonRemark {
+    /// No feed responded: only the time on the train is known, without waiting.
     LiveTimesUnavailable,
     /// No local train is announced at the origin.
     NoLocal,
-    /// No express can be caught at the transfer.
+    /// No announced express can be reached at the transfer.
     NoCatchableExpress,
-    /// The express passes the destination without stopping; the comparison goes to the last stop that both make, and on
-    /// from there on the local.
+    /// The express passes the destination without stopping; option 2 changes back to the local at the last common stop.
     ExpressSkips {
         /// The express lines.
         lines: Vec<String>,
         /// The destination.
         destination: String,
-        /// Where the express is left.
+        /// Where to change from the express back to the local.
         leave_at: String,
     },
-    /// The express does not come near: it makes no stop between the transfer and the destination.
+    /// The express makes no stop between the transfer and the destination.
     ExpressDoesNotGoThere {
         /// The express lines.
         lines: Vec<String>,
     },
 }
 
-/// One way to make the trip.
+/// One option for the trip.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TripOption {
-    /// The line that arrives.
+    /// The line to take.
     pub line: String,
-    /// Time on trains, without waiting.
+    /// The time on trains in seconds, without waiting.
     pub riding_seconds: u32,
-    /// From now to the destination, waiting included; unknown without live times.
+    /// The seconds from now to the arrival, including waiting; `None` without live times.
     pub total_seconds: Option<i64>,
-    /// The same, rounded to minutes.
+    /// `total_seconds`, rounded to minutes.
     pub total_minutes: Option<i64>,
 }
 
@@ -87,32 +86,32 @@ pub struct ComparisonAnswer {
     pub to: StationView,
     /// Where to change.
     pub transfer: StationView,
-    /// N or S: the railway's direction, by the order of the local line's stations.
+    /// The direction of travel, N or S, by the order of the local line's stations.
     pub direction: String,
     /// Minutes until the next local at the origin, rounded down.
     pub next_local_minutes: Option<i64>,
     /// Option 1: stay on the local.
     pub stay: TripOption,
-    /// Option 2: change to the express; `None` where it does not go there.
+    /// Option 2: change to the express; `None` if it does not run towards the destination.
     pub change: Option<TripOption>,
-    /// Minutes on the platform of the transfer, from the local's arrival to the express's departure, rounded down. At
-    /// least one minute of it is for the walk across.
+    /// Minutes at the transfer, from the local's arrival to the express's departure, rounded down; includes at least one
+    /// minute to change platforms.
     pub platform_wait_minutes: Option<i64>,
-    /// The express that is meant.
+    /// The express to take.
     pub express: Option<TrainArrival>,
-    /// What to do, if it can be told.
+    /// The recommendation; `None` if neither option can be timed.
     pub recommendation: Option<Recommendation>,
-    /// What has to be said besides.
-    pub remarks: Vec<Remark>,
-    /// Where the travel times come from.
+    /// What the comparison leaves out, and why.
+    pub remarks: Vec<ComparisonRemark>,
+    /// The source of the travel times.
     pub times: TimeSource,
-    /// Whether live times could be had.
+    /// For which lines live times are available.
     pub live: LiveStatus,
-    /// What was assumed about the stations.
+    /// The assumptions made about station names.
     pub assumptions: Vec<Assumption>,
 }
 
-/// The stations of a comparison by id, and the lines by their ids in the feed.
+/// The stations of a comparison by GTFS id, and the lines by their ids in the feed.
 struct Corridor {
     from: String,
     to: String,
@@ -124,13 +123,13 @@ struct Corridor {
     way: String,
 }
 
-/// How the express gets to the destination.
+/// The ride on the express from the transfer.
 struct ExpressRide {
     line: &'static str,
-    /// Where the express is left: the destination, or the last stop before it.
+    /// The destination, or the last stop of the express before it.
     leave_at: String,
     seconds: u32,
-    /// On the local from there.
+    /// The time on the local from there to the destination.
     rest_seconds: u32,
     source: TimeSource,
 }
@@ -139,8 +138,8 @@ impl Subway {
     /// `plan_trip_with_transfers()`: the comparison from South Ferry to Penn Station, changing at Chambers St.
     ///
     /// # Errors
-    /// [`Trouble`]; none with the built-in network.
-    pub async fn plan_trip_with_transfers(&self, now: Timestamp) -> Result<ComparisonAnswer, Trouble> {
+    /// [`QueryError`]; does not occur with the built-in network.
+    pub async fn plan_trip_with_transfers(&self, now: Timestamp) -> Result<ComparisonAnswer, QueryError> {
         let example = Comparison {
             from_station: "South Ferry",
             to_station: "Penn Station",
@@ -151,23 +150,23 @@ impl Subway {
         self.compare_local_vs_express(&example, now).await
     }
 
-    /// `compare_local_vs_express(…)`: whether to stay on the local or to change to the express, by the trains that run
-    /// now. Equal totals mean staying.
+    /// `compare_local_vs_express(…)`: whether to stay on the local or change to the express, based on the trains running
+    /// now. If the totals are equal, recommends staying.
     ///
     /// # Errors
-    /// [`Trouble`], where a station or line is unknown or unclear, or the local does not make the trip.
+    /// [`QueryError`] if a station or line is unknown or ambiguous, or the local does not make the trip.
     pub async fn compare_local_vs_express(
         &self,
         comparison: &Comparison<'_>,
         now: Timestamp,
-    ) -> Result<ComparisonAnswer, Trouble> {
+    ) -> Result<ComparisonAnswer, QueryError> {
         let (corridor, found) = corridor_of(comparison)?;
         let mut routes = corridor.express.clone();
         routes.push(corridor.local);
-        let picture = self.live.picture(&routes, now).await;
-        let live = status_of(&picture, &routes);
+        let snapshot = self.live.snapshot(&routes, now).await;
+        let live = status_of(&snapshot, &routes);
         let [from, to, transfer] = &found;
-        let no_ride = || Trouble::NoRoute { from: name_of(&corridor.from), to: name_of(&corridor.to) };
+        let no_ride = || QueryError::NoRoute { from: name_of(&corridor.from), to: name_of(&corridor.to) };
         let local = self.travel_time(&corridor.from, &corridor.to, corridor.local, now).ok_or_else(no_ride)?;
         let mut answer = ComparisonAnswer {
             from: from.view(),
@@ -190,19 +189,22 @@ impl Subway {
             live,
             assumptions: found.iter().filter_map(|found| found.assumption.clone()).collect(),
         };
-        self.weigh(&corridor, &picture, now, &mut answer);
+        self.add_express(&corridor, &snapshot, now, &mut answer);
         Ok(answer)
     }
 
-    fn weigh(&self, corridor: &Corridor, picture: &LivePicture, now: Timestamp, answer: &mut ComparisonAnswer) {
+    /// Adds option 2 and, if the feeds responded, the live totals.
+    fn add_express(&self, corridor: &Corridor, snapshot: &LiveSnapshot, now: Timestamp, answer: &mut ComparisonAnswer) {
         let to_transfer = self.seconds_to_transfer(corridor, now);
         let rides: Vec<ExpressRide> =
             corridor.express.iter().filter_map(|line| self.express_ride(corridor, line, now)).collect();
         match rides.first() {
-            None => answer.remarks.push(Remark::ExpressDoesNotGoThere { lines: corridor.express_signs.clone() }),
+            None => {
+                answer.remarks.push(ComparisonRemark::ExpressDoesNotGoThere { lines: corridor.express_signs.clone() })
+            }
             Some(ride) => {
                 if ride.leave_at != corridor.to {
-                    answer.remarks.push(Remark::ExpressSkips {
+                    answer.remarks.push(ComparisonRemark::ExpressSkips {
                         lines: corridor.express_signs.clone(),
                         destination: name_of(&corridor.to),
                         leave_at: name_of(&ride.leave_at),
@@ -215,23 +217,23 @@ impl Subway {
             }
         }
         if answer.live == LiveStatus::Unavailable {
-            answer.remarks.push(Remark::LiveTimesUnavailable);
+            answer.remarks.push(ComparisonRemark::LiveTimesUnavailable);
             return;
         }
-        self.weigh_live(corridor, picture, &rides, to_transfer, now, answer);
+        self.add_live_totals(corridor, snapshot, &rides, to_transfer, now, answer);
     }
 
-    fn weigh_live(
+    fn add_live_totals(
         &self,
         corridor: &Corridor,
-        picture: &LivePicture,
+        snapshot: &LiveSnapshot,
         rides: &[ExpressRide],
         to_transfer: u32,
         now: Timestamp,
         answer: &mut ComparisonAnswer,
     ) {
         let trains = |station: &str, lines: &[&str]| {
-            let mut trains = arrivals_in(picture, &[station], lines, now);
+            let mut trains = arrivals_in(snapshot, &[station], lines, now);
             trains.retain(|train| train.direction == corridor.way);
             trains
         };
@@ -239,9 +241,9 @@ impl Subway {
         answer.next_local_minutes = local.as_ref().map(|train| train.minutes_until);
         match &local {
             Some(train) => answer.stay.set_total(train.at + i64::from(answer.stay.riding_seconds), now),
-            None => answer.remarks.push(Remark::NoLocal),
+            None => answer.remarks.push(ComparisonRemark::NoLocal),
         }
-        // At the origin itself nothing has to be caught: whoever asks stands on the platform.
+        // A transfer at the origin needs no buffer: the user is already on the platform.
         let is_same = corridor.transfer == corridor.from;
         let there_at =
             if is_same { Some(now.as_second()) } else { local.map(|train| train.at + i64::from(to_transfer)) };
@@ -254,7 +256,7 @@ impl Subway {
                 let at = self.arrival_by(corridor, ride, &train, &trains);
                 Some((at, train))
             });
-            // The first that leaves; of two at once the one that arrives first.
+            // The first to leave; of two that leave at the same time, the first to arrive.
             timed.min_by_key(|(at, train)| (train.at, *at))
         });
         match express {
@@ -266,7 +268,7 @@ impl Subway {
                 }
                 answer.express = Some(train);
             }
-            None if !rides.is_empty() => answer.remarks.push(Remark::NoCatchableExpress),
+            None if !rides.is_empty() => answer.remarks.push(ComparisonRemark::NoCatchableExpress),
             None => {}
         }
         let totals = (answer.stay.total_seconds, answer.change.as_ref().and_then(|change| change.total_seconds));
@@ -278,7 +280,8 @@ impl Subway {
         };
     }
 
-    /// When one is at the destination with an express, by the local that follows where the express is left before it.
+    /// Returns the arrival time at the destination with an express, including the local after it if the express does not
+    /// stop there.
     fn arrival_by(
         &self,
         corridor: &Corridor,
@@ -300,7 +303,7 @@ impl Subway {
         ride.map_or(0, |ride| ride.seconds)
     }
 
-    /// How an express line gets from the transfer to the destination, or to the last stop before it that both lines make.
+    /// Returns the ride of an express line from the transfer to the destination, or to the last common stop before it.
     fn express_ride(&self, corridor: &Corridor, line: &'static str, now: Timestamp) -> Option<ExpressRide> {
         let local = network().ride(corridor.local, &corridor.from, &corridor.to)?;
         let transfer = local.stations.iter().position(|station| station.id == corridor.transfer)?;
@@ -323,26 +326,26 @@ impl TripOption {
     }
 }
 
-/// Resolves stations and lines. The local line decides between stations of one name.
-fn corridor_of(comparison: &Comparison<'_>) -> Result<(Corridor, [Found; 3]), Trouble> {
-    let locals = lines_called(comparison.local_line)?;
+/// Resolves stations and lines. The local line disambiguates stations with the same name.
+fn corridor_of(comparison: &Comparison<'_>) -> Result<(Corridor, [StationMatch; 3]), QueryError> {
+    let locals = find_lines(comparison.local_line)?;
     let local_sign = locals[0].name.clone();
     let mut express: Vec<&'static str> = Vec::new();
     let mut express_signs = Vec::new();
     for name in comparison.express_lines.split([',', '/']).map(str::trim).filter(|name| !name.is_empty()) {
-        let lines = lines_called(name)?;
+        let lines = find_lines(name)?;
         express_signs.push(lines[0].name.clone());
         express.extend(lines.iter().map(|line| line.id.as_str()));
     }
     if express.is_empty() {
-        return Err(Trouble::UnknownLine { line: comparison.express_lines.trim().to_owned() });
+        return Err(QueryError::UnknownLine { line: comparison.express_lines.trim().to_owned() });
     }
     let names = [comparison.from_station, comparison.to_station, comparison.transfer_station];
     let [from, to, transfer] = names.map(|name| find(name, &[&local_sign]));
     let found = [from?, to?, transfer?];
-    let on_local = |found: &Found| {
+    let on_local = |found: &StationMatch| {
         let stop = locals.iter().find_map(|line| found.station_on(&line.id)).map(str::to_owned);
-        stop.ok_or_else(|| Trouble::NotOnLine {
+        stop.ok_or_else(|| QueryError::NotOnLine {
             lines: vec![local_sign.clone()],
             name: found.view().name,
             choices: vec![found.view()],
@@ -350,14 +353,14 @@ fn corridor_of(comparison: &Comparison<'_>) -> Result<(Corridor, [Found; 3]), Tr
     };
     let (from, to, transfer) = (on_local(&found[0])?, on_local(&found[1])?, on_local(&found[2])?);
     if from == to {
-        return Err(Trouble::SameStation { station: Box::new(found[0].view()) });
+        return Err(QueryError::SameStation { station: Box::new(found[0].view()) });
     }
     let ride = locals.iter().find_map(|line| network().ride(&line.id, &from, &to).map(|ride| (line.id.as_str(), ride)));
-    let no_route = || Trouble::NoRoute { from: name_of(&from), to: name_of(&to) };
+    let no_route = || QueryError::NoRoute { from: name_of(&from), to: name_of(&to) };
     let (local, ride) = ride.ok_or_else(no_route)?;
     let way = ride.way.to_owned();
     if !ride.stations.iter().any(|station| station.id == transfer) {
-        return Err(Trouble::NotOnTheWay { transfer: name_of(&transfer), from: name_of(&from), to: name_of(&to) });
+        return Err(QueryError::NotOnTheWay { transfer: name_of(&transfer), from: name_of(&from), to: name_of(&to) });
     }
     Ok((Corridor { from, to, transfer, local, local_sign, express, express_signs, way }, found))
 }

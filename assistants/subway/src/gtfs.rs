@@ -1,4 +1,4 @@
-//! The timetable: brought from where the MTA publishes it, and kept in a file between runs.
+//! The timetable: downloaded from the MTA, and cached in a file between runs.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,30 +11,30 @@ use crate::live::install_provider;
 use crate::system::network;
 use crate::travel::{ServiceMoment, instant};
 
-/// Where the MTA publishes the subway's timetable as GTFS.
+/// The URL at which the MTA publishes the subway's GTFS timetable.
 pub const GTFS_ADDRESS: &str = "https://rrgtfsfeeds.s3.amazonaws.com/gtfs_subway.zip";
 
-/// A feed is never larger: the subway's has 5 MB.
+/// Maximum size of a feed; the subway's has 5 MB.
 const LIMIT_BYTES: u64 = 256 << 20;
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(15);
-/// How long nothing may come.
-const SILENCE: Duration = Duration::from_secs(30);
+/// Maximum time between two chunks of the response.
+const READ_TIMEOUT: Duration = Duration::from_secs(30);
 const TIMEOUT: Duration = Duration::from_secs(15 * 60);
 
-/// Why a timetable could not be had.
+/// Why a timetable could not be loaded.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum GtfsError {
-    /// What should be an address is none.
-    #[error("this is no address of a feed")]
+    /// The feed address is not a valid URL.
+    #[error("invalid feed address")]
     Address(#[source] reqwest::Error),
-    /// No answer, or it broke off.
+    /// The server did not respond, or the response was cut off.
     #[error("the feed cannot be reached")]
     Unreachable(#[source] reqwest::Error),
-    /// An answer that is no feed.
+    /// The server responded with an HTTP error status.
     #[error("the address answered with status {0}")]
     Status(u16),
-    /// More bytes than any feed has.
+    /// The feed exceeds the size limit.
     #[error("the feed has more than {LIMIT_BYTES} bytes")]
     TooLarge,
     /// A file cannot be read or written.
@@ -42,53 +42,53 @@ pub enum GtfsError {
     File {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The I/O error.
         #[source]
         source: io::Error,
     },
-    /// The feed has something wrong in it.
+    /// The feed is malformed.
     #[error("the feed is not valid")]
     Feed(#[from] FeedError),
-    /// A feed of other stations.
+    /// The feed describes another transit system.
     #[error(
-        "the feed is not the subway's: it has {known} of the subway's stations among its {stations}, and {trips} trips"
+        "the feed is not the subway's: {known} of its {stations} stations are subway stations, and it has {trips} trips"
     )]
     OtherSystem {
-        /// How many of its stations are the subway's.
+        /// The number of its stations that are in the subway.
         known: usize,
-        /// How many stations it has.
+        /// The number of its stations.
         stations: usize,
-        /// How many trips it has.
+        /// The number of its trips.
         trips: usize,
     },
-    /// The kept file is damaged, or of another version.
-    #[error("the timetable kept in {} cannot be used", path.display())]
-    Kept {
+    /// The cached timetable is damaged or has another format version.
+    #[error("the cached timetable in {} cannot be used", path.display())]
+    Cache {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The reason.
         #[source]
         source: CacheError,
     },
 }
 
-/// Brings a feed from its address. `progress` hears how many bytes have come, and how many there are if that is known.
+/// Downloads a feed. Calls `progress` with the number of bytes received and, if known, the total.
 ///
 /// # Errors
-/// [`GtfsError`]. No error tells the address, which may hold a password.
+/// [`GtfsError`]. Errors do not contain the address, which may include a password.
 pub async fn download_gtfs(address: &str, mut progress: impl FnMut(u64, Option<u64>)) -> Result<Vec<u8>, GtfsError> {
     install_provider();
     let unreachable = |error: reqwest::Error| GtfsError::Unreachable(error.without_url());
-    let client = Client::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(SILENCE).timeout(TIMEOUT);
+    let client = Client::builder().connect_timeout(CONNECT_TIMEOUT).read_timeout(READ_TIMEOUT).timeout(TIMEOUT);
     let client = client.build().map_err(unreachable)?;
     let request = client.get(address).build().map_err(|error| GtfsError::Address(error.without_url()))?;
-    let mut answer = client.execute(request).await.map_err(unreachable)?;
-    if !answer.status().is_success() {
-        return Err(GtfsError::Status(answer.status().as_u16()));
+    let mut response = client.execute(request).await.map_err(unreachable)?;
+    if !response.status().is_success() {
+        return Err(GtfsError::Status(response.status().as_u16()));
     }
-    let total = answer.content_length();
+    let total = response.content_length();
     let mut bytes = Vec::new();
-    while let Some(chunk) = answer.chunk().await.map_err(unreachable)? {
+    while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
         bytes.extend_from_slice(&chunk);
         if bytes.len() as u64 > LIMIT_BYTES {
             return Err(GtfsError::TooLarge);
@@ -98,18 +98,18 @@ pub async fn download_gtfs(address: &str, mut progress: impl FnMut(u64, Option<u
     Ok(bytes)
 }
 
-/// Reads a feed from the bytes of its zip archive, and checks that it is the subway's.
+/// Reads a feed from a zip archive in memory, and checks that it is the subway's.
 ///
 /// # Errors
-/// [`GtfsError::Feed`], which says the file, line and column; [`GtfsError::OtherSystem`].
+/// [`GtfsError::Feed`], with the file, line and column; [`GtfsError::OtherSystem`].
 pub fn read_gtfs(bytes: Vec<u8>) -> Result<Timetable, GtfsError> {
     checked(Timetable::from_zip(bytes)?)
 }
 
-/// Reads a feed from a zip archive or from a folder that holds its files, and checks that it is the subway's.
+/// Reads a feed from a zip archive or a folder, and checks that it is the subway's.
 ///
 /// # Errors
-/// As [`read_gtfs`], and [`GtfsError::File`].
+/// Those of [`read_gtfs`]; [`GtfsError::File`]; [`GtfsError::TooLarge`].
 pub fn read_gtfs_at(path: &Path) -> Result<Timetable, GtfsError> {
     if path.is_dir() {
         return checked(Timetable::from_folder(path)?);
@@ -121,7 +121,7 @@ pub fn read_gtfs_at(path: &Path) -> Result<Timetable, GtfsError> {
     read_gtfs(std::fs::read(path).map_err(failed)?)
 }
 
-/// A timetable in which the tools find their stations and trains.
+/// Rejects a timetable without trips, and one in which at most half of the stations are in the subway.
 fn checked(timetable: Timetable) -> Result<Timetable, GtfsError> {
     let (stations, trips) = (timetable.stations().len(), timetable.trip_count());
     let known = timetable.stations().iter().filter(|station| network().find_station(&station.id).is_some()).count();
@@ -131,24 +131,23 @@ fn checked(timetable: Timetable) -> Result<Timetable, GtfsError> {
     Ok(timetable)
 }
 
-/// Reads the timetable that is kept in a file; `None` where there is no such file.
+/// Reads the cached timetable; `None` if the file does not exist.
 ///
 /// # Errors
-/// [`GtfsError::File`], [`GtfsError::Kept`]: fetching it anew helps.
+/// [`GtfsError::File`]; [`GtfsError::Cache`], which downloading the timetable again resolves.
 pub fn load_timetable(path: &Path) -> Result<Option<Timetable>, GtfsError> {
     match std::fs::read(path) {
         Ok(bytes) => {
             let timetable = Timetable::from_cache(&bytes);
-            timetable.map(Some).map_err(|source| GtfsError::Kept { path: path.to_owned(), source })
+            timetable.map(Some).map_err(|source| GtfsError::Cache { path: path.to_owned(), source })
         }
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(source) => Err(GtfsError::File { path: path.to_owned(), source }),
     }
 }
 
-/// Whether a timetable knows the day in New York that an instant falls on. For another day, the times of a weekday stand for
-/// those of the same weekday.
-pub fn knows_today(timetable: &Timetable, now: threadkeep::Timestamp) -> bool {
+/// Whether a timetable covers the date in New York at `now`. For other dates, the times of the same weekday are used.
+pub fn covers_today(timetable: &Timetable, now: threadkeep::Timestamp) -> bool {
     ServiceMoment::new(timetable, instant(now)).is_some_and(|moment| moment.is_covered)
 }
 
@@ -157,13 +156,13 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_that_is_no_timetable_is_told() {
+    fn load_timetable_rejects_a_file_of_another_format() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("subway.timetable");
         assert_eq!(load_timetable(&path).unwrap(), None);
         std::fs::write(&path, b"something else entirely").unwrap();
         let error = load_timetable(&path).unwrap_err();
         assert!(error.to_string().contains("subway.timetable"), "{error}");
-        assert!(matches!(error, GtfsError::Kept { source: CacheError::NotACache, .. }), "{error:?}");
+        assert!(matches!(error, GtfsError::Cache { source: CacheError::NotACache, .. }), "{error:?}");
     }
 }

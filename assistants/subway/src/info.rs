@@ -3,37 +3,37 @@
 use serde::Serialize;
 use threadkeep_transit::{Place, Station};
 
-use crate::place::{Assumption, StationView, Trouble, find};
-use crate::subway::lines_called;
+use crate::place::{Assumption, QueryError, StationView, find};
+use crate::subway::find_lines;
 use crate::system::network;
 
 /// The answer of `get_station_info`.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StationInfo {
-    /// The place.
+    /// The station, or the stations of its complex.
     pub station: StationView,
-    /// Its stations: one for each line of tracks.
+    /// The stations of the complex, one for each set of tracks.
     pub parts: Vec<StationPart>,
-    /// What was assumed about the station.
+    /// The assumption made about the station name, if any.
     pub assumption: Option<Assumption>,
 }
 
-/// One station of a place.
+/// One station of a complex.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StationPart {
     /// Its GTFS id.
     pub stop_id: String,
     /// The name on its signs.
     pub name: String,
-    /// The lines that call here by day.
+    /// The lines that stop here during the day.
     pub lines: Vec<String>,
-    /// Whether a wheelchair can reach all platforms, none, or those of one direction.
+    /// Which platforms a wheelchair can reach.
     pub accessibility: Accessibility,
-    /// What the signs call the two directions.
+    /// The names of the directions on the signs.
     pub directions: Vec<String>,
-    /// Degrees north.
+    /// In degrees north.
     pub latitude: f64,
-    /// Degrees east.
+    /// In degrees east.
     pub longitude: f64,
 }
 
@@ -41,13 +41,13 @@ pub struct StationPart {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "platforms", rename_all = "snake_case")]
 pub enum Accessibility {
-    /// All.
+    /// All platforms.
     All,
-    /// None.
+    /// No platform.
     None,
-    /// Only those towards this direction.
+    /// Only those of one direction.
     Only {
-        /// The direction, as the signs call it.
+        /// The name of the direction on the signs.
         towards: String,
     },
 }
@@ -55,17 +55,17 @@ pub enum Accessibility {
 /// The answer of `find_stations_on_line`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LineStations {
-    /// The line as the signs write it.
+    /// The name of the line on the signs.
     pub line: String,
-    /// Its ways: one for most lines, one for each shuttle that is called S.
+    /// One list of stations for most lines; one per shuttle for S.
     pub ways: Vec<Vec<StationView>>,
 }
 
 /// `get_station_info(station)`: lines, accessibility and directions of a station.
 ///
 /// # Errors
-/// [`Trouble`], where the station is unknown or unclear.
-pub fn get_station_info(station: &str) -> Result<StationInfo, Trouble> {
+/// [`QueryError`] if the station is unknown or ambiguous.
+pub fn get_station_info(station: &str) -> Result<StationInfo, QueryError> {
     let found = find(station, &[])?;
     let stations = found.place.stations.iter().filter_map(|id| network().find_station(id));
     let parts = stations.map(part_of).collect();
@@ -91,14 +91,14 @@ fn part_of(station: &Station) -> StationPart {
     }
 }
 
-/// `find_stations_on_line(line)`: the stations in the order of travel, branches in between.
+/// `find_stations_on_line(line)`: the stations of a line in the order of travel, with branches where they diverge.
 ///
 /// # Errors
-/// [`Trouble::UnknownLine`].
-pub fn find_stations_on_line(line: &str) -> Result<LineStations, Trouble> {
-    let lines = lines_called(line)?;
+/// [`QueryError::UnknownLine`].
+pub fn find_stations_on_line(line: &str) -> Result<LineStations, QueryError> {
+    let lines = find_lines(line)?;
     let sign = lines[0].name.clone();
-    // An express variant calls only where its line does.
+    // Express variants stop only at stations of their line.
     let own = lines.iter().filter(|line| line.id == sign || !line.id.ends_with('X'));
     let view = |station: &&Station| {
         let place = Place { complex: station.complex.clone(), stations: vec![station.id.clone()] };

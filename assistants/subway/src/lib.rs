@@ -1,10 +1,11 @@
-//! The New York subway for an assistant: stations and lines, routes, live trains, comparisons.
+//! An assistant for the New York subway: stations and lines, routes, live trains, and local-or-express comparisons.
 //!
-//! [`SubwayAssistant`] is the whole of it, for an agent; without a language model [`offline_model`] speaks for it. [`PLUGIN`]
-//! is what a program needs to offer it.
-//! [`Subway`] answers. Its methods, and the functions beside it, are the tools that a model calls, by their names: typed
-//! arguments in, answers that serialise out, and a [`Trouble`] that says what to ask the person. It works from the
-//! built-in [`network`] alone; a timetable gives it times, the MTA's feeds the trains as they run.
+//! [`SubwayAssistant`] is the assistant for an agent; without a language model, [`offline_model`] answers. [`PLUGIN`]
+//! registers it with a program.
+//!
+//! [`Subway`] answers queries. Its methods and the free functions of this crate implement the tools that a model calls: they
+//! take typed arguments, and return answers that serialise to JSON or a [`QueryError`] that says what to ask the user. The
+//! built-in [`network`] is sufficient; a timetable adds scheduled times, and the MTA's feeds add live trains.
 #![warn(missing_docs)]
 
 mod arrivals;
@@ -30,16 +31,16 @@ mod wording;
 
 pub use arrivals::{ArrivalsAnswer, LiveStatus, TrainArrival};
 pub use assistant::SubwayAssistant;
-pub use compare::{Comparison, ComparisonAnswer, Recommendation, Remark, TripOption};
-pub use gtfs::{GTFS_ADDRESS, GtfsError, download_gtfs, knows_today, load_timetable, read_gtfs, read_gtfs_at};
+pub use compare::{Comparison, ComparisonAnswer, ComparisonRemark, Recommendation, TripOption};
+pub use gtfs::{GTFS_ADDRESS, GtfsError, covers_today, download_gtfs, load_timetable, read_gtfs, read_gtfs_at};
 pub use info::{Accessibility, LineStations, StationInfo, StationPart, find_stations_on_line, get_station_info};
-pub use live::{FetchError, LIVE_ADDRESS, LiveOptions, LivePicture, LiveTrains};
+pub use live::{FetchError, LIVE_ADDRESS, LiveOptions, LiveSnapshot, LiveTrains};
 pub use offline::offline_model;
-pub use place::{Assumption, StationView, Trouble};
+pub use place::{Assumption, QueryError, StationView};
 pub use plugin::PLUGIN;
 pub use preferences::{CommonTrip, count_trip, get_common_trips, get_preference, list_preferences, save_preference};
 pub use prompt::REFUSAL;
-pub use route::{RideLeg, RouteAnswer, RouteLeg, RouteSource, RouteWish, RouteWithArrivals};
+pub use route::{RideLeg, RouteAnswer, RouteLeg, RouteRequest, RouteSource, RouteWithArrivals};
 pub use subway::{Subway, SubwayOptions};
 pub use system::{names, network};
 pub use threadkeep_transit::Timetable;

@@ -1,4 +1,4 @@
-//! Live trains from the MTA's feeds, over HTTP.
+//! Live trains from the MTA's feeds over HTTP.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Once};
@@ -10,13 +10,12 @@ use reqwest::Client;
 use threadkeep_transit::{LiveError, LiveFeed};
 use tokio::sync::Mutex;
 
-/// Where the MTA publishes its feeds.
+/// The base URL of the MTA's feeds.
 pub const LIVE_ADDRESS: &str = "https://api-endpoint.mta.info/Dataservice/mtagtfsfeeds/";
-/// A message is never larger; what comes beyond is not read.
+/// Maximum size of a message; longer responses are rejected.
 const LIMIT_BYTES: usize = 4 << 20;
 
-/// The feeds by their names under the address, and the lines that each carries. The Franklin shuttle has been seen in
-/// two.
+/// The feeds: the path below the base URL, and the lines in each. The Franklin shuttle (FS) has appeared in two feeds.
 const FEEDS: &[(&str, &[&str])] = &[
     ("nyct%2Fgtfs", &["1", "2", "3", "4", "5", "6", "6X", "7", "7X", "GS"]),
     ("nyct%2Fgtfs-ace", &["A", "C", "E", "H", "FS"]),
@@ -28,16 +27,16 @@ const FEEDS: &[(&str, &[&str])] = &[
     ("nyct%2Fgtfs-si", &["SI"]),
 ];
 
-/// Where live trains come from.
+/// Options of the live feeds.
 #[derive(Debug, Clone)]
 pub struct LiveOptions {
-    /// What stands before the name of each feed. A slash at its end may be left out.
+    /// The base URL of the feeds, with or without a trailing slash.
     pub base: String,
-    /// Sent as the header `x-api-key`, if there is one. The feeds need none.
+    /// Sent in the `x-api-key` header, if set. The feeds do not require a key.
     pub key: Option<String>,
-    /// How long an answer is used again.
-    pub keep: Duration,
-    /// How long one request may take.
+    /// How long a response is cached.
+    pub cache_for: Duration,
+    /// Timeout of a request.
     pub timeout: Duration,
 }
 
@@ -46,37 +45,37 @@ impl Default for LiveOptions {
         Self {
             base: LIVE_ADDRESS.to_owned(),
             key: None,
-            keep: Duration::from_secs(30),
+            cache_for: Duration::from_secs(30),
             timeout: Duration::from_secs(5),
         }
     }
 }
 
-/// Why a feed could not be had. Its address is not told: it may hold a key.
+/// Why a feed could not be fetched. Does not contain the address, which may include a key.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FetchError {
-    /// No client for HTTP could be made.
-    #[error("no client for HTTP; the system may lack certificates to trust")]
+    /// The HTTP client could not be created.
+    #[error("cannot create an HTTP client; the system may have no trusted certificates")]
     NoClient,
-    /// No answer, or none in time.
+    /// The server did not respond in time.
     #[error("the feed cannot be reached")]
     Unreachable(#[source] reqwest::Error),
-    /// An answer that is not a feed.
+    /// The server responded with an HTTP error status.
     #[error("the feed answered with status {0}")]
     Status(u16),
-    /// More bytes than any feed has.
+    /// The response exceeds the size limit.
     #[error("the feed answered with more than {LIMIT_BYTES} bytes")]
     TooLarge,
-    /// Bytes that are no message.
+    /// The response is not a valid message.
     #[error(transparent)]
     Message(#[from] LiveError),
 }
 
-/// The MTA's feeds, each asked at most once in a while however many questions come.
+/// The MTA's feeds. Caches responses, so that each feed is requested at most once per [`LiveOptions::cache_for`].
 #[derive(Debug)]
 pub struct LiveTrains {
-    /// `None` where the system has no certificates to trust: the assistant works without live times then.
+    /// `None` if the system has no trusted certificates: the assistant then works without live times.
     client: Option<Client>,
     options: LiveOptions,
     feeds: Vec<Feed>,
@@ -86,79 +85,79 @@ pub struct LiveTrains {
 struct Feed {
     name: &'static str,
     lines: &'static [&'static str],
-    /// Held while a request is on its way, so that a second question waits for its answer.
-    kept: Mutex<Option<Kept>>,
+    /// Locked during a request, so that concurrent queries wait for its response instead of sending their own.
+    cached: Mutex<Option<CachedFeed>>,
 }
 
-/// The last answer of a feed.
+/// The last result of a feed.
 #[derive(Debug)]
-struct Kept {
-    at: Timestamp,
-    answer: Result<Arc<LiveFeed>, Arc<FetchError>>,
+struct CachedFeed {
+    fetched_at: Timestamp,
+    result: Result<Arc<LiveFeed>, Arc<FetchError>>,
 }
 
-/// A failure is kept shortly, so that those who wait for a feed that is down do not wait one after the other.
-const KEEP_FAILURE: Duration = Duration::from_secs(5);
+/// How long a failure is cached, so that queries that wait for an unavailable feed do not each run into the timeout.
+const CACHE_FAILURE_FOR: Duration = Duration::from_secs(5);
 
-/// What the feeds of some lines say.
+/// The current messages of the feeds of some lines.
 #[derive(Debug, Clone, Default)]
-pub struct LivePicture {
+pub struct LiveSnapshot {
     /// The messages.
     pub feeds: Vec<Arc<LiveFeed>>,
-    /// Lines of which nothing is known: no feed that carries them answered, or only with old news.
+    /// The lines without live times: no feed that contains them responded, or only with a stale message.
     pub unavailable: BTreeSet<String>,
-    /// The feeds that could not be had, and why; for whoever runs the assistant.
+    /// The feeds that could not be fetched, and why; for diagnostics.
     pub failures: Vec<(&'static str, Arc<FetchError>)>,
 }
 
-/// Has TLS work. It does already where another part of the program chose a provider.
+/// Installs a TLS provider, unless another part of the program has installed one.
 pub(crate) fn install_provider() {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| drop(rustls::crypto::ring::default_provider().install_default()));
 }
 
 impl LiveTrains {
-    /// Prepares a client. Nothing is fetched yet, and where no client can be made every feed is unavailable.
+    /// Creates the HTTP client without fetching anything. If the client cannot be created, every feed is unavailable.
     pub fn new(options: LiveOptions) -> Self {
         install_provider();
         let client = Client::builder().timeout(options.timeout).build().ok();
-        let feeds = FEEDS.iter().map(|(name, lines)| Feed { name, lines, kept: Mutex::new(None) });
+        let feeds = FEEDS.iter().map(|(name, lines)| Feed { name, lines, cached: Mutex::new(None) });
         Self { client, options, feeds: feeds.collect() }
     }
 
-    /// Asks the feeds that carry any of the lines, all at once.
-    pub async fn picture(&self, lines: &[&str], now: Timestamp) -> LivePicture {
-        let asked: Vec<&Feed> =
+    /// Fetches the feeds that contain any of the lines, concurrently.
+    pub async fn snapshot(&self, lines: &[&str], now: Timestamp) -> LiveSnapshot {
+        let feeds: Vec<&Feed> =
             self.feeds.iter().filter(|feed| feed.lines.iter().any(|line| lines.contains(line))).collect();
-        let answers = join_all(asked.iter().map(|feed| self.ask(feed, now))).await;
-        let mut picture = LivePicture::default();
+        let results = join_all(feeds.iter().map(|feed| self.cached_or_fetched(feed, now))).await;
+        let mut snapshot = LiveSnapshot::default();
         let mut known: BTreeSet<&str> = BTreeSet::new();
-        for (feed, answer) in asked.iter().zip(answers) {
-            match answer {
+        for (feed, result) in feeds.iter().zip(results) {
+            match result {
                 Ok(message) if !message.is_stale(now) => {
                     known.extend(feed.lines);
-                    picture.feeds.push(message);
+                    snapshot.feeds.push(message);
                 }
                 Ok(_) => {}
-                Err(error) => picture.failures.push((feed.name, error)),
+                Err(error) => snapshot.failures.push((feed.name, error)),
             }
         }
         let unknown = lines.iter().filter(|line| !known.contains(**line));
-        picture.unavailable = unknown.map(|line| (*line).to_owned()).collect();
-        picture
+        snapshot.unavailable = unknown.map(|line| (*line).to_owned()).collect();
+        snapshot
     }
 
-    async fn ask(&self, feed: &Feed, now: Timestamp) -> Result<Arc<LiveFeed>, Arc<FetchError>> {
-        let mut kept = feed.kept.lock().await;
-        if let Some(Kept { at, answer }) = &*kept {
-            let keep = if answer.is_ok() { self.options.keep } else { KEEP_FAILURE };
-            if now.duration_since(*at).unsigned_abs() <= keep {
-                return answer.clone();
+    async fn cached_or_fetched(&self, feed: &Feed, now: Timestamp) -> Result<Arc<LiveFeed>, Arc<FetchError>> {
+        let mut cached = feed.cached.lock().await;
+        if let Some(CachedFeed { fetched_at, result }) = &*cached {
+            let cache_for = if result.is_ok() { self.options.cache_for } else { CACHE_FAILURE_FOR };
+            if now.duration_since(*fetched_at).unsigned_abs() <= cache_for {
+                return result.clone();
             }
         }
-        let answer = self.fetch(feed.name).await.map(Arc::new).map_err(Arc::new);
-        *kept = Some(Kept { at: now, answer: answer.clone() });
-        answer
+        let result = self.fetch(feed.name).await.map(Arc::new).map_err(Arc::new);
+        *cached = Some(CachedFeed { fetched_at: now, result: result.clone() });
+        result
     }
 
     async fn fetch(&self, name: &str) -> Result<LiveFeed, FetchError> {
@@ -168,12 +167,12 @@ impl LiveTrains {
             request = request.header("x-api-key", key);
         }
         let unreachable = |error: reqwest::Error| FetchError::Unreachable(error.without_url());
-        let mut answer = request.send().await.map_err(unreachable)?;
-        if !answer.status().is_success() {
-            return Err(FetchError::Status(answer.status().as_u16()));
+        let mut response = request.send().await.map_err(unreachable)?;
+        if !response.status().is_success() {
+            return Err(FetchError::Status(response.status().as_u16()));
         }
         let mut bytes = Vec::new();
-        while let Some(chunk) = answer.chunk().await.map_err(unreachable)? {
+        while let Some(chunk) = response.chunk().await.map_err(unreachable)? {
             bytes.extend_from_slice(&chunk);
             if bytes.len() > LIMIT_BYTES {
                 return Err(FetchError::TooLarge);

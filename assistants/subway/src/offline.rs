@@ -1,8 +1,8 @@
-//! What the assistant says without a language model: intents are read from the words, tools are called, and what they say
-//! is said.
+//! The offline model: answers without a language model. It recognises intents in the message, calls tools, and replies with
+//! their results.
 //!
-//! It never invents: every fact is a tool's. What it does not understand it says, with examples, and what has nothing to do
-//! with the subway it refuses as every model of this assistant does.
+//! All facts come from tools. For messages that it does not understand, it replies with examples; requests that are not about
+//! the subway it refuses with [`REFUSAL`], as every model of this assistant does.
 
 mod boards;
 mod comparing;
@@ -25,7 +25,7 @@ const GREETING: &str = "Hello. Ask me about the New York City subway: “How do 
                         “Next 6 at Astor Place”, “Is Bleecker St accessible?”";
 const WELCOME: &str = "You are welcome.";
 
-/// Messages that greet, as a whole.
+/// Whole messages that are greetings.
 const GREETINGS: [&str; 12] = [
     "hello",
     "hi",
@@ -40,7 +40,7 @@ const GREETINGS: [&str; 12] = [
     "yo",
     "hola",
 ];
-/// Messages that thank or part, as a whole.
+/// Whole messages that are thanks or goodbyes.
 const THANKS: [&str; 14] = [
     "thanks",
     "thank you",
@@ -58,7 +58,7 @@ const THANKS: [&str; 14] = [
     "ok thanks",
 ];
 
-/// The model that speaks for the subway's assistant where there is no language model.
+/// Creates the model that answers for the subway assistant if there is no language model.
 #[must_use]
 pub fn offline_model() -> OfflineModel {
     let builder = OfflineModel::builder(ABOUT)
@@ -79,7 +79,7 @@ pub fn offline_model() -> OfflineModel {
     let intents =
         trips::intents().into_iter().chain(boards::intents()).chain(comparing::intents()).chain(personal::intents());
     let model = intents.fold(builder, threadkeep::models::OfflineModelBuilder::intent).build();
-    model.expect("each intent has a name of its own and asks for kinds that are found, which a test holds")
+    model.expect("intents have unique names and use defined slot kinds: a test builds the model")
 }
 
 fn phrases() -> Phrases {
@@ -92,26 +92,26 @@ fn phrases() -> Phrases {
     Phrases { failed: "I could not look that up: {output}".to_owned(), continuations, who_are_you, ..english }
 }
 
-fn now(said: &Utterance) -> Vec<Mention> {
-    marked(said, |at| {
-        let word = said.word(at);
-        word == "right" && said.word(at + 1) == "now" || words::NOW.contains(&word)
+fn now(message: &Utterance) -> Vec<Mention> {
+    words_matching(message, |at| {
+        let word = message.word(at);
+        word == "right" && message.word(at + 1) == "now" || words::NOW_WORDS.contains(&word)
     })
 }
 
-fn elsewhere(said: &Utterance) -> Vec<Mention> {
-    marked(said, |at| words::ELSEWHERE.contains(&said.word(at)))
+fn elsewhere(message: &Utterance) -> Vec<Mention> {
+    words_matching(message, |at| words::OTHER_TRANSPORT.contains(&message.word(at)))
 }
 
-fn marked(said: &Utterance, is_marked: impl Fn(usize) -> bool) -> Vec<Mention> {
-    let places = (0..said.words().len()).filter(|at| is_marked(*at));
-    places.map(|at| Mention { words: at..at + 1, choices: vec![Choice::new(true, said.word(at))] }).collect()
+fn words_matching(message: &Utterance, is_match: impl Fn(usize) -> bool) -> Vec<Mention> {
+    let matches = (0..message.words().len()).filter(|at| is_match(*at));
+    matches.map(|at| Mention { words: at..at + 1, choices: vec![Choice::new(true, message.word(at))] }).collect()
 }
 
-/// What is said where no intent explains the message; `None` where it is about the subway and not understood.
+/// Answers a message that matches no intent; `None` if it is about the subway but was not understood.
 fn answer(turn: &Turn<'_>) -> Option<String> {
-    let said = Utterance::new(turn.question());
-    let folded: Vec<&str> = said.words().iter().map(|word| word.folded.as_str()).collect();
+    let message = Utterance::new(turn.question());
+    let folded: Vec<&str> = message.words().iter().map(|word| word.folded.as_str()).collect();
     let whole = folded.join(" ");
     if GREETINGS.contains(&whole.as_str()) {
         return Some(GREETING.to_owned());
@@ -122,11 +122,12 @@ fn answer(turn: &Turn<'_>) -> Option<String> {
     if asks_whether_live(&folded) {
         return Some(whether_live(turn));
     }
-    let is_about_the_subway = folded.iter().any(|word| words::SUBWAY.contains(word)) || !lines::find(&said).is_empty();
-    let is_only_a_place = folded.len() <= 4 && !stations::find(&said).is_empty();
+    let is_about_the_subway =
+        folded.iter().any(|word| words::SUBWAY_WORDS.contains(word)) || !lines::find(&message).is_empty();
+    let is_only_a_place = folded.len() <= 4 && !stations::find(&message).is_empty();
     let is_cut_short = folded.len() <= 6
         && folded.last().is_some_and(|word| matches!(*word, "from" | "to" | "at"))
-        && folded.iter().any(|word| words::TRAVEL.contains(word));
+        && folded.iter().any(|word| words::TRAVEL_WORDS.contains(word));
     let is_a_follow_up =
         folded.len() <= 4 && folded.first().is_some_and(|word| matches!(*word, "and" | "or" | "but" | "no"));
     (!is_about_the_subway && !is_only_a_place && !is_cut_short && !is_a_follow_up).then(|| REFUSAL.to_owned())
@@ -139,21 +140,21 @@ fn asks_whether_live(words: &[&str]) -> bool {
     begins && asks && points && words.len() <= 8
 }
 
-/// One sentence about the last answer, by what its tools said.
+/// Answers in one sentence where the times of the last answer came from, based on its tool results.
 fn whether_live(turn: &Turn<'_>) -> String {
     let results = turn.earlier().iter().rev().flat_map(ChatMessage::tool_results);
     let last = results.map(|result| result.output.as_str()).next();
     match last {
-        None => "I have told you no times yet.".to_owned(),
-        Some(told) if told.contains("Live times unavailable") => "No: live times were unavailable.".to_owned(),
-        Some(told) if told.contains("(live") || told.contains("are live") => {
+        None => "I have not given you any times yet.".to_owned(),
+        Some(text) if text.contains("Live times unavailable") => "No: live times were unavailable.".to_owned(),
+        Some(text) if text.contains("(live") || text.contains("are live") => {
             "Yes: those times came live from the MTA's feeds when you asked.".to_owned()
         }
-        Some(told) if told.contains("timetable") => "No: those times came from the timetable.".to_owned(),
-        Some(told) if told.contains("estimates") || told.contains("2 min a stop") => {
+        Some(text) if text.contains("timetable") => "No: those times came from the timetable.".to_owned(),
+        Some(text) if text.contains("estimates") || text.contains("2 min a stop") => {
             "No: those times were estimates of two minutes a stop.".to_owned()
         }
-        Some(_) => "No: nothing in that was a time from a train on its way.".to_owned(),
+        Some(_) => "No: my last answer had no live times.".to_owned(),
     }
 }
 

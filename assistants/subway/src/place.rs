@@ -1,76 +1,76 @@
-//! Stations as answers name them, and what cannot be answered.
+//! Stations in answers, and errors of queries.
 
 use serde::Serialize;
 use threadkeep_transit::{Place, Resolution, Station};
 
 use crate::system::{names, network};
 
-/// A place as an answer names it: a station, or those of a complex.
+/// A place in an answer: a station, or the stations of a complex.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct StationView {
     /// The name on the signs.
     pub name: String,
-    /// The lines that call here by day.
+    /// The lines that stop here during the day.
     pub lines: Vec<String>,
     /// The borough.
     pub borough: &'static str,
-    /// GTFS ids of its stations.
+    /// The GTFS ids of its stations.
     pub stop_ids: Vec<String>,
 }
 
-/// A name that was taken for one of several places; an answer has to say so.
+/// An ambiguous name that was resolved to its usual meaning. Answers state the assumption.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Assumption {
-    /// What was said.
+    /// The name in the user's words.
     pub said: String,
-    /// What it was taken for.
+    /// The place that was assumed.
     pub taken: StationView,
-    /// What else it may mean.
+    /// The other places with this name.
     pub others: Vec<StationView>,
 }
 
-/// Why a question has no answer. Each is something to tell or to ask the person.
+/// Why a query has no answer. Each variant can be explained to the user, or resolved by asking them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, thiserror::Error)]
 #[serde(tag = "problem", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Trouble {
-    /// There is no such station.
-    #[error("no station is called {name:?}")]
+pub enum QueryError {
+    /// No station matches the name.
+    #[error("unknown station {name:?}")]
     UnknownStation {
-        /// What was said.
+        /// The name in the user's words.
         name: String,
     },
-    /// The name fits several stations.
-    #[error("{name:?} may be any of {}", listed(choices))]
+    /// Several stations match the name.
+    #[error("ambiguous station {name:?}; it can be any of {}", listed(choices))]
     WhichStation {
-        /// What was said.
+        /// The name in the user's words.
         name: String,
-        /// What it may mean.
+        /// The matching stations.
         choices: Vec<StationView>,
     },
-    /// The line does not call at the station.
+    /// The line does not stop at the station.
     #[error("the {} does not stop at {}", lines.join("/"), listed(choices))]
     NotOnLine {
-        /// The line or lines.
+        /// The lines.
         lines: Vec<String>,
-        /// What was said.
+        /// The name in the user's words.
         name: String,
-        /// The stations of that name.
+        /// The stations that match the name.
         choices: Vec<StationView>,
     },
-    /// There is no such line.
+    /// No line has the name.
     #[error("there is no {line} train")]
     UnknownLine {
-        /// What was said.
+        /// The name in the user's words.
         line: String,
     },
-    /// Origin and destination are one place.
-    #[error("that is the same station: {}", station.name)]
+    /// Origin and destination are the same place.
+    #[error("origin and destination are the same station: {}", station.name)]
     SameStation {
-        /// The place.
+        /// The station.
         station: Box<StationView>,
     },
-    /// A change that is no stop between the two.
+    /// The transfer is not a stop between origin and destination.
     #[error("{transfer} is not on the way from {from} to {to}")]
     NotOnTheWay {
         /// Where to change.
@@ -80,8 +80,8 @@ pub enum Trouble {
         /// The destination's name.
         to: String,
     },
-    /// No way leads there.
-    #[error("there is no way from {from} to {to} by subway")]
+    /// No route connects the stations.
+    #[error("there is no subway route from {from} to {to}")]
     NoRoute {
         /// The origin's name.
         from: String,
@@ -95,14 +95,14 @@ fn listed(choices: &[StationView]) -> String {
     choices.iter().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// A place that was found, and what was assumed in finding it.
+/// The place that a name resolved to, and the assumption made.
 #[derive(Debug, Clone)]
-pub(crate) struct Found {
+pub(crate) struct StationMatch {
     pub(crate) place: Place,
     pub(crate) assumption: Option<Assumption>,
 }
 
-impl Found {
+impl StationMatch {
     pub(crate) fn view(&self) -> StationView {
         view_of(&self.place)
     }
@@ -111,27 +111,27 @@ impl Found {
         self.place.stations.iter().map(String::as_str).collect()
     }
 
-    /// The station of the place that a line calls at.
+    /// Returns the station of the place at which a line stops.
     pub(crate) fn station_on(&self, line: &str) -> Option<&str> {
         self.ids().into_iter().find(|id| network().calls_at(line, id))
     }
 }
 
-/// The place that a name means; with lines named, one of theirs if there is one.
-pub(crate) fn find(name: &str, lines: &[&str]) -> Result<Found, Trouble> {
-    let said = || name.trim().to_owned();
+/// Resolves a name to a place. Prefers places on `lines`, if any are given.
+pub(crate) fn find(name: &str, lines: &[&str]) -> Result<StationMatch, QueryError> {
+    let trimmed = || name.trim().to_owned();
     let views = |places: &[Place]| places.iter().map(view_of).collect::<Vec<_>>();
     match names().resolve_on(name, lines) {
-        Resolution::Certain(place) => Ok(Found { place, assumption: None }),
+        Resolution::Certain(place) => Ok(StationMatch { place, assumption: None }),
         Resolution::Assumed { taken, others } => {
-            let assumption = Assumption { said: said(), taken: view_of(&taken), others: views(&others) };
-            Ok(Found { place: taken, assumption: Some(assumption) })
+            let assumption = Assumption { said: trimmed(), taken: view_of(&taken), others: views(&others) };
+            Ok(StationMatch { place: taken, assumption: Some(assumption) })
         }
-        Resolution::Several(places) => Err(Trouble::WhichStation { name: said(), choices: views(&places) }),
+        Resolution::Several(places) => Err(QueryError::WhichStation { name: trimmed(), choices: views(&places) }),
         Resolution::NotOnLine { lines, places } => {
-            Err(Trouble::NotOnLine { lines, name: said(), choices: views(&places) })
+            Err(QueryError::NotOnLine { lines, name: trimmed(), choices: views(&places) })
         }
-        Resolution::Unknown => Err(Trouble::UnknownStation { name: said() }),
+        Resolution::Unknown => Err(QueryError::UnknownStation { name: trimmed() }),
     }
 }
 
@@ -167,7 +167,7 @@ pub(crate) fn name_of(id: &str) -> String {
     network().find_station(id).map_or_else(|| id.to_owned(), |station| station.name.clone())
 }
 
-/// What the signs of a station call a direction, such as "Uptown" or "Manhattan".
+/// Returns the name of a direction on the station's signs, such as "Uptown" or "Manhattan".
 pub(crate) fn direction_at(id: &str, way: &str) -> String {
     let towards = network().find_station(id).map(|station| station.towards.as_slice()).unwrap_or_default();
     let named = towards.iter().find(|(suffix, _)| suffix == way).map(|(_, name)| name.clone());

@@ -1,4 +1,4 @@
-//! The subway as a program plugs it in: its settings, its command, its files and its endpoints.
+//! The plugin that adds the subway assistant to a program: settings, commands, watched files and endpoints.
 
 mod fetch;
 
@@ -16,11 +16,11 @@ use crate::live::{LIVE_ADDRESS, LiveOptions};
 use crate::subway::{Subway, SubwayOptions};
 use crate::{SubwayAssistant, Timetable};
 
-/// The subway, for the list of a program's assistants.
+/// The subway assistant's plugin.
 pub const PLUGIN: AssistantPlugin = AssistantPlugin {
-    offline: "the subway's looks up what you ask",
+    offline: "the subway assistant looks up routes, trains and stations",
     examples: &[
-        Example { command: "chat subway", shows: "one about New York's subway" },
+        Example { command: "chat subway", shows: "chat about New York's subway" },
         Example { command: "ask subway 'Next 6 at Astor Place'", shows: "" },
         Example { command: "graph subway", shows: "" },
     ],
@@ -37,55 +37,55 @@ const LIVE: Setting = Setting {
     variable: "MTA_FEEDS",
     key: "mta.feeds",
     kind: SettingKind::Url,
-    help: "where the subway's live trains are asked for",
+    help: "the URL of the subway's live feeds",
     default: SettingDefault::Shown(LIVE_ADDRESS),
 };
 const LIVE_KEY: Setting = Setting {
     variable: "MTA_API_KEY",
     key: "mta.api_key",
     kind: SettingKind::Secret,
-    help: "the MTA's key; its feeds need none",
+    help: "the MTA's API key; not required by its feeds",
     default: SettingDefault::Shown(""),
 };
 const FEED: Setting = Setting {
     variable: "MTA_GTFS_URL",
     key: "mta.gtfs_url",
     kind: SettingKind::Url,
-    help: "where `subway fetch` brings the timetable from",
+    help: "the URL from which `subway fetch` downloads the timetable",
     default: SettingDefault::Shown(GTFS_ADDRESS),
 };
 const TIMETABLE: Setting = Setting {
     variable: "MTA_TIMETABLE",
     key: "mta.timetable",
     kind: SettingKind::File,
-    help: "the file that keeps the subway's timetable",
+    help: "the file in which the subway's timetable is cached",
     default: SettingDefault::DataFile("subway.timetable"),
 };
 const CLIENT_KEY: Setting = Setting {
     variable: "SUBWAY_API_KEY",
     key: "subway.api_key",
     kind: SettingKind::Secret,
-    help: "the key that clients of /chat and its like share",
+    help: "the key shared by clients of /chat and the other assistant endpoints",
     default: SettingDefault::Shown(""),
 };
 
 const COMMANDS: CommandGroup = CommandGroup {
-    about: "Look after the timetable of New York's subway",
-    details: "The subway's assistant works without a timetable, at two minutes a stop. With one it knows the hours of the \
-              day and what each ride takes.",
+    about: "Manage the timetable of New York's subway",
+    details: "Without a timetable, the subway assistant estimates two minutes per stop. With one, it knows departure times \
+              and the duration of each ride.",
     examples: &[
-        Example { command: "subway fetch", shows: "the timetable that the MTA publishes" },
-        Example { command: "subway fetch gtfs_subway.zip", shows: "a file or folder that you have" },
+        Example { command: "subway fetch", shows: "the timetable published by the MTA" },
+        Example { command: "subway fetch gtfs_subway.zip", shows: "a local file or folder" },
     ],
     commands: &[PluginCommand {
         name: "fetch",
-        about: "Bring the current timetable, check it, and keep it",
-        details: "The timetable that was kept before stays until the new one is whole.",
+        about: "Download the current timetable, check it, and cache it",
+        details: "The previous timetable is replaced only after the new one is complete.",
         arguments: &[Argument {
             name: fetch::FROM,
             value: "FROM",
             form: ArgumentForm::Optional,
-            help: "An address, a zip archive or a folder of GTFS [default: MTA_GTFS_URL, else where the MTA publishes it]",
+            help: "A URL, a zip archive or a folder with a GTFS feed [default: MTA_GTFS_URL, or the MTA's URL]",
         }],
         run: fetch::run,
     }],
@@ -114,48 +114,49 @@ const LOOKUPS: [Lookup; 4] = [
 ];
 
 fn make(parts: AssistantParts, settings: &PluginSettings) -> Result<Arc<dyn Assistant>, PluginError> {
-    let usual = LiveOptions::default();
+    let default = LiveOptions::default();
     let live = LiveOptions {
-        base: settings.get(&LIVE).map_or(usual.base, str::to_owned),
+        base: settings.get(&LIVE).map_or(default.base, str::to_owned),
         key: settings.get(&LIVE_KEY).map(str::to_owned),
-        ..usual
+        ..default
     };
     let subway = Subway::open(SubwayOptions { live, timetable: settings.file(&TIMETABLE) }).map_err(|error| {
-        PluginError::new(Fault::Caller, error)
-            .with_hint("`threadkeep subway fetch` brings the timetable anew; without the file it works too")
+        PluginError::new(Fault::Caller, error).with_hint(
+            "download the timetable again with `threadkeep subway fetch`, or delete the file to work without one",
+        )
     })?;
     Ok(Arc::new(SubwayAssistant::new(&parts.memory, Arc::new(subway), parts.model)))
 }
 
 fn health(settings: &PluginSettings) -> Result<Option<String>, PluginError> {
-    let Some(file) = settings.file(&TIMETABLE) else { return Ok(Some(WITHOUT.to_owned())) };
-    let kept = load_timetable(&file).map_err(|error| PluginError::new(Fault::Caller, error))?;
-    Ok(Some(match kept.as_ref().map(Timetable::valid_dates) {
-        Some(Some((from, to))) => format!("a timetable of {from} to {to}"),
-        Some(None) => "a timetable without a day".to_owned(),
-        None => WITHOUT.to_owned(),
+    let Some(file) = settings.file(&TIMETABLE) else { return Ok(Some(NO_TIMETABLE.to_owned())) };
+    let timetable = load_timetable(&file).map_err(|error| PluginError::new(Fault::Caller, error))?;
+    Ok(Some(match timetable.as_ref().map(Timetable::valid_dates) {
+        Some(Some((from, to))) => format!("timetable from {from} to {to}"),
+        Some(None) => "the timetable covers no dates".to_owned(),
+        None => NO_TIMETABLE.to_owned(),
     }))
 }
 
-const WITHOUT: &str = "no timetable: a stop counts for two minutes";
+const NO_TIMETABLE: &str = "no timetable: estimating two minutes per stop";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn kept_in(file: &std::path::Path) -> PluginSettings {
+    fn settings_with_timetable(file: &std::path::Path) -> PluginSettings {
         let file = file.display().to_string();
         PluginSettings::new(PLUGIN.settings, |name| (name == TIMETABLE.variable).then(|| file.clone()), None)
     }
 
     #[test]
-    fn it_says_what_timetable_it_has() {
+    fn health_reports_missing_and_damaged_timetables() {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("subway.timetable");
-        assert_eq!(health(&PluginSettings::default()).unwrap().as_deref(), Some(WITHOUT));
-        assert_eq!(health(&kept_in(&file)).unwrap().as_deref(), Some(WITHOUT));
+        assert_eq!(health(&PluginSettings::default()).unwrap().as_deref(), Some(NO_TIMETABLE));
+        assert_eq!(health(&settings_with_timetable(&file)).unwrap().as_deref(), Some(NO_TIMETABLE));
         std::fs::write(&file, "something else entirely").unwrap();
-        let error = health(&kept_in(&file)).unwrap_err();
+        let error = health(&settings_with_timetable(&file)).unwrap_err();
         assert!(error.to_string().contains("subway.timetable"), "{error}");
     }
 }

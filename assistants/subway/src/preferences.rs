@@ -1,98 +1,98 @@
-//! `save_preference`, `get_preference` and `get_common_trips`: what is remembered of one person.
+//! `save_preference`, `get_preference` and `get_common_trips`: what the assistant remembers of a user.
 //!
-//! All of it lies in the person's own documents, so that nobody sees another's, and survives a restart.
+//! Everything is stored as preferences in the user's scope: other users cannot read it, and it survives a restart.
 
 use serde::{Deserialize, Serialize};
 use threadkeep::{Memory, MemoryError, Scope};
 
 const TRIPS: &str = "subway-trips";
 const PREFIX: &str = "subway-preference:";
-/// Trips that are counted for one person; the rarest gives way.
-const MOST_TRIPS: usize = 200;
+/// Maximum number of trips stored for a user; the least frequent one is dropped first.
+const MAX_TRIPS: usize = 200;
 
-/// A trip that was asked for, and how often.
+/// A trip that a user requested, and how often.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CommonTrip {
     /// The origin's name.
     pub from: String,
     /// The destination's name.
     pub to: String,
-    /// How often a route between them was answered.
+    /// The number of turns with a route between the two.
     pub count: u32,
 }
 
-/// A trip as it is kept.
+/// A trip as stored.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-struct CountedTrip {
+struct StoredTrip {
     #[serde(flatten)]
     trip: CommonTrip,
-    /// The turn that it was last counted in. A turn that goes on after a crash calls its tools again.
+    /// The turn in which the trip was last counted: a turn that resumes after a crash calls its tools again.
     last_turn: String,
 }
 
-/// `save_preference(key, value)`: keeps a value, in place of an older one.
+/// `save_preference(key, value)`: stores a value, replacing the previous one.
 ///
 /// # Errors
-/// [`MemoryError`], as the store says; an unfit key among them.
+/// [`MemoryError`] from the store, or if the key is invalid.
 pub async fn save_preference(memory: &Memory, scope: &Scope, key: &str, value: &str) -> Result<(), MemoryError> {
-    memory.set_preference(scope, &named(key), value).await
+    memory.set_preference(scope, &storage_key(key), value).await
 }
 
-/// `get_preference(key)`: the value that was kept.
+/// `get_preference(key)`: the stored value.
 ///
 /// # Errors
-/// [`MemoryError`], as the store says.
+/// [`MemoryError`] from the store.
 pub async fn get_preference(memory: &Memory, scope: &Scope, key: &str) -> Result<Option<String>, MemoryError> {
-    memory.preference(scope, &named(key)).await
+    memory.preference(scope, &storage_key(key)).await
 }
 
-/// The names of what was kept with [`save_preference`], at most 20 of them.
+/// Returns the names of the preferences stored with [`save_preference`], at most 20.
 ///
 /// # Errors
-/// [`MemoryError`], as the store says.
+/// [`MemoryError`] from the store.
 pub async fn list_preferences(memory: &Memory, scope: &Scope) -> Result<Vec<String>, MemoryError> {
-    const LISTED: usize = 20;
+    const MAX_LISTED: usize = 20;
     let all = memory.list_preferences(scope).await?;
     let own = all.iter().filter_map(|preference| preference.key.strip_prefix(PREFIX));
-    Ok(own.map(|key| key.replace('-', " ")).take(LISTED).collect())
+    Ok(own.map(|key| key.replace('-', " ")).take(MAX_LISTED).collect())
 }
 
-/// `get_common_trips()`: the trips of a person, most frequent first.
+/// `get_common_trips()`: the trips of a user, most frequent first.
 ///
 /// # Errors
-/// [`MemoryError`], as the store says.
+/// [`MemoryError`] from the store.
 pub async fn get_common_trips(memory: &Memory, scope: &Scope) -> Result<Vec<CommonTrip>, MemoryError> {
-    let trips: Vec<CountedTrip> = memory.preference(scope, TRIPS).await?.unwrap_or_default();
-    Ok(trips.into_iter().map(|counted| counted.trip).collect())
+    let trips: Vec<StoredTrip> = memory.preference(scope, TRIPS).await?.unwrap_or_default();
+    Ok(trips.into_iter().map(|stored| stored.trip).collect())
 }
 
-/// Counts a trip for which a route was answered in a turn; once, however many tools answered it in that turn.
+/// Counts a trip for which a turn returned a route. Counts it once per turn, even if several tools returned it.
 ///
 /// # Errors
-/// [`MemoryError`], as the store says.
+/// [`MemoryError`] from the store.
 pub async fn count_trip(memory: &Memory, scope: &Scope, from: &str, to: &str, turn: &str) -> Result<(), MemoryError> {
-    let counted = memory.update_preference(scope, TRIPS, |trips: Option<Vec<CountedTrip>>| {
+    let update = memory.update_preference(scope, TRIPS, |trips: Option<Vec<StoredTrip>>| {
         let mut trips = trips.unwrap_or_default();
-        match trips.iter_mut().find(|counted| counted.trip.from == from && counted.trip.to == to) {
-            Some(counted) if counted.last_turn == turn => {}
-            Some(counted) => {
-                counted.trip.count = counted.trip.count.saturating_add(1);
-                turn.clone_into(&mut counted.last_turn);
+        match trips.iter_mut().find(|stored| stored.trip.from == from && stored.trip.to == to) {
+            Some(stored) if stored.last_turn == turn => {}
+            Some(stored) => {
+                stored.trip.count = stored.trip.count.saturating_add(1);
+                turn.clone_into(&mut stored.last_turn);
             }
             None => {
-                trips.truncate(MOST_TRIPS - 1);
+                trips.truncate(MAX_TRIPS - 1);
                 let trip = CommonTrip { from: from.to_owned(), to: to.to_owned(), count: 1 };
-                trips.push(CountedTrip { trip, last_turn: turn.to_owned() });
+                trips.push(StoredTrip { trip, last_turn: turn.to_owned() });
             }
         }
-        trips.sort_by_key(|counted| std::cmp::Reverse(counted.trip.count));
+        trips.sort_by_key(|stored| std::cmp::Reverse(stored.trip.count));
         Some(trips)
     });
-    counted.await.map(drop)
+    update.await.map(drop)
 }
 
-/// "Home station", "my home station" and "home_station" are one preference.
-fn named(key: &str) -> String {
+/// Normalises a preference's name: "Home station", "my home station" and "home_station" are the same preference.
+fn storage_key(key: &str) -> String {
     let words: Vec<String> = key
         .to_lowercase()
         .split(|c: char| !c.is_alphanumeric())

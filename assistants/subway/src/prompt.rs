@@ -1,8 +1,8 @@
-//! What the assistant's model is told.
+//! The instructions of the assistant's model.
 
 use threadkeep::agent::MEMORY_INSTRUCTIONS;
 
-/// The one sentence with which everything else is refused.
+/// The reply to every request that is not about the subway.
 pub const REFUSAL: &str = "I can only help with the New York City subway.";
 
 const RULES: &str = "You are an assistant for riders of the New York City subway. You answer from your tools, which know the \
@@ -20,7 +20,7 @@ Call at most two tools for a question. If a station's name is unclear, ask which
 
 How to answer:
 - Answer the last question only, and nothing that was answered before. Do not repeat an earlier answer.
-- Tell times and stations as the tools gave them. Never invent a train, a minute or a station. If a tool says that live \
+- Give times and stations as the tools gave them. Never invent a train, a minute or a station. If a tool says that live \
 times are unavailable, say so, and say whether what remains is the timetable or an estimate.
 - If the user asks whether something is real-time, answer in one sentence, without the route.
 - Plain text, short: a few lines, a numbered step for each ride.

@@ -6,28 +6,28 @@ use serde::Serialize;
 use threadkeep_transit::{Journey, Leg, Line, NetworkLeg, Query, Ride, SECONDS_A_STOP, Schedule};
 
 use crate::arrivals::{LiveStatus, TrainArrival, arrivals_in, clock, routes_at, status_of};
-use crate::place::{Assumption, Found, StationView, Trouble, direction_at, find, name_of};
+use crate::place::{Assumption, QueryError, StationMatch, StationView, direction_at, find, name_of};
 use crate::subway::{Subway, sign_of};
 use crate::system::network;
 use crate::travel::{ServiceMoment, new_york};
 
-/// What a change of trains counts for without a timetable: three minutes on foot, which is what the MTA gives for most
-/// stations, and half the usual time between two trains.
+/// The duration of a change without a timetable: three minutes on foot, which is the MTA's value for most stations, and half
+/// of the usual interval between trains.
 const CHANGE_SECONDS: u32 = 180 + 240;
 
-/// What one more change has to save to be proposed.
+/// The minimum saving for which a route with one more change is proposed.
 const WORTH_A_CHANGE_SECONDS: u32 = 120;
 
-/// What is wanted of a route.
+/// A request for a route.
 #[derive(Debug, Clone, Copy)]
-pub struct RouteWish<'a> {
-    /// The origin, as a person says it.
+pub struct RouteRequest<'a> {
+    /// The origin, in the user's words.
     pub from: &'a str,
-    /// The destination.
+    /// The destination, in the user's words.
     pub to: &'a str,
-    /// When to leave at the earliest.
+    /// The earliest time to leave.
     pub at: Timestamp,
-    /// Whether to board and alight only where there are no steps.
+    /// Whether to board and alight only at accessible platforms.
     pub accessible_only: bool,
 }
 
@@ -38,38 +38,38 @@ pub struct RouteAnswer {
     pub from: StationView,
     /// The destination.
     pub to: StationView,
-    /// Rides and walks in order.
+    /// The rides and walks, in order.
     pub legs: Vec<RouteLeg>,
-    /// How often one changes trains.
+    /// The number of changes.
     pub changes: usize,
-    /// From the first departure to the last arrival; without a timetable the time without waiting.
+    /// The seconds from the first departure to the last arrival; without a timetable, excluding the wait for the first train.
     pub seconds: u32,
-    /// The same, rounded to minutes.
+    /// `seconds`, rounded to minutes.
     pub minutes: u32,
-    /// The time of the first departure, where it is known.
+    /// The local time of the first departure, if known.
     pub departs: Option<String>,
-    /// The time of the last arrival, where it is known.
+    /// The local time of the last arrival, if known.
     pub arrives: Option<String>,
-    /// Where the times come from.
+    /// The source of the times.
     pub source: RouteSource,
-    /// What was assumed about the stations.
+    /// The assumptions made about station names.
     pub assumptions: Vec<Assumption>,
 }
 
-/// Where the times of a route come from.
+/// The source of a route's times.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "times", rename_all = "snake_case")]
 pub enum RouteSource {
     /// The timetable of the day.
     Timetable,
-    /// The timetable of the day, with the trains as they run.
+    /// The timetable of the day, updated with live trains.
     LiveTrains,
-    /// A timetable that does not reach the day; its times are those of this date.
+    /// A timetable that does not cover the day; the times of another date are used.
     OlderTimetable {
-        /// The date.
+        /// The date that is used.
         date: String,
     },
-    /// Two minutes a stop and seven a change, without waiting for the first train.
+    /// An estimate: two minutes per stop and seven per change, without the wait for the first train.
     TwoMinutesAStop,
 }
 
@@ -77,15 +77,15 @@ pub enum RouteSource {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum RouteLeg {
-    /// On one train.
+    /// A ride on one train.
     Ride(RideLeg),
-    /// On foot to another station of the complex, or nearby.
+    /// A walk to another station of the complex, or to one nearby.
     Walk {
-        /// The station to leave.
+        /// The start of the walk.
         from: String,
-        /// The station to come to.
+        /// The end of the walk.
         to: String,
-        /// How long it takes.
+        /// The duration in seconds.
         seconds: u32,
     },
 }
@@ -93,27 +93,27 @@ pub enum RouteLeg {
 /// A ride of a route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct RideLeg {
-    /// The line as the signs write it.
+    /// The name of the line on the signs.
     pub line: String,
-    /// N or S: the railway's direction.
+    /// The direction of travel, N or S.
     pub direction: String,
-    /// What the signs call the direction where one boards.
+    /// The name of the direction on the signs at `from`.
     pub towards: String,
-    /// Where to board.
+    /// The station at which to board.
     pub from: String,
-    /// Its GTFS id.
+    /// The GTFS id of `from`.
     pub from_stop: String,
-    /// Where to alight.
+    /// The station at which to alight.
     pub to: String,
-    /// Its GTFS id.
+    /// The GTFS id of `to`.
     pub to_stop: String,
-    /// How many stops it is.
+    /// The number of stops.
     pub stops: usize,
-    /// How long it takes.
+    /// The duration in seconds.
     pub seconds: u32,
-    /// The time of departure, where it is known.
+    /// The local time of departure, if known.
     pub departs: Option<String>,
-    /// The time of arrival, where it is known.
+    /// The local time of arrival, if known.
     pub arrives: Option<String>,
 }
 
@@ -122,69 +122,69 @@ pub struct RideLeg {
 pub struct RouteWithArrivals {
     /// The route.
     pub route: RouteAnswer,
-    /// The next trains at its origin that go its way.
+    /// The next trains from its origin that make the first ride.
     pub next_trains: Vec<TrainArrival>,
-    /// Whether live times could be had.
+    /// For which lines live times are available.
     pub live: LiveStatus,
 }
 
-/// Origin and destination, resolved.
+/// The resolved origin and destination.
 struct Ends {
-    from: Found,
-    to: Found,
+    from: StationMatch,
+    to: StationMatch,
 }
 
 impl Subway {
-    /// `get_route(from, to)`: the best route. Asks no feed.
+    /// `get_route(from, to)`: the best route, without live feeds.
     ///
     /// # Errors
-    /// [`Trouble`], where a station is unknown or unclear, both are the same, or no way leads there.
-    pub fn get_route(&self, from: &str, to: &str, now: Timestamp) -> Result<RouteAnswer, Trouble> {
-        self.find_route(&RouteWish { from, to, at: now, accessible_only: false })
+    /// [`QueryError`] if a station is unknown or ambiguous, both are the same, or no route connects them.
+    pub fn get_route(&self, from: &str, to: &str, now: Timestamp) -> Result<RouteAnswer, QueryError> {
+        self.find_route(&RouteRequest { from, to, at: now, accessible_only: false })
     }
 
-    /// The best route by more wishes than [`get_route`](Self::get_route) takes.
+    /// Finds the best route, with more options than [`get_route`](Self::get_route).
     ///
     /// # Errors
-    /// As [`get_route`](Self::get_route).
-    pub fn find_route(&self, wish: &RouteWish<'_>) -> Result<RouteAnswer, Trouble> {
-        self.route_between(&ends_of(wish.from, wish.to)?, wish)
+    /// Those of [`get_route`](Self::get_route).
+    pub fn find_route(&self, request: &RouteRequest<'_>) -> Result<RouteAnswer, QueryError> {
+        self.route_between(&ends_of(request.from, request.to)?, request)
     }
 
-    /// `get_route_with_arrivals(from, to)`: the route as trains run now, and the next trains at its origin.
+    /// `get_route_with_arrivals(from, to)`: the best route with live trains, and the next trains at its origin.
     ///
     /// # Errors
-    /// As [`get_route`](Self::get_route). Feeds that do not answer are no error; the answer says so.
+    /// Those of [`get_route`](Self::get_route). Unavailable feeds are not an error: [`RouteWithArrivals::live`] reports them.
     pub async fn get_route_with_arrivals(
         &self,
         from: &str,
         to: &str,
         now: Timestamp,
-    ) -> Result<RouteWithArrivals, Trouble> {
+    ) -> Result<RouteWithArrivals, QueryError> {
         let ends = ends_of(from, to)?;
-        let wish = RouteWish { from, to, at: now, accessible_only: false };
-        let scheduled = self.route_between(&ends, &wish)?;
+        let request = RouteRequest { from, to, at: now, accessible_only: false };
+        let scheduled = self.route_between(&ends, &request)?;
         let mut routes = routes_at(&ends.from.ids(), &[]);
         for leg in rides(&scheduled) {
             routes.extend(network().lines_named(&leg.line).map(|line| line.id.as_str()));
         }
         routes.sort_unstable();
         routes.dedup();
-        let picture = self.live.picture(&routes, now).await;
-        let with_live = self.live_schedule(&picture, now).filter(|_| !picture.feeds.is_empty());
+        let snapshot = self.live.snapshot(&routes, now).await;
+        let with_live = self.live_schedule(&snapshot, now).filter(|_| !snapshot.feeds.is_empty());
         let with_live = with_live.and_then(|(schedule, moment)| {
-            let journey = best(&schedule, moment, &ends, &wish)?;
+            let journey = best(&schedule, moment, &ends, &request)?;
             Some(timed_route(&schedule, &journey, &ends, RouteSource::LiveTrains))
         });
         let route = with_live.unwrap_or(scheduled);
-        let next_trains = next_trains(&route, |station, lines| arrivals_in(&picture, &[station], lines, now));
-        Ok(RouteWithArrivals { route, next_trains, live: status_of(&picture, &routes) })
+        let next_trains = next_trains(&route, |station, lines| arrivals_in(&snapshot, &[station], lines, now));
+        Ok(RouteWithArrivals { route, next_trains, live: status_of(&snapshot, &routes) })
     }
 
-    fn route_between(&self, ends: &Ends, wish: &RouteWish<'_>) -> Result<RouteAnswer, Trouble> {
-        let no_route = || Trouble::NoRoute { from: ends.from.view().name, to: ends.to.view().name };
-        if let Some((schedule, moment)) = self.schedule(wish.at)
-            && let Some(journey) = best(&schedule, moment, ends, wish)
+    fn route_between(&self, ends: &Ends, request: &RouteRequest<'_>) -> Result<RouteAnswer, QueryError> {
+        let no_route = || QueryError::NoRoute { from: ends.from.view().name, to: ends.to.view().name };
+        if let Some((schedule, moment)) = self.schedule(request.at)
+            && let Some(journey) = best(&schedule, moment, ends, request)
         {
             let source = if moment.is_covered {
                 RouteSource::Timetable
@@ -200,7 +200,7 @@ impl Subway {
                 .flatten()
                 .all(|id| network().find_station(id).is_some_and(|station| station.accessible.contains(&leg.way)))
         };
-        if wish.accessible_only && !path.legs.iter().all(accessible) {
+        if request.accessible_only && !path.legs.iter().all(accessible) {
             return Err(no_route());
         }
         let legs: Vec<RouteLeg> = path.legs.iter().map(untimed_leg).collect();
@@ -208,17 +208,17 @@ impl Subway {
     }
 }
 
-fn ends_of(from: &str, to: &str) -> Result<Ends, Trouble> {
+fn ends_of(from: &str, to: &str) -> Result<Ends, QueryError> {
     let ends = Ends { from: find(from, &[])?, to: find(to, &[])? };
     if ends.from.place.stations.iter().any(|id| ends.to.place.stations.contains(id)) {
-        return Err(Trouble::SameStation { station: Box::new(ends.from.view()) });
+        return Err(QueryError::SameStation { station: Box::new(ends.from.view()) });
     }
     Ok(ends)
 }
 
-/// The journey that arrives first; but one with fewer changes that arrives little later is the better one.
-fn best(schedule: &Schedule, moment: ServiceMoment, ends: &Ends, wish: &RouteWish<'_>) -> Option<Journey> {
-    let query = Query { accessible_only: wish.accessible_only, ..Query::between(ends.from.ids(), ends.to.ids()) };
+/// Returns the journey that arrives first, or one with fewer changes that arrives shortly after.
+fn best(schedule: &Schedule, moment: ServiceMoment, ends: &Ends, request: &RouteRequest<'_>) -> Option<Journey> {
+    let query = Query { accessible_only: request.accessible_only, ..Query::between(ends.from.ids(), ends.to.ids()) };
     let choices = schedule.choices(&query, schedule.time(instant_of(moment.at)?)?);
     let earliest = choices.last()?.arrives().0;
     choices.into_iter().find(|journey| journey.arrives().0 <= earliest + WORTH_A_CHANGE_SECONDS)
@@ -311,7 +311,7 @@ pub(crate) fn rides(route: &RouteAnswer) -> impl Iterator<Item = &RideLeg> {
     })
 }
 
-/// The lines that make a ride, by their signs: its own, and those that run along with it.
+/// Returns the names of the lines that make a ride: its own, and those that share its tracks.
 pub(crate) fn lines_making(ride: &RideLeg) -> Vec<&str> {
     let makes_it = |line: &&Line| network().ride(&line.id, &ride.from_stop, &ride.to_stop).is_some();
     let along = network().lines().iter().filter(makes_it).map(|line| line.name.as_str());
@@ -321,12 +321,12 @@ pub(crate) fn lines_making(ride: &RideLeg) -> Vec<&str> {
     lines
 }
 
-/// The next trains of every line that makes the first ride, in its direction.
+/// Returns the next trains of all lines that make the first ride, in its direction.
 fn next_trains(route: &RouteAnswer, arrivals: impl Fn(&str, &[&str]) -> Vec<TrainArrival>) -> Vec<TrainArrival> {
-    const SHOWN: usize = 4;
+    const MAX_TRAINS: usize = 4;
     let Some(first) = rides(route).next() else { return Vec::new() };
     let mut trains = arrivals(&first.from_stop, &lines_making(first));
     trains.retain(|train| train.direction == first.direction);
-    trains.truncate(SHOWN);
+    trains.truncate(MAX_TRAINS);
     trains
 }

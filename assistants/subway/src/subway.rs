@@ -1,4 +1,4 @@
-//! The subway as a whole: the built-in network, a timetable if one is loaded, and the live feeds.
+//! The entry point for queries: the built-in network, an optional timetable, and the live feeds.
 
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,34 +8,34 @@ use jiff::civil::Date;
 use threadkeep_transit::{Changes, Line, LiveFeed, Schedule, Station, Timetable, Walks};
 
 use crate::gtfs::{GtfsError, load_timetable};
-use crate::live::{LiveOptions, LivePicture, LiveTrains};
-use crate::place::Trouble;
+use crate::live::{LiveOptions, LiveSnapshot, LiveTrains};
+use crate::place::QueryError;
 use crate::system::network;
 use crate::travel::{ServiceMoment, TravelTime, new_york, travel_time_on_line};
 
-/// Answers questions about the subway. Each tool is one method; `now` is an argument of all that depend on it.
+/// Answers queries about the subway. Each tool is one method; methods that depend on the time take `now` as an argument.
 #[derive(Debug)]
 pub struct Subway {
     pub(crate) live: LiveTrains,
     timetable: Option<Arc<Timetable>>,
-    /// The day that was laid out last: most questions are about today.
+    /// The schedule of the most recent day, cached because most queries are about today.
     day: Mutex<Option<(Date, Arc<Schedule>)>>,
 }
 
-/// What a subway is made of.
+/// Options of [`Subway::open`].
 #[derive(Debug, Clone, Default)]
 pub struct SubwayOptions {
-    /// Where live trains come from.
+    /// Options of the live feeds.
     pub live: LiveOptions,
-    /// The file that keeps the timetable. Without one, and where it does not exist, a stop counts for two minutes.
+    /// The cached timetable. If `None`, or if the file does not exist, travel times are estimated at two minutes per stop.
     pub timetable: Option<PathBuf>,
 }
 
 impl Subway {
-    /// A subway with the timetable that is kept in a file, if it is there. Nothing is asked of any feed yet.
+    /// Opens a subway with the cached timetable, if it exists. Does not request any feed.
     ///
     /// # Errors
-    /// [`GtfsError`], where the file is damaged or of another version. [`Subway::new`] works without it.
+    /// [`GtfsError`] if the file is damaged or has another format version. [`Subway::new`] works without it.
     pub fn open(options: SubwayOptions) -> Result<Self, GtfsError> {
         let timetable = options.timetable.as_deref().map(load_timetable).transpose()?.flatten();
         let subway = Self::new(LiveTrains::new(options.live));
@@ -45,18 +45,18 @@ impl Subway {
         })
     }
 
-    /// A subway without a timetable: travel times are two minutes a stop.
+    /// Creates a subway without a timetable: travel times are estimated at two minutes per stop.
     pub fn new(live: LiveTrains) -> Self {
         Self { live, timetable: None, day: Mutex::new(None) }
     }
 
-    /// The same with a timetable.
+    /// Adds a timetable.
     #[must_use]
     pub fn with_timetable(self, timetable: Arc<Timetable>) -> Self {
         Self { timetable: Some(timetable), day: Mutex::new(None), ..self }
     }
 
-    /// The timetable, if one is loaded.
+    /// Returns the timetable, if one is loaded.
     pub fn timetable(&self) -> Option<&Arc<Timetable>> {
         self.timetable.as_ref()
     }
@@ -65,14 +65,14 @@ impl Subway {
         travel_time_on_line(self.timetable.as_deref(), from, to, line, now)
     }
 
-    /// The schedule of the day that stands for `now`, and how its times are read.
+    /// Returns the schedule of the service day used for `now`, and the moment within it.
     pub(crate) fn schedule(&self, now: Timestamp) -> Option<(Arc<Schedule>, ServiceMoment)> {
         let timetable = self.timetable.as_ref()?;
         let moment = ServiceMoment::new(timetable, now)?;
         let date = moment.at.date();
         let mut day = self.day.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((kept, schedule)) = &*day
-            && *kept == date
+        if let Some((cached, schedule)) = &*day
+            && *cached == date
         {
             return Some((Arc::clone(schedule), moment));
         }
@@ -83,12 +83,12 @@ impl Subway {
         Some((schedule, moment))
     }
 
-    /// The same with the live trains merged in; `None` where the timetable does not reach `now`, so that live trains and
-    /// scheduled ones are of different days.
-    pub(crate) fn live_schedule(&self, picture: &LivePicture, now: Timestamp) -> Option<(Schedule, ServiceMoment)> {
+    /// Returns the schedule with live trains merged in; `None` if the timetable does not cover `now`, because live and
+    /// scheduled trains would then be of different days.
+    pub(crate) fn live_schedule(&self, snapshot: &LiveSnapshot, now: Timestamp) -> Option<(Schedule, ServiceMoment)> {
         let timetable = self.timetable.as_ref()?;
         let moment = ServiceMoment::new(timetable, now).filter(|moment| moment.is_covered)?;
-        let feeds: Vec<LiveFeed> = picture.feeds.iter().map(|feed| LiveFeed::clone(feed)).collect();
+        let feeds: Vec<LiveFeed> = snapshot.feeds.iter().map(|feed| LiveFeed::clone(feed)).collect();
         let changes = Changes::new(timetable, &feeds, &new_york(), now);
         let mut schedule = Schedule::with_changes(timetable, moment.at.date(), &new_york(), &walks(), &changes);
         set_accessible(&mut schedule);
@@ -96,7 +96,7 @@ impl Subway {
     }
 }
 
-/// Stations of a complex are connected even where the feed's transfers leave one out, as they do South Ferry.
+/// Connects all stations of a complex, because the feed's transfers omit some, such as South Ferry.
 fn walks() -> Walks {
     let mut complexes: Vec<(&str, Vec<String>)> = Vec::new();
     for station in network().stations() {
@@ -108,7 +108,7 @@ fn walks() -> Walks {
     Walks { complexes: complexes.into_iter().map(|(_, ids)| ids).collect(), ..Walks::default() }
 }
 
-/// The feed says nothing of wheelchairs; the table of stations does.
+/// Adds accessibility from the station table; the feed has no such data.
 fn set_accessible(schedule: &mut Schedule) {
     let platforms = |station: &Station| {
         station.accessible.iter().map(|way| format!("{}{way}", station.id)).collect::<Vec<String>>()
@@ -117,15 +117,15 @@ fn set_accessible(schedule: &mut Schedule) {
     schedule.set_accessible(accessible.iter().map(String::as_str));
 }
 
-/// The lines that a name stands for: "6" is also the express variant, "S" is three shuttles.
-pub(crate) fn lines_called(name: &str) -> Result<Vec<&'static Line>, Trouble> {
+/// Returns the lines with a name: "6" includes its express variant, and "S" is three shuttles.
+pub(crate) fn find_lines(name: &str) -> Result<Vec<&'static Line>, QueryError> {
     let name = name.trim().trim_start_matches("the ").trim_end_matches(" train").trim();
     let name = if name.eq_ignore_ascii_case("shuttle") { "S" } else { name };
     let lines: Vec<&Line> = network().lines_named(name).collect();
-    if lines.is_empty() { Err(Trouble::UnknownLine { line: name.to_owned() }) } else { Ok(lines) }
+    if lines.is_empty() { Err(QueryError::UnknownLine { line: name.to_owned() }) } else { Ok(lines) }
 }
 
-/// What the signs call a line of the feed.
+/// Returns the name on the signs of a line id.
 pub(crate) fn sign_of(route: &str) -> String {
     let line = network().lines().iter().find(|line| line.id == route);
     line.map_or_else(|| route.to_owned(), |line| line.name.clone())

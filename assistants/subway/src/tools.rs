@@ -1,16 +1,16 @@
-//! The tools that a model calls, by their names.
+//! The tools that a model calls.
 //!
-//! Each tool answers with words that can be handed to the person as they stand, and with the same facts for programs. A
-//! question that has no answer (a station that nobody knows, a name that fits several) is answered by saying so and what
-//! to ask back: the person reads it, and the model goes on with it. Only what is broken is an error.
+//! Each tool returns text that can be passed to the user unchanged, and the same facts as JSON. A [`QueryError`], such as an
+//! unknown station or an ambiguous name, is a successful result whose text explains the problem and asks the user back. Tool
+//! errors are reserved for invalid arguments and failures.
 //!
-//! No call needs an approval: what is kept are the user's own preferences, at the user's word, and they can be set anew.
+//! No call requires approval: only the user's own preferences are stored, at their request, and they can be changed again.
 
 mod comparisons;
 mod personal;
 mod routes;
 mod stations;
-mod words;
+mod text_argument;
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ use serde::de::DeserializeOwned;
 use threadkeep::core::{Tool, ToolContext, ToolError, ToolOutput};
 use threadkeep::{FnTool, JsonText, Memory, Scope};
 
-use crate::place::{StationView, Trouble};
+use crate::place::{QueryError, StationView};
 use crate::preferences::count_trip;
 use crate::subway::Subway;
 use crate::travel::instant;
@@ -42,7 +42,7 @@ pub const TOOLS: [&str; 11] = [
     "get_common_trips",
 ];
 
-/// Makes the tools over a subway and the memory in which a person's preferences and trips are kept. Cheap to clone.
+/// Creates the tools from a subway and the memory that stores users' preferences and trips. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct SubwayTools {
     subway: Arc<Subway>,
@@ -51,20 +51,20 @@ pub struct SubwayTools {
 
 /// No arguments.
 #[derive(Debug, serde::Deserialize, JsonSchema)]
-struct Nothing {}
+struct NoArguments {}
 
 impl SubwayTools {
-    /// Makes them. The memory must be the one that the agent has.
+    /// Creates the tools. `memory` must be the memory of the agent.
     pub fn new(memory: Memory, subway: Arc<Subway>) -> Self {
         Self { subway, memory }
     }
 
-    /// The subway that they ask.
+    /// Returns the subway that the tools query.
     pub fn subway(&self) -> &Arc<Subway> {
         &self.subway
     }
 
-    /// All tools, in the order of [`TOOLS`].
+    /// Returns all tools, in the order of [`TOOLS`].
     pub fn all(&self) -> Vec<Arc<dyn Tool>> {
         let tools = [
             routes::get_route(self),
@@ -82,7 +82,7 @@ impl SubwayTools {
         tools.into_iter().map(|tool| Arc::new(tool) as Arc<dyn Tool>).collect()
     }
 
-    /// A tool of a name, which runs `work`.
+    /// Creates a tool that runs `work`.
     fn tool<A, R>(&self, name: &str, description: &str, work: fn(Self, ToolContext, A) -> R) -> FnTool
     where
         A: DeserializeOwned + JsonSchema + Send + 'static,
@@ -92,8 +92,7 @@ impl SubwayTools {
         FnTool::new(name, description, move |context, arguments: A| work(tools.clone(), context, arguments))
     }
 
-    /// Counts a trip that was answered, for the person who asked. Where nobody in particular asks, nobody's trips are
-    /// counted, and an answer is worth more than its count.
+    /// Counts a trip for the user; does nothing in a tenant's scope. Ignores errors: an answer matters more than its count.
     async fn count(&self, context: &ToolContext, from: &StationView, to: &StationView) {
         if matches!(context.scope, Scope::User(..)) {
             let (from, to) = (wording::whole_place(from), wording::whole_place(to));
@@ -102,17 +101,20 @@ impl SubwayTools {
     }
 }
 
-/// What a tool gives for an answer, or for a question that has none.
-fn told<T: Serialize>(answer: &Result<T, Trouble>, words: impl Fn(&T) -> String) -> Result<ToolOutput, ToolError> {
+/// Returns the output for an answer or a query error.
+fn tool_output<T: Serialize>(
+    answer: &Result<T, QueryError>,
+    text: impl Fn(&T) -> String,
+) -> Result<ToolOutput, ToolError> {
     let (text, value) = match answer {
-        Ok(answer) => (words(answer), JsonText::of(answer)),
-        Err(trouble) => (wording::trouble(trouble), JsonText::of(trouble)),
+        Ok(answer) => (text(answer), JsonText::of(answer)),
+        Err(error) => (wording::query_error(error), JsonText::of(error)),
     };
     let value = value.map_err(|error| ToolError::Failed(error.to_string()))?;
     Ok(ToolOutput { text, value: Some(value), ..ToolOutput::default() })
 }
 
-/// When a tool is called, which counts as now.
+/// Returns the time of the call.
 fn now_of(context: &ToolContext) -> Timestamp {
     instant(context.now)
 }

@@ -1,43 +1,48 @@
-//! `get_transfer_timing`: whether the connection at the change is caught, and how long one waits for it.
+//! `get_transfer_timing`: the connecting train at a change, and the wait for it.
 
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::arrivals::{LiveStatus, TrainArrival, arrivals_in, status_of};
-use crate::place::Trouble;
+use crate::place::QueryError;
 use crate::route::{RideLeg, RouteAnswer, RouteLeg, lines_making, rides};
 use crate::subway::Subway;
 use crate::system::network;
 
-/// How long one needs at least from train to train.
+/// The minimum time to change trains.
 const BUFFER_SECONDS: i64 = 60;
 
 /// The answer of `get_transfer_timing`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TransferTiming {
-    /// The route that is meant.
+    /// The route.
     pub route: RouteAnswer,
-    /// Where the first change is; `None` where no change is needed.
+    /// The station of the first change; `None` if no change is needed.
     pub transfer_at: Option<String>,
     /// The train to take at the origin.
     pub first_train: Option<TrainArrival>,
     /// Minutes from now to the arrival at the change, rounded down.
     pub arrives_in_minutes: Option<i64>,
-    /// The connection.
+    /// The connecting train.
     pub connection: Option<TrainArrival>,
-    /// Minutes from the arrival to the connection's departure, the walk included, rounded down.
+    /// Minutes from the arrival to the departure of the connecting train, including the walk, rounded down.
     pub wait_minutes: Option<i64>,
-    /// Whether live times could be had.
+    /// For which lines live times are available.
     pub live: LiveStatus,
 }
 
 impl Subway {
-    /// `get_transfer_timing(from, to)`: when one arrives at the first change of the best route, which train goes on from
-    /// there, and how long one waits.
+    /// `get_transfer_timing(from, to)`: the arrival at the first change of the best route, the connecting train, and the wait
+    /// for it.
     ///
     /// # Errors
-    /// As [`Subway::get_route`].
-    pub async fn get_transfer_timing(&self, from: &str, to: &str, now: Timestamp) -> Result<TransferTiming, Trouble> {
+    /// Those of [`Subway::get_route`].
+    pub async fn get_transfer_timing(
+        &self,
+        from: &str,
+        to: &str,
+        now: Timestamp,
+    ) -> Result<TransferTiming, QueryError> {
         let route = self.get_route(from, to, now)?;
         let (first, second) = (rides(&route).next().cloned(), rides(&route).nth(1).cloned());
         let first_line = first.iter().map(|leg| leg.line.as_str());
@@ -46,8 +51,8 @@ impl Subway {
             lines.iter().flat_map(|line| network().lines_named(line)).map(|line| line.id.as_str()).collect();
         routes.sort_unstable();
         routes.dedup();
-        let picture = self.live.picture(&routes, now).await;
-        let live = status_of(&picture, &routes);
+        let snapshot = self.live.snapshot(&routes, now).await;
+        let live = status_of(&snapshot, &routes);
         let walk = walk_before_second_ride(&route);
         let mut timing = TransferTiming {
             transfer_at: second.as_ref().and(first.as_ref()).map(|leg| leg.to.clone()),
@@ -59,16 +64,16 @@ impl Subway {
             live,
         };
         let (Some(first), Some(second)) = (first, second) else { return Ok(timing) };
-        let next = |leg: &RideLeg, lines: &[&str], from: i64| {
-            let trains = arrivals_in(&picture, &[&leg.from_stop], lines, now);
-            trains.into_iter().find(|train| train.direction == leg.direction && train.at >= from)
+        let next = |leg: &RideLeg, lines: &[&str], earliest: i64| {
+            let trains = arrivals_in(&snapshot, &[&leg.from_stop], lines, now);
+            trains.into_iter().find(|train| train.direction == leg.direction && train.at >= earliest)
         };
         timing.first_train = next(&first, &[&first.line], now.as_second());
         if let Some(train) = &timing.first_train {
-            let there_at = train.at + i64::from(first.seconds);
-            timing.arrives_in_minutes = Some((there_at - now.as_second()) / 60);
-            timing.connection = next(&second, &lines_making(&second), there_at + walk.max(BUFFER_SECONDS));
-            timing.wait_minutes = timing.connection.as_ref().map(|train| (train.at - there_at) / 60);
+            let arrives_at = train.at + i64::from(first.seconds);
+            timing.arrives_in_minutes = Some((arrives_at - now.as_second()) / 60);
+            timing.connection = next(&second, &lines_making(&second), arrives_at + walk.max(BUFFER_SECONDS));
+            timing.wait_minutes = timing.connection.as_ref().map(|train| (train.at - arrives_at) / 60);
         }
         Ok(timing)
     }

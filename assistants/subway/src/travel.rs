@@ -1,4 +1,4 @@
-//! How long a ride on one line takes.
+//! Travel times on one line.
 
 use jiff::civil::{Date, DateTime};
 use jiff::tz::TimeZone;
@@ -8,42 +8,42 @@ use threadkeep_transit::{SECONDS_A_STOP, Timetable};
 
 use crate::system::network;
 
-/// Where a travel time comes from.
+/// The source of a travel time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TimeSource {
     /// The timetable.
     Timetable,
-    /// Two minutes a stop, because no timetable is loaded or it has no such ride.
+    /// An estimate of two minutes per stop, because no timetable is loaded or it has no such ride.
     TwoMinutesAStop,
 }
 
 /// A ride on one line between two stations.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TravelTime {
-    /// How long it takes.
+    /// The duration in seconds.
     pub seconds: u32,
-    /// How many stops it is.
+    /// The number of stops.
     pub stops: u32,
-    /// Where the time comes from.
+    /// The source of the duration.
     pub source: TimeSource,
-    /// The suffix of the platforms: the direction, by the order of the line's stations.
+    /// The direction of travel, N or S: the suffix of GTFS platform ids, by the order of the line's stations.
     pub way: String,
 }
 
-/// New York's time. The rule has held since 2007, and a machine may lack the table of zones.
+/// Returns New York's time zone. Built from its rule, in force since 2007, because a machine may lack the time zone database.
 pub fn new_york() -> TimeZone {
     TimeZone::posix("EST5EDT,M3.2.0,M11.1.0").expect("the rule is a constant, and a test reads it")
 }
 
-/// The same instant, as this crate reckons with it.
+/// Converts a Threadkeep timestamp to jiff's type.
 pub(crate) fn instant(at: threadkeep::Timestamp) -> Timestamp {
     let same = Timestamp::from_microsecond(at.as_micros());
-    same.expect("both kinds of instants end with the year 9999, and the other begins earlier")
+    same.expect("both types end with the year 9999, and jiff's begins earlier")
 }
 
-/// The date in the timetable that stands for an instant: its own, or where the timetable does not reach, the last one
-/// that falls on the same weekday.
+/// The date and time in the timetable used for an instant: its own date or, if the timetable does not cover it, the last
+/// covered date with the same weekday.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct ServiceMoment {
     pub(crate) at: DateTime,
@@ -63,10 +63,9 @@ impl ServiceMoment {
     }
 }
 
-/// The time that a line takes between two stations, on a train that calls at both; `None` where the line's trains do not,
-/// by day.
+/// Returns the travel time of a line between two stations; `None` if its trains do not stop at both during the day.
 ///
-/// With a timetable it is the median of the rides that begin within two hours of `now`, or failing that of the whole day.
+/// With a timetable, this is the median of the rides that start within two hours of `now`, or else of the whole day.
 pub fn travel_time_on_line(
     timetable: Option<&Timetable>,
     from: &str,

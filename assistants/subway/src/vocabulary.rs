@@ -1,8 +1,8 @@
-//! What New Yorkers call their stations.
+//! Names and spellings that New Yorkers use for stations.
 
 use threadkeep_transit::Vocabulary;
 
-/// The words of the subway.
+/// The vocabulary of the subway, for resolving names.
 pub(crate) const VOCABULARY: Vocabulary = Vocabulary {
     aliases: ALIASES,
     spellings: SPELLINGS,
@@ -32,7 +32,7 @@ pub(crate) const VOCABULARY: Vocabulary = Vocabulary {
     ],
 };
 
-/// Sayings, and the station that is meant where nothing else is said.
+/// Colloquial names, and the station they refer to if the user does not qualify them.
 const ALIASES: &[(&str, &str)] = &[
     ("times square", "127"),
     ("times sq", "127"),
@@ -120,7 +120,7 @@ const ALIASES: &[(&str, &str)] = &[
     ("bowling green", "420"),
 ];
 
-/// How words are written here; names and what people say are both written so.
+/// Normalised spellings, applied to station names and to the user's words.
 const SPELLINGS: &[(&str, &str)] = &[
     ("street", "st"),
     ("streets", "st"),

@@ -1,23 +1,23 @@
-//! Answers in words: what a person likes to read and a model can quote.
+//! The text of answers, for users to read and for models to quote.
 //!
-//! An answer says where its times come from, and what was assumed of a name. It never tells a minute that nobody knows.
+//! Every answer states the source of its times and the assumptions made about station names. It contains no invented times.
 
 mod arrivals;
 mod comparison;
+mod query_error;
 mod route;
 mod station;
-mod trouble;
 
 pub(crate) use arrivals::arrivals;
 pub(crate) use comparison::comparison;
+pub(crate) use query_error::query_error;
 pub(crate) use route::{route, route_with_arrivals, transfer_timing};
 pub(crate) use station::{common_trips, line_stations, place, station_info, whole_place};
-pub(crate) use trouble::trouble;
 
 use crate::arrivals::LiveStatus;
 use crate::place::Assumption;
 
-/// What to say where live times are missing; nothing where there are all.
+/// Returns a sentence about missing live times; `None` if all are available.
 fn live(status: &LiveStatus) -> Option<String> {
     match status {
         LiveStatus::Available => None,
@@ -40,7 +40,7 @@ fn minutes(seconds: i64) -> String {
     format!("{} min", (seconds + 30).div_euclid(60))
 }
 
-/// In how many minutes something is.
+/// Formats the time until an event.
 fn wait(minutes: i64) -> String {
     if minutes < 1 { "in less than a minute".to_owned() } else { format!("in {minutes} min") }
 }
@@ -64,7 +64,7 @@ fn enumerated<T: AsRef<str>>(words: &[T]) -> String {
     }
 }
 
-/// Words without those that stand there already.
+/// Removes duplicates, keeping the first occurrence.
 fn distinct<'a>(words: impl Iterator<Item = &'a String>) -> Vec<&'a str> {
     let mut distinct: Vec<&str> = Vec::new();
     for word in words {

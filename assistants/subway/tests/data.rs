@@ -1,5 +1,5 @@
-//! The subway with its timetable: the table of scheduled run times that comes with the feed, and routes through it. The
-//! data is found through `THREADKEEP_DATA`.
+//! Tests with the real timetable: scheduled run times against the published table, and routes. The data folder is given by
+//! `THREADKEEP_DATA`.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::path::PathBuf;
@@ -9,13 +9,13 @@ use jiff::Timestamp;
 use threadkeep::Scope;
 use threadkeep::core::ToolContext;
 use threadkeep_subway::{
-    LiveOptions, LiveTrains, RouteLeg, RouteSource, RouteWish, Subway, SubwayTools, TimeSource, travel_time_on_line,
+    LiveOptions, LiveTrains, RouteLeg, RouteRequest, RouteSource, Subway, SubwayTools, TimeSource, travel_time_on_line,
 };
 use threadkeep_transit::Timetable;
 
 fn data(path: &str) -> PathBuf {
     let folder = std::env::var_os("THREADKEEP_DATA")
-        .expect("THREADKEEP_DATA must name the folder of the data sets; `cargo xtask test --data` sets it");
+        .expect("THREADKEEP_DATA must be the folder of the data sets; `cargo xtask test --data` sets it");
     PathBuf::from(folder).join(path)
 }
 
@@ -24,27 +24,33 @@ static TIMETABLE: LazyLock<Arc<Timetable>> = LazyLock::new(|| {
     Arc::new(Timetable::from_zip(bytes).unwrap())
 });
 
-/// Nothing listens there: what these tests ask needs no feed.
+/// A subway without live feeds: nothing listens at the address.
 fn subway() -> Subway {
     let options = LiveOptions { base: "http://127.0.0.1:9/".to_owned(), ..LiveOptions::default() };
     Subway::new(LiveTrains::new(options)).with_timetable(Arc::clone(&TIMETABLE))
 }
 
-/// Median, shortest and longest ride, and how many a day. Rides by night on the local tracks are told apart by the
-/// number of their stops, which the table of run times gives separately.
-fn rides(route: &str, service: &str, from: &str, to: &str, kind: impl Fn(u32) -> bool) -> (u32, u32, u32, usize) {
+/// Returns the median, minimum and maximum duration of the rides in a day, and their number. `is_included` selects by
+/// duration, because the table of run times lists night-time rides on the local tracks separately.
+fn rides(
+    route: &str,
+    service: &str,
+    from: &str,
+    to: &str,
+    is_included: impl Fn(u32) -> bool,
+) -> (u32, u32, u32, usize) {
     let mut seconds: Vec<u32> = TIMETABLE
         .ride_times(route, service, from, to)
         .into_iter()
         .map(|(_, seconds)| seconds)
-        .filter(|seconds| kind(*seconds))
+        .filter(|seconds| is_included(*seconds))
         .collect();
     seconds.sort_unstable();
     (seconds[seconds.len() / 2], seconds[0], seconds[seconds.len() - 1], seconds.len())
 }
 
 #[test]
-fn scheduled_run_times_are_those_of_the_table() {
+fn scheduled_run_times_match_the_published_table() {
     let all = |_| true;
     let express = |seconds| seconds <= 480;
     let median_and_count = |route, service, from, to| {
@@ -93,7 +99,7 @@ fn wednesday(clock: &str) -> Timestamp {
 
 // S2.27
 #[test]
-fn with_a_timetable_travel_times_are_its_own() {
+fn travel_times_come_from_the_timetable() {
     let ride = travel_time_on_line(Some(&TIMETABLE), "142", "128", "1", wednesday("12:00:00")).unwrap();
     assert_eq!((ride.seconds, ride.source), (900, TimeSource::Timetable));
     assert_eq!(travel_time_on_line(Some(&TIMETABLE), "635", "625", "4", wednesday("12:00:00")), None);
@@ -111,7 +117,7 @@ fn routes_follow_the_timetable_of_the_day() {
 }
 
 #[test]
-fn a_timetable_that_is_over_gives_times_and_says_of_which_day() {
+fn expired_timetable_gives_durations_and_names_the_date_used() {
     let now = "2026-01-14T15:00:00Z".parse().unwrap();
     let route = subway().get_route("Flushing", "Grand Central", now).unwrap();
     assert_eq!(route.source, RouteSource::OlderTimetable { date: "2024-04-24".to_owned() });
@@ -119,16 +125,17 @@ fn a_timetable_that_is_over_gives_times_and_says_of_which_day() {
 }
 
 #[test]
-fn without_steps_only_accessible_platforms_are_used() {
-    let wish = RouteWish { from: "Astor Pl", to: "Grand Central", at: wednesday("12:00:00"), accessible_only: true };
-    assert!(subway().find_route(&wish).is_err(), "Astor Pl has steps");
-    let wish = RouteWish { from: "Bleecker St", ..wish };
-    let route = subway().find_route(&wish).unwrap();
+fn accessible_routes_use_only_accessible_platforms() {
+    let request =
+        RouteRequest { from: "Astor Pl", to: "Grand Central", at: wednesday("12:00:00"), accessible_only: true };
+    assert!(subway().find_route(&request).is_err(), "Astor Pl has steps");
+    let request = RouteRequest { from: "Bleecker St", ..request };
+    let route = subway().find_route(&request).unwrap();
     assert!(route.legs.iter().all(|leg| !matches!(leg, RouteLeg::Ride(ride) if ride.from_stop == "635")), "{route:#?}");
 }
 
-/// What a tool says at an instant of the feed's own time.
-async fn said(tool: &str, arguments: &str, at: Timestamp) -> String {
+/// Returns the text of a tool call at an instant within the feed's dates.
+async fn tool_text(tool: &str, arguments: &str, at: Timestamp) -> String {
     let memory = threadkeep::open("memory:").await.unwrap();
     let tools = SubwayTools::new(memory, Arc::new(subway())).all();
     let tool = tools.iter().find(|known| known.spec().name() == tool).unwrap();
@@ -146,24 +153,29 @@ async fn said(tool: &str, arguments: &str, at: Timestamp) -> String {
 
 // S2.11, S2.52
 #[tokio::test]
-async fn a_route_by_the_timetable_is_told_with_its_clocks() {
-    let asked = r#"{"from_station": "Bedford Av", "to_station": "Flushing Main St"}"#;
-    let text = said("get_route", asked, wednesday("08:00:00")).await;
+async fn timetable_route_states_departure_and_arrival_times() {
+    let arguments = r#"{"from_station": "Bedford Av", "to_station": "Flushing Main St"}"#;
+    let text = tool_text("get_route", arguments, wednesday("08:00:00")).await;
     assert!(text.starts_with("Bedford Av to Flushing-Main St: "), "{text}");
     assert!(text.lines().next().unwrap().contains(", 08:0"), "{text}");
-    assert!(text.contains("\n1. Take the L (") && text.ends_with("\nTimes are the timetable's, not live."), "{text}");
-    let older = said("get_route", asked, "2026-01-14T15:00:00Z".parse().unwrap()).await;
     assert!(
-        older.ends_with("Times are those of 2024-04-24, not live: the timetable that is loaded does not reach today.")
+        text.contains("\n1. Take the L (") && text.ends_with("\nTimes are from the timetable, not live."),
+        "{text}"
+    );
+    let older = tool_text("get_route", arguments, "2026-01-14T15:00:00Z".parse().unwrap()).await;
+    assert!(
+        older.ends_with(
+            "Times are from the timetable of 2024-04-24, not live: the loaded timetable does not cover today."
+        )
     );
 }
 
 // S2.30
 #[tokio::test]
-async fn with_a_timetable_too_the_express_passes_96_st_by_day() {
-    let asked = r#"{"from_station": "Union Sq", "to_station": "96th St", "transfer_station": "Union Sq",
+async fn timetable_confirms_that_the_express_skips_96_st_during_the_day() {
+    let arguments = r#"{"from_station": "Union Sq", "to_station": "96th St", "transfer_station": "Union Sq",
         "local_line": "6", "express_lines": "4,5"}"#;
-    let text = said("compare_local_vs_express", asked, wednesday("12:00:00")).await;
+    let text = tool_text("compare_local_vs_express", arguments, wednesday("12:00:00")).await;
     assert!(text.contains("\nOption 1, take the 6: 16 min on trains, waiting not counted.\n"), "{text}");
     assert!(text.contains("\nThe 4/5 do not stop at 96 St by day: option 2 leaves the express at 86 St"), "{text}");
     assert!(text.contains("Live times unavailable"), "{text}");

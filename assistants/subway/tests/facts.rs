@@ -1,9 +1,9 @@
-//! The built-in network against what is known of the subway, and the tools that need nothing but it.
+//! Tests of the built-in network against known facts, and of the tools that need only the network.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use threadkeep::Scope;
 use threadkeep_subway::{
-    Accessibility, CommonTrip, TimeSource, Trouble, count_trip, find_stations_on_line, get_common_trips,
+    Accessibility, CommonTrip, QueryError, TimeSource, count_trip, find_stations_on_line, get_common_trips,
     get_preference, get_station_info, network, save_preference, travel_time_on_line,
 };
 
@@ -20,7 +20,7 @@ fn rides(direction: &str, stops: u32) -> Option<(String, u32)> {
 }
 
 #[test]
-fn the_table_reads_back_as_it_was_written() {
+fn network_table_round_trips() {
     let table = include_str!("../data/network.tsv");
     assert_eq!(network().to_table(), table);
     assert_eq!(network().stations().len(), 496);
@@ -32,7 +32,7 @@ fn the_table_reads_back_as_it_was_written() {
 
 // S2.30
 #[test]
-fn lines_have_as_many_stops_as_they_have() {
+fn lines_have_the_known_number_of_stations() {
     let sizes = [
         ("1", 38),
         ("2", 49),
@@ -68,8 +68,8 @@ fn lines_have_as_many_stops_as_they_have() {
 
 // S2.29, S2.37
 #[test]
-fn directions_come_from_the_order_of_the_line() {
-    // Latitude would say the opposite, or nothing, of each of these.
+fn directions_follow_the_order_of_the_line() {
+    // Comparing latitudes would give the wrong direction, or none, for each of these.
     assert_eq!(way("7", "127", "701"), None, "127 is another station of the complex");
     assert_eq!(way("7", "725", "710"), rides("N", 13));
     assert_eq!(way("L", "L10", "L03").map(|(way, _)| way).as_deref(), Some("N"));
@@ -77,11 +77,11 @@ fn directions_come_from_the_order_of_the_line() {
     assert_eq!(way("M", "M08", "D20").map(|(way, _)| way).as_deref(), Some("N"));
     assert_eq!(way("GS", "901", "902").map(|(way, _)| way).as_deref(), Some("N"));
     assert_eq!(way("A", "H11", "A41").map(|(way, _)| way).as_deref(), Some("N"));
-    assert_eq!(way("A", "A65", "H11"), None, "no train goes from one branch to the other");
+    assert_eq!(way("A", "A65", "H11"), None, "no train runs from one branch to the other");
 }
 
 #[test]
-fn rides_have_as_many_stops_as_they_have() {
+fn rides_have_the_known_number_of_stops() {
     assert_eq!(way("1", "142", "128"), rides("N", 12));
     assert_eq!(way("2", "137", "128"), rides("N", 2));
     assert_eq!(way("6", "635", "626"), rides("N", 9));
@@ -95,7 +95,7 @@ fn rides_have_as_many_stops_as_they_have() {
 fn without_a_timetable_a_stop_takes_two_minutes() {
     let ride = travel_time_on_line(None, "142", "128", "1", now()).unwrap();
     assert_eq!((ride.seconds, ride.stops, ride.source), (24 * 60, 12, TimeSource::TwoMinutesAStop));
-    assert_eq!(travel_time_on_line(None, "142", "128", "2", now()), None, "the 2 does not call at South Ferry");
+    assert_eq!(travel_time_on_line(None, "142", "128", "2", now()), None, "the 2 does not stop at South Ferry");
 }
 
 // S2.30
@@ -109,7 +109,7 @@ fn the_four_and_the_five_do_not_stop_at_96th_street() {
 }
 
 #[test]
-fn locals_meet_expresses_where_both_call() {
+fn locals_and_expresses_share_the_known_stations() {
     let both = |local: &str, express: &str| -> Vec<&str> {
         let stations = network().stations_on(local).into_iter();
         stations.filter(|station| network().calls_at(express, &station.id)).map(|station| station.id.as_str()).collect()
@@ -124,7 +124,7 @@ fn locals_meet_expresses_where_both_call() {
 
 // S2.19
 #[test]
-fn a_station_tells_its_lines_and_its_accessibility() {
+fn station_info_has_lines_and_accessibility() {
     let info = get_station_info("Union Square").unwrap();
     assert_eq!(info.station.lines.len(), 8, "{:?}", info.station.lines);
     let accessible: Vec<_> = info.parts.iter().map(|part| (part.stop_id.as_str(), &part.accessibility)).collect();
@@ -140,13 +140,13 @@ fn the_stations_of_a_line_are_listed_in_order() {
     let names: Vec<_> = one.ways[0].iter().map(|station| station.name.as_str()).collect();
     assert_eq!((one.ways.len(), names.len()), (1, 38));
     assert!(matches!((names[0], names[37]), ("South Ferry", "Van Cortlandt Park-242 St")), "{names:?}");
-    assert_eq!(find_stations_on_line("S").unwrap().ways.len(), 3, "three shuttles are called S");
-    assert_eq!(find_stations_on_line("K").unwrap_err(), Trouble::UnknownLine { line: "K".to_owned() });
+    assert_eq!(find_stations_on_line("S").unwrap().ways.len(), 3, "S is three shuttles");
+    assert_eq!(find_stations_on_line("K").unwrap_err(), QueryError::UnknownLine { line: "K".to_owned() });
 }
 
 // S2.21, S2.22, S2.23
 #[tokio::test]
-async fn preferences_and_trips_belong_to_one_person() {
+async fn preferences_and_trips_belong_to_one_user() {
     let memory = threadkeep::open("memory:").await.unwrap();
     let (ana, ben) = (Scope::user("acme", "ana").unwrap(), Scope::user("acme", "ben").unwrap());
     save_preference(&memory, &ana, "Home station", "Astor Pl").await.unwrap();

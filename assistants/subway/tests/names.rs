@@ -1,19 +1,20 @@
-//! Two hundred ways to say a station, of which every third was held out while the engine was tuned.
+//! Two hundred ways to name a station; every third was held out while the name resolution was tuned.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use threadkeep_subway::{names, network};
 use threadkeep_transit::{Place, Resolution};
 
-/// What people say and what they mean: the id of a station; behind a question mark those to choose from.
-const WAYS: &str = include_str!("names/ways.tsv");
+/// Names and the station ids they refer to; after a question mark, the ids among which the user must choose.
+const CASES: &str = include_str!("names/ways.tsv");
 
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Right,
+    /// Ambiguous, with the right place among the choices.
     Asked,
-    /// Neither resolved nor asked for with the right place among the choices.
+    /// Neither resolved to the right place nor ambiguous with it among the choices.
     Missed,
-    /// Taken for another place without a word.
+    /// Resolved to another place without stating an assumption.
     SilentlyWrong,
 }
 
@@ -21,32 +22,32 @@ fn judge(text: &str, expected: &str) -> Verdict {
     let is_open = expected.starts_with('?');
     let ids: Vec<&str> = expected.trim_start_matches('?').split_whitespace().collect();
     assert!(ids.iter().all(|id| network().find_station(id).is_some()), "{text}: {expected}");
-    let is_meant = |place: &Place| ids.iter().any(|id| place.stations.iter().any(|station| station == id));
+    let is_expected = |place: &Place| ids.iter().any(|id| place.stations.iter().any(|station| station == id));
     match names().resolve(text) {
-        Resolution::Certain(place) if is_meant(&place) && !is_open => Verdict::Right,
+        Resolution::Certain(place) if is_expected(&place) && !is_open => Verdict::Right,
         Resolution::Certain(_) => Verdict::SilentlyWrong,
-        Resolution::Assumed { taken, .. } if is_meant(&taken) => Verdict::Right,
-        Resolution::Several(places) if places.iter().any(is_meant) => Verdict::Asked,
+        Resolution::Assumed { taken, .. } if is_expected(&taken) => Verdict::Right,
+        Resolution::Several(places) if places.iter().any(is_expected) => Verdict::Asked,
         _ => Verdict::Missed,
     }
 }
 
 fn judged(is_chosen: impl Fn(usize) -> bool) -> Vec<(&'static str, &'static str, Verdict)> {
-    let ways = WAYS.lines().enumerate().filter(|(number, _)| is_chosen(*number));
-    let split = ways.map(|(_, line)| line.split_once('\t').unwrap());
+    let cases = CASES.lines().enumerate().filter(|(number, _)| is_chosen(*number));
+    let split = cases.map(|(_, line)| line.split_once('\t').unwrap());
     split.map(|(text, expected)| (text, expected, judge(text, expected))).collect()
 }
 
 fn check(judged: &[(&str, &str, Verdict)]) {
     let wrong: Vec<_> =
         judged.iter().filter(|(.., verdict)| matches!(verdict, Verdict::Missed | Verdict::SilentlyWrong)).collect();
-    let shown: Vec<_> = wrong.iter().map(|(text, expected, _)| (text, expected, names().resolve(text))).collect();
-    assert!(!judged.iter().any(|(.., verdict)| *verdict == Verdict::SilentlyWrong), "{shown:#?}");
-    assert!(wrong.len() * 100 <= judged.len() * 3, "{} of {} are wrong: {shown:#?}", wrong.len(), judged.len());
+    let details: Vec<_> = wrong.iter().map(|(text, expected, _)| (text, expected, names().resolve(text))).collect();
+    assert!(!judged.iter().any(|(.., verdict)| *verdict == Verdict::SilentlyWrong), "{details:#?}");
+    assert!(wrong.len() * 100 <= judged.len() * 3, "{} of {} are wrong: {details:#?}", wrong.len(), judged.len());
 }
 
 #[test]
-fn qualifiers_decide_and_aliases_give_way_to_them() {
+fn qualifiers_take_precedence_over_aliases() {
     let stations = |text: &str| match names().resolve(text) {
         Resolution::Certain(place) | Resolution::Assumed { taken: place, .. } => place.stations,
         other => panic!("{text}: {other:?}"),
@@ -57,7 +58,7 @@ fn qualifiers_decide_and_aliases_give_way_to_them() {
     assert_eq!(stations("96th st lexington"), ["625"]);
     assert_eq!(stations("Avenue J"), ["D33"]);
     assert_eq!(stations("avenue u on the N"), ["N09"]);
-    assert_eq!(stations("127")[0], "127", "an id is a name as well");
+    assert_eq!(stations("127")[0], "127", "an id is also a name");
     assert!(matches!(names().resolve("14th st"), Resolution::Assumed { others, .. } if others.len() == 2));
     assert!(matches!(names().resolve("96 St on the 4"), Resolution::NotOnLine { lines, .. } if lines == ["4"]));
     assert_eq!(names().resolve("the moon"), Resolution::Unknown);
@@ -65,11 +66,11 @@ fn qualifiers_decide_and_aliases_give_way_to_them() {
 }
 
 #[test]
-fn stations_are_found_by_what_people_say() {
+fn names_resolve_to_the_right_station() {
     check(&judged(|number| number % 3 != 2));
 }
 
 #[test]
-fn stations_are_found_by_what_people_say_held_out() {
+fn held_out_names_resolve_to_the_right_station() {
     check(&judged(|number| number % 3 == 2));
 }

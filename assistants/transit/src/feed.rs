@@ -1,7 +1,7 @@
-//! Reads a GTFS feed into a [`Timetable`], and says file, line and column of whatever is wrong with it.
+//! Reads a GTFS feed into a [`Timetable`]. Errors name the file, line and column.
 //!
-//! Every reference is checked. What the rest of this crate does not use (fares, shapes, pathways) is not looked at;
-//! `frequencies.txt` would change every answer and is refused.
+//! Every reference is checked. Files that this crate does not use (fares, shapes, pathways) are ignored. A feed with rows in
+//! `frequencies.txt` is rejected, because ignoring them would make every answer wrong.
 
 mod error;
 mod files;
@@ -20,15 +20,15 @@ impl Timetable {
     /// Reads a feed from the bytes of its zip archive.
     ///
     /// # Errors
-    /// [`FeedError`], with the place of the first thing that is wrong.
+    /// [`FeedError`], with the location of the first error.
     pub fn from_zip(bytes: Vec<u8>) -> Result<Self, FeedError> {
         reading::read(&mut Files::in_archive(bytes)?)
     }
 
-    /// Reads a feed from a folder that holds its files.
+    /// Reads a feed from a folder that contains its files.
     ///
     /// # Errors
-    /// [`FeedError`], with the place of the first thing that is wrong.
+    /// [`FeedError`], with the location of the first error.
     pub fn from_folder(folder: &Path) -> Result<Self, FeedError> {
         reading::read(&mut Files::in_folder(folder)?)
     }

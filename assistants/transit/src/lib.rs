@@ -1,10 +1,10 @@
-//! Stations, networks and timetables: what assistants for public transport share.
+//! Stations, networks, timetables and realtime data for public transport assistants.
 //!
-//! - [`Timetable`] is what a GTFS feed is read into, and kept as;
-//! - [`Schedule`] is what is searched for journeys, with the trains on their way ([`Changes`]) merged in;
-//! - [`LiveFeed`] is a realtime message.
+//! - [`Timetable`] is the content of a GTFS feed;
+//! - [`Schedule`] is searched for journeys; it combines a timetable with realtime [`Changes`];
+//! - [`LiveFeed`] is a GTFS-Realtime message.
 //!
-//! This crate fetches nothing and reads no clock: bytes and instants are arguments.
+//! This crate does no I/O except reading feeds from files, and does not read the clock: instants are arguments.
 #![warn(missing_docs)]
 
 mod feed;

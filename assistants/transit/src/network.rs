@@ -1,7 +1,7 @@
-//! The fixed facts of a system: stations, complexes, and the order of the stations on each line.
+//! The static data of a system: stations, complexes, and the order of the stations on each line.
 //!
-//! A network answers without a timetable: which stations a line calls at, which way a train goes from here to there, and
-//! about how long it takes at a fixed time a stop. It is kept as a table of text ([`Network::parse`]).
+//! A network answers questions without a timetable: the stations of a line, the path between two stations, and its approximate
+//! duration at a fixed time per stop. It is stored as a text table ([`Network::parse`]).
 
 mod path;
 mod table;
@@ -9,116 +9,116 @@ mod table;
 pub use path::{NetworkLeg, NetworkPath};
 pub use table::{LineFacts, NetworkError};
 
-/// What a stop counts for where no timetable says more.
+/// The assumed time per stop, in seconds, without a timetable.
 pub const SECONDS_A_STOP: u32 = 120;
 
 /// A system of lines and stations.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Network {
-    /// In the order of the table.
+    /// The stations, in the order of the table.
     pub(crate) stations: Vec<Station>,
     pub(crate) lines: Vec<Line>,
 }
 
-/// A station: one stop of the feed with its platforms.
+/// A station: a parent stop of the feed with its platforms.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Station {
     /// The parent stop's id.
     pub id: String,
-    /// Which stations are connected inside: those of one complex share this.
+    /// The id of the complex. Stations of a complex are connected by transfers.
     pub complex: String,
-    /// The name, which other stations may share.
+    /// The name, which need not be unique.
     pub name: String,
     /// The borough or district.
     pub area: String,
-    /// The line of tracks that the station lies on, such as "Lexington Av".
+    /// The trunk line of the station, such as "Lexington Av".
     pub trunk: String,
-    /// Lines that call here by day, as the signs write them.
+    /// The public names of the lines that stop here during the day.
     pub lines: Vec<String>,
-    /// Degrees north.
+    /// The latitude in degrees.
     pub latitude: f64,
-    /// Degrees east.
+    /// The longitude in degrees.
     pub longitude: f64,
-    /// What the signs call the two directions, by suffix of the platform.
+    /// The signed destination of each direction, by platform suffix.
     pub towards: Vec<(String, String)>,
-    /// The suffixes of the platforms that can be reached without steps.
+    /// The suffixes of the accessible platforms.
     pub accessible: Vec<String>,
 }
 
-/// A line and the ways its trains usually take.
+/// A line and its usual stopping sequences.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Line {
     /// `route_id`.
     pub id: String,
-    /// What the signs call it.
+    /// The public name.
     pub name: String,
-    /// Stations in the order of travel, the most frequent way first.
+    /// The stopping sequences, most frequent first.
     pub sequences: Vec<LineSequence>,
 }
 
-/// One way of a line, in one direction.
+/// A stopping sequence of a line in one direction.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LineSequence {
-    /// The suffix of the platforms, which tells the direction.
+    /// The platform suffix, which identifies the direction.
     pub way: String,
-    /// Indexes into the network's stations.
+    /// Indexes of the network's stations, in order of travel.
     pub(crate) stations: Vec<usize>,
 }
 
 impl Network {
-    /// All stations.
+    /// Returns all stations.
     pub fn stations(&self) -> &[Station] {
         &self.stations
     }
 
-    /// All lines.
+    /// Returns all lines.
     pub fn lines(&self) -> &[Line] {
         &self.lines
     }
 
-    /// The station with an id.
+    /// Returns the station with an id.
     pub fn find_station(&self, id: &str) -> Option<&Station> {
         self.index(id).map(|index| &self.stations[index])
     }
 
-    /// The stations of a complex, in the order of the table; none for an unknown one.
+    /// Returns the stations of a complex, in the order of the table. Empty for an unknown complex.
     pub fn stations_of(&self, complex: &str) -> impl Iterator<Item = &Station> {
         self.stations.iter().filter(move |station| station.complex == complex)
     }
 
-    /// The lines that a name on the signs stands for: several where variants or shuttles share it. Letter case does not
-    /// count.
+    /// Returns the lines with a public name or id, ignoring case. Variants and shuttles can share a name.
     pub fn lines_named(&self, name: &str) -> impl Iterator<Item = &Line> {
         let is_named = move |line: &&Line| line.name.eq_ignore_ascii_case(name) || line.id.eq_ignore_ascii_case(name);
         self.lines.iter().filter(is_named)
     }
 
-    /// The stations of a line from one end to the other, its branches in between; none for an unknown line.
+    /// Returns the stations of a line from end to end, with branches merged. Empty for an unknown line.
     pub fn stations_on(&self, line: &str) -> Vec<&Station> {
         let Some(line) = self.line(line) else { return Vec::new() };
         let Some(first) = line.sequences.first() else { return Vec::new() };
-        let same_way = line.sequences.iter().filter(|sequence| sequence.way == first.way);
+        let same_direction = line.sequences.iter().filter(|sequence| sequence.way == first.way);
         let mut merged: Vec<usize> = Vec::new();
-        for sequence in same_way {
+        for sequence in same_direction {
             merge(&mut merged, &sequence.stations);
         }
-        // Stops that trains make in the other direction only.
+        // Stops that are served only in the opposite direction.
         for sequence in line.sequences.iter().filter(|sequence| sequence.way != first.way) {
-            let turned: Vec<usize> = sequence.stations.iter().rev().copied().collect();
-            merge(&mut merged, &turned);
+            let reversed: Vec<usize> = sequence.stations.iter().rev().copied().collect();
+            merge(&mut merged, &reversed);
         }
         merged.into_iter().map(|index| &self.stations[index]).collect()
     }
 
-    /// Whether a line calls at a station on one of its usual ways.
+    /// Whether a line stops at a station on one of its usual sequences.
     pub fn calls_at(&self, line: &str, station: &str) -> bool {
         let (Some(line), Some(index)) = (self.line(line), self.index(station)) else { return false };
         line.sequences.iter().any(|sequence| sequence.stations.contains(&index))
     }
 
-    /// The stations on a single ride, both ends included, on the line's most frequent way that has them in this order.
+    /// Returns the stations of a direct ride, including both ends, on the line's most frequent sequence with these stations in
+    /// this order.
     ///
-    /// `None` where the line does not go from one to the other without changing.
+    /// Returns `None` if the line has no direct ride between them.
     pub fn ride(&self, line: &str, from: &str, to: &str) -> Option<LineRide<'_>> {
         let (from, to) = (self.index(from)?, self.index(to)?);
         self.line(line)?.sequences.iter().find_map(|sequence| {
@@ -142,20 +142,20 @@ impl Network {
 /// A ride on one line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct LineRide<'a> {
-    /// The suffix of the platforms, which tells the direction.
+    /// The platform suffix, which identifies the direction.
     pub way: &'a str,
-    /// The stations in order, both ends included.
+    /// The stations in order, including both ends.
     pub stations: Vec<&'a Station>,
 }
 
 impl LineRide<'_> {
-    /// How many stops it is to the end.
+    /// Returns the number of stops to the end.
     pub fn stops(&self) -> u32 {
         u32::try_from(self.stations.len() - 1).expect("a line has far fewer stations than 2^32")
     }
 }
 
-/// Puts the stations of a further way behind the ones they follow.
+/// Merges another sequence, inserting each new station after the station that it follows.
 fn merge(merged: &mut Vec<usize>, sequence: &[usize]) {
     let mut at = None;
     for (position, station) in sequence.iter().enumerate() {
@@ -168,9 +168,9 @@ fn merge(merged: &mut Vec<usize>, sequence: &[usize]) {
             (None, None) => {
                 let following =
                     sequence[position..].iter().find_map(|next| merged.iter().position(|known| known == next));
-                let place = following.unwrap_or(merged.len());
-                merged.insert(place, *station);
-                place
+                let insert_at = following.unwrap_or(merged.len());
+                merged.insert(insert_at, *station);
+                insert_at
             }
         });
     }

@@ -1,7 +1,7 @@
-//! Trains on their way: GTFS-Realtime with the extension of New York City Transit.
+//! GTFS-Realtime with the extension of New York City Transit.
 //!
-//! [`LiveFeed::decode`] reads one message; [`LiveFeed::arrivals`] is what a departure board shows of it; [`Changes`] is
-//! what several messages change in a timetable. Nothing here asks the clock: `now` is an argument.
+//! [`LiveFeed::decode`] decodes a message, [`LiveFeed::arrivals`] returns its departure board, and [`Changes`] combines messages
+//! with a timetable. This module does not read the clock: `now` is an argument.
 
 mod arrivals;
 mod changes;

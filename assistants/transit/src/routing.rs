@@ -1,81 +1,81 @@
-//! Journeys through a [`Schedule`]: the earliest arrival, the latest departure, and what else there is to choose from.
+//! Journeys through a [`Schedule`]: the earliest arrival, the latest departure, and alternatives.
 //!
-//! The search goes by rounds, one more ride in each (Delling, Pajor and Werneck, "Round-Based Public Transit Routing",
-//! 2012), so that a journey with fewer changes is never hidden by a faster one. Decision record 0008 says why it is our
-//! own.
+//! The search runs in rounds with one more ride each (Delling, Pajor and Werneck, "Round-Based Public Transit Routing", 2012),
+//! so that it also finds journeys with fewer changes than the fastest one. Decision record 0009 explains why this crate has its
+//! own implementation.
 
 mod journey;
 mod search;
 
 use crate::schedule::{Schedule, Time};
 pub use journey::{Journey, Leg, Ride, Walk};
-use search::{Found, Request};
+use search::{FoundJourney, Request};
 
-/// What is asked of a [`Schedule`].
+/// A query to a [`Schedule`].
 ///
-/// Origin and destination are sets of stations: any of them will do, as with the stations of one complex.
+/// Origin and destination are sets of alternative stations, such as the stations of one complex.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Query<'a> {
-    /// Station ids to start from. Unknown ids count for nothing.
+    /// Ids of the origin stations. Unknown ids are ignored.
     pub from: Vec<&'a str>,
-    /// Station ids to come to.
+    /// Ids of the destination stations. Unknown ids are ignored.
     pub to: Vec<&'a str>,
-    /// How often to change trains at most.
+    /// The most changes of trains.
     pub max_changes: u32,
-    /// Whether to walk between stations: before the first ride, between rides and after the last.
+    /// Whether walking between stations is allowed: before the first ride, between rides and after the last.
     pub may_walk: bool,
-    /// Whether to board and alight only where [`Schedule::set_accessible`] or the feed says that a wheelchair can.
+    /// Whether to use only platforms that are wheelchair accessible, according to [`Schedule::set_accessible`] or the feed.
     pub accessible_only: bool,
 }
 
 impl<'a> Query<'a> {
-    /// A journey between two stations with up to four changes, on foot where it helps.
+    /// Creates a query between two stations, with up to four changes and with walking.
     pub fn new(from: &'a str, to: &'a str) -> Self {
         Self::between(vec![from], vec![to])
     }
 
-    /// A journey between any of some stations and any of others.
+    /// Creates a query between two sets of stations, with up to four changes and with walking.
     pub fn between(from: Vec<&'a str>, to: Vec<&'a str>) -> Self {
         Self { from, to, max_changes: 4, may_walk: true, accessible_only: false }
     }
 
-    /// A single ride: transfers switched off.
+    /// Creates a query for a direct ride, without changes or walking.
     pub fn one_seat(from: &'a str, to: &'a str) -> Self {
         Self { max_changes: 0, may_walk: false, ..Self::new(from, to) }
     }
 }
 
 impl Schedule {
-    /// The journey that arrives first of those that leave at or after a time; of several the one with the fewest
-    /// changes, and of those the one that leaves last.
+    /// Returns the journey with the earliest arrival that leaves at or after a time. Ties are broken by the fewest changes, then
+    /// by the latest departure.
     ///
-    /// `None` where there is no journey, the stations are unknown, or origin and destination are the same.
+    /// Returns `None` if there is no journey, the stations are unknown, or origin and destination are the same.
     pub fn earliest_arrival(&self, query: &Query<'_>, not_before: Time) -> Option<Journey> {
-        let found = self.forwards(query, not_before).pop()?;
-        Some(self.leaving_last(query, found, not_before))
+        let found = self.search_forward(query, not_before).pop()?;
+        Some(self.with_latest_departure(query, found, not_before))
     }
 
-    /// The journey that leaves last of those that arrive at or before a time; of several the one with the fewest
-    /// changes, and of those the one that arrives first.
+    /// Returns the journey with the latest departure that arrives at or before a time. Ties are broken by the fewest changes,
+    /// then by the earliest arrival.
     pub fn latest_departure(&self, query: &Query<'_>, arrive_by: Time) -> Option<Journey> {
         let request = self.request(query, true);
         let found = search::run(self.mirrored(), &request, self.layout.mirror_time(arrive_by.0)).pop()?;
         let latest = found.to_journey_in_mirror(self);
-        let again = Query { max_changes: found.changes(), ..query.clone() };
-        let request = Request { before: arrive_by.0.saturating_add(1), ..self.request(&again, false) };
+        let same_changes = Query { max_changes: found.changes(), ..query.clone() };
+        let request = Request { before: arrive_by.0.saturating_add(1), ..self.request(&same_changes, false) };
         let first = search::run(&self.layout, &request, latest.departs().0).pop();
         Some(first.map_or(latest, |first| first.to_journey(self)))
     }
 
-    /// For each number of changes the journey that arrives first, where it arrives before all with fewer changes; fewest
-    /// changes first, so that the last is the [`earliest_arrival`](Self::earliest_arrival).
+    /// Returns for each number of changes the journey with the earliest arrival, if it arrives before all journeys with fewer
+    /// changes. Sorted by changes, so the last one is the [`earliest_arrival`](Self::earliest_arrival).
     pub fn choices(&self, query: &Query<'_>, not_before: Time) -> Vec<Journey> {
-        let found = self.forwards(query, not_before).into_iter();
-        found.map(|found| self.leaving_last(query, found, not_before)).collect()
+        let found = self.search_forward(query, not_before).into_iter();
+        found.map(|found| self.with_latest_departure(query, found, not_before)).collect()
     }
 
-    /// The journeys from `not_before` on of which none is worse than another in departure, arrival and changes, in
-    /// order of departure; at most `count`, leaving within three hours.
+    /// Returns the Pareto-optimal journeys by departure, arrival and changes that leave within three hours of `not_before`. At
+    /// most `count`, sorted by departure.
     pub fn alternatives(&self, query: &Query<'_>, not_before: Time, count: usize) -> Vec<Journey> {
         const WINDOW_SECONDS: u32 = 3 * 3600;
         let mut journeys: Vec<Journey> = Vec::new();
@@ -96,17 +96,17 @@ impl Schedule {
         journeys
     }
 
-    /// One journey for each number of changes that arrives earlier than all with fewer, fewest changes first.
-    fn forwards(&self, query: &Query<'_>, not_before: Time) -> Vec<Found> {
+    /// Returns a journey for each number of changes that improves the arrival, fewest changes first.
+    fn search_forward(&self, query: &Query<'_>, not_before: Time) -> Vec<FoundJourney> {
         search::run(&self.layout, &self.request(query, false), not_before.0)
     }
 
-    /// The same arrival with the same number of changes, leaving as late as can be.
-    fn leaving_last(&self, query: &Query<'_>, found: Found, not_before: Time) -> Journey {
-        let again = Query { max_changes: found.changes(), ..query.clone() };
+    /// Returns the journey with the same arrival and number of changes that has the latest departure.
+    fn with_latest_departure(&self, query: &Query<'_>, found: FoundJourney, not_before: Time) -> Journey {
+        let same_changes = Query { max_changes: found.changes(), ..query.clone() };
         let at = self.layout.mirror_time(found.arrival());
         let before = self.layout.mirror_time(not_before.0).saturating_add(1);
-        let last = search::run(self.mirrored(), &Request { before, ..self.request(&again, true) }, at).pop();
+        let last = search::run(self.mirrored(), &Request { before, ..self.request(&same_changes, true) }, at).pop();
         last.map_or_else(|| found.to_journey(self), |last| last.to_journey_in_mirror(self))
     }
 
@@ -117,7 +117,7 @@ impl Schedule {
         Request {
             from,
             to,
-            max_rides: query.max_changes.saturating_add(1).min(search::MOST_RIDES),
+            max_rides: query.max_changes.saturating_add(1).min(search::MAX_RIDES),
             may_walk: query.may_walk,
             before: search::NEVER,
             platforms: query.accessible_only.then_some(&self.accessible),

@@ -1,9 +1,8 @@
-//! A timetable as it is kept: stations, lines, services and trips, in little room.
+//! A compact timetable: stations, lines, services and trips.
 //!
-//! Trips that call at the same platforms share a [`Pattern`]; trips that also take the same time between them share a
-//! [`Profile`], so that a trip is a profile and a start. It comes from a feed ([`Timetable::from_zip`],
-//! [`Timetable::from_folder`]) or from a cache ([`Timetable::from_cache`]); it is searched as a
-//! [`Schedule`](crate::Schedule).
+//! Trips with the same platforms share a [`Pattern`]. Trips that also have the same relative times share a [`Profile`], so that
+//! a trip consists of a profile and a start time. A timetable is read from a feed ([`Timetable::from_zip`],
+//! [`Timetable::from_folder`]) or from a cache ([`Timetable::from_cache`]), and is searched as a [`Schedule`](crate::Schedule).
 
 mod cache;
 mod calendar;
@@ -13,11 +12,11 @@ use serde::{Deserialize, Serialize};
 pub use cache::CacheError;
 pub(crate) use calendar::{Service, date_number};
 
-/// Everything that a feed says about who runs where and when.
+/// The content of a GTFS feed.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Timetable {
     pub(crate) timezone: String,
-    /// By id, as are platforms, routes, services and trips.
+    /// Sorted by id, as are platforms, routes, services and trips.
     pub(crate) stations: Vec<StationRow>,
     pub(crate) platforms: Vec<PlatformRow>,
     pub(crate) routes: Vec<RouteRow>,
@@ -28,25 +27,25 @@ pub struct Timetable {
     pub(crate) transfers: Vec<Transfer>,
 }
 
-/// A station of the feed: a parent station, or a stop that has none.
+/// A station of the feed: a parent station, or a stop without a parent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct StationRow {
-    /// `stop_id` of the parent.
+    /// `stop_id` of the station.
     pub id: String,
     /// `stop_name`.
     pub name: String,
-    /// Degrees north.
+    /// The latitude in degrees.
     pub latitude: f64,
-    /// Degrees east.
+    /// The longitude in degrees.
     pub longitude: f64,
 }
 
-/// A platform of the feed: what a trip calls at.
+/// A platform of the feed, where trips stop.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub(crate) struct PlatformRow {
     pub(crate) id: String,
     pub(crate) station: u32,
-    /// `wheelchair_boarding`, inherited from the station where the platform says nothing.
+    /// `wheelchair_boarding`, inherited from the station if the platform has no value.
     pub(crate) wheelchair: Option<bool>,
 }
 
@@ -55,11 +54,11 @@ pub(crate) struct PlatformRow {
 pub struct RouteRow {
     /// `route_id`.
     pub id: String,
-    /// What the line is called in public: `route_short_name`, or the id where there is none.
+    /// The public name: `route_short_name`, else the id.
     pub name: String,
 }
 
-/// The platforms that a trip calls at, in order.
+/// The platforms of a trip, in order.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub(crate) struct Pattern {
     pub(crate) stops: Vec<PatternStop>,
@@ -92,11 +91,11 @@ pub(crate) struct TripRow {
     pub(crate) service: u32,
     pub(crate) headsign: String,
     pub(crate) profile: u32,
-    /// Seconds after the beginning of the service day.
+    /// Seconds since the start of the service day.
     pub(crate) start: u32,
 }
 
-/// A way on foot between two stations, or the change of trains within one.
+/// A walk between two stations, or a change of trains within one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Transfer {
     pub(crate) from: u32,
@@ -105,32 +104,32 @@ pub(crate) struct Transfer {
 }
 
 impl Timetable {
-    /// The IANA name of the time zone that all times of the feed are in.
+    /// Returns the IANA name of the feed's time zone.
     pub fn timezone(&self) -> &str {
         &self.timezone
     }
 
-    /// All stations, by id.
+    /// Returns all stations, sorted by id.
     pub fn stations(&self) -> &[StationRow] {
         &self.stations
     }
 
-    /// All lines, by id. A line may have no trips.
+    /// Returns all lines, sorted by id. A line can have no trips.
     pub fn routes(&self) -> &[RouteRow] {
         &self.routes
     }
 
-    /// How many trips the feed has, over all services.
+    /// Returns the number of trips of all services.
     pub fn trip_count(&self) -> usize {
         self.trips.len()
     }
 
-    /// The rides on one line between two stations without a change, of the trips of one service: when each departs, in
-    /// seconds of the service day, and how many seconds it takes; in order of departure.
+    /// Returns the direct rides between two stations on one line and service, in order of departure: the departure in seconds
+    /// since the start of the service day, and the duration in seconds.
     pub fn ride_times(&self, route: &str, service: &str, from: &str, to: &str) -> Vec<(u32, u32)> {
         let (Some(from), Some(to)) = (self.station(from), self.station(to)) else { return Vec::new() };
         let station_of = |platform: u32| self.platforms[platform as usize].station;
-        // A pattern is looked through once for all its trips.
+        // Each pattern is scanned once for all its trips.
         let spans: Vec<Option<(usize, usize)>> = self
             .patterns
             .iter()
@@ -140,10 +139,10 @@ impl Timetable {
                 (length > 0).then_some((start, start + length))
             })
             .collect();
-        let is_asked_for = |trip: &&TripRow| {
+        let is_requested = |trip: &&TripRow| {
             self.routes[trip.route as usize].id == route && self.services[trip.service as usize].id == service
         };
-        let rides = self.trips.iter().filter(is_asked_for).filter_map(|trip| {
+        let rides = self.trips.iter().filter(is_requested).filter_map(|trip| {
             let profile = self.profile_of(trip);
             let (board, alight) = spans[profile.pattern as usize]?;
             let departure = profile.times[board].departure;
@@ -162,7 +161,7 @@ impl Timetable {
         index_by(&self.platforms, |platform| &platform.id, id)
     }
 
-    /// All trips that ever run, by id.
+    /// Returns all trips, sorted by id.
     pub fn trips(&self) -> impl Iterator<Item = Trip<'_>> {
         self.trips.iter().map(|row| Trip { timetable: self, row })
     }
@@ -199,7 +198,7 @@ impl<'a> Trip<'a> {
         &self.timetable.services[self.row.service as usize].id
     }
 
-    /// The ids of the platforms that the trip calls at, with arrival and departure in seconds of the service day.
+    /// Returns the ids of the trip's platforms, with arrival and departure in seconds since the start of the service day.
     pub fn calls(&self) -> impl ExactSizeIterator<Item = (&'a str, u32, u32)> {
         let (timetable, start) = (self.timetable, self.row.start);
         let stops = &timetable.pattern_of(self.row).stops;

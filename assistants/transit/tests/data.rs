@@ -1,5 +1,4 @@
-//! The feeds of the data sets: the timetable against its table of rides, and every realtime capture against an
-//! independent decode. They are found through `THREADKEEP_DATA`.
+//! Compares the timetable in `THREADKEEP_DATA` with its table of rides, and every realtime capture with an independent decoder.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::collections::HashMap;
@@ -38,7 +37,7 @@ fn seconds(clock: &str) -> u32 {
 }
 
 #[test]
-fn the_feed_is_read_whole() {
+fn the_feed_is_read_completely() {
     let timetable = &*TIMETABLE;
     assert_eq!(timetable.timezone(), "America/New_York");
     assert_eq!((timetable.stations().len(), timetable.routes().len(), timetable.trip_count()), (499, 30, 20_365));
@@ -48,15 +47,15 @@ fn the_feed_is_read_whole() {
 }
 
 #[test]
-fn the_cache_gives_the_timetable_back() {
+fn the_cache_round_trips() {
     let cache = TIMETABLE.to_cache();
     assert!(Timetable::from_cache(&cache).unwrap() == **TIMETABLE);
     assert!(cache.len() < 4_000_000, "{} bytes", cache.len());
 }
 
-/// All one-seat rides of the table, to the second, with the same train where several arrive at once.
+/// Compares all direct rides of the table to the second, including the train if several arrive at the same time.
 #[test]
-fn one_seat_rides_equal_the_exhaustive_scan() {
+fn direct_rides_match_the_exhaustive_scan() {
     let rides: Value =
         serde_json::from_slice(&std::fs::read(data("mta-gtfs/direct-ride-truth-dev.json")).unwrap()).unwrap();
     let services = ["Weekday", "Saturday", "Sunday"].map(|service| (service, of_service(service)));
@@ -82,9 +81,9 @@ fn one_seat_rides_equal_the_exhaustive_scan() {
     }
 }
 
-/// A latest departure undoes an earliest arrival, and no journey with fewer changes arrives earlier.
+/// The latest departure is consistent with the earliest arrival, and no journey with fewer changes arrives earlier.
 #[test]
-fn journeys_both_ways_agree() {
+fn forward_and_backward_searches_agree() {
     let schedule = Schedule::around(&TIMETABLE, date(2024, 3, 20), &new_york(), &Walks::default());
     let stations: Vec<&str> = TIMETABLE.stations().iter().map(|station| station.id.as_str()).collect();
     let mut found = 0;
@@ -116,7 +115,7 @@ fn check_is_rideable(journey: &Journey, not_before: Time) {
 #[test]
 fn last_trains_after_midnight_belong_to_the_day_before() {
     let schedule = Schedule::around(&TIMETABLE, date(2024, 3, 17), &new_york(), &Walks::default());
-    // Sunday, 00:10: the trains on the tracks are Saturday's.
+    // On Sunday at 00:10, the running trains belong to Saturday.
     let at = date(2024, 3, 17).at(0, 10, 0, 0).to_zoned(new_york()).unwrap().timestamp();
     let journey = schedule.earliest_arrival(&Query::one_seat("142", "128"), schedule.time(at).unwrap()).unwrap();
     let ride = journey.rides().next().unwrap();
@@ -125,10 +124,9 @@ fn last_trains_after_midnight_belong_to_the_day_before() {
 }
 
 #[test]
-fn a_capture_of_the_same_timetable_is_merged_into_it() {
+fn a_capture_is_merged_into_the_timetable() {
     let feed = LiveFeed::decode(&std::fs::read(data("mta-gtfs-rt/20231201-1234567.pb")).unwrap()).unwrap();
-    // The capture is from the same pick, five weeks before the feed's dates begin: it is moved to the first Friday that
-    // they share.
+    // The capture is from the same timetable period, but before the feed's first date. Moved to the first common Friday.
     let moved = moved_by_weeks(feed, 6);
     let now = moved.made_at;
     let changes = Changes::new(&TIMETABLE, std::slice::from_ref(&moved), &new_york(), now);
@@ -177,11 +175,11 @@ const CAPTURES: [&str; 11] = [
     "20251221-buses.pb.gz",
 ];
 
-/// Every capture, at 20 stations each, against the published bindings for Python.
+/// Compares every capture, at 20 stations each, with the published bindings for Python.
 #[test]
 fn captures_agree_with_an_independent_decode() {
-    let left_out = std::env::var("THREADKEEP_LEFT_OUT").unwrap_or_default();
-    if left_out.split(',').any(|name| name == "python3") {
+    let skipped = std::env::var("THREADKEEP_LEFT_OUT").unwrap_or_default();
+    if skipped.split(',').any(|name| name == "python3") {
         return;
     }
     let paths: Vec<String> =
@@ -227,7 +225,7 @@ fn content_of(path: &Path) -> Vec<u8> {
     content
 }
 
-/// Runs the decoder beside this file; its bindings are fetched into the target folder once.
+/// Runs `data/decode.py`. Its bindings are downloaded to the target folder once.
 fn decode_in_python(paths: &[String]) -> Value {
     let bindings = Path::new(env!("CARGO_TARGET_TMPDIR")).join("gtfs-realtime-bindings");
     if !bindings.join("google").is_dir() {
@@ -236,7 +234,7 @@ fn decode_in_python(paths: &[String]) -> Value {
             .args(["-m", "pip", "install", "--quiet", "--target"])
             .arg(&bindings)
             .arg("gtfs-realtime-bindings==3.0.0");
-        assert!(install.status().unwrap().success(), "the bindings for Python cannot be installed");
+        assert!(install.status().unwrap().success(), "cannot install the Python bindings");
     }
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data/decode.py");
     let output = Command::new("python3").arg(script).args(paths).env("PYTHONPATH", &bindings).output().unwrap();

@@ -1,13 +1,13 @@
-//! The generated code of the realtime messages is what the generator makes of `proto/realtime.proto` today.
+//! Checks that the generated code is up to date with `proto/realtime.proto`.
 //!
-//! Run with `THREADKEEP_REGENERATE=1` to write it anew.
+//! Run with `THREADKEEP_REGENERATE=1` to regenerate it.
 
 use std::path::Path;
 
 const GENERATED: &str = "src/realtime/wire.rs";
 
 #[test]
-fn the_wire_types_are_generated_from_the_proto_file() {
+fn the_wire_types_are_up_to_date_with_the_proto_file() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let out = tempfile::tempdir().unwrap();
     let messages = protox::compile([root.join("proto/realtime.proto")], [root.join("proto")]).unwrap();

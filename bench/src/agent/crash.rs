@@ -1,9 +1,9 @@
-//! A run dies at every point on its way, and another process goes on with it.
+//! Crashes a run at every crash point, and resumes it in another process.
 //!
-//! The run has a model, two parallel tools that look, an activity that is done once and a call that needs an approval.
-//! Points lie before and after every commit and every effect. What is checked: nothing that was in the store is done
-//! again, what changes the world is done once at most, and the conversation is the one of a run that nobody disturbed,
-//! unless nobody can know what came of something; then it says so.
+//! The run has a model, two parallel read-only tools, an activity that runs once and a call that needs an approval. There is a
+//! crash point before and after every commit and every effect. The checks: stored effects are not repeated, effects with side
+//! effects are made at most once, and the conversation equals that of an undisturbed run, unless the outcome of an effect is
+//! unknown; then the conversation says so.
 
 pub(crate) mod child;
 
@@ -14,9 +14,9 @@ use std::process::{Command, Output};
 use anyhow::{Context, Result, ensure};
 use serde::{Deserialize, Serialize};
 
-/// What may be done twice where nobody wrote down that it was done.
+/// Effects that may be repeated if they were not stored.
 const REPEATABLE: [&str; 4] = ["model after 0", "model after 3", "tool look_one", "tool look_two"];
-/// What is done once at most.
+/// Effects that are made at most once.
 const ONCE: [&str; 2] = ["activity book", "tool delete"];
 
 /// Arguments of `threadkeep-bench agent crash`.
@@ -25,51 +25,51 @@ pub(crate) struct Args {
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Where the stores are made, and what each process did is written down
+    /// Folder for the stores and logs
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     folder: PathBuf,
-    /// A PostgreSQL database to run over instead of files; every run is a tenant of its own
+    /// PostgreSQL database to use instead of files; every run uses a separate tenant
     #[arg(long, value_name = "URL")]
     postgres: Option<String>,
 }
 
-/// What a run that was gone on with to its end says of itself.
+/// The outcome of a finished run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Ended {
+pub(crate) struct RunOutcome {
     pub(crate) transcript: Vec<String>,
     pub(crate) approvals: Vec<String>,
-    /// Run documents and journal entries that are left.
-    pub(crate) left: usize,
+    /// Number of run records and journal records that were not deleted.
+    pub(crate) leftover_records: usize,
 }
 
 #[derive(Debug, Default, Serialize)]
 struct Report {
-    /// Points at which the process died, one run each.
+    /// Crash points, one run each.
     points: u64,
-    /// Runs that ended as if nothing had been.
+    /// Runs with the same outcome as the undisturbed run.
     same: u64,
-    /// Runs that say that the outcome of something is unknown.
+    /// Runs that report an unknown outcome.
     unknown: u64,
-    /// What was done again because it had not been written down.
+    /// Effects that were repeated because they had not been stored.
     repeated: u64,
 }
 
 pub(crate) fn run(args: &Args) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("threadkeep-crash-").tempdir_in(&args.folder)?;
-    let place = |name: &str| Place::new(folder.path(), name, args.postgres.as_deref());
-    let undisturbed = place("undisturbed")?;
-    let reference = undisturbed.end(0)?;
+    let new_run = |name: &str| CrashRun::new(folder.path(), name, args.postgres.as_deref());
+    let undisturbed = new_run("undisturbed")?;
+    let reference = undisturbed.finish(0)?;
     let points = undisturbed.log()?.len() as u64;
     let mut report = Report::default();
     for point in 1..=points {
-        let place = place(&point.to_string())?;
-        place.die(point)?;
-        let before = place.log()?;
-        let ended = place.end(2)?;
-        let after = place.log()?;
+        let run = new_run(&point.to_string())?;
+        run.crash(point)?;
+        let before = run.log()?;
+        let outcome = run.finish(2)?;
+        let after = run.log()?;
         let point_name = before.last().cloned().unwrap_or_default();
-        check(&before, &after, &ended, &reference, &mut report)
-            .with_context(|| format!("at point {point} of {points}, {point_name}: {before:#?} then {ended:#?}"))?;
+        check(&before, &after, &outcome, &reference, &mut report)
+            .with_context(|| format!("at point {point} of {points}, {point_name}: {before:#?} then {outcome:#?}"))?;
         report.points += 1;
     }
     if args.json {
@@ -80,64 +80,70 @@ pub(crate) fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn check(before: &[String], after: &[String], ended: &Ended, reference: &Ended, report: &mut Report) -> Result<()> {
-    let begun = count_begun(after);
-    let times = |what: &str| begun.get(what).copied().unwrap_or(0);
-    let mut is_all_written = true;
-    for what in REPEATABLE.iter().chain(&ONCE) {
-        let written = is_written(before, what);
-        is_all_written &= written || times(what) == 1 && !before.contains(&format!("begin {what}"));
-        ensure!(!written || times(what) == 1, "{what} was written down and done again");
+fn check(
+    before: &[String],
+    after: &[String],
+    outcome: &RunOutcome,
+    reference: &RunOutcome,
+    report: &mut Report,
+) -> Result<()> {
+    let started = count_started(after);
+    let times = |effect: &str| started.get(effect).copied().unwrap_or(0);
+    let mut is_all_stored = true;
+    for effect in REPEATABLE.iter().chain(&ONCE) {
+        let stored = is_stored(before, effect);
+        is_all_stored &= stored || times(effect) == 1 && !before.contains(&format!("begin {effect}"));
+        ensure!(!stored || times(effect) == 1, "{effect} was repeated although it was stored");
     }
-    for what in REPEATABLE {
-        ensure!((1..=2).contains(&times(what)), "{what} was done {} times", times(what));
-        report.repeated += u64::from(times(what) > 1);
+    for effect in REPEATABLE {
+        ensure!((1..=2).contains(&times(effect)), "{effect} was made {} times", times(effect));
+        report.repeated += u64::from(times(effect) > 1);
     }
-    for what in ONCE {
-        ensure!(times(what) <= 1, "{what} was done {} times", times(what));
+    for effect in ONCE {
+        ensure!(times(effect) <= 1, "{effect} was made {} times", times(effect));
     }
-    ensure!(ended.left == 0, "{} documents of the run are left", ended.left);
-    if ended == reference {
-        ensure!(ONCE.iter().all(|what| times(what) == 1), "the run says that something was done which was not");
+    ensure!(outcome.leftover_records == 0, "{} records of the run were not deleted", outcome.leftover_records);
+    if outcome == reference {
+        ensure!(ONCE.iter().all(|effect| times(effect) == 1), "the run reports an effect that was not made");
         report.same += 1;
         return Ok(());
     }
     let differs: Vec<_> =
-        ended.transcript.iter().zip(&reference.transcript).filter(|(one, other)| one != other).collect();
-    ensure!(ended.transcript.len() == reference.transcript.len(), "the conversation has another length");
-    ensure!(!is_all_written, "everything was known, and the conversation differs: {differs:#?}");
+        outcome.transcript.iter().zip(&reference.transcript).filter(|(one, other)| one != other).collect();
+    ensure!(outcome.transcript.len() == reference.transcript.len(), "the conversation has a different length");
+    ensure!(!is_all_stored, "the conversation differs although all outcomes are known: {differs:#?}");
     ensure!(differs.iter().all(|(line, _)| line.contains("unknown")), "the conversation differs: {differs:#?}");
     report.unknown += 1;
     Ok(())
 }
 
-/// Whether something had ended and a commit after that too.
-fn is_written(log: &[String], what: &str) -> bool {
-    let ended = log.iter().position(|line| *line == format!("end {what}"));
+/// Whether a commit followed the end of an effect.
+fn is_stored(log: &[String], effect: &str) -> bool {
+    let ended = log.iter().position(|line| *line == format!("end {effect}"));
     ended.is_some_and(|ended| log[ended..].iter().any(|line| line == "end commit"))
 }
 
-fn count_begun(log: &[String]) -> BTreeMap<&str, u64> {
-    let mut begun = BTreeMap::new();
-    for what in log.iter().filter_map(|line| line.strip_prefix("begin ")) {
-        *begun.entry(what).or_insert(0) += 1;
+fn count_started(log: &[String]) -> BTreeMap<&str, u64> {
+    let mut started = BTreeMap::new();
+    for effect in log.iter().filter_map(|line| line.strip_prefix("begin ")) {
+        *started.entry(effect).or_insert(0) += 1;
     }
-    begun
+    started
 }
 
 /// The store and the log of one run.
-struct Place {
+struct CrashRun {
     store: String,
     tenant: String,
     log: PathBuf,
 }
 
-impl Place {
+impl CrashRun {
     fn new(folder: &Path, name: &str, postgres: Option<&str>) -> Result<Self> {
         let folder = folder.join(name);
         std::fs::create_dir_all(&folder)?;
         let store = postgres.map_or_else(|| folder.join("store.db").display().to_string(), str::to_owned);
-        // Names a tenant that no earlier walk over the same database had.
+        // Unique, since earlier invocations may have used the same database.
         let tenant = format!("{name}-{}", uuid::Uuid::new_v4());
         Ok(Self { store, tenant, log: folder.join("log") })
     }
@@ -153,32 +159,32 @@ impl Place {
         Ok(command.arg("--minutes").arg(minutes.to_string()).output()?)
     }
 
-    fn die(&self, point: u64) -> Result<()> {
+    fn crash(&self, point: u64) -> Result<()> {
         let output = self.start(point, 0)?;
-        ensure!(output.status.code().is_none(), "the process did not die: {}", shown(&output));
+        ensure!(output.status.code().is_none(), "the process did not crash: {}", describe(&output));
         Ok(())
     }
 
-    /// Goes on with whatever is there, so many minutes later.
-    fn end(&self, minutes: u64) -> Result<Ended> {
+    /// Starts or resumes the run in a process whose clock is `minutes` ahead, and runs it to its end.
+    fn finish(&self, minutes: u64) -> Result<RunOutcome> {
         let output = self.start(0, minutes)?;
-        ensure!(output.status.success(), "the process failed: {}", shown(&output));
+        ensure!(output.status.success(), "the process failed: {}", describe(&output));
         Ok(serde_json::from_slice(&output.stdout)?)
     }
 }
 
-fn shown(output: &Output) -> String {
+fn describe(output: &Output) -> String {
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     format!("{} {} {}", output.status, text(&output.stdout), text(&output.stderr))
 }
 
-/// The file of a store, for a process that is given one.
+/// Opens a SQLite file.
 pub(crate) fn backend(path: &Path) -> Result<threadkeep_core::Backend> {
     use threadkeep_store_sqlite::{SqliteOptions, SqliteStore};
     Ok(SqliteStore::open(path, SqliteOptions::default())?.backend())
 }
 
-/// The store that a process is given by its file or by a database's URL.
+/// Opens a store by the path of its file or by the URL of a PostgreSQL database.
 pub(crate) async fn open(store: &str) -> Result<threadkeep_core::Backend> {
     if store.starts_with("postgres://") || store.starts_with("postgresql://") {
         return Ok(threadkeep_store_postgres::PostgresStore::open(store).await?.backend());

@@ -1,4 +1,4 @@
-//! What a turn costs and leaves behind.
+//! The overhead and storage of a turn.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -18,16 +18,16 @@ use threadkeep_store_memory::MemoryStore;
 use super::crash::backend;
 use crate::measure::cpu_seconds;
 
-/// Turns that are timed around a length of the thread.
-const AROUND: usize = 40;
+/// Number of turns that are timed at each length of the thread.
+const TIMED_TURNS: usize = 40;
 
 /// Arguments of `threadkeep-bench agent figures`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The longest thread
+    /// Number of turns in the longest thread
     #[arg(long, default_value_t = 10_000)]
     turns: usize,
-    /// Where the stores are made
+    /// Folder for the stores
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     folder: PathBuf,
 }
@@ -48,7 +48,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     growth(&folder.path().join("growth.db"), args.turns).await
 }
 
-/// A turn without tools, whose model answers at once.
+/// Measures a turn without tools, whose model answers immediately.
 async fn overhead() -> Result<()> {
     let (agent, scope) = (agent(MemoryStore::open(), false)?, scope()?);
     let (mut micros, cpu) = (Vec::new(), cpu_seconds()?);
@@ -62,7 +62,7 @@ async fn overhead() -> Result<()> {
     let at = |percent: usize| micros[(micros.len() - 1) * percent / 100];
     let cpu = (cpu_seconds()? - cpu) * 1e6 / micros.len() as f64;
     println!(
-        "a turn without model and tools, stores/memory: p50 {} µs, p95 {} µs, p99 {} µs; {cpu:.0} µs of a processor",
+        "overhead of a turn without model and tools, memory store: p50 {} µs, p95 {} µs, p99 {} µs; {cpu:.0} µs of CPU",
         at(50),
         at(95),
         at(99)
@@ -70,15 +70,17 @@ async fn overhead() -> Result<()> {
     Ok(())
 }
 
-/// The next turn and what is stored, by the length of the thread, in a SQLite file.
+/// Measures the next turn and the stored bytes, by the length of the thread, in a SQLite file.
 async fn growth(file: &Path, turns: usize) -> Result<()> {
     let (agent, scope) = (agent(backend(file)?, true)?, scope()?);
     let thread = agent.memory().open(&scope).await?.thread.id;
     let mut done = 0;
-    println!("sqlite, a turn with one tool, by the turns before it (median of {AROUND}; bytes are those of a turn)");
+    println!(
+        "SQLite: a turn with one tool, by the number of turns before it (median of {TIMED_TURNS}; bytes per turn)"
+    );
     println!(
         "{:>8} {:>10} {:>10} {:>8} {:>8} {:>10} {:>10}",
-        "turns", "µs", "µs of CPU", "stub", "report", "run, left", "file"
+        "turns", "µs", "µs of CPU", "record", "report", "leftover", "file"
     );
     let mut bytes_before = file_bytes(file);
     for length in [10, 100, 1_000, 10_000].into_iter().filter(|length| *length <= turns) {
@@ -87,41 +89,41 @@ async fn growth(file: &Path, turns: usize) -> Result<()> {
             timed(&agent, &scope, thread).await?;
             done += 1;
         }
-        let stubs = bytes(&agent, &scope, thread, "turn").await? / length;
+        let records = bytes(&agent, &scope, thread, "turn").await? / length;
         let reports = bytes(&agent, &scope, thread, "context").await? / length;
-        let left = bytes(&agent, &scope, thread, "run").await? + bytes(&agent, &scope, thread, "journal").await?;
+        let leftover = bytes(&agent, &scope, thread, "run").await? + bytes(&agent, &scope, thread, "journal").await?;
         let bytes_now = file_bytes(file);
         let in_file = bytes_now.saturating_sub(bytes_before) / (done - from) as u64;
         bytes_before = bytes_now;
         let (mut micros, cpu) = (Vec::new(), cpu_seconds()?);
-        for _ in 0..AROUND {
+        for _ in 0..TIMED_TURNS {
             micros.push(timed(&agent, &scope, thread).await?);
         }
-        let cpu = (cpu_seconds()? - cpu) * 1e6 / AROUND as f64;
-        done += AROUND;
+        let cpu = (cpu_seconds()? - cpu) * 1e6 / TIMED_TURNS as f64;
+        done += TIMED_TURNS;
         micros.sort_unstable();
         let median = micros[micros.len() / 2];
-        println!("{length:>8} {median:>10} {cpu:>10.0} {stubs:>8} {reports:>8} {left:>10} {in_file:>10}");
+        println!("{length:>8} {median:>10} {cpu:>10.0} {records:>8} {reports:>8} {leftover:>10} {in_file:>10}");
     }
-    beside(&agent, &scope, thread, done).await
+    compare_with_short(&agent, &scope, thread, done).await
 }
 
-/// The next turn of the long thread by that of one of ten turns, by turns: a machine that is slow for a while is slow for
-/// both.
-async fn beside(agent: &Agent, scope: &Scope, long: ThreadId, turns: usize) -> Result<()> {
+/// Compares turns of the long thread with turns of a thread of ten turns. They alternate, so that temporary slowness of the
+/// machine affects both.
+async fn compare_with_short(agent: &Agent, scope: &Scope, long: ThreadId, turns: usize) -> Result<()> {
     let short = agent.memory().open(scope).await?.thread.id;
     for _ in 0..10 {
         timed(agent, scope, short).await?;
     }
     let mut ratios = Vec::new();
-    for _ in 0..5 * AROUND {
+    for _ in 0..5 * TIMED_TURNS {
         let of_short = timed(agent, scope, short).await? as f64;
         ratios.push(timed(agent, scope, long).await? as f64 / of_short);
     }
     ratios.sort_unstable_by(f64::total_cmp);
     let at = |percent: usize| ratios[(ratios.len() - 1) * percent / 100];
     println!(
-        "a turn after {turns} turns by one after ten, in alternation: {:.2} (quartiles {:.2} and {:.2})",
+        "ratio of a turn after {turns} turns to one after ten, alternating: {:.2} (quartiles {:.2} and {:.2})",
         at(50),
         at(25),
         at(75)
@@ -141,7 +143,7 @@ fn file_bytes(file: &Path) -> u64 {
     of(file) + of(&file.with_extension("db-wal"))
 }
 
-/// Counts the syncs of a turn with one tool: those of eleven turns without those of one.
+/// Counts the syncs of a turn with one tool, from the difference between 51 turns and one.
 fn syncs(folder: &Path) -> Result<()> {
     if Command::new("strace").arg("-V").stdout(Stdio::null()).stderr(Stdio::null()).status().is_err() {
         println!("syncs: not counted (no strace)");
@@ -156,8 +158,8 @@ fn syncs(folder: &Path) -> Result<()> {
         let trace = std::fs::read_to_string(trace)?;
         Ok(trace.lines().filter(|line| line.contains("sync(")).count())
     };
-    let by_turn = count(51)?.saturating_sub(count(1)?) as f64 / 50.0;
-    println!("syncs of a turn with one tool, sqlite: {by_turn:.2}");
+    let per_turn = count(51)?.saturating_sub(count(1)?) as f64 / 50.0;
+    println!("syncs of a turn with one tool, SQLite: {per_turn:.2}");
     Ok(())
 }
 
@@ -187,7 +189,7 @@ fn agent(backend: Backend, with_tool: bool) -> Result<Agent> {
         0 if with_tool => Ok(Reply::call("look", json!({"station": "Bank"}))),
         _ => Ok(Reply::text("It leaves in 3 minutes, and there is no delay.")),
     });
-    let parameters = JsonText::new(r#"{"type":"object"}"#).context("the schema")?;
+    let parameters = JsonText::new(r#"{"type":"object"}"#).context("invalid schema")?;
     let look = FnTool::with_schema("look", "Looks", parameters, |_: ToolContext, _: Map| async {
         Ok(ToolOutput::text("northbound 3 min, southbound 5 min, good service"))
     });

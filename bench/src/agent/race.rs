@@ -1,4 +1,5 @@
-//! Deciders race for approvals, in two processes: each call is made once or not at all, and never after a denial.
+//! Concurrent decisions about the same approvals in two processes: each call is made exactly once if approved, and never if
+//! denied.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::OpenOptions;
@@ -24,13 +25,13 @@ const DECIDERS: u64 = 4;
 /// Arguments of `threadkeep-bench agent race`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How many approvals
+    /// Number of approvals
     #[arg(long, default_value_t = 500)]
     approvals: usize,
     /// Print JSON
     #[arg(long)]
     json: bool,
-    /// Where the store is made
+    /// Folder for the store
     #[arg(long, default_value_os_t = std::env::temp_dir())]
     folder: PathBuf,
 }
@@ -45,7 +46,7 @@ pub(crate) struct ChildArgs {
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Open {
+struct OpenApproval {
     thread: ThreadId,
     approval: String,
 }
@@ -55,9 +56,9 @@ struct Report {
     approvals: usize,
     done: usize,
     denied: usize,
-    /// Decisions that came too late.
+    /// Decisions about approvals that had already been decided.
     late: u64,
-    /// Deciders who were first at least once.
+    /// Deciders whose decision was the first at least once.
     winners: usize,
 }
 
@@ -69,8 +70,8 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     for _ in 0..args.approvals {
         let thread = agent.memory().open(&scope).await?.thread.id;
         let turn = agent.chat(&scope, thread, "Do it").await?;
-        let approval = turn.approvals.first().context("nothing was asked")?.id.clone();
-        open.push(Open { thread, approval });
+        let approval = turn.approvals.first().context("no approval was requested")?.id.clone();
+        open.push(OpenApproval { thread, approval });
     }
     std::fs::write(folder.path().join("open"), serde_json::to_vec(&open)?)?;
     let seed = fresh_seed();
@@ -95,15 +96,15 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-async fn check(agent: &Agent, scope: &Scope, folder: &Path, open: &[Open], report: &mut Report) -> Result<()> {
+async fn check(agent: &Agent, scope: &Scope, folder: &Path, open: &[OpenApproval], report: &mut Report) -> Result<()> {
     let mut winners = BTreeSet::new();
     let mut ran: BTreeMap<String, u64> = BTreeMap::new();
     for line in std::fs::read_to_string(folder.join("ran")).unwrap_or_default().lines() {
         *ran.entry(line.to_owned()).or_default() += 1;
     }
-    for Open { thread, approval } in open {
+    for OpenApproval { thread, approval } in open {
         let found = agent.approvals(scope, *thread).await?;
-        let found = found.into_iter().find(|found| found.id == *approval).context("an approval is gone")?;
+        let found = found.into_iter().find(|found| found.id == *approval).context("approval not found")?;
         let state = found.state;
         winners.insert(found.by);
         let times = ran.get(approval).copied().unwrap_or(0);
@@ -125,14 +126,14 @@ async fn check(agent: &Agent, scope: &Scope, folder: &Path, open: &[Open], repor
 
 pub(crate) async fn run_child(args: &ChildArgs) -> Result<()> {
     let agent = agent(&args.folder)?;
-    let open: Vec<Open> = serde_json::from_slice(&std::fs::read(args.folder.join("open"))?)?;
+    let open: Vec<OpenApproval> = serde_json::from_slice(&std::fs::read(args.folder.join("open"))?)?;
     let deciders = (0..DECIDERS).map(|decider| {
         let (agent, open) = (agent.clone(), open.clone());
         let seed = args.seed;
         let mut random = Random::new(seed.wrapping_mul(31).wrapping_add(decider));
         tokio::spawn(async move {
             let (scope, mut late) = (scope()?, 0_u64);
-            for Open { thread, approval } in open {
+            for OpenApproval { thread, approval } in open {
                 let verdict = match random.below(2) {
                     0 => Verdict::Approve,
                     _ => Verdict::Deny { reason: None },

@@ -1,4 +1,4 @@
-//! The least that anyone could do: one row a message in one table with its index, one transaction a turn.
+//! A minimal implementation: one table with one row per message and one index, one transaction per turn.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Our own statements without our code: the same columns, the same encoded content, by one thread.
+//! The engine's SQL statements without the engine: the same columns and encoded content, in one thread of execution.
 
 use std::path::Path;
 
@@ -46,7 +46,7 @@ pub(crate) struct Same {
     threads: i64,
 }
 
-/// What every call on a thread reads first.
+/// The row that every call on a thread reads first.
 struct ThreadRow {
     no: i64,
     seq: i64,
@@ -59,8 +59,8 @@ impl Same {
     pub(crate) fn open(path: &Path) -> Result<Self> {
         let connection = super::open(path, SCHEMA)?;
         connection.pragma_update(None, "secure_delete", true)?;
-        // As our own connections have it: the log is copied back as seldom, and statements are not compiled anew when values are
-        // bound.
+        // The same settings as the engine's connections: the same checkpoint interval, and no recompilation of statements when
+        // values are bound.
         connection.pragma_update(None, "wal_autocheckpoint", 4_000)?;
         connection.set_db_config(DbConfig::SQLITE_DBCONFIG_ENABLE_QPSG, true)?;
         connection.execute_batch("INSERT INTO owners VALUES (1, 'bench', ''), (2, 'bench', 'user')")?;
@@ -103,9 +103,9 @@ impl Same {
         }
         let thread = self.thread(number)?;
         let connection = &self.connection;
-        anyhow::ensure!(!connection.prepare_cached(REPLAYED)?.exists(params![thread.no, key])?, "a key came twice");
+        anyhow::ensure!(!connection.prepare_cached(REPLAYED)?.exists(params![thread.no, key])?, "duplicate key");
         for (id, ..) in &messages {
-            anyhow::ensure!(!connection.prepare_cached(IS_TAKEN)?.exists(params![thread.no, id])?, "an id came twice");
+            anyhow::ensure!(!connection.prepare_cached(IS_TAKEN)?.exists(params![thread.no, id])?, "duplicate id");
         }
         let mut insert = connection.prepare_cached(INSERT)?;
         for ((id, role, body), seq) in messages.iter().zip(thread.seq + 1..) {
@@ -130,7 +130,7 @@ impl Same {
         Ok(())
     }
 
-    /// Reads rows and decodes them; gives texts from the newest back, and the oldest one's position.
+    /// Reads and decodes rows. Returns the texts, newest first, and the position of the oldest one.
     fn read(&self, first: i64, last: i64, limit: usize) -> Result<(Vec<String>, i64)> {
         let mut statement = self.connection.prepare_cached(PAGE)?;
         let mut rows = statement.query(params![first, last, limit as i64])?;

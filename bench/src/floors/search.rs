@@ -1,4 +1,4 @@
-//! Search without an engine: a plain FTS5 table with the default settings over the same texts, of everyone together.
+//! Search without the engine: a plain FTS5 table with default settings over the texts of all users.
 
 use std::path::Path;
 use std::time::Instant;
@@ -11,9 +11,9 @@ use crate::engine::Repeat;
 pub(crate) const SCHEMA: &str = "CREATE VIRTUAL TABLE IF NOT EXISTS texts USING fts5 (body);";
 
 const INSERT: &str = "INSERT INTO texts (rowid, body) VALUES (?1, ?2)";
-/// The least that a search can give: which messages.
+/// The minimal result of a search: row numbers.
 const NUMBERS: &str = "SELECT rowid FROM texts WHERE texts MATCH ?1 LIMIT 10";
-/// What a person wants to see: what they say, the best first.
+/// A useful result: texts, best first.
 const BEST: &str = "SELECT body FROM texts WHERE texts MATCH ?1 ORDER BY rank LIMIT 10";
 
 pub(crate) const STATEMENTS: [&str; 3] = [INSERT, NUMBERS, BEST];
@@ -56,7 +56,7 @@ impl Fts {
         let pattern = words.join(" OR ");
         let (mut hits, mut latencies) = (0, Vec::new());
         let began = Instant::now();
-        while repeat.goes_on(latencies.len(), began) {
+        while repeat.should_continue(latencies.len(), began) {
             let one = Instant::now();
             let mut statement = self.connection.prepare_cached(sql)?;
             let mut rows = statement.query([&pattern])?;

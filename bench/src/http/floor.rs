@@ -1,4 +1,4 @@
-//! The floor of reading: a route of the same framework that returns bytes which lie in memory.
+//! The floor of reads: a route of the same web framework that returns fixed bytes from memory.
 
 use std::io::{BufRead, BufReader};
 use std::net::{Ipv4Addr, SocketAddr};
@@ -12,10 +12,10 @@ use axum::http::header;
 use axum::routing::any;
 use axum::serve::ListenerExt;
 
-/// Arguments of the process that serves bytes.
+/// Arguments of the floor's process.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The file with the bytes
+    /// The file to serve
     file: PathBuf,
 }
 
@@ -31,7 +31,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     Ok(axum::serve(listener, router).await?)
 }
 
-/// The floor in a process of its own, as the server is. It ends with this value.
+/// The floor, as a separate process like the server. It is killed when this value is dropped.
 pub(super) struct Floor {
     child: Child,
     pub(super) address: SocketAddr,
@@ -44,8 +44,8 @@ impl Floor {
         command.arg("http-floor").arg(file).stdin(Stdio::null()).stdout(Stdio::piped());
         let mut child = command.spawn()?;
         let mut line = String::new();
-        BufReader::new(child.stdout.take().context("the floor says nothing")?).read_line(&mut line)?;
-        Ok(Self { child, address: line.trim().parse().context("the floor told no address")? })
+        BufReader::new(child.stdout.take().context("stdout is not piped")?).read_line(&mut line)?;
+        Ok(Self { child, address: line.trim().parse().context("the floor printed no address")? })
     }
 }
 

@@ -1,55 +1,55 @@
-//! Memory under load: resident at the beginning, in the middle and at the end.
+//! Memory under load: resident at the start, in the middle and at the end.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, Result, ensure};
 
 use super::report::Row;
-use super::served::Served;
+use super::server_process::ServerProcess;
 use super::{Bench, MESSAGES, THREADS, wrk};
 
-/// What memory may grow by from the first tenth to the end.
+/// Maximum growth of memory from the first tenth of the load to its end.
 const GROWTH_MB: f64 = 10.0;
-/// Between two looks.
-const MOMENT: Duration = Duration::from_millis(500);
+/// Interval between two samples of memory.
+const SAMPLE_INTERVAL: Duration = Duration::from_millis(500);
 
 pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
     let seeded = bench.seed("load", THREADS, MESSAGES).await?;
-    let served = Served::start(bench, &seeded, &[]).await?;
-    let mut connection = served.connect().await?;
-    // A token table is there from the beginning, as it comes once.
+    let server = ServerProcess::start(bench, &seeded, &[]).await?;
+    let mut connection = server.connect().await?;
+    // Loads the token table first, since that is a one-time cost.
     let path = format!("/v1/threads/{}/context", seeded.threads[0]);
-    connection.ask("POST", &path, r#"{"model":"gpt-4o"}"#).await?.json()?;
+    connection.request("POST", &path, r#"{"model":"gpt-4o"}"#).await?.json()?;
     let seconds = ((bench.args.minutes * 60.0) as u64).max(1);
     let threads: Vec<String> = seeded.threads.iter().map(ToString::to_string).collect();
-    let script = script(&threads, &bench.pool, &served.key);
-    let (address, folder) = (served.address, bench.folder.path().to_owned());
+    let script = script(&threads, &bench.pool, &server.key);
+    let (address, folder) = (server.address, bench.folder.path().to_owned());
     let mut loading = tokio::task::spawn_blocking(move || wrk::run(&script, 2, address, seconds, &folder));
-    let (began, mut seen) = (Instant::now(), Vec::new());
+    let (began, mut samples) = (Instant::now(), Vec::new());
     let loaded = loop {
         tokio::select! {
             loaded = &mut loading => break loaded??,
-            () = tokio::time::sleep(MOMENT) => {
-                seen.push((began.elapsed().as_secs_f64() / seconds as f64, served.resident_mb()?));
+            () = tokio::time::sleep(SAMPLE_INTERVAL) => {
+                samples.push((began.elapsed().as_secs_f64() / seconds as f64, server.resident_mb()?));
             }
         }
     };
-    // The server has closed the first connection meanwhile: it was silent for too long.
-    let ready = served.connect().await?.ask("GET", "/ready", "").await?;
-    ensure!(ready.status == 200, "the server is not ready any more");
+    // A new connection, since the server has closed the first one as idle.
+    let ready = server.connect().await?.request("GET", "/ready", "").await?;
+    ensure!(ready.status == 200, "the server is no longer ready");
     let at = |share: f64| {
-        let found = seen.iter().find(|(moment, _)| *moment >= share).or(seen.last());
-        found.map(|(_, resident)| *resident).context("memory was not looked at")
+        let sample = samples.iter().find(|(elapsed_share, _)| *elapsed_share >= share).or(samples.last());
+        sample.map(|(_, resident)| *resident).context("no samples of memory")
     };
     let (start, middle, end) = (at(0.1)?, at(0.5)?, at(1.0)?);
-    let name = format!("growth of memory in {} min of load", bench.args.minutes);
+    let name = format!("memory growth in {} min of load", bench.args.minutes);
     let row = Row::at_most(name, "MB", [end - start], GROWTH_MB)?;
-    let row = row.note(format!("{start:.1} MB after a tenth, {middle:.1} MB in the middle, {end:.1} MB at the end"));
-    bench.row(row.note(format!("{:.0} requests a second: turns, messages, contexts", loaded.per_second())));
-    served.stop()
+    let row = row.note(format!("{start:.1} MB after a tenth, {middle:.1} MB halfway, {end:.1} MB at the end"));
+    bench.row(row.note(format!("{:.0} requests per second: turns, messages, contexts", loaded.per_second())));
+    server.stop()
 }
 
-/// Of ten requests one is a turn, two are contexts and seven read messages.
+/// Returns the wrk script: of ten requests one appends a turn, two get contexts and seven read messages.
 fn script(threads: &[String], pool: &[String], key: &str) -> String {
     let threads: String = threads.iter().map(|thread| format!("  {thread:?},\n")).collect();
     let turn = format!(

@@ -5,18 +5,19 @@ use serde_json::Value;
 
 use super::floor::Floor;
 use super::report::Row;
-use super::served::Served;
+use super::server_process::ServerProcess;
 use super::wrk::Requests;
 use super::{Bench, MESSAGES, Seeded, THREADS};
 
-/// Messages that are read.
+/// Number of messages that are read.
 const WINDOW: usize = 16;
-/// What the ratio to the floor should be, without and with the ends of threads in memory.
+/// Goal of the ratio to the floor without the thread cache.
 const UNCACHED: f64 = 0.3;
+/// Goal of the ratio to the floor with the thread cache.
 const CACHED: f64 = 0.5;
 
-/// A way to ask for the newest messages.
-struct Question {
+/// A request for the newest messages.
+struct ReadRequest {
     name: &'static str,
     method: &'static str,
     path: &'static str,
@@ -25,9 +26,9 @@ struct Question {
     is_reversed: bool,
 }
 
-const QUESTIONS: [Question; 2] = [
-    Question { name: "16 messages", method: "GET", path: "messages?limit=16", body: "", is_reversed: true },
-    Question {
+const READ_REQUESTS: [ReadRequest; 2] = [
+    ReadRequest { name: "16 messages", method: "GET", path: "messages?limit=16", body: "", is_reversed: true },
+    ReadRequest {
         name: "a context of 16 messages",
         method: "POST",
         path: "context",
@@ -39,89 +40,90 @@ const QUESTIONS: [Question; 2] = [
 pub(super) async fn run(bench: &mut Bench<'_>) -> Result<()> {
     let uncached = bench.seed("uncached", THREADS, MESSAGES).await?;
     let cached = bench.seed("cached", THREADS, MESSAGES).await?;
-    let without = Served::start(bench, &uncached, &[("THREADKEEP_TAIL_BYTES", "0")]).await?;
-    let with = Served::start(bench, &cached, &[]).await?;
-    for question in &QUESTIONS {
-        let (without, with) = (Asked { seeded: &uncached, served: &without }, Asked { seeded: &cached, served: &with });
-        measure(bench, question, &without, &with).await?;
+    let without = ServerProcess::start(bench, &uncached, &[("THREADKEEP_TAIL_BYTES", "0")]).await?;
+    let with = ServerProcess::start(bench, &cached, &[]).await?;
+    for request in &READ_REQUESTS {
+        let (without, with) =
+            (Target { seeded: &uncached, server: &without }, Target { seeded: &cached, server: &with });
+        measure(bench, request, &without, &with).await?;
     }
-    for (served, seeded) in [(&without, &uncached), (&with, &cached)] {
-        // However often it was good.
-        served.revoke_key(&bench.binary, seeded)?;
-        let status = served.connect().await?.ask("GET", "/v1/threads", "").await?.status;
-        ensure!(status == 401, "a key that another process revoked is answered with {status}");
+    for (server, seeded) in [(&without, &uncached), (&with, &cached)] {
+        // A cached key must not outlive its revocation.
+        server.revoke_key(&bench.binary, seeded)?;
+        let status = server.connect().await?.request("GET", "/v1/threads", "").await?.status;
+        ensure!(status == 401, "a request with a revoked key returned {status}");
     }
     without.stop()?;
     with.stop()
 }
 
-/// A server and what it serves.
-struct Asked<'a> {
+/// A server and its threads.
+struct Target<'a> {
     seeded: &'a Seeded,
-    served: &'a Served,
+    server: &'a ServerProcess,
 }
 
-async fn measure(bench: &mut Bench<'_>, question: &Question, without: &Asked<'_>, with: &Asked<'_>) -> Result<()> {
-    // What a first reading leaves behind, such as a summary, is there before anything is timed.
-    let body = without.check(bench, question).await?;
-    let again = without.check(bench, question).await?;
-    ensure!(body.len() == again.len(), "the answer changed");
-    with.check(bench, question).await?;
+async fn measure(bench: &mut Bench<'_>, request: &ReadRequest, without: &Target<'_>, with: &Target<'_>) -> Result<()> {
+    // The first reads create state such as summaries, so they are not timed.
+    let first = without.check(bench, request).await?;
+    let again = without.check(bench, request).await?;
+    ensure!(first.len() == again.len(), "the length of the response changed");
+    with.check(bench, request).await?;
     let floor = Floor::start(&again, &bench.folder.path().join("floor"))?;
     let (mut uncached, mut cached) = (Vec::new(), Vec::new());
-    let mut notes = [(0.0, 0.0); 2];
+    let mut percentiles = [(0.0, 0.0); 2];
     for _ in 0..bench.args.trials {
-        for (number, (asked, trials)) in [(without, &mut uncached), (with, &mut cached)].into_iter().enumerate() {
-            let requests = asked.requests(question);
+        for (number, (target, trials)) in [(without, &mut uncached), (with, &mut cached)].into_iter().enumerate() {
+            let paths = target.paths(request);
             let requests =
-                Requests { method: question.method, paths: &requests, body: question.body, key: &asked.served.key };
+                Requests { method: request.method, paths: &paths, body: request.body, key: &target.server.key };
             let (seconds, folder) = (bench.args.seconds, bench.folder.path());
             let by_floor = requests.run(floor.address, seconds, folder)?;
             by_floor.check_bytes(again.len())?;
-            let by_server = requests.run(asked.served.address, seconds, folder)?;
+            let by_server = requests.run(target.server.address, seconds, folder)?;
             by_server.check_bytes(again.len())?;
-            notes[number] = (by_server.p50, by_server.p99);
+            percentiles[number] = (by_server.p50, by_server.p99);
             trials.push((by_floor.per_second(), by_server.per_second()));
-            asked.check(bench, question).await?;
+            target.check(bench, request).await?;
         }
     }
     let bytes = again.len();
     for (name, trials, least, (p50, p99)) in
-        [("uncached", &uncached, UNCACHED, notes[0]), ("cached", &cached, CACHED, notes[1])]
+        [("uncached", &uncached, UNCACHED, percentiles[0]), ("cached", &cached, CACHED, percentiles[1])]
     {
-        let row = Row::beside(format!("{}, {name}", question.name), trials, least)?;
+        let row = Row::with_floor(format!("{}, {name}", request.name), trials, least)?;
         bench.row(row.note(format!("{bytes} bytes, p50 {:.2} ms, p99 {:.2} ms", p50 / 1e3, p99 / 1e3)));
     }
     Ok(())
 }
 
-impl Asked<'_> {
-    fn requests(&self, question: &Question) -> Vec<String> {
-        self.seeded.threads.iter().map(|thread| format!("/v1/threads/{thread}/{}", question.path)).collect()
+impl Target<'_> {
+    fn paths(&self, request: &ReadRequest) -> Vec<String> {
+        self.seeded.threads.iter().map(|thread| format!("/v1/threads/{thread}/{}", request.path)).collect()
     }
 
-    /// Asks once for every thread; gives the last answer. All have to be right, and of one length.
-    async fn check(&self, bench: &Bench<'_>, question: &Question) -> Result<Vec<u8>> {
-        let mut connection = self.served.connect().await?;
+    /// Reads every thread once and checks the responses. Returns the body of the last one.
+    async fn check(&self, bench: &Bench<'_>, request: &ReadRequest) -> Result<Vec<u8>> {
+        let mut connection = self.server.connect().await?;
         let mut last: Option<Vec<u8>> = None;
-        for path in self.requests(question) {
-            let answer = connection.ask(question.method, &path, question.body).await?;
-            let mut texts = texts(&answer.json()?)?;
-            if question.is_reversed {
+        for path in self.paths(request) {
+            let response = connection.request(request.method, &path, request.body).await?;
+            let mut texts = texts(&response.json()?)?;
+            if request.is_reversed {
                 texts.reverse();
             }
             let newest = MESSAGES - WINDOW as u64..MESSAGES;
             let expected = newest.map(|index| &bench.pool[(index % bench.pool.len() as u64) as usize]);
-            ensure!(texts.iter().rev().take(WINDOW).rev().eq(expected), "other messages than the newest were read");
-            last = Some(answer.body);
+            ensure!(texts.iter().rev().take(WINDOW).rev().eq(expected), "the newest messages were not returned");
+            last = Some(response.body);
         }
-        last.context("nothing was asked")
+        last.context("no threads")
     }
 }
 
-/// The words of the messages of an answer.
-fn texts(answer: &Value) -> Result<Vec<String>> {
-    let messages = answer.get("data").or_else(|| answer.get("messages")).and_then(Value::as_array);
+/// Returns the texts of the messages in a response.
+fn texts(response: &Value) -> Result<Vec<String>> {
+    let messages = response.get("data").or_else(|| response.get("messages")).and_then(Value::as_array);
     let text = |message: &Value| Some(message["parts"].as_array()?.first()?["text"].as_str()?.to_owned());
-    messages.context("no messages")?.iter().map(|message| text(message).context("no text")).collect()
+    messages.context("missing messages")?.iter().map(|message| text(message).context("missing text")).collect()
 }

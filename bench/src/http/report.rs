@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::measure::Spread;
 use crate::run::report::figure;
 
-/// One line of the table.
+/// A row of the table.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct Row {
     workload: String,
@@ -21,32 +21,33 @@ pub(super) struct Row {
 }
 
 impl Row {
-    /// A figure beside its floor, each trial as floor and server, and the least that their ratio should be.
-    pub(super) fn beside(workload: impl Into<String>, trials: &[(f64, f64)], least: f64) -> Result<Self> {
+    /// Creates a row with a floor. Each trial has the figures of floor and server; the goal is that their ratio is at least
+    /// `min_ratio`.
+    pub(super) fn with_floor(workload: impl Into<String>, trials: &[(f64, f64)], min_ratio: f64) -> Result<Self> {
         let spread =
-            |figure: fn(&(f64, f64)) -> f64| Spread::of(trials.iter().map(figure)).context("there was no trial");
+            |figure: fn(&(f64, f64)) -> f64| Spread::of(trials.iter().map(figure)).context("no trials were run");
         let ratio = spread(|trial| trial.1 / trial.0)?;
         Ok(Self {
             workload: workload.into(),
-            unit: "a second",
+            unit: "per second",
             server: spread(|trial| trial.1)?,
             floor: Some(spread(|trial| trial.0)?),
             ratio: Some(ratio),
-            goal: format!("ratio ≥ {least}"),
-            is_met: ratio.median >= least,
+            goal: format!("ratio ≥ {min_ratio}"),
+            is_met: ratio.median >= min_ratio,
             notes: Vec::new(),
         })
     }
 
-    /// A figure that should be small.
+    /// Creates a row without a floor; the goal is that the figure is at most `max`.
     pub(super) fn at_most(
         workload: impl Into<String>,
         unit: &'static str,
         figures: impl IntoIterator<Item = f64>,
-        most: f64,
+        max: f64,
     ) -> Result<Self> {
-        let server = Spread::of(figures).context("there was no figure")?;
-        let (goal, is_met) = (format!("≤ {most}"), server.median <= most);
+        let server = Spread::of(figures).context("no figures were measured")?;
+        let (goal, is_met) = (format!("≤ {max}"), server.median <= max);
         Ok(Self { workload: workload.into(), unit, server, floor: None, ratio: None, goal, is_met, notes: Vec::new() })
     }
 

@@ -1,4 +1,4 @@
-//! wrk, and what it says.
+//! Running wrk, and its report.
 
 use std::net::SocketAddr;
 use std::path::Path;
@@ -7,7 +7,7 @@ use std::process::Command;
 use anyhow::{Context, Result, ensure};
 use serde::Deserialize;
 
-/// What is asked, over and over: each connection goes round the paths.
+/// The requests of a load: each connection cycles through the paths.
 pub(super) struct Requests<'a> {
     pub(super) method: &'a str,
     pub(super) paths: &'a [String],
@@ -15,9 +15,9 @@ pub(super) struct Requests<'a> {
     pub(super) key: &'a str,
 }
 
-/// What wrk saw.
+/// The report of wrk.
 #[derive(Debug, Deserialize)]
-pub(super) struct Seen {
+pub(super) struct WrkReport {
     pub(super) requests: u64,
     microseconds: u64,
     bytes: u64,
@@ -26,17 +26,17 @@ pub(super) struct Seen {
     pub(super) p99: f64,
 }
 
-impl Seen {
+impl WrkReport {
     pub(super) fn per_second(&self) -> f64 {
         self.requests as f64 * 1e6 / self.microseconds as f64
     }
 
-    /// Refuses answers of another length than those that were looked at.
-    pub(super) fn check_bytes(&self, answer_bytes: usize) -> Result<()> {
+    /// Checks the mean length of the responses against that of a checked response.
+    pub(super) fn check_bytes(&self, body_bytes: usize) -> Result<()> {
         let mean = self.bytes as f64 / self.requests as f64;
-        // Headers come on top, and the last answers may have been on their way.
-        let most = answer_bytes as f64 + 600.0 + (answer_bytes * super::CONNECTIONS) as f64 / self.requests as f64;
-        ensure!(mean >= answer_bytes as f64 && mean <= most, "answers had {mean:.0} bytes instead of {answer_bytes}");
+        // The mean includes headers, and responses that were in flight at the end.
+        let max = body_bytes as f64 + 600.0 + (body_bytes * super::CONNECTIONS) as f64 / self.requests as f64;
+        ensure!(mean >= body_bytes as f64 && mean <= max, "responses have {mean:.0} bytes instead of {body_bytes}");
         Ok(())
     }
 }
@@ -44,7 +44,7 @@ impl Seen {
 const DONE: &str = r#"
 function done(summary, latency, requests)
   local e = summary.errors
-  io.write(string.format('seen {"requests":%d,"microseconds":%d,"bytes":%d,"failed":%d,"p50":%.1f,"p99":%.1f}\n',
+  io.write(string.format('report {"requests":%d,"microseconds":%d,"bytes":%d,"failed":%d,"p50":%.1f,"p99":%.1f}\n',
     summary.requests, summary.duration, summary.bytes, e.connect + e.read + e.write + e.status + e.timeout,
     latency:percentile(50), latency:percentile(99)))
 end
@@ -70,25 +70,25 @@ impl Requests<'_> {
         )
     }
 
-    /// Asks for some seconds.
-    pub(super) fn run(&self, address: SocketAddr, seconds: u64, folder: &Path) -> Result<Seen> {
+    /// Makes requests for `seconds`.
+    pub(super) fn run(&self, address: SocketAddr, seconds: u64, folder: &Path) -> Result<WrkReport> {
         run(&self.script(), 2, address, seconds, folder)
     }
 }
 
-/// Runs a script on so many threads of wrk, which share the connections.
-pub(super) fn run(script: &str, threads: usize, address: SocketAddr, seconds: u64, folder: &Path) -> Result<Seen> {
+/// Runs a script on `threads` threads of wrk, which share the connections.
+pub(super) fn run(script: &str, threads: usize, address: SocketAddr, seconds: u64, folder: &Path) -> Result<WrkReport> {
     let path = folder.join("requests.lua");
     std::fs::write(&path, format!("{script}{DONE}"))?;
     let mut command = Command::new("wrk");
     command.arg(format!("-t{threads}")).arg(format!("-c{}", super::CONNECTIONS)).arg(format!("-d{seconds}s"));
     command.args(["--timeout", "30s", "-s"]).arg(&path).arg(format!("http://{address}/"));
-    let output = command.output().context("wrk does not start: `apt-get install wrk` brings it")?;
+    let output = command.output().context("failed to start wrk; install it with `apt-get install wrk`")?;
     let text = String::from_utf8_lossy(&output.stdout);
-    let seen = text.lines().find_map(|line| line.strip_prefix("seen "));
+    let report = text.lines().find_map(|line| line.strip_prefix("report "));
     let errors = String::from_utf8_lossy(&output.stderr);
-    let seen: Seen = serde_json::from_str(seen.with_context(|| format!("wrk failed: {text}{errors}"))?)?;
-    ensure!(seen.failed == 0, "{} requests of {} failed: {text}", seen.failed, seen.requests);
-    ensure!(seen.requests > 0, "nothing was answered: {text}");
-    Ok(seen)
+    let report: WrkReport = serde_json::from_str(report.with_context(|| format!("wrk failed: {text}{errors}"))?)?;
+    ensure!(report.failed == 0, "{} of {} requests failed: {text}", report.failed, report.requests);
+    ensure!(report.requests > 0, "no requests were answered: {text}");
+    Ok(report)
 }

@@ -1,4 +1,4 @@
-//! The writers that are killed.
+//! The process with the writers.
 
 use std::io::Write;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use threadkeep_store_sqlite::{Durability, SqliteOptions};
 
 use crate::engine::Engine;
 
-/// Arguments of the process that is killed.
+/// Arguments of the process with the writers.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
     /// The store's file
@@ -18,7 +18,7 @@ pub(crate) struct Args {
     /// The number of each writer's next turn, separated by commas
     #[arg(long, value_delimiter = ',')]
     next: Vec<u64>,
-    /// After how many turns each writer ends by itself
+    /// Number of turns after which each writer ends
     #[arg(long, default_value_t = u64::MAX)]
     turns: u64,
     /// Acknowledge before anything is synced
@@ -26,7 +26,7 @@ pub(crate) struct Args {
     without_sync: bool,
 }
 
-/// A turn: the how manieth of which writer.
+/// A turn, by its writer and its number among the writer's turns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(crate) struct Turn {
     pub(crate) writer: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Turn {
 }
 
 impl Turn {
-    /// Two writers share a thread, so that they also stand in each other's way.
+    /// Two writers share a thread, so that their commits also conflict.
     pub(crate) fn thread(writer: usize) -> String {
         format!("thread {}", writer / 2)
     }
@@ -43,14 +43,14 @@ impl Turn {
         format!("{}.{}", self.writer, self.number)
     }
 
-    /// Reads a key, or a message's text (a key and a word).
+    /// Parses a key, or the text of a message, which starts with a key.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (writer, number) = text.split(' ').next()?.split_once('.')?;
         Some(Self { writer: writer.parse().ok()?, number: number.parse().ok()? })
     }
 }
 
-/// Appends a turn under its idempotency key; the same call repeats it.
+/// Appends a turn with its idempotency key. The same call repeats it safely.
 pub(crate) async fn append(engine: &Engine, turn: Turn) -> Result<Appended> {
     let thread = engine.thread(&Turn::thread(turn.writer)).await?;
     let key = turn.key();
@@ -62,22 +62,22 @@ pub(crate) async fn append(engine: &Engine, turn: Turn) -> Result<Appended> {
     Ok(engine.memory.append_all(&engine.scope, thread, drafts, &options).await?)
 }
 
-/// Writes until it is killed, or every writer has had its turns.
+/// Writes until it is killed or every writer has appended its turns.
 pub(crate) async fn run(args: &Args) -> Result<()> {
     let durability = if args.without_sync { Durability::Process } else { Durability::Full };
     let engine = Engine::sqlite_with(&args.store, SqliteOptions { durability, ..SqliteOptions::default() })?;
     for writer in 0..args.next.len() {
         engine.thread(&Turn::thread(writer)).await?;
     }
-    say("ready")?;
+    print_line("ready")?;
     let writers = args.next.iter().enumerate().map(|(writer, next)| {
         let (engine, numbers) = (engine.clone(), *next..next.saturating_add(args.turns));
         tokio::spawn(async move {
             for number in numbers {
                 let turn = Turn { writer, number };
-                say(&format!("try {}", turn.key()))?;
+                print_line(&format!("try {}", turn.key()))?;
                 append(&engine, turn).await?;
-                say(&format!("ok {}", turn.key()))?;
+                print_line(&format!("ok {}", turn.key()))?;
             }
             Ok::<(), anyhow::Error>(())
         })
@@ -88,8 +88,8 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-/// One write for one line: what was said before the kill is in the pipe, whole.
-fn say(line: &str) -> Result<()> {
+/// Writes a line with a single call, so that a kill never leaves a partial line in the pipe.
+fn print_line(line: &str) -> Result<()> {
     let mut output = std::io::stdout().lock();
     output.write_all(format!("{line}\n").as_bytes())?;
     output.flush()?;

@@ -1,3 +1,5 @@
+//! Events at subscribers: turns with subscribers, and the latency of events between instances.
+
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -7,31 +9,32 @@ use futures::StreamExt;
 use threadkeep_core::{Scope, ThreadId};
 use threadkeep_memory::{AppendOptions, Draft, Memory, SubscribeOptions, ThreadUpdate};
 
-/// Writers while events are timed, and turns a second of each.
+/// Number of writers while events are timed.
 const WRITERS: u32 = 10;
-const TURNS_A_SECOND: u32 = 50;
-/// As long as an event may be underway.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// Turns per second of each writer.
+const TURNS_PER_SECOND: u32 = 50;
+/// Timeout of an event.
+const TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Appends turns to a thread that somebody listens to, until a moment; each is heard before this ends.
-pub(super) async fn heard_turns(
+/// Appends turns to a thread with a subscriber until a deadline. Returns once the subscriber has received them all.
+pub(super) async fn turns_with_subscriber(
     memory: &Memory,
-    listening: &Memory,
+    subscriber: &Memory,
     until: Instant,
     texts: &[String],
 ) -> Result<usize> {
     let scope = Scope::user("acme", "ana")?;
     let thread = memory.open(&scope).await?.thread.id;
-    let mut updates = listening.subscribe(&scope, thread, SubscribeOptions::default()).await?;
-    let (said, mut all_said) = tokio::sync::watch::channel(u64::MAX);
-    let hearing = tokio::spawn(async move {
+    let mut updates = subscriber.subscribe(&scope, thread, SubscribeOptions::default()).await?;
+    let (total, mut watched_total) = tokio::sync::watch::channel(u64::MAX);
+    let receiving = tokio::spawn(async move {
         let mut last = 0;
-        while last < *all_said.borrow() {
+        while last < *watched_total.borrow() {
             tokio::select! {
                 update = updates.next() => {
                     last = change_of(update)?;
                 }
-                changed = all_said.changed() => changed?,
+                changed = watched_total.changed() => changed?,
             }
         }
         anyhow::Ok(())
@@ -42,24 +45,24 @@ pub(super) async fn heard_turns(
         memory.append_all(&scope, thread, turn, &AppendOptions::default()).await?;
         done += 1;
     }
-    said.send(done as u64)?;
-    tokio::time::timeout(PATIENCE, hearing).await???;
+    total.send(done as u64)?;
+    tokio::time::timeout(TIMEOUT, receiving).await???;
     Ok(done)
 }
 
-/// From an acknowledged commit here to its event at a subscriber elsewhere.
-pub(super) struct Events {
-    turns_a_second: f64,
+/// Latencies from the acknowledgement of a commit to its event at a subscriber on another instance, in milliseconds, sorted.
+pub(super) struct EventLatencies {
+    turns_per_second: f64,
     latencies: Vec<f64>,
 }
 
-impl std::fmt::Display for Events {
+impl std::fmt::Display for EventLatencies {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let at = |share: f64| self.latencies[((self.latencies.len() - 1) as f64 * share) as usize];
         write!(
             f,
-            "event from one instance to another at {:.0} turns a second: p50 {:.2} ms, p99 {:.2} ms, longest {:.2} ms, of {}",
-            self.turns_a_second,
+            "event latency to another instance at {:.0} turns per second: p50 {:.2} ms, p99 {:.2} ms, max {:.2} ms, {} events",
+            self.turns_per_second,
             at(0.5),
             at(0.99),
             at(1.0),
@@ -68,9 +71,9 @@ impl std::fmt::Display for Events {
     }
 }
 
-pub(super) async fn measure(here: &Memory, elsewhere: &Memory, seconds: u64) -> Result<Events> {
+pub(super) async fn measure(here: &Memory, elsewhere: &Memory, seconds: u64) -> Result<EventLatencies> {
     let began = Instant::now();
-    let writing = (0..WRITERS).map(|number| one(here.clone(), elsewhere.clone(), number, seconds));
+    let writing = (0..WRITERS).map(|number| measure_thread(here.clone(), elsewhere.clone(), number, seconds));
     let writing: Vec<_> = writing.map(tokio::spawn).collect();
     let mut latencies = Vec::new();
     let mut elapsed = 0.0_f64;
@@ -79,27 +82,27 @@ pub(super) async fn measure(here: &Memory, elsewhere: &Memory, seconds: u64) -> 
         latencies.extend(of_writer);
         elapsed = elapsed.max((ended - began).as_secs_f64());
     }
-    ensure!(!latencies.is_empty(), "nothing was timed");
+    ensure!(!latencies.is_empty(), "no latencies were measured");
     latencies.sort_unstable_by(f64::total_cmp);
-    Ok(Events { turns_a_second: latencies.len() as f64 / elapsed, latencies })
+    Ok(EventLatencies { turns_per_second: latencies.len() as f64 / elapsed, latencies })
 }
 
-/// One thread: turns at an even pace, and how long each took to be heard of, in milliseconds.
-async fn one(here: Memory, elsewhere: Memory, number: u32, seconds: u64) -> Result<(Vec<f64>, Instant)> {
+/// Appends turns to a thread at an even pace. Returns the latency of each turn's event in milliseconds, and when it ended.
+async fn measure_thread(here: Memory, elsewhere: Memory, number: u32, seconds: u64) -> Result<(Vec<f64>, Instant)> {
     let scope = Scope::user("acme", "ana")?;
     let thread = here.open(&scope).await?.thread.id;
-    let turns = u64::from(TURNS_A_SECOND) * seconds;
+    let turns = u64::from(TURNS_PER_SECOND) * seconds;
     let mut updates = elsewhere.subscribe(&scope, thread, SubscribeOptions::default()).await?;
-    let hearing = tokio::spawn(async move {
-        let mut heard = HashMap::new();
-        while heard.len() < turns as usize {
-            let update = tokio::time::timeout(PATIENCE, updates.next()).await?;
-            heard.insert(change_of(update)?, Instant::now());
+    let receiving = tokio::spawn(async move {
+        let mut received = HashMap::new();
+        while received.len() < turns as usize {
+            let update = tokio::time::timeout(TIMEOUT, updates.next()).await?;
+            received.insert(change_of(update)?, Instant::now());
         }
-        anyhow::Ok(heard)
+        anyhow::Ok(received)
     });
     let mut committed = HashMap::new();
-    let pace = Duration::from_secs(1) / TURNS_A_SECOND;
+    let pace = Duration::from_secs(1) / TURNS_PER_SECOND;
     let mut next = tokio::time::Instant::now() + pace * number / WRITERS;
     for turn in 1..=turns {
         tokio::time::sleep_until(next).await;
@@ -108,10 +111,10 @@ async fn one(here: Memory, elsewhere: Memory, number: u32, seconds: u64) -> Resu
         committed.insert(turn, Instant::now());
     }
     let ended = Instant::now();
-    let heard = hearing.await??;
+    let received = receiving.await??;
     let latency = |(change, at): (&u64, &Instant)| {
-        let told = heard.get(change).context("a change that nobody heard of")?;
-        Ok(told.saturating_duration_since(*at).as_secs_f64() * 1e3)
+        let received_at = received.get(change).context("a change was not received")?;
+        Ok(received_at.saturating_duration_since(*at).as_secs_f64() * 1e3)
     };
     Ok((committed.iter().map(latency).collect::<Result<_>>()?, ended))
 }
@@ -125,6 +128,6 @@ async fn append(memory: &Memory, scope: &Scope, thread: ThreadId) -> Result<()> 
 fn change_of(update: Option<threadkeep_memory::Result<Arc<ThreadUpdate>>>) -> Result<u64> {
     match update.transpose()?.as_deref() {
         Some(ThreadUpdate::Commit { change, .. }) => Ok(*change),
-        _ => anyhow::bail!("the events ended"),
+        _ => anyhow::bail!("the event stream ended"),
     }
 }

@@ -1,5 +1,5 @@
-//! By hand: a thread's row, two messages and a log entry, guarded by the same kind of policies, each turn one pipelined
-//! flight of prepared statements.
+//! Handwritten SQL: a thread row, two messages and a log entry with the same kind of row-level security, each turn as one
+//! pipelined batch of prepared statements.
 
 use std::time::Instant;
 
@@ -74,7 +74,7 @@ impl Floor {
         Ok(done)
     }
 
-    /// Adds to the one thread of an owner.
+    /// Adds messages to the owner's only thread.
     pub(super) async fn seed(&self, owner: &str, texts: &[String]) -> Result<()> {
         let client = self.pool.get().await?;
         let thread_no = thread_of(owner);
@@ -96,16 +96,16 @@ impl Floor {
         timed(seconds, async || {
             let client = self.pool.get().await?;
             let (scope, newest) = (client.prepare_cached(SCOPE).await?, client.prepare_cached(NEWEST).await?);
-            let (begun, entered, rows, ended) = futures::join!(
+            let (begin, enter, rows, end) = futures::join!(
                 client.batch_execute("BEGIN READ ONLY"),
                 client.query(&scope, &[]),
                 client.query(&newest, &of_thread),
                 client.batch_execute("COMMIT"),
             );
-            begun?;
-            entered?;
-            ended?;
-            ensure!(rows?.len() == 16, "a wrong answer");
+            begin?;
+            enter?;
+            end?;
+            ensure!(rows?.len() == 16, "wrong answer");
             Ok(())
         })
         .await
@@ -116,7 +116,7 @@ impl Floor {
         timed(seconds, async || {
             let client = self.pool.get().await?;
             let search = client.prepare_cached(SEARCH).await?;
-            ensure!(!client.query(&search, &[&question]).await?.is_empty(), "a wrong answer");
+            ensure!(!client.query(&search, &[&question]).await?.is_empty(), "wrong answer");
             Ok(())
         })
         .await
@@ -140,27 +140,27 @@ async fn commit(client: &Object, thread_no: i64, texts: &[String]) -> Result<()>
     let (insert, log) = (client.prepare_cached(INSERT).await?, client.prepare_cached(LOG).await?);
     let moving = client.prepare_cached(MOVE).await?;
     let (of_thread, of_key): ([&(dyn ToSql + Sync); 1], [&(dyn ToSql + Sync); 2]) = ([&thread_no], [&thread_no, &key]);
-    let (said, step): ([&(dyn ToSql + Sync); 3], [&(dyn ToSql + Sync); 2]) =
+    let (batch, step): ([&(dyn ToSql + Sync); 3], [&(dyn ToSql + Sync); 2]) =
         ([&thread_no, &ids, &texts], [&thread_no, &count]);
-    let (begun, entered, locked, found, inserted, logged, moved, ended) = futures::join!(
+    let (begin, enter, locked, found, inserted, logged, moved, end) = futures::join!(
         client.batch_execute("BEGIN"),
         client.query(&scope, &[]),
         client.query(&lock, &of_thread),
         client.query(&look_up, &of_key),
-        client.execute(&insert, &said),
+        client.execute(&insert, &batch),
         client.execute(&log, &of_key),
         client.execute(&moving, &step),
         client.batch_execute("COMMIT"),
     );
-    begun?;
-    entered?;
+    begin?;
+    enter?;
     for answer in [locked, found] {
         answer?;
     }
     for answer in [logged, moved] {
         answer?;
     }
-    ended?;
-    ensure!(inserted? == count.unsigned_abs(), "a wrong answer");
+    end?;
+    ensure!(inserted? == count.unsigned_abs(), "wrong answer");
     Ok(())
 }

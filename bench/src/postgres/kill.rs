@@ -1,4 +1,4 @@
-//! `postgres-kill`: a server of its own is killed again and again under its writers, and nothing acknowledged may be missing.
+//! `postgres-kill`: kills a PostgreSQL server repeatedly while writers use it, and checks that no acknowledged turn is lost.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -12,38 +12,38 @@ use threadkeep_postgres_server::Server;
 use threadkeep_store_postgres::PostgresStore;
 
 use crate::engine::Engine;
+use crate::kill::ack_log::AckLog;
 use crate::kill::child::{Turn, append};
-use crate::kill::ledger::Ledger;
 use crate::random::{Random, fresh_seed};
 
-/// How long a server lives after it answers, in milliseconds.
-const LIFE_MS: (u64, u64) = (300, 1_500);
-/// As long as a writer may be kept from its turn by one fault.
-const PATIENCE: Duration = Duration::from_secs(60);
+/// Time from a server's start to its kill, in milliseconds: minimum and maximum.
+const LIFETIME_MS: (u64, u64) = (300, 1_500);
+/// Maximum time for which one kill may delay a turn.
+const TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Arguments of `threadkeep-bench postgres-kill`.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// How often
+    /// Number of kills
     #[arg(long, default_value_t = 50)]
     times: u64,
-    /// How many writers there are
+    /// Number of writers
     #[arg(long, default_value_t = 16)]
     writers: usize,
-    /// Chooses the moments; another one each time unless given
+    /// Seed of the times between kills [default: random]
     #[arg(long)]
     seed: Option<u64>,
 }
 
-/// What was seen.
+/// The results.
 #[derive(Debug, Serialize)]
 struct Report {
     seed: u64,
     kills: u64,
     acknowledged: u64,
-    /// Calls that failed while the server was away.
+    /// Calls that failed while the server was down.
     failures: u64,
-    /// Turns that were told as failed and had been stored.
+    /// Turns that were stored although their calls failed.
     stored_unacknowledged: u64,
     messages: u64,
     lost: u64,
@@ -56,7 +56,7 @@ struct Report {
 struct Counts {
     failures: AtomicU64,
     replayed: AtomicU64,
-    /// Set when the writers are to end.
+    /// Set to stop the writers.
     ended: std::sync::atomic::AtomicBool,
 }
 
@@ -66,7 +66,7 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     let server = tokio::task::block_in_place(|| Server::start(&["fsync=on", "full_page_writes=on"]));
     let database = server.create_database().await;
     let url = format!("{}?statement_timeout=5&connect_timeout=2", database.url());
-    let engine = Engine::over(Memory::new(PostgresStore::open(&url).await?.backend()), None);
+    let engine = Engine::new(Memory::new(PostgresStore::open(&url).await?.backend()), None);
     for writer in 0..args.writers {
         engine.thread(&Turn::thread(writer)).await?;
     }
@@ -74,55 +74,55 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     let writers: Vec<_> =
         (0..args.writers).map(|writer| tokio::spawn(write(engine.clone(), writer, Arc::clone(&counts)))).collect();
     for _ in 0..args.times {
-        // Not to wait for anything: this is the moment at which the server dies.
-        tokio::time::sleep(Duration::from_millis(LIFE_MS.0 + random.below(LIFE_MS.1 - LIFE_MS.0))).await;
+        // The delay does not wait for a condition: it sets the time of the kill.
+        tokio::time::sleep(Duration::from_millis(LIFETIME_MS.0 + random.below(LIFETIME_MS.1 - LIFETIME_MS.0))).await;
         server.kill();
         tokio::task::block_in_place(|| server.restart());
     }
     counts.ended.store(true, Ordering::Relaxed);
-    let mut ledger = Ledger::new(args.writers);
+    let mut ack_log = AckLog::new(args.writers);
     for (writer, turns) in try_join_all(writers).await?.into_iter().enumerate() {
-        (0..turns?).for_each(|number| ledger.acknowledge(Turn { writer, number }));
+        (0..turns?).for_each(|number| ack_log.acknowledge(Turn { writer, number }));
     }
-    let kept = ledger.compare(&engine).await?;
+    let found = ack_log.compare(&engine).await?;
     while !engine.memory.backend().search.catch_up(10_000).await?.done {}
     let verified = engine.memory.backend().maintenance.verify().await?;
     let report = Report {
         seed,
         kills: args.times,
-        acknowledged: ledger.acknowledged(),
+        acknowledged: ack_log.acknowledged(),
         failures: counts.failures.load(Ordering::Relaxed),
         stored_unacknowledged: counts.replayed.load(Ordering::Relaxed),
         messages: verified.messages,
-        lost: kept.lost,
-        doubled: kept.doubled,
-        out_of_order: kept.out_of_order,
+        lost: found.lost,
+        doubled: found.doubled,
+        out_of_order: found.out_of_order,
         findings: verified.findings.len() as u64,
     };
     println!("{report:#?}");
     let wrong = report.lost + report.doubled + report.out_of_order + report.findings;
-    ensure!(wrong == 0, "the server did not hold what it had acknowledged (seed {seed})");
+    ensure!(wrong == 0, "acknowledged turns are missing or wrong (seed {seed})");
     Ok(())
 }
 
-/// Writes turn after turn, each until it is acknowledged.
+/// Appends turns, each repeated until it is acknowledged. Returns their number.
 async fn write(engine: Engine, writer: usize, counts: Arc<Counts>) -> Result<u64> {
     let mut number = 0;
     while !counts.ended.load(Ordering::Relaxed) {
-        let mut is_again = false;
+        let mut is_retry = false;
         let committing = async {
             loop {
                 match append(&engine, Turn { writer, number }).await {
                     Ok(appended) => return appended.replayed,
-                    // Whatever the kind, it has to pass.
+                    // Every kind of failure must be temporary.
                     Err(_) => counts.failures.fetch_add(1, Ordering::Relaxed),
                 };
-                is_again = true;
+                is_retry = true;
                 tokio::time::sleep(Duration::from_millis(20)).await;
             }
         };
-        let was_replayed = tokio::time::timeout(PATIENCE, committing).await?;
-        counts.replayed.fetch_add(u64::from(is_again && was_replayed), Ordering::Relaxed);
+        let was_replayed = tokio::time::timeout(TIMEOUT, committing).await?;
+        counts.replayed.fetch_add(u64::from(is_retry && was_replayed), Ordering::Relaxed);
         number += 1;
     }
     Ok(number)

@@ -1,4 +1,4 @@
-//! Files between two syncs: what is sure, and what may have come after.
+//! Files between two syncs: durable data, and writes that may or may not have reached the disk.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -8,27 +8,27 @@ use anyhow::Result;
 use super::trace::Event;
 use crate::random::Random;
 
-/// The least that a disk writes whole.
+/// The unit that a disk writes atomically.
 const SECTOR: usize = 512;
 
-/// What of the writes that no sync covers stands in an image.
+/// How an image treats writes that no sync covers.
 #[derive(Debug)]
-pub(super) enum Later<'a> {
-    None,
-    /// Each one whole, torn at a sector's border, or not at all.
-    Some(&'a mut Random),
+pub(super) enum UnsyncedWrites<'a> {
+    Dropped,
+    /// Each write is included, torn at a sector boundary, or dropped, at random.
+    Random(&'a mut Random),
 }
 
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disk {
     files: BTreeMap<String, File>,
-    /// Removals since the last sync: a journal of the file system makes them last with the next one.
+    /// Files removed since the last sync. A journaling file system makes removals durable with the next sync.
     removed: Vec<(String, File)>,
 }
 
 #[derive(Clone, Debug, Default)]
 struct File {
-    /// What is sure.
+    /// Durable content.
     bytes: Vec<u8>,
     pending: Vec<Pending>,
 }
@@ -36,9 +36,9 @@ struct File {
 #[derive(Clone, Debug)]
 struct Pending {
     change: Change,
-    /// Whether it had returned when the sync that is under way began: that sync covers it.
+    /// Whether the change had returned when the current sync started, so that the sync covers it.
     is_covered: bool,
-    /// Which call it is, until it has returned.
+    /// The number of the call, until it has returned.
     call: Option<u64>,
 }
 
@@ -79,7 +79,7 @@ impl Disk {
             Event::SyncEnds { file } => {
                 self.removed.clear();
                 if let Some(file) = self.files.get_mut(file) {
-                    file.make_sure();
+                    file.make_durable();
                 }
             }
             Event::Removed { file } => {
@@ -96,32 +96,32 @@ impl Disk {
         file.pending.push(Pending { change, is_covered: false, call: Some(call) });
     }
 
-    /// Writes the files as they could stand, into a folder that is emptied first.
-    pub(super) fn write_image(&self, folder: &Path, mut later: Later<'_>) -> Result<()> {
+    /// Writes a possible state of the files into a folder, which is emptied first.
+    pub(super) fn write_image(&self, folder: &Path, mut unsynced: UnsyncedWrites<'_>) -> Result<()> {
         if folder.exists() {
             std::fs::remove_dir_all(folder)?;
         }
         std::fs::create_dir_all(folder)?;
-        let brought_back = self.removed.iter().filter(|(name, _)| !self.files.contains_key(name));
-        for (name, file) in brought_back {
-            // A removal that no sync covers has happened or not.
-            let is_back = match &mut later {
-                Later::Some(random) => random.below(2) == 0,
-                Later::None => false,
+        let removed = self.removed.iter().filter(|(name, _)| !self.files.contains_key(name));
+        for (name, file) in removed {
+            // A removal that no sync covers may or may not have reached the disk.
+            let still_exists = match &mut unsynced {
+                UnsyncedWrites::Random(random) => random.below(2) == 0,
+                UnsyncedWrites::Dropped => false,
             };
-            if is_back {
-                std::fs::write(folder.join(name), file.image(&mut later))?;
+            if still_exists {
+                std::fs::write(folder.join(name), file.image(&mut unsynced))?;
             }
         }
         for (name, file) in &self.files {
-            std::fs::write(folder.join(name), file.image(&mut later))?;
+            std::fs::write(folder.join(name), file.image(&mut unsynced))?;
         }
         Ok(())
     }
 }
 
 impl File {
-    fn make_sure(&mut self) {
+    fn make_durable(&mut self) {
         let bytes = &mut self.bytes;
         self.pending.retain(|pending| {
             if pending.is_covered {
@@ -131,9 +131,9 @@ impl File {
         });
     }
 
-    fn image(&self, later: &mut Later<'_>) -> Vec<u8> {
+    fn image(&self, unsynced: &mut UnsyncedWrites<'_>) -> Vec<u8> {
         let mut bytes = self.bytes.clone();
-        if let Later::Some(random) = later {
+        if let UnsyncedWrites::Random(random) = unsynced {
             for pending in &self.pending {
                 match random.below(3) {
                     0 => {}
@@ -146,13 +146,13 @@ impl File {
     }
 }
 
-/// A part of a write: its first sectors, or its last ones. Truncation cannot be torn.
+/// Returns a part of a write: its first or its last sectors. A truncation cannot be torn.
 fn torn(change: &Change, random: &mut Random) -> Change {
     let Change::Write { offset, bytes } = change else { return change.clone() };
-    // The first border inside the write may come before a whole sector of it.
-    let before_border = (SECTOR - offset % SECTOR) % SECTOR;
-    let borders = bytes.len().saturating_sub(before_border) / SECTOR + 1;
-    let at = (before_border + random.index(borders) * SECTOR).min(bytes.len());
+    // The write may start in the middle of a sector.
+    let first_boundary = (SECTOR - offset % SECTOR) % SECTOR;
+    let boundaries = bytes.len().saturating_sub(first_boundary) / SECTOR + 1;
+    let at = (first_boundary + random.index(boundaries) * SECTOR).min(bytes.len());
     if random.below(2) == 0 {
         Change::Write { offset: *offset, bytes: bytes[..at].to_vec() }
     } else {
@@ -179,12 +179,12 @@ mod tests {
         Event::WriteBegins { file: "a".to_owned(), offset, bytes: bytes.to_vec(), call }
     }
 
-    fn sure(disk: &Disk) -> Vec<u8> {
-        disk.files["a"].image(&mut Later::None)
+    fn durable(disk: &Disk) -> Vec<u8> {
+        disk.files["a"].image(&mut UnsyncedWrites::Dropped)
     }
 
     #[test]
-    fn only_what_returned_before_a_sync_began_is_sure() {
+    fn a_sync_covers_only_writes_that_returned_before_it_started() {
         let mut disk = Disk::default();
         let sync = |disk: &mut Disk| {
             disk.apply(&Event::SyncBegins { file: "a".to_owned() });
@@ -194,23 +194,23 @@ mod tests {
         disk.apply(&Event::Returned { call: 1 });
         disk.apply(&write(3, b"two", 2));
         sync(&mut disk);
-        assert_eq!(sure(&disk), b"one");
+        assert_eq!(durable(&disk), b"one");
         disk.apply(&Event::SyncBegins { file: "a".to_owned() });
         disk.apply(&Event::Returned { call: 2 });
         disk.apply(&Event::SyncEnds { file: "a".to_owned() });
-        assert_eq!(sure(&disk), b"one", "it returned too late for this sync");
+        assert_eq!(durable(&disk), b"one", "the write returned too late for this sync");
         sync(&mut disk);
-        assert_eq!(sure(&disk), b"onetwo");
+        assert_eq!(durable(&disk), b"onetwo");
     }
 
     #[test]
-    fn later_writes_stand_whole_torn_or_not_at_all() {
+    fn unsynced_writes_are_included_torn_or_dropped() {
         let mut disk = Disk::default();
         disk.apply(&write(0, &[1; 1024], 1));
         let mut random = Random::new(5);
         let lengths: std::collections::BTreeSet<usize> = (0..200)
             .map(|_| {
-                let image = disk.files["a"].image(&mut Later::Some(&mut random));
+                let image = disk.files["a"].image(&mut UnsyncedWrites::Random(&mut random));
                 image.iter().filter(|byte| **byte == 1).count()
             })
             .collect();

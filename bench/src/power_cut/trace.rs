@@ -1,7 +1,7 @@
-//! Reads what strace wrote: changes of the files of one folder, their syncs, and what was said to be stored.
+//! Parses the output of strace: changes to the files of a folder, their syncs, and acknowledgements.
 //!
-//! A line that ends in `<unfinished ...>` began before another thread's call, and a `resumed` one ended after it. So a
-//! write counts from where it begins (from then on it may stand on the disk), and a sync from where it ends.
+//! A call with `<unfinished ...>` started before another thread's call, and one with `resumed` ended after it. A write counts
+//! from its start, since it may reach the disk from then on, and a sync from its end.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -10,7 +10,7 @@ use anyhow::{Context, Result, ensure};
 
 use crate::kill::child::Turn;
 
-/// One thing that happened.
+/// An event of a traced run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Event {
     Created {
@@ -27,11 +27,11 @@ pub(super) enum Event {
         length: usize,
         call: u64,
     },
-    /// The write or truncation of that number is over.
+    /// The write or truncation with this number has returned.
     Returned {
         call: u64,
     },
-    /// `file` is empty for the folder itself.
+    /// A sync has started. `file` is empty for the folder itself.
     SyncBegins {
         file: String,
     },
@@ -55,44 +55,44 @@ impl Event {
     }
 }
 
-/// Where writers say what is stored.
+/// The descriptor on which writers print acknowledgements.
 const STANDARD_OUTPUT: &str = "1";
 
 struct Parser<'a> {
     folder: &'a Path,
-    /// Open files of the folder, by descriptor.
+    /// The folder's open files, by descriptor.
     open: HashMap<String, String>,
-    /// What each thread is in the middle of: the line up to there, and the number of the call.
+    /// The unfinished call of each thread: its line so far, and its number.
     unfinished: HashMap<String, (String, u64)>,
     calls: u64,
     events: Vec<Event>,
 }
 
-/// Reads a whole trace.
+/// Parses a whole trace.
 pub(super) fn parse(trace: &str, folder: &Path) -> Result<Vec<Event>> {
     let mut parser = Parser { folder, open: HashMap::new(), unfinished: HashMap::new(), calls: 0, events: Vec::new() };
     for line in trace.lines() {
-        parser.line(line).with_context(|| format!("in the line {:.200}", line))?;
+        parser.line(line).with_context(|| format!("invalid line of the trace: {:.200}", line))?;
     }
-    ensure!(!parser.events.is_empty(), "the trace shows nothing of the store");
+    ensure!(!parser.events.is_empty(), "the trace contains no events of the store");
     Ok(parser.events)
 }
 
 impl Parser<'_> {
     fn line(&mut self, line: &str) -> Result<()> {
-        let (thread, rest) = line.trim_start().split_once(' ').context("no thread")?;
+        let (thread, rest) = line.trim_start().split_once(' ').context("missing thread id")?;
         let rest = rest.trim_start();
         if rest.starts_with("+++") || rest.starts_with("---") {
             return Ok(());
         }
-        if let Some(begun) = rest.strip_suffix(" <unfinished ...>") {
+        if let Some(start) = rest.strip_suffix(" <unfinished ...>") {
             self.calls += 1;
-            self.begin(begun, self.calls)?;
-            self.unfinished.insert(thread.to_owned(), (begun.to_owned(), self.calls));
+            self.begin(start, self.calls)?;
+            self.unfinished.insert(thread.to_owned(), (start.to_owned(), self.calls));
         } else if let Some(resumed) = rest.strip_prefix("<... ") {
-            let (_, end) = resumed.split_once(" resumed>").context("what resumed?")?;
-            let (begun, call) = self.unfinished.remove(thread).context("nothing was unfinished")?;
-            self.end(&format!("{begun}{end}"), call)?;
+            let (_, end) = resumed.split_once(" resumed>").context("missing \"resumed>\"")?;
+            let (start, call) = self.unfinished.remove(thread).context("resumed without an unfinished call")?;
+            self.end(&format!("{start}{end}"), call)?;
         } else {
             self.calls += 1;
             self.begin(rest, self.calls)?;
@@ -101,7 +101,7 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What a call does from its beginning on.
+    /// Adds the event of a call's start, if any.
     fn begin(&mut self, text: &str, call: u64) -> Result<()> {
         let (name, arguments) = call_of(text)?;
         match name {
@@ -118,7 +118,7 @@ impl Parser<'_> {
                     self.events.extend(turn.map(|turn| Event::Acknowledged { turn }));
                 }
             }
-            "write" => ensure!(self.file(&arguments).is_none(), "a write without a place"),
+            "write" => ensure!(self.file(&arguments).is_none(), "a write without an offset"),
             "ftruncate" => {
                 if let Some(file) = self.file(&arguments) {
                     self.events.push(Event::Truncated { file, length: number(argument(&arguments, 1)?)?, call });
@@ -133,10 +133,10 @@ impl Parser<'_> {
         Ok(())
     }
 
-    /// What a call does with its end.
+    /// Adds the event of a call's end, if any.
     fn end(&mut self, text: &str, call: u64) -> Result<()> {
         let (name, arguments) = call_of(text)?;
-        let (_, result) = text.rsplit_once(" = ").context("no result")?;
+        let (_, result) = text.rsplit_once(" = ").context("missing result")?;
         let result = result.split(' ').next().unwrap_or_default();
         if result.starts_with('-') {
             ensure!(!matches!(name, "pwrite64" | "fdatasync" | "fsync" | "ftruncate"), "a call failed");
@@ -163,14 +163,14 @@ impl Parser<'_> {
                 let file = self.name(&String::from_utf8_lossy(&path));
                 self.events.extend(file.map(|file| Event::Removed { file }));
             }
-            "rename" => anyhow::bail!("renaming is not rebuilt"),
+            "rename" => anyhow::bail!("rename is not supported"),
             _ => {}
         }
         Ok(())
     }
 
     fn opened(&mut self, path: &str, text: &str, descriptor: &str) {
-        // A number is given again once it is closed, so a file elsewhere ends what it stood for.
+        // Descriptors are reused after a close, also for files outside the folder.
         self.open.remove(descriptor);
         let Some(file) = self.name(path) else { return };
         if text.contains("O_CREAT") {
@@ -183,31 +183,32 @@ impl Parser<'_> {
         self.open.get(*arguments.first()?).cloned()
     }
 
-    /// The name inside the folder; empty for the folder itself. Shared memory is no file on the disk.
+    /// Returns the name inside the folder; empty for the folder itself. Shared memory files are not on the disk.
     fn name(&self, path: &str) -> Option<String> {
         let name = Path::new(path).strip_prefix(self.folder).ok()?.to_str()?;
         (!name.ends_with("-shm")).then(|| name.to_owned())
     }
 }
 
-/// The name of a call and its arguments. In strings everything is escaped, so commas stand only between arguments.
+/// Splits a call into its name and arguments. Strings are fully escaped, so commas only separate arguments.
 fn call_of(text: &str) -> Result<(&str, Vec<&str>)> {
-    let (name, rest) = text.split_once('(').context("no call")?;
+    let (name, rest) = text.split_once('(').context("not a call")?;
     let arguments = rest.rsplit_once(") ").map_or(rest, |(arguments, _)| arguments).trim_end_matches(')');
     Ok((name, arguments.split(", ").map(str::trim).collect()))
 }
 
 fn argument<'a>(arguments: &[&'a str], index: usize) -> Result<&'a str> {
-    arguments.get(index).copied().context("too few arguments")
+    arguments.get(index).copied().context("missing argument")
 }
 
 fn number(text: &str) -> Result<usize> {
     Ok(text.trim_end_matches(')').trim().parse()?)
 }
 
-/// Reads a string of `\x..` pairs in quotes.
+/// Parses a quoted string of `\x..` escapes.
 fn unescaped(text: &str) -> Result<Vec<u8>> {
-    let inside = text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).context("a cut or missing string")?;
+    let inside =
+        text.strip_prefix('"').and_then(|text| text.strip_suffix('"')).context("truncated or missing string")?;
     let pairs = inside.split("\\x").skip(1);
     Ok(pairs.map(|pair| u8::from_str_radix(pair, 16)).collect::<Result<_, _>>()?)
 }
@@ -217,7 +218,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn calls_of_several_threads_are_told_apart() {
+    fn interleaved_calls_of_threads_are_distinguished() {
         let trace = r#"7 openat(AT_FDCWD, "\x2f\x73\x2f\x61", O_RDWR|O_CREAT|O_CLOEXEC, 0644) = 5
 7 openat(AT_FDCWD, "\x2f\x65", O_RDONLY|O_CLOEXEC) = 6
 7 pwrite64(6, "\x01", 1, 0) = 1
@@ -244,7 +245,7 @@ mod tests {
     }
 
     #[test]
-    fn a_cut_string_is_an_error() {
+    fn a_truncated_string_is_an_error() {
         let trace = "7 write(1, \"\\x6f\"..., 7) = 7\n";
         assert!(parse(trace, Path::new("/s")).is_err());
     }

@@ -1,4 +1,4 @@
-//! Importing a file of conversations, read and stored.
+//! Importing a file of conversations.
 
 use std::io::{BufWriter, Write};
 use std::path::Path;
@@ -18,13 +18,13 @@ const MESSAGES: u64 = 20;
 const PER_SECOND: f64 = 20_000.0;
 
 pub(super) async fn run(bench: &mut Bench) -> Result<()> {
-    bench.say("import: writing the file");
+    bench.show_progress("import: writing the file");
     let folder = bench.folder("import")?;
     let file = folder.join("conversations.jsonl");
     write(bench, &file)?;
     let mut indexing = Vec::new();
     let series = Series::run(bench.trials, &bench.disk, async |trial| {
-        bench.say(format!("import: trial {}", trial + 1));
+        bench.show_progress(format!("import: trial {}", trial + 1));
         let engine = Engine::sqlite(&folder.join(format!("{trial}.db")))?;
         let began = Instant::now();
         let items = threadkeep_formats::open(&file, None)?.filter_map(Result::ok);
@@ -41,7 +41,7 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
     .await?;
     let row = Row::new("import of 100,000 (OpenAI chat)", "messages/s", &series)?;
     let indexing = crate::measure::median(&indexing)?;
-    bench.rows.push(row.note(format!("the index follows at {} messages/s", super::report::figure(indexing))).at_least(
+    bench.rows.push(row.note(format!("indexing runs at {} messages/s", super::report::figure(indexing))).at_least(
         "messages/s",
         Some(series.engine()?),
         PER_SECOND,

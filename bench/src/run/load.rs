@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use anyhow::{Result, ensure};
 
 use super::report::Row;
-use super::{Bench, Three};
+use super::{Bench, Contenders};
 use crate::engine::Repeat;
 use crate::floors;
 use crate::measure::{Sample, Series, median};
@@ -14,29 +14,29 @@ const LENGTHS: [u64; 5] = [16, 1_000, 10_000, 100_000, 1_000_000];
 const COUNT: usize = 16;
 const TO_SAME: f64 = 1.3;
 const TO_RAW: f64 = 2.5;
-/// How much more than `raw` the engine may grow with the length of the thread.
+/// How much faster than `raw` the engine's latency may grow with the length of the thread.
 const GROWTH: f64 = 1.15;
 const REPEAT: Repeat = Repeat { seconds: 0.5, at_least: 200, at_most: 10_000 };
 
 pub(super) async fn run(bench: &mut Bench) -> Result<()> {
-    let mut three = Three::open(&bench.folder("load")?)?;
+    let mut contenders = Contenders::open(&bench.folder("load")?)?;
     let mut threads = Vec::new();
     for length in LENGTHS {
-        bench.say(format!("newest {COUNT}: filling a thread of {length}"));
-        threads.push(three.seed(&name(length), &bench.pool, length).await?);
+        bench.show_progress(format!("newest {COUNT}: filling a thread of {length}"));
+        threads.push(contenders.seed(&name(length), &bench.pool, length).await?);
     }
-    bench.say(format!("newest {COUNT}: indexing"));
-    three.engine.settle().await?;
+    bench.show_progress(format!("newest {COUNT}: indexing"));
+    contenders.engine.settle().await?;
     let mut rows: Vec<Row> = Vec::new();
     for (length, (raw_thread, same_thread)) in LENGTHS.into_iter().zip(threads) {
-        bench.say(format!("newest {COUNT} of {length}"));
+        bench.show_progress(format!("newest {COUNT} of {length}"));
         let expected = expected(bench, length);
         let series = Series::run(bench.trials, &bench.disk, async |_| {
-            let (raw_texts, raw) = floors::load_for(&mut three.raw, raw_thread, COUNT, REPEAT)?;
-            let (same_texts, same) = floors::load_for(&mut three.same, same_thread, COUNT, REPEAT)?;
-            let (texts, engine) = three.engine.load(&name(length), COUNT, REPEAT).await?;
-            for (who, texts) in [("raw", raw_texts), ("same", same_texts), ("the engine", texts)] {
-                ensure!(texts == expected, "{who} read other messages than the newest of {length}");
+            let (raw_texts, raw) = floors::load_for(&mut contenders.raw, raw_thread, COUNT, REPEAT)?;
+            let (same_texts, same) = floors::load_for(&mut contenders.same, same_thread, COUNT, REPEAT)?;
+            let (texts, engine) = contenders.engine.load(&name(length), COUNT, REPEAT).await?;
+            for (reader, texts) in [("raw", raw_texts), ("same", same_texts), ("the engine", texts)] {
+                ensure!(texts == expected, "{reader} did not return the newest messages of {length}");
             }
             let p50 = |latencies: &[f64]| median(latencies).map(|seconds| seconds * 1e6);
             Ok(Sample { raw: Some(p50(&raw)?), same: Some(p50(&same)?), engine: p50(&engine)? })
@@ -47,7 +47,7 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
     }
     add_growth(&mut rows);
     bench.rows.extend(rows);
-    bench.long_threads = Some(close(three));
+    bench.long_threads = Some(close(contenders));
     Ok(())
 }
 
@@ -71,6 +71,6 @@ fn add_growth(rows: &mut [Row]) {
     }
 }
 
-fn close(three: Three) -> PathBuf {
-    three.engine.path.clone().unwrap_or_default()
+fn close(contenders: Contenders) -> PathBuf {
+    contenders.engine.path.clone().unwrap_or_default()
 }

@@ -1,4 +1,4 @@
-//! Memory in use: of a process that opens a store with long threads, reads and searches.
+//! Memory use of a process that opens a store with long threads, reads and searches.
 
 use std::process::Command;
 
@@ -17,7 +17,7 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
     let path = match bench.long_threads.clone() {
         Some(path) => path,
         None => {
-            bench.say("memory: filling a thread of 1,000,000");
+            bench.show_progress("memory: filling a thread of 1,000,000");
             let path = bench.folder("memory")?.join("engine.db");
             let engine = Engine::sqlite(&path)?;
             engine.seed(&load::name(LENGTH), (0..LENGTH).map(|index| draft(&bench.pool, index))).await?;
@@ -25,29 +25,30 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
             path
         }
     };
-    bench.say("memory in use");
-    let folder = path.parent().context("the store is in no folder")?;
+    bench.show_progress("memory in use");
+    let folder = path.parent().context("the store has no parent folder")?;
     let mut session = Session::start(Command::new(std::env::current_exe()?), folder, &bench.pool)?;
     let thread = load::name(LENGTH);
-    note(bench, &session, "memory after opening 1,000,000 messages")?;
-    let answer = session
-        .ask(&json!({ "op": "load", "thread": thread, "n": 16, "seconds": 1.0, "at_least": 400, "at_most": 400 }))?;
-    ensure!(answer["texts"] == json!(load::expected(bench, LENGTH)), "other messages than the newest were read");
-    note(bench, &session, "memory after 400 loads of 16")?;
-    let answer = session.ask(&json!({ "op": "page", "thread": thread, "size": 100 }))?;
-    ensure!(answer["count"] == json!(LENGTH), "not every message came: {answer}");
-    note(bench, &session, "memory after paging through 1,000,000")?;
-    let word = bench.pool[0].split(' ').nth(1).context("a text of one word")?;
-    session.ask(&json!({ "op": "search", "term": word, "limit": 10, "seconds": 1.0 }))?;
-    note(bench, &session, "memory after searching")?;
+    add_row(bench, &session, "memory after opening 1,000,000 messages")?;
+    let answer = session.request(
+        &json!({ "op": "load", "thread": thread, "n": 16, "seconds": 1.0, "at_least": 400, "at_most": 400 }),
+    )?;
+    ensure!(answer["texts"] == json!(load::expected(bench, LENGTH)), "the newest messages were not returned");
+    add_row(bench, &session, "memory after 400 loads of 16")?;
+    let answer = session.request(&json!({ "op": "page", "thread": thread, "size": 100 }))?;
+    ensure!(answer["count"] == json!(LENGTH), "not all messages were returned: {answer}");
+    add_row(bench, &session, "memory after paging through 1,000,000")?;
+    let word = bench.pool[0].split(' ').nth(1).context("the text has only one word")?;
+    session.request(&json!({ "op": "search", "term": word, "limit": 10, "seconds": 1.0 }))?;
+    add_row(bench, &session, "memory after searching")?;
     session.close()
 }
 
-fn note(bench: &mut Bench, session: &Session, what: &str) -> Result<()> {
-    let (resident, most) = resident_kib(session.process())?;
+fn add_row(bench: &mut Bench, session: &Session, workload: &str) -> Result<()> {
+    let (resident, peak) = resident_kib(session.process())?;
     let sample = Sample { raw: None, same: None, engine: resident as f64 / 1024.0 };
     let series = Series { samples: vec![sample], thrown_away: 0 };
-    let row = Row::new(what, "MiB", &series)?;
-    bench.rows.push(row.note(format!("at most {:.1} MiB", most as f64 / 1024.0)));
+    let row = Row::new(workload, "MiB", &series)?;
+    bench.rows.push(row.note(format!("peak {:.1} MiB", peak as f64 / 1024.0)));
     Ok(())
 }

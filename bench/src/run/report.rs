@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::measure::{Series, Spread};
 
-/// One line of the table.
+/// A row of the table.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Row {
     pub(crate) workload: String,
@@ -22,7 +22,7 @@ pub(crate) struct Row {
     pub(crate) goals: Vec<Goal>,
 }
 
-/// What a number should be.
+/// The goal of a figure.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Goal {
     pub(crate) goal: String,
@@ -51,12 +51,12 @@ impl Row {
         self
     }
 
-    pub(crate) fn at_least(self, what: &str, figure: Option<Spread>, bound: f64) -> Self {
-        self.goal(format!("{what} ≥ {bound}"), figure.is_some_and(|figure| figure.median >= bound))
+    pub(crate) fn at_least(self, name: &str, figure: Option<Spread>, bound: f64) -> Self {
+        self.goal(format!("{name} ≥ {bound}"), figure.is_some_and(|figure| figure.median >= bound))
     }
 
-    pub(crate) fn at_most(self, what: &str, figure: Option<Spread>, bound: f64) -> Self {
-        self.goal(format!("{what} ≤ {bound}"), figure.is_some_and(|figure| figure.median <= bound))
+    pub(crate) fn at_most(self, name: &str, figure: Option<Spread>, bound: f64) -> Self {
+        self.goal(format!("{name} ≤ {bound}"), figure.is_some_and(|figure| figure.median <= bound))
     }
 
     pub(crate) fn goal(mut self, goal: String, is_met: bool) -> Self {
@@ -86,7 +86,7 @@ pub(crate) fn print(rows: &[Row], as_json: bool) -> Result<()> {
         let goals = row.goals.iter().map(|goal| format!("{} {}", if goal.is_met { "✓" } else { "✗" }, goal.goal));
         let mut notes = row.notes.clone();
         if row.thrown_away > 0 {
-            notes.push(format!("{} trials thrown away", row.thrown_away));
+            notes.push(format!("{} trials discarded", row.thrown_away));
         }
         table.add_row([
             Cell::new(&row.workload),
@@ -101,7 +101,7 @@ pub(crate) fn print(rows: &[Row], as_json: bool) -> Result<()> {
     }
     println!("{table}");
     let trials = rows.iter().map(|row| row.trials).max().unwrap_or(0);
-    println!("\nMedians of {trials} trials (sizes and memory: 1), each ratio taken trial by trial.");
+    println!("\nMedians of {trials} trials (sizes and memory: 1); ratios are computed for each trial.");
     Ok(())
 }
 
@@ -116,7 +116,7 @@ fn with_spread(spread: &Spread) -> String {
     format!("{} ({}–{})", figure(spread.median), figure(spread.min), figure(spread.max))
 }
 
-/// Three digits that say something.
+/// Formats a figure with about three significant digits.
 pub(crate) fn figure(value: f64) -> String {
     match value.abs() {
         size if size >= 1_000.0 => {
@@ -139,7 +139,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn figures_have_three_digits() {
+    fn figures_have_about_three_significant_digits() {
         let figures = [1_234_567.0, 12_345.4, 999.6, 55.55, 16.0, 0.123];
         assert_eq!(figures.map(figure), ["1,234,567", "12,345", "1000", "55.5", "16", "0.12"]);
     }

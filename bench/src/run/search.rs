@@ -1,4 +1,4 @@
-//! Search in one user's messages and in one of a thousand users', against a plain FTS5 table over everyone's.
+//! Search by one user, alone in the store and among a thousand users, compared with a plain FTS5 table over all messages.
 
 use std::path::Path;
 use std::time::Instant;
@@ -15,7 +15,7 @@ use crate::measure::{Sample, Series, median};
 
 const SIZES: [u64; 2] = [100_000, 1_000_000];
 const USERS: [u64; 2] = [1, 1_000];
-/// In no word of the language.
+/// A word that the language does not have.
 const RARE: &str = "kolibri";
 const RARE_MESSAGES: u64 = 10;
 const LIMIT: usize = 10;
@@ -46,7 +46,7 @@ impl Corpus {
         self.messages / self.users
     }
 
-    /// Who is asked for: one in the middle.
+    /// The user who searches: one in the middle.
     fn searcher(&self) -> u64 {
         self.users / 2
     }
@@ -62,18 +62,18 @@ impl Corpus {
 async fn run_one(bench: &mut Bench, folder: &Path, messages: u64, users: u64) -> Result<()> {
     let corpus = Corpus { messages, users };
     let name = format!("in {} of {users} user{}", figure(messages as f64), if users == 1 { "" } else { "s" });
-    bench.say(format!("search {name}: filling"));
+    bench.show_progress(format!("search {name}: filling"));
     let engine = fill(bench, &corpus, folder).await?;
     let mut fts = Fts::open(&folder.join("fts.db"))?;
     fts.fill((0..messages).map(|number| (number as i64, corpus.text(bench, number))))?;
-    bench.say(format!("search {name}: indexing"));
+    bench.show_progress(format!("search {name}: indexing"));
     engine.settle().await?;
-    bench.say(format!("search {name}: a rare word"));
+    bench.show_progress(format!("search {name}: a rare word"));
     let series = Series::run(bench.trials, &bench.disk, async |_| {
         let (raw_hits, raw) = fts.numbers(RARE, REPEAT)?;
         let (same_hits, same) = fts.best(RARE, REPEAT)?;
         let (hits, latencies) = engine.search(RARE, LIMIT, REPEAT).await?;
-        ensure!([raw_hits, same_hits, hits] == [LIMIT; 3], "{hits} messages were found, not {LIMIT}");
+        ensure!([raw_hits, same_hits, hits] == [LIMIT; 3], "{hits} messages were found instead of {LIMIT}");
         check_hits(&engine).await?;
         let p50 = |latencies: &[f64]| median(latencies).map(|seconds| seconds * 1e6);
         Ok(Sample { raw: Some(p50(&raw)?), same: Some(p50(&same)?), engine: p50(&latencies)? })
@@ -84,9 +84,9 @@ async fn run_one(bench: &mut Bench, folder: &Path, messages: u64, users: u64) ->
         1_000_000 => row.at_most("to bare FTS5 (same)", series.to_same(), RARE_TO_RAW),
         _ => row,
     });
-    let row = index_alone(bench, &corpus, &engine, &fts, &name).await?;
+    let row = index_only(bench, &corpus, &engine, &fts, &name).await?;
     bench.rows.push(row);
-    bench.say(format!("search {name}: questions"));
+    bench.show_progress(format!("search {name}: questions"));
     let row = questions(bench, &corpus, &engine, &fts, &name).await?;
     bench.rows.push(row);
     Ok(())
@@ -109,11 +109,11 @@ async fn fill(bench: &Bench, corpus: &Corpus, folder: &Path) -> Result<Engine> {
             searcher = Some(engine);
         }
     }
-    searcher.ok_or_else(|| anyhow::anyhow!("there is nobody to search"))
+    searcher.ok_or_else(|| anyhow::anyhow!("there are no users"))
 }
 
-/// The store's part of a search: which messages, without their texts.
-async fn index_alone(bench: &Bench, corpus: &Corpus, engine: &Engine, fts: &Fts, name: &str) -> Result<Row> {
+/// Measures the store's part of a search, which finds messages without their texts.
+async fn index_only(bench: &Bench, corpus: &Corpus, engine: &Engine, fts: &Fts, name: &str) -> Result<Row> {
     let query = SearchQuery {
         collection: Collection::Messages,
         terms: text::distinct_terms(RARE),
@@ -125,16 +125,16 @@ async fn index_alone(bench: &Bench, corpus: &Corpus, engine: &Engine, fts: &Fts,
         let (_, raw) = fts.numbers(RARE, REPEAT)?;
         let (index, now) = (&engine.memory.backend().search, engine.memory.now());
         let (mut latencies, began) = (Vec::new(), Instant::now());
-        while REPEAT.goes_on(latencies.len(), began) {
+        while REPEAT.should_continue(latencies.len(), began) {
             let one = Instant::now();
             let answer = index.search(&engine.scope, &query, now).await?;
             latencies.push(one.elapsed().as_secs_f64());
-            ensure!(answer.hits.len() == LIMIT, "{} messages were found, not {LIMIT}", answer.hits.len());
+            ensure!(answer.hits.len() == LIMIT, "{} messages were found instead of {LIMIT}", answer.hits.len());
         }
         Ok(Sample { raw: Some(median(&raw)? * 1e6), same: None, engine: median(&latencies)? * 1e6 })
     })
     .await?;
-    let row = Row::new(format!("a rare word {name}, the index alone"), "µs p50", &series)?;
+    let row = Row::new(format!("a rare word {name}, index only"), "µs p50", &series)?;
     Ok(match corpus.messages {
         1_000_000 => row.at_most("to bare FTS5 (raw)", series.to_raw(), RARE_TO_RAW),
         _ => row,
@@ -145,14 +145,14 @@ async fn check_hits(engine: &Engine) -> Result<()> {
     let options = SearchOptions { limit: LIMIT, ..SearchOptions::default() };
     let found = engine.memory.search(&engine.scope, RARE, &options).await?;
     let is_right = found.hits.iter().all(|hit| hit.message.plain_text().starts_with(RARE));
-    ensure!(is_right && found.unsearched.is_empty(), "a hit does not hold the word");
+    ensure!(is_right && found.unsearched.is_empty(), "a hit does not contain the word");
     Ok(())
 }
 
-/// Questions of seven words that stand in one of the user's messages, common words among them.
+/// Measures questions of seven words from one of the user's messages, common words included.
 async fn questions(bench: &Bench, corpus: &Corpus, engine: &Engine, fts: &Fts, name: &str) -> Result<Row> {
     let first = corpus.searcher() * corpus.per_user();
-    let asked: Vec<(u64, String)> = (0..QUESTIONS)
+    let questions: Vec<(u64, String)> = (0..QUESTIONS)
         .map(|question| {
             let number = first + 1 + question * (corpus.per_user() / QUESTIONS);
             (number, bench.language.question(number, TEXT_BYTES, 7))
@@ -160,18 +160,18 @@ async fn questions(bench: &Bench, corpus: &Corpus, engine: &Engine, fts: &Fts, n
         .collect();
     let series = Series::run(bench.trials, &bench.disk, async |_| {
         let (mut floor, mut latencies) = (Vec::new(), Vec::new());
-        for (_, question) in asked.iter().take(5) {
+        for (_, question) in questions.iter().take(5) {
             floor.extend(fts.best(question, ONCE)?.1);
         }
         let options = SearchOptions { limit: LIMIT, ..SearchOptions::default() };
-        for (number, question) in &asked {
+        for (number, question) in &questions {
             let (hits, timed) = engine.search(question, LIMIT, Repeat { at_least: 5, at_most: 5, ..ONCE }).await?;
-            ensure!(hits == LIMIT, "{hits} messages were found, not {LIMIT}");
+            ensure!(hits == LIMIT, "{hits} messages were found instead of {LIMIT}");
             latencies.extend(timed);
             let found = engine.memory.search(&engine.scope, question, &options).await?;
             let text = corpus.text(bench, *number);
             let is_found = found.hits.iter().any(|hit| hit.message.plain_text() == text.as_str());
-            ensure!(is_found || corpus.per_user() > 1_000, "the message that a question was made from is not found");
+            ensure!(is_found || corpus.per_user() > 1_000, "the message that the question was made from was not found");
         }
         Ok(Sample { raw: None, same: Some(median(&floor)? * 1e3), engine: median(&latencies)? * 1e3 })
     })

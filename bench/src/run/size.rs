@@ -1,4 +1,4 @@
-//! Bytes a message of 200 characters, everything included: index caught up, log written back.
+//! File size per message of 200 characters, with a complete index and after a checkpoint of the log.
 
 use std::path::Path;
 
@@ -14,21 +14,21 @@ const THREADS: u64 = 64;
 const BYTES: f64 = 450.0;
 
 pub(super) async fn run(bench: &mut Bench) -> Result<()> {
-    bench.say("bytes a message: by turns");
+    bench.show_progress("bytes per message: appended in turns");
     let path = bench.folder("size")?.join("turns.db");
     let by_turns = by_turns(bench, &path).await?;
-    bench.say("bytes a message: by the thousand");
+    bench.show_progress("bytes per message: appended in batches");
     let path = bench.folder("size")?.join("batches.db");
     let by_batches = by_batches(bench, &path).await?;
-    for (how, bytes) in [("appended by turns", by_turns), ("appended by the thousand", by_batches)] {
+    for (method, bytes) in [("appended in turns", by_turns), ("appended in batches of 1,000", by_batches)] {
         let series = Series { samples: vec![Sample { raw: None, same: None, engine: bytes }], thrown_away: 0 };
-        let row = Row::new(format!("size, {how}"), "bytes/message", &series)?;
+        let row = Row::new(format!("size, {method}"), "bytes/message", &series)?;
         bench.rows.push(row.at_most("bytes", Some(series.engine()?), BYTES));
     }
     Ok(())
 }
 
-/// As conversations come about: each turn a commit of its own, with its record in the log. Every text is another one.
+/// Appends as conversations do: a commit for each turn, with its log entry. All texts differ.
 async fn by_turns(bench: &Bench, path: &Path) -> Result<f64> {
     let engine = Engine::sqlite(path)?;
     let turns = MESSAGES / THREADS / 2;
@@ -46,7 +46,7 @@ async fn by_turns(bench: &Bench, path: &Path) -> Result<f64> {
         ensure!(writer.await??.errors == 0, "an append failed");
     }
     let count = THREADS * turns * 2;
-    ensure!(engine.count("thread 0").await? == turns * 2, "not every message is there");
+    ensure!(engine.count("thread 0").await? == turns * 2, "not all messages are stored");
     Ok(closed_bytes(engine, path).await? as f64 / count as f64)
 }
 
@@ -62,7 +62,7 @@ async fn by_batches(bench: &Bench, path: &Path) -> Result<f64> {
     Ok(closed_bytes(engine, path).await? as f64 / MESSAGES as f64)
 }
 
-/// Catches the index up, closes the store and adds up its files.
+/// Completes the index, closes the store and returns the size of its files.
 pub(super) async fn closed_bytes(engine: Engine, path: &Path) -> Result<u64> {
     engine.settle().await?;
     drop(engine);

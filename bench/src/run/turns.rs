@@ -1,52 +1,52 @@
-//! Durable turns: how many a second, by 1, 8 and 64 writers.
+//! Durable turns per second, with 1, 8 and 64 writers.
 
 use anyhow::{Result, ensure};
 
 use super::report::Row;
-use super::{Bench, Three, syncs};
+use super::{Bench, Contenders, syncs};
 use crate::engine::check_thread;
 use crate::floors::{self, Floor};
 use crate::measure::{Sample, Series, cpu_seconds};
 
-/// Writers, and what the ratio to `raw` with one writer should be.
+/// Numbers of writers, and the goals of their ratios to `raw` with one writer.
 const WRITERS: [(usize, f64); 3] = [(1, 0.7), (8, 2.2), (64, 2.6)];
-/// What the ratio to `same` should be.
+/// Goal of the ratio to `same`.
 const TO_SAME: f64 = 0.8;
-/// Lets the write-ahead log grow to its size before anything is timed.
+/// Number of messages written first, so that the write-ahead log has its full size before anything is timed.
 pub(super) const GROW: u64 = 20_000;
 
 pub(super) async fn run(bench: &mut Bench) -> Result<()> {
     for (writers, to_raw) in WRITERS {
-        bench.say(format!("turns by {writers}: syncs"));
+        bench.show_progress(format!("turns by {writers}: syncs"));
         let syncs = syncs::count(&bench.folder(&format!("syncs-{writers}"))?, &bench.pool, writers)?;
         let group = syncs.as_ref().map_or(writers, |syncs| syncs.group).min(writers);
-        let mut three = Three::open(&bench.folder(&format!("turns-{writers}"))?)?;
-        three.seed("grown", &bench.pool, GROW).await?;
-        let raw_thread = three.raw.open_thread()?;
-        let same_threads = (0..writers).map(|_| three.same.open_thread()).collect::<Result<Vec<_>>>()?;
+        let mut contenders = Contenders::open(&bench.folder(&format!("turns-{writers}"))?)?;
+        contenders.seed("grown", &bench.pool, GROW).await?;
+        let raw_thread = contenders.raw.open_thread()?;
+        let same_threads = (0..writers).map(|_| contenders.same.open_thread()).collect::<Result<Vec<_>>>()?;
         let (mut cpu, mut same_cpu) = (Cpu::default(), Cpu::default());
         let series = Series::run(bench.trials, &bench.disk, async |trial| {
-            bench.say(format!("turns by {writers}: trial {}", trial + 1));
-            three.engine.settle().await?;
-            let raw = floors::append_for(&mut three.raw, &[raw_thread], &bench.pool, bench.seconds, 1)?;
+            bench.show_progress(format!("turns by {writers}: trial {}", trial + 1));
+            contenders.engine.settle().await?;
+            let raw = floors::append_for(&mut contenders.raw, &[raw_thread], &bench.pool, bench.seconds, 1)?;
             let before = cpu_seconds()?;
-            let same = floors::append_for(&mut three.same, &same_threads, &bench.pool, bench.seconds, group)?;
+            let same = floors::append_for(&mut contenders.same, &same_threads, &bench.pool, bench.seconds, group)?;
             same_cpu.add(cpu_seconds()? - before, same.count());
             let names: Vec<String> = (0..writers).map(|writer| format!("trial {trial} writer {writer}")).collect();
             let before = cpu_seconds()?;
-            let engine = three.engine.append(&names, &bench.pool, 0, bench.seconds, None).await?;
+            let engine = contenders.engine.append(&names, &bench.pool, 0, bench.seconds, None).await?;
             cpu.add(cpu_seconds()? - before, engine.count());
             ensure!(engine.errors == 0, "{} appends failed", engine.errors);
             for (name, turns) in names.iter().zip(&engine.per_writer) {
-                check_thread(&three.engine, name, &bench.pool, 0, turns * 2).await?;
+                check_thread(&contenders.engine, name, &bench.pool, 0, turns * 2).await?;
             }
             Ok(Sample { raw: Some(raw.per_second()), same: Some(same.per_second()), engine: engine.per_second() })
         })
         .await?;
         let mut row = Row::new(format!("turns by {writers}"), "turns/s", &series)?
-            .note(format!("{:.0} µs CPU a turn (same {:.0})", cpu.micros_a_turn(), same_cpu.micros_a_turn()))
+            .note(format!("{:.0} µs CPU per turn (same {:.0})", cpu.micros_per_turn(), same_cpu.micros_per_turn()))
             .note(match &syncs {
-                Some(syncs) => format!("{:.2} syncs a turn, same in groups of {group}", syncs.per_turn),
+                Some(syncs) => format!("{:.2} syncs per turn, same in groups of {group}", syncs.per_turn),
                 None => format!("syncs not counted (no strace), same in groups of {group}"),
             });
         row = row.at_least("to same", series.to_same(), TO_SAME).at_least("to raw", series.to_raw(), to_raw);
@@ -55,7 +55,7 @@ pub(super) async fn run(bench: &mut Bench) -> Result<()> {
     Ok(())
 }
 
-/// Processor time of many turns.
+/// CPU time of many turns.
 #[derive(Default)]
 struct Cpu {
     seconds: f64,
@@ -68,7 +68,7 @@ impl Cpu {
         self.turns += turns;
     }
 
-    fn micros_a_turn(&self) -> f64 {
+    fn micros_per_turn(&self) -> f64 {
         self.seconds * 1e6 / self.turns.max(1) as f64
     }
 }

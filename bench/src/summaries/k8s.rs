@@ -1,7 +1,7 @@
-//! `k8s`: the facts that a compaction of recorded agent conversations must keep.
+//! `k8s`: the facts that must remain after a compaction of recorded agent conversations.
 //!
-//! What must survive is given as prose. Its telling words (names, numbers, identifiers) that the conversation holds are
-//! the facts that are looked for.
+//! The expected content is given as prose. Its distinctive words (names, numbers, identifiers) that occur in the conversation
+//! are the facts.
 
 use std::collections::BTreeSet;
 
@@ -10,47 +10,47 @@ use serde::Deserialize;
 use threadkeep_core::{Content, JsonText, Part, Role, ToolCall, ToolResult};
 use threadkeep_memory::Draft;
 
-use super::{Args, Talk, Tally, records};
+use super::{Args, Conversations, Tally, records};
 
 #[derive(Debug, Deserialize)]
 struct Record {
     id: String,
     expected_output: String,
-    conversation_history: Vec<Said>,
+    conversation_history: Vec<MessageRecord>,
 }
 
 #[derive(Debug, Deserialize)]
-struct Said {
+struct MessageRecord {
     role: Role,
     #[serde(default)]
-    content: Option<Words>,
+    content: Option<MessageContent>,
     #[serde(default)]
     tool_calls: Option<Vec<Call>>,
     #[serde(default)]
     tool_call_id: Option<String>,
 }
 
-/// A text, or a list of pieces of it.
+/// A text, or a list of its parts.
 #[derive(Debug, Deserialize)]
 #[serde(untagged)]
-enum Words {
+enum MessageContent {
     Text(String),
-    Pieces(Vec<Piece>),
+    Parts(Vec<TextPart>),
 }
 
 #[derive(Debug, Deserialize)]
-struct Piece {
+struct TextPart {
     #[serde(default)]
     text: String,
 }
 
-impl Said {
+impl MessageRecord {
     fn text(&self) -> String {
         match &self.content {
             None => String::new(),
-            Some(Words::Text(text)) => text.clone(),
-            Some(Words::Pieces(pieces)) => {
-                pieces.iter().map(|piece| piece.text.as_str()).collect::<Vec<_>>().join("\n")
+            Some(MessageContent::Text(text)) => text.clone(),
+            Some(MessageContent::Parts(parts)) => {
+                parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n")
             }
         }
     }
@@ -69,24 +69,24 @@ struct Function {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<()> {
-    let talk = Talk::new()?;
+    let conversations = Conversations::new()?;
     let mut all = Tally::default();
     for record in records::<Record>(&args.path)? {
-        let whole = whole(&record.conversation_history);
-        let facts = facts(&record.expected_output, &whole);
-        let thread = talk.begin().await?;
-        // The system prompt is given anew to every model.
-        for said in record.conversation_history.into_iter().filter(|said| said.role != Role::System) {
-            talk.say(thread, Draft::new(content(said))).await?;
-            talk.seen(thread, &args.summarising()).await?;
+        let transcript = transcript(&record.conversation_history);
+        let facts = facts(&record.expected_output, &transcript);
+        let thread = conversations.open_thread().await?;
+        // The system prompt is not part of a thread's history.
+        for message in record.conversation_history.into_iter().filter(|message| message.role != Role::System) {
+            conversations.append(thread, Draft::new(content(message))).await?;
+            conversations.model_text(thread, &args.summarising()).await?;
         }
-        // Somebody goes on after a compaction: what was concluded last falls out too.
+        // Further messages push the conversation's last conclusions out of the window, too.
         for _ in 0..args.window {
-            talk.say(thread, Draft::user("Thanks. Give me a moment.")).await?;
-            talk.seen(thread, &args.summarising()).await?;
+            conversations.append(thread, Draft::user("Thanks. Give me a moment.")).await?;
+            conversations.model_text(thread, &args.summarising()).await?;
         }
-        let with = talk.seen(thread, &args.summarising()).await?;
-        let without = talk.seen(thread, &args.plain()).await?;
+        let with = conversations.model_text(thread, &args.summarising()).await?;
+        let without = conversations.model_text(thread, &args.plain()).await?;
         let mut tally = Tally::default();
         for fact in &facts {
             for tally in [&mut tally, &mut all] {
@@ -102,14 +102,14 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn content(said: Said) -> Content {
-    let text = Some(said.text()).filter(|text| !text.is_empty());
-    let parts = match said.tool_call_id {
+fn content(message: MessageRecord) -> Content {
+    let text = Some(message.text()).filter(|text| !text.is_empty());
+    let parts = match message.tool_call_id {
         Some(call_id) => {
             vec![Part::ToolResult(ToolResult { call_id, output: text.unwrap_or_default(), is_error: false })]
         }
         None => {
-            let calls = said.tool_calls.into_iter().flatten().map(|Call { id, function }| {
+            let calls = message.tool_calls.into_iter().flatten().map(|Call { id, function }| {
                 let arguments =
                     JsonText::new(&function.arguments).unwrap_or_else(|_| JsonText::from(&serde_json::json!({})));
                 Part::ToolCall(ToolCall { id, name: function.name, arguments })
@@ -117,24 +117,24 @@ fn content(said: Said) -> Content {
             text.map(Part::Text).into_iter().chain(calls).collect()
         }
     };
-    Content { parts, ..Content::empty(said.role) }
+    Content { parts, ..Content::empty(message.role) }
 }
 
-fn whole(history: &[Said]) -> String {
-    let texts = history.iter().filter(|said| said.role != Role::System).map(Said::text);
+fn transcript(history: &[MessageRecord]) -> String {
+    let texts = history.iter().filter(|message| message.role != Role::System).map(MessageRecord::text);
     texts.collect::<Vec<_>>().join("\n").to_lowercase()
 }
 
-/// The telling words of a text that a conversation holds.
-fn facts(expected: &str, whole: &str) -> BTreeSet<String> {
+/// Returns the distinctive words of a text that occur in the transcript, in lower case.
+fn facts(expected: &str, transcript: &str) -> BTreeSet<String> {
     let words = expected.split(|c: char| c.is_whitespace() || "\"'`,;()".contains(c));
     let words = words.map(|word| word.trim_matches(|c: char| !c.is_alphanumeric() && c != '%'));
-    let telling = words.filter(|word| word.chars().count() > 1 && is_telling(word));
-    telling.map(str::to_lowercase).filter(|word| whole.contains(word)).collect()
+    let distinctive = words.filter(|word| word.chars().count() > 1 && is_distinctive(word));
+    distinctive.map(str::to_lowercase).filter(|word| transcript.contains(word)).collect()
 }
 
-/// Whether a word is a number, a name or an identifier: a digit, a capital inside, or a joint.
-fn is_telling(word: &str) -> bool {
+/// Whether a word is a number, a name or an identifier: it contains a digit, an inner capital, or one of `-_./`.
+fn is_distinctive(word: &str) -> bool {
     let inner = |c: char| c.is_uppercase() || "-_./".contains(c);
     word.contains(|c: char| c.is_numeric()) || word.chars().skip(1).any(inner)
 }
@@ -144,11 +144,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn facts_are_telling_words_that_were_said() {
+    fn facts_are_distinctive_words_of_the_transcript() {
         let expected =
             "Pod 'payment-7d9' failed: \"Connection pool exhausted (max 10)\", 45% of CPU. Then HTTPClient, never 99.";
-        let whole = "payment-7d9 connection 10 45% httpclient cpu";
-        let found: Vec<String> = facts(expected, whole).into_iter().collect();
+        let transcript = "payment-7d9 connection 10 45% httpclient cpu";
+        let found: Vec<String> = facts(expected, transcript).into_iter().collect();
         assert_eq!(found, ["10", "45%", "cpu", "httpclient", "payment-7d9"]);
     }
 }

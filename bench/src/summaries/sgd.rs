@@ -6,12 +6,12 @@ use anyhow::Result;
 use serde::Deserialize;
 use threadkeep_memory::Draft;
 
-use super::{Args, Talk, Tally, records};
+use super::{Args, Conversations, Tally, records};
 
 #[derive(Debug, Deserialize)]
 struct Dialogue {
     turns: Vec<Turn>,
-    /// By service and slot, the ways to spell what was settled.
+    /// Accepted spellings of each final value, by service and slot.
     final_state: BTreeMap<String, BTreeMap<String, Vec<String>>>,
 }
 
@@ -22,22 +22,22 @@ struct Turn {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<()> {
-    let talk = Talk::new()?;
+    let conversations = Conversations::new()?;
     let mut tally = Tally::default();
     for dialogue in records::<Dialogue>(&args.path)? {
-        let thread = talk.begin().await?;
+        let thread = conversations.open_thread().await?;
         let (mut with, mut without) = (String::new(), String::new());
         for turn in dialogue.turns {
             let draft = if turn.speaker == "user" { Draft::user(turn.text) } else { Draft::assistant(turn.text) };
-            talk.say(thread, draft).await?;
-            // A context is read after every turn, as in life.
-            with = talk.seen(thread, &args.summarising()).await?;
-            without = talk.seen(thread, &args.plain()).await?;
+            conversations.append(thread, draft).await?;
+            // A context is read after every turn, as in an application.
+            with = conversations.model_text(thread, &args.summarising()).await?;
+            without = conversations.model_text(thread, &args.plain()).await?;
         }
         for spellings in dialogue.final_state.values().flat_map(BTreeMap::values) {
-            let holds = |text: &str| spellings.iter().any(|spelling| text.contains(&spelling.to_lowercase()));
-            tally.add(holds(&with), holds(&without));
-            if args.missing && !holds(&with) {
+            let contains = |text: &str| spellings.iter().any(|spelling| text.contains(&spelling.to_lowercase()));
+            tally.add(contains(&with), contains(&without));
+            if args.missing && !contains(&with) {
                 eprintln!("missing: {spellings:?}");
             }
         }

@@ -1,4 +1,4 @@
-//! Activities: work of a node that is neither a model's nor a tool's.
+//! Activities: work of graph nodes that is neither a model call nor a tool call.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,46 +8,49 @@ use futures::future::BoxFuture;
 use threadkeep_core::{JsonText, Portable, Scope, ThreadId, Timestamp};
 use threadkeep_graph::Failure;
 
-/// Some work that a graph's node asks for by name.
+/// Work that graph nodes request by name.
 #[async_trait]
 pub trait Activity: Portable + fmt::Debug {
-    /// The name by which nodes ask for it.
+    /// Returns the name by which nodes request it.
     fn name(&self) -> &str;
 
-    /// Whether it may be run again where nobody knows what became of it.
+    /// Whether it may run again if the outcome of an earlier run is unknown.
     fn repetition(&self) -> Repetition;
 
-    /// Does the work.
+    /// Runs the activity.
+    ///
+    /// # Errors
+    /// A failure is passed to the graph node.
     async fn run(&self, context: &ActivityContext, input: &JsonText) -> Result<JsonText, Failure>;
 }
 
-/// Whether work may be done again after a crash.
+/// Whether an activity may run again after a crash.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Repetition {
-    /// It only looks, or counts once by its key ([`ActivityContext::key`]).
+    /// It is read-only, or idempotent by its key ([`ActivityContext::key`]).
     Repeatable,
-    /// It is begun at most once. Where the process ends meanwhile its outcome is unknown, which is a failure.
+    /// It is started at most once. If the process ends while it runs, its outcome is unknown, which is a failure.
     Once,
 }
 
-/// On whose behalf an activity runs.
+/// The context of one run of an activity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ActivityContext {
-    /// On whose behalf.
+    /// The scope on whose behalf the activity runs.
     pub scope: Scope,
-    /// In which conversation.
+    /// The thread.
     pub thread: ThreadId,
-    /// In which turn.
+    /// The id of the turn.
     pub turn: String,
-    /// Names this very piece of work, the same in every repetition.
+    /// Idempotency key: the same in every repetition of the same request.
     pub key: String,
-    /// When.
+    /// The time at which the activity started.
     pub now: Timestamp,
 }
 
 type Work = dyn Fn(ActivityContext, JsonText) -> BoxFuture<'static, Result<JsonText, Failure>> + Send + Sync;
 
-/// An activity made of a function.
+/// An activity that calls a function.
 #[derive(Clone)]
 pub struct FnActivity {
     name: String,
@@ -56,7 +59,7 @@ pub struct FnActivity {
 }
 
 impl FnActivity {
-    /// Makes an activity of a function.
+    /// Creates an activity that calls a function.
     pub fn new<F, R>(name: impl Into<String>, repetition: Repetition, work: F) -> Self
     where
         F: Fn(ActivityContext, JsonText) -> R + Send + Sync + 'static,

@@ -1,9 +1,9 @@
-//! What doors call.
+//! The agent, through which the server and the command line run turns.
 
 mod admit;
-mod begin;
 mod decide;
 mod resume;
+mod start;
 
 use std::fmt;
 use std::sync::Arc;
@@ -17,10 +17,10 @@ use crate::{Assistant, Result, Stop, Turn, TurnEvent};
 
 pub use decide::Decision;
 
-/// An assistant over a memory. Cheap to clone; all clones are the same one.
+/// An assistant over a memory. Cheap to clone; all clones share one state.
 ///
-/// It holds nothing between calls: another agent over the same store, in this process or another, goes on where this one
-/// stopped.
+/// An agent keeps no state between calls: another agent over the same store, in this process or another, continues where
+/// this one stopped.
 #[derive(Clone)]
 pub struct Agent {
     inner: Arc<Inner>,
@@ -31,26 +31,26 @@ struct Inner {
     assistant: Arc<dyn Assistant>,
 }
 
-/// What is asked.
+/// A user's message, with the options of its turn.
 #[derive(Clone, Debug, Default)]
 pub struct Ask {
-    /// The user's words.
+    /// The text of the user's message.
     pub text: String,
-    /// Who speaks, where several share a thread. Default: the scope's user, in a shared thread.
+    /// The author, in a thread that several users share. Default: the scope's user, in a shared thread.
     pub author: Option<String>,
-    /// Makes a request that comes again the same turn, for as long as the turn is kept (30 days).
+    /// Repeated requests with the same key return the same turn, for as long as the turn is stored (30 days).
     pub idempotency_key: Option<String>,
-    /// What the door knows beside the words, such as where the user is.
+    /// Further input from the caller, such as the user's location.
     pub given: Map,
-    /// Whether the thread was made for this question alone ([`threadkeep_core::EPHEMERAL`]): the turn's messages are marked
-    /// so that they are recalled nowhere else.
+    /// Whether the thread was created for this question only ([`threadkeep_core::EPHEMERAL`]): the turn's messages are marked
+    /// so that other threads do not recall them.
     pub is_ephemeral: bool,
     /// Stops the turn from outside.
     pub stop: Stop,
 }
 
 impl Ask {
-    /// Asks in words.
+    /// Creates a request with default options.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), ..Self::default() }
@@ -58,65 +58,66 @@ impl Ask {
 }
 
 impl Agent {
-    /// Makes an agent.
+    /// Creates an agent.
     #[must_use]
     pub fn new(memory: Memory, assistant: impl Assistant) -> Self {
         Self::with_assistant(memory, Arc::new(assistant))
     }
 
-    /// Makes an agent of an assistant that others hold too.
+    /// Creates an agent for a shared assistant.
     #[must_use]
     pub fn with_assistant(memory: Memory, assistant: Arc<dyn Assistant>) -> Self {
         Self { inner: Arc::new(Inner { memory, assistant }) }
     }
 
-    /// The conversations.
+    /// Returns the memory, which stores the conversations.
     #[must_use]
     pub fn memory(&self) -> &Memory {
         &self.inner.memory
     }
 
-    /// The assistant.
+    /// Returns the assistant.
     #[must_use]
     pub fn assistant(&self) -> &Arc<dyn Assistant> {
         &self.inner.assistant
     }
 
-    /// Answers what a user says in a thread.
+    /// Answers a user's message in a thread.
     ///
-    /// The user's message is stored before anything else happens; whatever fails then is told by the turn, and the
-    /// conversation can go on. What the turn adds is stored by one commit at its end. Dropping the future leaves the turn
-    /// as its journal has it: the next call on the thread goes on with it first.
+    /// The user's message is stored first; a later failure is reported by the turn, and the conversation can continue. The
+    /// turn's other messages are stored by one commit at its end. If the future is dropped, the turn remains as its journal
+    /// has it, and the next call on the thread resumes it first.
     ///
     /// # Errors
-    /// `NotFound` where the scope does not reach the thread, `Busy` while another turn is on its way there (by policy, or
-    /// after waiting), those of the store where the user's message could not be stored.
+    /// `NotFound` if the scope does not include the thread; `Busy` while another turn is running there, immediately or after
+    /// waiting, depending on [`BusyPolicy`](crate::BusyPolicy); errors of the store if the user's message could not be stored.
     pub async fn chat(&self, scope: &Scope, thread: ThreadId, text: impl Into<String>) -> Result<Turn> {
         self.chat_with(scope, thread, Ask::new(text), &mut |_| {}).await
     }
 
-    /// As [`Agent::chat`], telling what happens on the way.
+    /// As [`Agent::chat`], with options, and with a sink for the turn's events.
     ///
     /// # Errors
     /// As [`Agent::chat`].
     pub async fn chat_with(&self, scope: &Scope, thread: ThreadId, ask: Ask, sink: EventSink<'_>) -> Result<Turn> {
-        let (place, looked) = self.look(scope, thread).await?;
+        let (place, snapshot) = self.read_thread(scope, thread).await?;
         let events = Events::new(sink);
-        let begun = match self.begin(&place, looked, &ask).await? {
-            begin::Begun::Now(begun) => begun,
-            begin::Begun::Before(turn) => {
+        let started = match self.start(&place, snapshot, &ask).await? {
+            start::TurnStart::Started(run) => run,
+            start::TurnStart::Existing(turn) => {
                 events.send(TurnEvent::ended(&turn));
                 return Ok(*turn);
             }
         };
-        Box::pin(self.run_begun(&place, begun, &ask, &events)).await
+        Box::pin(self.run_started(&place, started, &ask, &events)).await
     }
 
-    /// Finds a turn that is over or waits, as it was answered. Its messages are read from the thread, so what was erased
-    /// there is gone from it too. Turns are kept for 30 days. [`find_turn_state`] finds running ones, too.
+    /// Returns a turn that ended or waits for an approval, as [`Agent::chat`] returned it. Its messages are read from the
+    /// thread, so erased messages are missing from it. Turns are stored for 30 days. [`find_turn_state`] also finds running
+    /// turns.
     ///
     /// # Errors
-    /// `NotFound` where the scope does not reach the thread.
+    /// `NotFound` if the scope does not include the thread.
     pub async fn find_turn(&self, scope: &Scope, thread: ThreadId, turn: &str) -> Result<Option<Turn>> {
         match find_turn_state(self.memory(), scope, thread, turn).await? {
             Some(TurnState::Settled(turn)) => Ok(Some(*turn)),
@@ -124,10 +125,10 @@ impl Agent {
         }
     }
 
-    /// Whether a turn is on its way in a thread: another driver has it, or had it until it was cut off.
+    /// Whether a turn is running in a thread, or was interrupted and has not been resumed.
     ///
     /// # Errors
-    /// `NotFound` where the scope does not reach the thread.
+    /// `NotFound` if the scope does not include the thread.
     pub async fn is_busy(&self, scope: &Scope, thread: ThreadId) -> Result<bool> {
         let place = Place::find(self.memory(), scope, thread).await?;
         Ok(self.memory().find_thread_document(&place.writer, place.thread, &record::active()).await?.is_some())

@@ -1,4 +1,4 @@
-//! What makes an assistant: its model, tools, graph and policies.
+//! The definition of an assistant: its model, tools, graph and policies.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -15,114 +15,114 @@ use threadkeep_memory::Memory;
 
 use crate::{Activity, tool_loop};
 
-/// An assistant: what it is made of, and what it does beside its graph.
+/// An assistant: its definition, and its behaviour outside its graph.
 ///
-/// A [`Definition`] is one by itself. An assistant that looks things up before its graph runs, or has words of its own
-/// for failures, implements the trait around a definition.
+/// A [`Definition`] is itself an assistant. An assistant that looks things up before its graph runs, or that words failures
+/// differently, implements the trait around a definition.
 #[async_trait]
 pub trait Assistant: Portable + std::fmt::Debug {
-    /// What it is made of.
+    /// Returns the definition.
     fn definition(&self) -> &Definition;
 
-    /// Gathers what a turn needs before its graph runs: what the graph is given, what the model is told beside the
-    /// conversation. The user's message is stored by then. It only looks: after a crash it is called again.
+    /// Prepares a turn before its graph runs: further input for the graph, and context for the model in addition to the
+    /// conversation. The user's message is stored before the call. It must be read-only: it is called again after a crash.
     ///
     /// # Errors
-    /// A failure ends the turn. A source that fails without harm is left out instead.
+    /// A failure ends the turn. Leave out sources that the turn can do without, instead of failing.
     async fn prepare(&self, asked: &Asked<'_>) -> Result<Prepared, Failure> {
         let _ = asked;
         Ok(Prepared::default())
     }
 
-    /// The model that a thread's settings name; `None` where this assistant has no such model.
+    /// Returns the model that a thread's settings name; `None` if the assistant has no model of that name.
     fn model_named(&self, name: &str) -> Option<Arc<dyn ChatModel>> {
         let model = &self.definition().model;
         (model.name() == name).then(|| Arc::clone(model))
     }
 
-    /// What the user reads when a turn failed.
+    /// Returns the reply to the user for a failed turn.
     fn failure_reply(&self, failure: &Failure) -> String {
-        format!("I could not answer this: {}. Your message is kept; please ask again.", failure.message)
+        format!("I could not answer this: {}. Your message is saved; please try again.", failure.message)
     }
 
-    /// What the user reads when calls wait for an approval, by their previews.
+    /// Returns the reply to the user while calls wait for approvals. `previews` describe the calls.
     fn approval_reply(&self, previews: &[&str]) -> String {
         let commands: Vec<String> = previews.iter().map(|preview| format!("`{preview}`")).collect();
         format!("⚠️ This action requires approval\n{}", commands.join("\n"))
     }
 }
 
-/// What is asked in a turn.
+/// The input of [`Assistant::prepare`].
 #[derive(Clone, Debug)]
 pub struct Asked<'a> {
-    /// The conversations.
+    /// The memory.
     pub memory: &'a Memory,
-    /// On whose behalf.
+    /// The scope on whose behalf the turn runs.
     pub scope: &'a Scope,
-    /// In which conversation.
+    /// The thread.
     pub thread: ThreadId,
-    /// In which turn.
+    /// The id of the turn.
     pub turn: &'a str,
-    /// The user's words.
+    /// The text of the user's message.
     pub question: &'a str,
     /// The position of the user's message.
     pub seq: u64,
-    /// What the door gave beside the words, such as where the user is.
+    /// Further input from the caller, such as the user's location.
     pub given: &'a Map,
-    /// When.
+    /// The current time.
     pub now: Timestamp,
 }
 
-/// What an assistant gathered for a turn.
+/// The result of [`Assistant::prepare`].
 #[derive(Clone, Debug, Default)]
 pub struct Prepared {
-    /// What the graph is given beside the question; members here win over those of the door.
+    /// Further input for the graph. Members here override those that the caller gave.
     pub given: Map,
-    /// What the model is told behind the assistant's instructions, such as passages of documents.
+    /// Text that follows the assistant's instructions in the system prompt, such as passages of documents.
     pub grounding: Option<String>,
-    /// Messages found for the question, best first.
+    /// Messages of earlier conversations that match the question, best first.
     pub recalled: Vec<Recalled>,
-    /// What the conversation is about.
+    /// Facts about the conversation for its context.
     pub enrichment: Option<Enrichment>,
-    /// Calls of an embedder that it took.
+    /// The number of embedder calls that the preparation made.
     pub embedding_calls: u64,
 }
 
-/// What an assistant is made of.
+/// The parts of an assistant.
 #[derive(Clone, Debug)]
 pub struct Definition {
-    /// Its name, as it stands in turns.
+    /// Its name, as in turns.
     pub name: String,
-    /// What it is for, in a sentence.
+    /// Its purpose, as a sentence.
     pub description: String,
     /// Its graph. Default: [`tool_loop`].
     pub graph: Arc<dyn AnyGraph>,
     /// The model that answers unless a thread's settings name another.
     pub model: Arc<dyn ChatModel>,
-    /// What its model may call.
+    /// The tools that its model may call.
     pub tools: Vec<Arc<dyn Tool>>,
-    /// What its graph's nodes may ask for.
+    /// The activities that its graph's nodes may request, by name.
     pub activities: BTreeMap<String, Arc<dyn Activity>>,
-    /// What its model sees; the instructions are the system prompt here.
+    /// How the context of its model is assembled; the system prompt contains its instructions.
     pub context: ContextPolicy,
     /// Counts tokens.
     pub counter: Arc<dyn TokenCounter>,
-    /// Joins the ranking of recalled messages.
+    /// Ranks recalled messages by meaning as well.
     pub embedder: Option<Arc<dyn Embedder>>,
-    /// What a turn may take.
+    /// The limits of a turn.
     pub bounds: Bounds,
-    /// How approvals are asked for and given.
+    /// How approvals are requested and decided.
     pub approvals: ApprovalPolicy,
-    /// What becomes of a turn while another is on its way in the same thread.
+    /// Whether a turn waits while another is running in the same thread.
     pub busy: BusyPolicy,
-    /// How much chance plays a part in answers. `None` leaves it to the provider.
+    /// The sampling temperature. `None` uses the provider's default.
     pub temperature: Option<f64>,
-    /// Tokens that an answer may have. `None` leaves it to the provider.
+    /// Maximum number of tokens of an answer. `None` uses the provider's default.
     pub max_tokens: Option<u64>,
 }
 
 impl Definition {
-    /// An assistant without tools that answers with a model.
+    /// Creates an assistant without tools that answers with a model.
     #[must_use]
     pub fn new(name: impl Into<String>, model: Arc<dyn ChatModel>) -> Self {
         Self {
@@ -143,27 +143,27 @@ impl Definition {
         }
     }
 
-    /// Says how it shall behave.
+    /// Sets the instructions.
     #[must_use]
     pub fn with_instructions(mut self, instructions: impl Into<String>) -> Self {
         self.context.system_prompt = Some(instructions.into());
         self
     }
 
-    /// Gives it another graph.
+    /// Replaces the graph.
     #[must_use]
     pub fn with_graph(self, graph: impl AnyGraph) -> Self {
         Self { graph: Arc::new(graph), ..self }
     }
 
-    /// Gives it a tool.
+    /// Adds a tool.
     #[must_use]
     pub fn with_tool(mut self, tool: impl Tool) -> Self {
         self.tools.push(Arc::new(tool));
         self
     }
 
-    /// Gives its graph an activity.
+    /// Adds an activity.
     #[must_use]
     pub fn with_activity(mut self, activity: impl Activity) -> Self {
         self.activities.insert(activity.name().to_owned(), Arc::new(activity));
@@ -177,18 +177,19 @@ impl Assistant for Definition {
     }
 }
 
-/// What a turn may take. A graph bounds its steps itself.
+/// The limits of a turn. The number of steps is limited by the graph.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bounds {
-    /// Calls of models. Default: 20.
+    /// Maximum number of model calls. Default: 20.
     pub model_calls: u64,
-    /// Calls of tools; further ones are told so and not made. Default: 40.
+    /// Maximum number of tool calls; further calls are refused. Default: 40.
     pub tool_calls: u64,
-    /// Tokens that models read and wrote, where they tell: none is asked once they are used up. Default: 400,000.
+    /// Maximum number of input and output tokens, as far as models report them. Once it is reached, no model is called.
+    /// Default: 400,000.
     pub tokens: u64,
-    /// US dollars, where a price is known: no model is asked once they are spent. Default: no bound.
+    /// Maximum cost in US dollars, as far as prices are known. Once it is reached, no model is called. Default: no limit.
     pub cost_usd: Option<f64>,
-    /// How long a model may take to answer. Default: 3 minutes.
+    /// Timeout of a model call. Default: 3 minutes.
     pub model_timeout: Duration,
 }
 
@@ -204,14 +205,15 @@ impl Default for Bounds {
     }
 }
 
-/// How approvals are asked for and given.
+/// How approvals are requested and decided.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalPolicy {
-    /// How long a request stands. Default: 30 minutes.
+    /// How long a request can be decided. Default: 30 minutes.
     pub expires_after: Duration,
-    /// Who may decide, by the names that doors give. `None` for everyone who reaches the thread.
+    /// The names of the people who may decide, as callers authenticate them. `None` allows everyone whose scope includes the
+    /// thread.
     pub deciders: Option<Vec<String>>,
-    /// What becomes of open requests of earlier turns when a turn requests another. Default: they are void.
+    /// Whether a new request replaces the open requests of earlier turns. Default: it does.
     pub earlier: EarlierRequests,
 }
 
@@ -221,21 +223,21 @@ impl Default for ApprovalPolicy {
     }
 }
 
-/// What becomes of open requests when a later turn makes another.
+/// What happens to open approval requests when a later turn makes another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EarlierRequests {
-    /// They are void.
+    /// They become void.
     Replace,
-    /// They stand.
+    /// They remain open.
     Keep,
 }
 
-/// What becomes of a turn while another is on its way in the same thread.
+/// What happens to a new turn while another is running in the same thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BusyPolicy {
-    /// It waits, so long at most; then it is refused.
+    /// It waits, at most for this duration; then it is refused.
     Wait(Duration),
-    /// It is refused.
+    /// It is refused immediately.
     Refuse,
 }
 

@@ -1,36 +1,38 @@
-//! Making what models and tools gave fit to be kept: within the store's bounds, without what no store keeps.
+//! Truncating and cleaning the output of models and tools to what every store accepts.
 
 use threadkeep_context::MARK;
 use threadkeep_core::{ChatMessage, Part, Source, ToolCall, limits};
 pub(crate) use threadkeep_memory::turns::bound_text;
 use threadkeep_memory::turns::{TEXT_BYTES, encoded_bytes, without_nul};
 
-/// Parts that are kept of one message.
-const PARTS: usize = 200;
+/// Maximum number of parts stored of one message.
+const MAX_PARTS: usize = 200;
 
-/// A text for a model, and the whole where that is longer.
-pub(crate) struct Bounded {
-    pub(crate) shown: String,
-    pub(crate) whole: Option<String>,
+/// A text truncated for the model.
+pub(crate) struct BoundedText {
+    /// The text that the model reads.
+    pub(crate) visible: String,
+    /// The full text, if the model reads only a part of it.
+    pub(crate) full: Option<String>,
 }
 
-/// Cuts a result to what a model reads; the whole is kept up to 2 MiB.
-pub(crate) fn bound_output(text: &str, characters: usize) -> Bounded {
+/// Truncates a tool's result to the characters that a model reads. The full text is limited to 2 MiB.
+pub(crate) fn bound_output(text: &str, characters: usize) -> BoundedText {
     let text = without_nul(text);
     let is_longer = text.char_indices().nth(characters).is_some();
     if !is_longer && encoded_bytes(&text) <= TEXT_BYTES {
-        return Bounded { shown: text, whole: None };
+        return BoundedText { visible: text, full: None };
     }
     let bytes = text.len();
-    let note = format!("{MARK}\n[cut: the whole result has {bytes} bytes]");
+    let note = format!("{MARK}\n[truncated: the full result has {bytes} bytes]");
     let cut: String = text.chars().take(characters.min(TEXT_BYTES / 6)).collect();
-    Bounded { shown: format!("{cut}{note}"), whole: Some(bound_text(&text)) }
+    BoundedText { visible: format!("{cut}{note}"), full: Some(bound_text(&text)) }
 }
 
-/// A message within the bounds of a store.
+/// Returns a message's parts within the store's limits.
 pub(crate) fn storable(message: &ChatMessage) -> Vec<Part> {
     let mut left = TEXT_BYTES;
-    let parts = message.parts.iter().take(PARTS).filter_map(|part| {
+    let parts = message.parts.iter().take(MAX_PARTS).filter_map(|part| {
         let part = storable_part(part);
         let bytes = match &part {
             Part::Text(text) | Part::Reasoning(text) => encoded_bytes(text),
@@ -60,27 +62,27 @@ fn storable_part(part: &Part) -> Part {
     }
 }
 
-/// A call whose id and name any store keeps.
+/// Returns a call whose id and name every store accepts.
 pub(crate) fn storable_call(call: &ToolCall) -> ToolCall {
     ToolCall { id: bound_name(&call.id), name: bound_name(&call.name), arguments: call.arguments.clone() }
 }
 
-/// A source whose numbers JSON can hold.
+/// Returns a source without numbers that JSON cannot represent.
 pub(crate) fn storable_source(source: &Source) -> Source {
     let finite = |number: Option<f64>| number.filter(|number| number.is_finite());
     Source { score: finite(source.score), distance: finite(source.distance), ..source.clone() }
 }
 
-/// A name as stores keep it: short, without control characters, not empty.
+/// Returns a name that every store accepts: short, without control characters, not empty.
 pub(crate) fn bound_name(name: &str) -> String {
-    let mut kept = String::new();
+    let mut bounded = String::new();
     for character in name.chars().filter(|character| !character.is_control()) {
-        if kept.len() + character.len_utf8() > limits::NAME_BYTES {
+        if bounded.len() + character.len_utf8() > limits::NAME_BYTES {
             break;
         }
-        kept.push(character);
+        bounded.push(character);
     }
-    if kept.is_empty() { "unnamed".to_owned() } else { kept }
+    if bounded.is_empty() { "unnamed".to_owned() } else { bounded }
 }
 
 #[cfg(test)]
@@ -88,23 +90,24 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_long_result_is_cut_for_the_model_and_kept_whole() {
+    fn bound_output_truncates_for_the_model_and_keeps_the_full_text() {
         let short = bound_output("ok\0", 10);
-        assert_eq!((short.shown.as_str(), short.whole), ("ok\u{fffd}", None));
+        assert_eq!((short.visible.as_str(), short.full), ("ok\u{fffd}", None));
         let text = "é".repeat(30);
         let long = bound_output(&text, 10);
         assert!(
-            long.shown.starts_with(&"é".repeat(10)) && long.shown.ends_with("[cut: the whole result has 60 bytes]")
+            long.visible.starts_with(&"é".repeat(10))
+                && long.visible.ends_with("[truncated: the full result has 60 bytes]")
         );
-        assert_eq!(long.whole.as_deref(), Some(text.as_str()));
+        assert_eq!(long.full.as_deref(), Some(text.as_str()));
     }
 
     #[test]
-    fn what_is_kept_fits_into_a_message_whatever_it_holds() {
+    fn bounded_output_fits_into_a_message_for_any_characters() {
         for character in ["a", "\u{1}", "\"", "😀"] {
             let huge = character.repeat(10 << 20);
             let bounded = bound_output(&huge, 16_000);
-            for text in [&bounded.shown, bounded.whole.as_ref().unwrap()] {
+            for text in [&bounded.visible, bounded.full.as_ref().unwrap()] {
                 let encoded = serde_json::to_string(text).unwrap().len();
                 assert!(encoded <= TEXT_BYTES + 100, "{encoded}");
             }
@@ -112,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn names_are_made_such_as_stores_keep() {
+    fn bound_name_removes_what_stores_reject() {
         assert_eq!(bound_name("get\n_thing"), "get_thing");
         assert_eq!(bound_name("\u{0}"), "unnamed");
         assert_eq!(bound_name(&"é".repeat(150)).len(), 200);

@@ -1,8 +1,8 @@
-//! What is looked up for a question before a model is asked: documents, earlier conversations, anything else.
+//! Context that is looked up for a question before a model is called: documents, earlier conversations, anything else.
 //!
-//! A [`ContextProvider`] asks several sources at once and keeps what they found as numbered [`Excerpt`]s. As text for a
-//! model ([`DynamicContext::instructions`]) every line of them is marked, so that nothing which was found can pass for
-//! an instruction; which of them an answer cites is read back by [`DynamicContext::cited`].
+//! A [`ContextProvider`] queries several sources concurrently and returns numbered [`Excerpt`]s. In the text for a model
+//! ([`DynamicContext::instructions`]) every line of an excerpt is marked, so that it cannot be taken for an instruction.
+//! [`DynamicContext::cited`] returns the sources that an answer cites.
 
 mod conversations;
 mod documents;
@@ -24,54 +24,54 @@ pub use conversations::ConversationSource;
 pub use documents::DocumentSource;
 pub use query::formulate;
 
-/// The activity that looks up what a question needs.
+/// The name of the activity that looks up context for a question.
 pub const FIND_CONTEXT: &str = "find_context";
 
-/// Messages before the question that are looked at.
+/// Number of messages before the question that the query takes into account.
 const HISTORY: usize = 8;
 
-/// Somewhere to look: a library of documents, a service, a database.
+/// A source of context: a library of documents, a service, a database.
 #[async_trait]
 pub trait ContextSource: Portable + fmt::Debug {
-    /// What it is called where it failed.
+    /// Returns the source's name, for reports of its failures.
     fn name(&self) -> &str;
 
-    /// Finds what bears on a query, best first.
+    /// Finds excerpts that match a query, best first.
     ///
     /// # Errors
-    /// Why it could not look. The others are asked all the same.
+    /// A failure is reported; the other sources are not affected.
     async fn find(&self, inquiry: &Inquiry<'_>) -> Result<Vec<Excerpt>, Failure>;
 }
 
-/// What a source is asked.
+/// The input of [`ContextSource::find`].
 #[derive(Clone, Copy, Debug)]
 pub struct Inquiry<'a> {
-    /// The conversations and libraries.
+    /// The memory, with its conversations and libraries.
     pub memory: &'a Memory,
-    /// On whose behalf.
+    /// The scope on whose behalf the source is queried.
     pub scope: &'a Scope,
-    /// In which conversation.
+    /// The thread.
     pub thread: ThreadId,
-    /// What to look for: the question, with what it leans on ([`formulate`]).
+    /// The query: the question, with earlier questions that it refers to ([`formulate`]).
     pub query: &'a str,
-    /// The question's position, where it is stored: neither it nor what follows was said before.
+    /// The question's position, if it is stored. Messages of the thread from this position on are not searched.
     pub before_seq: Option<u64>,
-    /// At most so many.
+    /// Maximum number of excerpts.
     pub limit: usize,
 }
 
-/// Something that was found.
+/// A text that a source found.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Excerpt {
-    /// Where it stands or who said it when, on one line.
+    /// The title of the document, or the author and date of the message, on one line.
     pub heading: String,
-    /// Its words.
+    /// The text.
     pub text: String,
-    /// It as what an answer can stand on.
+    /// The source for citations.
     pub source: Source,
 }
 
-/// Asks several sources at once. Cheap to clone.
+/// Queries several sources concurrently. Cheap to clone.
 #[derive(Clone, Debug)]
 pub struct ContextProvider {
     sources: Vec<Arc<dyn ContextSource>>,
@@ -79,49 +79,49 @@ pub struct ContextProvider {
     timeout: Duration,
 }
 
-/// What was found for a question.
+/// The context that was found for a question.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DynamicContext {
-    /// What was looked for.
+    /// The query.
     pub query: String,
-    /// What was found: the sources in their order, each with its best first.
+    /// The excerpts, in the order of the sources; of each source the best first.
     pub excerpts: Vec<Excerpt>,
-    /// Sources that could not look, with why.
+    /// The names of sources that failed, with their failures.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<(String, Failure)>,
 }
 
-/// What the activity is given.
+/// The input of the activity [`FIND_CONTEXT`].
 #[derive(Debug, Serialize, Deserialize)]
-struct Input {
+struct FindContextInput {
     question: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     seq: Option<u64>,
 }
 
 impl ContextProvider {
-    /// Makes a provider over sources; without any it finds nothing.
+    /// Creates a provider. Without sources it finds nothing.
     #[must_use]
     pub fn new(sources: Vec<Arc<dyn ContextSource>>) -> Self {
         let names: Vec<&str> = sources.iter().map(|source| source.name()).collect();
-        tracing::info!(sources = names.join(", "), "context is looked up");
+        tracing::info!(sources = names.join(", "), "configured context provider");
         Self { sources, limit: 5, timeout: Duration::from_secs(5) }
     }
 
-    /// Says how many excerpts of each source are kept. Default: 5.
+    /// Sets the maximum number of excerpts of each source. Default: 5.
     #[must_use]
     pub fn with_limit(self, limit: usize) -> Self {
         Self { limit, ..self }
     }
 
-    /// Says how long a source may take. Default: 5 seconds.
+    /// Sets the timeout of each source. Default: 5 seconds.
     #[must_use]
     pub fn with_timeout(self, timeout: Duration) -> Self {
         Self { timeout, ..self }
     }
 
-    /// Looks up what a question needs: analyses it with what was said before it, asks all sources at once, and keeps what
-    /// each found. A source that fails or takes too long is named, and does no harm.
+    /// Looks up context for a question: builds the query from it and the messages before it, and queries all sources
+    /// concurrently. A source that fails or times out is listed in [`DynamicContext::failed`]; the others are not affected.
     pub async fn find(
         &self,
         memory: &Memory,
@@ -131,14 +131,14 @@ impl ContextProvider {
         before_seq: Option<u64>,
     ) -> DynamicContext {
         if self.sources.is_empty() {
-            tracing::info!(%thread, "no context is looked up, as there is no source");
+            tracing::info!(%thread, "skipped context lookup: no sources configured");
             return DynamicContext::default();
         }
         let history = recent(memory, scope, thread, before_seq).await;
         let query = formulate(question, &history);
         let inquiry = Inquiry { memory, scope, thread, query: &query, before_seq, limit: self.limit };
-        let asked = self.sources.iter().map(|source| memory.runtime().timeout(self.timeout, source.find(&inquiry)));
-        let found = futures::future::join_all(asked).await;
+        let queries = self.sources.iter().map(|source| memory.runtime().timeout(self.timeout, source.find(&inquiry)));
+        let found = futures::future::join_all(queries).await;
         let mut context = DynamicContext { query: query.clone(), ..DynamicContext::default() };
         for (source, found) in self.sources.iter().zip(found) {
             match found {
@@ -151,12 +151,12 @@ impl ContextProvider {
             }
         }
         for (source, failure) in &context.failed {
-            tracing::warn!(source, code = failure.code, "a source of context failed");
+            tracing::warn!(source, code = failure.code, "context source failed");
         }
         context
     }
 
-    /// The same as a record by excerpt, for a program: `{}` where there is no source or nothing was found.
+    /// As [`ContextProvider::find`], as a JSON object with one member for each excerpt; `{}` if nothing was found.
     pub async fn dynamic_context(
         &self,
         memory: &Memory,
@@ -167,14 +167,14 @@ impl ContextProvider {
         self.find(memory, scope, thread, question.unwrap_or_default(), None).await.record()
     }
 
-    /// The activity [`FIND_CONTEXT`] for a graph's node; its input is [`DynamicContext::ask`], its output a
+    /// Returns the activity [`FIND_CONTEXT`]. Its input is made by [`DynamicContext::ask`], its output is a
     /// [`DynamicContext`].
     #[must_use]
     pub fn activity(self, memory: Memory) -> FnActivity {
         FnActivity::new(FIND_CONTEXT, Repetition::Repeatable, move |context: ActivityContext, input: JsonText| {
             let (provider, memory) = (self.clone(), memory.clone());
             async move {
-                let Input { question, seq } = input.read()?;
+                let FindContextInput { question, seq } = input.read()?;
                 let found = provider.find(&memory, &context.scope, context.thread, &question, seq).await;
                 Ok(JsonText::of(&found)?)
             }
@@ -183,16 +183,16 @@ impl ContextProvider {
 }
 
 impl DynamicContext {
-    /// What the activity is asked, for a question that stands at a position.
+    /// Returns the input of the activity [`FIND_CONTEXT`]. `seq` is the question's position, if it is stored.
     ///
     /// # Errors
-    /// Never in practice: the shape is JSON's.
+    /// Never in practice: the input is always valid JSON.
     pub fn ask(question: &str, seq: Option<u64>) -> Result<JsonText, threadkeep_core::StoreError> {
-        JsonText::of(&Input { question: question.to_owned(), seq })
+        JsonText::of(&FindContextInput { question: question.to_owned(), seq })
     }
 }
 
-/// What was said before a question. Without it a question is taken as it stands.
+/// Returns the messages before a question; none if they cannot be read, so that the question alone is the query.
 async fn recent(memory: &Memory, scope: &Scope, thread: ThreadId, before_seq: Option<u64>) -> Vec<Message> {
     let before = before_seq.map(Bound::Seq);
     let query = MessageQuery { before, on_corrupt: OnCorrupt::Report, ..MessageQuery::newest(HISTORY) };

@@ -1,4 +1,4 @@
-//! Driving a run: effects are carried out, outcomes are written down before the next effect begins.
+//! Driving a run: executes its effects, and writes each outcome to the journal before the next effect starts.
 
 use futures::StreamExt;
 use futures::future::BoxFuture;
@@ -6,94 +6,101 @@ use futures::stream::FuturesUnordered;
 use threadkeep_graph::{Effect, Failure};
 use threadkeep_memory::turns::SIGN_OF_LIFE;
 
-use crate::ledger::Ledger;
-use crate::plan::{Plan, plan};
-use crate::record::Recorded;
+use crate::effect_plan::{EffectPlan, plan_effect};
+use crate::executor::EffectExecutor;
+use crate::record::RecordedEvent;
+use crate::run_state::RunState;
 use crate::segment;
-use crate::workshop::Workshop;
 use crate::{AgentError, ApprovalState, Result, Stop, Turn, TurnEvent};
 
-/// Drives a run to its end, or until it waits for a person. `claimed` is the approval that was given just now.
+/// Drives a run to its end, or until it waits for a person. `claimed_approval` is the id of the approval that the caller has
+/// just stored as granted, whose call is to be made.
 pub(crate) async fn drive(
-    workshop: &Workshop<'_>,
-    mut ledger: Ledger,
+    executor: &EffectExecutor<'_>,
+    mut run_state: RunState,
     claimed: Option<&str>,
     stop: &Stop,
 ) -> Result<Turn> {
-    let driven = match drive_on(workshop, &mut ledger, claimed, stop).await {
+    let driven = match drive_on(executor, &mut run_state, claimed, stop).await {
         Err(error) if error.is_not_storable() => {
             let failure = Failure::new("not_storable", error.to_string());
-            ledger.stop(failure.clone());
-            segment::finish(workshop, &mut ledger, Err(failure)).await
+            run_state.stop(failure.clone());
+            segment::finish(executor, &mut run_state, Err(failure)).await
         }
         driven => driven,
     };
     match driven {
         Err(AgentError::Memory(error)) => {
-            // The run stays as its journal has it, and goes on when somebody looks at the thread again.
+            // The run remains as its journal has it; the next turn of the thread resumes it.
             let failure = Failure::new("store_failed", error.to_string());
-            Ok(segment::unstored(workshop, &ledger, &failure))
+            Ok(segment::unstored_turn(executor, &run_state, &failure))
         }
         result => result,
     }
 }
 
-async fn drive_on(workshop: &Workshop<'_>, ledger: &mut Ledger, claimed: Option<&str>, stop: &Stop) -> Result<Turn> {
-    let mut at_work: FuturesUnordered<BoxFuture<'_, Recorded>> = FuturesUnordered::new();
+async fn drive_on(
+    executor: &EffectExecutor<'_>,
+    run_state: &mut RunState,
+    claimed: Option<&str>,
+    stop: &Stop,
+) -> Result<Turn> {
+    let mut at_work: FuturesUnordered<BoxFuture<'_, RecordedEvent>> = FuturesUnordered::new();
     loop {
-        let mut effects = ledger.run.take_effects();
+        let mut effects = run_state.run.take_effects();
         if let Some(Effect::Finish(end)) = effects.pop_if(|effect| matches!(effect, Effect::Finish(_))) {
             drop(at_work);
-            return segment::finish(workshop, ledger, end).await;
+            return segment::finish(executor, run_state, end).await;
         }
-        let plans: Vec<Plan> = effects.into_iter().map(|effect| plan(workshop, ledger, claimed, effect)).collect();
-        let is_urgent = plans.iter().any(Plan::is_urgent);
-        let goes_on = !at_work.is_empty() || plans.iter().any(|plan| !matches!(plan, Plan::Waits));
-        if is_urgent || (goes_on && ledger.has_unwritten()) {
-            ledger.write(workshop.memory, workshop.place, is_urgent).await?;
+        let plans: Vec<EffectPlan> =
+            effects.into_iter().map(|effect| plan_effect(executor, run_state, claimed, effect)).collect();
+        let is_urgent = plans.iter().any(EffectPlan::is_urgent);
+        let has_work = !at_work.is_empty() || plans.iter().any(|plan| !matches!(plan, EffectPlan::Waiting));
+        if is_urgent || (has_work && run_state.has_unwritten()) {
+            run_state.write(executor.memory, executor.place, is_urgent).await?;
         }
-        let mut known = Vec::new();
+        let mut finished = Vec::new();
         for plan in plans {
             match plan {
-                Plan::Ask(request, ask) => at_work.push(Box::pin(workshop.ask_model(request, *ask))),
-                Plan::Call(admitted) => at_work.push(Box::pin(workshop.call_tool(*admitted))),
-                Plan::Run { request, activity, input, .. } => {
-                    at_work.push(Box::pin(workshop.run_activity(request, activity, input)));
+                EffectPlan::CallModel(request, ask) => at_work.push(Box::pin(executor.call_model(request, *ask))),
+                EffectPlan::CallTool(invocation) => at_work.push(Box::pin(executor.call_tool(*invocation))),
+                EffectPlan::RunActivity { request, activity, input, .. } => {
+                    at_work.push(Box::pin(executor.run_activity(request, activity, input)));
                 }
-                Plan::Known(recorded) => known.push(*recorded),
-                Plan::Waits => {}
+                EffectPlan::Finished(recorded) => finished.push(*recorded),
+                EffectPlan::Waiting => {}
             }
         }
-        if !known.is_empty() {
-            known.into_iter().for_each(|recorded| take(workshop, ledger, recorded));
+        if !finished.is_empty() {
+            finished.into_iter().for_each(|recorded| apply(executor, run_state, recorded));
             continue;
         }
         if at_work.is_empty() {
-            return segment::put_away(workshop, ledger).await;
+            return segment::suspend(executor, run_state).await;
         }
         tokio::select! {
             biased;
-            () = stop.wait() => ledger.stop(Failure::new("stopped", "it was stopped")),
-            Some(recorded) = at_work.next() => take(workshop, ledger, recorded),
-            () = workshop.memory.runtime().sleep(SIGN_OF_LIFE) => ledger.write(workshop.memory, workshop.place, false).await?,
+            () = stop.wait() => run_state.stop(Failure::new("stopped", "the turn was stopped")),
+            Some(recorded) = at_work.next() => apply(executor, run_state, recorded),
+            () = executor.memory.runtime().sleep(SIGN_OF_LIFE) => run_state.write(executor.memory, executor.place, false).await?,
         }
     }
 }
 
-/// Takes what came of an effect.
-fn take(workshop: &Workshop<'_>, ledger: &mut Ledger, recorded: Recorded) {
+/// Applies the outcome of an effect to the run.
+fn apply(executor: &EffectExecutor<'_>, run_state: &mut RunState, recorded: RecordedEvent) {
     if let Some(trace) = recorded.tool_trace() {
         if let Some(request) = recorded.request()
-            && ledger.approval(request).is_some_and(|approval| approval.state == ApprovalState::Claimed)
+            && run_state.approval(request).is_some_and(|approval| approval.state == ApprovalState::Claimed)
         {
             let state = match (recorded.is_unknown, trace.ok) {
                 (true, _) => ApprovalState::OutcomeUnknown,
                 (false, true) => ApprovalState::Done,
                 (false, false) => ApprovalState::Failed,
             };
-            ledger.set_approval(request, state);
+            run_state.set_approval(request, state);
         }
-        workshop.tell(TurnEvent::ToolFinished(trace));
+        executor.emit(TurnEvent::ToolFinished(trace));
     }
-    ledger.take(recorded);
+    run_state.apply(recorded);
 }

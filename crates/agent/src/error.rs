@@ -7,50 +7,50 @@ use crate::ApprovalState;
 /// The result of a call on an [`crate::Agent`].
 pub type Result<T, E = AgentError> = std::result::Result<T, E>;
 
-/// Why there is no turn, named for what the caller can do. A turn that began and failed is no error but a
-/// [`crate::Turn`] that says so.
+/// An error that kept a call from returning a turn. A turn that was started and failed is not an error: it is returned as a
+/// [`crate::Turn`] with status `failed`.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum AgentError {
-    /// Another turn is on its way in this thread. Ask again later.
-    #[error("another turn is on its way in this thread")]
+    /// Another turn is running in this thread. Retry later.
+    #[error("another turn is running in this thread")]
     Busy,
-    /// Another driver went on with this turn, because this one was thought to be gone. It has the outcome.
-    #[error("another driver went on with turn {turn}")]
+    /// Another driver took over the turn, because this one's lease expired. That driver returns the outcome.
+    #[error("turn {turn} was taken over by another driver")]
     Superseded {
-        /// The turn.
+        /// The id of the turn.
         turn: String,
     },
-    /// There is no such approval in this thread.
+    /// The thread has no approval with this id.
     #[error("approval {id} not found")]
     ApprovalNotFound {
-        /// The id that was given.
+        /// The requested id.
         id: String,
     },
-    /// The approval was decided before, or is void. It is used once.
-    #[error("approval {id} is {state} already")]
+    /// The approval was decided, expired or was replaced. An approval can be decided once.
+    #[error("approval {id} is already {state}")]
     ApprovalClosed {
-        /// The approval.
+        /// The id of the approval.
         id: String,
-        /// Where it stands.
+        /// The approval's state.
         state: ApprovalState,
     },
-    /// This person may not decide.
-    #[error("{by} may not decide this approval")]
+    /// This person is not among the assistant's deciders.
+    #[error("{by} is not allowed to decide this approval")]
     NotAllowed {
-        /// Who tried.
+        /// The person.
         by: String,
     },
-    /// The memory or its store refused or failed; its error says what can be done.
+    /// The memory or its store refused the call or failed.
     #[error(transparent)]
     Memory(#[from] MemoryError),
-    /// The assistant's graph could not be run. Change the assistant.
+    /// The assistant's graph is invalid.
     #[error(transparent)]
     Graph(#[from] GraphError),
 }
 
 impl AgentError {
-    /// Whether the same call can succeed later without being changed.
+    /// Whether the same call may succeed later, unchanged.
     #[must_use]
     pub fn is_retryable(&self) -> bool {
         match self {
@@ -60,13 +60,13 @@ impl AgentError {
         }
     }
 
-    /// Whether a store will never keep what it was given.
+    /// Whether the store rejected the data itself, so that a retry cannot succeed.
     pub(crate) fn is_not_storable(&self) -> bool {
         use StoreError::{Invalid, LimitExceeded};
         matches!(self, Self::Memory(MemoryError::Store(Invalid { .. } | LimitExceeded { .. })))
     }
 
-    /// The error's name for programs.
+    /// Returns the error code, which is stable.
     #[must_use]
     pub fn code(&self) -> &'static str {
         match self {

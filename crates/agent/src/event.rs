@@ -1,4 +1,4 @@
-//! What is told while a turn is on its way.
+//! Events of a running turn.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -7,47 +7,47 @@ use threadkeep_core::{JsonText, ThreadId};
 
 use crate::{ApprovalTrace, ToolCallTrace, Turn, TurnStatus};
 
-/// Something that happens in a turn. As JSON: `{"event": "token", "data": …}`.
+/// An event of a running turn. As JSON: `{"event": "token", "data": …}`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "event", content = "data")]
 #[non_exhaustive]
 pub enum TurnEvent {
-    /// The user's message is stored, or a decision with which the turn goes on.
+    /// The user's message, or a decision that resumes the turn, is stored.
     #[serde(rename = "turn.started")]
     Started {
         /// The thread.
         thread: ThreadId,
-        /// The turn.
+        /// The id of the turn.
         turn: String,
-        /// The assistant.
+        /// The name of the assistant.
         agent: String,
     },
-    /// A piece of the reply.
+    /// A chunk of the reply.
     #[serde(rename = "token")]
     Token {
-        /// Its words.
+        /// The text of the chunk.
         text: String,
     },
-    /// The pieces so far are void: the model begins anew.
+    /// The chunks so far are void: the model starts its reply again.
     #[serde(rename = "token.restarted")]
     Restarted,
-    /// A tool is called.
+    /// A tool call was started.
     #[serde(rename = "tool.started")]
     ToolStarted {
-        /// The model's id of the call.
+        /// The id that the model gave the call.
         id: String,
-        /// The tool.
+        /// The name of the tool.
         name: String,
-        /// The arguments, by their own names.
+        /// The arguments, with aliases replaced by their own names.
         arguments: JsonText,
     },
-    /// A tool is done.
+    /// A tool call finished.
     #[serde(rename = "tool.finished")]
     ToolFinished(ToolCallTrace),
-    /// A person has to decide.
+    /// An approval was requested.
     #[serde(rename = "approval.requested")]
     ApprovalRequested(ApprovalTrace),
-    /// The turn was answered, or waits for an approval.
+    /// The turn completed, or waits for an approval.
     #[serde(rename = "turn.completed")]
     Completed(Box<Turn>),
     /// The turn failed.
@@ -56,7 +56,7 @@ pub enum TurnEvent {
 }
 
 impl TurnEvent {
-    /// The event's name, as it stands in JSON.
+    /// Returns the event's name in JSON.
     #[must_use]
     pub const fn name(&self) -> &'static str {
         match self {
@@ -73,7 +73,7 @@ impl TurnEvent {
 }
 
 impl TurnEvent {
-    /// The last event of a turn.
+    /// Returns the last event of a turn.
     pub(crate) fn ended(turn: &Turn) -> Self {
         match turn.status {
             TurnStatus::Failed => Self::Failed(Box::new(turn.clone())),
@@ -82,10 +82,10 @@ impl TurnEvent {
     }
 }
 
-/// Takes the events of a turn, as they happen. It is called from within the turn and must not block.
+/// Receives the events of a turn as they happen. It is called from within the turn and must not block.
 pub type EventSink<'a> = &'a mut (dyn FnMut(TurnEvent) + Send);
 
-/// A sink that effects at work share.
+/// An event sink that concurrent effects share.
 pub(crate) struct Events<'a>(Mutex<EventSink<'a>>);
 
 impl<'a> Events<'a> {

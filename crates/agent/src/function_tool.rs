@@ -1,4 +1,4 @@
-//! Tools made of functions, with the schema taken from the type of their arguments.
+//! Tools that call functions, with a schema derived from the type of their arguments.
 
 use std::fmt;
 use std::sync::Arc;
@@ -15,17 +15,17 @@ use threadkeep_core::{
 type Work = dyn Fn(ToolContext, Map) -> BoxFuture<'static, Result<ToolOutput, ToolError>> + Send + Sync;
 type Preview = dyn Fn(&Map) -> Option<String> + Send + Sync;
 
-/// A tool made of a function.
+/// A tool that calls a function.
 #[derive(Clone)]
 pub struct FnTool {
     spec: ToolSpec,
-    /// What a call changes in the world, if it does.
+    /// Describes the side effects of a call; `None` for a call without side effects.
     preview: Option<Arc<Preview>>,
     work: Arc<Work>,
 }
 
 impl FnTool {
-    /// Makes a tool that only looks. The schema of its arguments is that of `A`, their descriptions its doc comments.
+    /// Creates a read-only tool. The schema of its arguments is derived from `A`, with doc comments as descriptions.
     pub fn new<A, F, R>(name: &str, description: &str, work: F) -> Self
     where
         A: DeserializeOwned + JsonSchema + Send,
@@ -41,7 +41,7 @@ impl FnTool {
         Self::with_schema(name, description, schema_of::<A>(), run)
     }
 
-    /// Makes a tool that only looks, with a schema that is written elsewhere.
+    /// Creates a read-only tool with a given schema.
     pub fn with_schema<F, R>(name: &str, description: &str, parameters: JsonText, work: F) -> Self
     where
         F: Fn(ToolContext, Map) -> R + Send + Sync + 'static,
@@ -52,33 +52,33 @@ impl FnTool {
         Self { spec, preview: None, work: Arc::new(move |context, arguments| Box::pin(work(context, arguments))) }
     }
 
-    /// Says that every call changes the world, and how it is shown to the person who decides.
+    /// Declares that every call has side effects and needs an approval. `preview` describes a call to the person who decides.
     #[must_use]
     pub fn changing_the_world(self, preview: impl Fn(&Map) -> String + Send + Sync + 'static) -> Self {
         self.changing_the_world_where(move |arguments| Some(preview(arguments)))
     }
 
-    /// Says which calls change the world: those that have a preview.
+    /// Declares which calls have side effects and need an approval: those for which `preview` returns a description.
     #[must_use]
     pub fn changing_the_world_where(self, preview: impl Fn(&Map) -> Option<String> + Send + Sync + 'static) -> Self {
         Self { preview: Some(Arc::new(preview)), ..self }
     }
 
-    /// Takes another name for an argument.
+    /// Adds another name for an argument.
     #[must_use]
     pub fn with_alias(mut self, alias: &str, argument: &str) -> Self {
         self.spec.aliases.push((alias.to_owned(), argument.to_owned()));
         self
     }
 
-    /// Says how long a call may take.
+    /// Sets the timeout of a call.
     #[must_use]
     pub fn with_timeout(mut self, timeout: Duration) -> Self {
         self.spec.timeout = timeout;
         self
     }
 
-    /// Says how many characters of a result a model reads at most.
+    /// Sets the maximum number of characters of a result that a model reads.
     #[must_use]
     pub fn with_output_characters(mut self, characters: usize) -> Self {
         self.spec.output_characters = characters;
@@ -110,7 +110,7 @@ impl Tool for FnTool {
     }
 }
 
-/// The JSON Schema of a type of arguments, without what models do not need.
+/// Returns the JSON Schema of an argument type, without its title and other parts that models do not need.
 fn schema_of<A: JsonSchema>() -> JsonText {
     let mut schema = schemars::generate::SchemaSettings::draft07()
         .with(|settings| {
@@ -142,8 +142,8 @@ mod tests {
     }
 
     #[test]
-    fn a_schema_is_taken_from_the_type() {
-        let tool = FnTool::new("arrivals", "Tells arrivals", |_, arguments: Arguments| async move {
+    fn the_schema_is_derived_from_the_argument_type() {
+        let tool = FnTool::new("arrivals", "Lists arrivals", |_, arguments: Arguments| async move {
             Ok(ToolOutput::text(format!("{} {:?}", arguments.station, arguments.limit)))
         });
         insta::assert_snapshot!(tool.spec.description.parameters.as_str(), @r#"{"type":"object","properties":{"station":{"type":"string","description":"The station's name."},"limit":{"type":["integer","null"],"format":"uint8","minimum":0,"maximum":255,"description":"How many trains."}},"required":["station"]}"#);

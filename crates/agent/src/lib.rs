@@ -1,9 +1,9 @@
-//! Drives an assistant: its graph, models, tools, activities and approvals, with a journal to resume from.
+//! Runs the turns of an assistant: its graph, models, tools, activities and approvals, with a journal to resume from.
 //!
-//! Start with [`Agent::chat`], which takes a user's words and gives a [`Turn`]. An [`Assistant`] says what it is made of
-//! ([`Definition`]); its tools may be functions ([`FnTool`]). Calls that change the world wait for an [`Approval`], which
-//! [`Agent::decide`] gives or denies; [`Agent::resume`] goes on with what a crash left behind. What a program has to know
-//! of an assistant to offer it is one value, a [`plugin::AssistantPlugin`].
+//! Start with [`Agent::chat`], which takes a user's message and returns a [`Turn`]. An [`Assistant`] is described by a
+//! [`Definition`]; its tools may be functions ([`FnTool`]). Tool calls with side effects wait for an [`Approval`], which
+//! [`Agent::decide`] grants or denies. [`Agent::resume`] continues turns that a crash interrupted. A program that offers an
+//! assistant needs one value, its [`plugin::AssistantPlugin`].
 //!
 //! ```
 //! # tokio::runtime::Builder::new_current_thread().enable_time().build()?.block_on(async {
@@ -25,7 +25,7 @@
 //!
 //! let model = ScriptedModel::new()
 //!     .step("deletes", |_| Ok(Reply::call("delete_pod", json!({"name": "nginx-7d4b"}))))
-//!     .step("says what came of it", |request| {
+//!     .step("reports the result", |request| {
 //!         Ok(Reply::text(format!("Done: {}", Turn::of(request).result("delete_pod")?)))
 //!     });
 //! let delete = FnTool::new("delete_pod", "Deletes a pod", |_, pod: Pod| async move {
@@ -53,10 +53,11 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! The lock, the record and the questions about a turn are those of [`threadkeep_memory::turns`], which calls of a model
-//! share: each commit of a run demands the version that the one before gave it, so a driver that was taken over loses with
-//! its next commit. Between calls nothing is held in this process. This crate deliberately knows no provider, no backend and no assistant; time comes from the memory's
-//! clock, timeouts and pauses from its runtime.
+//! Thread locks, turn records and turn queries are those of [`threadkeep_memory::turns`], which chat completions without an
+//! assistant share. A driver is a call that currently runs a turn. Each commit of a run requires the record version that the
+//! previous commit returned, so if another driver takes over a run, the next commit of the old driver fails. The process keeps
+//! no state between calls. This crate deliberately knows no provider, no backend and no assistant; time comes from the
+//! memory's clock, timeouts and pauses from its runtime.
 #![warn(missing_docs)]
 
 mod activity;
@@ -65,19 +66,19 @@ mod assistant;
 mod bounded;
 mod context_provider;
 mod drive;
+mod effect_plan;
 mod error;
 mod event;
+mod executor;
 mod function_tool;
 mod instructions;
-mod ledger;
-mod plan;
 mod plan_execute;
 pub mod plugin;
 mod record;
+mod run_state;
 mod segment;
 mod stop;
 mod tool_loop;
-mod workshop;
 
 pub use activity::{Activity, ActivityContext, FnActivity, Repetition};
 pub use agent::{Agent, Ask, Decision};

@@ -1,8 +1,8 @@
 //! Plan, execute, synthesise: a graph for questions that take several steps.
 //!
-//! A model writes a to-do list whose steps name their tools; each step is carried out by tool calls, checked, and tried
-//! again a bounded number of times; then the results become an answer. A plan is part of the conversation's data, so a
-//! follow-up refines it.
+//! A model writes a plan whose steps name their tools. Each step is carried out by tool calls, checked, and retried a
+//! limited number of times; then a model writes the answer from the results. The plan is stored with the reply, so follow-up
+//! questions can refine it.
 
 mod todo;
 
@@ -14,39 +14,39 @@ pub use todo::{Step, StepState};
 use crate::result_message;
 use todo::{Plan, read_plan};
 
-/// How often a step is tried again after it failed.
-const RETRIES: u32 = 2;
-/// Steps that a plan may have.
-const STEPS: usize = 12;
+/// Maximum number of retries of a failed step.
+const MAX_RETRIES: u32 = 2;
+/// Maximum number of steps of a plan.
+const MAX_STEPS: usize = 12;
 
 const PLANNING: &str = "Plan how to answer the user's last message with the tools that there are. Answer with JSON only: \
     {\"intent\": \"what the user wants\", \"steps\": [{\"what\": \"what to find out\", \"tools\": [\"name of a tool\"]}]}. \
     Use as few steps as possible, and none where the answer needs no tool. A plan from earlier in the conversation is \
-    refined rather than begun anew: leave out what is known.";
+    refined rather than started again: leave out what is known.";
 const EXECUTING: &str = "Carry out this one step of the plan by calling its tools, and nothing else.";
 const SYNTHESISING: &str = "Answer the user's last message from the results of the plan's steps, briefly. Say what could \
     not be found out. Invent nothing.";
 
 state! {
-    /// What a turn of [`plan_execute_synthesise`] knows.
+    /// The state of a turn of [`plan_execute_synthesise`].
     pub struct PlanExecute (update PlanExecuteUpdate) {
-        /// What the user asked.
+        /// The user's question.
         replace question: String,
-        /// The steps with where they stand.
+        /// The steps and their states.
         replace steps: Vec<Step>,
         /// What the user wants, in the planner's words.
         replace intent: String,
-        /// What was called and given in this turn, and the answer.
+        /// The tool calls and results of this turn, and the answer.
         append messages: ChatMessage,
-        /// What the results stand on.
+        /// The sources of the results.
         append sources: Source,
     }
 }
 
-/// Draws the graph: `START → plan → execute ⇄ tools`, and from there to `synthesise` once no step is open.
+/// Builds the graph: `START → plan → execute ⇄ tools`, and from there to `synthesise` once no step is open.
 ///
 /// # Panics
-/// Never: the drawing is complete, which a test holds.
+/// Never; a test checks that the graph is complete.
 #[must_use]
 pub fn plan_execute_synthesise() -> Graph<PlanExecute> {
     let begin =
@@ -63,10 +63,10 @@ pub fn plan_execute_synthesise() -> Graph<PlanExecute> {
         })
         .branch("tools", ["execute", "synthesise"], next)
         .edge("synthesise", END)
-        .max_steps(2 + 2 * STEPS as u32 * (1 + RETRIES))
+        .max_steps(2 + 2 * MAX_STEPS as u32 * (1 + MAX_RETRIES))
         .said(|state| &state.messages)
         .finish(finish)
-        .expect("the drawing is complete")
+        .expect("the graph is complete")
 }
 
 fn next(state: &PlanExecute) -> &'static str {
@@ -77,10 +77,10 @@ fn ask_plan(_: &PlanExecute) -> ModelAsk {
     ModelAsk { tool_choice: ToolChoice::None, ..ModelAsk::default() }.with_instructions(PLANNING)
 }
 
-/// A plan that cannot be read is a plan without steps: the answer then says what can be said without tools.
+/// Reads the plan. An unreadable plan counts as one without steps, so that the question is answered without tools.
 fn take_plan(_: &PlanExecute, answer: ChatAnswer) -> PlanExecuteUpdate {
     let Plan { intent, mut steps } = read_plan(&answer.text()).unwrap_or_default();
-    steps.truncate(STEPS);
+    steps.truncate(MAX_STEPS);
     PlanExecuteUpdate { intent: Some(intent), steps: Some(steps), ..PlanExecuteUpdate::default() }
 }
 
@@ -88,14 +88,14 @@ fn ask_step(state: &PlanExecute) -> ModelAsk {
     let Some(step) = state.steps.iter().find(|step| step.state == StepState::Open) else {
         return ModelAsk::default();
     };
-    let trouble = step.trouble.as_ref().map(|trouble| format!("\nIt failed before: {trouble}")).unwrap_or_default();
-    let task = format!("{EXECUTING}\nStep: {}\nTools: {}{trouble}", step.what, step.tools.join(", "));
+    let failure = step.trouble.as_ref().map(|error| format!("\nIt failed before: {error}")).unwrap_or_default();
+    let task = format!("{EXECUTING}\nStep: {}\nTools: {}{failure}", step.what, step.tools.join(", "));
     ModelAsk { messages: state.messages.clone(), history: History::Conversation, ..ModelAsk::default() }
         .with_instructions(task)
         .with_tools(ToolUse::Only(step.tools.clone()))
 }
 
-/// The step's calls become part of the conversation; a step without a call has failed once more.
+/// Adds the step's calls to the conversation. A step without a call has failed.
 fn take_step(state: &PlanExecute, answer: ChatAnswer) -> PlanExecuteUpdate {
     let mut steps = state.steps.clone();
     let Some(step) = steps.iter_mut().find(|step| step.state == StepState::Open) else {
@@ -103,7 +103,7 @@ fn take_step(state: &PlanExecute, answer: ChatAnswer) -> PlanExecuteUpdate {
     };
     let allowed: Vec<Part> = answer.parts.iter().filter(|part| is_call_of(part, &step.tools)).cloned().collect();
     if allowed.is_empty() {
-        step.fail("none of its tools was called", RETRIES);
+        step.fail("none of its tools was called", MAX_RETRIES);
         return PlanExecuteUpdate { steps: Some(steps), ..PlanExecuteUpdate::default() };
     }
     let message = ChatMessage { role: Role::Assistant, author: None, parts: allowed, seq: None };
@@ -114,18 +114,18 @@ fn is_call_of(part: &Part, tools: &[String]) -> bool {
     matches!(part, Part::ToolCall(call) if tools.contains(&call.name))
 }
 
-/// The calls of the last message, unless they were made.
+/// Returns the calls of the last message, which are yet to be made.
 fn open_calls(state: &PlanExecute) -> Vec<ToolCall> {
     state.messages.last().into_iter().flat_map(ChatMessage::tool_calls).cloned().collect()
 }
 
-/// A step holds when one of its calls gave a result.
+/// Adds the results. The step is done if at least one of its calls succeeded.
 fn take_results(state: &PlanExecute, results: Vec<ToolOutcome>) -> PlanExecuteUpdate {
     let mut steps = state.steps.clone();
     if let Some(step) = steps.iter_mut().find(|step| step.state == StepState::Open) {
-        let trouble = results.iter().find(|result| result.is_error).map(|result| result.output.clone());
-        match trouble.filter(|_| results.iter().all(|result| result.is_error)) {
-            Some(trouble) => step.fail(&trouble, RETRIES),
+        let error = results.iter().find(|result| result.is_error).map(|result| result.output.clone());
+        match error.filter(|_| results.iter().all(|result| result.is_error)) {
+            Some(error) => step.fail(&error, MAX_RETRIES),
             None => step.state = StepState::Done,
         }
     }
@@ -162,7 +162,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_drawing_is_complete() {
+    fn the_graph_is_complete() {
         insta::assert_snapshot!(plan_execute_synthesise().mermaid(), @"
         flowchart TD
             START([START])

@@ -1,8 +1,8 @@
-//! An assistant as a program plugs it in: one value that the assistant's crate exports, [`AssistantPlugin`].
+//! Plugging assistants into a program: each assistant's crate exports one value, an [`AssistantPlugin`].
 //!
-//! A program holds a list of such values and reads everything from it: the settings that it shows, the commands that it
-//! offers, how an assistant is made, the files that it follows, and which tool answers which of the documents' endpoints.
-//! Nothing here knows a command line or HTTP.
+//! A program has a list of these values. They describe the settings that it displays, the commands that it offers, how
+//! assistants are created, the files that it watches, and the tools that answer lookup endpoints. This module deliberately
+//! knows no command line and no HTTP.
 
 mod command;
 mod error;
@@ -23,7 +23,7 @@ pub use error::{Fault, PluginError};
 pub use lookup::Lookup;
 pub use setting::{PluginSettings, Setting, SettingDefault, SettingKind};
 
-/// All that a program needs to know of an assistant.
+/// Everything that a program needs in order to offer an assistant.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -50,63 +50,62 @@ pub use setting::{PluginSettings, Setting, SettingDefault, SettingKind};
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct AssistantPlugin {
-    /// Its name: that of the [`Definition`](crate::Definition) that `make` gives, and of its command. ASCII letters, digits,
-    /// `-`, `_` and `.`, beginning with a letter or a digit.
+    /// The assistant's name, as in the [`Definition`](crate::Definition) that `make` returns and in its command. ASCII
+    /// letters, digits, `-`, `_` and `.`, starting with a letter or a digit.
     pub name: &'static str,
-    /// What it is for, in a sentence; the description of the [`Definition`](crate::Definition).
+    /// Its purpose, as a sentence; the description of the [`Definition`](crate::Definition).
     pub about: &'static str,
     /// What it does without a language model, as a clause that names it: "the gardener's reads the almanac".
     pub offline: &'static str,
-    /// Commands of the program that show what it can do, for the help of those commands.
+    /// Examples for the help of the program's commands.
     pub examples: &'static [Example],
-    /// All that it takes from outside. It sees nothing else.
+    /// All of its settings. It has no other configuration.
     pub settings: &'static [Setting],
-    /// Those of its settings that name a file which it reads when it is made: a server makes it again when such a file
-    /// changes.
+    /// Those settings that name a file which `make` reads. A server creates the assistant again when such a file changes.
     pub watched: &'static [Setting],
-    /// The one of its settings that holds the key which clients of the documents' endpoints share.
+    /// The setting with the key that clients of the lookup endpoints share.
     pub client_key: Option<Setting>,
-    /// Makes it. It neither writes nor asks the network.
+    /// Creates the assistant. It must not write files or use the network.
     pub make: Make,
-    /// Looks at what it stands on, such as the files that it reads: a line about it, where there is something to say.
+    /// Checks the assistant's dependencies, such as its files. Returns a line to display, if there is anything to report.
     ///
     /// # Errors
-    /// What keeps it from being made.
+    /// The reason why the assistant cannot be created.
     pub health: Health,
     /// Its own commands.
     pub commands: Option<CommandGroup>,
-    /// Which tools answer the documents' endpoints. The first that applies answers.
+    /// The tools that answer lookup endpoints. The first that applies answers.
     pub lookups: &'static [Lookup],
 }
 
-/// Makes an assistant.
+/// Creates an assistant.
 pub type Make = fn(AssistantParts, &PluginSettings) -> Result<Arc<dyn Assistant>, PluginError>;
 
-/// Looks at what an assistant stands on.
+/// Checks the dependencies of an assistant.
 pub type Health = fn(&PluginSettings) -> Result<Option<String>, PluginError>;
 
-/// What an assistant is made from beside its settings.
+/// What an assistant is created from, in addition to its settings.
 #[derive(Clone, Debug)]
 pub struct AssistantParts {
-    /// The memory, which its agent has as well.
+    /// The memory, shared with its agent.
     pub memory: Memory,
-    /// The model that speaks; `None` for the assistant's own offline model.
+    /// The model that writes its replies; `None` for the assistant's own offline model.
     pub model: Option<Arc<dyn ChatModel>>,
-    /// Finds passages by meaning, where one is named.
+    /// The embedder, if one is configured. With it, passages are also found by meaning.
     pub embedder: Option<Arc<dyn Embedder>>,
 }
 
-/// A command that shows something.
+/// An example command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Example {
     /// The command without the program's name, such as `ask gardener 'When do I sow carrots?'`.
     pub command: &'static str,
-    /// What it shows, in a few words; empty where the command says it.
+    /// What it demonstrates, in a few words; empty if the command is self-explanatory.
     pub shows: &'static str,
 }
 
 impl AssistantPlugin {
-    /// An assistant without settings, files, commands and endpoints.
+    /// Creates a plugin without settings, files, commands and endpoints.
     #[must_use]
     pub const fn new(name: &'static str, about: &'static str, make: Make) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! What a run's journal keeps; the record of a turn and its other documents are memory's.
+//! The events in a run's journal. The record types of turns are defined in [`threadkeep_memory::turns::record`].
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::{JsonText, ToolCall};
@@ -10,27 +10,27 @@ pub(crate) use threadkeep_memory::turns::record::{
 
 use crate::ToolCallTrace;
 
-/// One thing that happened to a run, as its journal keeps it.
+/// An event of a run, as its journal stores it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub(crate) struct Recorded {
+pub(crate) struct RecordedEvent {
     pub(crate) event: Event,
     pub(crate) duration_ms: u64,
-    /// The call as it was made, for a tool's result.
+    /// For a tool's result: the call, as it was made.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) call: Option<ToolCall>,
-    /// The whole result, where the model read only a part.
+    /// The full result, if the model read only a part of it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) whole: Option<String>,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) cached: bool,
-    /// Whether nobody knows what came of it.
+    /// Whether it is unknown if the call took effect.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(crate) is_unknown: bool,
     #[serde(default)]
     pub(crate) embedding_calls: u64,
 }
 
-impl Recorded {
+impl RecordedEvent {
     pub(crate) fn new(request: RequestId, outcome: Outcome, duration_ms: u64) -> Self {
         Self::of(Event::Finished { request, outcome }, duration_ms)
     }
@@ -53,7 +53,7 @@ impl Recorded {
         }
     }
 
-    /// The call as a turn shows it.
+    /// Returns the tool call as turns report it.
     pub(crate) fn tool_trace(&self) -> Option<ToolCallTrace> {
         let (call, outcome) = (self.call.as_ref()?, self.tool_outcome()?);
         let text = || JsonText::from(&threadkeep_core::Value::String(outcome.output.clone()));

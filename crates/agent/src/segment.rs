@@ -1,4 +1,4 @@
-//! The end of a segment: all that a run made since the last one enters the conversation by one commit.
+//! The end of a segment, when a run ends or is suspended: one commit adds the run's new messages to the conversation.
 
 mod messages;
 
@@ -7,61 +7,65 @@ use threadkeep_graph::{Failure, Output};
 use threadkeep_memory::turns::{close, lease_until, lock};
 use threadkeep_memory::{BatchBuilder, Draft};
 
-use crate::ledger::Ledger;
+use crate::executor::EffectExecutor;
 use crate::record::{self, KEPT_MS, Stub};
-use crate::workshop::Workshop;
+use crate::run_state::RunState;
 use crate::{Approval, ApprovalState, EarlierRequests, Result, StoredMessage, Turn, TurnEvent, TurnStatus};
 
 pub(crate) use messages::decision_draft;
 
-/// Ends a run.
-pub(crate) async fn finish(workshop: &Workshop<'_>, ledger: &mut Ledger, end: Result<Output, Failure>) -> Result<Turn> {
-    void_what_is_open(ledger);
+/// Ends a run: stores its reply or failure, and its turn record.
+pub(crate) async fn finish(
+    executor: &EffectExecutor<'_>,
+    run_state: &mut RunState,
+    end: Result<Output, Failure>,
+) -> Result<Turn> {
+    close_open_approvals(run_state);
     let drafts = match &end {
-        Ok(output) => messages::answered(ledger, output),
-        Err(failure) => messages::failed(workshop, ledger, failure),
+        Ok(output) => messages::answered(run_state, output),
+        Err(failure) => messages::failed(executor, run_state, failure),
     };
-    match commit_end(workshop, ledger, &end, drafts).await {
-        // What no store keeps must not leave the conversation without an end.
+    match commit_end(executor, run_state, &end, drafts).await {
+        // If the store rejects the messages, the turn ends with a failure message instead of none.
         Err(error) if error.is_not_storable() => {
             let end = Err(Failure::new("not_storable", error.to_string()));
-            let drafts = messages::only_failure(workshop, ledger, &end);
-            commit_end(workshop, ledger, &end, drafts).await
+            let drafts = messages::only_failure(executor, run_state, &end);
+            commit_end(executor, run_state, &end, drafts).await
         }
         result => result,
     }
 }
 
-/// Puts a run away that waits for a person. The thread is free then.
-pub(crate) async fn put_away(workshop: &Workshop<'_>, ledger: &mut Ledger) -> Result<Turn> {
-    let requested: Vec<_> = ledger.requested.iter().map(Approval::trace).collect();
-    if ledger.ask_for_approvals() && workshop.definition().approvals.earlier == EarlierRequests::Replace {
-        replace_earlier(workshop, &ledger.record.turn).await?;
+/// Suspends a run that waits for a person, and releases its thread.
+pub(crate) async fn suspend(executor: &EffectExecutor<'_>, run_state: &mut RunState) -> Result<Turn> {
+    let requested: Vec<_> = run_state.requested.iter().map(Approval::trace).collect();
+    if run_state.take_requested_approvals() && executor.definition().approvals.earlier == EarlierRequests::Replace {
+        replace_earlier(executor, &run_state.record.turn).await?;
     }
-    let (drafts, reply) = messages::waiting(workshop, ledger);
-    keep_numbers(workshop, ledger).await;
-    ledger.record.said = ledger.run.said().len();
-    ledger.record.worked_ms = worked_ms(workshop, ledger);
-    ledger.record.lease_until = lease_until(workshop.memory);
-    let batch = lock::let_go(ledger.fenced(workshop.memory.batch()));
-    let batch = ledger.journal(batch)?;
-    let batch = ledger.put_approvals(batch, workshop.memory)?;
-    let batch = ledger.append(batch, &drafts);
-    let name = record::waiting(&ledger.record.turn);
-    let batch = batch.put(PutDocument { name, value: JsonText::of(&ledger.record)?, expires_at: None });
-    commit(workshop, ledger, batch, &drafts).await?;
+    let (drafts, reply) = messages::waiting(executor, run_state);
+    store_context_numbers(executor, run_state).await;
+    run_state.record.said = run_state.run.said().len();
+    run_state.record.worked_ms = worked_ms(executor, run_state);
+    run_state.record.lease_until = lease_until(executor.memory);
+    let batch = lock::let_go(run_state.fenced(executor.memory.batch()));
+    let batch = run_state.journal(batch)?;
+    let batch = run_state.put_approvals(batch, executor.memory)?;
+    let batch = run_state.append(batch, &drafts);
+    let name = record::waiting(&run_state.record.turn);
+    let batch = batch.put(PutDocument { name, value: JsonText::of(&run_state.record)?, expires_at: None });
+    commit(executor, run_state, batch, &drafts).await?;
     for approval in requested {
-        workshop.tell(TurnEvent::ApprovalRequested(approval));
+        executor.emit(TurnEvent::ApprovalRequested(approval));
     }
-    let turn = turn(workshop, ledger, TurnStatus::WaitingForApproval, reply, None, &Output::default());
-    let turn = Turn { duration_ms: ledger.record.worked_ms, ..turn };
-    workshop.tell(TurnEvent::ended(&turn));
+    let turn = turn(executor, run_state, TurnStatus::WaitingForApproval, reply, None, &Output::default());
+    let turn = Turn { duration_ms: run_state.record.worked_ms, ..turn };
+    executor.emit(TurnEvent::ended(&turn));
     Ok(turn)
 }
 
-/// Voids what earlier turns of the thread wait for.
-async fn replace_earlier(workshop: &Workshop<'_>, turn: &str) -> Result<()> {
-    let (memory, place) = (workshop.memory, workshop.place);
+/// Closes the waiting runs of earlier turns of the thread, and voids their approvals.
+async fn replace_earlier(executor: &EffectExecutor<'_>, turn: &str) -> Result<()> {
+    let (memory, place) = (executor.memory, executor.place);
     for waiting in place.runs(memory).await?.waiting {
         if waiting.value.turn != turn {
             let name = record::waiting(&waiting.value.turn);
@@ -71,125 +75,131 @@ async fn replace_earlier(workshop: &Workshop<'_>, turn: &str) -> Result<()> {
     Ok(())
 }
 
-/// The turn whose end could not be stored.
-pub(crate) fn unstored(workshop: &Workshop<'_>, ledger: &Ledger, failure: &Failure) -> Turn {
-    let reply = workshop.assistant.failure_reply(failure);
+/// Returns a failed turn whose end could not be stored.
+pub(crate) fn unstored_turn(executor: &EffectExecutor<'_>, run_state: &RunState, failure: &Failure) -> Turn {
+    let reply = executor.assistant.failure_reply(failure);
     let error = Some(failure.clone());
-    let turn = turn(workshop, ledger, TurnStatus::Failed, reply, error, &Output::default());
-    workshop.tell(TurnEvent::ended(&turn));
+    let turn = turn(executor, run_state, TurnStatus::Failed, reply, error, &Output::default());
+    executor.emit(TurnEvent::ended(&turn));
     turn
 }
 
-/// A run that is over needs no leave, and a call that was under way when it was stopped may have been made.
-fn void_what_is_open(ledger: &mut Ledger) {
-    let open: Vec<_> = ledger.approvals.iter().map(|approval| (approval.value.request, approval.value.state)).collect();
+/// Closes the open approvals of a run that ends. The outcome of an approved call that was still running is unknown.
+fn close_open_approvals(run_state: &mut RunState) {
+    let open: Vec<_> =
+        run_state.approvals.iter().map(|approval| (approval.value.request, approval.value.state)).collect();
     for (request, state) in open {
         let request = threadkeep_graph::RequestId(request);
         match state {
-            ApprovalState::Pending => ledger.set_approval(request, ApprovalState::Replaced),
-            ApprovalState::Claimed => ledger.set_approval(request, ApprovalState::OutcomeUnknown),
+            ApprovalState::Pending => run_state.set_approval(request, ApprovalState::Replaced),
+            ApprovalState::Claimed => run_state.set_approval(request, ApprovalState::OutcomeUnknown),
             _ => {}
         }
     }
-    // What nobody has seen needs no ending either.
-    ledger.requested.clear();
-    ledger.approvals.retain(|approval| approval.version.number > 0);
+    // Approvals that were never stored need no closing.
+    run_state.requested.clear();
+    run_state.approvals.retain(|approval| approval.version.number > 0);
 }
 
 async fn commit_end(
-    workshop: &Workshop<'_>,
-    ledger: &mut Ledger,
+    executor: &EffectExecutor<'_>,
+    run_state: &mut RunState,
     end: &Result<Output, Failure>,
     drafts: Vec<Draft>,
 ) -> Result<Turn> {
-    keep_numbers(workshop, ledger).await;
+    store_context_numbers(executor, run_state).await;
     let output = end.as_ref().ok().cloned().unwrap_or_default();
     let (status, error) = match end {
         Ok(_) => (TurnStatus::Completed, None),
         Err(failure) => (TurnStatus::Failed, Some(failure.clone())),
     };
     let reply = drafts.last().map(|draft| draft.content.plain_text().into_owned()).unwrap_or_default();
-    let mut batch = lock::let_go(ledger.fenced(workshop.memory.batch()));
-    for number in 1..=ledger.record.entries {
-        batch = batch.delete(record::entry(&ledger.record.turn, number));
+    let mut batch = lock::let_go(run_state.fenced(executor.memory.batch()));
+    for number in 1..=run_state.record.entries {
+        batch = batch.delete(record::entry(&run_state.record.turn, number));
     }
-    batch = ledger.put_approvals(batch, workshop.memory)?;
-    let messages = ledger.record.messages;
-    batch = ledger.append(batch, &drafts);
-    let mut turn = turn(workshop, ledger, status, reply, error, &output);
-    let stub = PutDocument {
+    batch = run_state.put_approvals(batch, executor.memory)?;
+    let messages = run_state.record.messages;
+    batch = run_state.append(batch, &drafts);
+    let mut turn = turn(executor, run_state, status, reply, error, &output);
+    let turn_record = PutDocument {
         name: record::stub(&turn.turn),
-        value: stub(ledger, &turn).to_json()?,
-        expires_at: Some(workshop.now().plus_ms(KEPT_MS)),
+        value: turn_record(run_state, &turn).to_json()?,
+        expires_at: Some(executor.now().plus_ms(KEPT_MS)),
     };
-    batch = batch.put(stub);
-    if let Some(report) = &workshop.contexts.lock().await.report {
-        batch = batch.put(workshop.memory.report_document(&turn.turn, report)?);
+    batch = batch.put(turn_record);
+    if let Some(report) = &executor.contexts.lock().await.report {
+        batch = batch.put(executor.memory.report_document(&turn.turn, report)?);
     }
-    let committed = commit(workshop, ledger, batch, &drafts).await;
+    let committed = commit(executor, run_state, batch, &drafts).await;
     if committed.is_err() {
-        ledger.record.messages = messages;
+        run_state.record.messages = messages;
     }
     committed?;
-    turn.stored.clone_from(&ledger.stored);
-    workshop.tell(TurnEvent::ended(&turn));
+    turn.stored.clone_from(&run_state.stored);
+    executor.emit(TurnEvent::ended(&turn));
     Ok(turn)
 }
 
-async fn commit(workshop: &Workshop<'_>, ledger: &mut Ledger, batch: BatchBuilder, drafts: &[Draft]) -> Result<()> {
-    let appended = ledger.commit(batch, workshop.place).await?;
+async fn commit(
+    executor: &EffectExecutor<'_>,
+    run_state: &mut RunState,
+    batch: BatchBuilder,
+    drafts: &[Draft],
+) -> Result<()> {
+    let appended = run_state.commit(batch, executor.place).await?;
     let roles = drafts.iter().map(|draft| draft.content.role);
     let stored = appended.messages.iter().zip(roles).map(|(placed, role)| StoredMessage { seq: placed.seq, role });
-    ledger.stored.extend(stored);
+    run_state.stored.extend(stored);
     Ok(())
 }
 
-/// Notes what the model saw, for a turn whose end is told by another driver.
-async fn keep_numbers(workshop: &Workshop<'_>, ledger: &mut Ledger) {
-    let contexts = workshop.contexts.lock().await;
+/// Stores the context numbers in the run record, for turns that another driver ends.
+async fn store_context_numbers(executor: &EffectExecutor<'_>, run_state: &mut RunState) {
+    let contexts = executor.contexts.lock().await;
     if contexts.report.is_some() {
-        ledger.record.context = contexts.numbers;
+        run_state.record.context = contexts.numbers;
     }
 }
 
 fn turn(
-    workshop: &Workshop<'_>,
-    ledger: &Ledger,
+    executor: &EffectExecutor<'_>,
+    run_state: &RunState,
     status: TurnStatus,
     reply: String,
     error: Option<Failure>,
     output: &Output,
 ) -> Turn {
-    let record = &ledger.record;
+    let record = &run_state.record;
     Turn {
-        thread: workshop.place.thread,
+        thread: executor.place.thread,
         turn: record.turn.clone(),
         agent: record.assistant.clone(),
         routed_agent: output.agent.clone(),
         confidence: output.confidence,
-        model: ledger.model(),
+        model: run_state.model(),
         status,
         reply,
         error,
-        tool_calls: ledger.tool_calls(),
-        approvals: ledger.approvals.iter().map(|approval| approval.value.trace()).collect(),
+        tool_calls: run_state.tool_calls(),
+        approvals: run_state.approvals.iter().map(|approval| approval.value.trace()).collect(),
         sources: output.sources.clone(),
-        usage: ledger.usage(),
+        usage: run_state.usage(),
         context: record.context,
         data: output.data.clone(),
-        stored: ledger.stored.clone(),
+        stored: run_state.stored.clone(),
         started_at: record.started_at,
-        duration_ms: worked_ms(workshop, ledger),
+        duration_ms: worked_ms(executor, run_state),
     }
 }
 
-fn worked_ms(workshop: &Workshop<'_>, ledger: &Ledger) -> u64 {
-    let worked_ms = workshop.now().as_millis() - ledger.record.started_at.as_millis();
+fn worked_ms(executor: &EffectExecutor<'_>, run_state: &RunState) -> u64 {
+    let worked_ms = executor.now().as_millis() - run_state.record.started_at.as_millis();
     u64::try_from(worked_ms).unwrap_or(0)
 }
 
-fn stub(ledger: &Ledger, turn: &Turn) -> Stub {
-    let record = &ledger.record;
+fn turn_record(run_state: &RunState, turn: &Turn) -> Stub {
+    let record = &run_state.record;
     Stub {
         assistant: turn.agent.clone(),
         graph: record.graph.clone(),

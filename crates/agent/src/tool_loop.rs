@@ -1,22 +1,22 @@
-//! The usual graph: a model calls tools until it answers.
+//! The default graph: a model calls tools until it answers.
 
 use threadkeep_core::{ChatAnswer, ChatMessage, Part, Role, Source, ToolCall, ToolResult};
 use threadkeep_graph::{END, Graph, ModelAsk, Node, Output, START, ToolOutcome, state};
 
 state! {
-    /// What a turn of [`tool_loop`] knows.
+    /// The state of a turn of [`tool_loop`].
     pub struct ToolLoop (update ToolLoopUpdate) {
-        /// What the model said and the tools gave in this turn.
+        /// The answers of the model and the results of the tools in this turn.
         append messages: ChatMessage,
-        /// What the results stand on.
+        /// The sources of the results.
         append sources: Source,
     }
 }
 
-/// Draws the graph: `START → agent ⇄ tools`, and from `agent` to the end once it calls no more tools.
+/// Builds the graph: `START → agent ⇄ tools`, and from `agent` to the end once it calls no more tools.
 ///
 /// # Panics
-/// Never: the drawing is complete, which a test holds.
+/// Never; a test checks that the graph is complete.
 #[must_use]
 pub fn tool_loop() -> Graph<ToolLoop> {
     Graph::<ToolLoop>::draw("tool_loop", 1, |_| ToolLoop::default())
@@ -27,7 +27,7 @@ pub fn tool_loop() -> Graph<ToolLoop> {
         .edge("tools", "agent")
         .said(|state| &state.messages)
         .finish(finish)
-        .expect("the drawing is complete")
+        .expect("the graph is complete")
 }
 
 fn ask_agent(state: &ToolLoop) -> ModelAsk {
@@ -47,7 +47,7 @@ fn take_results(_: &ToolLoop, results: Vec<ToolOutcome>) -> ToolLoopUpdate {
     ToolLoopUpdate { messages: results.into_iter().map(result_message).collect(), sources }
 }
 
-/// The message that brings a tool's result.
+/// Returns the message that carries a tool's result.
 #[must_use]
 pub fn result_message(outcome: ToolOutcome) -> ChatMessage {
     let ToolOutcome { call_id, output, is_error, .. } = outcome;
@@ -65,7 +65,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_drawing_is_complete() {
+    fn the_graph_is_complete() {
         assert!(tool_loop().mermaid().contains("tools --> agent"));
     }
 }

@@ -199,7 +199,7 @@ impl Session {
 pub(crate) fn told(error: AgentError) -> anyhow::Error {
     match error {
         AgentError::Memory(error) => error.into(),
-        AgentError::Busy => Failure::other_side("another turn is on its way in this thread")
+        AgentError::Busy => Failure::other_side("another turn is running in this thread")
             .hint("wait until it is done, and ask again")
             .into(),
         AgentError::ApprovalNotFound { .. } | AgentError::ApprovalClosed { .. } => {

@@ -1,34 +1,34 @@
-//! From what was loaded to what a model sees.
+//! Assembles a context from its input.
 
 use std::borrow::Cow;
 
 use serde::Serialize;
 use threadkeep_core::{Message, Role, TokenCounter};
 
-use crate::budget::{Fitting, fit};
-use crate::chat::{mark_waiting, shown};
+use crate::budget::{FittedContext, fit};
+use crate::chat::{HistoryEntry, history_entry, mark_waiting};
 use crate::sources::SourceMemory;
 use crate::units::{Unit, units};
 use crate::window::{Candidates, candidates};
 use crate::{ChatMessage, ContextError, ContextInput, ContextPolicy, Report, Summary, Trimming};
 
-/// What a model sees of a conversation.
+/// The context that a model receives.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Context {
-    /// The final rendering.
+    /// The rendered messages.
     pub messages: Vec<ChatMessage>,
-    /// The summary, renewed with what fell out; what to store in place of the old one where it differs.
+    /// The summary, extended by messages that no longer fit. Store it if it differs from the previous one.
     pub summary: Option<Summary>,
-    /// Where the history begins, to be given back next time when the policy trims in steps.
+    /// The first position of the history. With trimming in steps, pass it as input of the next assembly.
     pub anchor: Option<u64>,
-    /// What earlier answers stood on.
+    /// The sources that earlier answers cited.
     pub sources: SourceMemory,
-    /// What became of every message, and what took how many tokens.
+    /// What happened to every message, and the tokens of each part.
     pub report: Report,
 }
 
 impl Context {
-    /// The text of the last message: with [`crate::Rendering::Transcript`] the transcript.
+    /// Returns the text of the last message, which is the transcript with [`crate::Rendering::Transcript`].
     #[must_use]
     pub fn newest_text(&self) -> String {
         let parts = self.messages.last().map_or(&[][..], |message| &message.parts);
@@ -36,15 +36,15 @@ impl Context {
     }
 }
 
-/// Assembles a context: the same inputs give the same bytes.
+/// Assembles a context. Equal inputs produce equal bytes.
 ///
-/// In this order what there is room for is taken: system prompt and newest message (cut with a mark if it must be),
-/// enrichment, preferences, the summary up to its share, the history from its newest message on as far as it leaves the
-/// recalled messages their share, those, then more of the history, then more recalled messages. Tool calls and their results are taken whole or not at all; a call without a
-/// result is shown as waiting.
+/// Parts are included in this order while they fit the budget: the system prompt and the newest message (cut with a mark if
+/// necessary), enrichment, preferences, the summary up to its share, the newest history except for the share of the
+/// recalled messages, recalled messages up to their share, more history, more recalled messages. Tool calls and their
+/// results are included together or not at all; a call without a result is rendered as waiting.
 ///
 /// # Errors
-/// `Invalid` for a policy that makes no sense, `BudgetTooSmall` where not even the smallest context fits.
+/// `Invalid` for an invalid policy, `BudgetTooSmall` if not even the smallest context fits.
 pub fn assemble(
     input: &ContextInput<'_>,
     policy: &ContextPolicy,
@@ -52,14 +52,14 @@ pub fn assemble(
 ) -> Result<Context, ContextError> {
     policy.check()?;
     let mut plan = Plan::new(input, policy);
-    let mut fitting = fit(&plan, counter)?;
-    if !plan.is_shortened && fitting.overflows(&plan) && plan.shorten() {
-        fitting = fit(&plan, counter)?;
+    let mut fitted = fit(&plan, counter)?;
+    if !plan.is_shortened && fitted.overflows(&plan) && plan.shorten() {
+        fitted = fit(&plan, counter)?;
     }
-    Ok(finish(&plan, fitting, counter))
+    Ok(finish(&plan, fitted, counter))
 }
 
-/// What there is to choose from.
+/// The candidates to select from.
 #[derive(Debug)]
 pub(crate) struct Plan<'a> {
     pub(crate) input: ContextInput<'a>,
@@ -89,7 +89,7 @@ impl<'a> Plan<'a> {
         plan
     }
 
-    /// Takes the candidates of a shortened window, where the policy trims in steps.
+    /// Replaces the candidates by those of a shortened window, if the policy trims in steps. Returns whether it does.
     pub(crate) fn shorten(&mut self) -> bool {
         if let Trimming::Steps { keep_percent } = self.policy.trimming {
             self.candidates = candidates(&self.input, self.policy, &self.units, Some(keep_percent));
@@ -98,28 +98,28 @@ impl<'a> Plan<'a> {
         self.is_shortened
     }
 
-    /// The unit of the newest message, where that is what is to be answered.
+    /// Returns the unit of the newest message, if that message is the question.
     pub(crate) fn newest_unit(&self) -> Option<usize> {
         let newest = self.input.history.len().checked_sub(1)?;
         let first = *self.candidates.order.first()?;
         (self.question.is_none() && self.units[first].members.contains(&newest)).then_some(first)
     }
 
-    /// The position of what is asked, where it is a message of the history: the newest that a user said.
-    pub(crate) fn asked_seq(&self) -> Option<u64> {
-        let mut said = self.input.history.iter().rev().filter(|message| message.content.role == Role::User);
-        said.next().filter(|_| self.question.is_none()).map(|message| message.seq)
+    /// Returns the position of the question, if it is a message of the history: the newest user message.
+    pub(crate) fn question_seq(&self) -> Option<u64> {
+        let mut questions = self.input.history.iter().rev().filter(|message| message.content.role == Role::User);
+        questions.next().filter(|_| self.question.is_none()).map(|message| message.seq)
     }
 
     pub(crate) fn members<'p>(&'p self, units: &'p [usize]) -> impl Iterator<Item = usize> + 'p {
         units.iter().flat_map(|&unit| self.units[unit].members.iter().copied())
     }
 
-    /// The first position from which on every message of the history is among `taken` (ascending places).
-    pub(crate) fn boundary(&self, taken: &[usize]) -> u64 {
+    /// Returns the first position from which every message of the history is in `indices` (ascending indices).
+    pub(crate) fn boundary(&self, indices: &[usize]) -> u64 {
         let mut boundary = self.input.thread.last_seq + 1;
         for (index, message) in self.input.history.iter().enumerate().rev() {
-            if taken.binary_search(&index).is_err() {
+            if indices.binary_search(&index).is_err() {
                 break;
             }
             boundary = message.seq;
@@ -134,34 +134,38 @@ fn is_stored(history: &[Message], question: &str) -> bool {
     newest.is_some_and(|newest| newest.content.role == Role::User && newest.plain_text() == question)
 }
 
-fn finish(plan: &Plan<'_>, fitting: Fitting<'_>, counter: &dyn TokenCounter) -> Context {
+fn finish(plan: &Plan<'_>, fitted: FittedContext<'_>, counter: &dyn TokenCounter) -> Context {
     let policy = plan.policy;
-    let messages = fitting.chosen.render(policy.rendering);
-    let anchor = fitting.anchor(plan);
-    let report = crate::report::write(plan, &fitting, &messages, anchor, counter);
+    let messages = fitted.parts.render(policy.rendering);
+    let anchor = fitted.anchor(plan);
+    let report = crate::report::write(plan, &fitted, &messages, anchor, counter);
     Context {
         messages,
-        summary: fitting.summary.map(Cow::into_owned),
+        summary: fitted.summary.map(Cow::into_owned),
         anchor,
         sources: SourceMemory::of(plan.input.history, policy.max_sources),
         report,
     }
 }
 
-/// The history as it is shown: taken messages in the order of positions.
-pub(crate) fn show<'a>(plan: &Plan<'a>, taken: &[usize], newest_room: Option<usize>) -> Vec<crate::chat::Shown<'a>> {
+/// Prepares the selected messages for rendering, in the order of their positions.
+pub(crate) fn history_entries<'a>(
+    plan: &Plan<'a>,
+    indices: &[usize],
+    newest_characters: Option<usize>,
+) -> Vec<HistoryEntry<'a>> {
     let newest: Vec<usize> = plan.newest_unit().map_or_else(Vec::new, |unit| plan.units[unit].members.clone());
     let last = plan.input.history.len().wrapping_sub(1);
-    let mut room = newest_room;
-    let mut history: Vec<_> = taken
+    let mut remaining = newest_characters;
+    let mut history: Vec<_> = indices
         .iter()
         .map(|&index| {
-            // What is to be answered now is shown whole as long as it fits.
+            // The newest message is exempt from the limit per message.
             let is_newest = index == last && newest.contains(&index);
             let characters = plan.policy.message_characters.filter(|_| !is_newest);
-            let mut message = shown(&plan.input.history[index], characters);
-            if let (Some(room), true) = (&mut room, newest.contains(&index)) {
-                message.is_cut |= crate::cut::cut_all(message.parts.to_mut(), room);
+            let mut message = history_entry(&plan.input.history[index], characters);
+            if let (Some(remaining), true) = (&mut remaining, newest.contains(&index)) {
+                message.is_cut |= crate::cut::cut_all(message.parts.to_mut(), remaining);
             }
             message
         })

@@ -1,45 +1,45 @@
-//! Taking as much as the budget has room for, measured on the final rendering.
+//! Selects as much as the budget permits, measured on the rendered context.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 
 use threadkeep_core::{Message, ThreadId, TokenCount, TokenCounter};
 
-use crate::assemble::{Plan, show};
-use crate::chat::shown;
+use crate::assemble::{Plan, history_entries};
+use crate::chat::history_entry;
 use crate::count_tokens;
 use crate::enrichment::{collect, enrich};
-use crate::layout::{Chosen, RecalledLine, recalled_line};
+use crate::layout::{RecalledLine, SelectedParts, recalled_line};
 use crate::quote::one_line;
 use crate::{ContextError, PreferenceLine, Rendering, Summary, Trimming, transcript};
 
-/// Tokens that a part takes beside its words, roughly; the final rendering is counted exactly.
-const SEAM: TokenCount = TokenCount(2);
+/// The approximate overhead of a part in tokens; the rendered context is counted exactly.
+const PART_OVERHEAD: TokenCount = TokenCount(2);
 
-/// What was taken.
+/// The selection.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Fitting<'a> {
-    pub(crate) chosen: Chosen<'a>,
-    /// Units in the order they were taken.
+pub(crate) struct FittedContext<'a> {
+    pub(crate) parts: SelectedParts<'a>,
+    /// Units, in the order they were selected.
     pub(crate) units: Vec<usize>,
-    /// The places of their messages, ascending.
-    pub(crate) taken: Vec<usize>,
+    /// The indices of their messages, ascending.
+    pub(crate) indices: Vec<usize>,
     pub(crate) summary: Option<Cow<'a, Summary>>,
     pub(crate) question_was_cut: bool,
-    /// Characters that the newest unit was cut to.
-    newest_room: Option<usize>,
+    /// The number of characters that the newest unit was cut to.
+    newest_cut: Option<usize>,
 }
 
-/// Takes what fits.
+/// Selects the parts that fit.
 ///
 /// # Errors
-/// `BudgetTooSmall` where not even the smallest context fits.
-pub(crate) fn fit<'a>(plan: &Plan<'a>, counter: &dyn TokenCounter) -> Result<Fitting<'a>, ContextError> {
+/// `BudgetTooSmall` if not even the smallest context fits.
+pub(crate) fn fit<'a>(plan: &Plan<'a>, counter: &dyn TokenCounter) -> Result<FittedContext<'a>, ContextError> {
     let budget = Budget { limit: plan.policy.budget, rendering: plan.policy.rendering, counter };
-    let mut fitting = Fitting::required(plan, &budget)?;
-    fitting.add_notes(plan, &budget);
-    fitting.fill(plan, &budget);
-    Ok(fitting)
+    let mut fitted = FittedContext::required(plan, &budget)?;
+    fitted.add_notes(plan, &budget);
+    fitted.fill(plan, &budget);
+    Ok(fitted)
 }
 
 struct Budget<'c> {
@@ -49,16 +49,16 @@ struct Budget<'c> {
 }
 
 impl Budget<'_> {
-    fn count(&self, chosen: &Chosen<'_>) -> TokenCount {
-        count_tokens(&chosen.render(self.rendering), self.counter)
+    fn count(&self, parts: &SelectedParts<'_>) -> TokenCount {
+        count_tokens(&parts.render(self.rendering), self.counter)
     }
 
-    fn fits(&self, chosen: &Chosen<'_>) -> bool {
-        self.limit.is_none_or(|limit| self.count(chosen) <= limit)
+    fn fits(&self, parts: &SelectedParts<'_>) -> bool {
+        self.limit.is_none_or(|limit| self.count(parts) <= limit)
     }
 
-    fn left(&self, chosen: &Chosen<'_>) -> TokenCount {
-        self.limit.map_or(TokenCount(u64::MAX), |limit| limit.saturating_sub(self.count(chosen)))
+    fn left(&self, parts: &SelectedParts<'_>) -> TokenCount {
+        self.limit.map_or(TokenCount(u64::MAX), |limit| limit.saturating_sub(self.count(parts)))
     }
 }
 
@@ -66,122 +66,123 @@ fn share(of: TokenCount, percent: u8) -> TokenCount {
     if of.0 == u64::MAX { of } else { TokenCount(of.0.saturating_mul(u64::from(percent)) / 100) }
 }
 
-impl<'a> Fitting<'a> {
-    /// The smallest context: the system prompt and what is to be answered, cut if it must be.
+impl<'a> FittedContext<'a> {
+    /// Makes the smallest context: the system prompt and the question, cut if necessary.
     fn required(plan: &Plan<'a>, budget: &Budget<'_>) -> Result<Self, ContextError> {
         let system_prompt = plan.policy.system_prompt.clone().unwrap_or_default();
-        let mut fitting = Self { chosen: Chosen { system_prompt, ..Chosen::default() }, ..Self::default() };
-        fitting.take(plan, plan.newest_unit().into_iter().collect());
-        fitting.cut_newest(plan, None);
-        if budget.fits(&fitting.chosen) {
-            return Ok(fitting);
+        let mut fitted = Self { parts: SelectedParts { system_prompt, ..SelectedParts::default() }, ..Self::default() };
+        fitted.take(plan, plan.newest_unit().into_iter().collect());
+        fitted.cut_newest(plan, None);
+        if budget.fits(&fitted.parts) {
+            return Ok(fitted);
         }
-        fitting.cut_newest(plan, Some(0));
-        if !budget.fits(&fitting.chosen) {
+        fitted.cut_newest(plan, Some(0));
+        if !budget.fits(&fitted.parts) {
             let budget_set = budget.limit.unwrap_or_default();
-            return Err(ContextError::BudgetTooSmall { budget: budget_set, needed: budget.count(&fitting.chosen) });
+            return Err(ContextError::BudgetTooSmall { budget: budget_set, needed: budget.count(&fitted.parts) });
         }
-        // The greatest room that fits: `fits` always does, `exceeds` never. Doubling from small keeps the cost to that of
-        // the budget, however long the message is.
+        // Search for the longest cut that fits: `fits` always does, `exceeds` never. Doubling from a small start bounds the
+        // cost by the budget, however long the message is.
         let (mut fits, mut exceeds, mut doubled) = (0, plan.newest_characters(), 64);
         while exceeds > fits + 1 {
-            let room = if doubled < exceeds { doubled } else { fits + (exceeds - fits) / 2 };
-            fitting.cut_newest(plan, Some(room));
-            if budget.fits(&fitting.chosen) {
-                fits = room
+            let available = if doubled < exceeds { doubled } else { fits + (exceeds - fits) / 2 };
+            fitted.cut_newest(plan, Some(available));
+            if budget.fits(&fitted.parts) {
+                fits = available
             } else {
-                exceeds = room
+                exceeds = available
             }
             doubled = doubled.saturating_mul(2);
         }
-        fitting.cut_newest(plan, Some(fits));
-        Ok(fitting)
+        fitted.cut_newest(plan, Some(fits));
+        Ok(fitted)
     }
 
-    fn cut_newest(&mut self, plan: &Plan<'a>, room: Option<usize>) {
-        self.newest_room = room;
-        self.chosen.history = show(plan, &self.taken, room);
-        let cut = plan.question.zip(room).and_then(|(question, room)| crate::cut::cut_marked(question, room));
+    fn cut_newest(&mut self, plan: &Plan<'a>, available: Option<usize>) {
+        self.newest_cut = available;
+        self.parts.history = history_entries(plan, &self.indices, available);
+        let cut =
+            plan.question.zip(available).and_then(|(question, available)| crate::cut::cut_marked(question, available));
         self.question_was_cut = cut.is_some();
-        self.chosen.question = cut.or_else(|| plan.question.map(str::to_owned));
+        self.parts.question = cut.or_else(|| plan.question.map(str::to_owned));
     }
 
-    /// Adds what is small and said about the whole conversation.
+    /// Adds the enrichment and the preferences.
     fn add_notes(&mut self, plan: &Plan<'a>, budget: &Budget<'_>) {
         if let Some(enrichment) = plan.input.enrichment {
             let mentions = collect(plan.input.history, &enrichment.extractors);
-            self.chosen.enrichment = enrich("", &mentions, &enrichment.sentences);
-            if !budget.fits(&self.chosen) {
-                self.chosen.enrichment.clear();
+            self.parts.enrichment = enrich("", &mentions, &enrichment.sentences);
+            if !budget.fits(&self.parts) {
+                self.parts.enrichment.clear();
             }
         }
         if plan.policy.preferences {
             let mut lines = plan.input.preferences;
-            self.chosen.preferences = preferences_text(lines);
-            while !lines.is_empty() && !budget.fits(&self.chosen) {
+            self.parts.preferences = preferences_text(lines);
+            while !lines.is_empty() && !budget.fits(&self.parts) {
                 lines = &lines[..lines.len() / 2];
-                self.chosen.preferences = preferences_text(lines);
+                self.parts.preferences = preferences_text(lines);
             }
         }
     }
 
-    /// Adds the history, recalled messages, and a summary of what falls out.
+    /// Adds the history, recalled messages, and a summary of the messages that do not fit.
     fn fill(&mut self, plan: &Plan<'a>, budget: &Budget<'_>) {
-        let left = budget.left(&self.chosen);
+        let left = budget.left(&self.parts);
         let summary_limit =
             plan.policy.summary.map(|policy| share(budget.limit.unwrap_or(TokenCount(u64::MAX)), policy.share_percent));
-        self.take_greedily(plan, budget, left);
-        self.renew_summary(plan, budget, summary_limit);
-        // Without a bound everything has its place already.
-        if let (Some(text), Some(_)) = (&self.chosen.summary, budget.limit) {
-            let needed = budget.counter.count(text) + SEAM;
-            self.take_greedily(plan, budget, left.saturating_sub(needed));
-            self.renew_summary(plan, budget, summary_limit);
+        self.select_within(plan, budget, left);
+        self.update_summary(plan, budget, summary_limit);
+        // Without a budget, everything is included already.
+        if let (Some(text), Some(_)) = (&self.parts.summary, budget.limit) {
+            let needed = budget.counter.count(text) + PART_OVERHEAD;
+            self.select_within(plan, budget, left.saturating_sub(needed));
+            self.update_summary(plan, budget, summary_limit);
         }
-        while !budget.fits(&self.chosen) {
-            if !self.give_way(plan) {
+        while !budget.fits(&self.parts) {
+            if !self.drop_least_valuable(plan) {
                 break;
             }
-            if self.chosen.summary.is_some() {
-                self.renew_summary(plan, budget, summary_limit);
+            if self.parts.summary.is_some() {
+                self.update_summary(plan, budget, summary_limit);
             }
         }
     }
 
-    /// Takes the history as far as it leaves the recalled messages their share; those that it does not show, up to that
-    /// share; more of the history with what is left; and more recalled messages with the rest.
-    fn take_greedily(&mut self, plan: &Plan<'a>, budget: &Budget<'_>, left: TokenCount) {
+    /// Selects the history except for the share of the recalled messages; recalled messages that the history does not
+    /// include, up to that share; more history with the remaining tokens; and more recalled messages with the rest.
+    fn select_within(&mut self, plan: &Plan<'a>, budget: &Budget<'_>, left: TokenCount) {
         let keep_percent = match plan.policy.trimming {
             Trimming::Steps { keep_percent } if plan.is_shortened => keep_percent,
             _ => 100,
         };
         if plan.input.recalled.is_empty() {
-            let shown = self.greedy_units(plan, budget, share(left, keep_percent));
-            return self.take(plan, shown.units);
+            let selected = self.select_units(plan, budget, share(left, keep_percent));
+            return self.take(plan, selected.units);
         }
-        let promised = share(left, plan.policy.recall.share_percent);
-        let shown = self.greedy_units(plan, budget, share(left.saturating_sub(promised), keep_percent));
-        let mut found = recalled_lines(plan, budget, promised, Vec::new(), &shown.units);
-        let shown = loop {
+        let reserved = share(left, plan.policy.recall.share_percent);
+        let selected = self.select_units(plan, budget, share(left.saturating_sub(reserved), keep_percent));
+        let mut found = recalled_lines(plan, budget, reserved, Vec::new(), &selected.units);
+        let selected = loop {
             let spent = found.iter().map(|line| line.cost).sum();
-            let shown = self.greedy_units(plan, budget, share(left.saturating_sub(spent), keep_percent));
-            // What the longer history shows by itself leaves its room to more of it.
+            let selected = self.select_units(plan, budget, share(left.saturating_sub(spent), keep_percent));
+            // Recalled messages that the longer history now includes release their tokens to the history.
             let count = found.len();
-            let mut seen = places_shown(plan, &shown.units);
-            found.retain(|line| seen.insert(place(plan, line.rank)));
+            let mut seen = visible_keys(plan, &selected.units);
+            found.retain(|line| seen.insert(message_key(plan, line.rank)));
             if found.len() == count {
-                break shown;
+                break selected;
             }
         };
-        let rest = left.saturating_sub(shown.cost);
-        self.chosen.recalled = recalled_lines(plan, budget, rest, found, &shown.units);
-        self.take(plan, shown.units);
+        let rest = left.saturating_sub(selected.cost);
+        self.parts.recalled = recalled_lines(plan, budget, rest, found, &selected.units);
+        self.take(plan, selected.units);
     }
 
-    /// The newest unit, then those that fit, in order.
-    fn greedy_units(&self, plan: &Plan<'a>, budget: &Budget<'_>, room: TokenCount) -> Taken {
+    /// Selects the newest unit, then those that fit, in order of preference.
+    fn select_units(&self, plan: &Plan<'a>, budget: &Budget<'_>, available: TokenCount) -> SelectedUnits {
         let newest = plan.newest_unit();
-        let mut taken = Taken { units: newest.into_iter().collect(), cost: TokenCount::ZERO };
+        let mut selected = SelectedUnits { units: newest.into_iter().collect(), cost: TokenCount::ZERO };
         let mut frame = match plan.policy.rendering {
             Rendering::Transcript => budget.counter.count(&transcript::frame()),
             Rendering::Chat => TokenCount::ZERO,
@@ -192,39 +193,41 @@ impl<'a> Fitting<'a> {
                 Some(_) => members.map(|&index| message_cost(plan, index, budget)).sum(),
                 None => TokenCount::ZERO,
             };
-            if budget.limit.is_some() && taken.cost + cost + frame > room {
+            if budget.limit.is_some() && selected.cost + cost + frame > available {
                 if plan.candidates.is_contiguous {
                     break;
                 }
                 continue;
             }
-            taken.cost += cost + frame;
+            selected.cost += cost + frame;
             frame = TokenCount::ZERO;
-            taken.units.push(unit);
+            selected.units.push(unit);
         }
-        taken
+        selected
     }
 
     fn take(&mut self, plan: &Plan<'a>, units: Vec<usize>) {
-        let mut taken: Vec<usize> = plan.members(&units).collect();
-        taken.sort_unstable();
-        self.chosen.history = show(plan, &taken, self.newest_room);
-        (self.units, self.taken) = (units, taken);
+        let mut indices: Vec<usize> = plan.members(&units).collect();
+        indices.sort_unstable();
+        self.parts.history = history_entries(plan, &indices, self.newest_cut);
+        (self.units, self.indices) = (units, indices);
     }
 
-    /// Makes the summary of what is not shown. One that has nothing to say is still kept, with the positions it covers.
-    fn renew_summary(&mut self, plan: &Plan<'a>, budget: &Budget<'_>, limit: Option<TokenCount>) {
+    /// Updates the summary of the messages that are not included. An empty summary is still stored, for the positions it
+    /// covers.
+    fn update_summary(&mut self, plan: &Plan<'a>, budget: &Budget<'_>, limit: Option<TokenCount>) {
         let Some(limit) = limit else { return };
-        self.summary = renewed(plan, &self.taken);
+        self.summary = extended_summary(plan, &self.indices);
         let limit = budget.limit.map(|_| limit);
-        // What is shown needs no summary, whatever was summarised while less was shown.
-        let boundary = plan.boundary(&self.taken);
-        self.chosen.summary =
-            self.summary.as_ref().and_then(|summary| summary.text_before(boundary, limit, budget.counter));
+        // Messages in the history need no summary, even if they were summarised while fewer were included.
+        let boundary = plan.boundary(&self.indices);
+        self.parts.summary =
+            self.summary.as_ref().and_then(|summary| summary.render_before(boundary, limit, budget.counter));
     }
 
-    /// Takes away what is worth least: the unit taken last, then the last recalled message, then notes.
-    fn give_way(&mut self, plan: &Plan<'a>) -> bool {
+    /// Removes the least valuable part: the unit selected last, then the last recalled message, then the notes. Returns
+    /// whether anything was removed.
+    fn drop_least_valuable(&mut self, plan: &Plan<'a>) -> bool {
         let required = usize::from(plan.newest_unit().is_some());
         if self.units.len() > required {
             let mut units = std::mem::take(&mut self.units);
@@ -232,41 +235,41 @@ impl<'a> Fitting<'a> {
             self.take(plan, units);
             return true;
         }
-        self.chosen.recalled.pop().is_some()
-            || self.chosen.summary.take().is_some()
-            || self.chosen.preferences.take().is_some()
-            || !std::mem::take(&mut self.chosen.enrichment).is_empty()
+        self.parts.recalled.pop().is_some()
+            || self.parts.summary.take().is_some()
+            || self.parts.preferences.take().is_some()
+            || !std::mem::take(&mut self.parts.enrichment).is_empty()
     }
 
-    /// Whether candidates are left out.
+    /// Whether candidates were omitted.
     pub(crate) fn overflows(&self, plan: &Plan<'_>) -> bool {
         self.units.len() < plan.candidates.order.len()
     }
 
-    /// The positions that what stands in the context as a summary covers; none when there is none.
+    /// Returns the positions that the summary in the context covers; an empty range without a summary.
     pub(crate) fn covered(&self) -> std::ops::Range<u64> {
-        match (&self.chosen.summary, &self.summary) {
+        match (&self.parts.summary, &self.summary) {
             (Some(_), Some(summary)) => summary.first_seq.max(1)..summary.through_seq + 1,
             _ => 1..1,
         }
     }
 
-    /// Whether a message was cut because the newest had to be.
+    /// Whether a message was cut as part of the newest unit.
     pub(crate) fn newest_was_cut(&self, plan: &Plan<'_>, index: usize) -> bool {
         let is_newest = plan.newest_unit().is_some_and(|unit| plan.units[unit].members.contains(&index));
-        is_newest && self.newest_room.is_some()
+        is_newest && self.newest_cut.is_some()
     }
 
-    /// Where the history begins, where that is to be remembered.
+    /// Returns the first position of the history if the policy trims in steps.
     pub(crate) fn anchor(&self, plan: &Plan<'_>) -> Option<u64> {
         let Trimming::Steps { .. } = plan.policy.trimming else { return None };
-        let first = self.taken.first().map(|&index| plan.input.history[index].seq);
+        let first = self.indices.first().map(|&index| plan.input.history[index].seq);
         if plan.is_shortened { first } else { plan.input.anchor.or(first) }
     }
 }
 
 impl Plan<'_> {
-    /// An upper bound of the characters of what is to be answered.
+    /// Returns an upper bound of the characters of the question.
     fn newest_characters(&self) -> usize {
         let newest = self.newest_unit().map_or(&[][..], |unit| &self.units[unit].members[..]);
         let parts = newest.iter().flat_map(|&index| &self.input.history[index].content.parts);
@@ -276,55 +279,57 @@ impl Plan<'_> {
 }
 
 fn message_cost(plan: &Plan<'_>, index: usize, budget: &Budget<'_>) -> TokenCount {
-    let message = shown(&plan.input.history[index], plan.policy.message_characters);
-    crate::report::message_tokens(&message, plan.policy.rendering, budget.counter) + SEAM
+    let message = history_entry(&plan.input.history[index], plan.policy.message_characters);
+    crate::report::message_tokens(&message, plan.policy.rendering, budget.counter) + PART_OVERHEAD
 }
 
-/// Units in the order they were taken, and what they take.
-struct Taken {
+/// Units in the order they were selected, and their cost.
+struct SelectedUnits {
     units: Vec<usize>,
     cost: TokenCount,
 }
 
-/// The thread of a message, where it is another one, and its position there.
-type Place = (Option<ThreadId>, u64);
+/// Identifies a message: its thread, if it is not the context's own, and its position.
+type MessageKey = (Option<ThreadId>, u64);
 
-fn place(plan: &Plan<'_>, rank: usize) -> Place {
+fn message_key(plan: &Plan<'_>, rank: usize) -> MessageKey {
     let recalled = &plan.input.recalled[rank];
     (recalled.thread, recalled.message.seq)
 }
 
-/// The places of what units show; and that of the question, where it is a message: nothing is said by recalling it.
-fn places_shown(plan: &Plan<'_>, units: &[usize]) -> BTreeSet<Place> {
-    let shown = plan.members(units).map(|index| plan.input.history[index].seq);
-    shown.chain(plan.asked_seq()).map(|seq| (None, seq)).collect()
+/// Returns the keys of the messages in units, and of the question if it is a message: recalling the question itself adds
+/// nothing.
+fn visible_keys(plan: &Plan<'_>, units: &[usize]) -> BTreeSet<MessageKey> {
+    let included = plan.members(units).map(|index| plan.input.history[index].seq);
+    included.chain(plan.question_seq()).map(|seq| (None, seq)).collect()
 }
 
-/// Recalled messages that fit, best first, those already `found` before others; without those of this thread that are
-/// shown in the history, and each once.
+/// Selects recalled messages that fit, best first; those in `found` take precedence. Omits duplicates and messages that the
+/// history includes.
 fn recalled_lines(
     plan: &Plan<'_>,
     budget: &Budget<'_>,
-    room: TokenCount,
+    available: TokenCount,
     found: Vec<RecalledLine>,
-    shown: &[usize],
+    selected: &[usize],
 ) -> Vec<RecalledLine> {
     let policy = plan.policy.recall;
-    let mut seen = places_shown(plan, shown);
-    let mut lines: Vec<RecalledLine> = found.into_iter().filter(|line| seen.insert(place(plan, line.rank))).collect();
-    let mut left = room.saturating_sub(lines.iter().map(|line| line.cost).sum());
+    let mut seen = visible_keys(plan, selected);
+    let mut lines: Vec<RecalledLine> =
+        found.into_iter().filter(|line| seen.insert(message_key(plan, line.rank))).collect();
+    let mut left = available.saturating_sub(lines.iter().map(|line| line.cost).sum());
     for (rank, recalled) in plan.input.recalled.iter().enumerate() {
         if lines.len() >= policy.messages {
             break;
         }
-        if seen.contains(&place(plan, rank)) {
+        if seen.contains(&message_key(plan, rank)) {
             continue;
         }
         let Some(text) = recalled_line(recalled, policy.message_characters) else { continue };
-        let cost = budget.counter.count(&text) + SEAM;
+        let cost = budget.counter.count(&text) + PART_OVERHEAD;
         if budget.limit.is_none() || cost <= left {
             left = left.saturating_sub(cost);
-            seen.insert(place(plan, rank));
+            seen.insert(message_key(plan, rank));
             lines.push(RecalledLine { rank, text, cost });
         }
     }
@@ -338,17 +343,17 @@ fn preferences_text(lines: &[PreferenceLine]) -> Option<String> {
     (!lines.is_empty()).then(|| format!("What the user prefers:\n{}", lines.join("\n")))
 }
 
-/// The summary with all that lies before what is shown without a hole. Where messages between it and the history were not
-/// loaded it stays as it is: it must not claim what it has not seen.
-fn renewed<'a>(plan: &Plan<'a>, taken: &[usize]) -> Option<Cow<'a, Summary>> {
+/// Extends the summary by the messages before the contiguous end of the history. Returns it unchanged if messages in
+/// between were not loaded: the summary must not claim to cover messages that it has not seen.
+fn extended_summary<'a>(plan: &Plan<'a>, indices: &[usize]) -> Option<Cow<'a, Summary>> {
     let (input, policy) = (&plan.input, plan.policy.summary?);
     let loaded_from = input.loaded_from();
     let covered = input.summary.map_or(0, |summary| summary.through_seq).max(input.thread.first_seq.saturating_sub(1));
-    let through = plan.boundary(taken) - 1;
+    let through = plan.boundary(indices) - 1;
     if covered + 1 < loaded_from || through <= covered {
         return input.summary.map(Cow::Borrowed);
     }
-    let fallen: &[Message] = input.history;
-    let extended = Summary::extend(input.summary, fallen, input.thread.first_seq, through, policy.characters);
+    let omitted: &[Message] = input.history;
+    let extended = Summary::extend(input.summary, omitted, input.thread.first_seq, through, policy.characters);
     Some(Cow::Owned(extended))
 }

@@ -1,45 +1,45 @@
-//! The context as messages with roles, tool parts kept, in an order that models take.
+//! Renders the history as messages with roles and tool parts, in an order that providers accept.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use threadkeep_core::{ChatMessage, Message, Part, Role, ToolResult};
 
-/// What stands where a tool has not given its result yet.
+/// The placeholder for the result of a call that has none yet.
 pub const WAITING: &str = "(waiting: no result yet)";
 
-/// A message of the history as it will be shown.
+/// A message of the history, prepared for rendering.
 #[derive(Clone, Debug)]
-pub(crate) struct Shown<'a> {
+pub(crate) struct HistoryEntry<'a> {
     pub(crate) message: &'a Message,
-    /// What it says, cut where policy cuts it, without what models do not take back.
+    /// Its parts, cut as the policy requires, without reasoning.
     pub(crate) parts: Cow<'a, [Part]>,
-    /// Ids of its calls that have no result.
+    /// Ids of its calls without a result.
     pub(crate) waiting: Vec<&'a str>,
     pub(crate) is_cut: bool,
 }
 
-/// Writes some parts of a message as one for a model.
-fn chat_message(shown: &Shown<'_>, parts: Vec<Part>) -> ChatMessage {
-    let content = &shown.message.content;
-    ChatMessage { role: content.role, author: content.author.clone(), parts, seq: Some(shown.message.seq) }
+/// Makes a chat message of some parts of a history entry.
+fn chat_message(entry: &HistoryEntry<'_>, parts: Vec<Part>) -> ChatMessage {
+    let content = &entry.message.content;
+    ChatMessage { role: content.role, author: content.author.clone(), parts, seq: Some(entry.message.seq) }
 }
 
-/// Writes messages for a model: the calls of one answer are followed by the latest result of each, or by [`WAITING`].
-pub(crate) fn chat_messages(history: &[Shown<'_>]) -> Vec<ChatMessage> {
+/// Renders a history for a model: the calls of an answer are followed by the latest result of each, or by [`WAITING`].
+pub(crate) fn chat_messages(history: &[HistoryEntry<'_>]) -> Vec<ChatMessage> {
     let results = latest_results(history);
     let mut messages = Vec::with_capacity(history.len());
     let mut answers = Vec::new();
-    for (index, shown) in history.iter().enumerate() {
+    for (index, entry) in history.iter().enumerate() {
         let is_result = |part: &Part| matches!(part, Part::ToolResult(_));
-        let parts: Vec<Part> = shown.parts.iter().filter(|part| !is_result(part)).cloned().collect();
-        let is_result_only = parts.is_empty() && shown.parts.iter().any(is_result);
+        let parts: Vec<Part> = entry.parts.iter().filter(|part| !is_result(part)).cloned().collect();
+        let is_result_only = parts.is_empty() && entry.parts.iter().any(is_result);
         if !is_result_only {
-            messages.push(chat_message(shown, parts));
+            messages.push(chat_message(entry, parts));
         }
-        for (place, part) in shown.parts.iter().enumerate() {
+        for (part_index, part) in entry.parts.iter().enumerate() {
             if let Part::ToolCall(call) = part {
-                answers.push(match results.get(&(index, place)) {
+                answers.push(match results.get(&(index, part_index)) {
                     Some((answer, result)) => ChatMessage {
                         role: Role::Tool,
                         ..chat_message(answer, vec![Part::ToolResult((*result).clone())])
@@ -55,11 +55,11 @@ pub(crate) fn chat_messages(history: &[Shown<'_>]) -> Vec<ChatMessage> {
     messages
 }
 
-/// Whether the answer that begins a history calls more behind its first message. Whoever keeps an answer item by item has
-/// each of its calls in a message.
-fn calls_more(history: &[Shown<'_>]) -> bool {
-    let mut answer = history.iter().take_while(|shown| shown.message.content.role == Role::Assistant).skip(1);
-    answer.any(|shown| shown.parts.iter().any(|part| matches!(part, Part::ToolCall(_))))
+/// Whether the answer that starts a history has further calls after its first message. Clients that store an answer item by
+/// item store each of its calls as a message.
+fn calls_more(history: &[HistoryEntry<'_>]) -> bool {
+    let mut answer = history.iter().take_while(|entry| entry.message.content.role == Role::Assistant).skip(1);
+    answer.any(|entry| entry.parts.iter().any(|part| matches!(part, Part::ToolCall(_))))
 }
 
 fn waiting(call_id: &str) -> ChatMessage {
@@ -67,21 +67,22 @@ fn waiting(call_id: &str) -> ChatMessage {
     ChatMessage { role: Role::Tool, author: None, parts: vec![Part::ToolResult(result)], seq: None }
 }
 
-type Results<'h, 'a> = BTreeMap<(usize, usize), (&'h Shown<'a>, &'h ToolResult)>;
+type Results<'h, 'a> = BTreeMap<(usize, usize), (&'h HistoryEntry<'a>, &'h ToolResult)>;
 
-/// The latest result of each call, by the call's place: its message, and its part in that.
-fn latest_results<'h, 'a>(history: &'h [Shown<'a>]) -> Results<'h, 'a> {
+/// Returns the latest result of each call, keyed by the call's message and part index: the entry that contains the result,
+/// and the result.
+fn latest_results<'h, 'a>(history: &'h [HistoryEntry<'a>]) -> Results<'h, 'a> {
     let mut calls: BTreeMap<&str, (usize, usize)> = BTreeMap::new();
     let mut results = Results::new();
-    for (index, shown) in history.iter().enumerate() {
-        for (place, part) in shown.parts.iter().enumerate() {
+    for (index, entry) in history.iter().enumerate() {
+        for (part_index, part) in entry.parts.iter().enumerate() {
             match part {
                 Part::ToolCall(call) => {
-                    calls.insert(&call.id, (index, place));
+                    calls.insert(&call.id, (index, part_index));
                 }
                 Part::ToolResult(result) => {
                     if let Some(call) = calls.get(result.call_id.as_str()) {
-                        results.insert(*call, (shown, result));
+                        results.insert(*call, (entry, result));
                     }
                 }
                 _ => {}
@@ -91,32 +92,32 @@ fn latest_results<'h, 'a>(history: &'h [Shown<'a>]) -> Results<'h, 'a> {
     results
 }
 
-/// Takes a message of the history as it will be shown, cut to `characters` where they are given.
-pub(crate) fn shown<'a>(message: &'a Message, characters: Option<usize>) -> Shown<'a> {
-    let is_shown = |part: &&Part| !matches!(part, Part::Reasoning(_));
+/// Prepares a message of the history for rendering, cut to `characters` if given.
+pub(crate) fn history_entry<'a>(message: &'a Message, characters: Option<usize>) -> HistoryEntry<'a> {
+    let is_visible = |part: &&Part| !matches!(part, Part::Reasoning(_));
     let all = &message.content.parts;
-    let mut parts = match all.iter().all(|part| is_shown(&part)) {
+    let mut parts = match all.iter().all(|part| is_visible(&part)) {
         true => Cow::Borrowed(&all[..]),
-        false => Cow::Owned(all.iter().filter(is_shown).cloned().collect()),
+        false => Cow::Owned(all.iter().filter(is_visible).cloned().collect()),
     };
     let is_cut = characters.is_some_and(|characters| crate::cut::cut_parts(&mut parts, characters));
-    Shown { message, parts, waiting: Vec::new(), is_cut }
+    HistoryEntry { message, parts, waiting: Vec::new(), is_cut }
 }
 
-/// Marks the calls of a history that have no result in it.
-pub(crate) fn mark_waiting<'a>(history: &mut [Shown<'a>]) {
+/// Sets the ids of calls without a result in each entry.
+pub(crate) fn mark_waiting<'a>(history: &mut [HistoryEntry<'a>]) {
     let answered: Vec<(usize, usize)> = latest_results(history).into_keys().collect();
-    for (index, shown) in history.iter_mut().enumerate() {
-        // Reasoning is left out of what is shown, so places differ from the message's own: ids are taken from there.
-        let calls = shown.parts.iter().enumerate().filter_map(|(place, part)| match part {
-            Part::ToolCall(call) if answered.binary_search(&(index, place)).is_err() => Some(call.id.as_str()),
+    for (index, entry) in history.iter_mut().enumerate() {
+        // The parts may be a copy without reasoning; ids are borrowed from the message itself.
+        let calls = entry.parts.iter().enumerate().filter_map(|(part_index, part)| match part {
+            Part::ToolCall(call) if answered.binary_search(&(index, part_index)).is_err() => Some(call.id.as_str()),
             _ => None,
         });
         let open: Vec<String> = calls.map(str::to_owned).collect();
-        let own = shown.message.content.parts.iter().filter_map(|part| match part {
+        let own = entry.message.content.parts.iter().filter_map(|part| match part {
             Part::ToolCall(call) if open.contains(&call.id) => Some(call.id.as_str()),
             _ => None,
         });
-        shown.waiting = own.collect();
+        entry.waiting = own.collect();
     }
 }

@@ -1,15 +1,15 @@
-//! Cutting text where a reader would.
+//! Truncating text at grapheme boundaries.
 
 use std::borrow::Cow;
 
 use threadkeep_core::{JsonText, Part, ToolCall, ToolResult};
 use unicode_segmentation::UnicodeSegmentation;
 
-/// What stands where text was cut away.
+/// The mark at the end of truncated text.
 pub const MARK: &str = "...";
 
-/// Cuts a text after at most `characters` (Unicode scalar values), on the border of a grapheme cluster; `None` when it is
-/// not longer. The mark is not part of the answer.
+/// Truncates a text to at most `characters` Unicode scalar values, at a grapheme boundary. Returns `None` if the text is
+/// not longer; the result does not include [`MARK`].
 ///
 /// ```
 /// use threadkeep_context::cut;
@@ -19,7 +19,7 @@ pub const MARK: &str = "...";
 /// ```
 #[must_use]
 pub fn cut(text: &str, characters: usize) -> Option<&str> {
-    // A text has at least as many bytes as characters.
+    // The number of bytes is an upper bound of the number of characters.
     if text.len() <= characters {
         return None;
     }
@@ -34,52 +34,53 @@ pub fn cut(text: &str, characters: usize) -> Option<&str> {
     Some(&text[..end])
 }
 
-/// The text, cut with a mark if it is longer.
+/// Truncates a text and appends [`MARK`]; `None` if the text is not longer.
 pub(crate) fn cut_marked(text: &str, characters: usize) -> Option<String> {
     cut(text, characters).map(|kept| format!("{kept}{MARK}"))
 }
 
-/// Cuts the words and tool results of a message to `characters` in all, its parts in order. Tool calls stay as they are.
+/// Truncates the text and tool results of a message to `characters` in total, in the order of its parts. Tool calls are
+/// unchanged. Returns whether anything was cut.
 pub(crate) fn cut_parts(parts: &mut Cow<'_, [Part]>, characters: usize) -> bool {
-    let words = |part: &Part| match part {
+    let text_bytes = |part: &Part| match part {
         Part::Text(text) | Part::ToolResult(ToolResult { output: text, .. }) => text.len(),
         _ => 0,
     };
-    // As many bytes are at most as many characters: nothing is copied where nothing is cut.
-    if parts.iter().map(words).sum::<usize>() <= characters {
+    // The number of bytes is an upper bound of the number of characters: nothing is copied if nothing needs cutting.
+    if parts.iter().map(text_bytes).sum::<usize>() <= characters {
         return false;
     }
-    let mut room = characters;
+    let mut remaining = characters;
     let mut was_cut = false;
     for part in parts.to_mut() {
         if let Part::Text(text) | Part::ToolResult(ToolResult { output: text, .. }) = part {
-            was_cut |= cut_into(text, &mut room);
+            was_cut |= truncate_to_remaining(text, &mut remaining);
         }
     }
     was_cut
 }
 
-/// Cuts everything in a message that has a length of its own, for a newest message that must fit. What cannot be cut and
-/// stay what it is becomes something smaller that says so.
-pub(crate) fn cut_all(parts: &mut [Part], room: &mut usize) -> bool {
+/// Truncates every part of variable length in the newest message, which must fit. A part that cannot be truncated and stay
+/// valid is replaced by a smaller one. Returns whether anything was cut.
+pub(crate) fn cut_all(parts: &mut [Part], remaining: &mut usize) -> bool {
     let mut was_cut = false;
     for part in parts {
         was_cut |= match part {
             Part::Text(text) | Part::Reasoning(text) | Part::ToolResult(ToolResult { output: text, .. }) => {
-                cut_into(text, room)
+                truncate_to_remaining(text, remaining)
             }
-            Part::ToolCall(call) => cut_arguments(call, room),
+            Part::ToolCall(call) => cut_arguments(call, remaining),
             Part::Image(image) => {
                 let length =
                     image.url.chars().count() + image.description.as_ref().map_or(0, |text| text.chars().count());
-                let fits = take(room, length);
+                let fits = consume(remaining, length);
                 if !fits {
                     *part = Part::Text(MARK.to_owned());
                 }
                 !fits
             }
             Part::Raw { json, .. } => {
-                let fits = take(room, json.as_str().chars().count());
+                let fits = consume(remaining, json.as_str().chars().count());
                 if !fits {
                     *part = Part::Text(MARK.to_owned());
                 }
@@ -90,30 +91,30 @@ pub(crate) fn cut_all(parts: &mut [Part], room: &mut usize) -> bool {
     was_cut
 }
 
-fn take(room: &mut usize, length: usize) -> bool {
-    let fits = length <= *room;
-    *room = room.saturating_sub(length);
+fn consume(remaining: &mut usize, length: usize) -> bool {
+    let fits = length <= *remaining;
+    *remaining = remaining.saturating_sub(length);
     fits
 }
 
-fn cut_into(text: &mut String, room: &mut usize) -> bool {
-    match cut_marked(text, *room) {
+fn truncate_to_remaining(text: &mut String, remaining: &mut usize) -> bool {
+    match cut_marked(text, *remaining) {
         Some(shorter) => {
             *text = shorter;
-            *room = 0;
+            *remaining = 0;
             true
         }
         None => {
-            *room = room.saturating_sub(text.chars().count());
+            *remaining = remaining.saturating_sub(text.chars().count());
             false
         }
     }
 }
 
-/// Arguments stay JSON: too long ones become an object that holds their beginning.
-fn cut_arguments(call: &mut ToolCall, room: &mut usize) -> bool {
+/// Truncates the arguments of a call. They stay JSON: an object with the beginning of the original text.
+fn cut_arguments(call: &mut ToolCall, remaining: &mut usize) -> bool {
     let mut text = call.arguments.as_str().to_owned();
-    let was_cut = cut_into(&mut text, room);
+    let was_cut = truncate_to_remaining(&mut text, remaining);
     if was_cut {
         call.arguments = JsonText::from(&serde_json::json!({ "cut": text }));
     }
@@ -126,13 +127,13 @@ mod tests {
 
     // S4.11
     #[test]
-    fn exactly_the_limit_is_not_cut_and_one_more_is() {
+    fn only_text_beyond_the_limit_is_cut() {
         assert_eq!(cut_marked(&"é".repeat(500), 500), None);
         assert_eq!(cut_marked(&"é".repeat(501), 500), Some(format!("{}...", "é".repeat(500))));
     }
 
     #[test]
-    fn a_cluster_stays_whole() {
+    fn grapheme_clusters_are_not_split() {
         for (text, characters, expected) in
             [("e\u{301}e\u{301}", 3, "e\u{301}"), ("🇲🇽🇲🇽", 3, "🇲🇽"), ("👍🏽x", 1, ""), ("\r\nx", 1, ""), ("ab", 0, "")]
         {
@@ -141,7 +142,7 @@ mod tests {
     }
 
     #[test]
-    fn arguments_stay_json() {
+    fn truncated_arguments_are_valid_json() {
         let arguments = JsonText::new(r#"{"name":"webex234"}"#).unwrap();
         let mut parts = [Part::ToolCall(ToolCall { id: "1".into(), name: "delete".into(), arguments })];
         assert!(cut_all(&mut parts, &mut 8));

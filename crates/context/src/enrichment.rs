@@ -1,4 +1,4 @@
-//! What a conversation is about, as an application sees it: entities that its extractors find, told in sentences.
+//! Application-defined notes on the topic of a conversation: entities found by extractors, rendered as sentences.
 
 use std::sync::Arc;
 
@@ -6,20 +6,20 @@ use threadkeep_core::{Message, Portable};
 
 use crate::quote::one_line;
 
-/// Finds what a message mentions. Applications implement it for their own domain.
+/// Finds the entities that a message mentions. Applications implement it for their domain.
 ///
-/// The same message must always give the same mentions.
+/// Implementations must be deterministic.
 pub trait Extractor: Portable + std::fmt::Debug {
-    /// The mentions of a message, in the order in which it makes them.
+    /// Returns the mentions of a message, in order of appearance.
     fn extract(&self, message: &Message) -> Vec<Mention>;
 }
 
-/// Something that a message mentions.
+/// An entity that a message mentions.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Mention {
-    /// What kind of thing it is (`lines`, `stations`, `query_types`, …).
+    /// The kind of entity (`lines`, `stations`, `query_types`, …).
     pub kind: String,
-    /// Which one, in the application's own spelling.
+    /// The entity, in the application's canonical spelling.
     pub value: String,
 }
 
@@ -31,28 +31,28 @@ impl Mention {
     }
 }
 
-/// Extractors, and the sentences that tell what they found.
+/// Extractors, and the sentences that render their findings.
 #[derive(Clone, Debug, Default)]
 pub struct Enrichment {
-    /// Asked in order, for each message.
+    /// The extractors, run in order on each message.
     pub extractors: Vec<Arc<dyn Extractor>>,
-    /// Told in order, each only if there is something to tell.
+    /// The sentences, rendered in order; those that have nothing to report are omitted.
     pub sentences: Vec<Sentence>,
 }
 
-/// A sentence about what was found.
+/// A template for a sentence about mentions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Sentence {
-    /// All values of a kind, with commas between.
+    /// Lists all values of a kind, separated by commas.
     List {
         /// The kind.
         kind: String,
-        /// What stands before the values.
+        /// The text before the values.
         before: String,
-        /// What stands after them.
+        /// The text after the values.
         after: String,
     },
-    /// A text that is told when a value was mentioned.
+    /// A fixed text, included if a value was mentioned.
     When {
         /// The kind.
         kind: String,
@@ -70,13 +70,13 @@ impl Sentence {
         Self::List { kind: kind.into(), before: before.into(), after: after.into() }
     }
 
-    /// Makes a sentence that is told when a value was mentioned.
+    /// Makes a sentence that is included if a value was mentioned.
     #[must_use]
     pub fn when(kind: impl Into<String>, value: impl Into<String>, text: impl Into<String>) -> Self {
         Self::When { kind: kind.into(), value: value.into(), text: text.into() }
     }
 
-    fn tell(&self, mentions: &[Mention]) -> Option<String> {
+    fn render(&self, mentions: &[Mention]) -> Option<String> {
         match self {
             Self::List { kind, before, after } => {
                 let values = mentions.iter().filter(|mention| mention.kind == *kind);
@@ -91,7 +91,7 @@ impl Sentence {
     }
 }
 
-/// Collects what messages mention, each once, in the order of first mention.
+/// Collects the mentions of messages without duplicates, in the order of first mention.
 #[must_use]
 pub fn collect(messages: &[Message], extractors: &[Arc<dyn Extractor>]) -> Vec<Mention> {
     let mut mentions = Vec::new();
@@ -106,18 +106,18 @@ pub fn collect(messages: &[Message], extractors: &[Arc<dyn Extractor>]) -> Vec<M
     mentions
 }
 
-/// Appends to a prompt what the sentences tell, a blank line before each. Nothing to tell leaves it unchanged.
+/// Appends the rendered sentences to a prompt, each after a blank line. Returns the prompt unchanged if there are none.
 #[must_use]
 pub fn enrich(base: &str, mentions: &[Mention], sentences: &[Sentence]) -> String {
     let mut enriched = base.to_owned();
-    for told in sentences.iter().filter_map(|sentence| sentence.tell(mentions)) {
+    for sentence in sentences.iter().filter_map(|sentence| sentence.render(mentions)) {
         enriched.push_str("\n\n");
-        enriched.push_str(&told);
+        enriched.push_str(&sentence);
     }
     enriched
 }
 
-/// The sentences of an assistant for travellers: over the kinds `lines`, `stations` and `query_types`.
+/// Returns the sentences of an assistant for travellers, over the kinds `lines`, `stations` and `query_types`.
 #[must_use]
 pub fn travel_sentences() -> Vec<Sentence> {
     vec![
@@ -127,7 +127,7 @@ pub fn travel_sentences() -> Vec<Sentence> {
     ]
 }
 
-/// The agents that wrote the last messages that have one, oldest first, repeats kept.
+/// Returns the agents of the last messages that have one, oldest first, including repetitions.
 #[must_use]
 pub fn recent_agents(messages: &[Message], at_most: usize) -> Vec<&str> {
     let agents = messages.iter().rev().filter_map(|message| message.content.agent.as_deref());

@@ -1,23 +1,24 @@
 use threadkeep_core::TokenCount;
 
-/// Why no context was assembled, named for what the caller can do.
+/// An error of context assembly.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ContextError {
-    /// The policy makes no sense. Change it.
+    /// The policy is invalid. Change it.
     #[error("invalid {field}: {reason}")]
     Invalid {
-        /// Which of its fields.
+        /// The invalid field.
         field: &'static str,
-        /// Why.
+        /// What is wrong with it.
         reason: &'static str,
     },
-    /// Not even the system prompt and the mark of a message that is cut to nothing fit. Raise the budget.
+    /// Not even the smallest context fits: the system prompt and a newest message that is cut to the mark. Raise the
+    /// budget.
     #[error("a budget of {budget} tokens is too small; at least {needed} are needed")]
     BudgetTooSmall {
         /// The budget.
         budget: TokenCount,
-        /// What the smallest context takes.
+        /// The size of the smallest context.
         needed: TokenCount,
     },
 }

@@ -3,32 +3,32 @@ use threadkeep_core::{CorruptRow, Message, ThreadId};
 use crate::Summary;
 use crate::enrichment::Enrichment;
 
-/// What a context is assembled from.
+/// The input of [`crate::assemble`].
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ContextInput<'a> {
-    /// The positions that the thread holds, loaded or not.
+    /// The positions of the thread, loaded or not.
     pub thread: ThreadRange,
-    /// The newest messages of the thread, ascending; at least as many as the policy shows.
+    /// The newest messages of the thread, ascending; at least as many as the policy's window.
     pub history: &'a [Message],
-    /// Messages among them that do not decode.
+    /// Messages in that range that could not be decoded.
     pub unreadable: &'a [CorruptRow],
-    /// What is asked now. Where the newest message of the history is a user's with this very text it is the same one, and
-    /// shown once. `None` when the newest message is what is to be answered.
+    /// The current question. If the newest message of the history is a user message with the same text, it is the question
+    /// and is included once. `None` if the newest message is the question.
     pub question: Option<&'a str>,
     /// The summary so far.
     pub summary: Option<&'a Summary>,
-    /// Messages found for the question, best first.
+    /// Search results for the question, best first.
     pub recalled: &'a [Recalled],
-    /// What the user prefers.
+    /// The user's preferences.
     pub preferences: &'a [PreferenceLine],
-    /// What the conversation is about, as an application sees it.
+    /// Application-defined notes on the topic of the conversation.
     pub enrichment: Option<&'a Enrichment>,
-    /// Where the history began last time, for [`crate::Trimming::Steps`].
+    /// The first position of the previous context's history, for [`crate::Trimming::Steps`].
     pub anchor: Option<u64>,
 }
 
 impl ContextInput<'_> {
-    /// The first position that was loaded; one past the last where nothing was.
+    /// Returns the first loaded position; one past the last position if nothing was loaded.
     pub(crate) fn loaded_from(&self) -> u64 {
         let first = self.history.first().map(|message| message.seq);
         let first_unreadable = self.unreadable.iter().map(|row| row.seq).min();
@@ -37,31 +37,31 @@ impl ContextInput<'_> {
     }
 }
 
-/// The positions of a thread.
+/// The range of positions of a thread.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThreadRange {
-    /// The first that is kept.
+    /// The first position that is retained.
     pub first_seq: u64,
-    /// The last that was given; 0 when there was none.
+    /// The last position that was assigned; 0 for an empty thread.
     pub last_seq: u64,
 }
 
-/// A message found for the question.
+/// A message that the search returned for the question.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Recalled {
-    /// Its thread, where it is another one than the context's.
+    /// The message's thread, if it is not the context's own thread.
     pub thread: Option<ThreadId>,
     /// The message.
     pub message: Message,
-    /// How well it fits: larger is better.
+    /// The relevance; larger is better.
     pub score: f64,
 }
 
-/// Something that the user prefers.
+/// A user preference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PreferenceLine {
-    /// Its name.
+    /// The name.
     pub key: String,
-    /// What it is set to: a text, or JSON.
+    /// The value: text or JSON.
     pub value: String,
 }

@@ -1,40 +1,40 @@
-//! The final rendering of what was chosen.
+//! Renders the selected parts of a context as messages.
 
 use threadkeep_core::{Part, Role, TokenCount};
 
 use crate::ChatMessage;
-use crate::chat::{Shown, chat_messages};
-use crate::transcript::{block, escape, said, transcript};
+use crate::chat::{HistoryEntry, chat_messages};
+use crate::transcript::{block, escape, message_text, transcript};
 use crate::{Recalled, Rendering};
 
-/// What was chosen, ready to be written.
+/// The selected parts of a context, ready to be rendered.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Chosen<'a> {
+pub(crate) struct SelectedParts<'a> {
     pub(crate) system_prompt: String,
-    /// With the blank line before each sentence.
+    /// Each sentence is preceded by a blank line.
     pub(crate) enrichment: String,
     pub(crate) preferences: Option<String>,
     pub(crate) summary: Option<String>,
     pub(crate) recalled: Vec<RecalledLine>,
-    /// In the order of positions.
-    pub(crate) history: Vec<Shown<'a>>,
-    /// What is asked, where it is no message of the history.
+    /// Ordered by position.
+    pub(crate) history: Vec<HistoryEntry<'a>>,
+    /// The question, if it is not a message of the history.
     pub(crate) question: Option<String>,
 }
 
-/// A recalled message as it is written.
+/// A rendered recalled message.
 #[derive(Clone, Debug)]
 pub(crate) struct RecalledLine {
-    /// Its place among those that were found.
+    /// Its index in the search results.
     pub(crate) rank: usize,
     pub(crate) text: String,
-    /// What it takes, roughly.
+    /// Its approximate number of tokens.
     pub(crate) cost: TokenCount,
 }
 
 const RECALLED: &str = "Earlier messages that may bear on the question:";
 
-impl Chosen<'_> {
+impl SelectedParts<'_> {
     pub(crate) fn render(&self, rendering: Rendering) -> Vec<ChatMessage> {
         match rendering {
             Rendering::Chat => self.render_chat(),
@@ -47,7 +47,8 @@ impl Chosen<'_> {
         (!lines.is_empty()).then(|| format!("{RECALLED}\n{}", lines.join("\n")))
     }
 
-    /// What changes with every question stands behind the history, so that a model's cache of what comes before holds.
+    /// Parts that change with every question follow the history, so that providers can reuse their prompt cache for the
+    /// prefix.
     fn render_chat(&self) -> Vec<ChatMessage> {
         let mut messages: Vec<ChatMessage> = self.system_message(None).into_iter().collect();
         messages.extend(chat_messages(&self.history));
@@ -63,7 +64,7 @@ impl Chosen<'_> {
         let (history, current) = match (&self.question, self.history.split_last()) {
             (Some(question), _) => (&self.history[..], Some(escape(question).into_owned())),
             (None, Some((newest, before))) if is_current(newest) => {
-                (before, Some(said(&newest.parts, &newest.waiting)))
+                (before, Some(message_text(&newest.parts, &newest.waiting)))
             }
             (None, _) => (&self.history[..], None),
         };
@@ -83,27 +84,27 @@ impl Chosen<'_> {
     }
 }
 
-/// Whether the newest message is one that a user asks.
-fn is_current(shown: &Shown<'_>) -> bool {
-    let is_words = |part: &Part| matches!(part, Part::Text(_) | Part::Image(_));
-    shown.message.content.role == Role::User && shown.parts.iter().all(is_words)
+/// Whether the newest message is a question of the user.
+fn is_current(entry: &HistoryEntry<'_>) -> bool {
+    let is_user_content = |part: &Part| matches!(part, Part::Text(_) | Part::Image(_));
+    entry.message.content.role == Role::User && entry.parts.iter().all(is_user_content)
 }
 
-/// Writes a recalled message as a line, its further lines indented so that they cannot pass for one; `None` where it has
-/// nothing to say.
+/// Renders a recalled message as a line. Continuation lines are indented so that they cannot be mistaken for other lines.
+/// `None` if the message has no content.
 pub(crate) fn recalled_line(recalled: &Recalled, characters: usize) -> Option<String> {
     let message = &recalled.message;
-    let words = crate::relevance::words(message);
-    // A message that only calls tools says so.
-    let words = if words.trim().is_empty() { said(&message.content.parts, &[]) } else { words };
-    if words.trim().is_empty() {
+    let text = crate::relevance::text_of(message);
+    // A message without text may still contain tool calls.
+    let text = if text.trim().is_empty() { message_text(&message.content.parts, &[]) } else { text };
+    if text.trim().is_empty() {
         return None;
     }
-    let words = crate::cut::cut_marked(&words, characters).unwrap_or(words);
+    let text = crate::cut::cut_marked(&text, characters).unwrap_or(text);
     let role = message.content.role.as_str();
     let speaker = match &message.content.author {
         Some(author) => format!("{role}, {}", crate::quote::one_line(author)),
         None => role.to_owned(),
     };
-    Some(format!("- {} ({speaker}): {}", message.created_at, crate::quote::indent(&words)))
+    Some(format!("- {} ({speaker}): {}", message.created_at, crate::quote::indent(&text)))
 }

@@ -1,11 +1,11 @@
-//! What a model sees of a conversation: chosen by policy, within a budget, the same every time, explained.
+//! Assembles the context that a model receives of a conversation: by policy, within a token budget, deterministically.
 //!
-//! Start with [`assemble`]: it takes what was loaded ([`ContextInput`]) and a [`ContextPolicy`], and gives a [`Context`],
-//! the messages to send with a [`Report`] of what became of every message of the thread. [`recall`] ranks what a search
-//! brought, the same over every store.
+//! Start with [`assemble`]: it takes the loaded data ([`ContextInput`]) and a [`ContextPolicy`] and returns a [`Context`],
+//! the messages to send with a [`Report`] of what happened to every message of the thread. [`recall`] ranks search results
+//! identically over every store.
 //!
-//! This crate deliberately loads and stores nothing, reads no clock, no randomness and no environment, and iterates over
-//! no hash map: the same inputs give the same bytes everywhere.
+//! This crate performs no I/O, reads no clock, randomness or environment, and iterates over no hash map: equal inputs
+//! produce equal bytes on every platform.
 #![warn(missing_docs)]
 
 mod assemble;

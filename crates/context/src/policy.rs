@@ -3,32 +3,32 @@ use threadkeep_core::{TokenCount, limits};
 
 use crate::ContextError;
 
-/// What a context may hold, and how it is written.
+/// Determines what a context contains and how it is rendered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct ContextPolicy {
-    /// Stands first, never cut.
+    /// The system prompt: the first message, never cut.
     pub system_prompt: Option<String>,
-    /// Messages of the thread at most, exactly (the tool messages of a pair count too). `None` leaves it to the budget.
-    /// Default: 20.
+    /// The maximum number of messages of the thread, including the tool messages of call-result pairs. `None` leaves it to
+    /// the budget. Default: 20.
     pub window: Option<usize>,
-    /// Tokens of the final rendering at most, whatever it holds. `None` sets no bound. Default: none.
+    /// The maximum number of tokens of the rendered context. `None` sets no limit. Default: none.
     pub budget: Option<TokenCount>,
-    /// Characters (Unicode scalar values) after which a message of the history is cut; the newest message is not.
+    /// The length in Unicode scalar values at which messages of the history are cut; the newest message is exempt.
     pub message_characters: Option<usize>,
-    /// What stands in for messages that fell out. `None` for nothing.
+    /// The summary that replaces messages that no longer fit. `None` for no summary.
     pub summary: Option<SummaryPolicy>,
-    /// How much room recalled messages get.
+    /// The source and limits of recalled messages.
     pub recall: RecallPolicy,
-    /// Choosing the window by relevance to the question instead of by age alone.
+    /// Selects the window by relevance to the question instead of by age alone.
     pub pruning: Option<Pruning>,
-    /// How the history is shortened when it does not fit.
+    /// How a history that does not fit is shortened.
     pub trimming: Trimming,
-    /// How the context is written.
+    /// How the context is rendered.
     pub rendering: Rendering,
-    /// Sources of earlier answers that are given back at most. Default: 15.
+    /// The maximum number of sources of earlier answers to return. Default: 15.
     pub max_sources: usize,
-    /// Whether what the user prefers is told. Default: yes.
+    /// Whether the user's preferences are included. Default: true.
     pub preferences: bool,
 }
 
@@ -51,16 +51,16 @@ impl Default for ContextPolicy {
 }
 
 impl ContextPolicy {
-    /// A policy that shows the newest `messages` and nothing else of the thread: no summary.
+    /// Makes a policy that includes the newest `messages`, without a summary.
     #[must_use]
     pub fn window(messages: usize) -> Self {
         Self { window: Some(messages), summary: None, ..Self::default() }
     }
 
-    /// Checks that the policy makes sense.
+    /// Validates the policy.
     ///
     /// # Errors
-    /// `Invalid` with the field's name.
+    /// `Invalid`, with the field's name.
     pub fn check(&self) -> Result<(), ContextError> {
         if self.window == Some(0) {
             return Err(ContextError::invalid("window", "0; show at least 1 message"));
@@ -74,23 +74,23 @@ impl ContextPolicy {
                 return Err(ContextError::invalid("trimming.keep_percent", "not between 1 and 100"));
             }
             if self.pruning.is_some() {
-                return Err(ContextError::invalid("pruning", "a stable prefix cannot be chosen anew by relevance"));
+                return Err(ContextError::invalid("pruning", "cannot be combined with trimming in steps"));
             }
         }
         if self.pruning.is_some() && self.window.is_none() {
-            return Err(ContextError::invalid("pruning", "needs a window to choose for"));
+            return Err(ContextError::invalid("pruning", "requires a window"));
         }
         Ok(())
     }
 }
 
-/// The summary of what fell out.
+/// Limits of the summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct SummaryPolicy {
-    /// Characters that are kept at most. Default: 4,000.
+    /// The maximum length of the stored summary, in characters. Default: 4,000.
     pub characters: usize,
-    /// The share of the budget that it may take, in percent. Default: 20.
+    /// The maximum share of the budget, in percent. Default: 20.
     pub share_percent: u8,
 }
 
@@ -100,18 +100,19 @@ impl Default for SummaryPolicy {
     }
 }
 
-/// Which messages are recalled, and the room that they get.
+/// The source and limits of recalled messages.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct RecallPolicy {
-    /// Where whoever loads the context looks for messages that bear on the question. Messages that were found otherwise
-    /// and are given to the assembly have the same room. Default: nowhere.
+    /// Where the caller that loads the context searches for relevant messages. The limits also apply to messages from other
+    /// searches that are passed to the assembly. Default: nowhere.
     pub from: RecallFrom,
-    /// Messages at most. Default: 50.
+    /// The maximum number of recalled messages. Default: 50.
     pub messages: usize,
-    /// The share of the budget that they may take before the history; what the history leaves is theirs too. Default: 50.
+    /// The share of the budget that is reserved for recalled messages, in percent; they also get what the history leaves.
+    /// Default: 50.
     pub share_percent: u8,
-    /// Characters after which a recalled message is cut. Default: 1,000.
+    /// The length in characters at which a recalled message is cut. Default: 1,000.
     pub message_characters: usize,
 }
 
@@ -127,37 +128,40 @@ impl RecallPolicy {
             return Err(ContextError::invalid("recall.share_percent", "more than 100"));
         }
         if self.from != RecallFrom::Nowhere && self.messages == 0 {
-            return Err(ContextError::invalid("recall.messages", "0; recall at least 1, or from nowhere"));
+            return Err(ContextError::invalid(
+                "recall.messages",
+                "0; recall at least 1 message, or set recall.from to nowhere",
+            ));
         }
         if self.from != RecallFrom::Nowhere && self.messages > limits::PAGE {
-            return Err(ContextError::invalid("recall.messages", "more than a search gives"));
+            return Err(ContextError::invalid("recall.messages", "more than a search can return"));
         }
         Ok(())
     }
 }
 
-/// Where messages that bear on the question are looked for.
+/// Where to search for messages that are relevant to the question.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RecallFrom {
-    /// Nothing is looked for; a context costs no search.
+    /// Nowhere: assembling a context costs no search.
     #[default]
     Nowhere,
-    /// In the thread itself. Each context costs a search, and reading some hundred messages at most, however long the
-    /// thread is.
+    /// In the thread itself. Each context costs a search and reading at most some hundred messages, however long the thread
+    /// is.
     Thread,
-    /// In all threads of the user whom the thread belongs to; in itself alone where it belongs to no user, so that what
-    /// is private stays so. Costs as a search of the thread does, and looking its owner up.
+    /// In all threads of the thread's owner. A thread without an owner is searched alone, to protect private content. Costs
+    /// a search and a lookup of the owner.
     User,
 }
 
-/// Choosing by relevance.
+/// Selection of the window by relevance.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pruning {
-    /// Newest messages that are always chosen. Default: 4.
+    /// The number of newest messages that are always included. Default: 4.
     pub newest: usize,
-    /// Newest messages that are chosen from. Default: 200.
+    /// The number of newest messages to select from. Default: 200.
     pub consider: usize,
 }
 
@@ -171,24 +175,24 @@ impl Default for Pruning {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Trimming {
-    /// The oldest messages go, as many as must: the beginning moves with every turn.
+    /// Drops the oldest messages as needed: the start of the history moves with every turn.
     #[default]
     Sliding,
-    /// The history begins at an anchor that stays until it overflows, so that a model's cache of the prefix holds. Then
-    /// it is shortened at once to a share of window and budget.
+    /// The history starts at an anchor that is fixed until the history overflows, so that providers can cache the prefix.
+    /// On overflow, the history is shortened in one step to a share of window and budget.
     Steps {
-        /// What is left after a step, in percent.
+        /// The share that remains after a step, in percent.
         keep_percent: u8,
     },
 }
 
-/// How a context is written.
+/// The form of a rendered context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Rendering {
-    /// As messages with roles and tool parts.
+    /// Messages with roles and tool parts.
     #[default]
     Chat,
-    /// As one user message: the history as text between markers, then the newest message.
+    /// One user message: the history as text between markers, then the newest message.
     Transcript,
 }

@@ -1,19 +1,20 @@
-//! Which turns of a dialogue answer a question: ranking that is the same over every store.
+//! Ranking of messages that may answer a question, identical over every store.
 //!
-//! A [`Question`] is taken apart once; a search index is asked for its [`Question::terms`]; [`rank`] orders the messages
-//! that came back together with those around them. Nothing is read here, and `now` is an argument.
+//! Parse the question into a [`Question`], look up its [`Question::terms`] in the search index, load the hits with their
+//! neighbours, and order them with [`rank`]. This module performs no I/O, and the current time is an argument.
 //!
-//! What a turn is worth, with each part told in [`Parts`]:
+//! The score of a message is the sum of these parts ([`Parts`]):
 //! - its **words**: BM25 with the statistics of the scope ([`bm25`]);
-//! - the **passage**: which of the question's words are said by it or within a few turns of it, since people spread one
-//!   thought over several turns;
-//! - its **neighbours**: a turn lends to the ones before and after it, and a question to its answer, which seldom
+//! - the **passage**: which of the question's words occur in it or within a few messages of it, since people spread one
+//!   thought over several messages;
+//! - its **neighbours**: a share of the scores of the adjacent messages, larger after a question, because an answer seldom
 //!   repeats the question's words;
-//! - the **speaker**: more for turns of whom the question names (of the user, where it says "I");
-//! - **time**: more for turns of the days that the question speaks of ([`Period`]), and, where it asks when, for turns that
-//!   speak of time.
+//! - the **speaker**: a bonus for messages by a speaker whom the question names (by the user if it says "I");
+//! - **time**: a bonus for messages from the days that the question refers to ([`Period`]) and, for questions that ask
+//!   when, for messages that mention a time.
 //!
-//! Of equals, the newer comes first. Where an embedder is at hand its ranking is joined by [`by_rank`] or [`by_score`].
+//! Equal scores are ordered by age, newest first. An embedder's ranking can be combined with this one by [`by_rank`] or
+//! [`by_score`].
 
 mod bm25;
 mod fusion;

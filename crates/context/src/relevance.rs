@@ -1,4 +1,4 @@
-//! How much a message bears on a question, in whole numbers, so that it is the same on every machine.
+//! Relevance of messages to a question. Scores are integers, so that they are equal on every platform.
 
 use std::collections::BTreeMap;
 
@@ -6,13 +6,13 @@ use threadkeep_core::{Message, Part, Role, text};
 
 use crate::summary::is_personal;
 
-/// What a user says about themselves is worth this much without a word in common with the question.
+/// The bonus for statements that users make about themselves.
 const PERSONAL: u64 = 500;
 
-/// Scores each message for a question: for every term that they share, the rarer among these messages the more.
+/// Scores each message: shared terms count more if they are rare among these messages.
 pub(crate) fn scores(question: &str, history: &[Message]) -> Vec<u64> {
-    let asked = text::distinct_terms(question);
-    let terms: Vec<Vec<String>> = history.iter().map(|message| text::distinct_terms(&words(message))).collect();
+    let question_terms = text::distinct_terms(question);
+    let terms: Vec<Vec<String>> = history.iter().map(|message| text::distinct_terms(&text_of(message))).collect();
     let mut frequencies: BTreeMap<&str, u64> = BTreeMap::new();
     for term in terms.iter().flatten() {
         *frequencies.entry(term).or_default() += 1;
@@ -20,11 +20,11 @@ pub(crate) fn scores(question: &str, history: &[Message]) -> Vec<u64> {
     let count = history.len() as u64;
     let weight = |term: &String| {
         let frequency = frequencies.get(term.as_str()).copied().unwrap_or(count);
-        // A term of every message tells nothing.
+        // A term that occurs in every message does not discriminate.
         (count - frequency.min(count)) * 1_000 / frequency.max(1)
     };
     let scored = history.iter().zip(&terms).map(|(message, terms)| {
-        let shared: u64 = asked.iter().filter(|term| terms.contains(term)).map(weight).sum();
+        let shared: u64 = question_terms.iter().filter(|term| terms.contains(term)).map(weight).sum();
         // Long messages share words by chance.
         let shared = shared * 100 / (100 + terms.len() as u64);
         let is_personal = message.content.role == Role::User && is_personal(&message.plain_text());
@@ -33,11 +33,11 @@ pub(crate) fn scores(question: &str, history: &[Message]) -> Vec<u64> {
     scored.collect()
 }
 
-/// All words of a message, those of tool results included.
-pub(crate) fn words(message: &Message) -> String {
-    let words = message.content.parts.iter().filter_map(|part| match part {
+/// Returns the text of a message, including tool results.
+pub(crate) fn text_of(message: &Message) -> String {
+    let texts = message.content.parts.iter().filter_map(|part| match part {
         Part::ToolResult(result) => Some(result.output.as_str()),
         part => part.text(),
     });
-    words.collect::<Vec<_>>().join("\n")
+    texts.collect::<Vec<_>>().join("\n")
 }

@@ -1,4 +1,4 @@
-//! What became of every message of the thread, and what took how many tokens.
+//! Reports what happened to every message of the thread, and the tokens of each part.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -7,54 +7,54 @@ use serde::{Deserialize, Serialize};
 use threadkeep_core::{Part, ThreadId, TokenCount, TokenCounter, add_tokens, count_message_tokens};
 
 use crate::assemble::Plan;
-use crate::budget::Fitting;
-use crate::chat::Shown;
+use crate::budget::FittedContext;
+use crate::chat::HistoryEntry;
 use crate::transcript::block;
 use crate::{ChatMessage, Rendering, ThreadRange};
 
-/// The explanation of a context. Holds positions and numbers, no words of anyone.
+/// Explains a context. Contains positions and numbers, no message text.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// The counter that counted.
+    /// The name of the token counter.
     pub counter: String,
-    /// The budget that was set.
+    /// The token budget of the policy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub budget: Option<TokenCount>,
-    /// What took how many tokens.
+    /// The tokens of each part.
     pub tokens: TokensByPart,
-    /// The fate of each position of the thread from the first to the last, ascending, each in exactly one span.
+    /// The fate of each position of the thread, ascending; each position is in exactly one span.
     pub messages: Vec<FateSpan>,
-    /// What became of recalled messages, best first.
+    /// The fates of the recalled messages, best first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub recalled: Vec<RecalledFate>,
-    /// Whether the question was cut so that it fits.
+    /// Whether the question was cut to fit.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub question_was_cut: bool,
-    /// Where the history begins, when it is trimmed in steps.
+    /// The first position of the history, if it is trimmed in steps.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub anchor: Option<u64>,
 }
 
-/// Tokens by part. They and `framing` add up to `total` exactly.
+/// Tokens by part. The parts and `framing` add up to `total` exactly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TokensByPart {
-    /// Of the final rendering.
+    /// Tokens of the rendered context.
     pub total: TokenCount,
-    /// Of the system prompt.
+    /// Tokens of the system prompt.
     pub system_prompt: TokenCount,
-    /// Of what the conversation is about.
+    /// Tokens of the enrichment.
     pub enrichment: TokenCount,
-    /// Of preferences.
+    /// Tokens of the preferences.
     pub preferences: TokenCount,
-    /// Of the summary.
+    /// Tokens of the summary.
     pub summary: TokenCount,
-    /// Of recalled messages.
+    /// Tokens of recalled messages.
     pub recalled: TokenCount,
-    /// Of the history.
+    /// Tokens of the history.
     pub history: TokenCount,
-    /// Of the question, where it is no message of the thread yet.
+    /// Tokens of the question, if it is not a message of the thread yet.
     pub question: TokenCount,
-    /// Of what holds the parts together. Below 0 where joined text takes less than its pieces.
+    /// Tokens of separators and message frames. Negative if the joined text has fewer tokens than its parts.
     pub framing: i64,
 }
 
@@ -74,120 +74,120 @@ impl TokensByPart {
     }
 }
 
-/// Neighbouring positions with one fate. Those that are shown have a span each.
+/// Consecutive positions with the same fate. Each included message has its own span.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FateSpan {
     /// The first position.
     pub first_seq: u64,
     /// The last position.
     pub last_seq: u64,
-    /// What became of them.
+    /// The fate.
     pub fate: Fate,
-    /// Why, where they are not shown whole.
+    /// The reason, unless the messages are included whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub why: Option<Why>,
-    /// What they take as they are shown.
+    /// The tokens that they take in the context.
     pub tokens: TokenCount,
 }
 
 impl FateSpan {
-    /// How many positions it spans.
+    /// Returns the number of positions in the span.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.last_seq - self.first_seq + 1
     }
 }
 
-/// What became of a message.
+/// What happened to a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Fate {
-    /// Shown in the history, whole.
+    /// Included in the history, whole.
     Kept,
-    /// Shown in the history, cut.
+    /// Included in the history, cut.
     Truncated,
-    /// Shown among the recalled messages.
+    /// Included among the recalled messages.
     Recalled,
-    /// Not shown; the summary covers it.
+    /// Omitted; covered by the summary.
     Summarised,
-    /// Not shown: others bear more on the question.
+    /// Omitted in favour of more relevant messages.
     Pruned,
-    /// Not shown, and nothing stands in for it.
+    /// Omitted without a replacement.
     Dropped,
-    /// There is no message at this position that could be read.
+    /// There is no readable message at this position.
     Absent,
 }
 
-/// Why a message has its fate.
+/// The reason for a message's fate.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum Why {
-    /// It is older than the window.
+    /// The message is older than the window.
     OutsideWindow,
-    /// It lies before the anchor.
+    /// The message precedes the anchor.
     BeforeAnchor,
-    /// The budget was used up.
+    /// The budget was exhausted.
     OverBudget,
-    /// Others bear more on the question.
+    /// Other messages are more relevant.
     LessRelevant,
-    /// It is longer than a message may be.
+    /// The message exceeds the limit per message.
     TooLong,
-    /// A tool's result whose call is out of reach, or a call whose result would be cut off by the window.
+    /// A tool call or its result is outside the window, so the pair is omitted.
     PairBroken,
-    /// The search found it.
+    /// The search returned the message.
     Found,
-    /// It was erased.
+    /// The message was erased.
     Erased,
-    /// Its stored bytes do not decode.
+    /// The stored message could not be decoded.
     Unreadable,
 }
 
-/// What became of a recalled message.
+/// What happened to a recalled message.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RecalledFate {
-    /// Its thread, where it is another one.
+    /// The message's thread, if it is not the context's own thread.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub thread: Option<ThreadId>,
-    /// Its position there.
+    /// The message's position in its thread.
     pub seq: u64,
-    /// How well it was found to fit.
+    /// The relevance that the search assigned.
     pub score: f64,
-    /// [`Fate::Recalled`], [`Fate::Kept`] (the history shows it) or [`Fate::Dropped`].
+    /// [`Fate::Recalled`], [`Fate::Kept`] (part of the history) or [`Fate::Dropped`].
     pub fate: Fate,
-    /// What it takes as it is shown.
+    /// The tokens that it takes in the context.
     pub tokens: TokenCount,
 }
 
-/// What a message of the history takes as it is shown.
-pub(crate) fn message_tokens(shown: &Shown<'_>, rendering: Rendering, counter: &dyn TokenCounter) -> TokenCount {
+/// Counts the tokens of a message of the history as rendered.
+pub(crate) fn message_tokens(entry: &HistoryEntry<'_>, rendering: Rendering, counter: &dyn TokenCounter) -> TokenCount {
     match rendering {
         Rendering::Chat => {
-            let content = &shown.message.content;
-            count_message_tokens(content.author.as_deref(), &shown.parts, counter)
+            let content = &entry.message.content;
+            count_message_tokens(content.author.as_deref(), &entry.parts, counter)
         }
-        Rendering::Transcript => counter.count(&block(shown)),
+        Rendering::Transcript => counter.count(&block(entry)),
     }
 }
 
-/// Writes the report of what was taken.
+/// Writes the report of a selection.
 pub(crate) fn write(
     plan: &Plan<'_>,
-    fitting: &Fitting<'_>,
+    fitted: &FittedContext<'_>,
     messages: &[ChatMessage],
     anchor: Option<u64>,
     counter: &dyn TokenCounter,
 ) -> Report {
-    let chosen = &fitting.chosen;
+    let parts = &fitted.parts;
     let rendering = plan.policy.rendering;
     let rendered = Rendered::count(messages, counter);
-    let shown: BTreeMap<u64, TokenCount> = chosen
+    let history_tokens: BTreeMap<u64, TokenCount> = parts
         .history
         .iter()
-        .map(|shown| {
-            let count = rendered.whole(shown).unwrap_or_else(|| message_tokens(shown, rendering, counter));
-            (shown.message.seq, count)
+        .map(|entry| {
+            let count = rendered.whole(entry).unwrap_or_else(|| message_tokens(entry, rendering, counter));
+            (entry.message.seq, count)
         })
         .collect();
     let count = |text: &str| match text {
@@ -196,33 +196,33 @@ pub(crate) fn write(
     };
     let tokens = TokensByPart {
         total: rendered.total,
-        system_prompt: count(&chosen.system_prompt),
-        enrichment: count(&chosen.enrichment),
-        preferences: count(chosen.preferences.as_deref().unwrap_or_default()),
-        summary: count(chosen.summary.as_deref().unwrap_or_default()),
-        recalled: count(&chosen.recalled_text().unwrap_or_default()),
-        history: shown.values().copied().sum(),
-        question: count(chosen.question.as_deref().unwrap_or_default()),
+        system_prompt: count(&parts.system_prompt),
+        enrichment: count(&parts.enrichment),
+        preferences: count(parts.preferences.as_deref().unwrap_or_default()),
+        summary: count(parts.summary.as_deref().unwrap_or_default()),
+        recalled: count(&parts.recalled_text().unwrap_or_default()),
+        history: history_tokens.values().copied().sum(),
+        question: count(parts.question.as_deref().unwrap_or_default()),
         framing: 0,
     };
-    let recalled = recalled_fates(plan, fitting, &shown, counter);
+    let recalled = recalled_fates(plan, fitted, &history_tokens, counter);
     Report {
         counter: counter.name().to_owned(),
         budget: plan.policy.budget,
         tokens: tokens.with_framing(),
-        messages: spans(plan, fitting, &shown, &recalled),
+        messages: spans(plan, fitted, &history_tokens, &recalled),
         recalled,
-        question_was_cut: fitting.question_was_cut,
+        question_was_cut: fitted.question_was_cut,
         anchor,
     }
 }
 
-/// What the final messages take, each counted once: most of them are what the history shows, to the letter.
+/// Token counts of the rendered messages. Most of them equal a message of the history, which is then not counted again.
 struct Rendered<'m> {
     total: TokenCount,
-    /// Of messages of the thread, by position.
+    /// Counts of the messages of the thread, by position.
     by_seq: BTreeMap<u64, TokenCount>,
-    /// The text of the first message, where it holds nothing else, and what it takes without a frame.
+    /// The first message, if it contains only text, and its count without the message frame.
     notes: Option<(&'m str, TokenCount)>,
 }
 
@@ -239,11 +239,11 @@ impl<'m> Rendered<'m> {
         Self { total: add_tokens(counts.iter().copied()), by_seq: by_seq.collect(), notes }
     }
 
-    /// What a message of the history takes, where it is one of the final messages. One that calls tools or brings what they
-    /// gave is several of them.
-    fn whole(&self, shown: &Shown<'_>) -> Option<TokenCount> {
-        let stands_alone = |part: &Part| !matches!(part, Part::ToolCall(_) | Part::ToolResult(_));
-        shown.parts.iter().all(stands_alone).then(|| self.by_seq.get(&shown.message.seq).copied()).flatten()
+    /// Returns the count of a message of the history that is rendered as one message. Tool calls and results are rendered
+    /// as several.
+    fn whole(&self, entry: &HistoryEntry<'_>) -> Option<TokenCount> {
+        let is_plain = |part: &Part| !matches!(part, Part::ToolCall(_) | Part::ToolResult(_));
+        entry.parts.iter().all(is_plain).then(|| self.by_seq.get(&entry.message.seq).copied()).flatten()
     }
 
     fn notes(&self, text: &str) -> Option<TokenCount> {
@@ -253,14 +253,14 @@ impl<'m> Rendered<'m> {
 
 fn recalled_fates(
     plan: &Plan<'_>,
-    fitting: &Fitting<'_>,
-    shown: &BTreeMap<u64, TokenCount>,
+    fitted: &FittedContext<'_>,
+    history_tokens: &BTreeMap<u64, TokenCount>,
     counter: &dyn TokenCounter,
 ) -> Vec<RecalledFate> {
     let fates = plan.input.recalled.iter().enumerate().map(|(rank, recalled)| {
         let seq = recalled.message.seq;
-        let line = fitting.chosen.recalled.iter().find(|line| line.rank == rank);
-        let (fate, tokens) = match (line, recalled.thread.is_none() && shown.contains_key(&seq)) {
+        let line = fitted.parts.recalled.iter().find(|line| line.rank == rank);
+        let (fate, tokens) = match (line, recalled.thread.is_none() && history_tokens.contains_key(&seq)) {
             (Some(line), _) => (Fate::Recalled, counter.count(&line.text)),
             (None, true) => (Fate::Kept, TokenCount::ZERO),
             (None, false) => (Fate::Dropped, TokenCount::ZERO),
@@ -270,11 +270,11 @@ fn recalled_fates(
     fates.collect()
 }
 
-/// The fate of every position, in spans.
+/// Returns the fate of every position, in spans.
 fn spans(
     plan: &Plan<'_>,
-    fitting: &Fitting<'_>,
-    shown: &BTreeMap<u64, TokenCount>,
+    fitted: &FittedContext<'_>,
+    history_tokens: &BTreeMap<u64, TokenCount>,
     recalled: &[RecalledFate],
 ) -> Vec<FateSpan> {
     let ThreadRange { first_seq, last_seq } = plan.input.thread;
@@ -288,15 +288,15 @@ fn spans(
         points.insert(row.seq, single(row.seq, Fate::Absent, Some(Why::Unreadable), TokenCount::ZERO));
     }
     for (index, message) in plan.input.history.iter().enumerate() {
-        let (fate, why) = fate_of(plan, fitting, index);
-        let tokens = shown.get(&message.seq).copied().unwrap_or_default();
+        let (fate, why) = fate_of(plan, fitted, index);
+        let tokens = history_tokens.get(&message.seq).copied().unwrap_or_default();
         points.insert(message.seq, single(message.seq, fate, why, tokens));
     }
     for found in recalled.iter().filter(|found| found.thread.is_none() && found.fate == Fate::Recalled) {
         points.insert(found.seq, single(found.seq, Fate::Recalled, Some(Why::Found), found.tokens));
     }
     let loaded_from = plan.input.loaded_from();
-    let covered = fitting.covered();
+    let covered = fitted.covered();
     let mut spans = Vec::new();
     let mut next = first_seq;
     for (seq, span) in points.range(first_seq..=last_seq) {
@@ -308,17 +308,17 @@ fn spans(
     spans
 }
 
-fn fate_of(plan: &Plan<'_>, fitting: &Fitting<'_>, index: usize) -> (Fate, Option<Why>) {
-    if let Ok(place) = fitting.taken.binary_search(&index) {
-        let shown = &fitting.chosen.history[place];
-        return match (shown.is_cut, fitting.newest_was_cut(plan, index)) {
+fn fate_of(plan: &Plan<'_>, fitted: &FittedContext<'_>, index: usize) -> (Fate, Option<Why>) {
+    if let Ok(entry_index) = fitted.indices.binary_search(&index) {
+        let entry = &fitted.parts.history[entry_index];
+        return match (entry.is_cut, fitted.newest_was_cut(plan, index)) {
             (false, _) => (Fate::Kept, None),
             (true, true) => (Fate::Truncated, Some(Why::OverBudget)),
             (true, false) => (Fate::Truncated, Some(Why::TooLong)),
         };
     }
     let why = plan.candidates.why[index].unwrap_or(Why::OverBudget);
-    let is_covered = fitting.covered().contains(&plan.input.history[index].seq);
+    let is_covered = fitted.covered().contains(&plan.input.history[index].seq);
     let fate = match why {
         _ if is_covered => Fate::Summarised,
         Why::LessRelevant => Fate::Pruned,
@@ -327,7 +327,7 @@ fn fate_of(plan: &Plan<'_>, fitting: &Fitting<'_>, index: usize) -> (Fate, Optio
     (fate, Some(why))
 }
 
-/// Positions without a message that was loaded: older than those that were, or erased between them.
+/// Adds positions without a loaded message: older than the loaded ones, or erased between them.
 fn push_gap(spans: &mut Vec<FateSpan>, first: u64, last: u64, loaded_from: u64, covered: &Range<u64>) {
     let cuts = [loaded_from.saturating_sub(1), covered.start - 1, covered.end - 1];
     let mut start = first;
@@ -344,9 +344,9 @@ fn push_gap(spans: &mut Vec<FateSpan>, first: u64, last: u64, loaded_from: u64, 
 }
 
 fn push(spans: &mut Vec<FateSpan>, span: FateSpan) {
-    let is_shown = matches!(span.fate, Fate::Kept | Fate::Truncated | Fate::Recalled);
+    let is_included = matches!(span.fate, Fate::Kept | Fate::Truncated | Fate::Recalled);
     match spans.last_mut() {
-        Some(last) if !is_shown && last.fate == span.fate && last.why == span.why => last.last_seq = span.last_seq,
+        Some(last) if !is_included && last.fate == span.fate && last.why == span.why => last.last_seq = span.last_seq,
         _ => spans.push(span),
     }
 }

@@ -1,4 +1,4 @@
-//! What earlier answers stood on, so that a follow-up can stand on it again and a new search can avoid it.
+//! Sources that earlier answers cited, so that follow-ups can cite them again and new searches can avoid them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,37 +8,38 @@ use threadkeep_core::{Message, Source};
 /// The sources of a conversation.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct SourceMemory {
-    /// Kind and id of every source that was cited.
+    /// Kind and id of every cited source.
     pub discussed: BTreeSet<(String, String)>,
-    /// Sources of earlier answers, those of the newest first, each once.
+    /// The sources of earlier answers without duplicates, those of the newest answer first.
     pub historical: Vec<Source>,
 }
 
 impl SourceMemory {
-    /// Takes the sources of a history: all that were discussed, and at most `max_sources` to use again.
+    /// Collects the sources of a history: all in `discussed`, at most `max_sources` in `historical`.
     #[must_use]
     pub fn of(history: &[Message], max_sources: usize) -> Self {
         Self { discussed: discussed(history), historical: historical(history, max_sources) }
     }
 }
 
-/// Kind and id of every source that a history cites.
+/// Returns kind and id of every source that a history cites.
 #[must_use]
 pub fn discussed(history: &[Message]) -> BTreeSet<(String, String)> {
     let sources = history.iter().flat_map(|message| &message.content.sources);
     sources.map(|source| (source.kind.clone(), source.id.clone())).collect()
 }
 
-/// The sources of a history, newest message first and within it in its own order, each once, at most `max_sources`.
+/// Returns the sources of a history without duplicates, newest message first, in each message's own order, at most
+/// `max_sources`.
 ///
-/// Of a source that was cited several times the citation with the best score is given, at the place of the newest.
+/// For a source that was cited several times, returns the citation with the best score at the position of the newest one.
 #[must_use]
 pub fn historical(history: &[Message], max_sources: usize) -> Vec<Source> {
-    let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    let mut indices: BTreeMap<(&str, &str), usize> = BTreeMap::new();
     let mut best: Vec<&Source> = Vec::new();
     for source in history.iter().rev().flat_map(|message| &message.content.sources) {
-        let place = *places.entry((&source.kind, &source.id)).or_insert(best.len());
-        match best.get_mut(place) {
+        let index = *indices.entry((&source.kind, &source.id)).or_insert(best.len());
+        match best.get_mut(index) {
             None => best.push(source),
             Some(known) if is_better(source, known) => *known = source,
             Some(_) => {}
@@ -47,7 +48,7 @@ pub fn historical(history: &[Message], max_sources: usize) -> Vec<Source> {
     best.into_iter().take(max_sources).cloned().collect()
 }
 
-/// Whether a citation ranks better: by score where both have one, else a score is better than none.
+/// Whether a citation ranks better than a known one: by score if both have one; a score is better than none.
 fn is_better(source: &Source, known: &Source) -> bool {
     match (source.score, known.score) {
         (Some(score), Some(best)) => score > best,

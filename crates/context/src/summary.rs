@@ -1,4 +1,4 @@
-//! What stands in for messages that fell out: sentences taken from them, as many as there is room for.
+//! Extractive summaries of messages that no longer fit: their most informative sentences, up to a size limit.
 
 use std::borrow::{Borrow, Cow};
 use std::cmp::Reverse;
@@ -12,100 +12,106 @@ use unicode_segmentation::UnicodeSegmentation;
 
 use crate::cut::cut_marked;
 use crate::quote::{indent, one_line};
-use crate::relevance::words;
+use crate::relevance::text_of;
 
-/// Characters of a sentence at most.
+/// The maximum length of a sentence, in characters.
 const SENTENCE_CHARACTERS: usize = 300;
-/// What stands before a sentence, about: makes room, and bounds nothing.
+/// The approximate length of a speaker label, to pre-allocate memory.
 const SPEAKER_BYTES: usize = 32;
-/// Sentences that one message gives at most; the best of it.
+/// The maximum number of sentences per message; the best are selected.
 const SENTENCES: usize = 12;
 
-/// A summary, with the messages that it covers. Derived from them: it can be made anew, and each sentence names the
-/// message it was taken from, so that it goes when that is erased.
+/// A summary and the range of messages that it covers. It is derived data that can be rebuilt; each sentence records the
+/// message it was taken from, so that it can be removed when that message is erased.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     /// The first position that it covers.
     pub first_seq: u64,
     /// The last position that it covers; 0 when it covers nothing yet.
     pub through_seq: u64,
-    /// Its sentences, in the order they were said. Shared by the contexts that they stay the same for.
+    /// The sentences, in order. Shared between contexts in which they are equal.
     pub items: Arc<[SummaryItem]>,
-    /// What a model wrote of the beginning. It stands in place of the sentences from there; they are kept beside it, so
-    /// that nothing is lost when it has to go.
+    /// Text by a model for the start of the range. It replaces the sentences from there in the context; they stay stored in
+    /// case the text has to be removed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<WrittenSummary>,
 }
 
-/// What a model wrote of some messages. No sentence of it can be told apart by message, so it goes whole when one of them
-/// does.
+/// A summary by a model. Its text cannot be attributed to single messages, so it is removed as a whole when one of the
+/// messages is erased.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WrittenSummary {
     /// The first position that it covers.
     pub first_seq: u64,
     /// The last position that it covers.
     pub through_seq: u64,
-    /// When the oldest message that it covers was said.
+    /// The time of the oldest message that it covers.
     pub oldest_at: Timestamp,
-    /// The model's name.
+    /// The name of the model.
     pub model: String,
-    /// What it says.
+    /// The text.
     pub text: String,
 }
 
-/// A sentence of a summary. Written as a list of its fields in this order, and read as that or as an object.
+/// A sentence of a summary. Serialized as a list of its fields in this order; deserialized from that or from an object.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct SummaryItem {
-    /// The position of the message that says it.
+    /// The position of the message.
     pub seq: u64,
-    /// When it was said.
+    /// The time of the message.
     pub created_at: Timestamp,
-    /// Who said it.
+    /// The role of the speaker.
     pub role: Role,
-    /// The speaker's name.
+    /// The name of the speaker.
     #[serde(default)]
     pub author: Option<String>,
     /// The sentence, on one line.
     pub text: String,
-    /// How much it is worth keeping.
+    /// The priority when sentences have to be dropped; larger is more important.
     pub weight: u32,
 }
 
 impl Serialize for SummaryItem {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        // Without the names of its fields, which each would repeat: it is read with every context.
+        // Without field names, to save space: the summary is read with every context.
         let Self { seq, created_at, role, author, text, weight } = self;
         (seq, created_at, role, author, text, weight).serialize(serializer)
     }
 }
 
 impl Summary {
-    /// Renews a summary with messages that fell out since, in memory that does not grow with the conversation.
+    /// Extends a summary by messages that no longer fit, in bounded memory.
     ///
-    /// Messages up to its own `through_seq` are covered already and left aside. It then covers all positions from
-    /// `first_seq` on through `through_seq`: what is below `first_seq` is gone from the thread and from the summary. At
-    /// most `characters` are kept, of the sentences that tell most, the newer of two that tell as much.
+    /// Messages up to the summary's own `through_seq` are ignored. The result covers all positions from `first_seq` through
+    /// `through_seq`; sentences of positions below `first_seq`, which are no longer in the thread, are removed. It contains
+    /// at most `characters` characters of the most informative sentences; of equally informative ones, the newest.
     #[must_use]
-    pub fn extend(old: Option<&Self>, fallen: &[Message], first_seq: u64, through_seq: u64, characters: usize) -> Self {
+    pub fn extend(
+        old: Option<&Self>,
+        omitted: &[Message],
+        first_seq: u64,
+        through_seq: u64,
+        characters: usize,
+    ) -> Self {
         let covered = old.map_or(0, |old| old.through_seq);
         let mut items = old.map_or_else(Vec::new, |old| old.items.to_vec());
         items.retain(|item| item.seq >= first_seq);
-        let fallen = fallen.iter().filter(|message| message.seq > covered && message.seq <= through_seq);
-        items.extend(fallen.flat_map(sentences));
+        let omitted = omitted.iter().filter(|message| message.seq > covered && message.seq <= through_seq);
+        items.extend(omitted.flat_map(sentences));
         let items = keep_best(items, |item| item.text.chars().count(), characters).into();
         let written = old.and_then(|old| old.written.clone()).filter(|written| written.first_seq >= first_seq);
         Self { first_seq, through_seq: covered.max(through_seq), items, written }
     }
 
-    /// The summary without some of its sentences, such as those of a message that was erased. What a model wrote stays:
-    /// [`Summary::without_written`] takes that away.
+    /// Returns the summary without the sentences for which `is_gone` is true, such as those of an erased message. A model's
+    /// text is retained: see [`Summary::without_written`].
     #[must_use]
     pub fn without(&self, is_gone: impl Fn(&SummaryItem) -> bool) -> Self {
         let items = self.items.iter().filter(|item| !is_gone(item)).cloned().collect();
         Self { items, written: self.written.clone(), ..*self }
     }
 
-    /// The summary by its sentences alone.
+    /// Returns the summary without a model's text.
     #[must_use]
     pub fn without_written(&self) -> Self {
         Self { written: None, ..self.clone() }
@@ -117,10 +123,9 @@ impl Summary {
         (self.first_seq..=self.through_seq).contains(&seq)
     }
 
-    /// What it says of the messages before a position, as text of at most so many tokens: what a model wrote of it first,
-    /// then one sentence a line; `None` when it has nothing to say. Where there is no room for what was written, the
-    /// sentences say it all.
-    pub(crate) fn text_before(
+    /// Renders the summary of the messages before a position in at most so many tokens: a model's text first, then one
+    /// sentence per line. If the model's text does not fit, renders sentences only. `None` if there is nothing to render.
+    pub(crate) fn render_before(
         &self,
         seq: u64,
         at_most: Option<TokenCount>,
@@ -138,8 +143,8 @@ impl Summary {
         counter: &dyn TokenCounter,
     ) -> Option<String> {
         let covered = written.map_or(0, |written| written.through_seq);
-        let is_shown = |item: &&SummaryItem| item.seq > covered && item.seq < before;
-        let mut items: Vec<&SummaryItem> = self.items.iter().filter(is_shown).collect();
+        let is_visible = |item: &&SummaryItem| item.seq > covered && item.seq < before;
+        let mut items: Vec<&SummaryItem> = self.items.iter().filter(is_visible).collect();
         let head = written.map_or_else(String::new, |written| format!("\n- {}", indent(&written.text)));
         let mut is_last = false;
         loop {
@@ -150,7 +155,7 @@ impl Summary {
             let text = self.write(&head, &items);
             let tokens = at_most.map_or(TokenCount::ZERO, |_| counter.count(&text));
             let Some(limit) = at_most.filter(|limit| tokens > *limit) else { return Some(text) };
-            // A proportional cut comes close from above in a few rounds.
+            // Cutting proportionally converges in a few rounds.
             let (length, limit) = (text.chars().count() as u128, u128::from(limit.0));
             let wanted = (length * limit / u128::from(tokens.0.max(1))).saturating_sub(head.chars().count() as u128);
             let count = items.len();
@@ -199,7 +204,7 @@ impl SummaryItem {
     }
 }
 
-/// Whether a user says something about themselves that outlasts the moment.
+/// Whether a text contains a lasting statement of users about themselves.
 pub(crate) fn is_personal(text: &str) -> bool {
     const WORDS: [&str; 22] = [
         "my",
@@ -228,11 +233,11 @@ pub(crate) fn is_personal(text: &str) -> bool {
     text.unicode_words().any(|word| WORDS.contains(&word.to_lowercase().as_str()))
 }
 
-/// The sentences of a message that tell something, in order.
+/// Returns the informative sentences of a message, in order.
 fn sentences(message: &Message) -> Vec<SummaryItem> {
-    let words = words(message);
+    let text = text_of(message);
     let speaker = Speaker::of(message);
-    let lines = words.split(crate::quote::LINE_BREAKS);
+    let lines = text.split(crate::quote::LINE_BREAKS);
     let items: Vec<SummaryItem> = lines
         .flat_map(|line| line.unicode_sentences())
         .map(one_line)
@@ -245,21 +250,21 @@ fn sentences(message: &Message) -> Vec<SummaryItem> {
         })
         .collect();
     let mut best: Vec<(usize, SummaryItem)> = items.into_iter().enumerate().collect();
-    best.sort_by_key(|(place, item)| (Reverse(item.weight), *place));
+    best.sort_by_key(|(index, item)| (Reverse(item.weight), *index));
     best.truncate(SENTENCES);
-    best.sort_by_key(|(place, _)| *place);
+    best.sort_by_key(|(index, _)| *index);
     best.into_iter().map(|(_, item)| item).collect()
 }
 
-/// Whose words a sentence is of, as far as it matters for what they are worth.
+/// The kind of speaker of a sentence, which determines its weight.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Speaker {
     User,
     Answer,
-    /// An assistant that is about to call a tool says what it will do, not what it found.
+    /// An assistant message with tool calls: it announces actions rather than results.
     Note,
     System,
-    /// Tools give long lists full of numbers and names, most of which nobody asks for again.
+    /// Tools return long lists of numbers and names, few of which are needed again.
     Tool,
 }
 
@@ -276,7 +281,8 @@ impl Speaker {
     }
 }
 
-/// How much a sentence tells: numbers, names, wishes; of a user more than of others. `None` for nothing.
+/// Weighs a sentence by its numbers, names and statements of preference; users weigh more than other speakers. `None` for a
+/// sentence without information.
 fn weight(speaker: Speaker, sentence: &str) -> Option<u32> {
     const FILLERS: [&str; 20] = [
         "yes", "no", "ok", "okay", "thanks", "thank", "you", "sure", "please", "hi", "hello", "great", "good", "bye",
@@ -289,37 +295,37 @@ fn weight(speaker: Speaker, sentence: &str) -> Option<u32> {
     let words: Vec<&str> = sentence.unicode_words().collect();
     let numbers = words.iter().filter(|word| word.contains(|c: char| c.is_numeric())).count();
     let names = words.iter().skip(1).filter(|word| word.starts_with(char::is_uppercase)).count();
-    let told = 2 * numbers.min(4) + names.min(4) + terms.len().min(12) / 3;
-    let told = u32::try_from(told).unwrap_or(0);
+    let information = 2 * numbers.min(4) + names.min(4) + terms.len().min(12) / 3;
+    let information = u32::try_from(information).unwrap_or(0);
     Some(match speaker {
-        Speaker::User if is_personal(sentence) => 7 + told,
-        Speaker::User => 4 + told,
-        Speaker::Answer => 2 + told,
-        Speaker::Note => 1 + told / 2,
-        Speaker::System => 1 + told,
-        Speaker::Tool => told / 2,
+        Speaker::User if is_personal(sentence) => 7 + information,
+        Speaker::User => 4 + information,
+        Speaker::Answer => 2 + information,
+        Speaker::Note => 1 + information / 2,
+        Speaker::System => 1 + information,
+        Speaker::Tool => information / 2,
     })
 }
 
-/// The best items whose lengths add up to at most `room`, in their order; of two alike the newer one. Lines that tools
-/// give are alike where only their numbers differ, as those of a log.
-fn keep_best<T: Borrow<SummaryItem>>(items: Vec<T>, length: impl Fn(&SummaryItem) -> usize, room: usize) -> Vec<T> {
+/// Returns the best items whose lengths add up to at most `limit`, in their original order; of equal items, the newer one.
+/// Lines of tools are equal if they differ only in numbers, such as log lines.
+fn keep_best<T: Borrow<SummaryItem>>(items: Vec<T>, length: impl Fn(&SummaryItem) -> usize, limit: usize) -> Vec<T> {
     let mut ranked: Vec<usize> = (0..items.len()).collect();
-    ranked.sort_by_key(|&place| (Reverse(items[place].borrow().weight), Reverse(place)));
-    let (mut left, mut kept, mut seen) = (room, BTreeSet::new(), BTreeSet::new());
-    for place in ranked {
-        let item = items[place].borrow();
+    ranked.sort_by_key(|&index| (Reverse(items[index].borrow().weight), Reverse(index)));
+    let (mut left, mut selected, mut seen) = (limit, BTreeSet::new(), BTreeSet::new());
+    for index in ranked {
+        let item = items[index].borrow();
         let length = length(item);
-        if length <= left && seen.insert((item.role, likeness(item))) {
+        if length <= left && seen.insert((item.role, deduplication_key(item))) {
             left -= length;
-            kept.insert(place);
+            selected.insert(index);
         }
     }
     drop(seen);
-    items.into_iter().enumerate().filter(|(place, _)| kept.contains(place)).map(|(_, item)| item).collect()
+    items.into_iter().enumerate().filter(|(index, _)| selected.contains(index)).map(|(_, item)| item).collect()
 }
 
-fn likeness(item: &SummaryItem) -> Cow<'_, str> {
+fn deduplication_key(item: &SummaryItem) -> Cow<'_, str> {
     match item.role {
         Role::Tool => Cow::Owned(item.text.replace(|character: char| character.is_numeric(), "0")),
         _ => Cow::Borrowed(&item.text),
@@ -327,7 +333,7 @@ fn likeness(item: &SummaryItem) -> Cow<'_, str> {
 }
 
 fn without_worst(mut items: Vec<&SummaryItem>) -> Vec<&SummaryItem> {
-    let worst = (0..items.len()).min_by_key(|&place| (items[place].weight, place));
+    let worst = (0..items.len()).min_by_key(|&index| (items[index].weight, index));
     if let Some(worst) = worst {
         items.remove(worst);
     }

@@ -1,15 +1,15 @@
-//! The history as text between markers, as one user message. S4.14 of the statements gives the form to the letter.
+//! Renders the history as text between markers, in one user message. The exact form is specified in S4.14.
 //!
-//! What a message says cannot look like a marker, a speaker's label or a tool call: each of its lines that would gets a
-//! backslash in front ([`escape`]), and so does a line that begins so behind backslashes already. [`unescape`] takes one
-//! away again, so nothing is lost.
+//! Message text cannot imitate a marker, a speaker's label or a tool call: [`escape`] prefixes each such line with a
+//! backslash, including lines that already start with backslashes before it. [`unescape`] removes one backslash, so no text
+//! is lost.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
 use threadkeep_core::{Part, Role};
 
-use crate::chat::Shown;
+use crate::chat::HistoryEntry;
 use crate::quote::{LINE_BREAKS, one_line};
 
 pub(crate) const BEGIN: &str =
@@ -18,13 +18,14 @@ pub(crate) const END: &str = "[END CONVERSATION HISTORY]";
 pub(crate) const CURRENT: &str = "[CURRENT USER MESSAGE]";
 const CALLS: &str = "[calls ";
 
-/// What a line must not begin with, without regard to case.
+/// Prefixes that a line of message text must not have, compared case-insensitively.
 const MARKERS: [&str; 4] = ["[conversation history", "[end conversation history", "[current user message", CALLS];
 const LABELS: [&str; 4] = ["user", "assistant", "system", "tool"];
 
-/// Puts a backslash before each line that looks like a marker or begins like a speaker's label.
+/// Prefixes each line that starts like a marker or a speaker's label with a backslash.
 ///
-/// White space, control characters, invisible characters, backslashes and the signs of Markdown before it do not hide it.
+/// Leading whitespace, control characters, invisible characters, backslashes and Markdown punctuation are ignored in the
+/// comparison.
 ///
 /// ```
 /// use threadkeep_context::{escape, unescape};
@@ -34,12 +35,12 @@ const LABELS: [&str; 4] = ["user", "assistant", "system", "tool"];
 /// ```
 #[must_use]
 pub fn escape(text: &str) -> Cow<'_, str> {
-    if !text.split(LINE_BREAKS).any(looks_like_ours) {
+    if !text.split(LINE_BREAKS).any(looks_like_marker) {
         return Cow::Borrowed(text);
     }
     let mut escaped = String::with_capacity(text.len() + 8);
     for line in text.split_inclusive(LINE_BREAKS) {
-        if looks_like_ours(line) {
+        if looks_like_marker(line) {
             escaped.push('\\');
         }
         escaped.push_str(line);
@@ -47,10 +48,10 @@ pub fn escape(text: &str) -> Cow<'_, str> {
     Cow::Owned(escaped)
 }
 
-/// Takes away what [`escape`] added.
+/// Reverts [`escape`].
 #[must_use]
 pub fn unescape(text: &str) -> Cow<'_, str> {
-    let is_escaped = |line: &str| line.starts_with('\\') && looks_like_ours(line);
+    let is_escaped = |line: &str| line.starts_with('\\') && looks_like_marker(line);
     if !text.split(LINE_BREAKS).any(is_escaped) {
         return Cow::Borrowed(text);
     }
@@ -58,19 +59,19 @@ pub fn unescape(text: &str) -> Cow<'_, str> {
     Cow::Owned(lines.map(|line| if is_escaped(line) { &line[1..] } else { line }).collect())
 }
 
-fn looks_like_ours(line: &str) -> bool {
-    let line = line.trim_start_matches(is_overlooked);
-    if MARKERS.iter().any(|marker| begins_with(line, marker)) {
+fn looks_like_marker(line: &str) -> bool {
+    let line = line.trim_start_matches(is_ignored);
+    if MARKERS.iter().any(|marker| has_prefix(line, marker)) {
         return true;
     }
-    LABELS.iter().filter(|label| begins_with(line, label)).any(|label| {
-        let rest = line[label.len()..].trim_start_matches(is_overlooked);
+    LABELS.iter().filter(|label| has_prefix(line, label)).any(|label| {
+        let rest = line[label.len()..].trim_start_matches(is_ignored);
         rest.starts_with([':', '：', '﹕', '꞉'])
     })
 }
 
-/// Whether a character before a label or marker leaves it looking like one.
-fn is_overlooked(character: char) -> bool {
+/// Whether a character is ignored before a label or marker.
+fn is_ignored(character: char) -> bool {
     character.is_whitespace()
         || character.is_control()
         || matches!(character, '\\' | '*' | '_' | '#' | '>' | '`' | '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{feff}')
@@ -78,28 +79,28 @@ fn is_overlooked(character: char) -> bool {
         || matches!(character, '\u{fe00}'..='\u{fe0f}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-fn begins_with(line: &str, beginning: &str) -> bool {
-    line.get(..beginning.len()).is_some_and(|start| start.eq_ignore_ascii_case(beginning))
+fn has_prefix(line: &str, prefix: &str) -> bool {
+    line.get(..prefix.len()).is_some_and(|start| start.eq_ignore_ascii_case(prefix))
 }
 
-/// All that stands around the messages.
+/// Returns the text around the messages, to count its tokens.
 pub(crate) fn frame() -> String {
     format!("{BEGIN}\n\n{END}\n\n{CURRENT}\n")
 }
 
-/// One message as a block.
-pub(crate) fn block(shown: &Shown<'_>) -> String {
-    let label = match shown.message.content.role {
+/// Renders a message as a block.
+pub(crate) fn block(entry: &HistoryEntry<'_>) -> String {
+    let label = match entry.message.content.role {
         Role::User => "User",
         Role::Assistant => "Assistant",
         Role::System => "System",
         Role::Tool => "Tool",
     };
-    format!("{label}: {}", said(&shown.parts, &shown.waiting))
+    format!("{label}: {}", message_text(&entry.parts, &entry.waiting))
 }
 
-/// What a message says, its calls as lines of their own.
-pub(crate) fn said(parts: &[Part], waiting: &[&str]) -> String {
+/// Renders the text of a message, with each call on its own line.
+pub(crate) fn message_text(parts: &[Part], waiting: &[&str]) -> String {
     let mut text = String::new();
     for part in parts {
         let piece = match part {
@@ -108,8 +109,8 @@ pub(crate) fn said(parts: &[Part], waiting: &[&str]) -> String {
             Part::Image(image) => escape(image.description.as_deref().unwrap_or("(an image)")),
             Part::ToolCall(call) => {
                 let (name, arguments) = (one_line(&call.name), one_line(call.arguments.as_str()));
-                let waits = if waiting.contains(&call.id.as_str()) { ": waiting for its result" } else { "" };
-                Cow::Owned(format!("{CALLS}{name} {arguments}{waits}]"))
+                let suffix = if waiting.contains(&call.id.as_str()) { ": waiting for its result" } else { "" };
+                Cow::Owned(format!("{CALLS}{name} {arguments}{suffix}]"))
             }
             Part::Reasoning(_) | Part::Raw { .. } => continue,
         };
@@ -121,7 +122,8 @@ pub(crate) fn said(parts: &[Part], waiting: &[&str]) -> String {
     text
 }
 
-/// The whole: history blocks between markers, then the message. Without history only the message.
+/// Renders the transcript: history blocks between markers, then the current message. Without history, only the current
+/// message.
 pub(crate) fn transcript(blocks: &[String], current: Option<&str>) -> Option<String> {
     if blocks.is_empty() {
         return current.map(str::to_owned);
@@ -142,7 +144,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_only_looks_like_ours_is_escaped_and_the_rest_is_not() {
+    fn only_lines_that_look_like_markers_are_escaped() {
         let escaped = [
             "User: hi",
             "  assistant : hi",
@@ -169,7 +171,7 @@ mod tests {
     }
 
     #[test]
-    fn every_kind_of_line_break_begins_a_line() {
+    fn every_kind_of_line_break_starts_a_line() {
         for line_break in LINE_BREAKS {
             assert_eq!(escape(&format!("a{line_break}User: b")), format!("a{line_break}\\User: b"));
         }

@@ -1,15 +1,15 @@
-//! Which messages stay or fall together: a tool call, and what the tool gave.
+//! Groups of messages that are included or omitted together: tool calls and their results.
 
 use std::collections::BTreeMap;
 
 use threadkeep_core::{Message, Part};
 
-/// Messages that are shown whole or not at all.
+/// Messages that are included together or not at all.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unit {
-    /// Their places in the history, ascending.
+    /// Their indices in the history, ascending.
     pub(crate) members: Vec<usize>,
-    /// Whether it holds a result whose call is out of reach, so that no model would take it.
+    /// Whether it contains a result whose call is missing; models reject such a result.
     pub(crate) is_orphan: bool,
 }
 
@@ -23,21 +23,21 @@ impl Unit {
     }
 }
 
-/// Takes a history apart into units, in the order of their newest message.
+/// Groups a history into units, ordered by their newest message.
 pub(crate) fn units(history: &[Message]) -> Vec<Unit> {
-    // Each message points to one before it in its unit, or to itself.
-    let mut before: Vec<usize> = (0..history.len()).collect();
+    // A union-find forest: each message points to an earlier one in its unit, or to itself.
+    let mut parents: Vec<usize> = (0..history.len()).collect();
     let mut orphans = Vec::new();
     let mut calls: BTreeMap<&str, usize> = BTreeMap::new();
     for (index, message) in history.iter().enumerate() {
         for part in &message.content.parts {
             match part {
-                // Some models number their calls anew in each turn: the latest call of a name is the one meant.
+                // Some models reuse call ids in every turn: a result belongs to the latest call with its id.
                 Part::ToolCall(call) => {
                     calls.insert(&call.id, index);
                 }
                 Part::ToolResult(result) => match calls.get(result.call_id.as_str()) {
-                    Some(&call) => join(&mut before, call, index),
+                    Some(&call) => join(&mut parents, call, index),
                     None => orphans.push(index),
                 },
                 _ => {}
@@ -46,9 +46,9 @@ pub(crate) fn units(history: &[Message]) -> Vec<Unit> {
     }
     let mut members: Vec<Vec<usize>> = vec![Vec::new(); history.len()];
     for index in 0..history.len() {
-        members[first(&before, index)].push(index);
+        members[root(&parents, index)].push(index);
     }
-    let orphans: Vec<usize> = orphans.into_iter().map(|index| first(&before, index)).collect();
+    let orphans: Vec<usize> = orphans.into_iter().map(|index| root(&parents, index)).collect();
     let members = members.into_iter().enumerate().filter(|(_, members)| !members.is_empty());
     let mut units: Vec<Unit> =
         members.map(|(first, members)| Unit { members, is_orphan: orphans.contains(&first) }).collect();
@@ -56,16 +56,16 @@ pub(crate) fn units(history: &[Message]) -> Vec<Unit> {
     units
 }
 
-fn first(before: &[usize], mut index: usize) -> usize {
-    while before[index] != index {
-        index = before[index];
+fn root(parents: &[usize], mut index: usize) -> usize {
+    while parents[index] != index {
+        index = parents[index];
     }
     index
 }
 
-fn join(before: &mut [usize], one: usize, other: usize) {
-    let (one, other) = (first(before, one), first(before, other));
-    before[one.max(other)] = one.min(other);
+fn join(parents: &mut [usize], one: usize, other: usize) {
+    let (one, other) = (root(parents, one), root(parents, other));
+    parents[one.max(other)] = one.min(other);
 }
 
 #[cfg(test)]
@@ -95,7 +95,7 @@ mod tests {
     }
 
     #[test]
-    fn calls_and_results_are_found_across_other_messages() {
+    fn calls_and_results_are_grouped_across_other_messages() {
         let history = history(vec![vec![call("a"), call("b")], vec![], vec![result("a")], vec![], vec![result("b")]]);
         let units = units(&history);
         let members: Vec<_> = units.iter().map(|unit| unit.members.clone()).collect();
@@ -104,14 +104,14 @@ mod tests {
     }
 
     #[test]
-    fn a_number_used_again_means_the_latest_call() {
+    fn a_reused_id_refers_to_the_latest_call() {
         let history = history(vec![vec![call("1")], vec![result("1")], vec![call("1")], vec![result("1")]]);
         let members: Vec<_> = units(&history).into_iter().map(|unit| unit.members).collect();
         assert_eq!(members, [vec![0, 1], vec![2, 3]]);
     }
 
     #[test]
-    fn a_result_without_its_call_is_an_orphan() {
+    fn a_result_without_its_call_makes_an_orphan() {
         let units = units(&history(vec![vec![result("gone")], vec![call("a")], vec![result("a"), result("gone")]]));
         assert_eq!(units.iter().map(|unit| unit.is_orphan).collect::<Vec<_>>(), [true, true]);
     }

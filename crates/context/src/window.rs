@@ -1,4 +1,4 @@
-//! Which messages of the thread may be shown at all, and in which order they are taken.
+//! Determines which messages of the thread are candidates for the context, and their order of preference.
 
 use threadkeep_core::{Message, Role};
 
@@ -6,20 +6,20 @@ use crate::relevance;
 use crate::units::Unit;
 use crate::{ContextInput, ContextPolicy, Trimming, Why};
 
-/// What is chosen from.
+/// The candidate messages.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Candidates {
-    /// Units (their places in the list of all), those to be taken first first. The newest message's own comes before all.
+    /// Indices of the candidate units, most preferred first. The unit of the newest message comes first.
     pub(crate) order: Vec<usize>,
-    /// Whether one that does not fit ends the taking, so that what is shown has no holes.
+    /// Whether the first unit that does not fit ends the selection, so that the history has no gaps.
     pub(crate) is_contiguous: bool,
-    /// Why each message of the history that is no candidate is none.
+    /// For each message of the history that is not a candidate, the reason.
     pub(crate) why: Vec<Option<Why>>,
-    /// Whether messages from the anchor on are left out, so that it has to move.
+    /// Whether messages after the anchor are left out, so that the anchor has to move.
     pub(crate) overflows: bool,
 }
 
-/// Takes the candidates by policy; of `keep_percent` of the window where the history is shortened by a step.
+/// Determines the candidates by policy. `keep_percent` shortens the window when the history is trimmed by a step.
 pub(crate) fn candidates(
     input: &ContextInput<'_>,
     policy: &ContextPolicy,
@@ -42,13 +42,13 @@ pub(crate) fn candidates(
         _ => None,
     };
     let mut inside = Vec::new();
-    for (place, unit) in units.iter().enumerate().rev() {
+    for (index, unit) in units.iter().enumerate().rev() {
         let why = outside(unit.newest()).or(match outside(unit.oldest()) {
             Some(_) => Some(Why::PairBroken),
             None => unit.is_orphan.then_some(Why::PairBroken),
         });
         match why {
-            None => inside.push(place),
+            None => inside.push(index),
             Some(why) => unit.members.iter().for_each(|&index| candidates.why[index] = Some(why)),
         }
     }
@@ -62,20 +62,20 @@ pub(crate) fn candidates(
     candidates
 }
 
-/// A share of a size, at least one.
+/// Returns a percentage of a size, at least one.
 pub(crate) fn shortened(size: usize, keep_percent: Option<u8>) -> usize {
     keep_percent.map_or(size, |percent| (size.saturating_mul(usize::from(percent)) / 100).max(1))
 }
 
-/// Whether a position from `from` on lies before what the window shows.
+/// Whether any position from `from` on precedes the window.
 fn is_left_out(input: &ContextInput<'_>, start: usize, reach: Option<usize>, from: u64) -> bool {
     let (Some(first), Some(reach)) = (input.history.get(start), reach) else { return false };
-    // Where less was loaded than asked for there is no more: what is missing before it was erased.
+    // If fewer messages were loaded than requested, there are none before them: they were erased.
     let may_be_more = start > 0 || input.history.len() + input.unreadable.len() >= reach;
     may_be_more && from < first.seq
 }
 
-/// Chooses by relevance: the newest always, then those that bear most on the question, as many as the window takes.
+/// Selects by relevance: the newest messages always, then the most relevant ones, as many as the window permits.
 fn prune(
     input: &ContextInput<'_>,
     units: &[Unit],
@@ -84,19 +84,19 @@ fn prune(
     window: usize,
     why: &mut [Option<Why>],
 ) -> Vec<usize> {
-    let asked = input.question.map(str::to_owned).or_else(|| newest_question(input.history)).unwrap_or_default();
-    let scores = relevance::scores(&asked, input.history);
-    let score = |place: usize| units[place].members.iter().map(|&index| scores[index]).max().unwrap_or(0);
+    let question = input.question.map(str::to_owned).or_else(|| newest_question(input.history)).unwrap_or_default();
+    let scores = relevance::scores(&question, input.history);
+    let score = |index: usize| units[index].members.iter().map(|&index| scores[index]).max().unwrap_or(0);
     let mut ranked: Vec<usize> = inside.to_vec();
     let always = newest.clamp(1, ranked.len().max(1)).min(ranked.len());
-    // Sorting is stable, so of two alike the newer one comes first.
-    ranked[always..].sort_by_key(|&place| std::cmp::Reverse(score(place)));
+    // The sort is stable: of two equally relevant units, the newer one comes first.
+    ranked[always..].sort_by_key(|&index| std::cmp::Reverse(score(index)));
     let (mut left, mut order) = (window, Vec::new());
-    for place in ranked {
-        let members = &units[place].members;
+    for index in ranked {
+        let members = &units[index].members;
         if members.len() <= left {
             left -= members.len();
-            order.push(place);
+            order.push(index);
         } else {
             members.iter().for_each(|&index| why[index] = Some(Why::LessRelevant));
         }

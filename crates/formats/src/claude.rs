@@ -1,9 +1,10 @@
 //! `conversations.json` of Claude's data export: a list of conversations with `chat_messages`.
 //!
-//! Text, tool calls with their results and thoughts become parts of their own kinds, everything else a raw part. The text of
-//! an attached file follows the message as a text part, because the model read it; the metadata's `attachments` say
-//! what the files were. Where the messages say which one they follow (`parent_message_uuid`), the conversation is read as a
-//! tree, of which `current_leaf_message_uuid`, else the last message, is shown. Whatever else stands in a message or beside the messages goes to the metadata.
+//! Text, thinking, tool calls and tool results become parts of those kinds, everything else becomes a raw part. The text of
+//! an attached file follows the message as a text part, because the model read it; `attachments` in the metadata describes
+//! the files. If the messages name their parents (`parent_message_uuid`), the conversation is read as a tree, whose current
+//! message is `current_leaf_message_uuid`, else the last message. All other members of a message or of the conversation go to
+//! the metadata.
 
 use std::collections::HashMap;
 
@@ -12,7 +13,7 @@ use threadkeep_core::{Content, Part, Role, Timestamp, ToolCall, ToolResult, Valu
 
 use crate::Format;
 use crate::conversation::{Conversation, Node, clean_name, each_object, instant, number};
-use crate::error::Refusal;
+use crate::error::Rejection;
 use crate::fields::{self, Fields, Kind, exact, kind};
 use crate::records::Record;
 use crate::tree::Ordered;
@@ -22,7 +23,7 @@ const RAW_FORMAT: &str = "claude.export";
 const PARENT: &str = "parent_message_uuid";
 const CURRENT: &str = "current_leaf_message_uuid";
 
-pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Conversation, Refusal> {
+pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Conversation, Rejection> {
     let id = fields.take_id("uuid")?;
     let messages = fields.require_list("chat_messages")?;
     let mut conversation = Conversation::new(Format::ClaudeExport, record, id.as_deref())?;
@@ -31,11 +32,11 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
     if let Some(links) = Links::read(&messages) {
         let current = fields.take_id(CURRENT)?;
         let updated_at = fields.get("updated_at").and_then(|json| fields::text(json).ok()?.parse().ok());
-        conversation.keep_rest(fields)?;
+        conversation.add_remaining_metadata(fields)?;
         read_tree(&mut conversation, &messages, &links, current.as_deref(), updated_at)?;
         return Ok(conversation);
     }
-    conversation.keep_rest(fields)?;
+    conversation.add_remaining_metadata(fields)?;
     conversation.each_message("message", messages, |conversation, _, mut message| {
         let id = message.take_id("uuid")?;
         let created_at = instant(&mut message, "created_at");
@@ -44,15 +45,16 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
     Ok(conversation)
 }
 
-/// How the messages of a conversation hang together.
+/// The parent links between the messages of a conversation.
 struct Links {
     ids: Vec<Option<String>>,
-    /// The place of the message that each one follows. A message that names no known one begins the conversation.
+    /// The index of each message's parent. A message with an unknown parent is a root; one without a parent member follows
+    /// the previous message.
     parents: Vec<Option<usize>>,
 }
 
 impl Links {
-    /// `None` where no message names its parent.
+    /// Returns `None` if no message names a parent.
     fn read(messages: &[&RawValue]) -> Option<Self> {
         let mut read: Vec<Option<Fields<'_>>> = messages.iter().map(|json| Fields::read(json).ok()).collect();
         let mut take = |name: &str| -> Vec<Option<String>> {
@@ -63,15 +65,15 @@ impl Links {
         if given.iter().all(Option::is_none) {
             return None;
         }
-        let mut places: HashMap<&str, usize> = HashMap::new();
-        for (place, id) in ids.iter().enumerate() {
+        let mut indexes: HashMap<&str, usize> = HashMap::new();
+        for (index, id) in ids.iter().enumerate() {
             if let Some(id) = id {
-                places.entry(id).or_insert(place);
+                indexes.entry(id).or_insert(index);
             }
         }
-        let parent = |(place, given): (usize, &Option<String>)| match given {
-            Some(parent) => places.get(parent.as_str()).copied(),
-            None => place.checked_sub(1),
+        let parent = |(index, given): (usize, &Option<String>)| match given {
+            Some(parent) => indexes.get(parent.as_str()).copied(),
+            None => index.checked_sub(1),
         };
         let parents = given.iter().enumerate().map(parent).collect();
         Some(Self { ids, parents })
@@ -84,58 +86,58 @@ fn read_tree(
     Links { ids, parents }: &Links,
     current: Option<&str>,
     updated_at: Option<Timestamp>,
-) -> Result<(), Refusal> {
+) -> Result<(), Rejection> {
     let Some(Ordered { order, .. }) = Ordered::new(parents, |_| std::iter::empty()) else {
-        return Err(Refusal::new("chat_messages: the messages go round in a circle"));
+        return Err(Rejection::new("chat_messages: the messages form a cycle"));
     };
-    // For each message the one that stands there or last before it, and how many lead there.
-    let mut reached: Vec<(Option<usize>, usize)> = vec![(None, 0); messages.len()];
-    let mut shown = None;
-    for place in order {
-        let (before, depth) = parents[place].map_or((None, 0), |parent| reached[parent]);
-        let at = |refusal: Refusal| refusal.at(number("message", place));
-        let pushed = push_node(conversation, (before, depth + 1), place, messages[place]);
-        let here = pushed.map(Some).unwrap_or_else(|refusal| {
-            conversation.leave_out(at(refusal));
+    // For each entry: the nearest added message at or above it, and the length of the path to it.
+    let mut nearest_message: Vec<(Option<usize>, usize)> = vec![(None, 0); messages.len()];
+    let mut current_message = None;
+    for index in order {
+        let (before, depth) = parents[index].map_or((None, 0), |parent| nearest_message[parent]);
+        let at = |rejection: Rejection| rejection.at(number("message", index));
+        let pushed = push_node(conversation, (before, depth + 1), index, messages[index]);
+        let here = pushed.map(Some).unwrap_or_else(|rejection| {
+            conversation.skip_message(at(rejection));
             before
         });
-        reached[place] = (here, depth + 1);
-        if current.is_some() && ids[place].as_deref() == current {
-            shown = here;
+        nearest_message[index] = (here, depth + 1);
+        if current.is_some() && ids[index].as_deref() == current {
+            current_message = here;
         }
     }
-    // The messages stand in the order of their making: without a word about it the last one is shown.
-    let last = reached.last().and_then(|(last, _)| *last);
-    conversation.set_current(shown.or(last), updated_at);
+    // The messages are in order of creation, so the last one is the default.
+    let last = nearest_message.last().and_then(|(last, _)| *last);
+    conversation.set_current(current_message.or(last), updated_at);
     Ok(())
 }
 
-/// Adds the message at a place, under a parent and at a position on its path.
+/// Adds the message at an index, under a parent and at a position on its path.
 fn push_node(
     conversation: &mut Conversation,
     (parent, position): (Option<usize>, usize),
-    place: usize,
+    index: usize,
     json: &RawValue,
-) -> Result<usize, Refusal> {
+) -> Result<usize, Rejection> {
     let mut message = Fields::read(json)?;
     let id = message.take_id("uuid")?;
     message.take(PARENT);
     let created_at = instant(&mut message, "created_at");
-    let node = Node { parent, position, source_id: id.as_deref(), place: &place.to_string() };
+    let node = Node { parent, position, source_id: id.as_deref(), fallback_id: &index.to_string() };
     conversation.push_node(&node, created_at, read_message(message)?)
 }
 
-fn read_message(mut message: Fields<'_>) -> Result<Content, Refusal> {
+fn read_message(mut message: Fields<'_>) -> Result<Content, Rejection> {
     let role = match message.require_text("sender")?.as_str() {
         "human" => Role::User,
         "assistant" => Role::Assistant,
-        _ => return Err(Refusal::new("`sender` is neither human nor assistant")),
+        _ => return Err(Rejection::new("`sender` is neither human nor assistant")),
     };
     let mut content = Content::empty(role);
-    // `text` says again what the items of `content` say; older exports have nothing else.
+    // `text` repeats the items of `content`; older exports have only `text`.
     let text = message.take_text("text")?.unwrap_or_default();
     for item in message.take_list("content")?.unwrap_or_default() {
-        content.parts.push(read_item(item).map_err(|refusal| refusal.at("content"))?);
+        content.parts.push(read_item(item).map_err(|rejection| rejection.at("content"))?);
     }
     if content.parts.is_empty() && !text.is_empty() {
         content.parts.push(Part::Text(text));
@@ -143,28 +145,28 @@ fn read_message(mut message: Fields<'_>) -> Result<Content, Refusal> {
     let attachments = message.take_list("attachments")?.unwrap_or_default();
     let files = message.take_value("files")?;
     content.metadata = message.into_map()?;
-    each_object("attachment", attachments, |_, attachment| attach(attachment, &mut content))?;
+    each_object("attachment", attachments, |_, attachment| read_attachment(attachment, &mut content))?;
     if let Some(files) = files.filter(|files| files.as_array().is_none_or(|files| !files.is_empty())) {
         content.metadata.insert("files".to_owned(), files);
     }
     Ok(content)
 }
 
-fn attach(mut attachment: Fields<'_>, content: &mut Content) -> Result<(), Refusal> {
+fn read_attachment(mut attachment: Fields<'_>, content: &mut Content) -> Result<(), Rejection> {
     let text = attachment.take_text("extracted_content")?.filter(|text| !text.is_empty());
-    let mut about = attachment.into_map()?;
+    let mut description = attachment.into_map()?;
     if let Some(text) = text {
-        about.insert("part".to_owned(), content.parts.len().into());
+        description.insert("part".to_owned(), content.parts.len().into());
         content.parts.push(Part::Text(text));
     }
     match content.metadata.entry("attachments").or_insert_with(|| Value::Array(Vec::new())) {
-        Value::Array(attachments) => attachments.push(about.into()),
-        other => *other = vec![Value::Object(about)].into(),
+        Value::Array(attachments) => attachments.push(description.into()),
+        other => *other = vec![Value::Object(description)].into(),
     }
     Ok(())
 }
 
-fn read_item(json: &RawValue) -> Result<Part, Refusal> {
+fn read_item(json: &RawValue) -> Result<Part, Rejection> {
     let mut item = Fields::read(json)?;
     let known = match item.take_text("type")?.as_deref() {
         Some("text") => item.take_text("text")?.map(Part::Text),
@@ -179,7 +181,7 @@ fn read_item(json: &RawValue) -> Result<Part, Refusal> {
     }
 }
 
-fn tool_call(mut item: Fields<'_>) -> Result<Option<Part>, Refusal> {
+fn tool_call(mut item: Fields<'_>) -> Result<Option<Part>, Rejection> {
     let (id, name) = (item.take_text("id")?, item.take_text("name")?);
     let name = name.filter(|name| clean_name(name).as_ref() == Some(name));
     match (id, name, item.take("input")) {
@@ -190,7 +192,7 @@ fn tool_call(mut item: Fields<'_>) -> Result<Option<Part>, Refusal> {
     }
 }
 
-fn tool_result(mut item: Fields<'_>) -> Result<Option<Part>, Refusal> {
+fn tool_result(mut item: Fields<'_>) -> Result<Option<Part>, Rejection> {
     let Some(call_id) = item.take_text("tool_use_id")? else { return Ok(None) };
     let output = match item.take("content") {
         None => String::new(),
@@ -200,8 +202,8 @@ fn tool_result(mut item: Fields<'_>) -> Result<Option<Part>, Refusal> {
     Ok(Some(Part::ToolResult(ToolResult { call_id, output, is_error })))
 }
 
-/// One text is that text; several items stay JSON, because joined they could not be told apart again.
-fn output(content: &RawValue) -> Result<String, Refusal> {
+/// Returns a single text as it is. Several items stay JSON, because joining them would lose their boundaries.
+fn output(content: &RawValue) -> Result<String, Rejection> {
     if kind(content) == Kind::Text {
         return fields::text(content);
     }

@@ -1,4 +1,4 @@
-//! One conversation on its way to becoming items: what all foreign formats do alike.
+//! Builds the items of one conversation. Shared by all formats except Threadkeep's own.
 
 use std::collections::HashSet;
 
@@ -7,32 +7,32 @@ use threadkeep_core::exchange::{ImportItem, ImportedMessage, ImportedNode, Impor
 use threadkeep_core::{Content, Map, ThreadPatch, Timestamp, Value, codec, limits};
 
 use crate::Format;
-use crate::error::Refusal;
+use crate::error::Rejection;
 use crate::fields::{self, Fields};
 use crate::identity;
 use crate::records::Record;
 
-/// What a source may fill of a thread's metadata: the rest has room for the names of what does not fit.
+/// Bytes of a thread's metadata available to the source. The rest is reserved for the names of omitted members.
 const METADATA_BYTES: usize = limits::MAP_BYTES - 16 * 1024;
-const LEFT_OUT: &str = "left_out";
+const OMITTED_KEY: &str = "left_out";
 
-/// Collects a conversation's messages and checks each as a store will.
+/// Collects a conversation's messages and checks each against the limits of the stores.
 #[derive(Debug)]
 pub(crate) struct Conversation {
     thread: ImportedThread,
     metadata_bytes: usize,
     messages: Vec<ImportedMessage>,
-    /// For a conversation with branches.
+    /// Set for a conversation with branches.
     branches: Option<Branches>,
     external_ids: HashSet<String>,
-    /// What is wrong with the messages and members that are left out.
-    left_out: Vec<Refusal>,
-    /// Messages that were left out: they keep their positions.
-    messages_left_out: usize,
+    /// The reason for each message or member that was skipped.
+    skipped: Vec<Rejection>,
+    /// The number of skipped messages, which still count for positions.
+    skipped_messages: usize,
     record_bytes: usize,
 }
 
-/// How the messages of a conversation hang together.
+/// The tree structure of a conversation.
 #[derive(Debug, Default)]
 struct Branches {
     parents: Vec<Option<usize>>,
@@ -40,28 +40,28 @@ struct Branches {
     updated_at: Option<Timestamp>,
 }
 
-/// A message on its way into a conversation with branches.
+/// Where a message goes in a conversation with branches.
 #[derive(Debug)]
 pub(crate) struct Node<'a> {
-    /// The message that it follows.
+    /// The index of the parent message.
     pub(crate) parent: Option<usize>,
-    /// Its position on its path; the first is 1.
+    /// The position on the path from the root; the first is 1.
     pub(crate) position: usize,
-    /// What the source calls it.
+    /// The message's id in the source.
     pub(crate) source_id: Option<&'a str>,
-    /// Where it stands in the source; no other message stands there.
-    pub(crate) place: &'a str,
+    /// An id that is unique in the source even if `source_id` is not.
+    pub(crate) fallback_id: &'a str,
 }
 
-/// What became of a record: items, and what is wrong with what was left out.
+/// The items read from a record, and the reasons for what was skipped.
 #[derive(Debug, Default)]
 pub(crate) struct Converted {
     pub(crate) items: Vec<ImportItem>,
-    pub(crate) left_out: Vec<Refusal>,
+    pub(crate) skipped: Vec<Rejection>,
 }
 
 impl Conversation {
-    pub(crate) fn new(format: Format, record: &Record, source_id: Option<&str>) -> Result<Self, Refusal> {
+    pub(crate) fn new(format: Format, record: &Record, source_id: Option<&str>) -> Result<Self, Rejection> {
         let key = identity::thread_key(format, record, source_id)?;
         let thread = ImportedThread {
             id: None,
@@ -78,8 +78,8 @@ impl Conversation {
             messages: Vec::new(),
             branches: None,
             external_ids: HashSet::new(),
-            left_out: Vec::new(),
-            messages_left_out: 0,
+            skipped: Vec::new(),
+            skipped_messages: 0,
             record_bytes: record.text.len(),
         })
     }
@@ -92,55 +92,55 @@ impl Conversation {
         self.thread.created_at = created_at;
     }
 
-    /// Keeps a member of the source in the thread's metadata. One that is too large for it is named there instead, and so is
-    /// one that no store keeps, which is told as well.
-    pub(crate) fn keep(&mut self, name: &str, value: Value) {
+    /// Copies a member of the source to the thread's metadata. If it is too large or invalid, only its name is recorded there;
+    /// an invalid one is also reported.
+    pub(crate) fn add_metadata(&mut self, name: &str, value: Value) {
         let bytes = Value::from(name).to_string().len() + value.to_string().len() + ":,".len();
         let member = Map::from_iter([(name.to_owned(), value)]);
-        let unkeepable = checked(member.clone()).err();
+        let invalid = checked(member.clone()).err();
         let fits = self.metadata_bytes + bytes <= METADATA_BYTES;
-        if fits && unkeepable.is_none() {
+        if fits && invalid.is_none() {
             self.metadata_bytes += bytes;
             self.thread.metadata.extend(member);
         } else {
-            self.note_left_out(&clean_name(name).unwrap_or_default());
+            self.note_omitted(&clean_name(name).unwrap_or_default());
         }
-        if let Some(refusal) = unkeepable.filter(|_| fits) {
-            self.left_out.push(refusal.at(clean_name(name).unwrap_or_default()));
+        if let Some(rejection) = invalid.filter(|_| fits) {
+            self.skipped.push(rejection.at(clean_name(name).unwrap_or_default()));
         }
     }
 
-    /// Keeps all that nobody has taken from the source. Of members with one name, the last counts.
-    pub(crate) fn keep_rest(&mut self, rest: Fields<'_>) -> Result<(), Refusal> {
+    /// Copies all members that were not taken from the source. If a name is repeated, the last member wins.
+    pub(crate) fn add_remaining_metadata(&mut self, rest: Fields<'_>) -> Result<(), Rejection> {
         let (large, small) = rest.into_large_and_small();
         for (name, value) in small.into_map()? {
-            self.keep(&name, value);
+            self.add_metadata(&name, value);
         }
         for name in large {
-            self.note_left_out(&name);
+            self.note_omitted(&name);
         }
         Ok(())
     }
 
-    fn note_left_out(&mut self, name: &str) {
-        let names = self.thread.metadata.entry(LEFT_OUT).or_insert_with(|| Value::Array(Vec::new()));
+    fn note_omitted(&mut self, name: &str) {
+        let names = self.thread.metadata.entry(OMITTED_KEY).or_insert_with(|| Value::Array(Vec::new()));
         if let Value::Array(names) = names {
             names.push(name.into());
         }
     }
 
-    /// The position that the next message gets; the first is 1.
+    /// The position of the next message; the first is 1.
     pub(crate) fn next_position(&self) -> usize {
-        self.messages.len() + self.messages_left_out + 1
+        self.messages.len() + self.skipped_messages + 1
     }
 
-    /// Adds a message. An id that an earlier message has already counts as none.
+    /// Adds a message. An id that repeats an earlier message's id is ignored.
     pub(crate) fn push(
         &mut self,
         source_id: Option<&str>,
         created_at: Option<Timestamp>,
         content: Content,
-    ) -> Result<(), Refusal> {
+    ) -> Result<(), Rejection> {
         check_content(&content, self.record_bytes)?;
         let own = source_id.map(identity::message_id).filter(|id| !self.external_ids.contains(id));
         let id = own.unwrap_or_else(|| identity::message_id_by_content(self.next_position(), &content));
@@ -149,57 +149,58 @@ impl Conversation {
         Ok(())
     }
 
-    /// Adds a message of a conversation with branches, and gives its place among them.
+    /// Adds a message to a conversation with branches, and returns its index.
     pub(crate) fn push_node(
         &mut self,
         node: &Node<'_>,
         created_at: Option<Timestamp>,
         content: Content,
-    ) -> Result<usize, Refusal> {
+    ) -> Result<usize, Rejection> {
         check_content(&content, self.record_bytes)?;
         let is_new = |id: &String| !self.external_ids.contains(id);
         let own = node.source_id.map(identity::message_id).filter(is_new);
         let id = own
             .or_else(|| Some(identity::message_id_by_content(node.position, &content)).filter(is_new))
-            .unwrap_or_else(|| identity::message_id_by_place(node.place));
+            .unwrap_or_else(|| identity::message_id_by_fallback(node.fallback_id));
         self.external_ids.insert(id.clone());
         self.messages.push(ImportedMessage { id: None, external_id: Some(id), created_at, content });
         self.branches.get_or_insert_default().parents.push(node.parent);
         Ok(self.messages.len() - 1)
     }
 
-    /// Says which of the messages the source shows, and when it changed the conversation.
+    /// Sets the index of the message that the source displays, and the time of the last change.
     pub(crate) fn set_current(&mut self, current: Option<usize>, updated_at: Option<Timestamp>) {
         let branches = self.branches.get_or_insert_default();
         (branches.current, branches.updated_at) = (current, updated_at);
     }
 
-    /// Runs `read` on each entry of a list as an object. A message that cannot be read or stored is left out, and reported.
+    /// Runs `read` on each entry of a list as an object. Skips and reports a message that cannot be read or stored.
     pub(crate) fn each_message<'a>(
         &mut self,
         what: &str,
         list: Vec<&'a RawValue>,
-        mut read: impl FnMut(&mut Self, usize, Fields<'a>) -> Result<(), Refusal>,
+        mut read: impl FnMut(&mut Self, usize, Fields<'a>) -> Result<(), Rejection>,
     ) {
         for (index, json) in list.into_iter().enumerate() {
-            if let Err(refusal) = Fields::read(json).and_then(|entry| read(self, index, entry)) {
-                self.leave_out(refusal.at(number(what, index)));
+            if let Err(rejection) = Fields::read(json).and_then(|entry| read(self, index, entry)) {
+                self.skip_message(rejection.at(number(what, index)));
             }
         }
     }
 
-    /// Leaves out one message, which keeps its position; the rest of the conversation is read.
-    pub(crate) fn leave_out(&mut self, refusal: Refusal) {
-        self.left_out.push(refusal);
-        self.messages_left_out += 1;
+    /// Skips a message, which still takes up a position.
+    pub(crate) fn skip_message(&mut self, rejection: Rejection) {
+        self.skipped.push(rejection);
+        self.skipped_messages += 1;
     }
 
-    /// The thread, then its messages; one item where the conversation may have branches.
+    /// Returns the thread and then its messages, or a single tree for a conversation with branches.
     ///
-    /// Refuses a conversation of which no message could be read.
-    pub(crate) fn into_items(mut self) -> Result<Converted, Refusal> {
-        if self.messages.is_empty() && self.messages_left_out > 0 {
-            return Err(self.left_out.swap_remove(0));
+    /// # Errors
+    /// No message of the conversation could be read.
+    pub(crate) fn into_items(mut self) -> Result<Converted, Rejection> {
+        if self.messages.is_empty() && self.skipped_messages > 0 {
+            return Err(self.skipped.swap_remove(0));
         }
         let ThreadPatch { metadata, .. } = checked(self.thread.metadata)?;
         let thread = ImportedThread { metadata: metadata.unwrap_or_default(), ..self.thread };
@@ -214,71 +215,72 @@ impl Conversation {
                 std::iter::once(ImportItem::Thread(Box::new(thread))).chain(messages).collect()
             }
         };
-        Ok(Converted { items, left_out: self.left_out })
+        Ok(Converted { items, skipped: self.skipped })
     }
 }
 
-/// Checks content as a store will, before any of its conversation is stored.
-pub(crate) fn check_content(content: &Content, record_bytes: usize) -> Result<(), Refusal> {
+/// Checks content against the limits of the stores, before any part of its conversation is stored.
+pub(crate) fn check_content(content: &Content, record_bytes: usize) -> Result<(), Rejection> {
     content.check()?;
-    // Content grows by less than this factor on its way through the codec, so only large records need the measure.
+    // The codec enlarges content by less than this factor, so only large records need encoding to be measured.
     if record_bytes > limits::MESSAGE_BYTES / 4 {
         codec::encode_content(content)?;
     }
     Ok(())
 }
 
-fn checked(metadata: Map) -> Result<ThreadPatch, Refusal> {
+fn checked(metadata: Map) -> Result<ThreadPatch, Rejection> {
     let patch = ThreadPatch { metadata: Some(metadata), ..ThreadPatch::default() };
     patch.check()?;
     Ok(patch)
 }
 
-/// Says which entry of a list something is about; people count from 1.
+/// Names an entry of a list in an error message, counting from 1.
 pub(crate) fn number(what: &str, index: usize) -> String {
     format!("{what} {}", index + 1)
 }
 
-/// Runs `read` on each entry of a list as an object, and says which one it was if it fails.
+/// Runs `read` on each entry of a list as an object. An error names the entry.
 pub(crate) fn each_object<'a>(
     what: &str,
     list: Vec<&'a RawValue>,
-    mut read: impl FnMut(usize, Fields<'a>) -> Result<(), Refusal>,
-) -> Result<(), Refusal> {
+    mut read: impl FnMut(usize, Fields<'a>) -> Result<(), Rejection>,
+) -> Result<(), Rejection> {
     for (index, json) in list.into_iter().enumerate() {
-        Fields::read(json).and_then(|entry| read(index, entry)).map_err(|refusal| refusal.at(number(what, index)))?;
+        Fields::read(json)
+            .and_then(|entry| read(index, entry))
+            .map_err(|rejection| rejection.at(number(what, index)))?;
     }
     Ok(())
 }
 
-/// A name of at most the bytes that a name may have, without control characters; `None` when nothing is left.
+/// Replaces control characters with spaces and truncates to [`limits::NAME_BYTES`]. Returns `None` if nothing is left.
 pub(crate) fn clean_name(name: &str) -> Option<String> {
     clean(name, limits::NAME_BYTES)
 }
 
 fn clean(text: &str, max_bytes: usize) -> Option<String> {
-    let spaced: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let trimmed = spaced.trim();
-    let kept = trimmed[..trimmed.floor_char_boundary(max_bytes)].trim_end();
-    (!kept.is_empty()).then(|| kept.to_owned())
+    let printable: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    let trimmed = printable.trim();
+    let truncated = trimmed[..trimmed.floor_char_boundary(max_bytes)].trim_end();
+    (!truncated.is_empty()).then(|| truncated.to_owned())
 }
 
-/// An instant in RFC 3339; `None` when it is none.
+/// Takes an instant in RFC 3339. Returns `None` if it is missing or invalid.
 pub(crate) fn instant(fields: &mut Fields<'_>, name: &str) -> Option<Timestamp> {
     fields::text(fields.take(name)?).ok()?.parse().ok()
 }
 
-/// An instant in seconds since 1970 UTC, with decimals; `None` when it is none.
+/// Takes an instant in seconds since the Unix epoch, with decimals. Returns `None` if it is missing or invalid.
 pub(crate) fn instant_in_seconds(fields: &mut Fields<'_>, name: &str) -> Option<Timestamp> {
     read_seconds(fields.take(name)?)
 }
 
-/// As [`instant_in_seconds`], of a value.
+/// Reads an instant as [`instant_in_seconds`] does, from a value.
 pub(crate) fn read_seconds(json: &RawValue) -> Option<Timestamp> {
     let seconds: f64 = serde_json::from_str(json.get()).ok()?;
     let micros = (seconds * 1e6).round();
-    // Beyond the range of core's instants there is nothing to round, and the cast saturates.
-    #[expect(clippy::cast_possible_truncation, reason = "saturates, and the range is checked after it")]
+    #[expect(clippy::cast_possible_truncation, reason = "the cast saturates and `from_micros` checks the range")]
     Timestamp::from_micros(micros as i64).ok()
 }
 

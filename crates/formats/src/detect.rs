@@ -1,13 +1,13 @@
-//! Which format a file has, told by the members of its first good record.
+//! Detects the format of a file from the members of its first valid record.
 
 use crate::Format;
 use crate::fields::{Fields, Kind, kind};
 use crate::threadkeep;
 
-const NAMES_SHOWN: usize = 8;
-const NAME_CHARS: usize = 40;
+const MAX_NAMES: usize = 8;
+const MAX_NAME_CHARS: usize = 40;
 
-/// The format whose members a record has.
+/// Returns the format whose members the record has.
 pub(crate) fn format_of(fields: &Fields<'_>) -> Option<Format> {
     if threadkeep::version(fields).is_some() {
         return Some(Format::Threadkeep);
@@ -30,17 +30,17 @@ pub(crate) fn format_of(fields: &Fields<'_>) -> Option<Format> {
     }
 }
 
-/// What a record looks like, for a person: names of members, cut, and no values.
+/// Describes a record in an error message: the truncated names of its first members, without values.
 pub(crate) fn describe(fields: &Fields<'_>) -> String {
-    let names: Vec<_> = fields.names().take(NAMES_SHOWN).map(shortened).collect();
+    let names: Vec<_> = fields.names().take(MAX_NAMES).map(quoted).collect();
     match (names.len(), fields.names().count()) {
-        (0, _) => "objects without members".to_owned(),
-        (shown, all) if shown < all => format!("objects with the members {} and others", names.join(", ")),
+        (0, _) => "objects with no members".to_owned(),
+        (listed, all) if listed < all => format!("objects with the members {} and others", names.join(", ")),
         _ => format!("objects with the members {}", names.join(", ")),
     }
 }
 
-fn shortened(name: &str) -> String {
+fn quoted(name: &str) -> String {
     let printable = name.chars().map(|c| if c.is_control() { '\u{fffd}' } else { c });
-    format!("`{}`", printable.take(NAME_CHARS).collect::<String>())
+    format!("`{}`", printable.take(MAX_NAME_CHARS).collect::<String>())
 }

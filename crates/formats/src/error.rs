@@ -7,40 +7,40 @@ use threadkeep_core::StoreError;
 
 use crate::Format;
 
-/// Why a file cannot be read at all.
+/// An error that prevents a file from being read.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FormatError {
-    /// The file cannot be opened. Name another, or mend its rights.
-    #[error("{} cannot be opened", path.display())]
+    /// The file cannot be opened. Check its path and permissions.
+    #[error("cannot open {}", path.display())]
     Open {
         /// The file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
-    /// The file was opened and cannot be read.
-    #[error("the file cannot be read")]
+    /// The file was opened but cannot be read.
+    #[error("cannot read the file")]
     Read(#[source] io::Error),
-    /// There is nothing in the file.
+    /// The file is empty or contains only whitespace.
     #[error("the file is empty")]
     Empty,
-    /// The file is none of the known formats. Convert it, or name its format where it is damaged at its beginning.
-    #[error("not a known conversation format: found {saw}; known are {}", Format::list())]
+    /// The format of the file is unknown. Convert the file, or name its format if its beginning is damaged.
+    #[error("unknown conversation format: found {saw}; supported formats are {}", Format::list())]
     Unrecognised {
-        /// What is there instead; names of members at most, no words of a conversation.
+        /// A description of what was found. It can contain member names, but no message text.
         saw: String,
     },
-    /// The export was written by a later version of Threadkeep. Read it with that one.
-    #[error("this export has version {version}, and this program reads versions up to {known}")]
+    /// The export was written by a later version of Threadkeep. Import it with that version.
+    #[error("export version {version} is not supported; the latest supported version is {known}")]
     LaterVersion {
         /// The export's version.
         version: u64,
-        /// The latest version that is understood.
+        /// The latest supported version.
         known: u32,
     },
-    /// No format is called so.
-    #[error("there is no format `{name}`; known are {}", Format::list())]
+    /// The name is not the name of a format.
+    #[error("unknown format `{name}`; supported formats are {}", Format::list())]
     UnknownName {
         /// The name.
         name: String,
@@ -56,18 +56,18 @@ impl From<io::Error> for FormatError {
     }
 }
 
-/// A record that was not read, and where it is.
+/// An error in one record, with its location.
 ///
-/// The text tells what is wrong with the record and the conversation's id, never its title or what a message says.
+/// The message contains the reason and the conversation's id, but never its title or message text.
 #[derive(Debug)]
 pub struct RecordError {
-    /// The line on which the record starts; the first is 1.
+    /// The line where the record starts; the first is 1.
     pub line: u64,
-    /// The record's place in the file; the first is 0.
+    /// The record's index in the file; the first is 0.
     pub record: u64,
-    /// The conversation that it is or belongs to, as far as its name can be read.
+    /// The conversation that the record belongs to, as far as its name can be read.
     pub conversation: ConversationName,
-    /// What is wrong.
+    /// The cause.
     pub fault: Fault,
 }
 
@@ -83,37 +83,37 @@ impl fmt::Display for RecordError {
 
 impl Error for RecordError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
-        // The fault's own words are told already.
+        // `Display` includes the fault's message already.
         self.fault.source()
     }
 }
 
-/// What a conversation is called in its file.
+/// The title and id of a conversation in its file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ConversationName {
-    /// Its title: somebody's words, which belong into no log.
+    /// The title. It is user content and must not be logged.
     pub title: Option<String>,
-    /// Its id in the source, cut to 100 bytes.
+    /// The id in the source, truncated to 100 bytes.
     pub id: Option<String>,
 }
 
-/// What is wrong with a record, and whether more can follow it.
+/// The cause of a [`RecordError`].
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The record is bad; those after it are read.
+    /// The record is invalid. Reading continues with the next record.
     #[error("{0}")]
     Record(String),
-    /// The file is damaged or cut off here: nothing after this place was read.
-    #[error("{0}; nothing after this place was read")]
+    /// The file is damaged or truncated at this point. The rest of the file is not read.
+    #[error("{0}; the rest of the file was not read")]
     File(String),
-    /// The device failed: nothing after this place was read.
-    #[error("the file cannot be read any further")]
+    /// Reading the file failed. The rest of the file is not read.
+    #[error("cannot read the rest of the file")]
     Io(#[source] io::Error),
 }
 
 impl Fault {
-    /// Whether nothing follows.
+    /// Whether reading ends after this error.
     #[must_use]
     pub fn is_final(&self) -> bool {
         !matches!(self, Self::Record(_))
@@ -123,19 +123,19 @@ impl Fault {
 impl From<io::Error> for Fault {
     fn from(error: io::Error) -> Self {
         use io::ErrorKind::{InvalidData, InvalidInput, UnexpectedEof};
-        // The decompressor answers with these; a device that does is not told apart from it.
+        // The decompressor returns these kinds. A device that returns them cannot be distinguished from it.
         match error.kind() {
-            InvalidData | InvalidInput | UnexpectedEof => Self::File("gzip data that is damaged or cut off".to_owned()),
+            InvalidData | InvalidInput | UnexpectedEof => Self::File("damaged or truncated gzip data".to_owned()),
             _ => Self::Io(error),
         }
     }
 }
 
-/// Why a converter does not take a record.
+/// The reason why a record, or a part of it, is rejected.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Refusal(String);
+pub(crate) struct Rejection(String);
 
-impl Refusal {
+impl Rejection {
     pub(crate) fn new(reason: impl Into<String>) -> Self {
         Self(reason.into())
     }
@@ -144,20 +144,20 @@ impl Refusal {
         &self.0
     }
 
-    /// Says where in the record.
-    pub(crate) fn at(self, place: impl fmt::Display) -> Self {
-        Self(format!("{place}: {}", self.0))
+    /// Prefixes the reason with a location in the record.
+    pub(crate) fn at(self, location: impl fmt::Display) -> Self {
+        Self(format!("{location}: {}", self.0))
     }
 }
 
-impl From<StoreError> for Refusal {
+impl From<StoreError> for Rejection {
     fn from(error: StoreError) -> Self {
         Self(error.to_string())
     }
 }
 
-impl From<Refusal> for Fault {
-    fn from(refusal: Refusal) -> Self {
-        Self::Record(refusal.0)
+impl From<Rejection> for Fault {
+    fn from(rejection: Rejection) -> Self {
+        Self::Record(rejection.0)
     }
 }

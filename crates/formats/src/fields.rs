@@ -1,4 +1,4 @@
-//! A JSON object whose members are read one by one, each as its exact text until someone asks for more.
+//! A JSON object whose members are kept as exact JSON text and parsed on demand.
 
 use std::fmt;
 
@@ -6,23 +6,23 @@ use serde::de::{Deserialize, Deserializer, Error, MapAccess, SeqAccess, Visitor}
 use serde_json::value::RawValue;
 use threadkeep_core::{JsonText, Map, Value, limits};
 
-use crate::error::Refusal;
+use crate::error::Rejection;
 
-/// Members of an object and entries of a list: what is read of each takes many times the bytes that it has in the file.
-pub(crate) const ENTRIES: usize = 1_000_000;
-/// Bytes of a value that is read whole. No store takes a larger one.
-pub(crate) const VALUE_BYTES: usize = limits::MESSAGE_BYTES;
+/// The most members of an object and entries of a list. Each takes many times more memory than its bytes in the file.
+pub(crate) const MAX_ENTRIES: usize = 1_000_000;
+/// The largest value that is parsed as a whole. No store accepts a larger one.
+pub(crate) const MAX_VALUE_BYTES: usize = limits::MESSAGE_BYTES;
 
-/// The members of an object that nobody has taken yet, in order. A member that is null counts as absent.
+/// The members of an object that have not been taken yet, in order. A null member counts as absent.
 #[derive(Debug)]
 pub(crate) struct Fields<'a>(Vec<(String, &'a RawValue)>);
 
 impl<'a> Fields<'a> {
-    pub(crate) fn read(json: &'a RawValue) -> Result<Self, Refusal> {
+    pub(crate) fn read(json: &'a RawValue) -> Result<Self, Rejection> {
         if kind(json) != Kind::Object {
-            return Err(Refusal::new(format!("{} instead of an object", kind(json))));
+            return Err(Rejection::new(format!("expected an object, found {}", kind(json))));
         }
-        serde_json::from_str(json.get()).map_err(|error| unreadable(&error))
+        serde_json::from_str(json.get()).map_err(|error| parser_error(&error))
     }
 
     pub(crate) fn names(&self) -> impl Iterator<Item = &str> {
@@ -30,7 +30,7 @@ impl<'a> Fields<'a> {
     }
 
     pub(crate) fn get(&self, name: &str) -> Option<&'a RawValue> {
-        // Of members with one name, the last is the one, as everywhere in JSON.
+        // If a name is repeated, the last member wins, as is usual in JSON.
         self.0.iter().rev().find(|(member, _)| member == name).map(|(_, json)| *json).filter(|json| !is_null(json))
     }
 
@@ -40,52 +40,52 @@ impl<'a> Fields<'a> {
         taken
     }
 
-    pub(crate) fn take_text(&mut self, name: &str) -> Result<Option<String>, Refusal> {
-        self.take(name).map(|json| text(json).map_err(|refusal| refusal.at(name))).transpose()
+    pub(crate) fn take_text(&mut self, name: &str) -> Result<Option<String>, Rejection> {
+        self.take(name).map(|json| text(json).map_err(|rejection| rejection.at(name))).transpose()
     }
 
-    pub(crate) fn require_text(&mut self, name: &str) -> Result<String, Refusal> {
+    pub(crate) fn require_text(&mut self, name: &str) -> Result<String, Rejection> {
         self.take_text(name)?.ok_or_else(|| missing(name))
     }
 
-    /// Takes a text, or a number as the text that it has in the file.
-    pub(crate) fn take_id(&mut self, name: &str) -> Result<Option<String>, Refusal> {
+    /// Takes a string, or a number as it is written in the file.
+    pub(crate) fn take_id(&mut self, name: &str) -> Result<Option<String>, Rejection> {
         match self.take(name) {
             Some(json) if kind(json) == Kind::Number => Ok(Some(json.get().to_owned())),
-            Some(json) => text(json).map(Some).map_err(|refusal| refusal.at(name)),
+            Some(json) => text(json).map(Some).map_err(|rejection| rejection.at(name)),
             None => Ok(None),
         }
     }
 
-    pub(crate) fn take_list(&mut self, name: &str) -> Result<Option<Vec<&'a RawValue>>, Refusal> {
-        self.take(name).map(|json| list(json).map_err(|refusal| refusal.at(name))).transpose()
+    pub(crate) fn take_list(&mut self, name: &str) -> Result<Option<Vec<&'a RawValue>>, Rejection> {
+        self.take(name).map(|json| list(json).map_err(|rejection| rejection.at(name))).transpose()
     }
 
-    pub(crate) fn require_list(&mut self, name: &str) -> Result<Vec<&'a RawValue>, Refusal> {
+    pub(crate) fn require_list(&mut self, name: &str) -> Result<Vec<&'a RawValue>, Rejection> {
         self.take_list(name)?.ok_or_else(|| missing(name))
     }
 
-    pub(crate) fn take_fields(&mut self, name: &str) -> Result<Option<Self>, Refusal> {
-        self.take(name).map(|json| Self::read(json).map_err(|refusal| refusal.at(name))).transpose()
+    pub(crate) fn take_fields(&mut self, name: &str) -> Result<Option<Self>, Rejection> {
+        self.take(name).map(|json| Self::read(json).map_err(|rejection| rejection.at(name))).transpose()
     }
 
-    pub(crate) fn take_value(&mut self, name: &str) -> Result<Option<Value>, Refusal> {
-        self.take(name).map(|json| value(json).map_err(|refusal| refusal.at(name))).transpose()
+    pub(crate) fn take_value(&mut self, name: &str) -> Result<Option<Value>, Rejection> {
+        self.take(name).map(|json| value(json).map_err(|rejection| rejection.at(name))).transpose()
     }
 
-    /// The members that are left, in order.
+    /// Returns the remaining members, in order.
     pub(crate) fn into_members(self) -> Vec<(String, &'a RawValue)> {
         self.0
     }
 
-    /// The names of the members that are left and too large to be read whole, and the others.
+    /// Splits the remaining members into the names of those too large to be parsed, and the others.
     pub(crate) fn into_large_and_small(self) -> (Vec<String>, Self) {
         let (large, small): (Vec<_>, Vec<_>) = self.0.into_iter().partition(|(_, json)| is_too_large(json));
         (large.into_iter().map(|(name, _)| name).collect(), Self(small))
     }
 
-    /// The members that are left, nulls aside.
-    pub(crate) fn into_map(self) -> Result<Map, Refusal> {
+    /// Parses the remaining members, without nulls.
+    pub(crate) fn into_map(self) -> Result<Map, Rejection> {
         let members = self.0.into_iter().filter(|(_, json)| !is_null(json));
         members.map(|(name, json)| Ok((name, value(json)?))).collect()
     }
@@ -105,8 +105,8 @@ impl<'de> Deserialize<'de> for Fields<'de> {
             fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
                 let mut members = Vec::new();
                 while let Some(member) = access.next_entry()? {
-                    if members.len() == ENTRIES {
-                        return Err(A::Error::custom(format_args!("an object with more than {ENTRIES} members")));
+                    if members.len() == MAX_ENTRIES {
+                        return Err(A::Error::custom(format_args!("more than {MAX_ENTRIES} members")));
                     }
                     members.push(member);
                 }
@@ -118,24 +118,24 @@ impl<'de> Deserialize<'de> for Fields<'de> {
     }
 }
 
-pub(crate) fn text(json: &RawValue) -> Result<String, Refusal> {
+pub(crate) fn text(json: &RawValue) -> Result<String, Rejection> {
     match kind(json) {
-        Kind::Text => serde_json::from_str(json.get()).map_err(|error| unreadable(&error)),
-        other => Err(Refusal::new(format!("{other} instead of a text"))),
+        Kind::Text => serde_json::from_str(json.get()).map_err(|error| parser_error(&error)),
+        other => Err(Rejection::new(format!("expected a string, found {other}"))),
     }
 }
 
-pub(crate) fn list(json: &RawValue) -> Result<Vec<&RawValue>, Refusal> {
+pub(crate) fn list(json: &RawValue) -> Result<Vec<&RawValue>, Rejection> {
     match kind(json) {
         Kind::List => {
-            let List(entries) = serde_json::from_str(json.get()).map_err(|error| unreadable(&error))?;
+            let List(entries) = serde_json::from_str(json.get()).map_err(|error| parser_error(&error))?;
             Ok(entries)
         }
-        other => Err(Refusal::new(format!("{other} instead of a list"))),
+        other => Err(Rejection::new(format!("expected an array, found {other}"))),
     }
 }
 
-/// The entries of a list, of which there are not too many.
+/// The entries of a list, at most [`MAX_ENTRIES`].
 struct List<'a>(Vec<&'a RawValue>);
 
 impl<'de> Deserialize<'de> for List<'de> {
@@ -146,14 +146,14 @@ impl<'de> Deserialize<'de> for List<'de> {
             type Value = List<'de>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a list")
+                f.write_str("an array")
             }
 
             fn visit_seq<A: SeqAccess<'de>>(self, mut access: A) -> Result<Self::Value, A::Error> {
                 let mut entries = Vec::new();
                 while let Some(entry) = access.next_element()? {
-                    if entries.len() == ENTRIES {
-                        return Err(A::Error::custom(format_args!("a list with more than {ENTRIES} entries")));
+                    if entries.len() == MAX_ENTRIES {
+                        return Err(A::Error::custom(format_args!("more than {MAX_ENTRIES} entries")));
                     }
                     entries.push(entry);
                 }
@@ -165,23 +165,23 @@ impl<'de> Deserialize<'de> for List<'de> {
     }
 }
 
-/// Whether a value is too large to be read whole.
+/// Whether a value is too large to be parsed as a whole.
 pub(crate) fn is_too_large(json: &RawValue) -> bool {
-    json.get().len() > VALUE_BYTES
+    json.get().len() > MAX_VALUE_BYTES
 }
 
-pub(crate) fn value(json: &RawValue) -> Result<Value, Refusal> {
+pub(crate) fn value(json: &RawValue) -> Result<Value, Rejection> {
     if is_too_large(json) {
-        return Err(Refusal::new(format!("larger than {VALUE_BYTES} bytes, the most that a value may have")));
+        return Err(Rejection::new(format!("value exceeds {MAX_VALUE_BYTES} bytes")));
     }
-    serde_json::from_str(json.get()).map_err(|error| unreadable(&error))
+    serde_json::from_str(json.get()).map_err(|error| parser_error(&error))
 }
 
-pub(crate) fn exact(json: &RawValue) -> Result<JsonText, Refusal> {
+pub(crate) fn exact(json: &RawValue) -> Result<JsonText, Rejection> {
     Ok(JsonText::new(json.get())?)
 }
 
-/// What kind of value it is.
+/// The kind of a JSON value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
     Object,
@@ -196,16 +196,16 @@ impl fmt::Display for Kind {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Object => "an object",
-            Self::List => "a list",
-            Self::Text => "a text",
-            Self::Bool => "true or false",
+            Self::List => "an array",
+            Self::Text => "a string",
+            Self::Bool => "a boolean",
             Self::Null => "null",
             Self::Number => "a number",
         })
     }
 }
 
-/// Tells the kind by the first byte, which is enough for text that is known to be JSON.
+/// Determines the kind from the first byte, which is enough for valid JSON.
 pub(crate) fn kind(json: &RawValue) -> Kind {
     match json.get().as_bytes().first() {
         Some(b'{') => Kind::Object,
@@ -221,12 +221,12 @@ fn is_null(json: &RawValue) -> bool {
     kind(json) == Kind::Null
 }
 
-pub(crate) fn missing(name: &str) -> Refusal {
-    Refusal::new(format!("`{name}` is missing"))
+pub(crate) fn missing(name: &str) -> Rejection {
+    Rejection::new(format!("`{name}` is missing"))
 }
 
-/// The parser's words without its position, which counts from the beginning of the value and would mislead.
-pub(crate) fn unreadable(error: &serde_json::Error) -> Refusal {
-    let words = error.to_string();
-    Refusal::new(words.split(" at line ").next().unwrap_or_default())
+/// Returns the parser's message without its position, which is relative to the value and would mislead.
+pub(crate) fn parser_error(error: &serde_json::Error) -> Rejection {
+    let message = error.to_string();
+    Rejection::new(message.split(" at line ").next().unwrap_or_default())
 }

@@ -3,13 +3,13 @@ use std::str::FromStr;
 
 use crate::FormatError;
 
-/// A kind of conversation file that can be read.
+/// A supported conversation file format.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Format {
-    /// Threadkeep's own export: JSON Lines that begin with a header.
+    /// Threadkeep's own export: JSON Lines starting with a header.
     Threadkeep,
-    /// OpenAI's chat format for fine-tuning: JSON Lines, `{"messages": […]}` in each.
+    /// OpenAI's chat format for fine-tuning: JSON Lines, one `{"messages": […]}` per line.
     OpenAiChat,
     /// `conversations.json` of ChatGPT's data export.
     ChatGptExport,
@@ -19,7 +19,8 @@ pub enum Format {
     ShareGpt,
     /// LoCoMo: very long conversations in dated sessions.
     Locomo,
-    /// Dialogues of the Schema-Guided Dialogue data set: JSON Lines, `{"dialogue_id": …, "turns": […]}` in each.
+    /// Dialogues of the Schema-Guided Dialogue data set: JSON Lines, one
+    /// `{"dialogue_id": …, "turns": […]}` per line.
     Sgd,
 }
 
@@ -35,7 +36,7 @@ impl Format {
         Self::Sgd,
     ];
 
-    /// The format's name: what a person types, and a part of the keys of imported threads.
+    /// The name of the format, as used on the command line and in the keys of imported threads.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

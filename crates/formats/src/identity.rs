@@ -1,4 +1,4 @@
-//! What makes a second import find what the first one brought.
+//! Stable identities for imported threads and messages, so that importing a file again creates no duplicates.
 
 use std::fmt::Write;
 
@@ -11,53 +11,53 @@ use crate::records::Record;
 const RECORD_DIGITS: usize = 16;
 const MESSAGE_DIGITS: usize = 8;
 
-/// The key of an imported thread.
+/// Returns the key of an imported thread.
 pub(crate) fn thread_key(format: Format, record: &Record, source_id: Option<&str>) -> Result<ThreadKey> {
     let prefix = format!("import:{format}:");
     let identity = match source_id {
-        Some(id) => usable(id, limits::KEY_BYTES - prefix.len()),
+        Some(id) => valid_or_hashed(id, limits::KEY_BYTES - prefix.len()),
         None => format!("{}:{}", record.index, hex(Sha256::new_with_prefix(&record.text), RECORD_DIGITS)),
     };
     ThreadKey::new(format!("{prefix}{identity}"))
 }
 
-/// The external id of a message for which its source has one.
+/// Returns the external id of a message that has an id in its source.
 pub(crate) fn message_id(source_id: &str) -> String {
-    usable(source_id, limits::KEY_BYTES)
+    valid_or_hashed(source_id, limits::KEY_BYTES)
 }
 
-/// The external id of a message whose own id and content another message has already: its place in the source.
-pub(crate) fn message_id_by_place(place: &str) -> String {
-    usable(&format!("node:{place}"), limits::KEY_BYTES)
+/// Returns the external id of a message whose id and content are the same as another message's.
+pub(crate) fn message_id_by_fallback(fallback_id: &str) -> String {
+    valid_or_hashed(&format!("node:{fallback_id}"), limits::KEY_BYTES)
 }
 
-/// The external id of a message without one: its position (the first is 1) and a hash of what it says.
+/// Returns the external id of a message without an id: its position (the first is 1) and a hash of its content.
 ///
-/// The hash is over a layout of its own, so that neither another way to write the same JSON nor a later version of the
-/// codec gives known messages new ids.
+/// The hash input has its own fixed layout, so that differently formatted JSON or a later codec version does not change the
+/// ids of known messages.
 pub(crate) fn message_id_by_content(position: usize, content: &Content) -> String {
-    let mut words = vec![content.role.as_str()];
+    let mut segments = vec![content.role.as_str()];
     for part in &content.parts {
         match part {
-            Part::Text(text) => words.extend(["text", text]),
-            Part::Reasoning(text) => words.extend(["reasoning", text]),
-            Part::ToolCall(call) => words.extend(["call", &call.id, &call.name, call.arguments.as_str()]),
-            Part::ToolResult(result) => words.extend(["result", &result.call_id, &result.output]),
-            Part::Image(image) => words.extend(["image", &image.url, image.description.as_deref().unwrap_or("")]),
-            Part::Raw { format, json } => words.extend(["raw", format, json.as_str()]),
+            Part::Text(text) => segments.extend(["text", text]),
+            Part::Reasoning(text) => segments.extend(["reasoning", text]),
+            Part::ToolCall(call) => segments.extend(["call", &call.id, &call.name, call.arguments.as_str()]),
+            Part::ToolResult(result) => segments.extend(["result", &result.call_id, &result.output]),
+            Part::Image(image) => segments.extend(["image", &image.url, image.description.as_deref().unwrap_or("")]),
+            Part::Raw { format, json } => segments.extend(["raw", format, json.as_str()]),
         }
     }
     let mut hasher = Sha256::new();
-    for word in words {
-        // The length keeps two words from reading like other two.
-        hasher.update(format!("{}:", word.len()));
-        hasher.update(word);
+    for segment in segments {
+        // The length prefix keeps different segment sequences from producing the same input.
+        hasher.update(format!("{}:", segment.len()));
+        hasher.update(segment);
     }
     format!("{position}:{}", hex(hasher, MESSAGE_DIGITS))
 }
 
-/// An id as it is, or its hash where it is too long or holds what an id may not hold.
-fn usable(id: &str, max_bytes: usize) -> String {
+/// Returns the id, or its hash if it is empty, too long or contains control characters.
+fn valid_or_hashed(id: &str, max_bytes: usize) -> String {
     if id.is_empty() || id.len() > max_bytes || id.chars().any(char::is_control) {
         format!("sha256:{}", hex(Sha256::new_with_prefix(id), 64))
     } else {
@@ -83,7 +83,7 @@ mod tests {
     }
 
     #[test]
-    fn keys_hold_the_source_id_where_it_fits() {
+    fn keys_contain_the_source_id_if_it_is_valid() {
         let key = |id: &str| thread_key(Format::Sgd, &record(0, "{}"), Some(id)).unwrap().as_str().to_owned();
         assert_eq!(key("a-1"), "import:sgd:a-1");
         assert_eq!(key("").len(), "import:sgd:sha256:".len() + 64);
@@ -94,7 +94,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_records_at_two_places_have_two_keys() {
+    fn equal_records_at_different_indexes_have_different_keys() {
         let key = |index, text| thread_key(Format::ShareGpt, &record(index, text), None).unwrap();
         assert_eq!(key(3, "{}").as_str(), "import:sharegpt:3:44136fa355b3678a");
         assert_ne!(key(3, "{}"), key(4, "{}"));
@@ -102,7 +102,7 @@ mod tests {
     }
 
     #[test]
-    fn content_ids_tell_words_apart() {
+    fn content_ids_differ_for_different_content() {
         use threadkeep_core::Role::{Assistant, User};
         let id = |content: &Content| message_id_by_content(7, content);
         assert_eq!(id(&Content::text(User, "hello")), id(&Content::text(User, "hello")));

@@ -1,29 +1,29 @@
-//! Readers of conversation files: other programs' exports, data sets, and Threadkeep's own export.
+//! Readers for conversation files: exports of other programs, data sets, and Threadkeep's own export.
 //!
-//! [`open`] finds out which [`Format`] a file has and gives a [`Reader`], an iterator over
+//! [`open`] detects the [`Format`] of a file and returns a [`Reader`], an iterator over
 //! [`ImportItem`](threadkeep_core::exchange::ImportItem)s: a thread, then its messages, then the next thread. A record that
-//! cannot be read is a [`RecordError`] that names its conversation and its line, and the iteration goes on after it.
-//! A message that no store would keep costs only itself. Where a file tells how its conversations branch, a conversation comes
-//! as one [`ImportedTree`](threadkeep_core::exchange::ImportedTree) instead.
+//! cannot be read yields a [`RecordError`] with its conversation and line, and iteration continues with the next record.
+//! A message that exceeds the limits of the stores is skipped without affecting the rest of its conversation. In formats that
+//! record branches, a conversation is a single [`ImportedTree`](threadkeep_core::exchange::ImportedTree) instead.
 //!
 //! Memory is bounded by one record (a conversation, or a line), never by the file: at most [`LINE_BYTES`] for a line
-//! and [`ELEMENT_BYTES`] for an element of a list. Nothing is written and nothing is looked up in a store; whether an item
-//! is there already is the importer's question, and the identities make it answerable.
+//! and [`ELEMENT_BYTES`] for an element of a list. This crate does not access a store; the importer uses the
+//! identities below to skip items that it has already imported.
 //!
 //! # Identities
 //!
-//! The key of a thread is `import:FORMAT:ID` with the source's own id, or `import:FORMAT:INDEX:HASH` with the record's
-//! place in the file (from 0) and a hash of its text where the source has none. A message's external id is the source's,
-//! or its position in the conversation (from 1) and a hash of role and content. So a second import finds everything, and two
-//! equal conversations in one file stay two.
+//! The key of a thread is `import:FORMAT:ID` with the id from the source, or `import:FORMAT:INDEX:HASH` with the record's
+//! index in the file (from 0) and a hash of its text if the source has no id. A message's external id is its id in the source,
+//! or its position in the conversation (from 1) and a hash of its role and content. Importing a file again therefore creates no
+//! duplicates, and two equal conversations in one file stay separate.
 //!
 //! # Documents
 //!
-//! [`split_document`] parts a text, Markdown or HTML file into passages that can be quoted with their place.
+//! [`split_document`] splits a text, Markdown or HTML file into passages that can be cited with their location.
 //!
 //! # Where to start reading
 //!
-//! `reader` (the iterator), `records` (how a file becomes records), then one module per format.
+//! `reader` (the iterator), `records` (splitting a file into records), then one module per format.
 #![warn(missing_docs)]
 
 mod chatgpt;

@@ -1,12 +1,12 @@
-//! LoCoMo: very long conversations of two people in dated sessions, in a list or a single one.
+//! LoCoMo: very long conversations between two people in dated sessions. A file has one conversation or a list of them.
 //!
-//! A conversation becomes one thread; its turns follow in the order of the sessions. Whoever speaks first is user, everyone
-//! else assistant; all stay as `author`. The external id is the turn's `dia_id`. A session's date has no zone and is read as
-//! UTC; each of its turns is dated one millisecond after the one before, so that time keeps their order.
+//! A conversation becomes one thread, with its turns in the order of the sessions. The first speaker becomes user and everyone
+//! else assistant; the names are kept in `author`. The external id is the turn's `dia_id`. A session's date has no time zone and
+//! is read as UTC. Each turn is dated one millisecond after the previous one, so that ordering by time keeps their order.
 //!
-//! A turn's `blip_caption` becomes a picture's description after the text; session, date as written, `query`, `img_url`
-//! and whatever else stands in the turn are the message's `data`. What annotates the conversation (`qa`, `event_summary`,
-//! `observation`, `session_summary` and the like) is not part of it and is left out.
+//! A turn's `blip_caption` becomes the description of an image after the text. The session number, its date as written,
+//! `query`, `img_url` and all other members of the turn go to the message's `data`. Annotations of the conversation (`qa`,
+//! `event_summary`, `observation`, `session_summary` and others) are not imported.
 
 use std::collections::BTreeMap;
 
@@ -17,23 +17,23 @@ use threadkeep_core::{Content, ImageReference, JsonText, Map, Part, Role, Timest
 
 use crate::Format;
 use crate::conversation::{Conversation, clean_name};
-use crate::error::Refusal;
+use crate::error::Rejection;
 use crate::fields::{self, Fields, Kind, kind, missing};
 use crate::records::Record;
 
 const DATE: &str = "%I:%M %p on %d %B, %Y";
 const SPEAKERS: [&str; 2] = ["speaker_a", "speaker_b"];
 
-pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Conversation, Refusal> {
+pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Conversation, Rejection> {
     let id = fields.take_id("sample_id")?;
-    let mut spoken = fields.take_fields("conversation")?.ok_or_else(|| missing("conversation"))?;
+    let mut session_fields = fields.take_fields("conversation")?.ok_or_else(|| missing("conversation"))?;
     let mut conversation = Conversation::new(Format::Locomo, record, id.as_deref())?;
     for name in SPEAKERS {
-        if let Some(speaker) = spoken.take_value(name)? {
-            conversation.keep(name, speaker);
+        if let Some(speaker) = session_fields.take_value(name)? {
+            conversation.add_metadata(name, speaker);
         }
     }
-    let sessions = sessions(spoken)?;
+    let sessions = sessions(session_fields)?;
     conversation.set_created_at(sessions.values().find_map(Session::started_at));
     let mut first_speaker = None;
     for (number, session) in sessions {
@@ -48,17 +48,18 @@ struct Session<'a> {
     turns: Vec<&'a RawValue>,
 }
 
-/// The sessions by their numbers, read in one pass. A date without a session is one without turns.
-fn sessions(spoken: Fields<'_>) -> Result<BTreeMap<u64, Session<'_>>, Refusal> {
+/// Reads the sessions by number, in one pass. A date without turns is ignored.
+fn sessions(session_fields: Fields<'_>) -> Result<BTreeMap<u64, Session<'_>>, Rejection> {
     let mut sessions: BTreeMap<u64, Session<'_>> = BTreeMap::new();
-    for (name, json) in spoken.into_members() {
+    for (name, json) in session_fields.into_members() {
         if kind(json) == Kind::Null {
             continue;
         }
         if let Some(number) = session_number(&name) {
-            sessions.entry(number).or_default().turns = fields::list(json).map_err(|refusal| refusal.at(name))?;
+            sessions.entry(number).or_default().turns = fields::list(json).map_err(|rejection| rejection.at(name))?;
         } else if let Some(number) = name.strip_suffix("_date_time").and_then(session_number) {
-            sessions.entry(number).or_default().date = Some(fields::text(json).map_err(|refusal| refusal.at(name))?);
+            sessions.entry(number).or_default().date =
+                Some(fields::text(json).map_err(|rejection| rejection.at(name))?);
         }
     }
     sessions.retain(|_, session| !session.turns.is_empty());
@@ -68,7 +69,7 @@ fn sessions(spoken: Fields<'_>) -> Result<BTreeMap<u64, Session<'_>>, Refusal> {
 fn session_number(name: &str) -> Option<u64> {
     let digits = name.strip_prefix("session_")?;
     let number = digits.parse().ok()?;
-    // `session_01` would otherwise replace `session_1`.
+    // Otherwise `session_01` would replace `session_1`.
     (format!("{number}") == digits).then_some(number)
 }
 
@@ -82,8 +83,8 @@ impl Session<'_> {
     fn read(self, number: u64, conversation: &mut Conversation, first_speaker: &mut Option<String>) {
         let started_at = self.started_at();
         let Self { date, turns } = self;
-        let place = format!("session {number}, turn");
-        conversation.each_message(&place, turns, |conversation, index, mut turn| {
+        let location = format!("session {number}, turn");
+        conversation.each_message(&location, turns, |conversation, index, mut turn| {
             let speaker = turn.require_text("speaker")?;
             let role = if *first_speaker.get_or_insert_with(|| speaker.clone()) == speaker {
                 Role::User
@@ -93,7 +94,7 @@ impl Session<'_> {
             let id = turn.take_id("dia_id")?;
             let mut content = Content::text(role, turn.require_text("text")?);
             content.author = clean_name(&speaker);
-            content.parts.extend(picture(&mut turn)?);
+            content.parts.extend(image(&mut turn)?);
             content.data = Some(data(number, date.as_deref(), turn)?);
             let offset_ms = i64::try_from(index).unwrap_or(i64::MAX);
             conversation.push(id.as_deref(), started_at.map(|at| at.plus_ms(offset_ms)), content)
@@ -101,8 +102,8 @@ impl Session<'_> {
     }
 }
 
-/// The picture that a turn shows; its addresses stay for the data as well.
-fn picture(turn: &mut Fields<'_>) -> Result<Option<Part>, Refusal> {
+/// Reads the image of a turn. Its URLs stay in the turn's data as well.
+fn image(turn: &mut Fields<'_>) -> Result<Option<Part>, Rejection> {
     let description = turn.take_text("blip_caption")?;
     let urls: Vec<String> =
         turn.get("img_url").and_then(|urls| serde_json::from_str(urls.get()).ok()).unwrap_or_default();
@@ -113,7 +114,7 @@ fn picture(turn: &mut Fields<'_>) -> Result<Option<Part>, Refusal> {
     Ok(Some(Part::Image(ImageReference { url: url.unwrap_or_default(), description })))
 }
 
-fn data(session: u64, date: Option<&str>, rest: Fields<'_>) -> Result<JsonText, Refusal> {
+fn data(session: u64, date: Option<&str>, rest: Fields<'_>) -> Result<JsonText, Rejection> {
     let mut data = Map::new();
     data.insert("session".to_owned(), session.into());
     if let Some(date) = date {
@@ -140,7 +141,7 @@ mod tests {
     }
 
     #[test]
-    fn only_plain_numbers_name_sessions() {
+    fn session_names_have_plain_numbers() {
         assert_eq!(session_number("session_12"), Some(12));
         for name in ["session_1_date_time", "session_01", "session_+1", "session_", "session"] {
             assert_eq!(session_number(name), None, "{name}");

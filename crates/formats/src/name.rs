@@ -1,4 +1,4 @@
-//! What a conversation calls itself, read as far as its text can be read.
+//! Reads the title and id of a conversation from a record that may be damaged.
 
 use std::fmt;
 
@@ -8,24 +8,24 @@ use serde_json::value::RawValue;
 use crate::ConversationName;
 use crate::fields::{Kind, kind, text};
 
-/// Bytes of a title and of an id that are told.
-const TOLD_BYTES: usize = 100;
+/// Bytes of a title or id in an error.
+const MAX_BYTES: usize = 100;
 const TITLES: [&str; 2] = ["title", "name"];
 const IDS: [&str; 5] = ["conversation_id", "id", "uuid", "dialogue_id", "sample_id"];
 
-/// Reads the name of a conversation. What stands before the place where its text is damaged counts.
+/// Reads the title and id of a conversation up to the point where its text is damaged.
 pub(crate) fn name_of(text: &str) -> ConversationName {
     let mut name = ConversationName::default();
-    // The damage itself is told elsewhere.
+    // The caller reports the error itself.
     drop(Members(&mut name).deserialize(&mut serde_json::Deserializer::from_str(text)));
     name
 }
 
-/// A text without control characters, of bounded length.
-pub(crate) fn told(text: &str) -> Option<String> {
+/// Replaces control characters with spaces and truncates the text. Returns `None` if nothing is left.
+pub(crate) fn truncated(text: &str) -> Option<String> {
     let clean: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
-    let told = clean[..clean.floor_char_boundary(TOLD_BYTES)].trim();
-    (!told.is_empty()).then(|| told.to_owned())
+    let truncated = clean[..clean.floor_char_boundary(MAX_BYTES)].trim();
+    (!truncated.is_empty()).then(|| truncated.to_owned())
 }
 
 struct Members<'n>(&'n mut ConversationName);
@@ -47,7 +47,7 @@ impl<'de> Visitor<'de> for Members<'_> {
 
     fn visit_map<A: MapAccess<'de>>(self, mut access: A) -> Result<(), A::Error> {
         while let Some(member) = access.next_key::<String>()? {
-            let place = if TITLES.contains(&member.as_str()) {
+            let slot = if TITLES.contains(&member.as_str()) {
                 &mut self.0.title
             } else if IDS.contains(&member.as_str()) {
                 &mut self.0.id
@@ -56,19 +56,19 @@ impl<'de> Visitor<'de> for Members<'_> {
                 continue;
             };
             let value = access.next_value::<&RawValue>()?;
-            if place.is_none() {
-                *place = word(value);
+            if slot.is_none() {
+                *slot = text_or_number(value);
             }
         }
         Ok(())
     }
 }
 
-/// A text, or a number as it is written.
-fn word(json: &RawValue) -> Option<String> {
+/// Reads a string, or a number as it is written.
+fn text_or_number(json: &RawValue) -> Option<String> {
     match kind(json) {
-        Kind::Text => told(&text(json).ok()?),
-        Kind::Number => told(json.get()),
+        Kind::Text => truncated(&text(json).ok()?),
+        Kind::Number => truncated(json.get()),
         _ => None,
     }
 }
@@ -82,26 +82,26 @@ mod tests {
         (title, id)
     }
 
-    fn is(title: &str, id: &str) -> (Option<String>, Option<String>) {
-        (told(title), told(id))
+    fn expected_name(title: &str, id: &str) -> (Option<String>, Option<String>) {
+        (truncated(title), truncated(id))
     }
 
     #[test]
-    fn the_first_title_and_id_are_told() {
-        assert_eq!(name(r#"{"title":"Boats\n","mapping":{"id":"no"},"id":"a-1"}"#), is("Boats", "a-1"));
-        assert_eq!(name(r#"{"uuid":7,"name":null}"#), is("", "7"));
-        assert_eq!(name(r#"{"name":"","uuid":["x"]}"#), is("", ""));
-        assert_eq!(name("[]"), is("", ""));
+    fn the_first_title_and_id_are_read() {
+        assert_eq!(name(r#"{"title":"Boats\n","mapping":{"id":"no"},"id":"a-1"}"#), expected_name("Boats", "a-1"));
+        assert_eq!(name(r#"{"uuid":7,"name":null}"#), expected_name("", "7"));
+        assert_eq!(name(r#"{"name":"","uuid":["x"]}"#), expected_name("", ""));
+        assert_eq!(name("[]"), expected_name("", ""));
     }
 
     #[test]
-    fn what_stands_before_the_damage_is_told() {
-        assert_eq!(name(r#"{"title":"Boats","id":"a-1","mapping":{"x":oops"#), is("Boats", "a-1"));
-        assert_eq!(name(r#"{"title":"Boats","mapping":{"x":oops},"id":"a-1"}"#), is("Boats", ""));
+    fn members_before_the_damage_are_read() {
+        assert_eq!(name(r#"{"title":"Boats","id":"a-1","mapping":{"x":oops"#), expected_name("Boats", "a-1"));
+        assert_eq!(name(r#"{"title":"Boats","mapping":{"x":oops},"id":"a-1"}"#), expected_name("Boats", ""));
     }
 
     #[test]
-    fn long_names_are_cut() {
+    fn long_names_are_truncated() {
         let long = "é".repeat(80);
         assert_eq!(name(&format!(r#"{{"title":"{long}"}}"#)), (Some("é".repeat(50)), None));
     }

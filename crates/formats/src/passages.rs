@@ -1,7 +1,7 @@
-//! Passages of documents: a text, Markdown or HTML file in pieces that one can quote, each with its place.
+//! Splits text, Markdown and HTML files into passages that can be cited, each with its location.
 //!
-//! A file is read into blocks (headings and paragraphs, each line of them with its place in the file), and the blocks
-//! are packed into passages of about [`PASSAGE_CHARACTERS`], under the headings that they stand below.
+//! A file is read into blocks (headings and paragraphs, with line numbers), and the blocks are packed into passages of up to
+//! [`PASSAGE_CHARACTERS`], each preceded by its headings.
 
 mod block;
 mod html;
@@ -13,26 +13,26 @@ use std::fs::File;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
-/// Bytes of a file.
+/// The largest file, in bytes.
 pub const DOCUMENT_BYTES: u64 = 16 * 1024 * 1024;
-/// Characters (Unicode scalar values) of a passage. One is longer only by the headings above it.
+/// The most characters (Unicode scalar values) of a passage, not counting its headings.
 pub const PASSAGE_CHARACTERS: usize = 1_200;
 
-/// Passages of a document.
+/// The most passages of a document.
 pub const DOCUMENT_PASSAGES: usize = 20_000;
-/// Attributes of an HTML tag.
+/// The most attributes of an HTML tag.
 pub const TAG_ATTRIBUTES: usize = 128;
 
-/// Quotes and lists inside each other in Markdown.
+/// The most nested quotes and lists in Markdown.
 pub const NESTED_BLOCKS: usize = 100;
 
-/// How a document is written.
+/// The format of a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum DocumentFormat {
-    /// Paragraphs between empty lines.
+    /// Plain text: paragraphs separated by blank lines.
     Text,
-    /// Markdown, as CommonMark with tables.
+    /// Markdown: CommonMark with tables.
     Markdown,
     /// HTML.
     Html,
@@ -41,59 +41,59 @@ pub enum DocumentFormat {
 /// A piece of a document.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DocumentPassage {
-    /// Where it stands, in words for a reader: `Opening hours > Sundays, lines 12-20`. Lines are those of the file.
+    /// The location for display, with line numbers of the file: `Opening hours > Sundays, lines 12-20`.
     pub place: String,
-    /// What it says; the headings above it in the first line.
+    /// The text, with the headings above it on the first line.
     pub text: String,
 }
 
-/// A document in passages.
+/// A document split into passages.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SplitDocument {
-    /// What it calls itself: the title of a page, else the first heading of the highest level.
+    /// The title of an HTML page, else the first heading of the highest level.
     pub title: Option<String>,
-    /// What it says, in order. Empty for a document without words.
+    /// The passages, in order. Empty for a document without text.
     pub passages: Vec<DocumentPassage>,
 }
 
-/// Why a document cannot be read.
+/// An error in reading a document.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum DocumentError {
     /// The file cannot be opened or read.
-    #[error("{} cannot be read", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         source: io::Error,
     },
     /// The file is too large.
-    #[error("{} has more than {DOCUMENT_BYTES} bytes", path.display())]
+    #[error("{} exceeds {DOCUMENT_BYTES} bytes", path.display())]
     TooLarge {
         /// The file.
         path: PathBuf,
     },
-    /// The file is not UTF-8, or no text at all.
-    #[error("{} is no text in UTF-8", path.display())]
+    /// The file is not UTF-8 text.
+    #[error("{} is not UTF-8 text", path.display())]
     NotText {
         /// The file.
         path: PathBuf,
     },
 }
 
-/// Why a document cannot be split.
+/// An error in splitting a document.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SplitError {
     /// A tag of an HTML page has too many attributes.
-    #[error("line {line}: a tag has more than {TAG_ATTRIBUTES} attributes, the most that are read")]
+    #[error("line {line}: a tag has more than {TAG_ATTRIBUTES} attributes")]
     Attributes {
-        /// The line on which the tag begins, or the text before an end tag ends.
+        /// The line where the tag starts; for an end tag, the line where the text before it ends.
         line: usize,
     },
-    /// Quotes or lists of a Markdown document nest too deeply.
-    #[error("line {line}: quotes and lists nest deeper than {NESTED_BLOCKS} levels, the most that are read")]
+    /// Quotes or lists of a Markdown document are nested too deeply.
+    #[error("line {line}: quotes and lists are nested deeper than {NESTED_BLOCKS} levels")]
     Nesting {
         /// The line.
         line: usize,
@@ -104,7 +104,7 @@ pub enum SplitError {
 }
 
 impl DocumentFormat {
-    /// The format that the end of a file's name tells: `.txt`, `.text`, `.md`, `.markdown`, `.html`, `.htm`, `.xhtml`.
+    /// Returns the format for a file name extension: `.txt`, `.text`, `.md`, `.markdown`, `.html`, `.htm`, `.xhtml`.
     #[must_use]
     pub fn of_path(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
@@ -116,14 +116,14 @@ impl DocumentFormat {
     }
 }
 
-/// Reads a document whole.
+/// Reads a whole document.
 ///
 /// # Errors
-/// It cannot be read, has more than [`DOCUMENT_BYTES`], or is no text in UTF-8.
+/// The file cannot be read, exceeds [`DOCUMENT_BYTES`], or is not UTF-8 text.
 pub fn read_document(path: &Path) -> Result<String, DocumentError> {
-    let unread = |source| DocumentError::Read { path: path.to_owned(), source };
+    let read_error = |source| DocumentError::Read { path: path.to_owned(), source };
     let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(DOCUMENT_BYTES + 1).read_to_end(&mut bytes)).map_err(unread)?;
+    File::open(path).and_then(|file| file.take(DOCUMENT_BYTES + 1).read_to_end(&mut bytes)).map_err(read_error)?;
     if bytes.len() as u64 > DOCUMENT_BYTES {
         return Err(DocumentError::TooLarge { path: path.to_owned() });
     }
@@ -133,12 +133,12 @@ pub fn read_document(path: &Path) -> Result<String, DocumentError> {
     }
 }
 
-/// Splits a document into passages: at headings and paragraphs, and where a paragraph is too long for one passage, at
-/// sentences, words, and never inside a character as readers see it.
+/// Splits a document into passages at headings and paragraphs. A paragraph that is too long for one passage is split at
+/// sentences, else at words, else between grapheme clusters.
 ///
 /// # Errors
-/// A tag has more than [`TAG_ATTRIBUTES`], quotes and lists nest deeper than [`NESTED_BLOCKS`], or the document has more
-/// than [`DOCUMENT_PASSAGES`].
+/// A tag has more than [`TAG_ATTRIBUTES`], quotes and lists are nested deeper than [`NESTED_BLOCKS`], or the document
+/// has more than [`DOCUMENT_PASSAGES`].
 pub fn split_document(text: &str, format: DocumentFormat) -> Result<SplitDocument, SplitError> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let (title, blocks) = match format {

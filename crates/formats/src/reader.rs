@@ -14,18 +14,18 @@ use threadkeep_core::JsonText;
 use threadkeep_core::exchange::{EXPORT_VERSION, ImportItem};
 
 use crate::conversation::{Conversation, Converted};
-use crate::error::{Fault, Refusal};
-use crate::fields::{Fields, unreadable};
+use crate::error::{Fault, Rejection};
+use crate::fields::{Fields, parser_error};
 use crate::records::{Record, Records};
 use crate::{
     ConversationName, Format, FormatError, LINE_BYTES, RecordError, chatgpt, claude, detect, input, locomo, name,
     openai_chat, sgd, share_gpt, threadkeep,
 };
 
-/// How many bad records may stand before the one that tells the format.
-const RECORDS_LOOKED_AT: usize = 16;
+/// The number of records read to detect the format. All but the last may be invalid.
+const DETECTION_RECORDS: usize = 16;
 
-/// Opens a conversation file, packed by gzip or not, and finds out its format unless it is given.
+/// Opens a conversation file, optionally gzip-compressed, and detects its format unless it is given.
 ///
 /// ```no_run
 /// use threadkeep_core::exchange::ImportItem;
@@ -43,86 +43,90 @@ const RECORDS_LOOKED_AT: usize = 16;
 /// ```
 ///
 /// # Errors
-/// `Open` and `Read` when the system refuses, `Empty`, `Unrecognised` when no record tells a format, `LaterVersion` for
-/// an export of a later Threadkeep. With a format given, whatever does not fit it shows in the records.
+/// `Open` and `Read` for errors of the operating system, `Empty`, `Unrecognised` if no record has a known format, and
+/// `LaterVersion` for an export of a later version of Threadkeep. If a format is given, records that do not match it are
+/// reported one by one while reading.
 pub fn open(path: &Path, format: Option<Format>) -> Result<Reader, FormatError> {
     let file = File::open(path).map_err(|source| FormatError::Open { path: path.to_owned(), source })?;
     open_stream(Box::new(file), format)
 }
 
-/// Reads a conversation file from anywhere. As [`open`].
+/// Reads a conversation file from a stream, like [`open`].
 ///
 /// # Errors
-/// As [`open`], without `Open`.
+/// Those of [`open`], except `Open`.
 pub fn open_stream(source: Box<dyn Read + Send>, format: Option<Format>) -> Result<Reader, FormatError> {
     let bytes_read = Arc::new(AtomicU64::new(0));
     let input = input::open(source, Arc::clone(&bytes_read))?;
     let mut records = Records::open(input)?.ok_or(FormatError::Empty)?;
-    let mut ahead = VecDeque::new();
+    let mut buffered = VecDeque::new();
     let format = match format {
-        // Only an export has something to be checked before its first item.
+        // Only an export has a version to check before its first item.
         Some(given) if given != Format::Threadkeep => given,
         given => {
-            let first = look_ahead(&mut records, &mut ahead);
-            match given.or(first.format) {
-                Some(Format::Threadkeep) => check_version(first.version)?,
-                Some(found) => found,
-                None => return Err(first.into_error(ahead)),
+            let detection = detect(&mut records, &mut buffered);
+            match given.or(detection.format) {
+                Some(Format::Threadkeep) => check_version(detection.version)?,
+                Some(detected) => detected,
+                None => return Err(detection.into_error(buffered)),
             }
         }
     };
     let converter = Converter::of(format);
-    Ok(Reader { format, converter, records, ahead, items: VecDeque::new(), line: 0, record: 0, bytes_read })
+    Ok(Reader { format, converter, records, buffered, items: VecDeque::new(), line: 0, record: 0, bytes_read })
 }
 
-/// What the first records tell.
+/// The result of format detection on the first records.
 #[derive(Default)]
-struct First {
+struct Detection {
     format: Option<Format>,
     version: Option<u64>,
-    saw: Option<String>,
+    /// The first thing found, for an error message.
+    found: Option<String>,
 }
 
-/// Reads until a record tells its format. What was read waits in `ahead`.
-fn look_ahead(records: &mut Records, ahead: &mut VecDeque<Result<Record, RecordError>>) -> First {
-    let mut first = First::default();
-    let mut bytes_held = 0;
-    for record in records.take(RECORDS_LOOKED_AT) {
+/// Reads records into `buffered` until one has a known format.
+fn detect(records: &mut Records, buffered: &mut VecDeque<Result<Record, RecordError>>) -> Detection {
+    let mut detection = Detection::default();
+    let mut buffered_bytes = 0;
+    for record in records.take(DETECTION_RECORDS) {
         if let Ok(record) = &record {
-            bytes_held += record.text.len();
+            buffered_bytes += record.text.len();
             match read_object(record) {
-                Ok(fields) => first.look_at(&fields),
-                Err(refusal) => {
-                    first.saw_first(format!("a bad record first (line {}: {})", record.line, refusal.as_str()))
-                }
+                Ok(fields) => detection.inspect(&fields),
+                Err(rejection) => detection.note_found(format!(
+                    "an invalid first record (line {}: {})",
+                    record.line,
+                    rejection.as_str()
+                )),
             }
         }
-        ahead.push_back(record);
-        if first.format.is_some() || bytes_held > LINE_BYTES {
+        buffered.push_back(record);
+        if detection.format.is_some() || buffered_bytes > LINE_BYTES {
             break;
         }
     }
-    first
+    detection
 }
 
-impl First {
-    fn look_at(&mut self, fields: &Fields<'_>) {
+impl Detection {
+    fn inspect(&mut self, fields: &Fields<'_>) {
         self.format = detect::format_of(fields);
         self.version = threadkeep::version(fields).flatten();
-        self.saw_first(detect::describe(fields));
+        self.note_found(detect::describe(fields));
     }
 
-    fn saw_first(&mut self, what: impl Into<String>) {
-        self.saw.get_or_insert_with(|| what.into());
+    fn note_found(&mut self, found: impl Into<String>) {
+        self.found.get_or_insert_with(|| found.into());
     }
 
-    fn into_error(self, ahead: VecDeque<Result<Record, RecordError>>) -> FormatError {
-        let bad = ahead.into_iter().find_map(Result::err);
-        match (self.saw, bad) {
+    fn into_error(self, buffered: VecDeque<Result<Record, RecordError>>) -> FormatError {
+        let bad = buffered.into_iter().find_map(Result::err);
+        match (self.found, bad) {
             (_, Some(RecordError { fault: Fault::Io(error), .. })) => FormatError::Read(error),
             (Some(saw), _) => FormatError::Unrecognised { saw },
-            (None, Some(bad)) => FormatError::Unrecognised { saw: format!("a bad record first ({bad})") },
-            (None, None) => FormatError::Unrecognised { saw: "an empty list".to_owned() },
+            (None, Some(bad)) => FormatError::Unrecognised { saw: format!("an invalid first record ({bad})") },
+            (None, None) => FormatError::Unrecognised { saw: "an empty array".to_owned() },
         }
     }
 }
@@ -133,20 +137,20 @@ fn check_version(version: Option<u64>) -> Result<Format, FormatError> {
             Err(FormatError::LaterVersion { version, known: EXPORT_VERSION })
         }
         Some(_) => Ok(Format::Threadkeep),
-        None => Err(FormatError::Unrecognised { saw: "no header of an export".to_owned() }),
+        None => Err(FormatError::Unrecognised { saw: "no export header".to_owned() }),
     }
 }
 
-/// Gives a conversation file's items in order, and an error for each record that cannot be read.
+/// Iterates over a conversation file's items in order, with an error for each record that cannot be read.
 ///
-/// A message that cannot be read or stored is left out of its conversation and is an error of its own; a conversation of which
-/// no message can be read is one error. In our own format each line is a record. After an error for
-/// which [`Fault::is_final`] holds there is nothing more.
+/// A message that cannot be read or stored is skipped and yields a separate error; a conversation without a single readable
+/// message yields one error. In Threadkeep's own format each line is a record. Iteration ends after an error for which
+/// [`Fault::is_final`] is true.
 pub struct Reader {
     format: Format,
     converter: Converter,
     records: Records,
-    ahead: VecDeque<Result<Record, RecordError>>,
+    buffered: VecDeque<Result<Record, RecordError>>,
     items: VecDeque<Result<ImportItem, RecordError>>,
     line: u64,
     record: u64,
@@ -160,31 +164,31 @@ impl fmt::Debug for Reader {
 }
 
 impl Reader {
-    /// The format that was given or found.
+    /// The given or detected format.
     #[must_use]
     pub fn format(&self) -> Format {
         self.format
     }
 
-    /// The line on which the record of the item that was given last starts; 0 before the first.
+    /// The line where the record of the last returned item starts; 0 before the first item.
     #[must_use]
     pub fn line(&self) -> u64 {
         self.line
     }
 
-    /// The place in the file of the record of the item that was given last; the first record is 0.
+    /// The index in the file of the record of the last returned item; the first record is 0.
     #[must_use]
     pub fn record(&self) -> u64 {
         self.record
     }
 
-    /// How many bytes of the file were read, packed ones where it is packed. Runs ahead of the items by a buffer.
+    /// The number of bytes read from the file, before decompression. Runs ahead of the items by a buffer.
     #[must_use]
     pub fn bytes_read(&self) -> u64 {
         self.bytes_read.load(Ordering::Relaxed)
     }
 
-    /// The counter behind [`Reader::bytes_read`], for who shows progress while another reads.
+    /// The counter behind [`Reader::bytes_read`], for displaying progress from another thread.
     #[must_use]
     pub fn byte_counter(&self) -> Arc<AtomicU64> {
         Arc::clone(&self.bytes_read)
@@ -192,21 +196,21 @@ impl Reader {
 
     fn convert(&mut self, record: &Record) {
         (self.line, self.record) = (record.line, record.index);
-        let Converted { items, left_out } = match self.converter.convert(record) {
+        let Converted { items, skipped } = match self.converter.convert(record) {
             Ok(converted) => converted,
-            Err(refusal) => Converted { items: Vec::new(), left_out: vec![refusal] },
+            Err(rejection) => Converted { items: Vec::new(), skipped: vec![rejection] },
         };
         self.items.extend(items.into_iter().map(Ok));
-        if !left_out.is_empty() {
+        if !skipped.is_empty() {
             let conversation = self.converter.name_of(record);
             let (line, record) = (record.line, record.index);
-            let error = |refusal: Refusal| RecordError {
+            let error = |rejection: Rejection| RecordError {
                 line,
                 record,
                 conversation: conversation.clone(),
-                fault: refusal.into(),
+                fault: rejection.into(),
             };
-            self.items.extend(left_out.into_iter().map(error).map(Err));
+            self.items.extend(skipped.into_iter().map(error).map(Err));
         }
     }
 }
@@ -219,7 +223,7 @@ impl Iterator for Reader {
             if let Some(item) = self.items.pop_front() {
                 return Some(item);
             }
-            match self.ahead.pop_front().or_else(|| self.records.next())? {
+            match self.buffered.pop_front().or_else(|| self.records.next())? {
                 Ok(record) => self.convert(&record),
                 Err(error) => return Some(Err(error)),
             }
@@ -229,11 +233,11 @@ impl Iterator for Reader {
 
 impl FusedIterator for Reader {}
 
-/// How a record becomes items.
+/// Converts records to items.
 enum Converter {
-    /// Each record is a conversation of its own.
-    Conversations(fn(&Record, Fields<'_>) -> Result<Conversation, Refusal>),
-    /// A record belongs to the one before.
+    /// Each record is a separate conversation.
+    Conversations(fn(&Record, Fields<'_>) -> Result<Conversation, Rejection>),
+    /// A record can belong to the thread in an earlier record.
     Export(threadkeep::Lines),
 }
 
@@ -250,7 +254,7 @@ impl Converter {
         }
     }
 
-    fn convert(&mut self, record: &Record) -> Result<Converted, Refusal> {
+    fn convert(&mut self, record: &Record) -> Result<Converted, Rejection> {
         let fields = read_object(record)?;
         match self {
             Self::Conversations(convert) => convert(record, fields)?.into_items(),
@@ -260,7 +264,7 @@ impl Converter {
         }
     }
 
-    /// The conversation that a bad record is, or belongs to.
+    /// Returns the conversation that an invalid record belongs to.
     fn name_of(&self, record: &Record) -> ConversationName {
         match self {
             Self::Conversations(_) => name::name_of(&record.text),
@@ -269,22 +273,22 @@ impl Converter {
     }
 }
 
-/// Checks that a text is JSON of bounded depth, so that nothing that reads it later can run out of stack.
-fn read_object(record: &Record) -> Result<Fields<'_>, Refusal> {
+/// Checks that a text is JSON of bounded depth, so that parsing it later cannot overflow the stack.
+fn read_object(record: &Record) -> Result<Fields<'_>, Rejection> {
     let text = record.text.as_str();
     let json: &RawValue = serde_json::from_str(text).map_err(|error| {
-        let place = match error.line() {
+        let position = match error.line() {
             1 => format!("column {}", error.column()),
             line => format!("line {line} of the record, column {}", error.column()),
         };
         let offset = record.offset + offset_of(&error, text);
-        Refusal::new(format!("not JSON ({} at {place}, byte offset {offset})", unreadable(&error).as_str()))
+        Rejection::new(format!("invalid JSON ({} at {position}, byte offset {offset})", parser_error(&error).as_str()))
     })?;
     JsonText::new(text)?;
     Fields::read(json)
 }
 
-/// The byte of a text that an error is about; its columns count bytes from 1.
+/// Returns the byte offset of an error in a text. Columns count bytes from 1.
 fn offset_of(error: &serde_json::Error, text: &str) -> u64 {
     let lines_before = text.split_inclusive('\n').take(error.line().saturating_sub(1));
     let before: usize = lines_before.map(str::len).sum();

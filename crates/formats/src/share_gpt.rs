@@ -1,28 +1,28 @@
-//! ShareGPT: `{"id": …, "conversations": [{"from": "human", "value": …}], "system": …}`, in a list or one a line.
+//! ShareGPT: `{"id": …, "conversations": [{"from": "human", "value": …}], "system": …}`, in a list or one per line.
 //!
-//! `system` becomes the first message. A `from` other than `human`, `gpt` and the role's own name stays in the message's
-//! metadata. A `function_call` whose value is `{"name": …, "arguments": …}` becomes a tool call; the `observation` or `tool`
-//! after it, its result. Whatever else stands beside the messages goes to the thread's metadata.
+//! `system` becomes the first message. A `from` other than `human`, `gpt` or the name of the role is kept in the message's
+//! metadata. A `function_call` whose value is `{"name": …, "arguments": …}` becomes a tool call, and the following
+//! `observation` or `tool` becomes its result. Other members next to the messages go to the thread's metadata.
 
 use serde_json::value::RawValue;
 use threadkeep_core::{Content, JsonText, Part, Role, ToolCall, ToolResult};
 
 use crate::Format;
 use crate::conversation::{Conversation, clean_name};
-use crate::error::Refusal;
+use crate::error::Rejection;
 use crate::fields::{self, Fields, Kind, kind};
 use crate::records::Record;
 
-pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Conversation, Refusal> {
+pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Conversation, Rejection> {
     let id = fields.take_id("id")?;
     let messages = fields.require_list("conversations")?;
     let system = fields.take_text("system")?.filter(|system| !system.is_empty());
     let mut conversation = Conversation::new(Format::ShareGpt, record, id.as_deref())?;
-    conversation.keep_rest(fields)?;
+    conversation.add_remaining_metadata(fields)?;
     if let Some(system) = system
-        && let Err(refusal) = conversation.push(None, None, Content::text(Role::System, system))
+        && let Err(rejection) = conversation.push(None, None, Content::text(Role::System, system))
     {
-        conversation.leave_out(refusal.at("system"));
+        conversation.skip_message(rejection.at("system"));
     }
     let mut open_call = None;
     conversation.each_message("message", messages, |conversation, index, message| {
@@ -31,13 +31,13 @@ pub(crate) fn convert(record: &Record, mut fields: Fields<'_>) -> Result<Convers
     Ok(conversation)
 }
 
-fn read_message(index: usize, mut message: Fields<'_>, open_call: &mut Option<String>) -> Result<Content, Refusal> {
+fn read_message(index: usize, mut message: Fields<'_>, open_call: &mut Option<String>) -> Result<Content, Rejection> {
     let from = message.require_text("from")?;
     let value = message.require_text("value")?;
     let mut content = Content::empty(role(&from)?);
     content.parts = vec![match from.as_str() {
-        "function_call" => called(index, value, open_call),
-        "observation" | "tool" => answered(value, open_call),
+        "function_call" => tool_call(index, value, open_call),
+        "observation" | "tool" => tool_result(value, open_call),
         _ => Part::Text(value),
     }];
     if !["human", "gpt", content.role.as_str()].contains(&from.as_str()) {
@@ -47,19 +47,19 @@ fn read_message(index: usize, mut message: Fields<'_>, open_call: &mut Option<St
     Ok(content)
 }
 
-fn role(from: &str) -> Result<Role, Refusal> {
+fn role(from: &str) -> Result<Role, Rejection> {
     match from {
         "human" | "user" => Ok(Role::User),
         "gpt" | "assistant" | "chatgpt" | "bard" | "function_call" => Ok(Role::Assistant),
         "system" => Ok(Role::System),
         "tool" | "observation" => Ok(Role::Tool),
-        _ => Err(Refusal::new(
-            "`from` is none of human, user, gpt, assistant, chatgpt, bard, system, tool, function_call, observation",
+        _ => Err(Rejection::new(
+            "`from` is not one of human, user, gpt, assistant, chatgpt, bard, system, tool, function_call, observation",
         )),
     }
 }
 
-fn called(index: usize, value: String, open_call: &mut Option<String>) -> Part {
+fn tool_call(index: usize, value: String, open_call: &mut Option<String>) -> Part {
     let id = format!("function_call:{}", index + 1);
     match read_call(&id, &value) {
         Some(call) => {
@@ -80,7 +80,7 @@ fn read_call(id: &str, value: &str) -> Option<ToolCall> {
     Some(ToolCall { id: id.to_owned(), name, arguments: JsonText::new(arguments).ok()? })
 }
 
-fn answered(value: String, open_call: &mut Option<String>) -> Part {
+fn tool_result(value: String, open_call: &mut Option<String>) -> Part {
     match open_call.take() {
         Some(call_id) => Part::ToolResult(ToolResult { call_id, output: value, is_error: false }),
         None => Part::Text(value),

@@ -1,7 +1,7 @@
-//! Threadkeep's own export, line by line: a header, then threads, each followed by its messages and documents.
+//! Threadkeep's own export: a header line, then threads, each followed by its messages and documents.
 //!
-//! Members that this version does not know are skipped; an export of a later version is refused. A message whose thread could not
-//! be read is refused too, so that it cannot slip into the thread before.
+//! Unknown members are ignored, and an export of a later version is rejected. A message whose thread could not be read is
+//! rejected too, so that it is not added to the previous thread.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
@@ -12,13 +12,13 @@ use threadkeep_core::{Document, DocumentOwner, DocumentWrite, Namespace, ThreadI
 
 use crate::ConversationName;
 use crate::conversation::check_content;
-use crate::error::Refusal;
-use crate::fields::{Fields, unreadable};
-use crate::name::told;
+use crate::error::Rejection;
+use crate::fields::{Fields, parser_error};
+use crate::name::truncated;
 
 const HEADER: &str = "threadkeep";
 
-/// Reads lines, and knows which thread they belong to.
+/// Converts lines, and tracks the thread that they belong to.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     thread: Option<ThreadId>,
@@ -26,34 +26,34 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    pub(crate) fn convert(&mut self, mut fields: Fields<'_>) -> Result<Option<ImportItem>, Refusal> {
+    pub(crate) fn convert(&mut self, mut fields: Fields<'_>) -> Result<Option<ImportItem>, Rejection> {
         if let Some(version) = version(&fields) {
             self.thread = None;
             return match version {
                 Some(version) if version <= u64::from(EXPORT_VERSION) => Ok(None),
-                Some(version) => Err(Refusal::new(format!("the export goes on with version {version}"))),
-                None => Err(Refusal::new("the header has no version")),
+                Some(version) => Err(Rejection::new(format!("export version {version} is not supported"))),
+                None => Err(Rejection::new("the header has no version")),
             };
         }
         if let Some(json) = fields.take("thread") {
             self.thread = None;
-            return self.thread(json).map(Some).map_err(|refusal| refusal.at("thread"));
+            return self.thread(json).map(Some).map_err(|rejection| rejection.at("thread"));
         }
         if let Some(json) = fields.take("message") {
-            return self.message(json).map(Some).map_err(|refusal| refusal.at("message"));
+            return self.message(json).map(Some).map_err(|rejection| rejection.at("message"));
         }
         if let Some(json) = fields.take("document") {
-            return self.document(json).map(Some).map_err(|refusal| refusal.at("document"));
+            return self.document(json).map(Some).map_err(|rejection| rejection.at("document"));
         }
-        Err(Refusal::new("neither a thread nor a message nor a document"))
+        Err(Rejection::new("not a thread, message or document"))
     }
 
-    fn thread(&mut self, json: &RawValue) -> Result<ImportItem, Refusal> {
+    fn thread(&mut self, json: &RawValue) -> Result<ImportItem, Rejection> {
         let ExportedThread { id, owner: _, key, title, metadata, state, created_at, expires_at } = read(json)?;
         let patch = ThreadPatch { title: Some(title), metadata: Some(metadata), state: Some(state), expires_at: None };
         patch.check()?;
         self.thread = Some(id);
-        self.title = patch.title.as_ref().and_then(|title| told(title.as_deref()?));
+        self.title = patch.title.as_ref().and_then(|title| truncated(title.as_deref()?));
         Ok(ImportItem::Thread(Box::new(ImportedThread {
             id: Some(id),
             key,
@@ -65,15 +65,15 @@ impl Lines {
         })))
     }
 
-    /// The thread that the last line belongs to.
+    /// Returns the thread that the last line belongs to.
     pub(crate) fn name(&self) -> ConversationName {
         let id = self.thread.map(|thread| thread.to_string());
         ConversationName { title: self.title.clone().filter(|_| id.is_some()), id }
     }
 
-    fn message(&self, json: &RawValue) -> Result<ImportItem, Refusal> {
+    fn message(&self, json: &RawValue) -> Result<ImportItem, Rejection> {
         if self.thread.is_none() {
-            return Err(Refusal::new("there is no thread above that it could belong to"));
+            return Err(Rejection::new("no valid thread precedes the message"));
         }
         let message: ExportedMessage = read(json)?;
         let imported = ImportedMessage {
@@ -86,21 +86,21 @@ impl Lines {
         Ok(ImportItem::Message(Box::new(imported)))
     }
 
-    fn document(&self, json: &RawValue) -> Result<ImportItem, Refusal> {
+    fn document(&self, json: &RawValue) -> Result<ImportItem, Rejection> {
         let ExportedDocument { owner, document } = read(json)?;
-        // Approvals and journals are system documents; a file from anywhere must not be able to forge one.
+        // Approvals and journals are system documents, which an untrusted file must not be able to forge.
         if matches!(document.namespace, Namespace::System(_)) {
-            return Err(Refusal::new("documents of Threadkeep itself are not imported"));
+            return Err(Rejection::new("system documents cannot be imported"));
         }
         if matches!(&owner, DocumentOwner::Thread(thread) if self.thread != Some(*thread)) {
-            return Err(Refusal::new("it does not belong to the thread above"));
+            return Err(Rejection::new("the document belongs to another thread"));
         }
         check(&document)?;
         Ok(ImportItem::Document { owner, document })
     }
 }
 
-/// The version that a header gives: the outer `None` where the line is no header, the inner where it has none.
+/// Reads the version of a header. The outer `None` means that the line is not a header, the inner that it has no version.
 pub(crate) fn version(fields: &Fields<'_>) -> Option<Option<u64>> {
     let header = fields.get(HEADER)?;
     let version = Fields::read(header).ok().and_then(|header| header.get("version"));
@@ -113,16 +113,16 @@ struct ExportedDocument {
     document: Document,
 }
 
-fn read<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Result<T, Refusal> {
-    // Of the parser's own words only these never quote a value, which may be somebody's words.
-    serde_json::from_str(json.get()).map_err(|error| match unreadable(&error) {
-        refusal if refusal.as_str().starts_with("missing field") => refusal,
-        _ => Refusal::new(format!("not as an export has it, at its column {}", error.column())),
+fn read<'a, T: Deserialize<'a>>(json: &'a RawValue) -> Result<T, Rejection> {
+    // Only this parser message never quotes a value, which can be message text.
+    serde_json::from_str(json.get()).map_err(|error| match parser_error(&error) {
+        rejection if rejection.as_str().starts_with("missing field") => rejection,
+        _ => Rejection::new(format!("invalid value at column {} of the object", error.column())),
     })
 }
 
-fn check(document: &Document) -> Result<(), Refusal> {
-    // The bounds do not depend on the owner, and a thread's own documents have no check of their own.
+fn check(document: &Document) -> Result<(), Rejection> {
+    // The limits do not depend on the owner, and documents of a thread have no separate check.
     let write = DocumentWrite {
         owner: DocumentOwner::Tenant,
         namespace: document.namespace.clone(),

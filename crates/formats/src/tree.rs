@@ -1,45 +1,45 @@
-//! Bringing the messages of a tree into an order.
+//! Orders the messages of a tree.
 
-/// The nodes of a tree in an order in which parents come before their children.
+/// The nodes of a tree, with parents before their children.
 pub(crate) struct Ordered {
-    /// The nodes.
+    /// The indexes of the nodes, in order.
     pub(crate) order: Vec<usize>,
-    /// For each node, its place in that order.
-    pub(crate) places: Vec<usize>,
+    /// For each node, its position in that order.
+    pub(crate) positions: Vec<usize>,
 }
 
 impl Ordered {
-    /// Orders nodes by the parents that they have. Children come in the order that their parent gives, those that it does not
-    /// name after them. `None` where some go round in a circle.
+    /// Orders nodes by their parents. Children keep the order of `named_children`; children not named there follow. Returns
+    /// `None` if the nodes contain a cycle.
     pub(crate) fn new<C: Iterator<Item = usize>>(
         parents: &[Option<usize>],
         named_children: impl Fn(usize) -> C,
     ) -> Option<Self> {
         let (roots, children) = children(parents, named_children);
         let order = in_order(&roots, &children);
-        // Whatever no root leads to goes round in a circle.
+        // Nodes that are unreachable from a root belong to a cycle.
         if order.len() < parents.len() {
             return None;
         }
-        let mut places = vec![0; order.len()];
-        for (place, node) in order.iter().enumerate() {
-            places[*node] = place;
+        let mut positions = vec![0; order.len()];
+        for (position, node) in order.iter().enumerate() {
+            positions[*node] = position;
         }
-        Some(Self { places, order })
+        Some(Self { positions, order })
     }
 }
 
-/// The roots, and each node's children.
+/// Returns the roots, and each node's children.
 fn children<C: Iterator<Item = usize>>(
     parents: &[Option<usize>],
     named_children: impl Fn(usize) -> C,
 ) -> (Vec<usize>, Vec<Vec<usize>>) {
     let mut children = vec![Vec::new(); parents.len()];
     let mut is_placed = vec![false; parents.len()];
-    for (parent, own) in children.iter_mut().enumerate() {
+    for (parent, own_children) in children.iter_mut().enumerate() {
         for child in named_children(parent) {
             if parents[child] == Some(parent) && !std::mem::replace(&mut is_placed[child], true) {
-                own.push(child);
+                own_children.push(child);
             }
         }
     }
@@ -54,13 +54,13 @@ fn children<C: Iterator<Item = usize>>(
     (roots, children)
 }
 
-/// All nodes that the roots lead to, each after its parent. A tree may be as deep as a file is long, so nothing recurses.
+/// Returns all nodes reachable from the roots, each after its parent. Iterative, because a tree can be very deep.
 fn in_order(roots: &[usize], children: &[Vec<usize>]) -> Vec<usize> {
     let mut order = Vec::with_capacity(children.len());
-    let mut waiting: Vec<usize> = roots.iter().rev().copied().collect();
-    while let Some(node) = waiting.pop() {
+    let mut stack: Vec<usize> = roots.iter().rev().copied().collect();
+    while let Some(node) = stack.pop() {
         order.push(node);
-        waiting.extend(children[node].iter().rev());
+        stack.extend(children[node].iter().rev());
     }
     order
 }

@@ -1,4 +1,4 @@
-//! The data sets, read whole and compared with their sources field by field. They are found through `THREADKEEP_DATA`.
+//! Reads the data sets in `THREADKEEP_DATA` and compares every field with the source.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 use std::fs::File;
@@ -97,14 +97,14 @@ fn check_locomo_turn(message: &ImportedMessage, turn: &Turn<'_>, first_speaker: 
     let mut expected = Map::new();
     expected.insert("session".to_owned(), json!(session));
     expected.insert("session_date".to_owned(), json!(date));
-    let said = ["speaker", "dia_id", "text", "blip_caption"];
-    let rest = turn.iter().filter(|(name, _)| !said.contains(&name.as_str()));
+    let other_fields = ["speaker", "dia_id", "text", "blip_caption"];
+    let rest = turn.iter().filter(|(name, _)| !other_fields.contains(&name.as_str()));
     expected.extend(rest.map(|(name, value)| (name.clone(), value.clone())));
     assert_eq!(content.data.as_ref().unwrap().read::<Value>().unwrap(), Value::Object(expected));
     assert!(content.metadata.is_empty());
 }
 
-/// Reads `1:56 pm on 8 May, 2023` by another way than the reader does.
+/// Parses `1:56 pm on 8 May, 2023` independently of the reader.
 fn locomo_date(date: &str) -> Timestamp {
     const MONTHS: [&str; 12] = [
         "January",
@@ -129,16 +129,16 @@ fn locomo_date(date: &str) -> Timestamp {
 
 #[test]
 fn sgd_reads_back_equal_to_its_source() {
-    let packed = GzDecoder::new(File::open(data("sgd-dialogues/sgd-dev.jsonl.gz")).unwrap());
+    let decoder = GzDecoder::new(File::open(data("sgd-dialogues/sgd-dev.jsonl.gz")).unwrap());
     let source: Vec<Value> =
-        BufReader::new(packed).lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
+        BufReader::new(decoder).lines().map(|line| serde_json::from_str(&line.unwrap()).unwrap()).collect();
     let read = conversations("sgd-dialogues/sgd-dev.jsonl.gz", Format::Sgd);
     assert_eq!(count(&read), (600, 12_310));
     for (source, (thread, messages)) in source.iter().zip(&read) {
         let key = format!("import:sgd:{}", source["dialogue_id"].as_str().unwrap());
         assert_eq!(thread.key.as_ref().unwrap().as_str(), key);
-        let kept = json!({"services": source["services"], "final_state": source["final_state"]});
-        assert_eq!(Value::Object(thread.metadata.clone()), kept);
+        let metadata = json!({"services": source["services"], "final_state": source["final_state"]});
+        assert_eq!(Value::Object(thread.metadata.clone()), metadata);
         let turns = source["turns"].as_array().unwrap();
         assert_eq!(messages.len(), turns.len());
         for (message, turn) in messages.iter().zip(turns) {

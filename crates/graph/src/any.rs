@@ -1,41 +1,41 @@
-//! Graphs and runs whose state nobody else needs to know.
+//! Type-erased graphs and runs.
 
 use threadkeep_core::{ChatMessage, Portable};
 
 use crate::{Effect, Event, Graph, Input, Journal, Output, Result, Run, State};
 
-/// A graph over any state, as a driver holds it.
+/// A graph with its state type erased, as drivers use it.
 pub trait AnyGraph: Portable + std::fmt::Debug {
-    /// The graph's name.
+    /// Returns the graph's name.
     fn name(&self) -> &'static str;
-    /// The graph's version.
+    /// Returns the graph's version.
     fn version(&self) -> u32;
-    /// Begins a run, as [`Graph::start`].
+    /// Starts a run. See [`Graph::start`].
     ///
     /// # Errors
-    /// As [`Graph::start`].
+    /// See [`Graph::start`].
     fn start_any(&self, input: &Input) -> Result<Box<dyn AnyRun>>;
-    /// Rebuilds a run, as [`Graph::replay`].
+    /// Rebuilds a run. See [`Graph::replay`].
     ///
     /// # Errors
-    /// As [`Graph::replay`].
+    /// See [`Graph::replay`].
     fn replay_any(&self, input: &Input, journal: &Journal) -> Result<Box<dyn AnyRun>>;
-    /// Draws the graph, as [`Graph::mermaid`].
+    /// Renders the graph. See [`Graph::mermaid`].
     fn mermaid(&self) -> String;
 }
 
-/// A run over any state, as a driver holds it.
+/// A run with its state type erased, as drivers use it.
 pub trait AnyRun: Send + Sync {
-    /// As [`Run::handle_event`].
+    /// See [`Run::handle_event`].
     ///
     /// # Errors
-    /// As [`Run::handle_event`].
+    /// See [`Run::handle_event`].
     fn handle_event(&mut self, event: Event) -> Result<()>;
-    /// As [`Run::take_effects`].
+    /// See [`Run::take_effects`].
     fn take_effects(&mut self) -> Vec<Effect>;
-    /// As [`Run::said`].
+    /// See [`Run::said`].
     fn said(&self) -> &[ChatMessage];
-    /// As [`Run::output`].
+    /// See [`Run::output`].
     fn output(&self) -> Option<&Output>;
 }
 

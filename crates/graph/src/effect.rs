@@ -1,4 +1,4 @@
-//! What a run asks for.
+//! Effects: the work that a run requests.
 
 use std::fmt;
 
@@ -7,7 +7,7 @@ use threadkeep_core::{ChatMessage, JsonText, Source, ToolCall, ToolChoice};
 
 use crate::Failure;
 
-/// Names one request of a run. Numbers are given in the order of asking, the same in every replay.
+/// The id of a request within a run. Ids are assigned in the order of requests, identically in every replay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct RequestId(pub u32);
@@ -18,47 +18,47 @@ impl fmt::Display for RequestId {
     }
 }
 
-/// Something to be done for a run. All but the last are answered by an event that names the request.
+/// Work that a run requests. Every effect except [`Effect::Finish`] is answered by an event with the same request id.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Effect {
-    /// Ask a model.
+    /// Call a model.
     CallModel {
-        /// The request.
+        /// The request id.
         request: RequestId,
-        /// The node that asks.
+        /// The node that made the request.
         node: &'static str,
-        /// What to ask.
+        /// The model request.
         ask: Box<ModelAsk>,
     },
     /// Call a tool.
     CallTool {
-        /// The request.
+        /// The request id.
         request: RequestId,
-        /// The node that asks.
+        /// The node that made the request.
         node: &'static str,
-        /// Which, and with what.
+        /// The call.
         call: ToolCall,
     },
-    /// Do some other work of a node's.
+    /// Run an application-defined activity.
     RunActivity {
-        /// The request.
+        /// The request id.
         request: RequestId,
-        /// The node that asks.
+        /// The node that made the request.
         node: &'static str,
-        /// Which activity.
+        /// The activity's name.
         name: &'static str,
-        /// What it is given.
+        /// The activity's input.
         input: JsonText,
     },
-    /// Ask a person. It may take days: a run that waits for nothing else is put away.
+    /// Ask a person. This may take days: a run that waits for nothing else can be suspended.
     AskPerson {
-        /// The request.
+        /// The request id.
         request: RequestId,
-        /// The node that asks.
+        /// The node that made the request.
         node: &'static str,
-        /// What it is about, in words.
+        /// The question, as text for a person.
         question: String,
-        /// What it is about, for programs.
+        /// The subject of the question, as JSON for programs.
         input: JsonText,
     },
     /// The run is over.
@@ -66,7 +66,7 @@ pub enum Effect {
 }
 
 impl Effect {
-    /// The request, but for the end.
+    /// Returns the request id; `None` for [`Effect::Finish`].
     #[must_use]
     pub const fn request(&self) -> Option<RequestId> {
         match self {
@@ -79,92 +79,92 @@ impl Effect {
     }
 }
 
-/// What a node asks a model. The driver adds the conversation before it, and descriptions of tools.
+/// A node's request to a model. The driver adds the conversation history and the tool descriptions.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ModelAsk {
-    /// What this turn added to the conversation so far.
+    /// The messages that this turn has added to the conversation so far.
     pub messages: Vec<ChatMessage>,
-    /// Instructions of the node's own, behind those of the assistant.
+    /// Instructions of the node, added after those of the assistant.
     pub instructions: Option<String>,
-    /// What stands before the messages.
+    /// What precedes the messages.
     pub history: History,
-    /// The tools that it may call.
+    /// The tools that the model may call.
     pub tools: ToolUse,
-    /// Whether it may, must or must not call them.
+    /// Whether the model may, must or must not call tools.
     pub tool_choice: ToolChoice,
-    /// Whether its words are the reply, and streamed to the user as they come.
+    /// Whether the answer is the reply to the user, and is streamed.
     pub speaks: bool,
-    /// How much chance plays a part; the assistant's own setting where there is none.
+    /// The sampling temperature; `None` for the assistant's setting.
     pub temperature: Option<f64>,
-    /// Tokens that it may write at most; the assistant's own setting where there is none.
+    /// The maximum number of output tokens; `None` for the assistant's setting.
     pub max_tokens: Option<u64>,
 }
 
 impl ModelAsk {
-    /// Asks for the reply: the conversation, then what this turn added, with all tools.
+    /// Requests the reply to the user: the conversation, then this turn's messages, with all tools.
     #[must_use]
     pub fn reply(messages: &[ChatMessage]) -> Self {
         Self { messages: messages.to_vec(), speaks: true, ..Self::default() }
     }
 
-    /// Asks something beside the conversation, which the user does not see.
+    /// Makes a request outside the conversation: without history and tools, not streamed to the user.
     #[must_use]
     pub fn aside(messages: Vec<ChatMessage>) -> Self {
         Self { messages, history: History::None, tools: ToolUse::None, ..Self::default() }
     }
 
-    /// Adds instructions of the node's own.
+    /// Sets the node's instructions.
     #[must_use]
     pub fn with_instructions(self, instructions: impl Into<String>) -> Self {
         Self { instructions: Some(instructions.into()), ..self }
     }
 
-    /// Says which tools it may call.
+    /// Sets the tools that the model may call.
     #[must_use]
     pub fn with_tools(self, tools: ToolUse) -> Self {
         Self { tools, ..self }
     }
 }
 
-/// What a model is shown before the messages of its request.
+/// What precedes the messages of a model request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum History {
-    /// The conversation as the assistant's policy shows it, with the question.
+    /// The conversation as the assistant's context policy renders it, including the question.
     #[default]
     Conversation,
-    /// Nothing.
+    /// No messages.
     None,
 }
 
 /// Which tools a model may call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum ToolUse {
-    /// All that the assistant has and the thread allows.
+    /// All tools of the assistant that the thread allows.
     #[default]
     All,
-    /// None.
+    /// No tools.
     None,
-    /// Those of these names, as far as the thread allows them.
+    /// The tools with these names, if the thread allows them.
     Only(Vec<String>),
 }
 
-/// What a run ends with.
+/// The result of a run.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Output {
-    /// What the user reads.
+    /// The reply to the user.
     pub reply: String,
-    /// Which of the assistant's agents answered.
+    /// The name of the assistant's agent that answered.
     pub agent: Option<String>,
-    /// How sure the choice of that agent is, from 0 to 1.
+    /// The confidence in the choice of that agent, from 0 to 1.
     pub confidence: Option<f64>,
-    /// The assistant's own, kept with the message.
+    /// Application data that is stored with the message.
     pub data: Option<JsonText>,
-    /// What the answer stands on.
+    /// The sources of the answer.
     pub sources: Vec<Source>,
 }
 
 impl Output {
-    /// Makes an output of words.
+    /// Makes an output with only a reply.
     #[must_use]
     pub fn reply(reply: impl Into<String>) -> Self {
         Self { reply: reply.into(), ..Self::default() }

@@ -1,63 +1,62 @@
 use crate::event::OutcomeKind;
 use crate::{Failure, RequestId};
 
-/// The result of a call on a graph or a run.
+/// The result of operations on graphs and runs.
 pub type Result<T, E = GraphError> = std::result::Result<T, E>;
 
-/// Why a graph or a run did not do what it was asked, named for what the caller can do.
+/// An error of a graph or a run.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum GraphError {
-    /// The graph is not drawn to its end. Change the code that draws it.
+    /// The graph's declaration is invalid. Change the code that declares it.
     #[error("graph {graph}: {reason}")]
     Invalid {
-        /// Which graph.
+        /// The graph's name.
         graph: String,
-        /// What is wrong with it.
+        /// The problem.
         reason: String,
     },
-    /// The journal is of another graph. Take the graph that it names.
-    #[error("the journal is of graph {journal}, not {graph}")]
+    /// The journal belongs to another graph. Replay it with that graph.
+    #[error("the journal belongs to graph {journal}, not {graph}")]
     OtherGraph {
-        /// The graph that was to replay it.
+        /// The graph that was asked to replay the journal.
         graph: String,
-        /// The graph that wrote it.
+        /// The graph that wrote the journal.
         journal: String,
     },
-    /// The journal is of a version of the graph that this program does not have. Begin the run afresh.
-    #[error("the journal is of version {journal} of graph {graph}, and this is version {known}")]
+    /// The journal was written by another version of the graph. Start the run again.
+    #[error("the journal was written by version {journal} of graph {graph}, but this is version {known}")]
     UnknownVersion {
-        /// The graph.
+        /// The graph's name.
         graph: String,
         /// The version that wrote the journal.
         journal: u32,
-        /// The version that is here.
+        /// The graph's current version.
         known: u32,
     },
-    /// Nobody waits for this: it was answered, or never asked. A journal with such an event is of a graph that was
-    /// changed without a new version.
-    #[error("nothing waits for request {request}")]
+    /// No such request is outstanding: it was answered or never made. In a replay, the graph was changed without a new
+    /// version.
+    #[error("request {request} is not outstanding")]
     NotOutstanding {
         /// The request that the event names.
         request: RequestId,
     },
-    /// The event answers something else than was asked. A journal with such an event is of a graph that was changed
-    /// without a new version.
-    #[error("request {request} asks for {asked}, not for {given}")]
+    /// The outcome is of another kind than the request. In a replay, the graph was changed without a new version.
+    #[error("request {request} expects {asked}, not {given}")]
     WrongOutcome {
-        /// The request.
+        /// The request id.
         request: RequestId,
-        /// What it asks for.
+        /// The expected kind.
         asked: OutcomeKind,
-        /// What came.
+        /// The kind of the outcome.
         given: OutcomeKind,
     },
-    /// A node could not write down what it asks for.
-    #[error("node {node} cannot ask: {}", failure.message)]
+    /// A node could not encode the input of its request.
+    #[error("node {node} cannot encode its request: {}", failure.message)]
     CannotAsk {
-        /// The node.
+        /// The node's name.
         node: String,
-        /// Why.
+        /// The cause.
         failure: Failure,
     },
 }

@@ -1,4 +1,4 @@
-//! What a run is told.
+//! Events: the inputs of a run.
 
 use std::fmt;
 
@@ -7,42 +7,42 @@ use threadkeep_core::{ChatAnswer, Failure, JsonText, Source};
 
 use crate::RequestId;
 
-/// Something that happened to a run. Its journal is the list of these.
+/// An input of a run. A run's journal is the list of its events.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Event {
-    /// Something that was asked for is done, or has failed.
+    /// A request completed or failed.
     Finished {
-        /// What was asked for.
+        /// The request id.
         request: RequestId,
-        /// What came of it.
+        /// The outcome.
         outcome: Outcome,
     },
-    /// The run is to end here, whatever is outstanding.
+    /// The run was stopped; outstanding requests are discarded.
     Stopped {
-        /// Why.
+        /// The reason.
         failure: Failure,
     },
 }
 
-/// What came of a request.
+/// The outcome of a request.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Outcome {
     /// A model answered.
     Answer(ChatAnswer),
-    /// A tool gave a result, which may be an error that the model is to read.
+    /// A tool returned a result, which may be an error for the model to read.
     Tool(ToolOutcome),
-    /// An activity gave its output.
+    /// An activity returned its output.
     Activity(JsonText),
     /// A person decided.
     Decision(Decision),
-    /// It failed.
+    /// The request failed.
     Failed(Failure),
 }
 
 impl Outcome {
-    /// What it answers. A failure answers everything.
+    /// Returns the kind of this outcome. [`OutcomeKind::Failure`] is accepted for every request.
     #[must_use]
     pub const fn kind(&self) -> OutcomeKind {
         match self {
@@ -82,36 +82,36 @@ impl fmt::Display for OutcomeKind {
     }
 }
 
-/// What a tool gave, as a graph sees it.
+/// A tool's result.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolOutcome {
-    /// The call that it answers.
+    /// The id of the call.
     pub call_id: String,
-    /// What the model reads, within the tool's bound.
+    /// The text for the model, within the tool's size limit.
     pub output: String,
-    /// Whether it is an error.
+    /// Whether the tool failed.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_error: bool,
-    /// The result for programs, where the tool gives one.
+    /// The structured result, if the tool returns one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub value: Option<JsonText>,
-    /// What the result stands on.
+    /// The sources of the result.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
 }
 
-/// What a person said to a question.
+/// A person's answer to a question.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Decision {
-    /// Whether it shall be so.
+    /// Whether the person approved.
     pub approved: bool,
-    /// Who decided.
+    /// The name of the person.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// Why.
+    /// The reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What is to be done in place of what was asked.
+    /// What to do instead of what was proposed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub changed: Option<JsonText>,
 }

@@ -1,4 +1,4 @@
-//! Drawing a graph: nodes, edges, branches, an end.
+//! Declaring a graph: nodes, edges and branches.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,67 +8,67 @@ use threadkeep_core::{ChatMessage, Map};
 
 use crate::{Failure, GraphError, Journal, Node, Output, Result, Run, State};
 
-/// Where every run begins.
+/// The name of the start of every run.
 pub const START: &str = "START";
-/// Where a path ends. A run is over when all its paths have.
+/// The name of the end of a path. A run ends when all its paths have ended.
 pub const END: &str = "END";
-/// Steps after which a run fails unless the graph says otherwise.
-const STEPS: u32 = 25;
+/// The default limit of steps per run.
+const DEFAULT_MAX_STEPS: u32 = 25;
 
-/// What a run begins with.
+/// The input of a run.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Input {
-    /// What is asked.
+    /// The user's question.
     pub question: String,
-    /// What else the graph is given, such as where the user is.
+    /// Further input, such as the user's location.
     #[serde(default, skip_serializing_if = "Map::is_empty")]
     pub given: Map,
 }
 
 impl Input {
-    /// Makes an input of a question.
+    /// Makes an input with only a question.
     #[must_use]
     pub fn question(question: impl Into<String>) -> Self {
         Self { question: question.into(), given: Map::new() }
     }
 }
 
-/// An assistant's graph over a state. Cheap to clone.
+/// A graph over a state type. Cheap to clone.
 ///
-/// A run goes in steps. In each, all nodes at which it stands ask at once, on the same state; when all is answered,
-/// their updates are applied in the order in which the nodes were declared, and the edges say where the run stands next.
-/// A node that several edges lead to at once runs once.
+/// A run proceeds in steps. In each step, all active nodes make their requests concurrently, from the same state. When
+/// every request is answered, the nodes' updates are applied in declaration order, and the edges determine the next active
+/// nodes. A node that several edges reach in one step runs once.
 pub struct Graph<S: State> {
-    pub(crate) inner: Arc<Inner<S>>,
+    pub(crate) inner: Arc<GraphInner<S>>,
 }
 
-type Begin<S> = Box<dyn Fn(&Input) -> S + Send + Sync>;
-type Said<S> = Box<dyn Fn(&S) -> &[ChatMessage] + Send + Sync>;
+type InitialStateFn<S> = Box<dyn Fn(&Input) -> S + Send + Sync>;
+type MessagesFn<S> = Box<dyn Fn(&S) -> &[ChatMessage] + Send + Sync>;
 
-pub(crate) struct Inner<S: State> {
+pub(crate) struct GraphInner<S: State> {
     pub(crate) name: &'static str,
     pub(crate) version: u32,
     pub(crate) steps: u32,
-    pub(crate) begin: Begin<S>,
+    pub(crate) begin: InitialStateFn<S>,
     pub(crate) nodes: Vec<(&'static str, Node<S>)>,
     pub(crate) edges: Vec<Edge<S>>,
-    pub(crate) said: Said<S>,
+    pub(crate) messages: MessagesFn<S>,
     pub(crate) finish: Box<dyn Fn(&S) -> Output + Send + Sync>,
 }
 
-type Choose<S> = Box<dyn Fn(&S) -> Vec<&'static str> + Send + Sync>;
+type ChooseFn<S> = Box<dyn Fn(&S) -> Vec<&'static str> + Send + Sync>;
 
 pub(crate) struct Edge<S> {
     pub(crate) from: &'static str,
     pub(crate) to: Vec<&'static str>,
-    /// Chooses among `to`; all of them where there is none.
-    pub(crate) choose: Option<Choose<S>>,
+    /// Chooses among `to`; `None` for all of them.
+    pub(crate) choose: Option<ChooseFn<S>>,
 }
 
 impl<S: State> Graph<S> {
-    /// Begins a drawing. Ends with [`GraphBuilder::finish`].
+    /// Starts declaring a graph; [`GraphBuilder::finish`] completes it. `begin` makes the initial state.
     ///
-    /// A journal names graph and version: change the version with every change of nodes, edges or what a node asks for.
+    /// Journals record the graph's name and version: change the version with every change of nodes, edges or requests.
     pub fn draw(
         name: &'static str,
         version: u32,
@@ -76,30 +76,30 @@ impl<S: State> Graph<S> {
     ) -> GraphBuilder<S> {
         let begin = Box::new(begin);
         let (nodes, edges) = (Vec::new(), Vec::new());
-        GraphBuilder { name, version, steps: STEPS, begin, nodes, edges, said: Box::new(|_| &[]) }
+        GraphBuilder { name, version, steps: DEFAULT_MAX_STEPS, begin, nodes, edges, messages: Box::new(|_| &[]) }
     }
 
-    /// The graph's name.
+    /// Returns the graph's name.
     #[must_use]
     pub fn name(&self) -> &'static str {
         self.inner.name
     }
 
-    /// The graph's version.
+    /// Returns the graph's version.
     #[must_use]
     pub fn version(&self) -> u32 {
         self.inner.version
     }
 
-    /// Begins a run.
+    /// Starts a run.
     ///
     /// # Errors
-    /// `CannotAsk` where the first node cannot write down what it asks for.
+    /// `CannotAsk` if a node cannot encode the input of its request.
     pub fn start(&self, input: &Input) -> Result<Run<S>> {
         Run::start(self.clone(), input)
     }
 
-    /// Rebuilds a run from what it began with and what happened to it. Only what is outstanding is asked for.
+    /// Rebuilds a run from its input and events. Its effects are only the outstanding requests.
     ///
     /// # Errors
     /// `OtherGraph`, `UnknownVersion`, and those of [`Run::handle_event`].
@@ -125,15 +125,15 @@ impl<S: State> std::fmt::Debug for Graph<S> {
     }
 }
 
-/// A graph that is being drawn.
+/// Builds a [`Graph`].
 pub struct GraphBuilder<S: State> {
     name: &'static str,
     version: u32,
     steps: u32,
-    begin: Begin<S>,
+    begin: InitialStateFn<S>,
     nodes: Vec<(&'static str, Node<S>)>,
     edges: Vec<Edge<S>>,
-    said: Said<S>,
+    messages: MessagesFn<S>,
 }
 
 impl<S: State> GraphBuilder<S> {
@@ -144,14 +144,14 @@ impl<S: State> GraphBuilder<S> {
         self
     }
 
-    /// Goes from one node to another. Several edges from one node are branches that run at once.
+    /// Adds an edge. Several edges from one node run their targets in parallel.
     #[must_use]
     pub fn edge(mut self, from: &'static str, to: &'static str) -> Self {
         self.edges.push(Edge { from, to: vec![to], choose: None });
         self
     }
 
-    /// Goes from a node to the one of `to` that `choose` names.
+    /// Adds a branch: `choose` returns the next node, which must be in `to`.
     #[must_use]
     pub fn branch<const N: usize>(
         self,
@@ -162,7 +162,7 @@ impl<S: State> GraphBuilder<S> {
         self.fan_out(from, to, move |state| vec![choose(state)])
     }
 
-    /// Goes from a node to all those of `to` that `choose` names, at once.
+    /// Adds a branch with several targets: `choose` returns the next nodes, which run in parallel and must be in `to`.
     #[must_use]
     pub fn fan_out<const N: usize>(
         mut self,
@@ -174,27 +174,28 @@ impl<S: State> GraphBuilder<S> {
         self
     }
 
-    /// Fails a run that takes more steps than these. Default: 25.
+    /// Sets the number of steps after which a run fails. Default: 25.
     #[must_use]
     pub fn max_steps(mut self, steps: u32) -> Self {
         self.steps = steps;
         self
     }
 
-    /// Says which messages of the state belong to the conversation: they are stored in their order, and only grow.
+    /// Selects the messages of the state that belong to the conversation. They are stored in order; the list must only
+    /// grow.
     #[must_use]
-    pub fn said(mut self, said: impl Fn(&S) -> &[ChatMessage] + Send + Sync + 'static) -> Self {
-        self.said = Box::new(said);
+    pub fn said(mut self, messages: impl Fn(&S) -> &[ChatMessage] + Send + Sync + 'static) -> Self {
+        self.messages = Box::new(messages);
         self
     }
 
-    /// Ends the drawing with what a run ends with.
+    /// Completes the graph; `finish` makes the output from the final state.
     ///
     /// # Errors
-    /// `Invalid` for a node that is named twice, that no edge reaches or leaves, and for an edge to or from nowhere.
+    /// `Invalid` for duplicate or unknown node names, nodes without incoming or outgoing edges, and a step limit of 0.
     pub fn finish(self, finish: impl Fn(&S) -> Output + Send + Sync + 'static) -> Result<Graph<S>> {
-        let Self { name, version, steps, begin, nodes, edges, said } = self;
-        let inner = Inner { name, version, steps, begin, nodes, edges, said, finish: Box::new(finish) };
+        let Self { name, version, steps, begin, nodes, edges, messages } = self;
+        let inner = GraphInner { name, version, steps, begin, nodes, edges, messages, finish: Box::new(finish) };
         inner.check().map_err(|reason| GraphError::Invalid { graph: name.to_owned(), reason })?;
         Ok(Graph { inner: Arc::new(inner) })
     }
@@ -206,8 +207,8 @@ impl<S: State> std::fmt::Debug for GraphBuilder<S> {
     }
 }
 
-impl<S: State> Inner<S> {
-    /// Where a run stands after a node, or at its beginning.
+impl<S: State> GraphInner<S> {
+    /// Returns the nodes that follow a node, or START.
     pub(crate) fn next(&self, from: &'static str, state: &S) -> Result<Vec<&'static str>, Failure> {
         let mut next = Vec::new();
         for edge in self.edges.iter().filter(|edge| edge.from == from) {
@@ -216,7 +217,8 @@ impl<S: State> Inner<S> {
                 Some(choose) => {
                     for chosen in choose(state) {
                         if !edge.to.contains(&chosen) {
-                            let text = format!("the branch after {from} names {chosen}, to which it does not lead");
+                            let text =
+                                format!("the branch after {from} chose {chosen}, which is not one of its targets");
                             return Err(Failure::new("invalid_graph", text));
                         }
                         next.push(chosen);
@@ -231,43 +233,43 @@ impl<S: State> Inner<S> {
         let mut names = BTreeSet::new();
         for (name, _) in &self.nodes {
             if [START, END].contains(name) || !names.insert(*name) {
-                return Err(format!("node {name} is named twice"));
+                return Err(format!("the node name {name} is reserved or already used"));
             }
         }
         if self.steps == 0 {
-            return Err("it may take no step".to_owned());
+            return Err("max_steps is 0; allow at least 1 step".to_owned());
         }
         for Edge { from, to, .. } in &self.edges {
             if *from != START && !names.contains(from) {
-                return Err(format!("an edge leaves {from}, which is no node"));
+                return Err(format!("an edge starts at unknown node {from}"));
             }
-            if let Some(nowhere) = to.iter().find(|to| **to != END && !names.contains(*to)) {
-                return Err(format!("an edge leads to {nowhere}, which is no node"));
+            if let Some(unknown) = to.iter().find(|to| **to != END && !names.contains(*to)) {
+                return Err(format!("an edge leads to unknown node {unknown}"));
             }
         }
-        if let Some(dead) = names.iter().find(|name| !self.edges.iter().any(|edge| edge.from == **name)) {
-            return Err(format!("no edge leaves {dead}"));
+        if let Some(dead_end) = names.iter().find(|name| !self.edges.iter().any(|edge| edge.from == **name)) {
+            return Err(format!("node {dead_end} has no outgoing edge"));
         }
-        let reached = self.reached();
-        if reached.is_empty() {
-            return Err("no edge leaves START".to_owned());
+        let reachable = self.reachable();
+        if reachable.is_empty() {
+            return Err("START has no outgoing edge".to_owned());
         }
-        match names.iter().find(|name| !reached.contains(*name)) {
-            Some(lost) => Err(format!("no path from START leads to {lost}")),
+        match names.iter().find(|name| !reachable.contains(*name)) {
+            Some(unreachable) => Err(format!("node {unreachable} is not reachable from START")),
             None => Ok(()),
         }
     }
 
-    fn reached(&self) -> BTreeSet<&'static str> {
-        let mut reached = BTreeSet::new();
+    fn reachable(&self) -> BTreeSet<&'static str> {
+        let mut reachable = BTreeSet::new();
         let mut waiting = vec![START];
         while let Some(from) = waiting.pop() {
             for to in self.edges.iter().filter(|edge| edge.from == from).flat_map(|edge| &edge.to) {
-                if reached.insert(*to) {
+                if reachable.insert(*to) {
                     waiting.push(to);
                 }
             }
         }
-        reached
+        reachable
     }
 }

@@ -2,14 +2,14 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Event, GraphError, Result};
 
-/// The checkpoint of a run: what happened to it, in order. State is never stored; it is rebuilt from this.
+/// The checkpoint of a run: its events, in order. The state is not stored but rebuilt from them.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Journal {
-    /// The graph.
+    /// The graph's name.
     pub graph: String,
     /// The graph's version.
     pub version: u32,
-    /// What happened, in order.
+    /// The events, in order.
     pub events: Vec<Event>,
 }
 

@@ -1,9 +1,8 @@
-//! The state graph of an assistant as a machine: events in, effects out.
+//! State graphs of assistants as deterministic state machines: events in, effects out.
 //!
-//! Start with [`Graph`], which is written as it would be drawn: nodes, edges, branches, an end. [`Graph::start`] gives a
-//! [`Run`], which says what is to be done ([`Run::take_effects`]) and is told what came of it ([`Run::handle_event`]). A
-//! run's checkpoint is the [`Journal`] of its events: [`Graph::replay`] rebuilds the state and asks for what is
-//! outstanding, and for nothing that was answered.
+//! Start with [`Graph`], which is declared by its nodes, edges and branches. [`Graph::start`] returns a [`Run`], which
+//! requests work ([`Run::take_effects`]) and receives the outcomes ([`Run::handle_event`]). A run's checkpoint is the
+//! [`Journal`] of its events: [`Graph::replay`] rebuilds the state from it and requests only what is still outstanding.
 //!
 //! ```
 //! use threadkeep_core::{JsonText, StoreError};
@@ -12,9 +11,9 @@
 //! state! {
 //!     /// What the assistant knows in a turn.
 //!     pub struct Weather (update WeatherUpdate) {
-//!         /// Where.
+//!         /// The town that the user asked about.
 //!         replace town: String,
-//!         /// What was found.
+//!         /// The readings so far.
 //!         append readings: JsonText,
 //!     }
 //! }
@@ -42,8 +41,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! This crate deliberately does nothing itself: it calls no model, reads no clock, no randomness and no environment, so a
-//! run is the same every time its events are.
+//! This crate performs no I/O: it calls no model and reads no clock, randomness or environment, so replaying the same
+//! events produces the same run.
 #![warn(missing_docs)]
 
 mod any;

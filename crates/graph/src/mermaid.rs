@@ -1,4 +1,4 @@
-//! Drawing a graph as Mermaid, which many programs show as a picture.
+//! Rendering a graph as a Mermaid flowchart.
 
 use std::fmt::Write as _;
 
@@ -6,27 +6,28 @@ use crate::node::Shape;
 use crate::{Graph, State};
 
 impl<S: State> Graph<S> {
-    /// Draws the graph: nodes by what they ask for, solid edges for what always follows, dotted ones for what is chosen.
+    /// Renders the graph as a Mermaid flowchart: node shapes by the kind of request, solid edges for unconditional
+    /// transitions, dotted edges for branches.
     #[must_use]
     pub fn mermaid(&self) -> String {
-        let mut drawing = String::from("flowchart TD\n    START([START])\n");
+        let mut chart = String::from("flowchart TD\n    START([START])\n");
         for (name, node) in &self.inner.nodes {
             let (open, close) = brackets(node.shape);
-            line(&mut drawing, format_args!("{name}{open}{name}{close}"));
+            line(&mut chart, format_args!("{name}{open}{name}{close}"));
         }
-        line(&mut drawing, format_args!("END([END])"));
+        line(&mut chart, format_args!("END([END])"));
         for edge in &self.inner.edges {
             let arrow = if edge.choose.is_some() { "-.->" } else { "-->" };
             for to in &edge.to {
-                line(&mut drawing, format_args!("{} {arrow} {to}", edge.from));
+                line(&mut chart, format_args!("{} {arrow} {to}", edge.from));
             }
         }
-        drawing
+        chart
     }
 }
 
-fn line(drawing: &mut String, text: std::fmt::Arguments<'_>) {
-    writeln!(drawing, "    {text}").expect("writing to a text cannot fail");
+fn line(chart: &mut String, text: std::fmt::Arguments<'_>) {
+    writeln!(chart, "    {text}").expect("writing to a string cannot fail");
 }
 
 fn brackets(shape: Shape) -> (&'static str, &'static str) {

@@ -1,4 +1,4 @@
-//! What a node asks for, and what it makes of the answer.
+//! Nodes: their requests, and the updates they derive from the outcomes.
 
 use std::sync::Arc;
 
@@ -6,11 +6,11 @@ use threadkeep_core::{ChatAnswer, JsonText, StoreError, ToolCall};
 
 use crate::{Decision, Failure, ModelAsk, Outcome, OutcomeKind, State, ToolOutcome};
 
-type Ask<S> = Arc<dyn Fn(&S) -> Result<Vec<Request>, Failure> + Send + Sync>;
-type Take<S> = Arc<dyn Fn(&S, Vec<Outcome>) -> <S as State>::Update + Send + Sync>;
-type Recover<S> = Arc<dyn Fn(&S, &Failure) -> <S as State>::Update + Send + Sync>;
+type AskFn<S> = Arc<dyn Fn(&S) -> Result<Vec<Request>, Failure> + Send + Sync>;
+type TakeFn<S> = Arc<dyn Fn(&S, Vec<Outcome>) -> <S as State>::Update + Send + Sync>;
+type RecoverFn<S> = Arc<dyn Fn(&S, &Failure) -> <S as State>::Update + Send + Sync>;
 
-/// One thing that a node asks for.
+/// A request of a node.
 #[derive(Clone, Debug)]
 pub(crate) enum Request {
     Model(Box<ModelAsk>),
@@ -30,17 +30,17 @@ impl Request {
     }
 }
 
-/// A node: what it asks for by the state, and how the answers change the state. Both are pure.
+/// A node: a pure function from the state to requests, and one from their outcomes to an update of the state.
 ///
-/// A failure ends the run, unless [`Node::or_else`] says what to make of it.
+/// A failed request ends the run unless [`Node::or_else`] handles it.
 pub struct Node<S: State> {
     pub(crate) shape: Shape,
-    pub(crate) ask: Ask<S>,
-    pub(crate) take: Take<S>,
-    pub(crate) recover: Option<Recover<S>>,
+    pub(crate) ask: AskFn<S>,
+    pub(crate) take: TakeFn<S>,
+    pub(crate) recover: Option<RecoverFn<S>>,
 }
 
-/// How a node is drawn.
+/// The kind of a node, which determines its shape in charts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Pure,
@@ -51,12 +51,12 @@ pub(crate) enum Shape {
 }
 
 impl<S: State> Node<S> {
-    /// A node that computes.
+    /// Makes a node that only computes an update.
     pub fn pure(compute: impl Fn(&S) -> S::Update + Send + Sync + 'static) -> Self {
-        Self::make(Shape::Pure, |_| Ok(Vec::new()), move |state, _| compute(state))
+        Self::build(Shape::Pure, |_| Ok(Vec::new()), move |state, _| compute(state))
     }
 
-    /// A node that asks a model.
+    /// Makes a node that calls a model.
     pub fn model(
         ask: impl Fn(&S) -> ModelAsk + Send + Sync + 'static,
         take: impl Fn(&S, ChatAnswer) -> S::Update + Send + Sync + 'static,
@@ -67,64 +67,64 @@ impl<S: State> Node<S> {
         )
     }
 
-    /// A node that asks models several things at once. Answers come in the order of asking.
+    /// Makes a node that calls models concurrently. Answers are passed in the order of the requests.
     pub fn models(
         ask: impl Fn(&S) -> Vec<ModelAsk> + Send + Sync + 'static,
         take: impl Fn(&S, Vec<ChatAnswer>) -> S::Update + Send + Sync + 'static,
     ) -> Self {
         let ask = move |state: &S| Ok(ask(state).into_iter().map(|ask| Request::Model(Box::new(ask))).collect());
         let answer = |outcome| if let Outcome::Answer(answer) = outcome { Some(answer) } else { None };
-        Self::make(Shape::Model, ask, move |state, outcomes| {
+        Self::build(Shape::Model, ask, move |state, outcomes| {
             take(state, outcomes.into_iter().filter_map(answer).collect())
         })
     }
 
-    /// A node that calls tools, all at once. Results come in the order of the calls.
+    /// Makes a node that calls tools concurrently. Results are passed in the order of the calls.
     pub fn tools(
         ask: impl Fn(&S) -> Vec<ToolCall> + Send + Sync + 'static,
         take: impl Fn(&S, Vec<ToolOutcome>) -> S::Update + Send + Sync + 'static,
     ) -> Self {
         let ask = move |state: &S| Ok(ask(state).into_iter().map(Request::Tool).collect());
         let result = |outcome| if let Outcome::Tool(result) = outcome { Some(result) } else { None };
-        Self::make(Shape::Tools, ask, move |state, outcomes| {
+        Self::build(Shape::Tools, ask, move |state, outcomes| {
             take(state, outcomes.into_iter().filter_map(result).collect())
         })
     }
 
-    /// A node that has some other work done: the activity of that name, given `input`.
+    /// Makes a node that runs the activity `name` with an input made from the state.
     pub fn activity(
         name: &'static str,
         input: impl Fn(&S) -> Result<JsonText, StoreError> + Send + Sync + 'static,
         take: impl Fn(&S, JsonText) -> S::Update + Send + Sync + 'static,
     ) -> Self {
         let ask = move |state: &S| Ok(vec![Request::Activity { name, input: input(state)? }]);
-        Self::make(Shape::Activity, ask, move |state, outcomes| match outcomes.into_iter().next() {
+        Self::build(Shape::Activity, ask, move |state, outcomes| match outcomes.into_iter().next() {
             Some(Outcome::Activity(output)) => take(state, output),
             _ => S::Update::default(),
         })
     }
 
-    /// A node that asks a person, and waits as long as it takes.
+    /// Makes a node that asks a person, without a time limit.
     pub fn person(
         question: impl Fn(&S) -> String + Send + Sync + 'static,
         input: impl Fn(&S) -> Result<JsonText, StoreError> + Send + Sync + 'static,
         take: impl Fn(&S, Decision) -> S::Update + Send + Sync + 'static,
     ) -> Self {
         let ask = move |state: &S| Ok(vec![Request::Person { question: question(state), input: input(state)? }]);
-        Self::make(Shape::Person, ask, move |state, outcomes| match outcomes.into_iter().next() {
+        Self::build(Shape::Person, ask, move |state, outcomes| match outcomes.into_iter().next() {
             Some(Outcome::Decision(decision)) => take(state, decision),
             _ => S::Update::default(),
         })
     }
 
-    /// Goes on with this update where something that the node asked for failed.
+    /// Continues with this update if a request of the node fails.
     #[must_use]
     pub fn or_else(mut self, recover: impl Fn(&S, &Failure) -> S::Update + Send + Sync + 'static) -> Self {
         self.recover = Some(Arc::new(recover));
         self
     }
 
-    fn make(
+    fn build(
         shape: Shape,
         ask: impl Fn(&S) -> Result<Vec<Request>, Failure> + Send + Sync + 'static,
         take: impl Fn(&S, Vec<Outcome>) -> S::Update + Send + Sync + 'static,
@@ -132,7 +132,7 @@ impl<S: State> Node<S> {
         Self { shape, ask: Arc::new(ask), take: Arc::new(take), recover: None }
     }
 
-    /// What the node makes of its outcomes; the first failure where it makes nothing of that.
+    /// Returns the node's update for its outcomes, or the first failure if the node does not handle it.
     pub(crate) fn settle(&self, state: &S, outcomes: Vec<Outcome>) -> Result<S::Update, Failure> {
         let failure = outcomes.iter().find_map(|outcome| match outcome {
             Outcome::Failed(failure) => Some(failure),

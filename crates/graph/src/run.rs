@@ -1,4 +1,4 @@
-//! The machine: a graph on its way from a question to an answer.
+//! Runs: the execution of a graph for one question.
 
 use std::collections::BTreeMap;
 
@@ -10,29 +10,30 @@ use crate::{
     ToolOutcome,
 };
 
-/// A graph on its way.
+/// The execution of a graph for one question.
 ///
-/// It does nothing by itself: [`Run::take_effects`] says what is to be done, and each `handle_…` tells what came of it.
+/// A run performs no I/O: [`Run::take_effects`] returns the requested work, and the `handle_…` methods receive the
+/// outcomes.
 pub struct Run<S: State> {
     graph: Graph<S>,
     state: S,
     steps: u32,
     next_request: u32,
-    /// The nodes at which it stands, in the order of their declaration.
-    standing: Vec<Standing>,
-    /// What was asked and is not answered, and not taken either.
+    /// The active nodes, in declaration order.
+    active: Vec<ActiveNode>,
+    /// Effects that were neither taken nor answered.
     effects: BTreeMap<RequestId, Effect>,
     end: Option<Result<Output, Failure>>,
     is_end_taken: bool,
 }
 
-/// A node that waits for answers.
-struct Standing {
+/// An active node and its requests.
+struct ActiveNode {
     node: usize,
-    requests: Vec<Asked>,
+    requests: Vec<PendingRequest>,
 }
 
-struct Asked {
+struct PendingRequest {
     id: RequestId,
     kind: OutcomeKind,
     outcome: Option<Outcome>,
@@ -46,16 +47,16 @@ impl<S: State> Run<S> {
             state,
             steps: 0,
             next_request: 0,
-            standing: Vec::new(),
+            active: Vec::new(),
             effects: BTreeMap::new(),
             end: None,
             is_end_taken: false,
         };
-        run.go_on_from(&[crate::START])?;
+        run.advance_from(&[crate::START])?;
         Ok(run)
     }
 
-    /// Takes what is to be done, in the order of asking. What was taken once is not given again.
+    /// Returns the new effects, in the order of the requests. Each effect is returned once.
     pub fn take_effects(&mut self) -> Vec<Effect> {
         let mut effects: Vec<Effect> = std::mem::take(&mut self.effects).into_values().collect();
         if let Some(end) = &self.end
@@ -66,11 +67,11 @@ impl<S: State> Run<S> {
         effects
     }
 
-    /// Takes what happened. In whatever order answers come, the state that they lead to is the same.
+    /// Applies an event. The resulting state does not depend on the order in which outcomes arrive.
     ///
     /// # Errors
-    /// `NotOutstanding` and `WrongOutcome` for what was not asked; nothing has changed then. `CannotAsk` where the next
-    /// node cannot write down what it asks for.
+    /// `NotOutstanding` or `WrongOutcome` for an unexpected outcome; the run is then unchanged. `CannotAsk` if the next
+    /// node cannot encode the input of its request.
     pub fn handle_event(&mut self, event: Event) -> Result<()> {
         match event {
             Event::Finished { request, outcome } => self.handle_outcome(request, outcome),
@@ -81,108 +82,108 @@ impl<S: State> Run<S> {
         }
     }
 
-    /// Takes a model's answer.
+    /// Applies a model's answer.
     ///
     /// # Errors
-    /// As [`Run::handle_event`].
+    /// See [`Run::handle_event`].
     pub fn handle_answer(&mut self, request: RequestId, answer: ChatAnswer) -> Result<()> {
         self.handle_outcome(request, Outcome::Answer(answer))
     }
 
-    /// Takes a tool's result.
+    /// Applies a tool's result.
     ///
     /// # Errors
-    /// As [`Run::handle_event`].
+    /// See [`Run::handle_event`].
     pub fn handle_tool(&mut self, request: RequestId, outcome: ToolOutcome) -> Result<()> {
         self.handle_outcome(request, Outcome::Tool(outcome))
     }
 
-    /// Takes an activity's output.
+    /// Applies an activity's output.
     ///
     /// # Errors
-    /// As [`Run::handle_event`].
+    /// See [`Run::handle_event`].
     pub fn handle_activity(&mut self, request: RequestId, output: JsonText) -> Result<()> {
         self.handle_outcome(request, Outcome::Activity(output))
     }
 
-    /// Takes a person's decision.
+    /// Applies a person's decision.
     ///
     /// # Errors
-    /// As [`Run::handle_event`].
+    /// See [`Run::handle_event`].
     pub fn handle_decision(&mut self, request: RequestId, decision: Decision) -> Result<()> {
         self.handle_outcome(request, Outcome::Decision(decision))
     }
 
-    /// Takes a failure of whatever was asked.
+    /// Applies the failure of a request.
     ///
     /// # Errors
-    /// As [`Run::handle_event`].
+    /// See [`Run::handle_event`].
     pub fn handle_failure(&mut self, request: RequestId, failure: Failure) -> Result<()> {
         self.handle_outcome(request, Outcome::Failed(failure))
     }
 
-    /// Ends the run, whatever is outstanding. One that is over stays as it is.
+    /// Ends the run with a failure and discards outstanding requests. Has no effect on a run that has ended.
     pub fn handle_stop(&mut self, failure: Failure) {
         if self.end.is_none() {
             self.end(Err(failure));
         }
     }
 
-    /// The state.
+    /// Returns the state.
     #[must_use]
     pub fn state(&self) -> &S {
         &self.state
     }
 
-    /// The messages that this run has added to the conversation so far.
+    /// Returns the messages that this run has added to the conversation so far.
     #[must_use]
     pub fn said(&self) -> &[ChatMessage] {
-        (self.graph.inner.said)(&self.state)
+        (self.graph.inner.messages)(&self.state)
     }
 
-    /// What it ended with, where it has ended well.
+    /// Returns the output of a run that succeeded.
     #[must_use]
     pub fn output(&self) -> Option<&Output> {
         self.end.as_ref().and_then(|end| end.as_ref().ok())
     }
 
-    /// Why it failed, where it has.
+    /// Returns the failure of a run that failed.
     #[must_use]
     pub fn failure(&self) -> Option<&Failure> {
         self.end.as_ref().and_then(|end| end.as_ref().err())
     }
 
-    /// The requests that wait for an answer, in the order of asking.
+    /// Returns the outstanding requests, in the order they were made.
     pub fn outstanding(&self) -> impl Iterator<Item = RequestId> {
-        let asked = self.standing.iter().flat_map(|standing| &standing.requests);
-        asked.filter(|asked| asked.outcome.is_none()).map(|asked| asked.id)
+        let pending = self.active.iter().flat_map(|active| &active.requests);
+        pending.filter(|pending| pending.outcome.is_none()).map(|pending| pending.id)
     }
 
     fn handle_outcome(&mut self, request: RequestId, outcome: Outcome) -> Result<()> {
-        let waiting = self.standing.iter_mut().flat_map(|standing| &mut standing.requests);
-        let asked = waiting.into_iter().find(|asked| asked.id == request && asked.outcome.is_none());
-        let asked = asked.ok_or(GraphError::NotOutstanding { request })?;
+        let waiting = self.active.iter_mut().flat_map(|active| &mut active.requests);
+        let pending = waiting.into_iter().find(|pending| pending.id == request && pending.outcome.is_none());
+        let pending = pending.ok_or(GraphError::NotOutstanding { request })?;
         let given = outcome.kind();
-        if given != asked.kind && given != OutcomeKind::Failure {
-            return Err(GraphError::WrongOutcome { request, asked: asked.kind, given });
+        if given != pending.kind && given != OutcomeKind::Failure {
+            return Err(GraphError::WrongOutcome { request, asked: pending.kind, given });
         }
-        asked.outcome = Some(outcome);
+        pending.outcome = Some(outcome);
         self.effects.remove(&request);
         if self.outstanding().next().is_some() {
             return Ok(());
         }
         let from = self.settle();
-        if self.end.is_some() { Ok(()) } else { self.go_on_from(&from) }
+        if self.end.is_some() { Ok(()) } else { self.advance_from(&from) }
     }
 
-    /// Applies what all nodes of this step make of their answers, and tells which nodes they were.
+    /// Applies the updates of all nodes of this step and returns the nodes' names.
     fn settle(&mut self) -> Vec<&'static str> {
         let before = self.state.clone();
         let mut failed = None;
         let mut from = Vec::new();
-        for standing in std::mem::take(&mut self.standing) {
-            let (name, node) = &self.graph.inner.nodes[standing.node];
-            let outcomes = standing.requests.into_iter().filter_map(|asked| asked.outcome).collect();
+        for active in std::mem::take(&mut self.active) {
+            let (name, node) = &self.graph.inner.nodes[active.node];
+            let outcomes = active.requests.into_iter().filter_map(|pending| pending.outcome).collect();
             match node.settle(&before, outcomes) {
                 Ok(update) => self.state.apply(update),
                 Err(failure) => failed = failed.or(Some(failure)),
@@ -195,8 +196,8 @@ impl<S: State> Run<S> {
         from
     }
 
-    /// Goes on until something is outstanding or the run is over.
-    fn go_on_from(&mut self, from: &[&'static str]) -> Result<()> {
+    /// Advances until a request is outstanding or the run has ended.
+    fn advance_from(&mut self, from: &[&'static str]) -> Result<()> {
         let mut from = from.to_vec();
         while let Some(nodes) = self.next_nodes(&from) {
             self.steps += 1;
@@ -205,7 +206,7 @@ impl<S: State> Run<S> {
                 self.end(Err(Failure::new("too_many_steps", format!("the run took more than {bound} steps"))));
                 return Ok(());
             }
-            self.stand_at(&nodes)?;
+            self.activate(&nodes)?;
             if self.outstanding().next().is_some() {
                 return Ok(());
             }
@@ -217,7 +218,7 @@ impl<S: State> Run<S> {
         Ok(())
     }
 
-    /// The nodes that come next, in the order of their declaration. `None` ends the run.
+    /// Returns the next nodes in declaration order. `None` if this ended the run.
     fn next_nodes(&mut self, from: &[&'static str]) -> Option<Vec<usize>> {
         let mut reached = Vec::new();
         for name in from {
@@ -238,25 +239,25 @@ impl<S: State> Run<S> {
         Some(nodes)
     }
 
-    fn stand_at(&mut self, nodes: &[usize]) -> Result<()> {
+    fn activate(&mut self, nodes: &[usize]) -> Result<()> {
         for index in nodes {
             let (name, node) = &self.graph.inner.nodes[*index];
             let requests = (node.ask)(&self.state)
                 .map_err(|failure| GraphError::CannotAsk { node: (*name).to_owned(), failure })?;
-            let mut standing = Standing { node: *index, requests: Vec::with_capacity(requests.len()) };
+            let mut active = ActiveNode { node: *index, requests: Vec::with_capacity(requests.len()) };
             for request in requests {
                 let id = RequestId(self.next_request);
                 self.next_request += 1;
-                standing.requests.push(Asked { id, kind: request.kind(), outcome: None });
+                active.requests.push(PendingRequest { id, kind: request.kind(), outcome: None });
                 self.effects.insert(id, effect(id, name, request));
             }
-            self.standing.push(standing);
+            self.active.push(active);
         }
         Ok(())
     }
 
     fn end(&mut self, end: Result<Output, Failure>) {
-        self.standing.clear();
+        self.active.clear();
         self.effects.clear();
         self.end = Some(end);
     }
@@ -273,8 +274,8 @@ impl<S: State> std::fmt::Debug for Run<S> {
     }
 }
 
-fn effect(request: RequestId, node: &'static str, asked: Request) -> Effect {
-    match asked {
+fn effect(request: RequestId, node: &'static str, pending: Request) -> Effect {
+    match pending {
         Request::Model(ask) => Effect::CallModel { request, node, ask },
         Request::Tool(call) => Effect::CallTool { request, node, call },
         Request::Activity { name, input } => Effect::RunActivity { request, node, name, input },

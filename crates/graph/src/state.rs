@@ -1,51 +1,51 @@
-//! What a run knows: fields, each with the rule by which a node's update changes it.
+//! The state of a run: fields, each with a rule (reducer) for how updates change it.
 
 /// The state of a run. [`crate::state!`] writes the implementation.
 pub trait State: Clone + std::fmt::Debug + Default + Send + Sync + 'static {
-    /// What a node changes. The default changes nothing.
+    /// The update type. Its default changes nothing.
     type Update: Default;
 
-    /// Changes the state, field by field.
+    /// Applies an update, field by field.
     fn apply(&mut self, update: Self::Update);
 }
 
-/// The rules by which a field changes.
+/// The reducers of fields.
 pub mod reduce {
     use threadkeep_core::Map;
 
-    /// New entries come behind the old ones.
+    /// Appends the new entries.
     pub fn append<T>(field: &mut Vec<T>, new: Vec<T>) {
         field.extend(new);
     }
 
-    /// What is given replaces the old, also where it is 0 or empty; what is not given does not.
+    /// Replaces the value if a new one is given, including 0 and empty text.
     pub fn replace<T>(field: &mut T, new: Option<T>) {
         if let Some(new) = new {
             *field = new;
         }
     }
 
-    /// As [`replace()`], for a field that may never have been set.
+    /// Like [`replace()`], for a field that is unset at first.
     pub fn set<T>(field: &mut Option<T>, new: Option<T>) {
         if new.is_some() {
             *field = new;
         }
     }
 
-    /// Members are added one by one, new ones in place of old ones with the same name; what they hold is not merged.
+    /// Inserts the new members, replacing members of the same name. Nested objects are not merged.
     pub fn merge(field: &mut Map, new: Map) {
         field.extend(new);
     }
 }
 
-/// Writes a state and its update: each field after the rule by which it changes.
+/// Defines a state type and its update type. Each field is preceded by its reducer.
 ///
-/// | rule | field | update | what happens |
+/// | reducer | field | update | effect |
 /// |---|---|---|---|
-/// | `append x: T` | `Vec<T>` | `Vec<T>` | the new entries come behind the old ones |
-/// | `replace x: T` | `T` | `Option<T>` | what is given replaces the old, 0 and empty text included |
-/// | `set x: T` | `Option<T>` | `Option<T>` | the same, for what is unset at first |
-/// | `merge x` | [`threadkeep_core::Map`] | the same | new members win, the others stay |
+/// | `append x: T` | `Vec<T>` | `Vec<T>` | appends the new entries |
+/// | `replace x: T` | `T` | `Option<T>` | replaces the value if one is given, including 0 and empty text |
+/// | `set x: T` | `Option<T>` | `Option<T>` | the same, for a field that is unset at first |
+/// | `merge x` | [`threadkeep_core::Map`] | the same | inserts the new members, replacing those of the same name |
 #[macro_export]
 macro_rules! state {
     ($(#[$doc:meta])* $vis:vis struct $name:ident (update $update:ident) {
@@ -57,7 +57,7 @@ macro_rules! state {
             $($(#[$field_doc])* pub $field: $crate::state!(@field $rule $($type)?),)*
         }
 
-        #[doc = concat!("What a node changes of [`", stringify!($name), "`].")]
+        #[doc = concat!("An update of [`", stringify!($name), "`].")]
         #[derive(Clone, Debug, Default, PartialEq)]
         $vis struct $update {
             $($(#[$field_doc])* pub $field: $crate::state!(@update $rule $($type)?),)*
@@ -88,17 +88,17 @@ mod tests {
     use super::State;
 
     state! {
-        /// A state with one field for each rule.
+        /// A state with one field for each reducer.
         struct Tube (update TubeUpdate) {
-            /// Grows.
+            /// The conversation.
             append messages: String,
-            /// What is asked.
+            /// The question.
             replace query: String,
-            /// How sure.
+            /// The confidence of the routing.
             replace confidence: f64,
-            /// Who answers.
+            /// The agent that answers.
             set agent: String,
-            /// Where the user is.
+            /// The user's location and preferences.
             merge user_context,
         }
     }
@@ -109,7 +109,7 @@ mod tests {
 
     // S0.16
     #[test]
-    fn entries_are_appended_to_none_at_first() {
+    fn append_starts_from_an_empty_list() {
         let mut state = Tube::default();
         assert!(state.messages.is_empty());
         for text in ["one", "two"] {
@@ -120,7 +120,7 @@ mod tests {
 
     // S0.17
     #[test]
-    fn nothing_and_empty_text_replace_and_null_does_not() {
+    fn replace_accepts_zero_and_empty_text_but_ignores_none() {
         let mut state = Tube::default();
         assert_eq!((state.query.as_str(), state.confidence, &state.agent), ("", 0.0, &None));
         let given = TubeUpdate {
@@ -145,7 +145,7 @@ mod tests {
 
     // S0.18
     #[test]
-    fn members_are_merged_at_the_top_only() {
+    fn merge_does_not_merge_nested_objects() {
         let mut state = Tube::default();
         assert!(state.user_context.is_empty());
         for given in [r#"{"at":{"lat":1,"lon":2},"name":"Ana"}"#, r#"{"at":{"lat":3},"mode":null}"#] {

@@ -1,4 +1,4 @@
-//! What holds for every graph and every order of events.
+//! Properties of random graphs under any order of events.
 
 use proptest::prelude::*;
 use threadkeep_core::{JsonText, Map, ToolCall};
@@ -9,8 +9,8 @@ use threadkeep_graph::{
 const NAMES: [&str; 6] = ["a", "b", "c", "d", "e", "f"];
 
 state! {
-    /// A state with one field for each rule; `replace` and `merge` depend on the order of updates.
-    struct Seen (update SeenUpdate) {
+    /// A state with one field for each reducer; `replace` and `merge` depend on the order of updates.
+    struct TestState (update TestStateUpdate) {
         append results: String,
         replace last: String,
         set first_answered: String,
@@ -18,94 +18,98 @@ state! {
     }
 }
 
-/// How a random graph is drawn.
+/// The plan of a random graph.
 #[derive(Clone, Debug)]
-struct Drawing {
-    nodes: Vec<DrawnNode>,
+struct GraphPlan {
+    nodes: Vec<NodePlan>,
     start: Vec<usize>,
 }
 
 #[derive(Clone, Debug)]
-struct DrawnNode {
-    /// How many tools it calls, by how often it was here.
+struct NodePlan {
+    /// The number of tool calls on even and odd visits.
     calls: [usize; 2],
-    /// Where it leads; one past the last node is the end.
+    /// Target nodes; one past the last node is the end.
     to: Vec<usize>,
-    /// Whether it leads to all of them, or to one by the state.
+    /// Whether all targets follow, or one that is chosen by the state.
     is_fan_out: bool,
     recovers: bool,
 }
 
-fn drawing() -> impl Strategy<Value = Drawing> {
+fn graph_plan() -> impl Strategy<Value = GraphPlan> {
     (1..=NAMES.len()).prop_flat_map(|count| {
         let to = prop::collection::vec(0..=count, 1..4);
         let node = ([0..3_usize, 0..3_usize], to, any::<bool>(), any::<bool>());
-        let node = node.prop_map(|(calls, to, is_fan_out, recovers)| DrawnNode { calls, to, is_fan_out, recovers });
+        let node = node.prop_map(|(calls, to, is_fan_out, recovers)| NodePlan { calls, to, is_fan_out, recovers });
         (prop::collection::vec(node, count), 0..count).prop_map(|(mut nodes, start)| {
-            // Each node leads to the next one, so that all are reached.
+            // Each node leads to the next one, so that all are reachable.
             nodes.iter_mut().enumerate().for_each(|(index, node)| node.to[0] = index + 1);
-            Drawing { nodes, start: vec![0, start] }
+            GraphPlan { nodes, start: vec![0, start] }
         })
     })
 }
 
-impl Drawing {
+impl GraphPlan {
     fn name(&self, index: usize) -> &'static str {
         if index < self.nodes.len() { NAMES[index] } else { END }
     }
 
-    fn graph(&self) -> Graph<Seen> {
-        let mut builder: GraphBuilder<Seen> = Graph::draw("random", 1, |_| Seen::default()).max_steps(12);
-        for (index, drawn) in self.nodes.iter().enumerate() {
+    fn graph(&self) -> Graph<TestState> {
+        let mut builder: GraphBuilder<TestState> = Graph::draw("random", 1, |_| TestState::default()).max_steps(12);
+        for (index, plan) in self.nodes.iter().enumerate() {
             builder = builder.node(NAMES[index], self.node(index));
-            if drawn.is_fan_out {
-                let to: std::collections::BTreeSet<usize> = drawn.to.iter().copied().collect();
+            if plan.is_fan_out {
+                let to: std::collections::BTreeSet<usize> = plan.to.iter().copied().collect();
                 for to in to {
                     builder = builder.edge(NAMES[index], self.name(to));
                 }
             } else {
-                let targets: Vec<&'static str> = drawn.to.iter().map(|to| self.name(*to)).collect();
+                let targets: Vec<&'static str> = plan.to.iter().map(|to| self.name(*to)).collect();
                 let padded = [targets[0], targets[targets.len() / 2], targets[targets.len() - 1]];
-                builder = builder.branch(NAMES[index], padded, move |state: &Seen| padded[state.results.len() % 3]);
+                builder =
+                    builder.branch(NAMES[index], padded, move |state: &TestState| padded[state.results.len() % 3]);
             }
         }
         for start in &self.start {
             builder = builder.edge(START, NAMES[*start]);
         }
-        builder.finish(|state| Output::reply(state.results.join(" "))).expect("it is drawn to its end")
+        builder.finish(|state| Output::reply(state.results.join(" "))).expect("the graph is valid")
     }
 
-    fn node(&self, index: usize) -> Node<Seen> {
+    fn node(&self, index: usize) -> Node<TestState> {
         let (name, calls) = (NAMES[index], self.nodes[index].calls);
-        let ask = move |state: &Seen| {
-            let been = state.by_node.get(name).and_then(|been| been.as_u64()).unwrap_or(0);
-            let count = calls[usize::from(!been.is_multiple_of(2))];
+        let ask = move |state: &TestState| {
+            let visits = state.by_node.get(name).and_then(|visits| visits.as_u64()).unwrap_or(0);
+            let count = calls[usize::from(!visits.is_multiple_of(2))];
             let call = |number| ToolCall {
-                id: format!("{name}{been}.{number}"),
+                id: format!("{name}{visits}.{number}"),
                 name: "look".to_owned(),
-                arguments: JsonText::of(&state.last).expect("a text is JSON"),
+                arguments: JsonText::of(&state.last).expect("strings encode as JSON"),
             };
             (0..count).map(call).collect()
         };
-        let take = move |state: &Seen, results: Vec<ToolOutcome>| {
-            let been = state.by_node.get(name).and_then(|been| been.as_u64()).unwrap_or(0);
+        let take = move |state: &TestState, results: Vec<ToolOutcome>| {
+            let visits = state.by_node.get(name).and_then(|visits| visits.as_u64()).unwrap_or(0);
             let results: Vec<String> = results.into_iter().map(|result| result.output).collect();
-            SeenUpdate {
+            TestStateUpdate {
                 last: results.last().cloned(),
                 first_answered: results.first().cloned(),
                 results,
-                by_node: Map::from_iter([(name.to_owned(), (been + 1).into())]),
+                by_node: Map::from_iter([(name.to_owned(), (visits + 1).into())]),
             }
         };
         let node = Node::tools(ask, take);
         if !self.nodes[index].recovers {
             return node;
         }
-        node.or_else(move |_, failure| SeenUpdate { last: Some(failure.code.clone()), ..SeenUpdate::default() })
+        node.or_else(move |_, failure| TestStateUpdate {
+            last: Some(failure.code.clone()),
+            ..TestStateUpdate::default()
+        })
     }
 }
 
-/// What the world answers: the same for the same request, whenever it is asked.
+/// The outcome of an effect, a function of the effect alone.
 fn answer(effect: &Effect) -> Event {
     let Effect::CallTool { request, call, .. } = effect else { panic!("{effect:?}") };
     let outcome = if request.0 % 11 == 10 {
@@ -118,29 +122,29 @@ fn answer(effect: &Effect) -> Event {
     Event::Finished { request: *request, outcome }
 }
 
-/// What a run did: the final state, all effects in the order of asking, and its journal.
+/// The result of a run: its final state and all effects in the order of the requests.
 #[derive(Debug, PartialEq)]
-struct Done {
-    state: Seen,
+struct RunResult {
+    state: TestState,
     effects: Vec<Effect>,
 }
 
-/// Runs to the end, answering what is outstanding in the order that `choices` says.
-fn drive(graph: &Graph<Seen>, mut choices: impl Iterator<Item = usize>) -> (Done, Journal) {
-    let mut run = graph.start(&Input::default()).expect("all nodes can ask");
+/// Runs to the end, answering outstanding requests in the order given by `choices`.
+fn drive(graph: &Graph<TestState>, mut choices: impl Iterator<Item = usize>) -> (RunResult, Journal) {
+    let mut run = graph.start(&Input::default()).expect("all requests encode");
     let mut journal = Journal::new("random", 1);
     let (mut waiting, mut effects) = (Vec::new(), Vec::new());
     loop {
         let new = run.take_effects();
         effects.extend(new.clone());
         if let Some(Effect::Finish(_)) = new.last() {
-            return (Done { state: run.state().clone(), effects }, journal);
+            return (RunResult { state: run.state().clone(), effects }, journal);
         }
         waiting.extend(new);
-        let chosen = waiting.remove(choices.next().expect("endless") % waiting.len());
+        let chosen = waiting.remove(choices.next().expect("choices is infinite") % waiting.len());
         let event = answer(&chosen);
         journal.events.push(event.clone());
-        run.handle_event(event).expect("it was asked");
+        run.handle_event(event).expect("the request is outstanding");
     }
 }
 
@@ -148,17 +152,17 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(400))]
 
     #[test]
-    fn any_interleaving_of_results_gives_the_same_state(drawing in drawing(), order in prop::collection::vec(0..100_usize, 1..20)) {
-        let graph = drawing.graph();
+    fn the_order_of_outcomes_does_not_change_the_state(graph_plan in graph_plan(), order in prop::collection::vec(0..100_usize, 1..20)) {
+        let graph = graph_plan.graph();
         let (in_order, _) = drive(&graph, std::iter::repeat(0));
         let (shuffled, _) = drive(&graph, order.into_iter().cycle());
         prop_assert_eq!(in_order, shuffled);
     }
 
     #[test]
-    fn a_journal_replays_to_the_same_effects(drawing in drawing(), order in prop::collection::vec(0..100_usize, 1..20)) {
-        let graph = drawing.graph();
-        let (done, journal) = drive(&graph, order.into_iter().cycle());
+    fn a_journal_replays_to_the_same_effects(graph_plan in graph_plan(), order in prop::collection::vec(0..100_usize, 1..20)) {
+        let graph = graph_plan.graph();
+        let (result, journal) = drive(&graph, order.into_iter().cycle());
         let written = serde_json::to_string(&journal).unwrap();
         prop_assert_eq!(&serde_json::from_str::<Journal>(&written).unwrap(), &journal);
         let mut live = graph.start(&Input::default()).unwrap();
@@ -179,7 +183,7 @@ proptest! {
                 waiting.extend(new);
             }
         }
-        prop_assert_eq!(live.state(), &done.state);
+        prop_assert_eq!(live.state(), &result.state);
         prop_assert_eq!(live.take_effects(), Vec::new());
     }
 }

@@ -1,4 +1,4 @@
-//! Runs of graphs that are drawn by hand.
+//! Runs of small hand-written graphs.
 
 use threadkeep_core::{ChatAnswer, ChatMessage, Finish, JsonText, Part, Role, ToolCall};
 use threadkeep_graph::{
@@ -7,14 +7,14 @@ use threadkeep_graph::{
 };
 
 state! {
-    /// What a turn knows.
+    /// The state of a turn.
     struct Chat (update ChatUpdate) {
         append messages: ChatMessage,
         replace notes: String,
     }
 }
 
-fn said(parts: Vec<Part>, role: Role) -> ChatUpdate {
+fn messages_of(parts: Vec<Part>, role: Role) -> ChatUpdate {
     ChatUpdate { messages: vec![ChatMessage { role, author: None, parts, seq: None }], ..ChatUpdate::default() }
 }
 
@@ -39,7 +39,7 @@ fn agent_and_tools() -> Graph<Chat> {
             "agent",
             Node::model(
                 |state: &Chat| ModelAsk::reply(&state.messages),
-                |_, answer| said(answer.parts, Role::Assistant),
+                |_, answer| messages_of(answer.parts, Role::Assistant),
             ),
         )
         .node("tools", Node::tools(calls, results))
@@ -49,7 +49,7 @@ fn agent_and_tools() -> Graph<Chat> {
         .said(|state| &state.messages)
         .max_steps(5)
         .finish(|state| Output::reply(format!("{} messages", state.messages.len())))
-        .expect("it is drawn to its end")
+        .expect("the graph is valid")
 }
 
 fn answer(parts: Vec<Part>) -> ChatAnswer {
@@ -107,7 +107,7 @@ fn a_model_calls_tools_until_it_answers() {
 }
 
 #[test]
-fn a_run_that_never_ends_is_ended() {
+fn a_run_fails_after_max_steps() {
     let graph = agent_and_tools();
     let mut run = graph.start(&Input::default()).unwrap();
     for _ in 0..5 {
@@ -122,10 +122,10 @@ fn a_run_that_never_ends_is_ended() {
 }
 
 #[test]
-fn what_was_not_asked_changes_nothing() {
+fn unexpected_outcomes_are_rejected_without_effect() {
     let mut run = agent_and_tools().start(&Input::default()).unwrap();
-    let strange = RequestId(7);
-    assert_eq!(run.handle_tool(strange, outcome("x")), Err(GraphError::NotOutstanding { request: strange }));
+    let unknown = RequestId(7);
+    assert_eq!(run.handle_tool(unknown, outcome("x")), Err(GraphError::NotOutstanding { request: unknown }));
     let wrong =
         GraphError::WrongOutcome { request: RequestId(0), asked: OutcomeKind::Answer, given: OutcomeKind::Tool };
     assert_eq!(run.handle_tool(RequestId(0), outcome("x")), Err(wrong));
@@ -157,7 +157,7 @@ fn a_failure_ends_the_run_unless_the_node_recovers() {
 }
 
 #[test]
-fn a_stop_ends_it_whatever_is_outstanding() {
+fn a_stop_ends_a_run_with_outstanding_requests() {
     let mut run = agent_and_tools().start(&Input::default()).unwrap();
     run.handle_event(Event::Stopped { failure: Failure::new("stopped", "by the user") }).unwrap();
     assert_eq!(run.outstanding().count(), 0);
@@ -167,7 +167,7 @@ fn a_stop_ends_it_whatever_is_outstanding() {
 }
 
 #[test]
-fn a_person_is_asked_and_the_journal_waits() {
+fn a_run_waits_for_a_person_across_a_replay() {
     let graph = Graph::<Chat>::draw("ask", 1, |_| Chat::default())
         .node(
             "confirm",
@@ -190,7 +190,7 @@ fn a_person_is_asked_and_the_journal_waits() {
 }
 
 #[test]
-fn a_journal_of_another_graph_or_version_is_refused() {
+fn a_journal_of_another_graph_or_version_is_rejected() {
     let graph = agent_and_tools();
     let replay = |journal: Journal| graph.replay(&Input::default(), &journal).map(|_| ());
     let other = GraphError::OtherGraph { graph: "react".to_owned(), journal: "pes".to_owned() };
@@ -203,18 +203,21 @@ fn a_journal_of_another_graph_or_version_is_refused() {
 }
 
 #[test]
-fn a_drawing_with_loose_ends_is_refused() {
+fn an_invalid_graph_is_rejected() {
     let node = || Node::pure(|_: &Chat| ChatUpdate::default());
     let begin = || Graph::<Chat>::draw("loose", 1, |_| Chat::default());
     let cases = [
-        (begin().edge(START, END).node("a", node()).edge("a", END), "no path from START leads to a"),
-        (begin().node("a", node()).edge(START, "a"), "no edge leaves a"),
-        (begin().node("a", node()).edge("a", END), "no edge leaves START"),
-        (begin().node("a", node()).edge(START, "b"), "an edge leads to b, which is no node"),
-        (begin().node("a", node()).edge(START, "a").edge("b", END), "an edge leaves b, which is no node"),
-        (begin().node("a", node()).node("a", node()), "node a is named twice"),
-        (begin().node("END", node()), "node END is named twice"),
-        (begin().node("a", node()).edge(START, "a").edge("a", END).max_steps(0), "it may take no step"),
+        (begin().edge(START, END).node("a", node()).edge("a", END), "node a is not reachable from START"),
+        (begin().node("a", node()).edge(START, "a"), "node a has no outgoing edge"),
+        (begin().node("a", node()).edge("a", END), "START has no outgoing edge"),
+        (begin().node("a", node()).edge(START, "b"), "an edge leads to unknown node b"),
+        (begin().node("a", node()).edge(START, "a").edge("b", END), "an edge starts at unknown node b"),
+        (begin().node("a", node()).node("a", node()), "the node name a is reserved or already used"),
+        (begin().node("END", node()), "the node name END is reserved or already used"),
+        (
+            begin().node("a", node()).edge(START, "a").edge("a", END).max_steps(0),
+            "max_steps is 0; allow at least 1 step",
+        ),
     ];
     for (builder, expected) in cases {
         let error = builder.finish(|_| Output::default()).unwrap_err();
@@ -223,7 +226,7 @@ fn a_drawing_with_loose_ends_is_refused() {
 }
 
 #[test]
-fn a_graph_is_drawn() {
+fn a_graph_renders_as_mermaid() {
     insta::assert_snapshot!(agent_and_tools().mermaid(), @r"
     flowchart TD
         START([START])

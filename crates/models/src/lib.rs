@@ -1,15 +1,14 @@
-//! What stands behind core's ports of language models and embedders.
+//! Implementations of core's ports for language models and embedders.
 //!
-//! - [`ScriptedModel`] plays a script in tests: each step asserts the request that it got and takes its arguments from
-//!   the tools' results.
-//! - [`OfflineModel`] answers without a network: an assistant declares intents, and their words become tool calls.
+//! - [`ScriptedModel`] plays a script in tests: each step checks the request and can use the results of earlier tools.
+//! - [`OfflineModel`] answers without a network: it matches messages against the intents that an assistant declares, and
+//!   turns them into tool calls.
+//! - [`ProviderModel`] calls a provider's language model over HTTP: OpenAI, Groq, Anthropic, Ollama, or any server with
+//!   OpenAI's chat completions API. [`EmbeddingModel`] calls an embedder of such a server. Neither is available on
+//!   `wasm32`.
+//! - [`select`] selects a model by name or by environment variables.
 //!
-//! - [`ProviderModel`] is a language model of a provider, over HTTP: OpenAI, Groq, Anthropic, Ollama, and every server
-//!   that speaks OpenAI's chat completions. [`EmbeddingModel`] is an embedder of such a server. On `wasm32` they are not
-//!   there.
-//! - [`select`] says which model speaks, by name or by what the environment holds.
-//!
-//! [`Turn`] reads a request: what was asked, which tools were called for it and what they gave.
+//! [`Turn`] interprets a request: the question, the tools called for it, and their results.
 #![warn(missing_docs)]
 
 mod calls;

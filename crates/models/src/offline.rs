@@ -1,16 +1,17 @@
-//! A model without a network: it turns what it knows how to read into tool calls, and their results into plain answers.
+//! A model without a network: it matches messages against declared intents, turns them into tool calls, and renders their
+//! results.
 
+mod annotated;
+mod dialogue_state;
 mod extract;
 mod frame;
 mod history;
 mod intent;
-mod memory;
-mod mind;
 mod outcome;
 mod pattern;
 mod phrases;
 mod quote;
-mod reading;
+mod resolver;
 mod respond;
 mod utterance;
 
@@ -27,18 +28,16 @@ pub use quote::{Passage, is_question};
 pub use utterance::{Utterance, Word};
 
 use crate::Turn;
-use mind::Mind;
+use resolver::IntentResolver;
 
-/// What an offline model is called, in a turn and in its answers.
+/// The name of the model.
 const NAME: &str = "offline";
 
-/// A [`ChatModel`] without a network. An assistant declares what its users may want ([`Intent`]) and what they may
-/// mention ([`Extractor`]); a message becomes the tool calls that a language model would make, and their results a plain
-/// answer.
+/// A [`ChatModel`] without a network. An assistant declares what its users may want ([`Intent`]) and what they may mention
+/// ([`Extractor`]). A message becomes the tool calls that a language model would make, and their results become an answer.
 ///
-/// It keeps nothing: everything comes from the request, so the same request has the same answer. Follow-ups ("and the
-/// express?") are read from the messages before, as far as the context shows them. What it does not understand it says,
-/// and what it is, too.
+/// The model is stateless: the answer depends only on the request. Follow-ups ("and the express?") refer to the earlier
+/// messages that the context includes. The model states when it does not understand a message, and what it is when asked.
 ///
 /// ```
 /// # tokio::runtime::Builder::new_current_thread().build()?.block_on(async {
@@ -62,7 +61,7 @@ const NAME: &str = "offline";
 ///
 /// let tool = ToolDescription {
 ///     name: "opening_hours".to_owned(),
-///     description: "Says when the library is open.".to_owned(),
+///     description: "Returns the opening hours of the library.".to_owned(),
 ///     parameters: JsonText::new(r#"{"type": "object"}"#)?,
 ///     is_strict: None,
 /// };
@@ -76,7 +75,7 @@ const NAME: &str = "offline";
 ///
 /// request.messages.extend([answer.message(), ChatMessage::text(Role::User, "Sunday")]);
 /// let answer = model.answer(&request, &mut |_| {}).await?;
-/// let call = answer.tool_calls().next().expect("it has all it needs");
+/// let call = answer.tool_calls().next().expect("the slot is filled");
 /// assert_eq!((call.name.as_str(), call.arguments.as_str()), ("opening_hours", r#"{"day":"Sunday"}"#));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// # })?;
@@ -84,32 +83,33 @@ const NAME: &str = "offline";
 /// ```
 pub struct OfflineModel {
     about: String,
-    mind: Mind,
-    otherwise: Vec<Otherwise>,
-    quotes: Option<Box<dyn Passages>>,
+    resolver: IntentResolver,
+    fallbacks: Vec<Fallback>,
+    quotes: Option<Box<dyn PassagesFn>>,
 }
 
-/// Answers what no intent explains.
-type Otherwise = Box<dyn Answers>;
-/// Finds passages in a request.
-trait Passages: Portable + Fn(&Turn<'_>) -> Vec<Passage> {}
-impl<F: Portable + Fn(&Turn<'_>) -> Vec<Passage>> Passages for F {}
+/// A fallback for messages that match no intent.
+type Fallback = Box<dyn FallbackFn>;
+/// A function that finds passages in a request.
+trait PassagesFn: Portable + Fn(&Turn<'_>) -> Vec<Passage> {}
+impl<F: Portable + Fn(&Turn<'_>) -> Vec<Passage>> PassagesFn for F {}
 
-trait Answers: Portable + Fn(&Turn<'_>) -> Option<String> {}
-impl<F: Portable + Fn(&Turn<'_>) -> Option<String>> Answers for F {}
+trait FallbackFn: Portable + Fn(&Turn<'_>) -> Option<String> {}
+impl<F: Portable + Fn(&Turn<'_>) -> Option<String>> FallbackFn for F {}
 
 impl OfflineModel {
-    /// Begins a model. `about` says in a sentence what it is good for; it stands in what it says of itself.
+    /// Starts declaring a model. `about` is a sentence on its purpose, which it uses to describe itself.
     #[must_use]
     pub fn builder(about: impl Into<String>) -> OfflineModelBuilder {
-        let model = Self { about: about.into(), mind: Mind::default(), otherwise: Vec::new(), quotes: None };
+        let model =
+            Self { about: about.into(), resolver: IntentResolver::default(), fallbacks: Vec::new(), quotes: None };
         OfflineModelBuilder { model }
     }
 }
 
 impl fmt::Debug for OfflineModel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OfflineModel").field("intents", &self.mind.intents).finish_non_exhaustive()
+        f.debug_struct("OfflineModel").field("intents", &self.resolver.intents).finish_non_exhaustive()
     }
 }
 
@@ -129,66 +129,67 @@ impl ChatModel for OfflineModel {
     }
 }
 
-/// Makes an [`OfflineModel`].
+/// Builds an [`OfflineModel`].
 #[derive(Debug)]
 pub struct OfflineModelBuilder {
     model: OfflineModel,
 }
 
 impl OfflineModelBuilder {
-    /// Says how things of a kind are found in what a user says.
+    /// Declares a kind of entity and how to find it in a message.
     #[must_use]
     pub fn kind(mut self, kind: impl Into<String>, extractor: impl Extractor) -> Self {
-        self.model.mind.kinds.push((kind.into(), Box::new(extractor)));
+        self.model.resolver.kinds.push((kind.into(), Box::new(extractor)));
         self
     }
 
-    /// Lets words ("there", "that one") stand for the thing of a kind that was mentioned last. A single word does so
-    /// where it ends a sentence or stands behind a cue.
+    /// Declares words ("there", "that one") that refer to the last mentioned entity of a kind. A single word does so only
+    /// at the end of a sentence or after a cue.
     #[must_use]
     pub fn pronoun(mut self, words: &str, kind: impl Into<String>) -> Self {
-        self.model.mind.pronouns.push((utterance::folded_words(words), kind.into()));
+        self.model.resolver.pronouns.push((utterance::folded_words(words), kind.into()));
         self
     }
 
-    /// Adds something that a user may want.
+    /// Declares an intent.
     #[must_use]
     pub fn intent(mut self, intent: Intent) -> Self {
-        self.model.mind.intents.push(intent);
+        self.model.resolver.intents.push(intent);
         self
     }
 
-    /// Answers what no intent explains, or leaves it to the next: a refusal, a quotation. Several are asked in order.
+    /// Adds a fallback for messages that match no intent, such as a refusal. Fallbacks are called in order; `None` passes
+    /// the message to the next one.
     #[must_use]
     pub fn otherwise(mut self, answers: impl Fn(&Turn<'_>) -> Option<String> + Portable) -> Self {
-        self.model.otherwise.push(Box::new(answers));
+        self.model.fallbacks.push(Box::new(answers));
         self
     }
 
-    /// Answers what no intent explains by quoting what the user said before ("You said on 2026-05-04: …"), as far as the
-    /// context shows or recalls it, and passages from elsewhere: documents that stand in the request.
+    /// Answers messages that match no intent with quotations: of earlier user messages that the context includes or recalls
+    /// ("You said on 2026-05-04: …"), and of other passages, such as documents in the request.
     #[must_use]
     pub fn quotes(mut self, passages: impl Fn(&Turn<'_>) -> Vec<Passage> + Portable) -> Self {
         self.model.quotes = Some(Box::new(passages));
         self
     }
 
-    /// Speaks with these phrases; without, in English.
+    /// Sets the phrases. Default: English.
     #[must_use]
     pub fn phrases(mut self, phrases: Phrases) -> Self {
-        self.model.mind.phrases = phrases;
+        self.model.resolver.phrases = phrases;
         self
     }
 
-    /// Finishes it.
+    /// Builds the model.
     ///
     /// # Errors
-    /// An intent asks for a kind that nothing finds or results yield, or two intents share a name.
+    /// An intent uses an undeclared kind, or two intents have the same name.
     pub fn build(self) -> Result<OfflineModel, OfflineModelError> {
-        let mind = &self.model.mind;
-        let is_known = |kind: &str| mind.kinds.iter().any(|(known, _)| known == kind);
-        for (index, intent) in mind.intents.iter().enumerate() {
-            if mind.intents[..index].iter().any(|other| other.name == intent.name) {
+        let resolver = &self.model.resolver;
+        let is_known = |kind: &str| resolver.kinds.iter().any(|(known, _)| known == kind);
+        for (index, intent) in resolver.intents.iter().enumerate() {
+            if resolver.intents[..index].iter().any(|other| other.name == intent.name) {
                 return Err(OfflineModelError::SameIntent(intent.name.clone()));
             }
             let captured: Vec<&str> = intent.patterns.iter().filter_map(|pattern| pattern.capture()).collect();
@@ -205,15 +206,15 @@ impl OfflineModelBuilder {
     }
 }
 
-/// What is wrong with an offline model as it was declared.
+/// An error in the declaration of an offline model.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum OfflineModelError {
-    /// Two intents share a name.
+    /// Two intents have the same name.
     #[error("intent {0} is declared twice")]
     SameIntent(String),
-    /// Nothing finds things of this kind.
-    #[error("intent {intent} asks for the kind {kind}, which nothing finds")]
+    /// An intent uses an undeclared kind.
+    #[error("intent {intent} uses the undeclared kind {kind}")]
     UnknownKind {
         /// The intent.
         intent: String,

@@ -1,56 +1,56 @@
-//! What tokens cost.
+//! Token prices.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 use threadkeep_core::TokenDetails;
 
-/// The table that ships.
+/// The built-in table.
 const BUILT_IN: &str = include_str!("prices.json");
 
 /// Prices by provider and model, in US dollars per million tokens.
 ///
-/// In JSON it is an object of providers, each an object of models: `{"openai": {"gpt-4o-mini": {"input": 0.15, "output":
-/// 0.6}}}`. A model with a date behind its name (`gpt-4o-mini-2024-07-18`) costs what the model of that name does.
+/// The JSON form is an object of providers, each an object of models: `{"openai": {"gpt-4o-mini": {"input": 0.15, "output":
+/// 0.6}}}`. A model name with a date suffix (`gpt-4o-mini-2024-07-18`) has the price of the name without it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct PriceTable {
     providers: BTreeMap<String, BTreeMap<String, Price>>,
 }
 
-/// What a million tokens cost, in US dollars.
+/// Prices per million tokens, in US dollars.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Price {
-    /// Those that are read.
+    /// Input tokens.
     pub input: f64,
-    /// Those that are written.
+    /// Output tokens.
     pub output: f64,
-    /// Those that are read from the provider's cache; without it, they cost what others do.
+    /// Input tokens that are read from the provider's cache. Default: the input price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cached_input: Option<f64>,
-    /// Those that are written to the provider's cache; without it, they cost what others do.
+    /// Input tokens that are written to the provider's cache. Default: the input price.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cache_write: Option<f64>,
 }
 
-/// Tokens of a call, as a provider counts them.
+/// The tokens of a call, as counted by the provider.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tokens {
-    /// All that were read.
+    /// All input tokens.
     pub input: u64,
-    /// Of these, those from the provider's cache.
+    /// Input tokens that were read from the provider's cache, included in `input`.
     pub cached_input: u64,
-    /// Of these, those that were written to it.
+    /// Input tokens that were written to the provider's cache, included in `input`.
     pub cache_write: u64,
-    /// All that were written.
+    /// All output tokens.
     pub output: u64,
-    /// Of these, the thoughts.
+    /// Reasoning tokens, included in `output`.
     pub reasoning: u64,
 }
 
 impl Tokens {
-    /// Both together.
+    /// Adds two counts.
     pub(crate) fn plus(self, other: Self) -> Self {
         Self {
             input: self.input.saturating_add(other.input),
@@ -67,19 +67,19 @@ impl Tokens {
 }
 
 impl PriceTable {
-    /// The table that ships. Prices change; [`PriceTable::merge`] puts others over it.
+    /// Returns the built-in table. Prices change; use [`PriceTable::merge`] to override them.
     ///
     /// # Panics
-    /// Never: the table is part of the crate, and a test reads it.
+    /// Never: the table is part of the crate and checked by a test.
     #[must_use]
     pub fn built_in() -> Self {
-        serde_json::from_str(BUILT_IN).expect("the built-in table is valid, a test reads it")
+        serde_json::from_str(BUILT_IN).expect("the built-in table is valid, as a test checks")
     }
 
-    /// Reads a table.
+    /// Parses a table.
     ///
     /// # Errors
-    /// Says where the text is no table of prices, or a price is negative.
+    /// The text is not a price table, or a price is negative or not finite.
     pub fn from_json(text: &str) -> Result<Self, PriceTableError> {
         let table: Self = serde_json::from_str(text).map_err(|error| PriceTableError::Syntax(error.to_string()))?;
         for (provider, models) in &table.providers {
@@ -93,19 +93,19 @@ impl PriceTable {
         Ok(table)
     }
 
-    /// Puts another table's prices in the place of these, model by model.
+    /// Overrides prices by those of another table, model by model.
     pub fn merge(&mut self, other: Self) {
         for (provider, models) in other.providers {
             self.providers.entry(provider).or_default().extend(models);
         }
     }
 
-    /// The providers that it has prices of.
+    /// Returns the providers that have prices.
     pub fn providers(&self) -> impl Iterator<Item = &str> {
         self.providers.keys().map(String::as_str)
     }
 
-    /// The price of a model; `None` where none is known.
+    /// Returns the price of a model; `None` if it is unknown.
     #[must_use]
     pub fn find(&self, provider: &str, model: &str) -> Option<&Price> {
         let models = self.providers.get(provider)?;
@@ -121,7 +121,7 @@ impl PriceTable {
         })
     }
 
-    /// What a call costs in US dollars; `None` where no price is known.
+    /// Returns the cost of a call in US dollars; `None` if the price is unknown.
     #[must_use]
     pub fn cost_usd(&self, provider: &str, model: &str, tokens: Tokens) -> Option<f64> {
         let price = self.find(provider, model)?;
@@ -134,15 +134,15 @@ impl PriceTable {
     }
 }
 
-/// Why a text is no table of prices.
+/// An error in a price table.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PriceTableError {
-    /// It cannot be read.
-    #[error("no table of prices: {0}")]
+    /// The text cannot be parsed.
+    #[error("invalid price table: {0}")]
     Syntax(String),
-    /// A price is negative or no number.
-    #[error("the price of {0} is no amount")]
+    /// A price is negative or not finite.
+    #[error("invalid price for {0}")]
     Negative(String),
 }
 
@@ -155,20 +155,24 @@ mod tests {
     }
 
     #[test]
-    fn a_known_model_has_its_cost_and_an_unknown_one_none() {
+    fn only_known_models_have_a_cost() {
         let table = PriceTable::built_in();
-        // S3.35 gives these prices: $0.00015 in and $0.0006 out per thousand tokens.
+        // S3.35 specifies these prices: $0.00015 per thousand input tokens and $0.0006 per thousand output tokens.
         let cost = table.cost_usd("openai", "gpt-4o-mini", tokens(1_000, 1_000)).unwrap();
         assert!((cost - 0.00075).abs() < 1e-12, "{cost}");
         assert_eq!(table.cost_usd("openai", "gpt-4o-mini-2024-07-18", tokens(1_000, 1_000)), Some(cost));
         assert_eq!(table.cost_usd("openai", "gpt-4o-mini-audio", tokens(1, 1)), None);
-        assert_eq!(table.cost_usd("anthropic", "claude-opus-5-9", tokens(1, 1)), None, "a later model is no dated one");
+        assert_eq!(
+            table.cost_usd("anthropic", "claude-opus-5-9", tokens(1, 1)),
+            None,
+            "a later version is not a date suffix"
+        );
         assert_eq!(table.cost_usd("compatible", "gpt-4o-mini", tokens(1, 1)), None);
         assert_eq!(table.cost_usd("ollama", "llama3.2", tokens(1, 1)), None);
     }
 
     #[test]
-    fn cached_tokens_cost_their_own_price() {
+    fn cached_tokens_have_separate_prices() {
         let table = PriceTable::from_json(
             r#"{"a": {"m": {"input": 10, "output": 0, "cached_input": 1, "cache_write": 20}, "n": {"input": 10, "output": 0}}}"#,
         )
@@ -179,14 +183,14 @@ mod tests {
     }
 
     #[test]
-    fn a_table_can_be_edited() {
+    fn prices_can_be_overridden() {
         let mut table = PriceTable::built_in();
         let edit =
             r#"{"openai": {"gpt-4o-mini": {"input": 1, "output": 2}}, "mine": {"m": {"input": 0, "output": 0}}}"#;
         table.merge(PriceTable::from_json(edit).unwrap());
         assert_eq!(table.cost_usd("openai", "gpt-4o-mini", tokens(1_000_000, 1_000_000)), Some(3.0));
         assert_eq!(table.cost_usd("mine", "m", tokens(5, 5)), Some(0.0));
-        assert!(table.find("openai", "gpt-4o").is_some(), "other prices stay");
+        assert!(table.find("openai", "gpt-4o").is_some(), "other prices are unchanged");
         assert_eq!(PriceTable::from_json(&serde_json::to_string(&table).unwrap()).unwrap(), table);
         assert!(matches!(PriceTable::from_json("[]"), Err(PriceTableError::Syntax(_))));
         let negative = PriceTable::from_json(r#"{"a": {"m": {"input": -1, "output": 2}}}"#);

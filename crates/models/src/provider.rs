@@ -1,8 +1,9 @@
-//! Language models of providers, over HTTP: OpenAI's chat completions, which many speak, and Anthropic's messages.
+//! Clients of language models over HTTP: OpenAI's chat completions, which many servers support, and Anthropic's messages.
 
 mod anthropic;
 mod draft;
 mod embeddings;
+mod failure;
 #[doc(hidden)]
 pub mod fuzzing;
 mod http;
@@ -11,7 +12,6 @@ mod order;
 mod pacing;
 mod ping;
 mod sse;
-mod trouble;
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -30,40 +30,40 @@ pub use pacing::{Pacing, SystemPacing};
 pub use ping::Ping;
 
 use crate::price::Tokens;
-use crate::repair::{self, Gate, Unreadable};
+use crate::repair::{self, StreamFilter, UnreadableCall};
 use crate::{PriceTable, Secret};
+use failure::ProviderFailure;
 use http::Http;
 use pacing::wait_before_next;
 use sse::Event;
-use trouble::Trouble;
 
-/// How often a model is asked again that wrote a call which cannot be read.
+/// The number of retries after an unreadable tool call.
 const MALFORMED_RETRIES: u32 = 1;
 
-/// Members of a request that some models do not take, and that an answer can do without.
-const DISPENSABLE: [&str; 3] = ["temperature", "top_p", "reasoning_effort"];
+/// Request parameters that some models reject and that a request can omit.
+const OPTIONAL_PARAMETERS: [&str; 3] = ["temperature", "top_p", "reasoning_effort"];
 
-/// Who serves a model.
+/// A provider of models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Provider {
-    /// OpenAI itself.
+    /// OpenAI.
     OpenAi,
     /// Groq.
     Groq,
     /// Anthropic.
     Anthropic,
-    /// Ollama, on this machine or another.
+    /// Ollama, local or remote.
     Ollama,
-    /// Any server that speaks OpenAI's chat completions: llama.cpp, vLLM, a gateway.
+    /// Any other server with OpenAI's chat completions API: llama.cpp, vLLM, a gateway.
     Compatible,
 }
 
 impl Provider {
-    /// All of them.
+    /// All providers.
     pub const ALL: [Self; 5] = [Self::OpenAi, Self::Groq, Self::Anthropic, Self::Ollama, Self::Compatible];
 
-    /// Its name, as in the table of prices.
+    /// Returns the provider's name, as used in configuration and price tables.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -75,7 +75,7 @@ impl Provider {
         }
     }
 
-    /// Where it is, where that is one place.
+    /// Returns the provider's fixed base URL, if it has one.
     #[must_use]
     pub const fn base_url(self) -> Option<&'static str> {
         match self {
@@ -87,10 +87,10 @@ impl Provider {
         }
     }
 
-    const fn wire(self) -> Wire {
+    const fn protocol(self) -> Protocol {
         match self {
-            Self::Anthropic => Wire::Anthropic,
-            _ => Wire::OpenAi,
+            Self::Anthropic => Protocol::Anthropic,
+            _ => Protocol::OpenAi,
         }
     }
 
@@ -108,35 +108,34 @@ impl fmt::Display for Provider {
     }
 }
 
-/// What is spoken with a provider.
+/// The protocol of a provider.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Wire {
+enum Protocol {
     OpenAi,
     Anthropic,
 }
 
-/// Which model, where, and how.
+/// The configuration of a [`ProviderModel`].
 #[derive(Clone, Debug)]
 pub struct ProviderConfig {
-    /// Who serves it: decides what is spoken and what it costs.
+    /// The provider, which determines the protocol and the prices.
     pub provider: Provider,
-    /// Where: what stands before `/chat/completions` or `/messages`.
+    /// The base URL: the part before `/chat/completions` or `/messages`.
     pub base_url: String,
     /// The provider's name for the model.
     pub model: String,
-    /// The key, where one is needed.
+    /// The API key, if one is required.
     pub key: Option<Secret>,
-    /// Whether answers come piece by piece.
+    /// Whether answers are streamed.
     pub streams: bool,
-    /// What calls cost.
+    /// The prices to compute costs with.
     pub prices: PriceTable,
-    /// Bounds.
+    /// Timeouts, limits and proxy.
     pub http: HttpOptions,
 }
 
 impl ProviderConfig {
-    /// Makes a configuration at the provider's own address, with what is built in for all else. A
-    /// [`Provider::Compatible`] has no address of its own: set `base_url`.
+    /// Makes a configuration with the provider's base URL and defaults. [`Provider::Compatible`] has no base URL: set it.
     #[must_use]
     pub fn new(provider: Provider, model: impl Into<String>, key: Option<Secret>) -> Self {
         Self {
@@ -151,39 +150,39 @@ impl ProviderConfig {
     }
 }
 
-/// A model of a provider.
+/// A language model of a provider.
 ///
-/// A call that fails in a way that may pass is tried again after a wait, which obeys the provider's `retry-after`; what
-/// was said before is then void ([`ChatDelta::Restarted`]). Tool calls that a model wrote as text, or that its provider
-/// could not read, become calls; where they cannot, the model is asked once more. Dropping the future closes the
-/// connection.
+/// A call that fails temporarily is retried after a wait that obeys the provider's `retry-after`; text that was streamed
+/// before is then void ([`ChatDelta::Restarted`]). Tool calls that a model wrote as text, or that its provider could not
+/// parse, are converted to calls; if that fails, the request is retried once. Dropping the future closes the connection.
 pub struct ProviderModel {
     config: ProviderConfig,
-    /// What of these the model does not take, as it has told.
-    refused: Mutex<BTreeSet<&'static str>>,
+    /// The optional parameters that the model has rejected.
+    rejected: Mutex<BTreeSet<&'static str>>,
     http: Http,
     pacing: Arc<dyn Pacing>,
 }
 
 impl ProviderModel {
-    /// Prepares calls. Nothing is sent yet.
+    /// Makes a client. Sends nothing yet.
     ///
     /// # Errors
-    /// The address is no HTTP URL, or the proxy or TLS cannot be set up.
+    /// The base URL is invalid, or the proxy or TLS cannot be set up.
     pub fn new(config: ProviderConfig) -> Result<Self, ConnectError> {
         Self::with_pacing(config, Arc::new(SystemPacing))
     }
 
-    /// Prepares calls with chance and waiting of the caller's own.
+    /// Makes a client with custom randomness and waiting.
     ///
     /// # Errors
-    /// As [`ProviderModel::new`].
+    /// See [`ProviderModel::new`].
     pub fn with_pacing(config: ProviderConfig, pacing: Arc<dyn Pacing>) -> Result<Self, ConnectError> {
         let http = Http::new(&config.base_url, config.key.as_ref(), config.provider.headers(), config.http.clone())?;
-        Ok(Self { config, refused: Mutex::default(), http, pacing })
+        Ok(Self { config, rejected: Mutex::default(), http, pacing })
     }
 
-    /// Asks the provider what models it has: whether it is there, takes the key and knows the model. Costs no tokens.
+    /// Requests the provider's list of models, to check that it is reachable, accepts the key and has the model. Costs no
+    /// tokens.
     pub async fn ping(&self) -> Ping {
         ping::ping(&self.http, &self.config).await
     }
@@ -193,66 +192,66 @@ impl ProviderModel {
         request: &ChatRequest,
         deadline: Instant,
         deltas: DeltaSink<'_>,
-    ) -> Result<ChatAnswer, Trouble> {
+    ) -> Result<ChatAnswer, ProviderFailure> {
         let started = Instant::now();
         let (mut attempt, mut malformed) = (0, 0);
         let mut spent: Option<Tokens> = None;
         loop {
-            let mut has_said = false;
-            let mut note = |delta| {
-                has_said = true;
+            let mut has_emitted = false;
+            let mut tracked_deltas = |delta| {
+                has_emitted = true;
                 deltas(delta);
             };
-            let trouble = match self.attempt(request, &mut note).await {
-                Ok(drafted) => return Ok(self.answer_of(drafted, spent, started)),
-                Err(trouble) => trouble,
+            let failure = match self.attempt(request, &mut tracked_deltas).await {
+                Ok(repaired) => return Ok(self.answer_of(repaired, spent, started)),
+                Err(failure) => failure,
             };
-            if let Trouble::Malformed { is_worth_another: true, tokens, .. } = trouble
+            if let ProviderFailure::MalformedCall { is_worth_retrying: true, tokens, .. } = failure
                 && malformed < MALFORMED_RETRIES
             {
                 malformed += 1;
                 spent = tokens;
-            } else if self.is_told_what_to_leave_out(&trouble) {
-                // It is asked again at once.
-            } else if trouble.is_retryable() && attempt < self.config.http.retries {
-                let wait = wait_before_next(attempt, trouble.retry_after(), self.pacing.chance());
-                let Some(wait) = wait.filter(|wait| Instant::now() + *wait < deadline) else { return Err(trouble) };
+            } else if self.record_rejected_parameter(&failure) {
+                // Retried without a wait.
+            } else if failure.is_retryable() && attempt < self.config.http.retries {
+                let wait = wait_before_next(attempt, failure.retry_after(), self.pacing.chance());
+                let Some(wait) = wait.filter(|wait| Instant::now() + *wait < deadline) else { return Err(failure) };
                 self.pacing.pause(wait).await;
                 attempt += 1;
             } else {
-                return Err(trouble);
+                return Err(failure);
             }
-            if has_said {
+            if has_emitted {
                 deltas(ChatDelta::Restarted);
             }
         }
     }
 
-    /// Asks once, and mends what came.
-    async fn attempt(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<Drafted, Trouble> {
-        let mut gate = Gate::new(request);
-        let (parts, draft) = match self.fetch(request, &mut gate, deltas).await {
+    /// Sends the request once and repairs the tool calls of the answer.
+    async fn attempt(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<RepairedAnswer, ProviderFailure> {
+        let mut filter = StreamFilter::new(request);
+        let (parts, draft) = match self.fetch(request, &mut filter, deltas).await {
             Ok(draft) => {
                 let parts = repair::parts(&draft, request);
                 (parts.map_err(|unreadable| malformed(unreadable, &draft))?, draft)
             }
-            Err(Trouble::Status { body, .. }) if repair::is_failed_call(&body) && !request.tools.is_empty() => {
+            Err(ProviderFailure::Status { body, .. }) if repair::is_failed_call(&body) && !request.tools.is_empty() => {
                 let draft = Draft::default();
                 let parts = repair::parts_of_failure(&body, request);
                 (parts.map_err(|unreadable| malformed(unreadable, &draft))?, draft)
             }
-            Err(trouble) => return Err(trouble),
+            Err(failure) => return Err(failure),
         };
         let text: String = parts.iter().filter_map(Part::text).collect();
-        let rest = gate.rest(&text);
+        let rest = filter.rest(&text);
         if !rest.is_empty() {
             deltas(ChatDelta::Text(rest.to_owned()));
         }
-        Ok(Drafted { parts, draft })
+        Ok(RepairedAnswer { parts, draft })
     }
 
-    fn answer_of(&self, drafted: Drafted, spent: Option<Tokens>, started: Instant) -> ChatAnswer {
-        let Drafted { parts, draft } = drafted;
+    fn answer_of(&self, repaired: RepairedAnswer, spent: Option<Tokens>, started: Instant) -> ChatAnswer {
+        let RepairedAnswer { parts, draft } = repaired;
         let calls = parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
         let finish = if calls { Finish::ToolCalls } else { draft.finish.unwrap_or(Finish::Stop) };
         let model = draft.model.filter(|model| !model.is_empty()).unwrap_or_else(|| self.config.model.clone());
@@ -272,40 +271,45 @@ impl ProviderModel {
         ChatAnswer { parts, finish, model, usage }
     }
 
-    /// Whether the model has just told that it does not take something that it can be asked without.
-    fn is_told_what_to_leave_out(&self, trouble: &Trouble) -> bool {
-        let refused = DISPENSABLE.into_iter().find(|name| trouble.is_about(name));
-        refused.is_some_and(|name| self.refused().insert(name))
+    /// Records an optional parameter that the model has rejected. Returns whether it is a new one.
+    fn record_rejected_parameter(&self, failure: &ProviderFailure) -> bool {
+        let rejected = OPTIONAL_PARAMETERS.into_iter().find(|name| failure.rejects_parameter(name));
+        rejected.is_some_and(|name| self.rejected().insert(name))
     }
 
-    fn refused(&self) -> std::sync::MutexGuard<'_, BTreeSet<&'static str>> {
-        self.refused.lock().unwrap_or_else(PoisonError::into_inner)
+    fn rejected(&self) -> std::sync::MutexGuard<'_, BTreeSet<&'static str>> {
+        self.rejected.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// What is asked, without what the model does not take.
+    /// Makes the request body without the parameters that the model rejects.
     fn openai_body(&self, request: &ChatRequest) -> Value {
         let mut body = openai::body(&self.config, request);
-        for name in self.refused().iter() {
+        for name in self.rejected().iter() {
             body.remove(*name);
         }
         Value::Object(body)
     }
 
-    /// Asks once, and puts the answer together as it comes.
-    async fn fetch(&self, request: &ChatRequest, gate: &mut Gate, deltas: DeltaSink<'_>) -> Result<Draft, Trouble> {
-        let (path, body) = match self.config.provider.wire() {
-            Wire::OpenAi => ("chat/completions", self.openai_body(request)),
-            Wire::Anthropic => ("messages", anthropic::body(&self.config, request)),
+    /// Sends the request once and assembles the answer as it arrives.
+    async fn fetch(
+        &self,
+        request: &ChatRequest,
+        filter: &mut StreamFilter,
+        deltas: DeltaSink<'_>,
+    ) -> Result<Draft, ProviderFailure> {
+        let (path, body) = match self.config.provider.protocol() {
+            Protocol::OpenAi => ("chat/completions", self.openai_body(request)),
+            Protocol::Anthropic => ("messages", anthropic::body(&self.config, request)),
         };
         let response = self.http.send(self.http.post(path, body.to_string())).await?;
         let is_stream = response
             .headers()
             .get(reqwest::header::CONTENT_TYPE)
             .is_some_and(|kind| kind.as_bytes().starts_with(b"text/event-stream"));
-        let mut assembly = Assembly::new(self.config.provider.wire());
-        let mut show = |delta: ChatDelta| match delta {
+        let mut assembly = Assembly::new(self.config.provider.protocol());
+        let mut emit = |delta: ChatDelta| match delta {
             ChatDelta::Text(piece) => {
-                let piece = gate.push(&piece);
+                let piece = filter.push(&piece);
                 if !piece.is_empty() {
                     deltas(ChatDelta::Text(piece));
                 }
@@ -313,13 +317,13 @@ impl ProviderModel {
             other => deltas(other),
         };
         if is_stream {
-            self.http.read_events(response, |event| assembly.take(event, &mut show)).await?;
+            self.http.read_events(response, |event| assembly.take(event, &mut emit)).await?;
         } else {
             let body = self.http.read(response).await?;
-            let body: Value =
-                serde_json::from_str(&body).map_err(|error| Trouble::Invalid(format!("it is no JSON: {error}")))?;
+            let body: Value = serde_json::from_str(&body)
+                .map_err(|error| ProviderFailure::Invalid(format!("not valid JSON: {error}")))?;
             if let Some(error) = body.get("error").filter(|error| !error.is_null()) {
-                return Err(Trouble::in_stream(error));
+                return Err(ProviderFailure::in_stream(error));
             }
             assembly.take_whole(&body)?;
         }
@@ -351,49 +355,49 @@ impl ChatModel for ProviderModel {
         let total: Duration = self.config.http.total_timeout;
         let deadline = Instant::now() + total;
         let answer = tokio::time::timeout_at(deadline, self.answer_within(request, deadline, deltas)).await;
-        let answer = answer.unwrap_or(Err(Trouble::TimedOut(total)));
-        answer.map_err(|trouble| trouble.into_error(&self.config.model, self.config.key.as_ref()))
+        let answer = answer.unwrap_or(Err(ProviderFailure::TimedOut(total)));
+        answer.map_err(|failure| failure.into_error(&self.config.model, self.config.key.as_ref()))
     }
 }
 
-/// An answer whose calls are mended, and what it was made of.
-struct Drafted {
+/// The parts of an answer after repair, and the draft they were made of.
+struct RepairedAnswer {
     parts: Vec<Part>,
     draft: Draft,
 }
 
-fn malformed(unreadable: Unreadable, draft: &Draft) -> Trouble {
-    // An answer that was cut off will be cut off again.
-    let is_worth_another = draft.finish != Some(Finish::Length);
-    Trouble::Malformed { text: unreadable.text, is_worth_another, tokens: draft.tokens }
+fn malformed(unreadable: UnreadableCall, draft: &Draft) -> ProviderFailure {
+    // An answer that exceeded its length will do so again.
+    let is_worth_retrying = draft.finish != Some(Finish::Length);
+    ProviderFailure::MalformedCall { text: unreadable.text, is_worth_retrying, tokens: draft.tokens }
 }
 
-/// An answer while it comes.
+/// Assembles an answer from its pieces.
 enum Assembly {
     OpenAi(openai::Assembly),
     Anthropic(anthropic::Assembly),
 }
 
 impl Assembly {
-    fn new(wire: Wire) -> Self {
-        match wire {
-            Wire::OpenAi => Self::OpenAi(openai::Assembly::default()),
-            Wire::Anthropic => Self::Anthropic(anthropic::Assembly::default()),
+    fn new(protocol: Protocol) -> Self {
+        match protocol {
+            Protocol::OpenAi => Self::OpenAi(openai::Assembly::default()),
+            Protocol::Anthropic => Self::Anthropic(anthropic::Assembly::default()),
         }
     }
 
-    /// Takes an event; says whether it was the last.
-    fn take(&mut self, event: &Event, show: DeltaSink<'_>) -> Result<bool, Trouble> {
+    /// Processes an event; returns whether it was the last.
+    fn take(&mut self, event: &Event, emit: DeltaSink<'_>) -> Result<bool, ProviderFailure> {
         let is_last = match self {
-            Self::OpenAi(assembly) => assembly.take(event, show),
-            Self::Anthropic(assembly) => assembly.take(event, show),
+            Self::OpenAi(assembly) => assembly.take(event, emit),
+            Self::Anthropic(assembly) => assembly.take(event, emit),
         }?;
         self.draft().check_parts()?;
         Ok(is_last)
     }
 
-    /// Takes an answer that came in one piece.
-    fn take_whole(&mut self, body: &Value) -> Result<(), Trouble> {
+    /// Processes an answer that was not streamed.
+    fn take_whole(&mut self, body: &Value) -> Result<(), ProviderFailure> {
         match self {
             Self::OpenAi(assembly) => assembly.take_whole(body),
             Self::Anthropic(assembly) => assembly.take_whole(body),
@@ -408,7 +412,7 @@ impl Assembly {
         }
     }
 
-    fn finish(self) -> Result<Draft, Trouble> {
+    fn finish(self) -> Result<Draft, ProviderFailure> {
         match self {
             Self::OpenAi(assembly) => assembly.finish(),
             Self::Anthropic(assembly) => assembly.finish(),
@@ -416,12 +420,13 @@ impl Assembly {
     }
 }
 
-/// A JSON event, or why it is none.
-fn parse_event(event: &Event) -> Result<Value, Trouble> {
-    serde_json::from_str(&event.data).map_err(|error| Trouble::Invalid(format!("an event is no JSON: {error}")))
+/// Parses the data of an event.
+fn parse_event(event: &Event) -> Result<Value, ProviderFailure> {
+    serde_json::from_str(&event.data)
+        .map_err(|error| ProviderFailure::Invalid(format!("an event is not valid JSON: {error}")))
 }
 
-/// A number of tokens, where a provider gives one.
+/// Returns a token count of a usage object.
 fn count(usage: &Value, member: &str) -> Option<u64> {
     usage.get(member).and_then(Value::as_u64)
 }

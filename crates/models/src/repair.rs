@@ -1,37 +1,37 @@
-//! The one place where what a provider made of tool calls becomes calls.
+//! Repairs tool calls of providers' answers. All conversion of calls happens here.
 //!
-//! Models write calls as text in many forms, and providers pass them on as text or within an error. Such text counts as
-//! a call only where the request gives tools; it is never shown. Where the provider gave calls of its own, what stands
-//! in the text is no call (S2.43).
+//! Models write calls as text in many forms, and providers pass them on as text or within an error. Such text is a call
+//! only if the request has tools; it is never displayed. If the provider returned calls, the text is not searched for
+//! others (S2.43).
 
-mod gate;
 mod markup;
+mod stream_filter;
 
 use threadkeep_core::{ChatRequest, JsonText, Map, Part, Role, ToolCall, Value};
 
-pub(crate) use gate::Gate;
+pub(crate) use stream_filter::StreamFilter;
 
-use crate::calls::{mint_ids, mint_written_ids};
+use crate::calls::{mint_ids, mint_text_call_ids};
 use crate::provider::{Draft, DraftCall, DraftPart};
-use markup::{Written, read};
+use markup::{ParsedText, parse_calls};
 
-/// A call that cannot be read.
+/// A tool call that cannot be parsed.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Unreadable {
-    /// What the model wrote.
+pub(crate) struct UnreadableCall {
+    /// The text that the model wrote.
     pub(crate) text: String,
 }
 
-/// Makes the parts of an answer of a draft.
-pub(crate) fn parts(draft: &Draft, request: &ChatRequest) -> Result<Vec<Part>, Unreadable> {
+/// Converts a draft to the parts of an answer.
+pub(crate) fn parts(draft: &Draft, request: &ChatRequest) -> Result<Vec<Part>, UnreadableCall> {
     let text = draft.text();
     let has_calls = draft.calls().next().is_some();
-    let written = read(&text, request);
+    let parsed = parse_calls(&text, request);
     let mut mint_id = mint_ids(request);
     let mut parts = Vec::new();
-    let mut shown = match &written {
-        Written::Nothing => text.len(),
-        Written::Calls { begins_at, .. } | Written::Unreadable { begins_at, .. } => *begins_at,
+    let mut visible_bytes = match &parsed {
+        ParsedText::NoCalls => text.len(),
+        ParsedText::Calls { starts_at, .. } | ParsedText::Unreadable { starts_at, .. } => *starts_at,
     };
     let mut used_ids: Vec<String> = Vec::new();
     for part in &draft.parts {
@@ -41,78 +41,80 @@ pub(crate) fn parts(draft: &Draft, request: &ChatRequest) -> Result<Vec<Part>, U
                 parts.push(Part::Raw { format: (*format).to_owned(), json: json.clone() });
             }
             DraftPart::Text(text) => {
-                let piece = &text[..text.len().min(shown)];
-                shown -= piece.len();
+                let piece = &text[..text.len().min(visible_bytes)];
+                visible_bytes -= piece.len();
                 if !piece.trim().is_empty() {
                     parts.push(Part::Text(piece.to_owned()));
                 }
             }
             DraftPart::Call(call) => {
-                let call = repaired(call, request, &used_ids, &mut mint_id)?;
+                let call = repair_call(call, request, &used_ids, &mut mint_id)?;
                 used_ids.push(call.id.clone());
                 parts.push(Part::ToolCall(call));
             }
         }
     }
-    match written {
-        Written::Calls { calls, .. } if !has_calls => {
-            let mut mint_id = mint_written_ids(request);
-            let made = calls.into_iter().map(|(name, arguments)| written_call(mint_id(), name, &arguments));
-            parts.extend(made);
+    match parsed {
+        ParsedText::Calls { calls, .. } if !has_calls => {
+            let mut mint_id = mint_text_call_ids(request);
+            let text_calls = calls.into_iter().map(|(name, arguments)| text_call(mint_id(), name, &arguments));
+            parts.extend(text_calls);
         }
-        Written::Unreadable { text, .. } if !has_calls => return Err(Unreadable { text }),
+        ParsedText::Unreadable { text, .. } if !has_calls => return Err(UnreadableCall { text }),
         _ => {}
     }
     Ok(parts)
 }
 
-/// Whether an error says that the model's call could not be read.
+/// Whether an error reports an unreadable tool call.
 pub(crate) fn is_failed_call(body: &str) -> bool {
     body.contains("tool_use_failed") || body.contains("failed_generation")
 }
 
-/// Makes calls of an error that says so: of the generation that failed, else of the whole text (S2.44).
-pub(crate) fn parts_of_failure(body: &str, request: &ChatRequest) -> Result<Vec<Part>, Unreadable> {
+/// Parses the calls in such an error: in the failed generation, else in the whole body (S2.44).
+pub(crate) fn parts_of_failure(body: &str, request: &ChatRequest) -> Result<Vec<Part>, UnreadableCall> {
     let generation = failed_generation(body);
     let tried = generation.iter().map(String::as_str).chain([body]);
-    let mut mint_id = mint_written_ids(request);
+    let mut mint_id = mint_text_call_ids(request);
     for text in tried {
-        // What a user or a tool said is not searched here: the provider itself says that this was to be a call.
-        let asked = ChatRequest { tools: request.tools.clone(), ..ChatRequest::default() };
-        if let Written::Calls { begins_at, calls } = read(text, &asked) {
-            let before = if text == body { "" } else { &text[..begins_at] };
+        // Without messages, so that quotations are not excluded: the provider itself reports that this is a call.
+        let tools_only = ChatRequest { tools: request.tools.clone(), ..ChatRequest::default() };
+        if let ParsedText::Calls { starts_at, calls } = parse_calls(text, &tools_only) {
+            let before = if text == body { "" } else { &text[..starts_at] };
             let words = (!before.trim().is_empty()).then(|| Part::Text(before.to_owned()));
-            let calls = calls.into_iter().map(|(name, arguments)| written_call(mint_id(), name, &arguments));
+            let calls = calls.into_iter().map(|(name, arguments)| text_call(mint_id(), name, &arguments));
             return Ok(words.into_iter().chain(calls).collect());
         }
     }
-    Err(Unreadable { text: generation.unwrap_or_else(|| body.to_owned()) })
+    Err(UnreadableCall { text: generation.unwrap_or_else(|| body.to_owned()) })
 }
 
-fn written_call(id: String, name: String, arguments: &Map) -> Part {
+fn text_call(id: String, name: String, arguments: &Map) -> Part {
     let arguments = JsonText::from(&Value::Object(arguments.clone()));
     Part::ToolCall(ToolCall { id, name, arguments })
 }
 
-/// A call of the provider's own: with an id of its own, a name without decoration and arguments that are an object.
-fn repaired(
+/// Repairs a call of the provider: its id is unique, its name without decoration, its arguments an object.
+fn repair_call(
     call: &DraftCall,
     request: &ChatRequest,
     used_ids: &[String],
     mint_id: &mut impl FnMut() -> String,
-) -> Result<ToolCall, Unreadable> {
-    let unreadable = || Unreadable { text: format!("{}{}", call.name, call.arguments) };
-    let is_own = !call.id.is_empty() && !used_ids.contains(&call.id);
-    let id = if is_own { call.id.clone() } else { mint_id() };
+) -> Result<ToolCall, UnreadableCall> {
+    let unreadable = || UnreadableCall { text: format!("{}{}", call.name, call.arguments) };
+    let is_usable = !call.id.is_empty() && !used_ids.contains(&call.id);
+    let id = if is_usable { call.id.clone() } else { mint_id() };
     let name = known_name(&call.name, request);
     if name.is_none() {
-        // The arguments stand in the name: `arrivals{"station": "x"}`.
-        if let Written::Calls { calls, .. } = read(&format!("<function={}</function>", call.name.trim()), request) {
+        // The arguments are part of the name: `arrivals{"station": "x"}`.
+        if let ParsedText::Calls { calls, .. } =
+            parse_calls(&format!("<function={}</function>", call.name.trim()), request)
+        {
             let (name, arguments) = calls.into_iter().next().ok_or_else(unreadable)?;
             return Ok(ToolCall { id, name, arguments: JsonText::from(&Value::Object(arguments)) });
         }
     }
-    // A name that nobody knows is for the agent to answer: the model can choose another.
+    // The agent reports an unknown name to the model, which can choose another one.
     let name = name.unwrap_or_else(|| call.name.trim()).to_owned();
     if name.is_empty() {
         return Err(unreadable());
@@ -121,14 +123,14 @@ fn repaired(
     Ok(ToolCall { id, name, arguments })
 }
 
-/// The name of a tool of the request, without what models put before it.
+/// Returns the name of a tool of the request, without prefixes that models add.
 fn known_name<'a>(name: &'a str, request: &ChatRequest) -> Option<&'a str> {
     let name = name.trim();
     let bare = ["functions.", "function.", "tools."].iter().find_map(|prefix| name.strip_prefix(prefix));
     [Some(name), bare].into_iter().flatten().find(|name| request.tools.iter().any(|tool| tool.name == *name))
 }
 
-/// The arguments as the provider wrote them, where they are an object; else the object that they stand for.
+/// Returns the arguments verbatim if they are an object, else the object that they represent.
 fn arguments(text: &str) -> Option<JsonText> {
     let text = text.trim();
     if text.starts_with('{') && text.ends_with('}') && serde_json::from_str::<Map>(text).is_ok() {
@@ -138,7 +140,7 @@ fn arguments(text: &str) -> Option<JsonText> {
     Some(JsonText::from(&Value::Object(object)))
 }
 
-/// The value of `failed_generation`, from JSON or from text that quotes it in single or double quotes.
+/// Returns the value of `failed_generation`, from JSON or from text with single or double quotes.
 fn failed_generation(body: &str) -> Option<String> {
     if let Ok(body) = serde_json::from_str::<Value>(body) {
         return find_member(&body, 16);
@@ -156,7 +158,7 @@ fn find_member(value: &Value, depth: usize) -> Option<String> {
     here.or_else(|| object.values().find_map(|member| find_member(member, depth - 1)))
 }
 
-/// Reads up to the closing quote, with the escapes of JSON and Python undone.
+/// Reads up to the closing quote and resolves escapes of JSON and Python.
 fn unquoted(text: &str, quote: char) -> String {
     let mut value = String::new();
     let mut characters = text.chars();
@@ -180,7 +182,7 @@ fn unquoted(text: &str, quote: char) -> String {
     value
 }
 
-/// Whether a text stands word for word in what a user or a tool said: then a model that repeats it quotes.
+/// Whether a text occurs verbatim in a user message or tool result: a model that repeats it is quoting.
 fn is_quoted(text: &str, request: &ChatRequest) -> bool {
     request.messages.iter().filter(|message| matches!(message.role, Role::User | Role::Tool)).any(|message| {
         message.parts.iter().any(|part| match part {

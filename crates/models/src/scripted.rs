@@ -1,4 +1,4 @@
-//! A model for tests, which plays a script.
+//! A model for tests that plays a script.
 
 mod reply;
 
@@ -14,13 +14,13 @@ pub use reply::{Failure, Reply};
 
 use reply::Ending;
 
-/// What a scripted model is called.
+/// The default name.
 const NAME: &str = "scripted";
 
-/// A model for tests. Each step asserts the request that it got, and says what the model answers to it.
+/// A model for tests. Each step checks a request and returns the reply to it.
 ///
-/// A step that does not hold, and a call that the script does not have, are an `InvalidAnswer` that names the step; every
-/// call after it fails with the same words. As an agent makes a turn of a failing model too, a test ends with
+/// If a check fails or the script is exhausted, the call returns `InvalidAnswer` with the name of the step, and so does
+/// every later call. An agent turns a failing model into a failed turn, so a test should end with
 /// [`ScriptedModel::verify`].
 ///
 /// ```
@@ -30,14 +30,14 @@ const NAME: &str = "scripted";
 /// # use serde_json::json;
 ///
 /// let model = ScriptedModel::new()
-///     .step("looks the station up", |request| {
+///     .step("looks up the station", |request| {
 ///         let turn = Turn::of(request);
 ///         if !turn.question().contains("Times Sq") {
-///             return Err(format!("asked {:?}", turn.question()));
+///             return Err(format!("unexpected question {:?}", turn.question()));
 ///         }
 ///         Ok(Reply::call("find_station", json!({"name": "Times Sq"})))
 ///     })
-///     .step("asks for arrivals with the id it was given", |request| {
+///     .step("requests arrivals with the id of the station", |request| {
 ///         let found = Turn::of(request).result("find_station")?;
 ///         Ok(Reply::call("get_arrivals", json!({"stop": found["id"]})))
 ///     });
@@ -48,25 +48,25 @@ const NAME: &str = "scripted";
 /// };
 /// let answer = model.answer(&request, &mut |_| {}).await?;
 /// assert_eq!(answer.tool_calls().next().map(|call| call.name.as_str()), Some("find_station"));
-/// assert_eq!(model.verify().unwrap_err(), "1 of 2 steps were not played; next: asks for arrivals with the id it was given");
+/// assert_eq!(model.verify().unwrap_err(), "1 of 2 steps were not played; next: requests arrivals with the id of the station");
 /// # Ok::<(), threadkeep_core::ModelError>(())
 /// # })?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct ScriptedModel {
     name: String,
-    /// Answers where the steps are over.
-    always: Option<Box<dyn Answer>>,
+    /// Answers when no steps are left.
+    always: Option<Box<dyn ReplyFn>>,
     state: Mutex<State>,
 }
 
-/// What decides about an answer.
-trait Answer: Portable + Fn(&ChatRequest) -> Result<Reply, String> {}
-impl<F: Portable + Fn(&ChatRequest) -> Result<Reply, String>> Answer for F {}
+/// A function from a request to a reply.
+trait ReplyFn: Portable + Fn(&ChatRequest) -> Result<Reply, String> {}
+impl<F: Portable + Fn(&ChatRequest) -> Result<Reply, String>> ReplyFn for F {}
 
 struct Step {
     what: String,
-    answer: Box<dyn Answer>,
+    answer: Box<dyn ReplyFn>,
 }
 
 #[derive(Default)]
@@ -74,31 +74,31 @@ struct State {
     steps: VecDeque<Step>,
     requests: Vec<ChatRequest>,
     played: usize,
-    broken: Option<String>,
+    error: Option<String>,
     abandoned: usize,
 }
 
 impl ScriptedModel {
-    /// Makes a script without steps.
+    /// Makes an empty script.
     #[must_use]
     pub fn new() -> Self {
         Self { name: NAME.to_owned(), always: None, state: Mutex::default() }
     }
 
-    /// Makes a model that decides by the request alone, however often it is asked. It suits a test that restarts in the
-    /// middle of a turn, where a script would have to know how far it had come.
+    /// Makes a model whose reply depends only on the request, for any number of calls. Suitable for tests that restart in
+    /// the middle of a turn, where a script would have to know its progress.
     #[must_use]
     pub fn always(answer: impl Fn(&ChatRequest) -> Result<Reply, String> + Portable) -> Self {
         Self { always: Some(Box::new(answer)), ..Self::new() }
     }
 
-    /// Gives it another name, for tests with several models.
+    /// Sets the name, for tests with several models.
     #[must_use]
     pub fn named(self, name: impl Into<String>) -> Self {
         Self { name: name.into(), ..self }
     }
 
-    /// Adds a step. `what` names it where it fails.
+    /// Adds a step. `what` names it in errors.
     #[must_use]
     pub fn step(
         self,
@@ -109,37 +109,37 @@ impl ScriptedModel {
         self
     }
 
-    /// Adds a step that takes any request and says this.
+    /// Adds a step that replies with this text to any request.
     #[must_use]
     pub fn says(self, text: impl Into<String>) -> Self {
         let reply = Reply::text(text);
         self.step("says", move |_| Ok(reply.clone()))
     }
 
-    /// Adds a step that takes any request and fails.
+    /// Adds a step that fails for any request.
     #[must_use]
     pub fn fails(self, failure: Failure) -> Self {
         self.step("fails", move |_| Ok(Reply::failing(failure.clone())))
     }
 
-    /// The requests that it got so far, in order.
+    /// Returns the requests so far, in order.
     pub fn requests(&self) -> Vec<ChatRequest> {
         self.state().requests.clone()
     }
 
-    /// How many calls were dropped before they had an answer.
+    /// Returns the number of calls that were dropped before they were answered.
     pub fn abandoned(&self) -> usize {
         self.state().abandoned
     }
 
-    /// Checks that every step was played and held.
+    /// Checks that every step was played and none failed.
     ///
     /// # Errors
-    /// Says which step did not hold, or which comes next.
+    /// A message that names the step that failed, or the next step that was not played.
     pub fn verify(&self) -> Result<(), String> {
         let state = self.state();
-        if let Some(broken) = &state.broken {
-            return Err(broken.clone());
+        if let Some(error) = &state.error {
+            return Err(error.clone());
         }
         let Some(next) = state.steps.front() else { return Ok(()) };
         let (left, all) = (state.steps.len(), state.steps.len() + state.played);
@@ -147,20 +147,20 @@ impl ScriptedModel {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // A step that panics has changed nothing but what a test will read of it.
+        // A panicking step leaves the state consistent.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn reply(&self, request: &ChatRequest) -> Result<Reply, String> {
         let mut state = self.state();
         state.requests.push(request.clone());
-        if let Some(broken) = &state.broken {
-            return Err(broken.clone());
+        if let Some(error) = &state.error {
+            return Err(error.clone());
         }
         let number = state.played + 1;
         let (what, reply) = match (state.steps.pop_front(), &self.always) {
             (Some(step), _) => {
-                // The next call counts on, even where this step panics.
+                // Set before the call, which may panic.
                 state.played = number;
                 (step.what, (step.answer)(request))
             }
@@ -168,8 +168,8 @@ impl ScriptedModel {
             (None, None) => ("none".to_owned(), Err(format!("the script has {} steps", state.played))),
         };
         let reply = reply.map_err(|reason| format!("step {number} ({what}): {reason}"));
-        if let Err(broken) = &reply {
-            state.broken = Some(broken.clone());
+        if let Err(error) = &reply {
+            state.error = Some(error.clone());
         }
         reply
     }
@@ -192,13 +192,13 @@ impl fmt::Debug for ScriptedModel {
     }
 }
 
-/// Counts a call that is dropped while it waits.
-struct Watch<'a> {
+/// Counts a call that is dropped while it is waiting.
+struct AbandonGuard<'a> {
     model: &'a ScriptedModel,
     is_over: bool,
 }
 
-impl Drop for Watch<'_> {
+impl Drop for AbandonGuard<'_> {
     fn drop(&mut self) {
         if !self.is_over {
             self.model.state().abandoned += 1;
@@ -215,14 +215,14 @@ impl ChatModel for ScriptedModel {
     async fn answer(&self, request: &ChatRequest, deltas: DeltaSink<'_>) -> Result<ChatAnswer, ModelError> {
         let reply =
             self.reply(request).map_err(|detail| ModelError::InvalidAnswer { model: self.name.clone(), detail })?;
-        let mut watch = Watch { model: self, is_over: false };
+        let mut guard = AbandonGuard { model: self, is_over: false };
         for piece in &reply.pieces {
             deltas(ChatDelta::Text(piece.clone()));
         }
         if reply.ending == Ending::Hang {
             pending::<()>().await;
         }
-        watch.is_over = true;
+        guard.is_over = true;
         reply.finish(&self.name, request)
     }
 }

@@ -1,27 +1,27 @@
 use std::fmt;
 
-/// What stands where a key would.
+/// The replacement for a key in output.
 const HIDDEN: &str = "[key]";
 
-/// A key. It is never printed, and taken out of what a provider says.
+/// An API key. It is never printed, and removed from messages of providers.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
 impl Secret {
-    /// Takes a key. `None` where it is empty or holds what no header can carry.
+    /// Makes a secret from a key. `None` if it is empty or contains characters that are not allowed in a header.
     #[must_use]
     pub fn new(key: &str) -> Option<Self> {
         let key = key.trim();
-        let is_fit = !key.is_empty() && key.chars().all(|character| character.is_ascii_graphic());
-        is_fit.then(|| Self(key.to_owned()))
+        let is_valid = !key.is_empty() && key.chars().all(|character| character.is_ascii_graphic());
+        is_valid.then(|| Self(key.to_owned()))
     }
 
-    /// The key itself, for the header that carries it.
+    /// Returns the key, for the authorization header.
     pub(crate) fn reveal(&self) -> &str {
         &self.0
     }
 
-    /// Takes the key out of a text.
+    /// Replaces the key in a text.
     pub(crate) fn redact(&self, text: &str) -> String {
         text.replace(&self.0, HIDDEN)
     }
@@ -38,7 +38,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_key_is_never_shown() {
+    fn a_key_is_never_printed() {
         let key = Secret::new(" sk-1234 \n").unwrap();
         assert_eq!(key.reveal(), "sk-1234");
         assert_eq!(format!("{key:?}"), "[key]");

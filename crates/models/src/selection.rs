@@ -1,7 +1,7 @@
-//! Which model speaks: by name, or by what the environment holds.
+//! Selects a model by name or by environment variables.
 //!
-//! The environment comes in as a function from names to values; nothing here reads it. A value of white space counts as
-//! none.
+//! The environment is passed as a function from names to values; this module does not read it. A blank value counts as
+//! unset.
 
 use std::fmt;
 
@@ -10,24 +10,24 @@ use threadkeep_core::shown_address;
 use crate::provider::{EmbedderConfig, HttpOptions, Provider, ProviderConfig};
 use crate::{PriceTable, Secret};
 
-/// The variable that names a model, as [`select`] takes it.
+/// The variable with the name of the model. See [`select`].
 const MODEL: &str = "THREADKEEP_MODEL";
-/// The variable that names an embedding model, as [`select_embedder`] takes it.
+/// The variable with the name of the embedding model. See [`select_embedder`].
 const EMBEDDER: &str = "THREADKEEP_EMBEDDER";
-/// What the offline model is called.
+/// The name of the offline model.
 const OFFLINE: &str = "offline";
 
-/// Where Ollama listens when its address names no port.
+/// Ollama's default port.
 const OLLAMA_PORT: u16 = 11_434;
 
-/// Where a setting comes from.
+/// The origin of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// From this variable.
+    /// This environment variable.
     Variable(&'static str),
-    /// From the name that was asked for.
+    /// The requested name.
     Name,
-    /// It is built in.
+    /// A built-in default.
     BuiltIn,
 }
 
@@ -41,103 +41,103 @@ impl fmt::Display for Origin {
     }
 }
 
-/// A model that can be asked, with where each of its settings comes from.
+/// A configured model, with the origin of each of its settings.
 #[derive(Clone, PartialEq, Eq)]
 pub struct FoundModel {
-    /// Who serves it.
+    /// The provider.
     pub provider: Provider,
-    /// The provider's name for it.
+    /// The provider's name for the model.
     pub model: String,
-    /// Where the name comes from.
+    /// The origin of the model name.
     pub model_origin: Origin,
-    /// Where it is.
+    /// The base URL of the API.
     pub base_url: String,
-    /// Where the address comes from.
+    /// The origin of the base URL.
     pub base_url_origin: Origin,
-    /// The key, where there is one.
+    /// The API key, if there is one.
     pub key: Option<Secret>,
-    /// The variable that held the key.
+    /// The variable that contains the key.
     pub key_variable: Option<&'static str>,
-    /// Through which proxy it is reached.
+    /// The proxy to use.
     pub proxy: Option<String>,
-    /// What is reached without the proxy.
+    /// Hosts to reach without the proxy.
     pub proxy_exceptions: Option<String>,
 }
 
-/// What a name stands for.
+/// The result of a selection.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selected {
-    /// The offline model, which each assistant brings.
+    /// The offline model, which each assistant provides.
     Offline,
     /// A model of a provider.
     Provider(Box<FoundModel>),
 }
 
-/// Why a name stands for nothing.
+/// An error of model selection.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum SelectionError {
-    /// No provider has this name.
-    #[error("{0} is no provider: openai, groq, anthropic, ollama, compatible, offline")]
+    /// The name matches no provider, and no provider is configured that could serve it as a model.
+    #[error("unknown provider {0}: expected openai, groq, anthropic, ollama, compatible or offline")]
     UnknownProvider(String),
-    /// The provider is known, and something that it needs is missing.
+    /// A required setting of the provider is missing.
     #[error("{provider} needs {variable}")]
     Missing {
-        /// Which provider.
+        /// The provider.
         provider: Provider,
-        /// What is missing.
+        /// The missing variable or setting.
         variable: &'static str,
     },
-    /// A key that no header can carry.
-    #[error("the key in {0} holds characters that no key has")]
+    /// The key contains characters that are not allowed in a header.
+    #[error("invalid API key in {0}: it contains spaces or non-ASCII characters")]
     Key(&'static str),
-    /// The provider has no embeddings.
-    #[error("{0} has no embeddings")]
+    /// The provider does not offer embeddings.
+    #[error("{0} does not offer embeddings")]
     NoEmbeddings(Provider),
 }
 
-/// Variables of a provider, and what is built in.
-struct Variables {
+/// The environment variables and defaults of a provider.
+struct ProviderVariables {
     provider: Provider,
     key: Option<&'static str>,
     model: &'static str,
     base_url: &'static str,
-    /// The model where none is named.
+    /// The default model.
     default_model: Option<&'static str>,
 }
 
-/// In the order in which they are preferred.
-const PROVIDERS: [Variables; 5] = [
-    Variables {
+/// In order of preference.
+const PROVIDERS: [ProviderVariables; 5] = [
+    ProviderVariables {
         provider: Provider::Groq,
         key: Some("GROQ_API_KEY"),
         model: "GROQ_MODEL",
         base_url: "GROQ_BASE_URL",
         default_model: Some("openai/gpt-oss-120b"),
     },
-    Variables {
+    ProviderVariables {
         provider: Provider::OpenAi,
         key: Some("OPENAI_API_KEY"),
         model: "OPENAI_MODEL",
         base_url: "OPENAI_BASE_URL",
         default_model: Some("gpt-5.4-mini"),
     },
-    // The same variables at an address that is not OpenAI's own.
-    Variables {
+    // The same variables with a base URL other than OpenAI's.
+    ProviderVariables {
         provider: Provider::Compatible,
         key: Some("OPENAI_API_KEY"),
         model: "OPENAI_MODEL",
         base_url: "OPENAI_BASE_URL",
         default_model: None,
     },
-    Variables {
+    ProviderVariables {
         provider: Provider::Anthropic,
         key: Some("ANTHROPIC_API_KEY"),
         model: "ANTHROPIC_MODEL",
         base_url: "ANTHROPIC_BASE_URL",
         default_model: Some("claude-sonnet-5-5"),
     },
-    Variables {
+    ProviderVariables {
         provider: Provider::Ollama,
         key: None,
         model: "OLLAMA_MODEL",
@@ -146,29 +146,29 @@ const PROVIDERS: [Variables; 5] = [
     },
 ];
 
-/// Finds the models that the environment gives, in the order in which they are preferred: Groq, OpenAI or what speaks
-/// like it, Anthropic, Ollama. What is set and cannot be used is there too, as an error.
+/// Finds the models that the environment configures, in order of preference: Groq, OpenAI or a compatible server,
+/// Anthropic, Ollama. Incomplete configurations are returned as errors.
 pub fn find_models(environment: &dyn Fn(&str) -> Option<String>) -> Vec<Result<FoundModel, SelectionError>> {
     let read = |name: &str| read(environment, name);
-    let is_given = |variables: &&Variables| match variables.provider {
+    let is_given = |variables: &&ProviderVariables| match variables.provider {
         Provider::OpenAi => read("OPENAI_API_KEY").is_some() && !has_other_address(environment),
         Provider::Compatible => has_other_address(environment),
         Provider::Ollama => read(variables.base_url).is_some(),
         _ => variables.key.and_then(read).is_some(),
     };
-    PROVIDERS.iter().filter(is_given).map(|variables| found(variables, None, environment)).collect()
+    PROVIDERS.iter().filter(is_given).map(|variables| resolve_model(variables, None, environment)).collect()
 }
 
-/// Finds the model of a name, which is one of
+/// Selects a model by name, which is one of
 /// - `offline`,
 /// - `PROVIDER` or `PROVIDER:MODEL`, such as `groq` or `ollama:qwen3`,
-/// - another word: that model of the first provider that the environment gives.
+/// - any other name: that model of the first configured provider.
 ///
-/// Without a name, the variable `THREADKEEP_MODEL` names it; without that, it is the first model that the environment
-/// gives; without any, the offline model.
+/// Without a name, uses the variable `THREADKEEP_MODEL`; without that, the first model that the environment configures;
+/// without any, the offline model.
 ///
 /// # Errors
-/// The name or what the environment gives cannot be used, and why.
+/// The name is unknown, or the provider's configuration is incomplete or invalid.
 pub fn select(name: Option<&str>, environment: &dyn Fn(&str) -> Option<String>) -> Result<Selected, SelectionError> {
     let given = name.map(str::trim).filter(|name| !name.is_empty()).map(str::to_owned);
     let (name, origin) = match given {
@@ -188,21 +188,21 @@ pub fn select(name: Option<&str>, environment: &dyn Fn(&str) -> Option<String>) 
         _ => (provider_of(&name), None),
     };
     let Some(provider) = provider else {
-        // It names a model only.
+        // The name is only a model name.
         let first = find_models(environment).into_iter().next();
         let first = first.ok_or_else(|| SelectionError::UnknownProvider(name.clone()))??;
         return Ok(selected(FoundModel { model: name, model_origin: origin, ..first }));
     };
     let model = model.filter(|model| !model.is_empty()).map(|model| (model, origin));
-    found(variables_of(provider, environment), model, environment).map(selected)
+    resolve_model(variables_of(provider, environment), model, environment).map(selected)
 }
 
-/// Finds the embedding model of a name, `PROVIDER:MODEL`, such as `openai:text-embedding-3-small` or
-/// `ollama:nomic-embed-text`. Without a name, the variable `THREADKEEP_EMBEDDER` names it; without that there is none:
-/// embeddings send every text to the provider, so nobody gets them unasked.
+/// Selects an embedding model by name, `PROVIDER:MODEL`, such as `openai:text-embedding-3-small` or
+/// `ollama:nomic-embed-text`. Without a name, uses the variable `THREADKEEP_EMBEDDER`; without that, returns `None`:
+/// embeddings send every text to the provider, so they require explicit configuration.
 ///
 /// # Errors
-/// The name or what the environment gives cannot be used, and why.
+/// The name is unknown, or the provider's configuration is incomplete or invalid.
 pub fn select_embedder(
     name: Option<&str>,
     environment: &dyn Fn(&str) -> Option<String>,
@@ -217,7 +217,8 @@ pub fn select_embedder(
     if model.is_empty() {
         return Err(SelectionError::Missing { provider, variable: "a model, as PROVIDER:MODEL" });
     }
-    let found = found(variables_of(provider, environment), Some((model.to_owned(), Origin::Name)), environment)?;
+    let found =
+        resolve_model(variables_of(provider, environment), Some((model.to_owned(), Origin::Name)), environment)?;
     let http = found.http();
     Ok(Some(EmbedderConfig {
         base_url: found.base_url,
@@ -228,7 +229,7 @@ pub fn select_embedder(
 }
 
 impl fmt::Debug for FoundModel {
-    /// Leaves out the key and the proxy.
+    /// Omits the key and the proxy.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("FoundModel")
             .field("provider", &self.provider)
@@ -239,7 +240,7 @@ impl fmt::Debug for FoundModel {
 }
 
 impl FoundModel {
-    /// What is needed to ask it.
+    /// Makes the configuration of a [`crate::ProviderModel`].
     #[must_use]
     pub fn config(&self, prices: PriceTable) -> ProviderConfig {
         ProviderConfig {
@@ -259,8 +260,8 @@ impl FoundModel {
     }
 }
 
-fn found(
-    variables: &Variables,
+fn resolve_model(
+    variables: &ProviderVariables,
     model: Option<(String, Origin)>,
     environment: &dyn Fn(&str) -> Option<String>,
 ) -> Result<FoundModel, SelectionError> {
@@ -284,8 +285,8 @@ fn found(
         return Err(missing(variable));
     }
     let proxies = ["HTTPS_PROXY", "https_proxy", "ALL_PROXY", "all_proxy"];
-    let is_outside = base_url.starts_with("https:");
-    let proxy = proxies.iter().filter(|_| is_outside).find_map(|name| read(environment, name));
+    let is_remote = base_url.starts_with("https:");
+    let proxy = proxies.iter().filter(|_| is_remote).find_map(|name| read(environment, name));
     let proxy_exceptions = ["NO_PROXY", "no_proxy"].iter().find_map(|name| read(environment, name));
     Ok(FoundModel {
         provider,
@@ -315,18 +316,18 @@ fn provider_of(name: &str) -> Option<Provider> {
     Provider::ALL.into_iter().find(|provider| provider.as_str() == name)
 }
 
-/// `openai` is what speaks like it, where the variables name another address.
-fn variables_of(provider: Provider, environment: &dyn Fn(&str) -> Option<String>) -> &'static Variables {
+/// Returns the variables of a provider. `openai` means a compatible server if the base URL is not OpenAI's.
+fn variables_of(provider: Provider, environment: &dyn Fn(&str) -> Option<String>) -> &'static ProviderVariables {
     let provider = match provider {
         Provider::OpenAi if has_other_address(environment) => Provider::Compatible,
         other => other,
     };
-    let found = PROVIDERS.iter().find(|variables| variables.provider == provider);
-    found.expect("each provider has its variables, a test reads them all")
+    let variables = PROVIDERS.iter().find(|variables| variables.provider == provider);
+    variables.expect("each provider has its variables, as a test checks")
 }
 
-/// The address of Ollama's own variable: a host, with a port and scheme or without. An address to listen on everywhere
-/// is reached on this machine.
+/// Converts the value of `OLLAMA_HOST` to a base URL: a host with or without port and scheme. The address 0.0.0.0, which
+/// servers listen on, is replaced by the loopback address.
 fn ollama_address(host: &str) -> String {
     let (scheme, rest) = host.split_once("://").unwrap_or(("http", host));
     let rest = rest.trim_end_matches('/').trim_end_matches("/v1");

@@ -1,50 +1,50 @@
-//! A request, read as a turn of a conversation.
+//! Interprets a request as a turn of a conversation.
 
 use threadkeep_core::{ChatMessage, ChatRequest, Role, ToolCall, ToolResult, Value};
 
-/// A request as seen from its last question: what was said before, and what was done for it since.
+/// A view of a request: its last question, the messages before it, and the tool calls since.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn<'a> {
     request: &'a ChatRequest,
-    /// Where the question stands; `None` where no user has spoken.
+    /// The index of the question; `None` if there is no user message.
     question: Option<usize>,
 }
 
 impl<'a> Turn<'a> {
-    /// Finds the last message of a user.
+    /// Locates the last user message of a request.
     #[must_use]
     pub fn of(request: &'a ChatRequest) -> Self {
         Self { request, question: request.messages.iter().rposition(|message| message.role == Role::User) }
     }
 
-    /// What the user said last; empty where no user has spoken.
+    /// Returns the text of the last user message; empty if there is none.
     #[must_use]
     pub fn question(&self) -> String {
         self.question.map(|at| self.request.messages[at].plain_text()).unwrap_or_default()
     }
 
-    /// What stands before the question.
+    /// Returns the messages before the question.
     #[must_use]
     pub fn earlier(&self) -> &'a [ChatMessage] {
         &self.request.messages[..self.question.unwrap_or(0)]
     }
 
-    /// What the turn has added to the question: calls and their results.
+    /// Returns the messages after the question: calls and their results.
     #[must_use]
     pub fn since(&self) -> &'a [ChatMessage] {
         self.question.map_or(&self.request.messages[..], |at| &self.request.messages[at + 1..])
     }
 
-    /// The calls of this turn in order, each with its result where there is one.
+    /// Returns the calls of this turn in order, each with its result if there is one.
     #[must_use]
     pub fn exchanges(&self) -> Vec<Exchange<'a>> {
         exchanges(self.since())
     }
 
-    /// The result of this turn's last call of a tool, as JSON where it is that, else as a JSON string.
+    /// Returns the result of this turn's last call of a tool: parsed if it is JSON, else as a JSON string.
     ///
     /// # Errors
-    /// Says what is missing: the call, its result, or a success.
+    /// A message that names what is missing: the call, its result, or a successful result.
     pub fn result(&self, tool: &str) -> Result<Value, String> {
         let exchanges = self.exchanges();
         let called = exchanges.iter().rev().find(|exchange| exchange.call.name == tool);
@@ -56,46 +56,46 @@ impl<'a> Turn<'a> {
         Ok(exchange.value())
     }
 
-    /// The number that tells this turn from others of its thread: the position of the question, or its place among
-    /// the messages where it has none.
+    /// Returns a number that identifies this turn within its thread: the position of the question, or its index among the
+    /// messages if it has none.
     pub(crate) fn number(&self) -> u64 {
-        let place = self.question.unwrap_or(0);
-        let seq = self.request.messages.get(place).and_then(|message| message.seq);
-        seq.unwrap_or(place as u64)
+        let index = self.question.unwrap_or(0);
+        let seq = self.request.messages.get(index).and_then(|message| message.seq);
+        seq.unwrap_or(index as u64)
     }
 }
 
-/// A call and what came back.
+/// A call and its result.
 #[derive(Clone, Copy, Debug)]
 pub struct Exchange<'a> {
     /// The call.
     pub call: &'a ToolCall,
-    /// Its result, where it has come.
+    /// The result, if there is one yet.
     pub result: Option<&'a ToolResult>,
 }
 
 impl Exchange<'_> {
-    /// What the tool gave, as JSON where it is that, else as a JSON string; null where nothing has come.
+    /// Returns the result: parsed if it is JSON, else as a JSON string; null without a result.
     #[must_use]
     pub fn value(&self) -> Value {
         let Some(result) = self.result else { return Value::Null };
         serde_json::from_str(&result.output).unwrap_or_else(|_| Value::String(result.output.clone()))
     }
 
-    /// The arguments of the call.
+    /// Returns the arguments of the call.
     #[must_use]
     pub fn arguments(&self) -> Value {
         self.call.arguments.read().unwrap_or(Value::Null)
     }
 
-    /// Whether the tool said that it failed.
+    /// Whether the result is an error.
     #[must_use]
     pub fn has_failed(&self) -> bool {
         self.result.is_some_and(|result| result.is_error)
     }
 }
 
-/// The calls among messages in order, each with the first result after it that names it.
+/// Returns the calls among messages in order, each with its first result.
 pub(crate) fn exchanges(messages: &[ChatMessage]) -> Vec<Exchange<'_>> {
     let mut exchanges: Vec<Exchange<'_>> = Vec::new();
     for message in messages {

@@ -1,11 +1,11 @@
-//! Token counters behind the port of core: those of OpenAI's models, and the one to use for a model by its name.
+//! Implementations of core's [`TokenCounter`]: OpenAI's encodings, and the choice of a counter by model name.
 //!
-//! Start with [`counter_for_model`]. A table takes some megabytes of memory and is read with the first text that is
-//! counted, not before ([`Cl100k::is_loaded`]); [`RememberingCounter`] counts each text once. This crate deliberately does
-//! not fetch tables: a model whose table is not here is counted by [`ApproximateCounter`], which says so in its name.
+//! Start with [`counter_for_model`]. An encoding table takes some megabytes of memory and is loaded on first use
+//! ([`Cl100k::is_loaded`]); [`RememberingCounter`] caches counts. This crate downloads no tables: a model without a
+//! built-in table is counted by [`ApproximateCounter`].
 #![warn(missing_docs)]
 
-mod pieces;
+mod piece_cache;
 mod remembering;
 
 use std::sync::Arc;
@@ -13,28 +13,28 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use threadkeep_core::{TokenCount, TokenCounter};
 
-use pieces::Pieces;
+use piece_cache::PieceCache;
 pub use remembering::RememberingCounter;
 pub use threadkeep_core::ApproximateCounter;
 
-/// Counts as `cl100k_base` does: GPT-4, GPT-3.5 Turbo, `text-embedding-3`.
+/// Counts tokens with `cl100k_base`: GPT-4, GPT-3.5 Turbo, `text-embedding-3`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Cl100k;
 
-/// Counts as `o200k_base` does: GPT-4o, GPT-4.1, GPT-5, the o series.
+/// Counts tokens with `o200k_base`: GPT-4o, GPT-4.1, GPT-5, the o series.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct O200k;
 
 thread_local! {
-    static CL100K_PIECES: Pieces = const { Pieces::new() };
-    static O200K_PIECES: Pieces = const { Pieces::new() };
+    static CL100K_CACHE: PieceCache = const { PieceCache::new() };
+    static O200K_CACHE: PieceCache = const { PieceCache::new() };
 }
 
-/// Whether a text was counted by each table, which reads it.
+/// Whether each table was used, which loads it.
 static IS_LOADED: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
 
 impl Cl100k {
-    /// Whether the table is in memory: it is read with the first text that anyone counts.
+    /// Whether the table is in memory. The first text that any thread counts loads it.
     #[must_use]
     pub fn is_loaded() -> bool {
         IS_LOADED[0].load(Ordering::Relaxed)
@@ -42,7 +42,7 @@ impl Cl100k {
 }
 
 impl O200k {
-    /// Whether the table is in memory: it is read with the first text that anyone counts.
+    /// Whether the table is in memory. The first text that any thread counts loads it.
     #[must_use]
     pub fn is_loaded() -> bool {
         IS_LOADED[1].load(Ordering::Relaxed)
@@ -56,7 +56,7 @@ impl TokenCounter for Cl100k {
 
     fn count(&self, text: &str) -> TokenCount {
         IS_LOADED[0].store(true, Ordering::Relaxed);
-        TokenCount(CL100K_PIECES.with(|pieces| pieces.count(bpe_openai::cl100k_base(), text)) as u64)
+        TokenCount(CL100K_CACHE.with(|cache| cache.count(bpe_openai::cl100k_base(), text)) as u64)
     }
 }
 
@@ -67,11 +67,11 @@ impl TokenCounter for O200k {
 
     fn count(&self, text: &str) -> TokenCount {
         IS_LOADED[1].store(true, Ordering::Relaxed);
-        TokenCount(O200K_PIECES.with(|pieces| pieces.count(bpe_openai::o200k_base(), text)) as u64)
+        TokenCount(O200K_CACHE.with(|cache| cache.count(bpe_openai::o200k_base(), text)) as u64)
     }
 }
 
-/// The beginnings of model names and the table that belongs to them; the first that matches decides.
+/// Prefixes of model names and their tables; the first match decides.
 const MODELS: &[(&str, Table)] = &[
     ("gpt-4o", Table::O200k),
     ("gpt-4.1", Table::O200k),
@@ -95,7 +95,7 @@ enum Table {
     O200k,
 }
 
-/// Finds a counter by its own name: `cl100k`, `o200k` (with or without `_base`) or `approximate`.
+/// Finds a counter by name: `cl100k`, `o200k` (with or without `_base`) or `approximate`.
 ///
 /// ```
 /// assert_eq!(threadkeep_tokens::counter_by_name("o200k_base").unwrap().name(), "o200k");
@@ -111,8 +111,8 @@ pub fn counter_by_name(name: &str) -> Option<Arc<dyn TokenCounter>> {
     }
 }
 
-/// The counter for a model, with or without its provider before it (`openai/gpt-4o-mini`); [`ApproximateCounter`] for a
-/// model that is not known.
+/// Returns the counter for a model name, with or without a provider prefix (`openai/gpt-4o-mini`); [`ApproximateCounter`]
+/// for an unknown model.
 ///
 /// ```
 /// assert_eq!(threadkeep_tokens::counter_for_model("gpt-4o-mini").name(), "o200k");
@@ -121,7 +121,7 @@ pub fn counter_by_name(name: &str) -> Option<Arc<dyn TokenCounter>> {
 #[must_use]
 pub fn counter_for_model(model: &str) -> Arc<dyn TokenCounter> {
     let model = model.rsplit('/').next().unwrap_or(model).to_ascii_lowercase();
-    let table = MODELS.iter().find(|(beginning, _)| begins_with(&model, beginning)).map(|(_, table)| *table);
+    let table = MODELS.iter().find(|(prefix, _)| has_prefix(&model, prefix)).map(|(_, table)| *table);
     match table {
         Some(Table::Cl100k) => Arc::new(Cl100k),
         Some(Table::O200k) => Arc::new(O200k),
@@ -129,9 +129,9 @@ pub fn counter_for_model(model: &str) -> Arc<dyn TokenCounter> {
     }
 }
 
-/// Whether a name begins so and the beginning ends there as a word: `o1-mini` with `o1`, but not `o100`.
-fn begins_with(model: &str, beginning: &str) -> bool {
-    let rest = model.strip_prefix(beginning);
+/// Whether a name starts with a prefix that ends at a word boundary: `o1-mini` starts with `o1`, `o100` does not.
+fn has_prefix(model: &str, prefix: &str) -> bool {
+    let rest = model.strip_prefix(prefix);
     rest.is_some_and(|rest| !rest.starts_with(|next: char| next.is_ascii_alphanumeric()))
 }
 
@@ -143,16 +143,16 @@ mod tests {
         "The next northbound train leaves Baker Street in 4 minutes; the Circle line is part suspended.";
     const SPANISH: &str = "¿Qué es el amparo directo y cuándo procede contra sentencias definitivas?";
 
-    // The expected counts are those that OpenAI's own tokenizer gives.
+    // The expected counts come from OpenAI's own tokenizer.
     #[test]
-    fn counts_are_those_of_the_tables() {
+    fn counts_match_the_reference_tokenizer() {
         for (text, cl100k, o200k) in [("", 0, 0), ("hello world", 2, 2), ("tiktoken is great!", 6, 6)] {
             assert_eq!((Cl100k.count(text), O200k.count(text)), (TokenCount(cl100k), TokenCount(o200k)), "{text:?}");
         }
     }
 
     #[test]
-    fn the_approximation_does_not_count_too_little() {
+    fn approximate_counts_are_never_too_low() {
         for text in [ENGLISH, SPANISH, "{\"name\":\"nginx\",\"ready\":\"2/2\"}", "東京は日本の首都です。", "👩‍👩‍👧‍👦👍🏽"]
         {
             let (exact, approximate) = (O200k.count(text).0, ApproximateCounter.count(text).0);
@@ -161,7 +161,7 @@ mod tests {
     }
 
     #[test]
-    fn hostile_texts_are_counted() {
+    fn repetitive_texts_are_counted() {
         for text in ["a".repeat(300_000), " ".repeat(300_000), "\u{301}".repeat(100_000), "👍🏽".repeat(50_000)] {
             assert!(Cl100k.count(&text) > TokenCount::ZERO);
             assert!(O200k.count(&text) > TokenCount::ZERO);
@@ -169,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn a_model_finds_its_counter() {
+    fn counters_are_chosen_by_model_name() {
         let cases = [
             ("gpt-4", "cl100k"),
             ("gpt-4-turbo", "cl100k"),

@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use threadkeep_core::{TokenCount, TokenCounter};
 
-/// Texts that one generation remembers; there are two.
-const REMEMBERED: usize = 65_536;
+/// Texts per generation; there are two generations.
+const GENERATION_TEXTS: usize = 65_536;
 /// Shorter texts are counted faster than they are looked up.
-const SHORTEST_BYTES: usize = 16;
+const MIN_CACHED_BYTES: usize = 16;
 
-/// Counts as another counter does, and each text once: messages that were counted before cost a look-up.
+/// A counter that caches the counts of another one, so that a text counted before costs a lookup.
 ///
-/// It remembers hashes (128 bits, keyed anew in each process), not texts: some 100,000 of them, the latest used.
+/// Stores hashes (128 bits, with random keys per process) instead of texts: up to 131,072 of the most recently used.
 #[derive(Debug)]
 pub struct RememberingCounter {
     counter: Arc<dyn TokenCounter>,
@@ -28,7 +28,7 @@ struct Generations {
 }
 
 impl RememberingCounter {
-    /// Remembers what `counter` counts.
+    /// Wraps `counter`.
     #[must_use]
     pub fn new(counter: Arc<dyn TokenCounter>) -> Self {
         Self { counter, keys: [RandomState::new(), RandomState::new()], generations: Mutex::default() }
@@ -41,14 +41,14 @@ impl TokenCounter for RememberingCounter {
     }
 
     fn count(&self, text: &str) -> TokenCount {
-        if text.len() < SHORTEST_BYTES {
+        if text.len() < MIN_CACHED_BYTES {
             return self.counter.count(text);
         }
         let key = (self.keys[0].hash_one(text), self.keys[1].hash_one(text));
         if let Some(count) = self.lock().find(key) {
             return count;
         }
-        // Counted outside the lock: two at once may count the same text, and both are right.
+        // Counted outside the lock: concurrent calls may count the same text twice, with the same result.
         let count = self.counter.count(text);
         self.lock().insert(key, count);
         count
@@ -72,7 +72,7 @@ impl Generations {
     }
 
     fn insert(&mut self, key: (u64, u64), count: TokenCount) {
-        if self.young.len() >= REMEMBERED {
+        if self.young.len() >= GENERATION_TEXTS {
             self.old = std::mem::take(&mut self.young);
         }
         self.young.insert(key, count);
@@ -86,11 +86,11 @@ mod tests {
     use super::*;
 
     #[derive(Debug, Default)]
-    struct Bytes {
+    struct ByteCounter {
         calls: AtomicUsize,
     }
 
-    impl TokenCounter for Bytes {
+    impl TokenCounter for ByteCounter {
         fn name(&self) -> &'static str {
             "bytes"
         }
@@ -102,31 +102,31 @@ mod tests {
     }
 
     #[test]
-    fn a_text_is_counted_once() {
-        let bytes = Arc::new(Bytes::default());
-        let counter = RememberingCounter::new(bytes.clone());
+    fn repeated_texts_are_counted_once() {
+        let byte_counter = Arc::new(ByteCounter::default());
+        let counter = RememberingCounter::new(byte_counter.clone());
         let texts: Vec<String> = (1..=16).map(|number| "a message of some words ".repeat(number)).collect();
         for _ in 0..3 {
             for text in &texts {
                 assert_eq!(counter.count(text), TokenCount(text.len() as u64));
             }
         }
-        assert_eq!((bytes.calls.load(Ordering::Relaxed), counter.name()), (16, "bytes"));
+        assert_eq!((byte_counter.calls.load(Ordering::Relaxed), counter.name()), (16, "bytes"));
     }
 
     #[test]
-    fn what_is_used_outlasts_what_is_not_and_memory_is_bounded() {
-        let bytes = Arc::new(Bytes::default());
-        let counter = RememberingCounter::new(bytes.clone());
+    fn recently_used_texts_stay_cached_and_memory_is_bounded() {
+        let byte_counter = Arc::new(ByteCounter::default());
+        let counter = RememberingCounter::new(byte_counter.clone());
         let used = "this one is used again and again";
-        for number in 0..3 * REMEMBERED {
+        for number in 0..3 * GENERATION_TEXTS {
             counter.count(&format!("a message with the number {number}"));
             if number % 1_000 == 0 {
                 counter.count(used);
             }
         }
-        assert_eq!(bytes.calls.load(Ordering::Relaxed), 3 * REMEMBERED + 1);
+        assert_eq!(byte_counter.calls.load(Ordering::Relaxed), 3 * GENERATION_TEXTS + 1);
         let generations = counter.lock();
-        assert!(generations.young.len() <= REMEMBERED && generations.old.len() <= REMEMBERED);
+        assert!(generations.young.len() <= GENERATION_TEXTS && generations.old.len() <= GENERATION_TEXTS);
     }
 }

@@ -2,19 +2,19 @@
 
 use std::collections::BTreeMap;
 
-use super::names::{Id, ids_in};
+use super::ids::{Id, ids_in};
 
 const MARKS: [&str; 5] = [" [I]", " [D]", " [P]", " [L]", " [X]"];
 
 /// The statements by group, in the order of the file.
 #[derive(Debug)]
 pub(super) struct Checklist {
-    /// Heading of each group, by its number.
+    /// The heading of each group, by number.
     pub(super) headings: BTreeMap<u8, String>,
     statements: Vec<Statement>,
 }
 
-/// A statement and its text without the mark.
+/// A statement, with its text without the mark.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Statement {
     pub(super) id: Id,
@@ -52,8 +52,8 @@ fn heading_in(line: &str) -> Option<(u8, String)> {
     Some((group.parse().ok()?, heading.to_owned()))
 }
 
-/// Several statements may stand on one line, and two that share a text are written `S2.21 [I] … / S2.22 …`.
-/// An id without a mark is otherwise a reference.
+/// A line may have several statements; two that share a mark are written `S2.21 [I] … / S2.22 …`. Any other id without a mark
+/// is a reference.
 fn statements_in(line: &str) -> Vec<Statement> {
     let ids = ids_in(line);
     let starts: Vec<_> = ids.into_iter().filter_map(|(at, id)| Some((at, id, text_start(line, at)?))).collect();
@@ -88,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn several_statements_on_one_line() {
+    fn a_line_may_have_several_statements() {
         assert_eq!(
             parsed("- S1.01 [I] delegates. S1.02 [X] gives back [X] once. S1.03 [L] options: `limit`."),
             expected([("S1.01", "delegates."), ("S1.02", "gives back [X] once."), ("S1.03", "options: `limit`."),])
@@ -96,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pair_shares_its_mark() {
+    fn two_statements_may_share_a_mark() {
         assert_eq!(
             parsed("- S2.21 [I] save(key, value) / S2.22 get(key): per user."),
             expected([("S2.21", "save(key, value)"), ("S2.22", "get(key): per user.")])
@@ -104,7 +104,7 @@ mod tests {
     }
 
     #[test]
-    fn references_are_no_statements() {
+    fn references_are_not_statements() {
         assert_eq!(parsed("- S0.01–S0.10, S1.10 and (S2.37) give layouts"), []);
         assert_eq!(
             parsed("- S2.29 [X] comes from the line (S2.37)."),

@@ -1,4 +1,4 @@
-//! Programs that some tests need beyond Rust, and how to come by them.
+//! Programs other than Rust that some tests need, and how to install them.
 
 mod python;
 
@@ -13,12 +13,12 @@ use crate::cargo::Workspace;
 use crate::debian;
 
 struct Need {
-    /// Under which name a test finds it in `THREADKEEP_LEFT_OUT`.
+    /// The name by which tests look it up in `THREADKEEP_LEFT_OUT`.
     program: &'static str,
     debian_package: &'static str,
-    /// A command that succeeds where the program can do what the tests need of it.
+    /// A command that succeeds if the program has the features that the tests need; empty if it only has to be on the `PATH`.
     probe: &'static [&'static str],
-    /// The tests that are left out without it.
+    /// The tests that are skipped without it.
     tests: &'static str,
 }
 
@@ -27,24 +27,24 @@ const NEEDS: &[Need] = &[
         program: "strace",
         debian_package: "strace",
         probe: &["strace", "-o", "/dev/null", "true"],
-        tests: "tests that watch the system calls of a store",
+        tests: "tests that trace the system calls of a store",
     },
     Need {
         program: "unshare",
         debian_package: "util-linux",
         probe: &["unshare", "--mount", "--map-root-user", "mount", "-t", "tmpfs", "tmpfs", "/mnt"],
-        tests: "tests that fill or write-protect a file system of their own",
+        tests: "tests that fill or write-protect a temporary file system",
     },
     Need {
         program: "postgres",
         debian_package: "postgresql",
-        // Debian keeps the server's programs beside each other by version, off the path.
+        // Debian installs the server's programs by version, outside the `PATH`.
         probe: &[
             "sh",
             "-c",
             "command -v initdb || ls /usr/lib/postgresql/*/bin/initdb || test -n \"$THREADKEEP_TEST_POSTGRES_URL\"",
         ],
-        tests: "tests over PostgreSQL (or name a server by THREADKEEP_TEST_POSTGRES_URL)",
+        tests: "tests over PostgreSQL (or set THREADKEEP_TEST_POSTGRES_URL to a server)",
     },
     Need {
         program: "pgbouncer",
@@ -61,23 +61,23 @@ const NEEDS: &[Need] = &[
     Need {
         program: "curl",
         debian_package: "curl",
-        // `--json` came with 7.82.
+        // `--json` requires 7.82.
         probe: &["sh", "-c", "curl --help all | grep -q -e --json"],
         tests: "the README's conversation with the server",
     },
     Need {
         program: "nginx",
         debian_package: "nginx-light",
-        // Debian keeps it off the path of users.
+        // Debian installs it outside the `PATH` of users.
         probe: &["sh", "-c", "command -v nginx || ls /usr/sbin/nginx"],
-        tests: "tests that nobody calls a server without a key through a plain proxy",
+        tests: "tests that a plain proxy does not give access to a server without a key",
     },
     Need {
         program: "wrk",
         debian_package: "wrk",
-        // It tells its version and fails.
+        // `wrk --version` prints the version but exits with an error.
         probe: &["sh", "-c", "command -v wrk"],
-        tests: "nothing: the test that puts a server under load fails without it",
+        tests: "none: the load test of the server fails without it",
     },
     Need {
         program: "python3",
@@ -87,45 +87,45 @@ const NEEDS: &[Need] = &[
     },
 ];
 
-/// A program that is not there, so that its tests are left out.
+/// A program that is missing, so that its tests are skipped.
 #[derive(Debug)]
-pub(super) struct Lacking {
+pub(super) struct MissingProgram {
     program: &'static str,
     tests: &'static str,
     reason: String,
 }
 
-impl fmt::Display for Lacking {
+impl fmt::Display for MissingProgram {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} ({}): left out, {}", self.tests, self.program, self.reason)
+        write!(f, "{} ({}): skipped, {}", self.tests, self.program, self.reason)
     }
 }
 
-/// Installs what is not there. In continuous integration (`CI=true`) everything has to be there afterwards; elsewhere
-/// what is still lacking is returned.
-pub(super) fn install(workspace: &Workspace) -> Result<Vec<Lacking>> {
-    let mut lacking: Vec<_> = NEEDS.iter().filter(|need| !is_fit(need)).filter_map(install_one).collect();
-    lacking.extend(python::install(workspace)?);
-    for one in &lacking {
-        println!("{one}");
+/// Installs missing programs; returns those that cannot be installed. In continuous integration (`CI=true`), fails if there are
+/// any.
+pub(super) fn install(workspace: &Workspace) -> Result<Vec<MissingProgram>> {
+    let mut missing: Vec<_> = NEEDS.iter().filter(|need| !is_fit(need)).filter_map(install_one).collect();
+    missing.extend(python::install(workspace)?);
+    for program in &missing {
+        println!("{program}");
     }
     let in_ci = env::var("CI").is_ok_and(|value| value == "true");
-    ensure!(lacking.is_empty() || !in_ci, "no test may be left out in continuous integration (CI=true)");
-    Ok(lacking)
+    ensure!(missing.is_empty() || !in_ci, "continuous integration (CI=true) must not skip tests");
+    Ok(missing)
 }
 
-/// The names of what is lacking, as the tests read them from `THREADKEEP_LEFT_OUT`.
-pub(super) fn names(lacking: &[Lacking]) -> String {
-    lacking.iter().map(|one| one.program).collect::<Vec<_>>().join(",")
+/// Returns the names of missing programs in the format of `THREADKEEP_LEFT_OUT`.
+pub(super) fn names(missing: &[MissingProgram]) -> String {
+    missing.iter().map(|missing| missing.program).collect::<Vec<_>>().join(",")
 }
 
-fn install_one(need: &Need) -> Option<Lacking> {
+fn install_one(need: &Need) -> Option<MissingProgram> {
     let reason = match debian::why_not_installable() {
-        Some(reason) => format!("{} is not installed or not permitted here, and {reason}", need.program),
+        Some(reason) => format!("{} is not installed or may not be used on this system, and {reason}", need.program),
         None if apt_get(need.debian_package) && is_fit(need) => return None,
-        None => format!("{} cannot be installed or is not permitted here", need.program),
+        None => format!("{} cannot be installed or may not be used on this system", need.program),
     };
-    Some(Lacking { program: need.program, tests: need.tests, reason })
+    Some(MissingProgram { program: need.program, tests: need.tests, reason })
 }
 
 fn apt_get(debian_package: &str) -> bool {

@@ -7,7 +7,7 @@ fn spec(memory: &str) -> Result<MemorySpec, String> {
 
 // S4.38, S4.39
 #[test]
-fn memory_has_its_defaults() {
+fn memory_settings_have_defaults() {
     let defaults = MemorySpec { enabled: true, backend: None, max_messages: 20, context_window: 10, ttl_minutes: 60 };
     assert_eq!(Manifest::from_yaml("spec: {}", "x").unwrap().memory, defaults);
     assert_eq!(spec("{}").unwrap(), defaults);
@@ -28,16 +28,19 @@ fn memory_has_its_defaults() {
 
 // S4.38
 #[test]
-fn what_is_wrong_is_named_with_its_key_and_line() {
+fn errors_contain_key_and_line() {
     for (memory, expected) in [
-        ("{max_messages: 0}", "spec.memory.max_messages: 0 is no whole number from 1 to 1000000"),
-        ("{max_messages: lots}", "spec.memory.max_messages: \"lots\" is no whole number from 1 to 1000000"),
-        ("{max_messages: 2.5}", "spec.memory.max_messages: 2.5 is no whole number from 1 to 1000000"),
-        ("{context_window: -1}", "spec.memory.context_window: -1 is no whole number from 1 to 1000"),
-        ("{context_window: 21}", "spec.memory.context_window: 21 is more than max_messages, which is 20"),
-        ("{ttl_minutes: 0}", "spec.memory.ttl_minutes: 0 is no whole number from 1 to 4294967295"),
-        ("{backend: dynamo}", "spec.memory.backend: `dynamo` is unknown; there are inmemory, sqlite, postgres, redis"),
-        ("{enabled: maybe}", "spec.memory.enabled: \"maybe\" is neither true nor false"),
+        ("{max_messages: 0}", "spec.memory.max_messages: expected an integer from 1 to 1000000, found 0"),
+        ("{max_messages: lots}", "spec.memory.max_messages: expected an integer from 1 to 1000000, found \"lots\""),
+        ("{max_messages: 2.5}", "spec.memory.max_messages: expected an integer from 1 to 1000000, found 2.5"),
+        ("{context_window: -1}", "spec.memory.context_window: expected an integer from 1 to 1000, found -1"),
+        ("{context_window: 21}", "spec.memory.context_window: 21 is greater than max_messages, which is 20"),
+        ("{ttl_minutes: 0}", "spec.memory.ttl_minutes: expected an integer from 1 to 4294967295, found 0"),
+        (
+            "{backend: dynamo}",
+            "spec.memory.backend: unknown backend `dynamo`; expected inmemory, sqlite, postgres or redis",
+        ),
+        ("{enabled: maybe}", "spec.memory.enabled: expected true or false, found \"maybe\""),
     ] {
         assert_eq!(spec(memory).unwrap_err(), format!("line 2: {expected}"), "{memory}");
     }
@@ -56,19 +59,19 @@ fn what_is_wrong_is_named_with_its_key_and_line() {
 }
 
 #[test]
-fn a_tool_may_ask_before_it_is_called() {
+fn a_tool_can_require_approval() {
     let read = |tools: &str| Manifest::from_yaml(&format!("spec:\n  tools: {tools}\n"), "x");
     let manifest = read("[recall, {name: set_preference, approval: ask}, {name: list_preferences, approval: never}]");
     let manifest = manifest.unwrap();
     assert_eq!(manifest.tools.unwrap(), ["recall", "set_preference", "list_preferences"]);
     assert_eq!(manifest.ask_before, ["set_preference"]);
     for (tools, expected) in [
-        ("[{name: rm, approval: ask}]", "there is no tool `rm`; there are "),
-        ("[{name: recall, approval: maybe}]", "approval of recall: `maybe` is unknown; there are ask, never"),
-        ("[{name: recall, approval: [ask]}]", "approval of recall: [\"ask\"] is no text; there are ask, never"),
-        ("[{name: recall, aproval: ask}]", "`aproval` is unknown; a tool has name and approval"),
-        ("[{approval: ask}]", "null is no name of a tool"),
-        ("[7]", "7 is no name of a tool"),
+        ("[{name: rm, approval: ask}]", "unknown tool `rm`; available tools are "),
+        ("[{name: recall, approval: maybe}]", "invalid approval `maybe` of recall; expected ask or never"),
+        ("[{name: recall, approval: [ask]}]", "invalid approval [\"ask\"] of recall; expected ask or never"),
+        ("[{name: recall, aproval: ask}]", "unknown key `aproval`; expected name or approval"),
+        ("[{approval: ask}]", "expected the name of a tool, found null"),
+        ("[7]", "expected the name of a tool, found 7"),
     ] {
         let error = read(tools).unwrap_err();
         assert_eq!((error.line, error.key.as_str()), (2, "spec.tools"), "{tools}");
@@ -77,7 +80,7 @@ fn a_tool_may_ask_before_it_is_called() {
 }
 
 #[test]
-fn hostile_yaml_is_an_error() {
+fn malicious_yaml_is_an_error() {
     let mut bomb = "a0: &a0 [x, x]\n".to_owned();
     for level in 1..30 {
         let below = level - 1;

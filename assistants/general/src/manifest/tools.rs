@@ -1,22 +1,23 @@
-//! `spec.tools`: names, or names with how their calls are allowed.
+//! Reads `spec.tools`: tool names, optionally with approval settings.
 
 use serde_saphyr::Spanned;
 use threadkeep::Value;
 
-use super::{ManifestError, line_of, wrong};
+use super::{ManifestError, line_of, manifest_error};
 use crate::assistant::TOOLS;
 
 const KEY: &str = "spec.tools";
 
-/// The tools that are named, and those of them whose calls a person allows one by one.
+/// Returns the names of the tools, and of those that require approval.
 pub(super) fn tools(
     members: Option<&Spanned<Vec<Spanned<Value>>>>,
 ) -> Result<(Option<Vec<String>>, Vec<String>), ManifestError> {
     let Some(members) = members else { return Ok((None, Vec::new())) };
     let (mut names, mut ask_before) = (Vec::new(), Vec::new());
     for member in &members.value {
-        let (name, asks) = tool(&member.value).map_err(|reason| wrong(line_of(member), KEY, reason))?;
-        if asks {
+        let (name, requires_approval) =
+            tool(&member.value).map_err(|reason| manifest_error(line_of(member), KEY, reason))?;
+        if requires_approval {
             ask_before.push(name.clone());
         }
         names.push(name);
@@ -29,20 +30,20 @@ fn tool(member: &Value) -> Result<(String, bool), String> {
     let (name, approval) = match member {
         Value::Object(members) => {
             if let Some(unknown) = members.keys().find(|key| !["name", "approval"].contains(&key.as_str())) {
-                return Err(format!("`{unknown}` is unknown; a tool has name and approval"));
+                return Err(format!("unknown key `{unknown}`; expected name or approval"));
             }
             (members.get("name").unwrap_or(&Value::Null), members.get("approval"))
         }
         name => (name, None),
     };
-    let Value::String(name) = name else { return Err(format!("{name} is no name of a tool")) };
+    let Value::String(name) = name else { return Err(format!("expected the name of a tool, found {name}")) };
     if !TOOLS.contains(&name.as_str()) {
-        return Err(format!("there is no tool `{name}`; there are {}", TOOLS.join(", ")));
+        return Err(format!("unknown tool `{name}`; available tools are {}", TOOLS.join(", ")));
     }
     match approval.map(|approval| approval.as_str().ok_or(approval)) {
         None | Some(Ok("never")) => Ok((name.clone(), false)),
         Some(Ok("ask")) => Ok((name.clone(), true)),
-        Some(Ok(other)) => Err(format!("approval of {name}: `{other}` is unknown; there are ask, never")),
-        Some(Err(other)) => Err(format!("approval of {name}: {other} is no text; there are ask, never")),
+        Some(Ok(other)) => Err(format!("invalid approval `{other}` of {name}; expected ask or never")),
+        Some(Err(other)) => Err(format!("invalid approval {other} of {name}; expected ask or never")),
     }
 }

@@ -1,9 +1,9 @@
-//! "Did it work?": what became of the last call, as the conversation has it.
+//! Answers "Did it work?" from the last tool call in the conversation.
 
 use threadkeep::context::WAITING;
 use threadkeep::{ChatMessage, ToolCall, ToolResult};
 
-/// How people ask what became of something, as whole messages.
+/// Questions about the outcome of a call, as whole messages.
 const QUESTIONS: [&str; 14] = [
     "did it work",
     "did that work",
@@ -21,17 +21,17 @@ const QUESTIONS: [&str; 14] = [
     "ya esta",
 ];
 
-/// Answers such a question; `None` for any other, and where nothing was called.
-pub(super) fn tell_outcome(words: &[String], earlier: &[ChatMessage]) -> Option<String> {
+/// Answers a question about the outcome of the last call. Returns `None` for any other message, or if there was no call.
+pub(super) fn describe_outcome(words: &[String], earlier: &[ChatMessage]) -> Option<String> {
     if !QUESTIONS.contains(&words.join(" ").as_str()) {
         return None;
     }
     let (call, result) = last_exchange(earlier)?;
-    let what = format!("{} {}", call.name, call.arguments);
+    let call = format!("{} {}", call.name, call.arguments);
     Some(match result {
-        result if result.output == WAITING => format!("Not yet: {what} waits for an approval."),
-        result if result.is_error => format!("No: {what} – {}", result.output),
-        result => format!("Yes: {what} gave {}", result.output),
+        result if result.output == WAITING => format!("Not yet: {call} is waiting for approval."),
+        result if result.is_error => format!("No: {call} – {}", result.output),
+        result => format!("Yes: {call} returned {}", result.output),
     })
 }
 

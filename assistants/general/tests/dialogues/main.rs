@@ -1,4 +1,4 @@
-//! Dialogues with the general assistant, by what it calls, says and stores.
+//! Dialogues with the general assistant: its tool calls, replies and stored messages.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod documents;
@@ -8,4 +8,4 @@ mod preferences;
 mod remembering;
 mod restarts;
 mod scripted;
-mod world;
+mod test_env;

@@ -1,56 +1,62 @@
-//! Programs that end between two turns.
+//! Restarts between two turns.
 
 use threadkeep::Scope;
 
-use super::world::World;
+use super::test_env::TestEnv;
 
 #[tokio::test]
-async fn a_conversation_goes_on_after_a_restart() {
-    let world = World::new().await;
-    let talk = world.talk("ana").await;
-    talk.say("The boat is called Petrel.").await;
-    let thread = talk.thread;
-    let world = world.restarted().await;
-    let talk = world.talk_again("ana", thread);
-    assert_eq!(talk.say("What is the boat called?").await, "You said on 3 May 2026: “The boat is called Petrel.” [1]");
-    assert_eq!(talk.rows().await.len(), 4);
+async fn a_conversation_continues_after_a_restart() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.say("The boat is called Petrel.").await;
+    let thread = conversation.thread;
+    let env = env.restarted().await;
+    let conversation = env.existing_conversation("ana", thread);
+    assert_eq!(
+        conversation.say("What is the boat called?").await,
+        "You said on 3 May 2026: “The boat is called Petrel.” [1]"
+    );
+    assert_eq!(conversation.rows().await.len(), 4);
 }
 
 #[tokio::test]
-async fn preferences_and_documents_outlive_the_program() {
-    let world = World::new().await;
-    world.talk("ana").await.say("Remember that my tea is green.").await;
+async fn preferences_and_documents_survive_a_restart() {
+    let env = TestEnv::new().await;
+    env.conversation("ana").await.say("Remember that my tea is green.").await;
     let ana = Scope::user("acme", "ana").unwrap();
-    world.document(&ana, "documents", "tea.md", &[("Brewing, line 3", "Brew green tea at 80 degrees.")]).await;
-    let world = world.restarted().await;
-    let answer = world.talk("ana").await.say("How do I brew my green tea?").await;
+    env.document(&ana, "documents", "tea.md", &[("Brewing, line 3", "Brew green tea at 80 degrees.")]).await;
+    let env = env.restarted().await;
+    let answer = env.conversation("ana").await.say("How do I brew my green tea?").await;
     assert!(answer.contains("tea.md, Brewing, line 3: “Brew green tea at 80 degrees.”"), "{answer}");
-    assert_eq!(world.talk("ana").await.preferences().await.len(), 1);
+    assert_eq!(env.conversation("ana").await.preferences().await.len(), 1);
 }
 
 #[tokio::test]
-async fn a_turn_is_found_again_after_a_restart() {
-    let world = World::new().await;
-    let talk = world.talk("ana").await;
-    talk.say("The boat is called Petrel.").await;
-    let turn = talk.turn("What is the boat called?").await;
-    let (thread, scope) = (talk.thread, talk.scope.clone());
-    let world = world.restarted().await;
-    let found = world.agent.find_turn(&scope, thread, &turn.turn).await.unwrap().unwrap();
+async fn a_turn_is_found_after_a_restart() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    conversation.say("The boat is called Petrel.").await;
+    let turn = conversation.turn("What is the boat called?").await;
+    let (thread, scope) = (conversation.thread, conversation.scope.clone());
+    let env = env.restarted().await;
+    let found = env.agent.find_turn(&scope, thread, &turn.turn).await.unwrap().unwrap();
     assert_eq!((found.reply, found.sources, found.stored), (turn.reply, turn.sources, turn.stored));
-    let report = world.memory().context_report(&scope, thread, &turn.turn).await.unwrap().unwrap();
-    assert_eq!(report.messages.len(), 2, "what was said before the question: {report:?}");
+    let report = env.memory().context_report(&scope, thread, &turn.turn).await.unwrap().unwrap();
+    assert_eq!(report.messages.len(), 2, "the messages before the question: {report:?}");
 }
 
 #[tokio::test]
-async fn the_same_request_after_a_restart_is_the_same_turn() {
-    let world = World::new().await;
-    let talk = world.talk("ana").await;
+async fn a_repeated_request_after_a_restart_returns_the_same_turn() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
     let ask = || threadkeep::Ask { idempotency_key: Some("k1".to_owned()), ..threadkeep::Ask::new("Note: milk.") };
-    let first = world.agent.chat_with(&talk.scope, talk.thread, ask(), &mut |_| {}).await.unwrap();
-    let (thread, scope) = (talk.thread, talk.scope.clone());
-    let world = world.restarted().await;
-    let second = world.agent.chat_with(&scope, thread, ask(), &mut |_| {}).await.unwrap();
+    let first = env.agent.chat_with(&conversation.scope, conversation.thread, ask(), &mut |_| {}).await.unwrap();
+    let (thread, scope) = (conversation.thread, conversation.scope.clone());
+    let env = env.restarted().await;
+    let second = env.agent.chat_with(&scope, thread, ask(), &mut |_| {}).await.unwrap();
     assert_eq!((first.turn, first.reply), (second.turn, second.reply));
-    assert_eq!(world.talk_again("ana", thread).rows().await, ["user: Note: milk.", "assistant: I keep that in mind."]);
+    assert_eq!(
+        env.existing_conversation("ana", thread).rows().await,
+        ["user: Note: milk.", "assistant: I will keep that in mind."]
+    );
 }

@@ -1,4 +1,4 @@
-//! What people ask about a station or a line: the next trains, what is there, where it stops.
+//! Intents about a station or a line: next trains, station information, stops.
 
 use serde_json::json;
 use threadkeep::Value;
@@ -6,18 +6,18 @@ use threadkeep::models::{Choice, Intent, Outcome, Slot, Slots};
 use threadkeep_transit::Resolution;
 
 use super::corridor::{expresses_at, places};
-use super::saved::{last_words, missing, station, with_saved};
+use super::saved::{last_result_text, missing, station, with_saved};
 use crate::place::view_of;
 use crate::system::{names, network};
 
-/// Lines of one question that are looked up.
-const LINES: usize = 4;
+/// Maximum number of lines looked up for one message.
+const MAX_LINES: usize = 4;
 
 pub(super) fn intents() -> [Intent; 5] {
     [arrivals(), express_arrivals(), stops_at(), station_info(), stations_on_line()]
 }
 
-/// The lines that a slot holds.
+/// Returns the lines in a slot's value.
 pub(super) fn lines_of(value: &Value) -> Vec<String> {
     let lines = value.as_array().into_iter().flatten();
     lines.filter_map(Value::as_str).map(str::to_owned).collect()
@@ -28,7 +28,7 @@ fn at_station(name: &str) -> Slot {
     Slot::required(name, "station").after(cues).asks("At which station?").narrowed_by(on_lines)
 }
 
-/// Of several stations of a name, those at which a line stops that is mentioned.
+/// Narrows stations with the same name to those at which a mentioned line stops.
 pub(super) fn on_lines(choices: &[Choice], slots: &Slots) -> Vec<Choice> {
     let lines = lines_of(&slots.value("lines"));
     let is_on = |choice: &&Choice| lines.iter().any(|line| choice.hints.contains(line));
@@ -59,7 +59,7 @@ fn arrivals() -> Intent {
     boards(with_saved(intent, &["station_name"]), |outcome| lines_of(&outcome.slots().value("lines")))
 }
 
-/// "And the express?", behind a departure board.
+/// "And the express?", after a departure board.
 fn express_arrivals() -> Intent {
     let intent = Intent::new("express_arrivals")
         .pattern("express")
@@ -81,9 +81,9 @@ fn expresses(outcome: &Outcome<'_>) -> Vec<String> {
     if found.is_empty() { vec![String::new()] } else { found }
 }
 
-/// Asks for the trains of each line, or of all where none is named.
+/// Calls `get_train_arrivals` for each line, or once for all lines if none is given.
 fn boards(intent: Intent, lines: fn(&Outcome<'_>) -> Vec<String>) -> Intent {
-    let asked = (0..LINES).fold(intent, |intent, number| {
+    let intent = (0..MAX_LINES).fold(intent, |intent, number| {
         intent.then_calls("get_train_arrivals", move |outcome| {
             let name = station(outcome, "station_name")?;
             match (lines(outcome).get(number).filter(|line| !line.is_empty()), number) {
@@ -93,13 +93,13 @@ fn boards(intent: Intent, lines: fn(&Outcome<'_>) -> Vec<String>) -> Intent {
             }
         })
     });
-    asked.says(|outcome| missing(outcome, &["station_name"]).unwrap_or_else(|| boards_told(outcome)))
+    intent.says(|outcome| missing(outcome, &["station_name"]).unwrap_or_else(|| board_texts(outcome)))
 }
 
-fn boards_told(outcome: &Outcome<'_>) -> String {
+fn board_texts(outcome: &Outcome<'_>) -> String {
     let boards = outcome.exchanges().iter().filter(|exchange| exchange.call.name == "get_train_arrivals");
-    let told: Vec<String> = boards.filter_map(|exchange| exchange.value().as_str().map(str::to_owned)).collect();
-    told.join("\n\n")
+    let texts: Vec<String> = boards.filter_map(|exchange| exchange.value().as_str().map(str::to_owned)).collect();
+    texts.join("\n\n")
 }
 
 /// "Does the 4 stop at 96 St?"
@@ -112,13 +112,14 @@ fn stops_at() -> Intent {
     with_saved(intent, &["station"])
         .then_calls("get_station_info", |outcome| {
             let name = station(outcome, "station")?;
-            Some(json!({"station": meant_by(&name, &lines_of(&outcome.slots().value("lines")))}))
+            Some(json!({"station": disambiguated(&name, &lines_of(&outcome.slots().value("lines")))}))
         })
         .says(|outcome| missing(outcome, &["station"]).unwrap_or_else(|| whether_it_stops(outcome)))
 }
 
-/// The name with the line that decides between stations of that name, if it decides.
-fn meant_by(name: &str, lines: &[String]) -> String {
+/// Resolves a name with the given lines, and returns text that identifies the station; the name unchanged if the lines do
+/// not disambiguate it.
+fn disambiguated(name: &str, lines: &[String]) -> String {
     let signs: Vec<&str> = lines.iter().map(String::as_str).collect();
     match names().resolve_on(name, &signs) {
         Resolution::Certain(place) | Resolution::Assumed { taken: place, .. } => super::stations::text_of(&place),
@@ -129,9 +130,9 @@ fn meant_by(name: &str, lines: &[String]) -> String {
 fn whether_it_stops(outcome: &Outcome<'_>) -> String {
     let lines = lines_of(&outcome.slots().value("lines"));
     let found = places(&station(outcome, "station").unwrap_or_default());
-    let told = last_words(outcome);
+    let info = last_result_text(outcome);
     if found.is_empty() {
-        return told;
+        return info;
     }
     let verdicts = lines.iter().map(|line| {
         let stop = found.iter().map(view_of).find(|view| view.lines.contains(line));
@@ -144,7 +145,7 @@ fn whether_it_stops(outcome: &Outcome<'_>) -> String {
         }
     });
     let verdicts: Vec<String> = verdicts.collect();
-    format!("{}\n{told}", verdicts.join(" "))
+    format!("{}\n{info}", verdicts.join(" "))
 }
 
 fn station_info() -> Intent {
@@ -168,7 +169,7 @@ fn station_info() -> Intent {
         .slot(at_station("station"));
     with_saved(intent, &["station"])
         .then_calls("get_station_info", |outcome| Some(json!({"station": station(outcome, "station")?})))
-        .says(|outcome| missing(outcome, &["station"]).unwrap_or_else(|| last_words(outcome)))
+        .says(|outcome| missing(outcome, &["station"]).unwrap_or_else(|| last_result_text(outcome)))
 }
 
 fn stations_on_line() -> Intent {
@@ -181,7 +182,7 @@ fn stations_on_line() -> Intent {
             "where does|do|is {lines} stop|stops|go|run",
             "{lines} [train] stops|stations",
         ])
-        .slot(Slot::required("lines", "lines").fresh().asks("Of which line?"))
+        .slot(Slot::required("lines", "lines").fresh().asks("Which line?"))
         .then_calls("find_stations_on_line", |outcome| line(outcome, 0))
         .then_calls("find_stations_on_line", |outcome| line(outcome, 1))
 }

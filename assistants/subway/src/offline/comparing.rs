@@ -1,12 +1,12 @@
-//! Local or express?
+//! Intents about taking the local or the express.
 
 use serde_json::json;
 use threadkeep::Value;
 use threadkeep::models::{Choice, Intent, Outcome, Slot};
 
 use super::boards::lines_of;
-use super::corridor::{self, Corridor, Said, places};
-use super::saved::last_words;
+use super::corridor::{self, Corridor, CorridorQuery, places};
+use super::saved::last_result_text;
 
 pub(super) fn intents() -> [Intent; 2] {
     [comparison(), example()]
@@ -49,10 +49,10 @@ fn comparison() -> Intent {
         .slot(Slot::optional("rivals", "rivals"))
         .slot(Slot::optional("lines", "lines"))
         .then_calls("compare_local_vs_express", |outcome| find(outcome).map(|corridor| arguments(&corridor)))
-        .says(|outcome| if outcome.exchanges().is_empty() { none_found(outcome) } else { last_words(outcome) })
+        .says(|outcome| if outcome.exchanges().is_empty() { none_found(outcome) } else { last_result_text(outcome) })
 }
 
-/// The trip that the tool knows by itself.
+/// The example trip, for which the tool needs no arguments.
 fn example() -> Intent {
     Intent::new("example_trip")
         .example("Plan a trip with transfers.")
@@ -71,8 +71,7 @@ fn find(outcome: &Outcome<'_>) -> Option<Corridor> {
     let text = |slot: &str| slots.value(slot).as_str().map(str::to_owned);
     let (from, to, transfer) = (text("from_station")?, text("to_station")?, text("transfer_station"));
     let lines = lines(outcome);
-    let said = |transfer| Said { from: &from, to: &to, transfer, lines: &lines };
-    corridor::find(&said(transfer.as_deref()))
+    corridor::find(&CorridorQuery { from: &from, to: &to, transfer: transfer.as_deref(), lines: &lines })
 }
 
 fn lines(outcome: &Outcome<'_>) -> Vec<String> {
@@ -90,18 +89,18 @@ fn arguments(corridor: &Corridor) -> Value {
     })
 }
 
-/// Of several stations of a name, those with a train to the other end.
+/// Narrows stations with the same name to those with a direct train to the other end of the trip.
 fn connected(choices: &[Choice], slots: &threadkeep::models::Slots) -> Vec<Choice> {
     let ends: Vec<String> = ["from_station", "to_station"]
         .iter()
         .filter_map(|slot| slots.value(slot).as_str().map(str::to_owned))
         .collect();
     let named = [slots.value("rivals"), slots.value("lines")].iter().flat_map(lines_of).collect::<Vec<_>>();
-    let calls = |line: &String| named.is_empty() || named.contains(line);
+    let is_relevant = |line: &String| named.is_empty() || named.contains(line);
     let shares_a_line = |choice: &&Choice| {
         ends.iter().flat_map(|end| places(end)).any(|place| {
             let view = crate::place::view_of(&place);
-            view.lines.iter().filter(|line| calls(line)).any(|line| choice.hints.contains(line))
+            view.lines.iter().filter(|line| is_relevant(line)).any(|line| choice.hints.contains(line))
         })
     };
     choices.iter().filter(shares_a_line).cloned().collect()
@@ -113,10 +112,10 @@ fn none_found(outcome: &Outcome<'_>) -> String {
     let named = lines(outcome);
     match named.is_empty() {
         true => format!(
-            "I find no line from {from} to {to} without a change that has an express beside it, so there is nothing to compare. Ask me for the route instead."
+            "I found no direct line from {from} to {to} that has an express alternative, so there is nothing to compare. Ask me for the route instead."
         ),
         false => format!(
-            "The {} cannot be compared from {from} to {to}: no local goes there with such a change on its way. Ask me for the route instead.",
+            "I cannot compare the {} from {from} to {to}: no local train makes that trip with such a change on the way. Ask me for the route instead.",
             named.join("/")
         ),
     }

@@ -1,16 +1,16 @@
-//! Which local, which express and which change a question of local or express is about.
+//! Finds the local line, the express lines and the transfer that a local-or-express question refers to.
 
 use threadkeep_transit::{LineRide, Place, Resolution, Station};
 
 use crate::system::{names, network};
 
-/// What a question says.
+/// The stations and lines that a question mentions.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Said<'a> {
+pub(super) struct CorridorQuery<'a> {
     pub(super) from: &'a str,
     pub(super) to: &'a str,
     pub(super) transfer: Option<&'a str>,
-    /// The lines that it names, local or express.
+    /// The mentioned lines, local or express.
     pub(super) lines: &'a [String],
 }
 
@@ -24,13 +24,13 @@ pub(super) struct Corridor {
     pub(super) express: Vec<String>,
 }
 
-/// Finds the corridor that is meant: of the places that the names may mean, the likeliest pair that a local connects, with
-/// an express that skips stops on the way. `None` where there is none.
-pub(super) fn find(said: &Said<'_>) -> Option<Corridor> {
-    let transfers = said.transfer.map(places);
-    for from in places(said.from) {
-        for to in places(said.to) {
-            if let Some(corridor) = between(&from, &to, transfers.as_deref(), said.lines) {
+/// Finds the most likely corridor: the first pair of places that a local connects and where an express skips stops on the
+/// way. `None` if there is none.
+pub(super) fn find(query: &CorridorQuery<'_>) -> Option<Corridor> {
+    let transfers = query.transfer.map(places);
+    for from in places(query.from) {
+        for to in places(query.to) {
+            if let Some(corridor) = between(&from, &to, transfers.as_deref(), query.lines) {
                 return Some(corridor);
             }
         }
@@ -38,19 +38,19 @@ pub(super) fn find(said: &Said<'_>) -> Option<Corridor> {
     None
 }
 
-/// The lines that pass stops at which another line calls, from a station on.
+/// Returns the lines that skip stops of `local` beyond a station.
 pub(super) fn expresses_at(station: &Station, local: &str) -> Vec<String> {
     let passes = |sign: &&String| {
         let ahead = network().stations().iter().filter(|other| other.id != station.id);
         ahead.filter_map(|other| ride(local, &station.id, &other.id)).any(|slow| {
-            let last = slow.stations.last().expect("a ride has an end");
+            let last = slow.stations.last().expect("a ride has a last station");
             ride(sign, &station.id, &last.id).is_some_and(|fast| is_faster(&fast, &slow))
         })
     };
     station.lines.iter().filter(|sign| *sign != local).filter(passes).cloned().collect()
 }
 
-/// What a name may mean, the likeliest first.
+/// Returns the places that a name can refer to, most likely first.
 pub(super) fn places(name: &str) -> Vec<Place> {
     match names().resolve(name) {
         Resolution::Certain(place) => vec![place],
@@ -67,7 +67,7 @@ fn between(from: &Place, to: &Place, transfers: Option<&[Place]>, lines: &[Strin
         let longest = pairs.filter_map(|(from, to)| network().ride(&line.id, from, to)).max_by_key(LineRide::stops);
         rides.extend(longest.map(|ride| (line.name.as_str(), ride)));
     }
-    // The local is the one that stops most; of several that are named, one of them.
+    // The local is the line with the most stops. If several lines are mentioned, it is one of them.
     rides.sort_by_key(|(sign, ride)| {
         (lines.len() > 1 && !lines.iter().any(|line| line == sign), std::cmp::Reverse(ride.stops()))
     });
@@ -81,14 +81,15 @@ fn between(from: &Place, to: &Place, transfers: Option<&[Place]>, lines: &[Strin
     })
 }
 
-/// The change on the way of a local; `express` are the lines that are named, if any.
+/// Finds the transfer on the ride of a local. `express` contains the mentioned express lines; if empty, any line that skips
+/// stops qualifies.
 fn with_local(local: &str, ride: &LineRide<'_>, transfers: Option<&[Place]>, express: &[&str]) -> Option<Corridor> {
     let (from, to) = (ride.stations.first()?, ride.stations.last()?);
     let stops = &ride.stations[..ride.stations.len() - 1];
-    let is_asked_for = |station: &Station| {
+    let is_allowed = |station: &Station| {
         transfers.is_none_or(|places| places.iter().any(|place| place.stations.contains(&station.id)))
     };
-    stops.iter().enumerate().filter(|(_, station)| is_asked_for(station)).find_map(|(at, station)| {
+    stops.iter().enumerate().filter(|(_, station)| is_allowed(station)).find_map(|(at, station)| {
         let rest = LineRide { way: ride.way, stations: ride.stations[at..].to_vec() };
         let found: Vec<&str> = match express {
             [] => station
@@ -98,7 +99,7 @@ fn with_local(local: &str, ride: &LineRide<'_>, transfers: Option<&[Place]>, exp
                 .filter(|sign| *sign != local)
                 .filter(|sign| skips(sign, &rest))
                 .collect(),
-            named => named.iter().copied().filter(|sign| comes_near(sign, &rest)).collect(),
+            named => named.iter().copied().filter(|sign| shares_start(sign, &rest)).collect(),
         };
         let express: Vec<String> = found.into_iter().map(str::to_owned).collect();
         (!express.is_empty()).then(|| Corridor {
@@ -111,14 +112,14 @@ fn with_local(local: &str, ride: &LineRide<'_>, transfers: Option<&[Place]>, exp
     })
 }
 
-/// Whether a line goes all the way and passes stops.
+/// Whether a line makes the same ride with fewer stops.
 fn skips(sign: &str, slow: &LineRide<'_>) -> bool {
     let Some((first, last)) = slow.stations.first().zip(slow.stations.last()) else { return false };
     ride(sign, &first.id, &last.id).is_some_and(|fast| is_faster(&fast, slow))
 }
 
-/// Whether a line that was named goes at least a part of the way.
-fn comes_near(sign: &str, slow: &LineRide<'_>) -> bool {
+/// Whether a line makes at least the first part of the ride.
+fn shares_start(sign: &str, slow: &LineRide<'_>) -> bool {
     let Some((first, ahead)) = slow.stations.split_first() else { return false };
     ahead.iter().any(|station| ride(sign, &first.id, &station.id).is_some_and(|fast| fast.way == slow.way))
 }
@@ -127,13 +128,13 @@ fn is_faster(fast: &LineRide<'_>, slow: &LineRide<'_>) -> bool {
     fast.way == slow.way && fast.stops() < slow.stops()
 }
 
-/// A ride on the line that the signs call so.
+/// Returns the ride on the line with the given name on the signs.
 fn ride(sign: &str, from: &str, to: &str) -> Option<LineRide<'static>> {
     let mut lines = network().lines().iter().filter(|line| line.name == sign && !line.id.ends_with('X'));
     lines.find_map(|line| network().ride(&line.id, from, to))
 }
 
-/// A station's name as the tool finds it, which is told the local line as well.
+/// Returns text by which the tool, which also gets the local line, resolves to this station: its name or else its id.
 fn on_line(station: &Station, line: &str) -> String {
     match names().resolve_on(&station.name, &[line]) {
         Resolution::Certain(place) if place.stations.contains(&station.id) => station.name.clone(),
@@ -145,15 +146,15 @@ fn on_line(station: &Station, line: &str) -> String {
 mod tests {
     use super::*;
 
-    fn told(from: &str, to: &str, transfer: Option<&str>, lines: &[&str]) -> Option<String> {
+    fn summary(from: &str, to: &str, transfer: Option<&str>, lines: &[&str]) -> Option<String> {
         let lines: Vec<String> = lines.iter().map(|line| (*line).to_owned()).collect();
-        let corridor = find(&Said { from, to, transfer, lines: &lines })?;
+        let corridor = find(&CorridorQuery { from, to, transfer, lines: &lines })?;
         let Corridor { from, to, transfer, local, express } = corridor;
         Some(format!("{from} > {transfer} > {to}: {local} or {}", express.join(",")))
     }
 
     #[test]
-    fn the_corridor_is_found_from_what_is_said() {
+    fn find_infers_local_express_and_transfer() {
         type Case = (&'static str, &'static str, Option<&'static str>, &'static [&'static str], &'static str);
         let cases: [Case; 6] = [
             ("South Ferry", "penn", None, &[], "South Ferry > Chambers St > 34 St-Penn Station: 1 or 2,3"),
@@ -170,15 +171,15 @@ mod tests {
             ),
         ];
         for (from, to, transfer, lines, expected) in cases {
-            let found = told(from, to, transfer, lines).unwrap_or_default();
+            let found = summary(from, to, transfer, lines).unwrap_or_default();
             let expected = expected.replace("-Stonewall", "");
             assert_eq!(found.replace("-Stonewall", ""), expected);
         }
-        assert_eq!(told("Bedford Av", "1 Av", None, &[]), None, "the L has no express");
+        assert_eq!(summary("Bedford Av", "1 Av", None, &[]), None, "the L has no express");
     }
 
     #[test]
-    fn the_express_at_a_station_passes_stops_of_the_local() {
+    fn expresses_at_returns_lines_that_skip_stops() {
         let station = network().find_station("123").unwrap();
         assert_eq!(expresses_at(station, "1"), ["2", "3"]);
         assert!(expresses_at(network().find_station("636").unwrap(), "6").is_empty());

@@ -1,42 +1,42 @@
-//! Lines in what someone says: "the next 6", "N or W", "1 vs 2/3".
+//! Recognises lines in a message: "the next 6", "N or W", "1 vs 2/3".
 
 use std::ops::Range;
 
 use serde_json::json;
 use threadkeep::models::{Choice, Mention, Utterance};
 
-use super::words::AMOUNTS;
+use super::words::UNITS;
 use crate::system::network;
 
-/// Lines that stand together.
+/// Lines mentioned together.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Run {
     pub(super) words: Range<usize>,
     pub(super) signs: Vec<String>,
-    /// Whether they are alternatives: "or", "vs".
-    are_rivals: bool,
+    /// Whether they are alternatives, joined by "or" or "vs".
+    are_alternatives: bool,
 }
 
-/// Words between lines that belong together.
-const BETWEEN: [&str; 9] = ["or", "vs", "versus", "against", "and", "the", "train", "trains", "line"];
-const RIVALRY: [&str; 4] = ["or", "vs", "versus", "against"];
-/// Words between two lines at most, as in "the 1 train or the 2".
-const GAP: usize = 4;
+/// Words that may join lines of one run.
+const JOINING_WORDS: [&str; 9] = ["or", "vs", "versus", "against", "and", "the", "train", "trains", "line"];
+const ALTERNATIVE_WORDS: [&str; 4] = ["or", "vs", "versus", "against"];
+/// Maximum number of words between two lines of one run, as in "the 1 train or the 2".
+const MAX_GAP: usize = 4;
 
-/// Finds runs of lines. The value of each is all lines that are mentioned, in order.
-pub(super) fn find(said: &Utterance) -> Vec<Mention> {
-    mentions(said, &runs(said))
+/// Finds runs of lines. The value of each mention lists all lines of the message, in order.
+pub(super) fn find(message: &Utterance) -> Vec<Mention> {
+    mentions(message, &runs(message))
 }
 
 /// Finds runs whose lines are alternatives.
-pub(super) fn find_rivals(said: &Utterance) -> Vec<Mention> {
-    let all = runs(said);
-    let mut mentions = mentions(said, &all);
-    mentions.retain(|mention| all.iter().any(|run| run.are_rivals && run.words == mention.words));
+pub(super) fn find_rivals(message: &Utterance) -> Vec<Mention> {
+    let all = runs(message);
+    let mut mentions = mentions(message, &all);
+    mentions.retain(|mention| all.iter().any(|run| run.are_alternatives && run.words == mention.words));
     mentions
 }
 
-fn mentions(said: &Utterance, runs: &[Run]) -> Vec<Mention> {
+fn mentions(message: &Utterance, runs: &[Run]) -> Vec<Mention> {
     let mut all: Vec<&String> = Vec::new();
     for sign in runs.iter().flat_map(|run| &run.signs) {
         if !all.contains(&sign) {
@@ -45,42 +45,45 @@ fn mentions(said: &Utterance, runs: &[Run]) -> Vec<Mention> {
     }
     let mention = |run: &Run| Mention {
         words: run.words.clone(),
-        choices: vec![Choice::new(json!(all), said.said(run.words.clone()))],
+        choices: vec![Choice::new(json!(all), message.said(run.words.clone()))],
     };
     runs.iter().map(mention).collect()
 }
 
-/// All lines that are mentioned, those that stand together as one.
-pub(super) fn runs(said: &Utterance) -> Vec<Run> {
+/// Finds all lines in the message, grouped into runs.
+pub(super) fn runs(message: &Utterance) -> Vec<Run> {
     let mut runs: Vec<Run> = Vec::new();
     let mut at = 0;
-    while at < said.words().len() {
-        let before = runs.last().filter(|run| is_joined(said, run.words.end..at));
-        let Some((sign, length)) = line_at(said, at, before.is_some()) else {
+    while at < message.words().len() {
+        let before = runs.last().filter(|run| is_joined(message, run.words.end..at));
+        let Some((sign, length)) = line_at(message, at, before.is_some()) else {
             at += 1;
             continue;
         };
-        match runs.last_mut().filter(|run| is_joined(said, run.words.end..at)) {
+        match runs.last_mut().filter(|run| is_joined(message, run.words.end..at)) {
             Some(run) => {
-                run.are_rivals |= (run.words.end..at).any(|at| RIVALRY.contains(&said.word(at)));
+                run.are_alternatives |= (run.words.end..at).any(|at| ALTERNATIVE_WORDS.contains(&message.word(at)));
                 run.words.end = at + length;
                 run.signs.push(sign);
             }
-            None => runs.push(Run { words: at..at + length, signs: vec![sign], are_rivals: false }),
+            None => runs.push(Run { words: at..at + length, signs: vec![sign], are_alternatives: false }),
         }
         at += length;
     }
     runs
 }
 
-fn is_joined(said: &Utterance, between: Range<usize>) -> bool {
-    between.len() <= GAP && between.clone().all(|at| BETWEEN.contains(&said.word(at)))
+fn is_joined(message: &Utterance, between: Range<usize>) -> bool {
+    between.len() <= MAX_GAP && between.clone().all(|at| JOINING_WORDS.contains(&message.word(at)))
 }
 
-/// The line that is named at a word, and how many words name it.
-fn line_at(said: &Utterance, at: usize, follows_a_line: bool) -> Option<(String, usize)> {
-    let word = said.word(at);
-    if word == "staten" && said.word(at + 1) == "island" && matches!(said.word(at + 2), "rail" | "railway" | "train") {
+/// Returns the line named at a word, and the number of words in its name.
+fn line_at(message: &Utterance, at: usize, follows_a_line: bool) -> Option<(String, usize)> {
+    let word = message.word(at);
+    if word == "staten"
+        && message.word(at + 1) == "island"
+        && matches!(message.word(at + 2), "rail" | "railway" | "train")
+    {
         return Some(("SIR".to_owned(), 3));
     }
     if word == "shuttle" {
@@ -91,19 +94,19 @@ fn line_at(said: &Utterance, at: usize, follows_a_line: bool) -> Option<(String,
         _ => (word, false),
     };
     let sign = network().lines().iter().find(|line| line.name.eq_ignore_ascii_case(name)).map(|line| &line.name)?;
-    let is_meant = is_plural || follows_a_line && !is_street(said.word(at + 1)) || means_a_line(said, at);
-    is_meant.then(|| (sign.clone(), 1))
+    let is_line = is_plural || follows_a_line && !is_street(message.word(at + 1)) || means_a_line(message, at);
+    is_line.then(|| (sign.clone(), 1))
 }
 
-/// Whether the number before a word is a street's or an amount.
+/// Whether a number followed by this word is a street or an amount.
 fn is_street(next: &str) -> bool {
-    matches!(next, "st" | "street" | "av" | "ave" | "avenue" | "avs" | "rd" | "nd" | "th") || AMOUNTS.contains(&next)
+    matches!(next, "st" | "street" | "av" | "ave" | "avenue" | "avs" | "rd" | "nd" | "th") || UNITS.contains(&next)
 }
 
-/// Whether a line's name means the line where it stands.
-fn means_a_line(said: &Utterance, at: usize) -> bool {
-    let before = at.checked_sub(1).map_or("", |before| said.word(before));
-    let (word, next) = (said.word(at), said.word(at + 1));
+/// Whether a line's name refers to the line in its context, rather than to a street, a time or an article.
+fn means_a_line(message: &Utterance, at: usize) -> bool {
+    let before = at.checked_sub(1).map_or("", |before| message.word(before));
+    let (word, next) = (message.word(at), message.word(at + 1));
     let is_number = |word: &str| word.starts_with(|c: char| c.is_ascii_digit());
     if is_street(next) || matches!(before, "avenue" | "ave" | "av" | "beach" | "ocean") {
         return false;
@@ -116,13 +119,13 @@ fn means_a_line(said: &Utterance, at: usize) -> bool {
     match word {
         _ if is_introduced || is_named_train && word != "a" => true,
         "a" => {
-            let is_capital = said.said(at..at + 1) == "A";
+            let is_capital = message.said(at..at + 1) == "A";
             let is_article =
                 matches!(before, "there" | "take" | "get" | "catch" | "is" | "need" | "want" | "miss" | "as" | "such");
             is_capital && (at > 0 || matches!(next, "train" | "or" | "vs" | "at")) || is_named_train && !is_article
         }
         "s" | "e" | "w" | "n" if is_number(next) => false,
-        "sir" => said.said(at..at + 1) == "SIR",
+        "sir" => message.said(at..at + 1) == "SIR",
         _ if is_number(word) => {
             matches!(next, "or" | "vs" | "versus" | "at" | "from" | "in" | "to") && !is_number(before)
                 || matches!(before, "or" | "vs" | "versus" | "on" | "via")
@@ -140,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_are_told_from_streets_times_and_articles() {
+    fn runs_ignore_streets_times_and_articles() {
         for (text, lines) in [
             ("next uptown 6 at astor", &[&["6"][..]][..]),
             ("is there a train at 7 av", &[]),

@@ -1,14 +1,14 @@
-//! What a person wants kept, and what was kept.
+//! Intents about preferences and common trips.
 
 use serde_json::json;
 use threadkeep::Value;
 use threadkeep::models::{Choice, Intent, Mention, Outcome, Slot, Utterance};
 
-use super::saved::last_words;
+use super::saved::last_result_text;
 use super::stations;
 
-/// Words of a preference's name; more are something else that was said.
-const KEY_WORDS: usize = 4;
+/// Maximum number of words in a preference's name; longer phrases are not names.
+const MAX_KEY_WORDS: usize = 4;
 
 pub(super) fn intents() -> [Intent; 4] {
     [save(), save_it(), get(), common_trips()]
@@ -35,8 +35,8 @@ fn save() -> Intent {
             Some(json!({"key": key, "value": value}))
         })
         .says(|outcome| match outcome.exchanges().is_empty() {
-            true => "I keep what is told as “my home station is Jay St”.".to_owned(),
-            false => last_words(outcome),
+            true => "I can save a preference if you say, for instance: “My home station is Jay St.”".to_owned(),
+            false => last_result_text(outcome),
         })
 }
 
@@ -49,7 +49,7 @@ fn save_it() -> Intent {
             let key = key_of(outcome.slots().label("key"))?;
             Some(json!({"key": key, "value": outcome.slots().label("station")}))
         })
-        .says(last_words)
+        .says(last_result_text)
 }
 
 fn get() -> Intent {
@@ -66,10 +66,10 @@ fn get() -> Intent {
         .slot(Slot::optional("topic", "topic"))
         .then_calls("get_preference", |outcome| Some(json!({"key": wanted(outcome)?})))
         .says(|outcome| match outcome.exchanges().is_empty() {
-            true => "I keep preferences by a name such as “home station”. Which one?".to_owned(),
-            false => last_words(outcome),
+            true => "Each preference has a name, such as “home station”. Which one do you want?".to_owned(),
+            false => last_result_text(outcome),
         })
-        .yields(kept_station)
+        .yields(saved_station)
 }
 
 fn wanted(outcome: &Outcome<'_>) -> Option<String> {
@@ -79,10 +79,10 @@ fn wanted(outcome: &Outcome<'_>) -> Option<String> {
     }
 }
 
-/// A station that was kept can be referred to: "how do I get there?"
-fn kept_station(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
-    let said = last_words(outcome);
-    let value = said.strip_prefix("Your ").and_then(|rest| rest.split_once(": ")).map(|(_, value)| value);
+/// Makes a saved station available for references such as "how do I get there?".
+fn saved_station(outcome: &Outcome<'_>) -> Vec<(String, Choice)> {
+    let text = last_result_text(outcome);
+    let value = text.strip_prefix("Your ").and_then(|rest| rest.split_once(": ")).map(|(_, value)| value);
     let found = value.map(|value| stations::find(&Utterance::new(format!("at {value}")))).unwrap_or_default();
     let choices = found.into_iter().filter_map(|mention| mention.choices.into_iter().next());
     choices.map(|choice| ("station".to_owned(), choice)).take(1).collect()
@@ -100,7 +100,7 @@ fn common_trips() -> Intent {
         .calls_with("get_common_trips", |_| json!({}))
 }
 
-/// Takes "home station is jay st", "work station to union square" or "gym stop as 23rd st" apart.
+/// Splits "home station is jay st", "work station to union square" or "gym stop as 23rd st" into name and value.
 fn parse(setting: &str) -> Option<(String, String)> {
     let borders = [" is at ", " is near ", " is ", " are ", " = ", ": ", " to ", " as my ", " as "];
     let lower = setting.to_lowercase();
@@ -112,13 +112,13 @@ fn parse(setting: &str) -> Option<(String, String)> {
     (!value.is_empty()).then(|| (key, station_of(&value)))
 }
 
-/// "at wtc" as "wtc".
+/// Removes a leading preposition: "at wtc" becomes "wtc".
 fn without_place_words(value: &str) -> &str {
     let value = value.trim().trim_end_matches(['.', '!']);
     ["at ", "near ", "in "].iter().find_map(|word| value.strip_prefix(word)).unwrap_or(value)
 }
 
-/// A station as the tools find it again; anything else as it was said.
+/// Returns the canonical text of a station; any other value unchanged.
 fn station_of(value: &str) -> String {
     let found = stations::find(&Utterance::new(format!("at {value}")));
     let is_known =
@@ -128,35 +128,35 @@ fn station_of(value: &str) -> String {
     text.unwrap_or_else(|| value.to_owned())
 }
 
-/// A preference's name: "home" and "my home stop" are the home station.
+/// Normalises a preference's name: "home" and "my home stop" become "home station".
 fn key_of(name: &str) -> Option<String> {
     let words: Vec<String> = Utterance::new(name).words().iter().map(|word| word.folded.clone()).collect();
     let words: Vec<&str> = words.iter().map(String::as_str).filter(|word| !matches!(*word, "my" | "the")).collect();
     match words[..] {
         ["home"] | ["home", "stop" | "station"] => Some("home station".to_owned()),
         ["work" | "office"] | ["work" | "office", "stop" | "station"] => Some("work station".to_owned()),
-        [_, ..] if words.len() <= KEY_WORDS => Some(words.join(" ").replace("favourite", "favorite")),
+        [_, ..] if words.len() <= MAX_KEY_WORDS => Some(words.join(" ").replace("favourite", "favorite")),
         _ => None,
     }
 }
 
-/// Names of preferences that are told without a word such as "remember": "my home station is …".
-pub(super) fn keys(said: &Utterance) -> Vec<Mention> {
-    const OWNED: [&str; 10] =
+/// Finds names of preferences that may be set without a word such as "remember": "my home station is …".
+pub(super) fn keys(message: &Utterance) -> Vec<Mention> {
+    const QUALIFIERS: [&str; 10] =
         ["home", "work", "office", "gym", "school", "favorite", "favourite", "preferred", "usual", "default"];
     const THINGS: [&str; 5] = ["station", "stop", "line", "train", "route"];
-    let begins = (0..said.words().len()).filter(|at| OWNED.contains(&said.word(*at)));
+    let begins = (0..message.words().len()).filter(|at| QUALIFIERS.contains(&message.word(*at)));
     let found = begins.filter_map(|at| {
-        let end = if THINGS.contains(&said.word(at + 1)) { at + 2 } else { at + 1 };
-        let key = key_of(said.said(at..end))?;
+        let end = if THINGS.contains(&message.word(at + 1)) { at + 2 } else { at + 1 };
+        let key = key_of(message.said(at..end))?;
         Some(Mention { words: at..end, choices: vec![Choice::new(key.clone(), key)] })
     });
     found.collect()
 }
 
-/// Whether a text names a thing that one may have a favourite of.
-pub(super) fn topics(said: &Utterance) -> Vec<Mention> {
-    let words = said.words().iter().enumerate();
+/// Finds things that a user may have a favourite of.
+pub(super) fn topics(message: &Utterance) -> Vec<Mention> {
+    let words = message.words().iter().enumerate();
     let is_topic = |word: &str| matches!(word, "line" | "station" | "stop" | "train" | "route");
     let mention =
         |at: usize, word: &str| Mention { words: at..at + 1, choices: vec![Choice::new(Value::from(word), word)] };
@@ -168,7 +168,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_setting_has_a_name_and_a_value() {
+    fn parse_splits_name_and_value() {
         for (setting, expected) in [
             ("home station is jay st", Some(("home station", "Jay St-MetroTech"))),
             ("work station to union square", Some(("work station", "14 St-Union Sq"))),

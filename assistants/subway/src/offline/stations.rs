@@ -1,7 +1,7 @@
-//! Stations in what someone says.
+//! Recognises stations in a message.
 //!
-//! What may be a name stands between words that are none: "how do i get from | penn | to | yankee stadium". Of such a run
-//! the part counts that the names of stations explain best.
+//! Words that no station name needs split the message into runs: "how do i get from | penn | to | yankee stadium". Within a
+//! run, the part that best matches a station name is the mention.
 
 use std::collections::HashMap;
 use std::ops::Range;
@@ -12,33 +12,35 @@ use threadkeep::models::{Choice, Mention, Utterance};
 use threadkeep_transit::{Place, Resolution};
 
 use super::lines;
-use super::words::{AMOUNTS, COMMON, JOINS, PLACE_CUES, PLACELESS, SAVED_PLACES, TRAVEL, UNNAMED};
+use super::words::{
+    COMMON_WORDS, CONTINUATION_WORDS, NON_NAME_WORDS, NON_PLACE_WORDS, PLACE_CUES, SAVED_PLACES, TRAVEL_WORDS, UNITS,
+};
 use crate::place::view_of;
 use crate::system::{names, network};
 use crate::wording;
 
-/// Words of a name at most.
-const NAME_WORDS: usize = 8;
-/// Words of a name that nobody knows.
-const UNKNOWN_WORDS: usize = 4;
-/// Words of a message that are read for names: a question names its stations soon, and a long text must not cost more.
-const READ_WORDS: usize = 64;
-/// Texts whose meaning is remembered.
-const REMEMBERED: usize = 4_096;
+/// Maximum number of words in a station name.
+const MAX_NAME_WORDS: usize = 8;
+/// Maximum number of words in an unknown name.
+const MAX_UNKNOWN_WORDS: usize = 4;
+/// Maximum number of words searched for names, which bounds the cost of long messages.
+const MAX_WORDS: usize = 64;
+/// Maximum number of cached resolutions.
+const MAX_CACHED: usize = 4_096;
 
-/// What texts mean. A message is read again with each question after it, and what its words mean never changes.
-static MEANINGS: LazyLock<Mutex<HashMap<String, Resolution>>> = LazyLock::new(Mutex::default);
+/// Cached resolutions. Earlier messages are parsed again in each turn, and names always resolve the same way.
+static RESOLUTIONS: LazyLock<Mutex<HashMap<String, Resolution>>> = LazyLock::new(Mutex::default);
 
-/// Finds stations, what is called so and is none, and the places that a user keeps ("home").
-pub(super) fn find(said: &Utterance) -> Vec<Mention> {
-    let lines = lines::runs(said);
-    let runs = runs_of(said, &lines);
+/// Finds stations, unknown names where a station is expected, and saved places ("home").
+pub(super) fn find(message: &Utterance) -> Vec<Mention> {
+    let lines = lines::runs(message);
+    let runs = runs_of(message, &lines);
     let mut mentions: Vec<Mention> = Vec::new();
     for run in &runs {
         let mut at = run.start;
         while at < run.end {
             let is_taken = mentions.last().is_some_and(|last| last.words.end > at);
-            match (!is_taken).then(|| station_at(said, at, run, &runs, &lines)).flatten() {
+            match (!is_taken).then(|| station_at(message, at, run, &runs, &lines)).flatten() {
                 Some(mention) => {
                     at = mention.words.end;
                     mentions.push(mention);
@@ -47,71 +49,71 @@ pub(super) fn find(said: &Utterance) -> Vec<Mention> {
             }
         }
     }
-    mentions.extend(find_saved(said));
+    mentions.extend(find_saved(message));
     let is_about_travel = !mentions.is_empty()
         || !lines.is_empty()
-        || said.words().iter().any(|word| TRAVEL.contains(&word.folded.as_str()));
+        || message.words().iter().any(|word| TRAVEL_WORDS.contains(&word.folded.as_str()));
     if is_about_travel {
         let is_free = |run: &&Range<usize>| {
             !mentions.iter().any(|known| known.words.start < run.end && run.start < known.words.end)
         };
-        let unknown: Vec<Mention> = runs.iter().filter(is_free).filter_map(|run| unknown_place(said, run)).collect();
+        let unknown: Vec<Mention> = runs.iter().filter(is_free).filter_map(|run| unknown_place(message, run)).collect();
         mentions.extend(unknown);
     }
     mentions.sort_by_key(|mention| mention.words.start);
     mentions
 }
 
-/// Finds the places that a user keeps.
-pub(super) fn find_saved(said: &Utterance) -> Vec<Mention> {
-    (0..said.words().len()).filter_map(|at| saved_place(said, at)).collect()
+/// Finds saved places.
+pub(super) fn find_saved(message: &Utterance) -> Vec<Mention> {
+    (0..message.words().len()).filter_map(|at| saved_place(message, at)).collect()
 }
 
-/// What a text means.
+/// Resolves a station name, with a cache.
 fn resolve(text: &str) -> Resolution {
-    let mut meanings = MEANINGS.lock().unwrap_or_else(PoisonError::into_inner);
-    if let Some(known) = meanings.get(text) {
+    let mut cache = RESOLUTIONS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(known) = cache.get(text) {
         return known.clone();
     }
-    if meanings.len() >= REMEMBERED {
-        meanings.clear();
+    if cache.len() >= MAX_CACHED {
+        cache.clear();
     }
-    let meaning = names().resolve(text);
-    meanings.insert(text.to_owned(), meaning.clone());
-    meaning
+    let resolution = names().resolve(text);
+    cache.insert(text.to_owned(), resolution.clone());
+    resolution
 }
 
-/// The key of the preference that a value stands for.
+/// Returns the preference key if a slot value refers to a saved place.
 pub(super) fn saved_key(value: &Value) -> Option<&str> {
     value.get("saved").and_then(Value::as_str)
 }
 
-/// What a place is called so that a tool finds it and no other.
+/// Returns text that resolves to exactly this place.
 pub(super) fn text_of(place: &Place) -> String {
     let text = wording::place(&view_of(place));
     let is_clear = |text: &str| matches!(resolve(text), Resolution::Certain(found) if found.complex == place.complex);
     if is_clear(&text) { text } else { place.stations.first().cloned().unwrap_or_default() }
 }
 
-fn saved_place(said: &Utterance, at: usize) -> Option<Mention> {
-    let (_, key) = SAVED_PLACES.iter().find(|(word, _)| *word == said.word(at))?;
-    let is_its_name = matches!(said.word(at + 1), "station" | "stop" | "is");
-    let before = at.checked_sub(1).map_or("", |before| said.word(before));
-    // Everything may work, but only home is gone to without a word.
-    let is_a_place = said.word(at) == "home" || PLACE_CUES.contains(&before);
-    let choice = || Choice::new(json!({"saved": key}), said.word(at));
-    (is_a_place && !is_its_name).then(|| Mention { words: at..at + 1, choices: vec![choice()] })
+fn saved_place(message: &Utterance, at: usize) -> Option<Mention> {
+    let (_, key) = SAVED_PLACES.iter().find(|(word, _)| *word == message.word(at))?;
+    let is_key = matches!(message.word(at + 1), "station" | "stop" | "is");
+    let before = at.checked_sub(1).map_or("", |before| message.word(before));
+    // "get home" needs no preposition, whereas "work" is a place only after one.
+    let is_a_place = message.word(at) == "home" || PLACE_CUES.contains(&before);
+    let choice = || Choice::new(json!({"saved": key}), message.word(at));
+    (is_a_place && !is_key).then(|| Mention { words: at..at + 1, choices: vec![choice()] })
 }
 
-/// Words in a row that may name something.
-fn runs_of(said: &Utterance, lines: &[lines::Run]) -> Vec<Range<usize>> {
+/// Splits the message into runs of consecutive words that may be names.
+fn runs_of(message: &Utterance, lines: &[lines::Run]) -> Vec<Range<usize>> {
     let is_line = |at: usize| lines.iter().any(|run| run.words.contains(&at));
     let mut runs: Vec<Range<usize>> = Vec::new();
-    for at in 0..said.words().len().min(READ_WORDS) {
-        if is_line(at) || UNNAMED.contains(&said.word(at)) || is_amount(said, at) {
+    for at in 0..message.words().len().min(MAX_WORDS) {
+        if is_line(at) || NON_NAME_WORDS.contains(&message.word(at)) || is_amount(message, at) {
             continue;
         }
-        match runs.last_mut().filter(|run| run.end == at && !is_parted(said, at)) {
+        match runs.last_mut().filter(|run| run.end == at && !follows_a_break(message, at)) {
             Some(run) => run.end = at + 1,
             None => runs.push(at..at + 1),
         }
@@ -120,26 +122,26 @@ fn runs_of(said: &Utterance, lines: &[lines::Run]) -> Vec<Range<usize>> {
 }
 
 /// Whether a word is the number in "20 min".
-fn is_amount(said: &Utterance, at: usize) -> bool {
-    let is_number = said.word(at).chars().all(|c| c.is_ascii_digit());
-    is_number && AMOUNTS.contains(&said.word(at + 1))
+fn is_amount(message: &Utterance, at: usize) -> bool {
+    let is_number = message.word(at).chars().all(|c| c.is_ascii_digit());
+    is_number && UNITS.contains(&message.word(at + 1))
 }
 
-/// Whether a comma or the end of a sentence stands before a word.
-fn is_parted(said: &Utterance, at: usize) -> bool {
-    let words = said.words();
-    let between = &said.text()[words[at - 1].place.end..words[at].place.start];
-    between.contains([',', ';', ':', '?', '!', '\n']) || between.contains(". ") && said.word(at - 1).len() > 3
+/// Whether a comma or the end of a sentence precedes a word.
+fn follows_a_break(message: &Utterance, at: usize) -> bool {
+    let words = message.words();
+    let between = &message.text()[words[at - 1].place.end..words[at].place.start];
+    between.contains([',', ';', ':', '?', '!', '\n']) || between.contains(". ") && message.word(at - 1).len() > 3
 }
 
-/// How words are explained.
+/// How well words match station names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Rank {
-    /// With spelling mistakes, or with words that nothing explains.
+    /// With spelling mistakes or unmatched words.
     Loose,
-    /// By several stations.
+    /// Several stations match.
     Several,
-    /// By one, or by one that is usually meant.
+    /// One station matches, or one of the matches is the usual meaning.
     One,
 }
 
@@ -153,19 +155,19 @@ fn rank_of(resolution: &Resolution) -> Option<Rank> {
     }
 }
 
-/// The station that is named from a word on.
+/// Finds the station name that starts at a word.
 fn station_at(
-    said: &Utterance,
+    message: &Utterance,
     at: usize,
     run: &Range<usize>,
     runs: &[Range<usize>],
     lines: &[lines::Run],
 ) -> Option<Mention> {
-    let last = run.end.min(at + NAME_WORDS);
+    let last = run.end.min(at + MAX_NAME_WORDS);
     let mut best: Option<(Rank, usize)> = None;
     for end in at + 1..=last {
-        let rank = rank_of(&resolve(said.said(at..end))).filter(|rank| is_believed(said, at..end, run, *rank));
-        // One station is better than any other reading; between the others the longer name is.
+        let rank = rank_of(&resolve(message.said(at..end))).filter(|rank| is_plausible(message, at..end, run, *rank));
+        // A match with one station takes precedence; otherwise the longer name does.
         if let Some(rank) = rank
             && best.is_none_or(|(known, _)| known != Rank::One || rank == Rank::One)
         {
@@ -173,26 +175,26 @@ fn station_at(
         }
     }
     let (_, mut end) = best?;
-    if let Some(longer) = joined(said, at..end, runs) {
+    if let Some(longer) = joined(message, at..end, runs) {
         end = longer;
     }
     let words = at..end;
-    Some(Mention { choices: choices(said, words.clone(), &lines_behind(said, end, lines)), words })
+    Some(Mention { choices: choices(message, words.clone(), &lines_after(message, end, lines)), words })
 }
 
-/// Whether words name a station where they stand. What is misspelt must stand where a name is expected, and a word that
-/// many sentences have is a name only there.
-fn is_believed(said: &Utterance, words: Range<usize>, run: &Range<usize>, rank: Rank) -> bool {
-    let before = words.start.checked_sub(1).map_or("", |at| said.word(at));
-    let before = if before == "the" { words.start.checked_sub(2).map_or("", |at| said.word(at)) } else { before };
-    let is_expected = PLACE_CUES.contains(&before) || matches!(said.word(run.end), "to" | "from");
-    let is_common = words.len() == 1 && COMMON.contains(&said.word(words.start));
-    let has_digit = said.said(words.clone()).chars().any(|c| c.is_ascii_digit());
+/// Whether words can be a station name in their context. Misspelt names and common words count only where a name is expected,
+/// such as after "from" or "to".
+fn is_plausible(message: &Utterance, words: Range<usize>, run: &Range<usize>, rank: Rank) -> bool {
+    let before = words.start.checked_sub(1).map_or("", |at| message.word(at));
+    let before = if before == "the" { words.start.checked_sub(2).map_or("", |at| message.word(at)) } else { before };
+    let is_expected = PLACE_CUES.contains(&before) || matches!(message.word(run.end), "to" | "from");
+    let is_common = words.len() == 1 && COMMON_WORDS.contains(&message.word(words.start));
+    let has_digit = message.said(words.clone()).chars().any(|c| c.is_ascii_digit());
     match rank {
-        _ if words.clone().all(|at| PLACELESS.contains(&said.word(at))) => false,
+        _ if words.clone().all(|at| NON_PLACE_WORDS.contains(&message.word(at))) => false,
         Rank::One => is_expected || !is_common,
-        Rank::Several => is_expected || words.len() > 1 || has_digit && said.said(words.clone()).len() > 2,
-        Rank::Loose => is_expected && !is_common && words.len() <= run.len() && letters(said.said(words)) >= 4,
+        Rank::Several => is_expected || words.len() > 1 || has_digit && message.said(words.clone()).len() > 2,
+        Rank::Loose => is_expected && !is_common && words.len() <= run.len() && letters(message.said(words)) >= 4,
     }
 }
 
@@ -200,41 +202,41 @@ fn letters(text: &str) -> usize {
     text.chars().filter(|c| c.is_alphabetic()).count()
 }
 
-/// The end of a name that goes on behind "and" or "in": "59th and lex", "86th st in bay ridge".
-fn joined(said: &Utterance, words: Range<usize>, runs: &[Range<usize>]) -> Option<usize> {
-    let is_open = !matches!(resolve(said.said(words.clone())), Resolution::Certain(_));
-    if !is_open || !JOINS.contains(&said.word(words.end)) {
+/// Returns the end of a name that continues after "and" or "in": "59th and lex", "86th st in bay ridge".
+fn joined(message: &Utterance, words: Range<usize>, runs: &[Range<usize>]) -> Option<usize> {
+    let is_ambiguous = !matches!(resolve(message.said(words.clone())), Resolution::Certain(_));
+    if !is_ambiguous || !CONTINUATION_WORDS.contains(&message.word(words.end)) {
         return None;
     }
     let next = runs.iter().find(|run| run.start == words.end + 1)?;
     let ends = (next.start + 1..=next.end.min(next.start + 3)).rev();
     let is_one = |end: &usize| {
-        let whole = resolve(said.said(words.start..*end));
+        let whole = resolve(message.said(words.start..*end));
         matches!(whole, Resolution::Certain(_))
     };
     ends.into_iter().find(is_one)
 }
 
-/// Lines that say which station of a name is meant: "14th st on the 1".
-fn lines_behind(said: &Utterance, end: usize, lines: &[lines::Run]) -> Vec<String> {
+/// Returns the lines after a name that disambiguate it: "14th st on the 1".
+fn lines_after(message: &Utterance, end: usize, lines: &[lines::Run]) -> Vec<String> {
     let mut at = end;
-    while matches!(said.word(at), "on" | "by" | "via" | "the" | "station" | "stop") {
+    while matches!(message.word(at), "on" | "by" | "via" | "the" | "station" | "stop") {
         at += 1;
     }
-    let is_qualified = at > end || matches!(said.word(at + 1), "train" | "line" | "platform");
-    let behind = lines.iter().find(|run| run.words.start == at && is_qualified);
-    behind.map(|run| run.signs.clone()).unwrap_or_default()
+    let is_qualified = at > end || matches!(message.word(at + 1), "train" | "line" | "platform");
+    let run = lines.iter().find(|run| run.words.start == at && is_qualified);
+    run.map(|run| run.signs.clone()).unwrap_or_default()
 }
 
-/// What words may mean: what a tool finds by them, and what a person calls it.
-fn choices(said: &Utterance, words: Range<usize>, lines: &[String]) -> Vec<Choice> {
-    let text = said.said(words);
+/// Returns the places that words can refer to, as tool arguments with labels for the user.
+fn choices(message: &Utterance, words: Range<usize>, lines: &[String]) -> Vec<Choice> {
+    let text = message.said(words);
     let signs: Vec<&str> = lines.iter().map(String::as_str).collect();
     let certain = |place: &Place| Choice::new(text_of(place), view_of(place).name).hinted(hints(place));
     match names().resolve_on(text, &signs) {
         Resolution::Certain(place) => vec![certain(&place)],
         Resolution::Assumed { taken, .. } if !lines.is_empty() => vec![certain(&taken)],
-        // The tool says what it assumed if it hears what was said.
+        // The tool reports its assumption only if it receives the user's words.
         Resolution::Assumed { taken, .. } => vec![Choice::new(text, view_of(&taken).name).hinted(hints(&taken))],
         Resolution::Several(places) => {
             let labelled = |place: &Place| {
@@ -249,7 +251,7 @@ fn choices(said: &Utterance, words: Range<usize>, lines: &[String]) -> Vec<Choic
     }
 }
 
-/// Words by which a person picks a place among others: its lines, borough and line of tracks.
+/// Returns the words by which a user picks one of several places: lines, borough and trunk line.
 fn hints(place: &Place) -> Vec<String> {
     let stations = place.stations.iter().filter_map(|id| network().find_station(id));
     let trunks = stations.map(|station| station.trunk.clone());
@@ -257,16 +259,17 @@ fn hints(place: &Place) -> Vec<String> {
     view.lines.into_iter().chain([view.borough.to_owned()]).chain(trunks).collect()
 }
 
-/// What stands where a station is expected and is none.
-fn unknown_place(said: &Utterance, run: &Range<usize>) -> Option<Mention> {
+/// Returns a mention for an unknown name where a station is expected.
+fn unknown_place(message: &Utterance, run: &Range<usize>) -> Option<Mention> {
     let mut before = run.start;
-    while before > 0 && said.word(before - 1) == "the" {
+    while before > 0 && message.word(before - 1) == "the" {
         before -= 1;
     }
-    let is_expected = before > 0 && matches!(said.word(before - 1), "from" | "to" | "at");
-    let is_a_name =
-        is_expected && run.len() <= UNKNOWN_WORDS && !run.clone().any(|at| PLACELESS.contains(&said.word(at)));
-    let text = said.said(run.clone());
+    let is_expected = before > 0 && matches!(message.word(before - 1), "from" | "to" | "at");
+    let is_a_name = is_expected
+        && run.len() <= MAX_UNKNOWN_WORDS
+        && !run.clone().any(|at| NON_PLACE_WORDS.contains(&message.word(at)));
+    let text = message.said(run.clone());
     is_a_name.then(|| Mention { words: run.clone(), choices: vec![Choice::new(text, text)] })
 }
 
@@ -275,12 +278,15 @@ mod tests {
     use super::*;
 
     fn found(text: &str) -> Vec<(String, usize)> {
-        let said = Utterance::new(text);
-        find(&said).into_iter().map(|mention| (said.said(mention.words).to_owned(), mention.choices.len())).collect()
+        let message = Utterance::new(text);
+        find(&message)
+            .into_iter()
+            .map(|mention| (message.said(mention.words).to_owned(), mention.choices.len()))
+            .collect()
     }
 
     #[test]
-    fn stations_stand_between_words_that_are_none() {
+    fn find_separates_stations_from_other_words() {
         for (text, expected) in [
             ("how do i get from penn to yankee stadium", &[("penn", 1), ("yankee stadium", 1)][..]),
             (
@@ -301,7 +307,7 @@ mod tests {
     }
 
     #[test]
-    fn every_place_has_a_text_that_finds_it() {
+    fn text_of_every_place_resolves_to_it() {
         for station in network().stations() {
             let ids = network().stations_of(&station.complex).map(|station| station.id.clone()).collect();
             let text = text_of(&Place { complex: station.complex.clone(), stations: ids });

@@ -1,11 +1,11 @@
-//! What people ask about trips: the way, the way back, the change of trains.
+//! Intents about trips: the route, the way back, the timing of a transfer.
 
 use serde_json::json;
 use threadkeep::Value;
 use threadkeep::models::{Intent, Outcome, Slot};
 
 use super::boards::on_lines;
-use super::saved::{last_words, missing, station, with_saved};
+use super::saved::{last_result_text, missing, station, with_saved};
 
 const ENDS: [&str; 2] = ["from_station", "to_station"];
 
@@ -68,12 +68,12 @@ fn back() -> Intent {
     routed(intent)
 }
 
-/// Asks for the route: as trains run, where someone asks about now.
+/// Calls the route tool: with live trains if the message asks about now.
 fn routed(intent: Intent) -> Intent {
     with_saved(intent, &ENDS)
         .then_calls("get_route", |outcome| ends(outcome).filter(|_| !asks_about_now(outcome)))
         .then_calls("get_route_with_arrivals", |outcome| ends(outcome).filter(|_| asks_about_now(outcome)))
-        .says(|outcome| missing(outcome, &ENDS).unwrap_or_else(|| last_words(outcome)))
+        .says(|outcome| missing(outcome, &ENDS).unwrap_or_else(|| last_result_text(outcome)))
 }
 
 fn asks_about_now(outcome: &Outcome<'_>) -> bool {
@@ -101,5 +101,5 @@ fn timing() -> Intent {
         .slot(to());
     with_saved(intent, &ENDS)
         .then_calls("get_transfer_timing", ends)
-        .says(|outcome| missing(outcome, &ENDS).unwrap_or_else(|| last_words(outcome)))
+        .says(|outcome| missing(outcome, &ENDS).unwrap_or_else(|| last_result_text(outcome)))
 }

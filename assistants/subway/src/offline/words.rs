@@ -1,7 +1,7 @@
-//! Words that say what they are to a question about the subway.
+//! Word lists by which the offline model interprets messages.
 
-/// Words that no station's name needs.
-pub(super) const UNNAMED: &[&str] = &[
+/// Words that are not needed to recognise a station name.
+pub(super) const NON_NAME_WORDS: &[&str] = &[
     "a",
     "about",
     "accessibility",
@@ -280,19 +280,19 @@ pub(super) const UNNAMED: &[&str] = &[
     "home",
 ];
 
-/// Words behind which a place is expected.
+/// Words after which a place is expected.
 pub(super) const PLACE_CUES: &[&str] =
     &["from", "to", "at", "near", "via", "in", "of", "for", "toward", "towards", "leaving"];
 
-/// What is counted, and no street.
-pub(super) const AMOUNTS: &[&str] =
+/// Words after which a number is an amount, not a street.
+pub(super) const UNITS: &[&str] =
     &["min", "mins", "minute", "minutes", "hour", "hours", "am", "pm", "stops", "changes", "people", "days", "blocks"];
 
-/// Words within a name that goes on behind them.
-pub(super) const JOINS: &[&str] = &["and", "in", "at", "on"];
+/// Words after which a name can continue.
+pub(super) const CONTINUATION_WORDS: &[&str] = &["and", "in", "at", "on"];
 
-/// What stands behind "to" and "at" and is no place, and what is no name by itself.
-pub(super) const PLACELESS: &[&str] = &[
+/// Words that are not a place after "to" or "at", or not a name on their own.
+pub(super) const NON_PLACE_WORDS: &[&str] = &[
     "airport",
     "another",
     "anything",
@@ -327,8 +327,8 @@ pub(super) const PLACELESS: &[&str] = &[
     "rush",
 ];
 
-/// Words that are part of some station's name and of many sentences.
-pub(super) const COMMON: &[&str] = &[
+/// Words that occur in station names but also in many other sentences.
+pub(super) const COMMON_WORDS: &[&str] = &[
     "times",
     "high",
     "grand",
@@ -402,11 +402,11 @@ pub(super) const COMMON: &[&str] = &[
     "hewes",
 ];
 
-/// Places that a user may keep, and the keys of their preferences.
+/// Words for saved places, and the preference keys they refer to.
 pub(super) const SAVED_PLACES: &[(&str, &str)] = &[("home", "home station"), ("work", "work station")];
 
-/// Words of someone who wants to travel, or asks about trains.
-pub(super) const TRAVEL: &[&str] = &[
+/// Words that indicate a question about travel or trains.
+pub(super) const TRAVEL_WORDS: &[&str] = &[
     "get",
     "go",
     "going",
@@ -433,8 +433,8 @@ pub(super) const TRAVEL: &[&str] = &[
     "elevator",
 ];
 
-/// Words of the subway: who uses one of them asks about it.
-pub(super) const SUBWAY: &[&str] = &[
+/// Words that indicate a question about the subway.
+pub(super) const SUBWAY_WORDS: &[&str] = &[
     "subway",
     "subways",
     "train",
@@ -473,8 +473,8 @@ pub(super) const SUBWAY: &[&str] = &[
     "bike",
 ];
 
-/// Other ways to travel, which are another's business.
-pub(super) const ELSEWHERE: &[&str] = &[
+/// Other means of transport, which the assistant does not cover.
+pub(super) const OTHER_TRANSPORT: &[&str] = &[
     "bus",
     "buses",
     "taxi",
@@ -497,5 +497,5 @@ pub(super) const ELSEWHERE: &[&str] = &[
     "trolley",
 ];
 
-/// Words of someone who asks about this minute.
-pub(super) const NOW: &[&str] = &["now", "asap", "currently", "immediately", "next", "leaving"];
+/// Words that indicate a question about the present.
+pub(super) const NOW_WORDS: &[&str] = &["now", "asap", "currently", "immediately", "next", "leaving"];

@@ -1,4 +1,4 @@
-//! `subway fetch`: brings the timetable, checks it, and keeps it.
+//! `subway fetch`: downloads the timetable, checks it, and caches it.
 
 use std::path::{Path, PathBuf};
 
@@ -8,13 +8,13 @@ use threadkeep::agent::plugin::{CommandCall, CommandFuture, CommandHost, Command
 
 use super::{FEED, TIMETABLE};
 use crate::Timetable;
-use crate::gtfs::{GTFS_ADDRESS, GtfsError, download_gtfs, knows_today, read_gtfs, read_gtfs_at};
+use crate::gtfs::{GTFS_ADDRESS, GtfsError, covers_today, download_gtfs, read_gtfs, read_gtfs_at};
 
-/// The argument that names where the timetable comes from.
+/// The name of the argument with the source of the timetable.
 pub(super) const FROM: &str = "from";
 
-/// Where a feed comes from.
-enum Origin {
+/// The source of a feed.
+enum Source {
     Address(String),
     Path(PathBuf),
 }
@@ -26,10 +26,11 @@ struct Fetched {
     stations: usize,
     lines: usize,
     trips: usize,
-    /// The first and the last day that it knows of.
+    /// The first date that the timetable covers.
     from: Option<String>,
+    /// The last date that the timetable covers.
     to: Option<String>,
-    /// Whether today is one of its days.
+    /// Whether the timetable covers today.
     is_current: bool,
 }
 
@@ -40,13 +41,13 @@ pub(super) fn run(call: CommandCall<'_>) -> CommandFuture<'_> {
 async fn fetch(call: CommandCall<'_>) -> Result<CommandOutcome, PluginError> {
     let from = call.arguments.get(FROM).or_else(|| call.settings.get(&FEED)).unwrap_or(GTFS_ADDRESS);
     let file = call.settings.file(&TIMETABLE).ok_or_else(|| {
-        PluginError::new(Fault::Usage, "there is no home folder to keep a timetable in")
-            .with_hint("name a file with MTA_TIMETABLE")
+        PluginError::new(Fault::Usage, "no folder for the timetable: the home folder is unknown")
+            .with_hint("set MTA_TIMETABLE to a file")
     })?;
-    let origin = origin(from);
-    let timetable = read(call.host, &origin).await.map_err(|error| failure(error, &origin, &file))?;
+    let source = source_of(from);
+    let timetable = read(call.host, &source).await.map_err(|error| failure(error, &source, &file))?;
     let bytes = timetable.to_cache();
-    // It is public: whoever could read the file goes on reading it.
+    // The timetable is public, so the file's permissions do not need to be restricted.
     call.host.replace_file(&file, &bytes)?;
     let (from, to) = timetable.valid_dates().map(|(from, to)| (from.to_string(), to.to_string())).unzip();
     let fetched = Fetched {
@@ -57,34 +58,34 @@ async fn fetch(call: CommandCall<'_>) -> Result<CommandOutcome, PluginError> {
         trips: timetable.trip_count(),
         from,
         to,
-        is_current: knows_today(&timetable, call.now),
+        is_current: covers_today(&timetable, call.now),
     };
     let json = JsonText::of(&fetched).map_err(|error| PluginError::new(Fault::Caller, error))?;
-    let old = "today is none of its days: its times are taken for those of the same weekday";
-    let notes = if fetched.is_current { Vec::new() } else { vec![old.to_owned()] };
+    let outdated = "the timetable does not cover today; using the times of the same weekday";
+    let notes = if fetched.is_current { Vec::new() } else { vec![outdated.to_owned()] };
     Ok(CommandOutcome { text: text(&fetched, call.host), notes, json, has_findings: false })
 }
 
-fn origin(from: &str) -> Origin {
+fn source_of(from: &str) -> Source {
     let is_address = ["http://", "https://"].iter().any(|scheme| from.to_ascii_lowercase().starts_with(scheme));
-    if is_address { Origin::Address(from.to_owned()) } else { Origin::Path(PathBuf::from(from)) }
+    if is_address { Source::Address(from.to_owned()) } else { Source::Path(PathBuf::from(from)) }
 }
 
-async fn read(host: &dyn CommandHost, origin: &Origin) -> Result<Timetable, GtfsError> {
-    match origin {
-        Origin::Address(address) => {
-            host.begin_step("asking for the timetable");
-            let bytes = download_gtfs(address, |come, total| host.show_bytes(come, total)).await?;
+async fn read(host: &dyn CommandHost, source: &Source) -> Result<Timetable, GtfsError> {
+    match source {
+        Source::Address(address) => {
+            host.begin_step("downloading the timetable");
+            let bytes = download_gtfs(address, |received, total| host.show_bytes(received, total)).await?;
             checked(host, move || read_gtfs(bytes)).await
         }
-        Origin::Path(path) => {
+        Source::Path(path) => {
             let path = path.clone();
             checked(host, move || read_gtfs_at(&path)).await
         }
     }
 }
 
-/// Reads a feed where it holds up nobody.
+/// Reads a feed on a blocking thread, so that parsing does not delay other tasks.
 async fn checked(
     host: &dyn CommandHost,
     read: impl FnOnce() -> Result<Timetable, GtfsError> + Send + 'static,
@@ -100,19 +101,19 @@ fn text(fetched: &Fetched, host: &dyn CommandHost) -> String {
     let days = fetched.from.as_ref().zip(fetched.to.as_ref());
     let days = days.map_or_else(String::new, |(from, to)| format!(", {from} to {to}"));
     let (file, size) = (fetched.file.display(), host.size(fetched.bytes));
-    format!("kept the subway's timetable: {trips} trips on {lines} line{ending}{days}; {size} in {file}")
+    format!("saved the subway timetable: {trips} trips on {lines} line{ending}{days}; {size} in {file}")
 }
 
-/// What went wrong, whose turn it is, and that nothing was lost.
-fn failure(error: GtfsError, origin: &Origin, file: &Path) -> PluginError {
-    let kept = if file.exists() { "; the timetable of before is still there" } else { "" };
-    let elsewhere = "name another address, or a zip archive that you have: `threadkeep subway fetch FROM`";
-    let (fault, look_first) = match (&error, origin) {
-        (GtfsError::Unreachable(_), _) => (Fault::OtherSide, "look at the connection, or "),
-        (GtfsError::Status(_) | GtfsError::TooLarge, Origin::Address(_)) => (Fault::OtherSide, ""),
+/// Converts an error, with a hint what to do and whether the previous timetable is still in use.
+fn failure(error: GtfsError, source: &Source, file: &Path) -> PluginError {
+    let previous = if file.exists() { "; the previous timetable is unchanged" } else { "" };
+    let retry = "pass another URL or a local zip archive: `threadkeep subway fetch FROM`";
+    let (fault, check) = match (&error, source) {
+        (GtfsError::Unreachable(_), _) => (Fault::OtherSide, "check the connection, or "),
+        (GtfsError::Status(_) | GtfsError::TooLarge, Source::Address(_)) => (Fault::OtherSide, ""),
         (GtfsError::Address(_), _) => (Fault::Usage, ""),
-        (GtfsError::File { .. }, _) => (Fault::Caller, "look at the name, or "),
+        (GtfsError::File { .. }, _) => (Fault::Caller, "check the path, or "),
         _ => (Fault::Caller, ""),
     };
-    PluginError::new(fault, error).with_hint(format!("{look_first}{elsewhere}{kept}"))
+    PluginError::new(fault, error).with_hint(format!("{check}{retry}{previous}"))
 }

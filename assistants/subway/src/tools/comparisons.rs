@@ -1,38 +1,38 @@
-//! Tools that weigh staying on the local against changing to the express.
+//! Tools that compare staying on the local with changing to the express.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use threadkeep::FnTool;
 use threadkeep::core::{ToolContext, ToolError, ToolOutput};
 
-use super::words::Words;
-use super::{Nothing, SubwayTools, now_of, told};
+use super::text_argument::TextArgument;
+use super::{NoArguments, SubwayTools, now_of, tool_output};
 use crate::compare::ComparisonAnswer;
-use crate::place::Trouble;
-use crate::tools::stations::{LINE_BYTES, STATION_BYTES};
+use crate::place::QueryError;
+use crate::tools::stations::{MAX_LINE_BYTES, MAX_STATION_BYTES};
 use crate::{Comparison, wording};
 
-/// Bytes of the names of all express lines.
-const LINES_BYTES: usize = 60;
+/// Maximum length in bytes of the list of express lines.
+const MAX_LINES_BYTES: usize = 60;
 
-/// What is weighed against what.
+/// The trip and the lines to compare.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Corridor {
     /// Where the trip begins: a station as the user says it.
-    from_station: Words,
+    from_station: TextArgument,
     /// Where it ends.
-    to_station: Words,
+    to_station: TextArgument,
     /// Where one would change to the express; the same as `from_station` where local and express both stop there.
-    transfer_station: Words,
+    transfer_station: TextArgument,
     /// The local line, such as "1".
-    local_line: Words,
+    local_line: TextArgument,
     /// The express lines, separated by commas, such as "2,3".
-    express_lines: Words,
+    express_lines: TextArgument,
 }
 
 pub(super) fn compare_local_vs_express(tools: &SubwayTools) -> FnTool {
     let description = "Compares two ways of one trip by the trains that run now: stay on the local, or change to an \
-                       express on the way. It tells the next local, both totals, the wait at the change, and which to \
+                       express on the way. It reports the next local, both totals, the wait at the change, and which to \
                        take. Use it for every question of local or express, on any lines.";
     let aliases = [
         ("from", "from_station"),
@@ -54,28 +54,28 @@ pub(super) fn plan_trip_with_transfers(tools: &SubwayTools) -> FnTool {
 
 async fn compare(tools: SubwayTools, context: ToolContext, corridor: Corridor) -> Result<ToolOutput, ToolError> {
     let comparison = Comparison {
-        from_station: corridor.from_station.required("from_station", STATION_BYTES)?,
-        to_station: corridor.to_station.required("to_station", STATION_BYTES)?,
-        transfer_station: corridor.transfer_station.required("transfer_station", STATION_BYTES)?,
-        local_line: corridor.local_line.required("local_line", LINE_BYTES)?,
-        express_lines: corridor.express_lines.required("express_lines", LINES_BYTES)?,
+        from_station: corridor.from_station.required("from_station", MAX_STATION_BYTES)?,
+        to_station: corridor.to_station.required("to_station", MAX_STATION_BYTES)?,
+        transfer_station: corridor.transfer_station.required("transfer_station", MAX_STATION_BYTES)?,
+        local_line: corridor.local_line.required("local_line", MAX_LINE_BYTES)?,
+        express_lines: corridor.express_lines.required("express_lines", MAX_LINES_BYTES)?,
     };
     let answer = tools.subway.compare_local_vs_express(&comparison, now_of(&context)).await;
-    tell(&tools, &context, answer).await
+    comparison_output(&tools, &context, answer).await
 }
 
-async fn plan(tools: SubwayTools, context: ToolContext, _: Nothing) -> Result<ToolOutput, ToolError> {
+async fn plan(tools: SubwayTools, context: ToolContext, _: NoArguments) -> Result<ToolOutput, ToolError> {
     let answer = tools.subway.plan_trip_with_transfers(now_of(&context)).await;
-    tell(&tools, &context, answer).await
+    comparison_output(&tools, &context, answer).await
 }
 
-async fn tell(
+async fn comparison_output(
     tools: &SubwayTools,
     context: &ToolContext,
-    answer: Result<ComparisonAnswer, Trouble>,
+    answer: Result<ComparisonAnswer, QueryError>,
 ) -> Result<ToolOutput, ToolError> {
     if let Ok(comparison) = &answer {
         tools.count(context, &comparison.from, &comparison.to).await;
     }
-    told(&answer, wording::comparison)
+    tool_output(&answer, wording::comparison)
 }

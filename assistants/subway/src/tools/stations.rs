@@ -1,38 +1,38 @@
-//! Tools that tell of stations and lines: what calls there next, what is there, and in which order.
+//! Tools about stations and lines: next trains, station information, and the stations of a line.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use threadkeep::FnTool;
 use threadkeep::core::{ToolContext, ToolError, ToolOutput};
 
-use super::words::Words;
-use super::{SubwayTools, now_of, told};
+use super::text_argument::TextArgument;
+use super::{SubwayTools, now_of, tool_output};
 use crate::{info, wording};
 
-/// Bytes of what a station may be called; nobody says more.
-pub(super) const STATION_BYTES: usize = 300;
-/// Bytes of what a line may be called.
-pub(super) const LINE_BYTES: usize = 40;
+/// Maximum length in bytes of a station name.
+pub(super) const MAX_STATION_BYTES: usize = 300;
+/// Maximum length in bytes of a line name.
+pub(super) const MAX_LINE_BYTES: usize = 40;
 
-/// Whose trains.
+/// A departure board.
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Board {
     /// The station as the user says it.
-    station_name: Words,
-    /// Only this line, such as "7"; all lines where it is left out.
-    line: Option<Words>,
+    station_name: TextArgument,
+    /// Only this line, such as "7"; all lines if left out.
+    line: Option<TextArgument>,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Station {
     /// The station as the user says it.
-    station: Words,
+    station: TextArgument,
 }
 
 #[derive(Debug, Deserialize, JsonSchema)]
 struct Line {
     /// The line, such as "6", "A" or "SIR".
-    line: Words,
+    line: TextArgument,
 }
 
 pub(super) fn get_train_arrivals(tools: &SubwayTools) -> FnTool {
@@ -46,7 +46,7 @@ pub(super) fn get_train_arrivals(tools: &SubwayTools) -> FnTool {
 }
 
 pub(super) fn get_station_info(tools: &SubwayTools) -> FnTool {
-    let description = "What is known of a station: its lines, borough, directions, and which platforms are reached \
+    let description = "Information about a station: its lines, borough, directions, and which platforms can be reached \
                        without steps.";
     tools
         .tool("get_station_info", description, station_info)
@@ -60,20 +60,20 @@ pub(super) fn find_stations_on_line(tools: &SubwayTools) -> FnTool {
 }
 
 async fn arrivals(tools: SubwayTools, context: ToolContext, board: Board) -> Result<ToolOutput, ToolError> {
-    let station = board.station_name.required("station_name", STATION_BYTES)?;
-    let line = match board.line.as_ref().filter(|line| line.given().is_some()) {
-        Some(line) => Some(line.required("line", LINE_BYTES)?),
+    let station = board.station_name.required("station_name", MAX_STATION_BYTES)?;
+    let line = match board.line.as_ref().filter(|line| line.non_empty().is_some()) {
+        Some(line) => Some(line.required("line", MAX_LINE_BYTES)?),
         None => None,
     };
     let now = now_of(&context);
     let answer = tools.subway.get_train_arrivals(station, line, now).await;
-    told(&answer, |answer| wording::arrivals(answer, now))
+    tool_output(&answer, |answer| wording::arrivals(answer, now))
 }
 
 async fn station_info(_: SubwayTools, _: ToolContext, named: Station) -> Result<ToolOutput, ToolError> {
-    told(&info::get_station_info(named.station.required("station", STATION_BYTES)?), wording::station_info)
+    tool_output(&info::get_station_info(named.station.required("station", MAX_STATION_BYTES)?), wording::station_info)
 }
 
 async fn stations_on_line(_: SubwayTools, _: ToolContext, named: Line) -> Result<ToolOutput, ToolError> {
-    told(&info::find_stations_on_line(named.line.required("line", LINE_BYTES)?), wording::line_stations)
+    tool_output(&info::find_stations_on_line(named.line.required("line", MAX_LINE_BYTES)?), wording::line_stations)
 }

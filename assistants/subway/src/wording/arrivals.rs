@@ -3,21 +3,21 @@ use jiff::Timestamp;
 use super::station::{LAST_STOP, place};
 use crate::arrivals::{ArrivalsAnswer, LiveStatus, TrainArrival, clock};
 
-/// Trains that are told of each direction; the answer for programs has more.
-const EACH_WAY: usize = 5;
+/// Maximum number of trains per direction in the text; the JSON value has more.
+const MAX_TRAINS_PER_DIRECTION: usize = 5;
 
-/// A departure board.
+/// Formats a departure board.
 pub(crate) fn arrivals(answer: &ArrivalsAnswer, now: Timestamp) -> String {
     let what = answer.line.as_ref().map_or_else(String::new, |line| format!(" of the {line}"));
     let station = place(&answer.station);
     let assumption = answer.assumption.as_ref().map(super::assumption);
     let live = super::live(&answer.live);
     if answer.arrivals.is_empty() {
-        let nothing = match answer.live {
-            LiveStatus::Unavailable => format!("I cannot tell the next trains{what} at {station}."),
+        let no_trains = match answer.live {
+            LiveStatus::Unavailable => format!("I cannot look up the next trains{what} at {station}."),
             _ => format!("No train{what} is announced at {station}."),
         };
-        return super::lines_of([Some(nothing), live, assumption]);
+        return super::lines_of([Some(no_trains), live, assumption]);
     }
     let head = format!("Next trains{what} at {station} (live, {}):", clock(now));
     let mut ways: Vec<(&str, Vec<&TrainArrival>)> = Vec::new();
@@ -28,8 +28,8 @@ pub(crate) fn arrivals(answer: &ArrivalsAnswer, now: Timestamp) -> String {
         }
     }
     let boards = ways.iter().map(|(towards, trains)| {
-        let told: Vec<String> = trains.iter().take(EACH_WAY).map(|train| train_to(train)).collect();
-        Some(format!("{}:\n{}", heading(towards), told.join("\n")))
+        let lines: Vec<String> = trains.iter().take(MAX_TRAINS_PER_DIRECTION).map(|train| train_to(train)).collect();
+        Some(format!("{}:\n{}", heading(towards), lines.join("\n")))
     });
     super::lines_of([Some(head)].into_iter().chain(boards).chain([live, assumption]))
 }
@@ -38,12 +38,12 @@ fn heading(towards: &str) -> &str {
     if towards == LAST_STOP { "Trains that end here" } else { towards }
 }
 
-/// A train with its destination.
+/// Formats a train with its destination.
 fn train_to(train: &TrainArrival) -> String {
     format!("- {} to {} {}", train.line, train.destination, when(train))
 }
 
-/// When a train calls, and what speaks against relying on it.
+/// Formats the arrival time of a train, with reasons why it may not be reliable.
 pub(super) fn when(train: &TrainArrival) -> String {
     let doubts = [
         (!train.is_assigned, "planned, no train on its way yet"),

@@ -1,9 +1,9 @@
 use super::station::place;
 use crate::arrivals::LiveStatus;
-use crate::compare::{ComparisonAnswer, Recommendation, Remark, TripOption};
+use crate::compare::{ComparisonAnswer, ComparisonRemark, Recommendation, TripOption};
 use crate::travel::TimeSource;
 
-/// Both ways with their totals, and what to do.
+/// Formats both options with their totals, and the recommendation.
 pub(crate) fn comparison(answer: &ComparisonAnswer) -> String {
     let is_same = answer.transfer.stop_ids == answer.from.stop_ids;
     let (from, to, transfer) = (place(&answer.from), place(&answer.to), place(&answer.transfer));
@@ -27,7 +27,7 @@ pub(crate) fn comparison(answer: &ComparisonAnswer) -> String {
         };
         format!("Option 2, {how}: {}{wait}.", total(option))
     });
-    let remarks = answer.remarks.iter().map(|remark| Some(told(remark, answer)));
+    let remarks = answer.remarks.iter().map(|remark| Some(remark_text(remark, answer)));
     let recommendation = answer.recommendation.map(|recommendation| match recommendation {
         Recommendation::Local => format!("Recommendation: stay on the {local}."),
         Recommendation::Express => {
@@ -55,29 +55,29 @@ fn total(option: &TripOption) -> String {
     }
 }
 
-fn told(remark: &Remark, answer: &ComparisonAnswer) -> String {
+fn remark_text(remark: &ComparisonRemark, answer: &ComparisonAnswer) -> String {
     match remark {
-        Remark::LiveTimesUnavailable => {
+        ComparisonRemark::LiveTimesUnavailable => {
             let sorry = super::live(&LiveStatus::Unavailable).unwrap_or_default();
             format!("{sorry} Without them I cannot say which is faster right now.")
         }
-        Remark::NoLocal => format!("No {} is announced at {}.", answer.stay.line, place(&answer.from)),
-        Remark::NoCatchableExpress => match answer.next_local_minutes {
-            Some(_) => format!("No express that can be caught is announced at {}.", place(&answer.transfer)),
+        ComparisonRemark::NoLocal => format!("No {} is announced at {}.", answer.stay.line, place(&answer.from)),
+        ComparisonRemark::NoCatchableExpress => match answer.next_local_minutes {
+            Some(_) => format!("No announced express can be caught at {}.", place(&answer.transfer)),
             None => format!(
                 "Without a {} to take there, no express can be caught at {}.",
                 answer.stay.line,
                 place(&answer.transfer)
             ),
         },
-        Remark::ExpressSkips { lines, destination, leave_at } => {
+        ComparisonRemark::ExpressSkips { lines, destination, leave_at } => {
             let (line, verb) = (lines.join("/"), if lines.len() > 1 { "do" } else { "does" });
             let local = &answer.stay.line;
             format!(
-                "The {line} {verb} not stop at {destination} by day: option 2 leaves the express at {leave_at} and goes on by the {local}."
+                "The {line} {verb} not stop at {destination} by day: option 2 leaves the express at {leave_at} and continues on the {local}."
             )
         }
-        Remark::ExpressDoesNotGoThere { lines } => {
+        ComparisonRemark::ExpressDoesNotGoThere { lines } => {
             let (line, verb) = (lines.join("/"), if lines.len() > 1 { "do" } else { "does" });
             let transfer = place(&answer.transfer);
             format!(
@@ -91,7 +91,7 @@ fn told(remark: &Remark, answer: &ComparisonAnswer) -> String {
 
 fn source(answer: &ComparisonAnswer) -> String {
     let riding = match answer.times {
-        TimeSource::Timetable => "travel times are the timetable's",
+        TimeSource::Timetable => "travel times are from the timetable",
         TimeSource::TwoMinutesAStop => "travel times are estimates of 2 min a stop",
     };
     match answer.live {

@@ -5,7 +5,7 @@ use crate::place::Assumption;
 use crate::route::{RideLeg, RouteAnswer, RouteLeg, RouteSource, RouteWithArrivals, rides};
 use crate::transfer::TransferTiming;
 
-/// A route, step by step.
+/// Formats a route, step by step.
 pub(crate) fn route(route: &RouteAnswer) -> String {
     super::lines_of([Some(steps(route)), Some(source(&route.source)), assumptions(&route.assumptions)])
 }
@@ -47,13 +47,13 @@ pub(crate) fn transfer_timing(timing: &TransferTiming) -> String {
     let connection = timing.connection.as_ref().map(|train| {
         let wait = timing
             .wait_minutes
-            .map_or_else(String::new, |wait| format!(": {wait} min after the arrival, the walk across included"));
-        format!("The {} that goes on from {} leaves {}{wait}.", train.line, second.from, when(train))
+            .map_or_else(String::new, |wait| format!(": {wait} min after the arrival, including the walk"));
+        format!("The connecting {} leaves {} {}{wait}.", train.line, second.from, when(train))
     });
     let missing = match (&timing.first_train, &timing.connection) {
         _ if timing.live == LiveStatus::Unavailable => None,
         (None, _) => Some(format!("No {} is announced at {}, so the change cannot be timed.", first.line, first.from)),
-        (_, None) => Some(format!("No {} that can be caught is announced there yet.", second.line)),
+        (_, None) => Some(format!("No connecting {} is announced there yet.", second.line)),
         _ => None,
     };
     let live = super::live(&timing.live);
@@ -97,17 +97,17 @@ fn step(leg: &RouteLeg, before: Option<&RouteLeg>) -> String {
     }
 }
 
-/// What the signs say where one boards.
+/// Formats the direction on the signs where the user boards.
 fn sign(ride: &RideLeg) -> String {
     if ride.towards == LAST_STOP { String::new() } else { format!(" ({})", ride.towards) }
 }
 
 fn source(source: &RouteSource) -> String {
     match source {
-        RouteSource::Timetable => "Times are the timetable's, not live.".to_owned(),
-        RouteSource::LiveTrains => "Times are live: those of the trains as they run now.".to_owned(),
+        RouteSource::Timetable => "Times are from the timetable, not live.".to_owned(),
+        RouteSource::LiveTrains => "Times are live, based on the trains running now.".to_owned(),
         RouteSource::OlderTimetable { date } => {
-            format!("Times are those of {date}, not live: the timetable that is loaded does not reach today.")
+            format!("Times are from the timetable of {date}, not live: the loaded timetable does not cover today.")
         }
         RouteSource::TwoMinutesAStop => {
             "Times are estimates, not live: 2 min a stop and 7 min a change, without the wait for the first train."
@@ -117,6 +117,6 @@ fn source(source: &RouteSource) -> String {
 }
 
 fn assumptions(assumptions: &[Assumption]) -> Option<String> {
-    let told: Vec<String> = assumptions.iter().map(super::assumption).collect();
-    (!told.is_empty()).then(|| told.join("\n"))
+    let lines: Vec<String> = assumptions.iter().map(super::assumption).collect();
+    (!lines.is_empty()).then(|| lines.join("\n"))
 }

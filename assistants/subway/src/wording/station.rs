@@ -5,22 +5,22 @@ use crate::place::{StationView, view_of};
 use crate::preferences::CommonTrip;
 use crate::system::{names, network};
 
-/// A station by its name, and where the name alone does not tell which, with its lines, or the line of tracks. It can be
-/// said back to any tool.
+/// Returns a station's name, qualified by its lines or trunk line if the name alone is ambiguous. Every tool resolves the
+/// result to the same station.
 pub(crate) fn place(view: &StationView) -> String {
     let complex = complex_of(view);
-    let leads_there = |told: &String| match names().resolve(told) {
+    let resolves_back = |text: &String| match names().resolve(text) {
         Resolution::Certain(place) => Some(place.complex.as_str()) == complex,
         _ => false,
     };
     let stations = view.stop_ids.iter().filter_map(|id| network().find_station(id));
-    // A complex may have stations of other names, whose lines lead elsewhere.
+    // A complex may include stations with other names; their lines would not resolve together with this name.
     let named: Vec<&Station> = stations.filter(|station| station.name == view.name).collect();
     let with = |qualifier: &str| format!("{} ({qualifier})", view.name);
     let with_lines = || with(&super::distinct(named.iter().flat_map(|station| &station.lines)).join(" "));
     let with_trunk = || with(named.first().map_or("", |station| station.trunk.as_str()));
-    let ways: [&dyn Fn() -> String; 3] = [&|| view.name.clone(), &with_lines, &with_trunk];
-    ways.into_iter().map(|way| way()).find(leads_there).unwrap_or_else(with_lines)
+    let forms: [&dyn Fn() -> String; 3] = [&|| view.name.clone(), &with_lines, &with_trunk];
+    forms.into_iter().map(|form| form()).find(resolves_back).unwrap_or_else(with_lines)
 }
 
 pub(super) fn with_lines(view: &StationView) -> String {
@@ -32,7 +32,7 @@ fn complex_of(view: &StationView) -> Option<&'static str> {
     first.map(|station| station.complex.as_str())
 }
 
-/// All of the complex that a station is part of, by its name: one name, whichever of its platforms were meant.
+/// Returns the name of the whole complex of a station, so that all of its platforms have the same name.
 pub(crate) fn whole_place(view: &StationView) -> String {
     let Some(complex) = complex_of(view) else { return place(view) };
     let stations = network().stations_of(complex).map(|station| station.id.clone()).collect();
@@ -62,15 +62,15 @@ fn part_of(part: &StationPart, is_one_of_several: bool) -> String {
     format!("- {name}: {access}{towards} ({place})")
 }
 
-/// What the signs say where no train goes on.
+/// The direction on the signs of a terminal.
 pub(super) const LAST_STOP: &str = "Last Stop";
 
 fn lines(lines: &[String]) -> String {
     format!("{} {}", if lines.len() == 1 { "line" } else { "lines" }, lines.join(" "))
 }
 
-/// The stations of a line in their order. Where the next one is not the next stop, as at the end of a branch, a new line
-/// begins.
+/// Formats the stations of a line in order. Starts a new line where the next station is not the next stop, as at the end of a
+/// branch.
 pub(crate) fn line_stations(line: &LineStations) -> String {
     let is_next_stop = |one: &StationView, next: &StationView| {
         let ids = one.stop_ids.iter().flat_map(|one| next.stop_ids.iter().map(move |next| (one, next)));
@@ -93,14 +93,14 @@ pub(crate) fn line_stations(line: &LineStations) -> String {
 
 pub(crate) fn common_trips(trips: &[CommonTrip]) -> String {
     if trips.is_empty() {
-        return "You have asked for no trip yet.".to_owned();
+        return "You have not asked for any trips yet.".to_owned();
     }
     let trip = |trip: &CommonTrip| {
         let often = if trip.count == 1 { "once".to_owned() } else { format!("{} times", trip.count) };
         format!("- {} to {}: {often}", trip.from, trip.to)
     };
-    let told: Vec<String> = trips.iter().map(trip).collect();
-    format!("Your most common trips:\n{}", told.join("\n"))
+    let lines: Vec<String> = trips.iter().map(trip).collect();
+    format!("Your most common trips:\n{}", lines.join("\n"))
 }
 
 #[cfg(test)]
@@ -108,9 +108,9 @@ mod tests {
     use super::*;
     use crate::place::find;
 
-    /// All places whose name others have too, and some of the rest.
+    /// Covers all places that share a name with another, and some of the rest.
     #[test]
-    fn the_name_of_a_place_leads_back_to_it() {
+    fn place_names_resolve_to_their_place() {
         let mut complexes: Vec<&str> = network().stations().iter().map(|station| station.complex.as_str()).collect();
         complexes.dedup();
         let is_shared = |complex: &str| {
@@ -122,9 +122,9 @@ mod tests {
         let mut lost = Vec::new();
         for complex in shared.into_iter().chain(rest.into_iter().step_by(8)) {
             let stations: Vec<String> = network().stations_of(complex).map(|station| station.id.clone()).collect();
-            let told = place(&view_of(&Place { complex: complex.to_owned(), stations }));
-            if find(&told, &[]).map(|found| found.place.complex).as_deref() != Ok(complex) {
-                lost.push(told);
+            let text = place(&view_of(&Place { complex: complex.to_owned(), stations }));
+            if find(&text, &[]).map(|found| found.place.complex).as_deref() != Ok(complex) {
+                lost.push(text);
             }
         }
         assert_eq!(lost, Vec::<String>::new());

@@ -1,7 +1,7 @@
-//! Local or express.
+//! Local-or-express comparisons.
 
+use crate::env::TestEnv;
 use crate::mta::{Train, train};
-use crate::world::World;
 
 const NUMBERED: &str = "nyct%2Fgtfs";
 const SOUTH_FERRY: &str = concat!(
@@ -19,12 +19,12 @@ fn express(route: &'static str, seconds: i64) -> Train {
 
 // S2.10, S2.17, S2.38, S2.41, S2.55
 #[tokio::test]
-async fn what_about_the_express() {
-    let world = World::new().await;
-    world.mta.show(NUMBERED, 0, &[local(180), express("2", 560), express("3", 630)]);
-    let talk = world.talk("ana").await;
-    talk.say("how do i get from south ferry to penn station?").await;
-    let (calls, reply) = talk.ask("what about the express?").await;
+async fn follow_up_about_the_express_compares_the_lines() {
+    let env = TestEnv::new().await;
+    env.mta.show(NUMBERED, 0, &[local(180), express("2", 560), express("3", 630)]);
+    let conversation = env.conversation("ana").await;
+    conversation.say("how do i get from south ferry to penn station?").await;
+    let (calls, reply) = conversation.ask("what about the express?").await;
     assert_eq!(calls, [SOUTH_FERRY]);
     for fact in [
         "Next 1 at South Ferry: in 3 min.",
@@ -36,34 +36,34 @@ async fn what_about_the_express() {
     ] {
         assert!(reply.contains(fact), "{fact}: {reply}");
     }
-    let (calls, _) = talk.ask("and to times square?").await;
+    let (calls, _) = conversation.ask("and to times square?").await;
     assert!(calls[0].contains(r#""to_station":"Times Sq-42 St""#) && calls[0].starts_with("compare"), "{calls:?}");
 }
 
 // S2.18
 #[tokio::test]
-async fn the_example_is_the_comparison_to_the_byte() {
-    let world = World::new().await;
-    world.mta.show(NUMBERED, 0, &[local(180), express("2", 560), express("3", 630)]);
-    let talk = world.talk("ana").await;
-    let (calls, example) = talk.ask("plan a trip with transfers").await;
+async fn example_trip_equals_the_comparison() {
+    let env = TestEnv::new().await;
+    env.mta.show(NUMBERED, 0, &[local(180), express("2", 560), express("3", 630)]);
+    let conversation = env.conversation("ana").await;
+    let (calls, example) = conversation.ask("plan a trip with transfers").await;
     assert_eq!(calls, ["plan_trip_with_transfers{}"]);
-    let compared = talk.ask("1 or 2/3 from South Ferry to Penn Station, changing at Chambers St?").await;
+    let compared = conversation.ask("1 or 2/3 from South Ferry to Penn Station, changing at Chambers St?").await;
     assert_eq!(compared.0, [SOUTH_FERRY]);
     assert_eq!(example, compared.1);
 }
 
 // S2.39
 #[tokio::test]
-async fn where_both_stop_nothing_has_to_be_changed() {
-    let world = World::new().await;
-    world.mta.show(
+async fn no_transfer_is_needed_where_local_and_express_both_stop() {
+    let env = TestEnv::new().await;
+    env.mta.show(
         NUMBERED,
         0,
         &[train("1", &[("123S", 60), ("124S", 180)]), train("2", &[("123S", 120), ("127S", 300)])],
     );
-    let talk = world.talk("ana").await;
-    let (calls, reply) = talk.ask("should i take the local or the express from 72nd st to penn station").await;
+    let conversation = env.conversation("ana").await;
+    let (calls, reply) = conversation.ask("should i take the local or the express from 72nd st to penn station").await;
     assert!(
         calls[0].contains(r#""from_station":"72 St","to_station":"34 St-Penn Station","transfer_station":"72 St""#),
         "{calls:?}"
@@ -73,29 +73,29 @@ async fn where_both_stop_nothing_has_to_be_changed() {
 
 #[tokio::test]
 async fn without_live_times_nothing_is_recommended() {
-    let world = World::new().await;
-    let talk = world.talk("ana").await;
-    let reply = talk.say("is it faster to switch to the 2 at chambers going from south ferry to penn?").await;
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    let reply = conversation.say("is it faster to switch to the 2 at chambers going from south ferry to penn?").await;
     assert!(reply.contains("Live times unavailable") && !reply.contains("Recommendation"), "{reply}");
     assert!(reply.contains("24 min on trains"), "{reply}");
 }
 
 // S2.30, S2.37
 #[tokio::test]
-async fn an_express_that_passes_the_destination_is_said_to() {
-    let world = World::new().await;
+async fn express_that_skips_the_destination_is_reported() {
+    let env = TestEnv::new().await;
     let trains =
         [train("6", &[("635N", 120), ("634N", 240), ("629N", 700)]), train("4", &[("629N", 800), ("626N", 1000)])];
-    world.mta.show(NUMBERED, 0, &trains);
-    let reply = world.talk("ana").await.say("6 to 96 st from 14th st, or change to the 4 at 59th st?").await;
+    env.mta.show(NUMBERED, 0, &trains);
+    let reply = env.conversation("ana").await.say("6 to 96 st from 14th st, or change to the 4 at 59th st?").await;
     assert!(reply.contains("The 4 does not stop at 96 St by day"), "{reply}");
 }
 
 #[tokio::test]
-async fn where_there_is_no_express_it_is_said() {
-    let world = World::new().await;
-    let talk = world.talk("ana").await;
-    let (calls, reply) = talk.ask("is there an express from bedford av to 1 av?").await;
+async fn missing_express_is_reported() {
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    let (calls, reply) = conversation.ask("is there an express from bedford av to 1 av?").await;
     assert_eq!(calls, [""; 0]);
-    assert!(reply.starts_with("I find no line from Bedford Av to 1 Av"), "{reply}");
+    assert!(reply.starts_with("I found no direct line from Bedford Av to 1 Av"), "{reply}");
 }

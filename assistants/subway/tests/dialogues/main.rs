@@ -1,8 +1,9 @@
-//! Conversations with the assistant, by what it calls, says and keeps; and two hundred questions.
+//! Conversations with the assistant: its tool calls, replies and stored data; and two hundred single questions.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod boards;
 mod comparing;
+mod env;
 mod hostile;
 mod malformed;
 #[path = "../live/mta.rs"]
@@ -13,4 +14,3 @@ mod questions;
 mod readme;
 mod routes;
 mod scripted;
-mod world;

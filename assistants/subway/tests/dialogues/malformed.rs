@@ -1,4 +1,4 @@
-//! A provider whose model writes its calls as text, or fails to make them: the tool runs all the same.
+//! A provider whose model writes tool calls as text or fails to generate them: the tool runs nevertheless.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -9,15 +9,15 @@ use threadkeep::models::{Provider, ProviderConfig, ProviderModel, Secret};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
+use crate::env::{Conversation, TestEnv, calls};
 use crate::mta::train;
-use crate::world::{Talk, World, calls};
 
 type Replies = Arc<Mutex<VecDeque<(u16, Value)>>>;
 
-/// A provider that speaks OpenAI's chat completions, and answers from a list.
+/// A provider with OpenAI's chat completions API that responds from a list.
 struct Server {
     replies: Replies,
-    world: World,
+    env: TestEnv,
 }
 
 impl Server {
@@ -25,24 +25,24 @@ impl Server {
         let replies = Replies::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
-        let served = Arc::clone(&replies);
+        let queued = Arc::clone(&replies);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                serve(stream, &served).await;
+                serve(stream, &queued).await;
             }
         });
         let config = ProviderConfig::new(Provider::Groq, "llama-3.3-70b-versatile", Secret::new("test-0123456789"));
         let config = ProviderConfig { base_url, streams: false, ..config };
-        let world = World::spoken(ProviderModel::new(config).unwrap()).await;
-        world.mta.show("nyct%2Fgtfs", 0, &[train("6", &[("636N", 130), ("635N", 250)])]);
-        Self { replies, world }
+        let env = TestEnv::with_model(ProviderModel::new(config).unwrap()).await;
+        env.mta.show("nyct%2Fgtfs", 0, &[train("6", &[("636N", 130), ("635N", 250)])]);
+        Self { replies, env }
     }
 
-    fn will_answer(&self, replies: impl IntoIterator<Item = (u16, Value)>) {
+    fn queue(&self, replies: impl IntoIterator<Item = (u16, Value)>) {
         self.replies.lock().unwrap().extend(replies);
     }
 
-    fn has_answered_all(&self) -> bool {
+    fn has_replied_with_all(&self) -> bool {
         self.replies.lock().unwrap().is_empty()
     }
 }
@@ -64,7 +64,7 @@ async fn serve(mut stream: TcpStream, replies: &Replies) {
             Ok(count) => bytes.extend_from_slice(&buffer[..count]),
         }
     }
-    let (status, body) = replies.lock().unwrap().pop_front().unwrap_or((418, json!({"error": "nothing is left"})));
+    let (status, body) = replies.lock().unwrap().pop_front().unwrap_or((418, json!({"error": "no reply is queued"})));
     let body = body.to_string();
     let head = format!(
         "HTTP/1.1 {status} X\r\ncontent-type: application/json\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
@@ -74,12 +74,12 @@ async fn serve(mut stream: TcpStream, replies: &Replies) {
     let _ = stream.write_all(body.as_bytes()).await;
 }
 
-fn said(text: &str) -> (u16, Value) {
+fn completion(text: &str) -> (u16, Value) {
     let message = json!({"role": "assistant", "content": text});
     (200, json!({"choices": [{"index": 0, "message": message, "finish_reason": "stop"}]}))
 }
 
-fn failed(generation: &str) -> (u16, Value) {
+fn failed_generation(generation: &str) -> (u16, Value) {
     let error = json!({
         "message": "Failed to call a function. Please adjust your prompt.", "type": "invalid_request_error",
         "code": "tool_use_failed", "failed_generation": generation,
@@ -87,8 +87,8 @@ fn failed(generation: &str) -> (u16, Value) {
     (400, json!({"error": error}))
 }
 
-async fn board(talk: &Talk<'_>, text: &str) {
-    let turn = talk.turn("when is the next 6 at astor place?").await;
+async fn assert_board(conversation: &Conversation<'_>, text: &str) {
+    let turn = conversation.turn("when is the next 6 at astor place?").await;
     assert_eq!((turn.status, turn.usage.model_calls), (TurnStatus::Completed, 1), "{text}: {turn:#?}");
     assert_eq!(calls(&turn).len(), 1, "{text}");
     assert!(turn.reply.contains("in 2 min (10:02)"), "the result is the reply: {text}: {}", turn.reply);
@@ -110,43 +110,49 @@ fn variants() -> Vec<String> {
 
 // S2.42, S2.45
 #[tokio::test]
-async fn a_call_in_the_text_is_made_and_its_result_is_the_reply() {
+async fn call_written_as_text_is_made_and_its_result_is_the_reply() {
     let server = Server::start().await;
-    let talk = server.world.talk("ana").await;
+    let conversation = server.env.conversation("ana").await;
     for text in variants() {
-        server.will_answer([said(&text)]);
-        board(&talk, &text).await;
+        server.queue([completion(&text)]);
+        assert_board(&conversation, &text).await;
     }
-    assert!(server.has_answered_all());
+    assert!(server.has_replied_with_all());
 }
 
 // S2.44, S2.45, S2.55
 #[tokio::test]
-async fn a_generation_that_failed_is_made_and_its_result_is_the_reply() {
+async fn call_in_a_failed_generation_is_made_and_its_result_is_the_reply() {
     let server = Server::start().await;
-    let talk = server.world.talk("ana").await;
+    let conversation = server.env.conversation("ana").await;
     for text in variants() {
-        server.will_answer([failed(&text)]);
-        board(&talk, &text).await;
+        server.queue([failed_generation(&text)]);
+        assert_board(&conversation, &text).await;
     }
-    assert!(server.has_answered_all());
+    assert!(server.has_replied_with_all());
 }
 
 // S2.45
 #[tokio::test]
-async fn a_call_without_arguments_is_made_as_well() {
+async fn call_without_arguments_is_made() {
     let server = Server::start().await;
-    let talk = server.world.talk("ana").await;
-    for reply in [said("<function=get_common_trips></function>"), failed("<function=get_common_trips></function>")] {
-        server.will_answer([reply]);
-        let (calls, reply) = talk.ask("my usual trips?").await;
-        assert_eq!((calls, reply.as_str()), (vec!["get_common_trips{}".to_owned()], "You have asked for no trip yet."));
+    let conversation = server.env.conversation("ana").await;
+    for reply in [
+        completion("<function=get_common_trips></function>"),
+        failed_generation("<function=get_common_trips></function>"),
+    ] {
+        server.queue([reply]);
+        let (calls, reply) = conversation.ask("my usual trips?").await;
+        assert_eq!(
+            (calls, reply.as_str()),
+            (vec!["get_common_trips{}".to_owned()], "You have not asked for any trips yet.")
+        );
     }
 }
 
 // S2.43
 #[tokio::test]
-async fn beside_structured_calls_the_text_is_ignored() {
+async fn text_next_to_structured_calls_is_ignored() {
     let server = Server::start().await;
     let call =
         json!({"id": "c1", "type": "function", "function": {"name": "get_train_arrivals", "arguments": ARGUMENTS}});
@@ -154,8 +160,8 @@ async fn beside_structured_calls_the_text_is_ignored() {
         "role": "assistant", "content": "<function=get_common_trips></function>", "tool_calls": [call],
     });
     let structured = (200, json!({"choices": [{"index": 0, "message": message, "finish_reason": "tool_calls"}]}));
-    server.will_answer([structured, said("In two minutes.")]);
-    let turn = server.world.talk("ana").await.turn("when is the next 6 at astor place?").await;
+    server.queue([structured, completion("In two minutes.")]);
+    let turn = server.env.conversation("ana").await.turn("when is the next 6 at astor place?").await;
     assert_eq!(calls(&turn).len(), 1);
     assert!(calls(&turn)[0].starts_with("get_train_arrivals"), "{:?}", calls(&turn));
     assert_eq!(turn.reply, "In two minutes.");
@@ -163,20 +169,20 @@ async fn beside_structured_calls_the_text_is_ignored() {
 
 // S2.45, S2.46
 #[tokio::test]
-async fn an_unknown_tool_and_arguments_that_are_none_are_apologised_for() {
+async fn unknown_tool_and_invalid_arguments_get_an_apology() {
     let server = Server::start().await;
-    let talk = server.world.talk("ana").await;
+    let conversation = server.env.conversation("ana").await;
     for text in ["<function=launch {\"at\": 1}></function>", "<function=get_route {\"from_station\": }></function>"] {
-        for reply in [said(text), failed(text)] {
-            // The model is asked once more before anyone gives up.
-            server.will_answer([reply.clone(), reply]);
-            let turn = talk.turn("how do i get to penn?").await;
+        for reply in [completion(text), failed_generation(text)] {
+            // The model is called twice before the turn fails.
+            server.queue([reply.clone(), reply]);
+            let turn = conversation.turn("how do i get to penn?").await;
             assert_eq!(turn.status, TurnStatus::Failed, "{text}");
             assert!(turn.reply.starts_with("Sorry, I could not look that up"), "{}", turn.reply);
             assert!(!turn.reply.contains("function") && !turn.reply.contains("launch"), "{}", turn.reply);
             server.replies.lock().unwrap().clear();
         }
     }
-    server.will_answer([said("I am back.")]);
-    assert_eq!(talk.say("hello?").await, "I am back.");
+    server.queue([completion("I am back.")]);
+    assert_eq!(conversation.say("hello?").await, "I am back.");
 }

@@ -1,4 +1,5 @@
-//! What people ask, and what the offline model makes of it. Written before it was tuned; every third was held out.
+//! Typical questions, and how the offline model understands them. Written before the model was tuned; every third was held
+//! out.
 
 use std::collections::BTreeSet;
 
@@ -6,14 +7,14 @@ use threadkeep::{Turn, TurnStatus, Value};
 use threadkeep_subway::{REFUSAL, names, network};
 use threadkeep_transit::{Place, Resolution};
 
-use crate::world::World;
+use crate::env::TestEnv;
 
-/// A question and what has to come of it, in columns. Turns before it stand in front, parted by `>>`; alternatives are
-/// parted by `or`, calls of one answer by `+`. Stations are given by id, and in quotes where there is none of that name.
-/// Beside calls there are `ask` (something is asked back), `refuse`, `unclear` (not understood, and said so) and `talk`.
+/// Questions and expected outcomes, in two columns. Earlier turns precede the question, separated by `>>`. Alternative
+/// outcomes are separated by `or`, the tool calls of one reply by `+`. Stations are given by id, or in quotes if no station has
+/// the name. Other outcomes are `ask` (a question back), `refuse`, `unclear` (reported as not understood) and `talk`.
 const QUESTIONS: &str = include_str!("questions.tsv");
 
-/// Questions of the same form that were written once the others were understood.
+/// Questions of the same form, written after the model was tuned on the others.
 const FRESH: &str = include_str!("fresh.tsv");
 
 #[tokio::test]
@@ -40,28 +41,28 @@ fn check(judged: &[(&str, &str, Option<String>)]) {
     assert!(right * 100 >= judged.len() * 90, "{right} of {} are right:\n{}", judged.len(), wrong.join("\n"));
 }
 
-/// The chosen questions, each with what was done where that is not what it should be.
+/// Asks the chosen questions. Returns each with the actual outcome if it differs from the expected one.
 async fn judged(
     questions: &'static str,
     is_chosen: impl Fn(usize) -> bool,
 ) -> Vec<(&'static str, &'static str, Option<String>)> {
-    let world = World::new().await;
+    let env = TestEnv::new().await;
     let mut judged = Vec::new();
     for (_, line) in questions.lines().enumerate().filter(|(number, _)| is_chosen(*number)) {
         let (question, expected) = line.split_once('\t').unwrap();
-        let talk = world.talk("ana").await;
+        let conversation = env.conversation("ana").await;
         let mut last = None;
-        for said in question.split(" >> ") {
-            last = Some(talk.turn(said).await);
+        for message in question.split(" >> ") {
+            last = Some(conversation.turn(message).await);
         }
         let turn = last.unwrap();
-        let is_right = expected.split(" or ").any(|expected| fits(&turn, expected));
-        judged.push((question, expected, (!is_right).then(|| done(&turn))));
+        let is_right = expected.split(" or ").any(|expected| matches_outcome(&turn, expected));
+        judged.push((question, expected, (!is_right).then(|| outcome(&turn))));
     }
     judged
 }
 
-fn fits(turn: &Turn, expected: &str) -> bool {
+fn matches_outcome(turn: &Turn, expected: &str) -> bool {
     let asks = || turn.reply.trim_end().ends_with('?');
     let is_unclear = || turn.reply.starts_with("I did not understand");
     match expected {
@@ -101,7 +102,7 @@ fn is_call(expected: &str, tool: &str, arguments: &Value) -> bool {
         })
 }
 
-/// `from=128 to="the moon"` as names and values.
+/// Parses `from=128 to="the moon"` into names and values.
 fn members(text: &str) -> Vec<(String, String)> {
     let mut members = Vec::new();
     let mut rest = text.trim();
@@ -125,13 +126,13 @@ fn is_value(member: &str, expected: &str, given: &str, lines: &[&str]) -> bool {
         "express" => given.split(',').collect::<BTreeSet<_>>() == plain.split(',').collect::<BTreeSet<_>>(),
         _ if expected.starts_with('"') => folded(given).trim_start_matches("the ").contains(&folded(plain)),
         _ => {
-            assert!(network().find_station(plain).is_some(), "{plain} is no station");
+            assert!(network().find_station(plain).is_some(), "{plain} is not a station");
             stations(given, lines).iter().any(|station| station == plain)
         }
     }
 }
 
-/// The stations that a tool takes a name for.
+/// Returns the stations to which a tool resolves a name.
 fn stations(name: &str, lines: &[&str]) -> Vec<String> {
     match names().resolve_on(name, lines) {
         Resolution::Certain(Place { stations, .. }) => stations,
@@ -140,8 +141,8 @@ fn stations(name: &str, lines: &[&str]) -> Vec<String> {
     }
 }
 
-fn done(turn: &Turn) -> String {
+fn outcome(turn: &Turn) -> String {
     let calls: Vec<String> = turn.tool_calls.iter().map(|call| format!("{}{}", call.name, call.arguments)).collect();
-    let said: String = turn.reply.chars().take(120).collect();
-    format!("{} | {}", calls.join(" + "), said.replace('\n', " "))
+    let reply: String = turn.reply.chars().take(120).collect();
+    format!("{} | {}", calls.join(" + "), reply.replace('\n', " "))
 }

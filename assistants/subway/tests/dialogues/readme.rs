@@ -1,36 +1,36 @@
-//! The README's conversation, held against what is said without a network.
+//! The README's conversation, compared with the assistant's actual replies without a network.
 
-use crate::world::World;
+use crate::env::TestEnv;
 
 const README: &str = include_str!("../../../../README.md");
-/// Columns of a call's arguments that a terminal shows.
-const ARGUMENTS: usize = 60;
+/// Maximum width of a call's arguments in the terminal.
+const ARGUMENT_COLUMNS: usize = 60;
 
 #[tokio::test]
-async fn the_conversation_is_what_is_said() {
-    let (_, section) = README.split_once("$ threadkeep chat subway\n").expect("the transcript");
+async fn readme_conversation_matches_actual_replies() {
+    let (_, section) = README.split_once("$ threadkeep chat subway\n").expect("the README has the transcript");
     let (transcript, _) = section.split_once("```").unwrap();
     let questions: Vec<&str> = transcript.lines().filter_map(|line| line.strip_prefix("> ")).collect();
     assert!(questions.len() >= 3);
-    let world = World::new().await;
-    let talk = world.talk("ana").await;
-    let mut shown = String::new();
+    let env = TestEnv::new().await;
+    let conversation = env.conversation("ana").await;
+    let mut actual = String::new();
     for question in questions {
-        let turn = talk.turn(question).await;
-        shown.push_str(&format!("> {question}\n"));
+        let turn = conversation.turn(question).await;
+        actual.push_str(&format!("> {question}\n"));
         for call in &turn.tool_calls {
-            shown.push_str(&format!("· {} {}\n", call.name, cut(call.arguments.as_str())));
+            actual.push_str(&format!("· {} {}\n", call.name, truncated(call.arguments.as_str())));
         }
-        shown.push_str(&format!("{}\n", turn.reply));
+        actual.push_str(&format!("{}\n", turn.reply));
     }
     let lines = |text: &str| text.lines().filter(|line| !line.is_empty()).map(str::to_owned).collect::<Vec<_>>();
-    assert_eq!(lines(&shown), lines(transcript), "{shown}");
+    assert_eq!(lines(&actual), lines(transcript), "{actual}");
 }
 
-fn cut(arguments: &str) -> String {
-    if arguments.chars().count() <= ARGUMENTS {
+fn truncated(arguments: &str) -> String {
+    if arguments.chars().count() <= ARGUMENT_COLUMNS {
         return arguments.to_owned();
     }
-    let shown: String = arguments.chars().take(ARGUMENTS - 1).collect();
-    format!("{}…", shown.trim_end())
+    let start: String = arguments.chars().take(ARGUMENT_COLUMNS - 1).collect();
+    format!("{}…", start.trim_end())
 }

@@ -1,12 +1,12 @@
-use crate::mta::{Mta, Train, now, train};
-use threadkeep_subway::{LiveStatus, Trouble};
+use crate::mta::{FakeMta, Train, now, train};
+use threadkeep_subway::{LiveStatus, QueryError};
 
 const NUMBERED: &str = "nyct%2Fgtfs";
 
 // S2.15, S2.33
 #[tokio::test]
-async fn trains_are_sorted_and_those_that_have_gone_are_dropped() {
-    let mta = Mta::start().await;
+async fn trains_are_sorted_and_departed_ones_are_dropped() {
+    let mta = FakeMta::start().await;
     let trains = [
         train("1", &[("137N", 500), ("136N", 560)]),
         train("1", &[("137N", -10), ("136N", 50)]),
@@ -26,8 +26,8 @@ async fn trains_are_sorted_and_those_that_have_gone_are_dropped() {
 
 // S2.34
 #[tokio::test]
-async fn union_square_covers_all_stations_of_its_complex() {
-    let mta = Mta::start().await;
+async fn union_square_includes_all_stations_of_its_complex() {
+    let mta = FakeMta::start().await;
     mta.show(NUMBERED, 0, &[train("6", &[("635N", 60), ("634N", 150)])]);
     mta.show("nyct%2Fgtfs-nqrw", 0, &[train("Q", &[("R20S", 120), ("R22S", 200)])]);
     mta.show("nyct%2Fgtfs-l", 0, &[train("L", &[("L03S", 180), ("L05S", 240)])]);
@@ -40,8 +40,8 @@ async fn union_square_covers_all_stations_of_its_complex() {
 
 // S2.35
 #[tokio::test]
-async fn a_planned_trip_that_should_have_begun_is_no_arrival() {
-    let mta = Mta::start().await;
+async fn overdue_planned_trips_are_dropped() {
+    let mta = FakeMta::start().await;
     let overdue = Train { is_assigned: false, ..train("1", &[("142N", -60), ("139N", 60)]) };
     let planned = Train { is_assigned: false, ..train("1", &[("142N", 30), ("139N", 150)]) };
     mta.show(NUMBERED, 0, &[overdue, planned]);
@@ -51,8 +51,8 @@ async fn a_planned_trip_that_should_have_begun_is_no_arrival() {
 }
 
 #[tokio::test]
-async fn where_some_feeds_are_down_the_answer_names_the_lines() {
-    let mta = Mta::start().await;
+async fn lines_of_unavailable_feeds_are_listed() {
+    let mta = FakeMta::start().await;
     mta.show(NUMBERED, 0, &[train("6", &[("635N", 60), ("634N", 150)])]);
     let answer = mta.subway().get_train_arrivals("Union Square", None, now()).await.unwrap();
     let unavailable = ["L", "N", "Q", "R", "W"].map(str::to_owned).to_vec();
@@ -62,14 +62,14 @@ async fn where_some_feeds_are_down_the_answer_names_the_lines() {
 
 // S2.25
 #[tokio::test]
-async fn what_cannot_be_answered_says_why() {
-    let subway = Mta::start().await.subway();
+async fn unknown_and_ambiguous_names_are_errors() {
+    let subway = FakeMta::start().await.subway();
     let ask =
         async |station: &str, line: Option<&str>| subway.get_train_arrivals(station, line, now()).await.unwrap_err();
     let unknown = ask("Hogwarts", None).await;
-    assert_eq!(unknown, Trouble::UnknownStation { name: "Hogwarts".to_owned() });
-    assert_eq!(ask("Times Square", Some("X")).await, Trouble::UnknownLine { line: "X".to_owned() });
-    let Trouble::WhichStation { choices, .. } = ask("50 St", None).await else { panic!("50 St is three stations") };
+    assert_eq!(unknown, QueryError::UnknownStation { name: "Hogwarts".to_owned() });
+    assert_eq!(ask("Times Square", Some("X")).await, QueryError::UnknownLine { line: "X".to_owned() });
+    let QueryError::WhichStation { choices, .. } = ask("50 St", None).await else { panic!("50 St is three stations") };
     assert_eq!(choices.len(), 3);
     let wrong_line = ask("96 St", Some("4")).await;
     assert!(wrong_line.to_string().starts_with("the 4 does not stop at 96 St"), "{wrong_line}");

@@ -1,5 +1,5 @@
-use crate::mta::{Mta, Train, now, train};
-use threadkeep_subway::{Comparison, Recommendation, Remark, Subway, TimeSource, Trouble};
+use crate::mta::{FakeMta, Train, now, train};
+use threadkeep_subway::{Comparison, ComparisonRemark, QueryError, Recommendation, Subway, TimeSource};
 
 const NUMBERED: &str = "nyct%2Fgtfs";
 
@@ -11,7 +11,7 @@ const SOUTH_FERRY_TO_PENN: Comparison<'_> = Comparison {
     express_lines: "2,3",
 };
 
-/// A local that leaves South Ferry after some seconds. Without a timetable it is at Chambers six minutes later.
+/// A local that leaves South Ferry in `seconds`. Without a timetable, it is at Chambers St six minutes later.
 fn local(seconds: i64) -> Train {
     train("1", &[("142N", seconds), ("139N", seconds + 120), ("137N", seconds + 360)])
 }
@@ -20,16 +20,16 @@ fn express(route: &'static str, seconds: i64) -> Train {
     train(route, &[("137N", seconds), ("132N", seconds + 240), ("128N", seconds + 420)])
 }
 
-async fn with(trains: &[Train]) -> Subway {
-    let mta = Mta::start().await;
+async fn subway_with(trains: &[Train]) -> Subway {
+    let mta = FakeMta::start().await;
     mta.show(NUMBERED, 0, trains);
     mta.subway()
 }
 
 // S2.17, S2.27, S2.37, S2.38, S2.40, S2.41
 #[tokio::test]
-async fn the_express_is_taken_where_it_can_be_caught_and_saves_time() {
-    let subway = with(&[local(180), express("2", 560), express("3", 630)]).await;
+async fn express_is_recommended_if_it_can_be_caught_and_saves_time() {
+    let subway = subway_with(&[local(180), express("2", 560), express("3", 630)]).await;
     let answer = subway.compare_local_vs_express(&SOUTH_FERRY_TO_PENN, now()).await.unwrap();
     assert_eq!(answer.direction, "N");
     assert_eq!(answer.next_local_minutes, Some(3));
@@ -44,9 +44,10 @@ async fn the_express_is_taken_where_it_can_be_caught_and_saves_time() {
 
 // S2.41
 #[tokio::test]
-async fn equal_totals_mean_staying() {
-    // Chambers to Penn is two stops on the express: the totals meet where it leaves 1200 seconds after the local.
-    let subway = with(&[local(60), express("2", 60 + 1200)]).await;
+async fn local_is_recommended_if_totals_are_equal() {
+    // The ride from Chambers St to Penn Station is two stops on the express, so the totals are equal if it leaves Chambers St
+    // 1200 seconds after the local leaves South Ferry.
+    let subway = subway_with(&[local(60), express("2", 60 + 1200)]).await;
     let answer = subway.compare_local_vs_express(&SOUTH_FERRY_TO_PENN, now()).await.unwrap();
     let change = answer.change.unwrap();
     assert_eq!(change.total_seconds, answer.stay.total_seconds);
@@ -55,20 +56,20 @@ async fn equal_totals_mean_staying() {
 
 // S2.41
 #[tokio::test]
-async fn what_is_missing_is_said() {
-    let no_express = with(&[local(180), express("2", 500)]).await;
+async fn missing_trains_and_feeds_are_remarked() {
+    let no_express = subway_with(&[local(180), express("2", 500)]).await;
     let answer = no_express.compare_local_vs_express(&SOUTH_FERRY_TO_PENN, now()).await.unwrap();
-    assert_eq!(answer.remarks, [Remark::NoCatchableExpress]);
+    assert_eq!(answer.remarks, [ComparisonRemark::NoCatchableExpress]);
     assert_eq!(answer.recommendation, Some(Recommendation::Local));
 
-    let no_local = with(&[express("2", 500)]).await;
+    let no_local = subway_with(&[express("2", 500)]).await;
     let answer = no_local.compare_local_vs_express(&SOUTH_FERRY_TO_PENN, now()).await.unwrap();
-    assert_eq!(answer.remarks, [Remark::NoLocal, Remark::NoCatchableExpress]);
+    assert_eq!(answer.remarks, [ComparisonRemark::NoLocal, ComparisonRemark::NoCatchableExpress]);
     assert_eq!((answer.next_local_minutes, answer.recommendation), (None, None));
 
-    let down = Mta::start().await.subway();
+    let down = FakeMta::start().await.subway();
     let answer = down.compare_local_vs_express(&SOUTH_FERRY_TO_PENN, now()).await.unwrap();
-    assert_eq!(answer.remarks, [Remark::LiveTimesUnavailable]);
+    assert_eq!(answer.remarks, [ComparisonRemark::LiveTimesUnavailable]);
     assert_eq!((answer.stay.riding_seconds, answer.stay.total_minutes), (1440, None));
     assert_eq!(answer.change.unwrap().riding_seconds, 360 + 240);
     assert_eq!(answer.recommendation, None);
@@ -76,9 +77,9 @@ async fn what_is_missing_is_said() {
 
 // S2.39
 #[tokio::test]
-async fn at_one_station_the_two_are_compared_from_there() {
+async fn transfer_at_the_origin_compares_both_from_there() {
     let trains = [train("1", &[("137N", 60), ("136N", 120)]), express("2", 300), express("3", 20)];
-    let subway = with(&trains).await;
+    let subway = subway_with(&trains).await;
     let here = Comparison { from_station: "Chambers St", ..SOUTH_FERRY_TO_PENN };
     let answer = subway.compare_local_vs_express(&here, now()).await.unwrap();
     assert_eq!(answer.stay.total_seconds, Some(60 + 9 * 120));
@@ -89,22 +90,22 @@ async fn at_one_station_the_two_are_compared_from_there() {
 
 // S2.18
 #[tokio::test]
-async fn the_example_is_the_same_to_the_byte() {
-    let subway = with(&[local(180), express("2", 700)]).await;
+async fn example_trip_equals_the_comparison() {
+    let subway = subway_with(&[local(180), express("2", 700)]).await;
     let example = subway.plan_trip_with_transfers(now()).await.unwrap();
-    let spelt_out = subway.compare_local_vs_express(&SOUTH_FERRY_TO_PENN, now()).await.unwrap();
-    assert_eq!(serde_json::to_vec(&example).unwrap(), serde_json::to_vec(&spelt_out).unwrap());
+    let compared = subway.compare_local_vs_express(&SOUTH_FERRY_TO_PENN, now()).await.unwrap();
+    assert_eq!(serde_json::to_vec(&example).unwrap(), serde_json::to_vec(&compared).unwrap());
 }
 
 // S2.30
 #[tokio::test]
-async fn the_four_and_five_pass_96th_street_and_the_answer_says_so() {
+async fn the_4_and_5_skip_96_st_and_the_answer_remarks_it() {
     let trains = [
         train("6", &[("635N", 120), ("625N", 1300)]),
         train("4", &[("635N", 60), ("626N", 500)]),
         train("6", &[("626N", 700), ("625N", 820)]),
     ];
-    let subway = with(&trains).await;
+    let subway = subway_with(&trains).await;
     let uptown = Comparison {
         from_station: "14th St",
         to_station: "96th St",
@@ -115,19 +116,19 @@ async fn the_four_and_five_pass_96th_street_and_the_answer_says_so() {
     let answer = subway.compare_local_vs_express(&uptown, now()).await.unwrap();
     assert_eq!(answer.from.name, "14 St-Union Sq");
     let (lines, destination) = (vec!["4".to_owned(), "5".to_owned()], "96 St".to_owned());
-    assert_eq!(answer.remarks, [Remark::ExpressSkips { lines, destination, leave_at: "86 St".to_owned() }]);
-    // The 4 is at 86 St after three stops, at 420; the 6 leaves there at 700 and takes one stop more.
+    assert_eq!(answer.remarks, [ComparisonRemark::ExpressSkips { lines, destination, leave_at: "86 St".to_owned() }]);
+    // The 4 is at 86 St at second 420, after three stops; the 6 leaves there at 700 and takes one more stop.
     assert_eq!(answer.change.unwrap().total_seconds, Some(700 + 120));
     assert_eq!(answer.stay.total_seconds, Some(120 + 10 * 120));
 }
 
 #[tokio::test]
-async fn a_local_that_does_not_go_there_is_trouble() {
-    let subway = Mta::start().await.subway();
+async fn local_that_does_not_make_the_trip_is_an_error() {
+    let subway = FakeMta::start().await.subway();
     let wrong = Comparison { to_station: "Coney Island", ..SOUTH_FERRY_TO_PENN };
-    let trouble = subway.compare_local_vs_express(&wrong, now()).await.unwrap_err();
-    assert!(matches!(trouble, Trouble::NotOnLine { .. }), "{trouble}");
+    let error = subway.compare_local_vs_express(&wrong, now()).await.unwrap_err();
+    assert!(matches!(error, QueryError::NotOnLine { .. }), "{error}");
     let behind = Comparison { from_station: "Chambers St", transfer_station: "South Ferry", ..SOUTH_FERRY_TO_PENN };
-    let trouble = subway.compare_local_vs_express(&behind, now()).await.unwrap_err();
-    assert_eq!(trouble.to_string(), "South Ferry is not on the way from Chambers St to 34 St-Penn Station");
+    let error = subway.compare_local_vs_express(&behind, now()).await.unwrap_err();
+    assert_eq!(error.to_string(), "South Ferry is not on the way from Chambers St to 34 St-Penn Station");
 }

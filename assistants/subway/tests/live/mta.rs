@@ -1,4 +1,4 @@
-//! A small MTA: serves real protobuf over HTTP on a port of its own.
+//! A fake MTA that serves real protobuf over HTTP on its own port.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex};
@@ -9,7 +9,7 @@ use threadkeep_subway::{LiveOptions, LiveTrains, Subway};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
-/// Messages of GTFS-Realtime as far as these tests write them.
+/// The subset of GTFS-Realtime messages that these tests write.
 mod wire {
     #[derive(Clone, PartialEq, prost::Message)]
     pub(super) struct Feed {
@@ -83,7 +83,7 @@ pub(crate) fn now() -> Timestamp {
     "2026-01-14T15:00:00Z".parse().unwrap()
 }
 
-/// A train: line, whether one is assigned, and its calls in seconds from [`now`].
+/// A trip in a feed: the line, whether a train is assigned, and the stops with their times in seconds from [`now`].
 pub(crate) struct Train {
     pub(crate) route: &'static str,
     pub(crate) is_assigned: bool,
@@ -94,36 +94,36 @@ pub(crate) fn train(route: &'static str, calls: &[(&'static str, i64)]) -> Train
     Train { route, is_assigned: true, calls: calls.to_vec() }
 }
 
-/// What is asked and what is answered.
+/// The responses of the fake MTA, and the requests it received.
 #[derive(Default)]
-pub(crate) struct Board {
-    /// By path; what is not here answers 503.
+pub(crate) struct ServerState {
+    /// By path; other paths respond with 503.
     bodies: BTreeMap<String, Vec<u8>>,
     /// The heads of all requests, in lower case.
     pub(crate) requests: Vec<String>,
 }
 
 #[derive(Clone)]
-pub(crate) struct Mta {
+pub(crate) struct FakeMta {
     pub(crate) base: String,
-    pub(crate) board: Arc<Mutex<Board>>,
+    pub(crate) state: Arc<Mutex<ServerState>>,
 }
 
-impl Mta {
+impl FakeMta {
     pub(crate) async fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base = format!("http://{}/feeds/", listener.local_addr().unwrap());
-        let board = Arc::new(Mutex::new(Board::default()));
-        let served = Arc::clone(&board);
+        let state = Arc::new(Mutex::new(ServerState::default()));
+        let shared = Arc::clone(&state);
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(answer(stream, Arc::clone(&served)));
+                tokio::spawn(answer(stream, Arc::clone(&shared)));
             }
         });
-        Self { base, board }
+        Self { base, state }
     }
 
-    /// Puts trains on a feed whose message was made `age` seconds before [`now`].
+    /// Publishes trains in a feed, in a message that was created `age` seconds before [`now`].
     pub(crate) fn show(&self, feed: &str, age: i64, trains: &[Train]) {
         let entity = trains.iter().enumerate().map(|(number, train)| entity_of(number, train)).collect();
         let timestamp = u64::try_from(now().as_second() - age).unwrap();
@@ -132,11 +132,11 @@ impl Mta {
     }
 
     pub(crate) fn put(&self, feed: &str, body: Vec<u8>) {
-        self.board.lock().unwrap().bodies.insert(format!("/feeds/{feed}"), body);
+        self.state.lock().unwrap().bodies.insert(format!("/feeds/{feed}"), body);
     }
 
     pub(crate) fn request_count(&self) -> usize {
-        self.board.lock().unwrap().requests.len()
+        self.state.lock().unwrap().requests.len()
     }
 
     pub(crate) fn live(&self, key: Option<&str>) -> LiveTrains {
@@ -166,7 +166,7 @@ fn entity_of(number: usize, train: &Train) -> wire::Entity {
     wire::Entity { id: number.to_string(), update: Some(wire::Update { trip, calls: calls.collect() }) }
 }
 
-async fn answer(mut stream: TcpStream, board: Arc<Mutex<Board>>) {
+async fn answer(mut stream: TcpStream, state: Arc<Mutex<ServerState>>) {
     let mut head = Vec::new();
     let mut byte = [0];
     while !head.ends_with(b"\r\n\r\n") {
@@ -178,9 +178,9 @@ async fn answer(mut stream: TcpStream, board: Arc<Mutex<Board>>) {
     let head = String::from_utf8_lossy(&head).into_owned();
     let path = head.split(' ').nth(1).unwrap_or_default().to_owned();
     let body = {
-        let mut board = board.lock().unwrap();
-        board.requests.push(head.to_lowercase());
-        board.bodies.get(&path).cloned()
+        let mut state = state.lock().unwrap();
+        state.requests.push(head.to_lowercase());
+        state.bodies.get(&path).cloned()
     };
     let status = if body.is_some() { "200 OK" } else { "503 Service Unavailable" };
     let body = body.unwrap_or_default();

@@ -1,12 +1,12 @@
-use crate::mta::{Mta, now, train};
-use threadkeep_subway::{LiveStatus, RouteLeg, RouteSource, Trouble};
+use crate::mta::{FakeMta, now, train};
+use threadkeep_subway::{LiveStatus, QueryError, RouteLeg, RouteSource};
 
 const NUMBERED: &str = "nyct%2Fgtfs";
 
 // S2.11
 #[tokio::test]
-async fn a_route_asks_no_feed() {
-    let mta = Mta::start().await;
+async fn route_requests_no_feed() {
+    let mta = FakeMta::start().await;
     let route = mta.subway().get_route("South Ferry", "Penn Station on the 1", now()).unwrap();
     assert_eq!(mta.request_count(), 0);
     assert_eq!(route.source, RouteSource::TwoMinutesAStop);
@@ -15,20 +15,20 @@ async fn a_route_asks_no_feed() {
 
 // S2.26
 #[tokio::test]
-async fn the_same_station_and_unknown_ones_are_told() {
-    let subway = Mta::start().await.subway();
+async fn same_unknown_and_unreachable_stations_are_errors() {
+    let subway = FakeMta::start().await.subway();
     let same = subway.get_route("Times Sq", "times square", now()).unwrap_err();
-    assert!(matches!(same, Trouble::SameStation { .. }));
+    assert!(matches!(same, QueryError::SameStation { .. }));
     let unknown = subway.get_route("Times Sq", "Hogwarts", now()).unwrap_err();
-    assert_eq!(unknown, Trouble::UnknownStation { name: "Hogwarts".to_owned() });
+    assert_eq!(unknown, QueryError::UnknownStation { name: "Hogwarts".to_owned() });
     let island = subway.get_route("Times Sq", "Tottenville", now()).unwrap_err();
-    assert!(matches!(island, Trouble::NoRoute { .. }), "no train crosses the harbour");
+    assert!(matches!(island, QueryError::NoRoute { .. }), "no train crosses the harbour");
 }
 
 // S2.13
 #[tokio::test]
-async fn a_route_comes_with_the_next_trains_that_go_its_way() {
-    let mta = Mta::start().await;
+async fn route_includes_the_next_trains_in_its_direction() {
+    let mta = FakeMta::start().await;
     let trains = [
         train("1", &[("137N", 240), ("136N", 300)]),
         train("1", &[("137S", 30), ("138S", 120)]),
@@ -44,19 +44,19 @@ async fn a_route_comes_with_the_next_trains_that_go_its_way() {
 }
 
 #[tokio::test]
-async fn without_live_times_the_route_remains() {
-    let answer = Mta::start().await.subway().get_route_with_arrivals("Bedford Av", "1 Av", now()).await.unwrap();
+async fn route_is_returned_without_live_times() {
+    let answer = FakeMta::start().await.subway().get_route_with_arrivals("Bedford Av", "1 Av", now()).await.unwrap();
     assert_eq!((answer.live, answer.next_trains.len()), (LiveStatus::Unavailable, 0));
     assert_eq!(answer.route.changes, 0);
 }
 
 #[tokio::test]
-async fn the_connection_at_a_change_is_timed() {
-    let mta = Mta::start().await;
+async fn connection_at_a_change_is_timed() {
+    let mta = FakeMta::start().await;
     mta.show("nyct%2Fgtfs-g", 0, &[train("G", &[("G29S", 120), ("G30S", 240)])]);
     mta.show("nyct%2Fgtfs-l", 0, &[train("L", &[("L06S", 60), ("L10S", 400)])]);
     let timing = mta.subway().get_transfer_timing("1 Av", "Broadway on the G", now()).await.unwrap();
-    // Two stops: there at 300, and the G of 120 has gone.
+    // The L arrives at second 300, after two stops; the G of second 120 has left by then.
     assert_eq!(timing.arrives_in_minutes, Some(5));
     assert_eq!((timing.connection, timing.wait_minutes), (None, None));
     mta.show("nyct%2Fgtfs-g", 0, &[train("G", &[("G29S", 660), ("G30S", 780)])]);

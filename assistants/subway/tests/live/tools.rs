@@ -1,9 +1,9 @@
-//! The tools as a model calls them: by name, with arguments as JSON, answered in words and in facts.
+//! Tool calls as a model makes them: by name, with JSON arguments, returning text and a JSON value.
 
 mod answers;
+mod errors;
 mod memory;
 mod timetable;
-mod trouble;
 
 use std::collections::BTreeSet;
 
@@ -12,10 +12,10 @@ use threadkeep::core::ToolEffect;
 use threadkeep::{Map, Value};
 use threadkeep_subway::{SubwayTools, TOOLS};
 
-use crate::mta::Mta;
-use crate::person::Person;
+use crate::mta::FakeMta;
+use crate::user::TestUser;
 
-/// The names that the tools must have.
+/// The required tool names.
 const NAMES: [&str; 11] = [
     "get_route",
     "get_route_with_arrivals",
@@ -32,22 +32,22 @@ const NAMES: [&str; 11] = [
 
 // S2.10
 #[tokio::test]
-async fn there_are_the_tools_that_there_must_be() {
-    let ana = Person::of(&Mta::start().await).await;
+async fn all_required_tools_exist() {
+    let ana = TestUser::of(&FakeMta::start().await).await;
     let tools = SubwayTools::new(ana.memory.clone(), ana.subway.clone()).all();
     let names: Vec<&str> = tools.iter().map(|tool| tool.spec().name()).collect();
     assert_eq!(names, TOOLS);
     assert_eq!(BTreeSet::from(TOOLS), BTreeSet::from(NAMES));
     for tool in &tools {
-        assert_eq!(tool.effect(&Map::new()), ToolEffect::ReadOnly, "none needs an approval");
+        assert_eq!(tool.effect(&Map::new()), ToolEffect::ReadOnly, "no tool requires approval");
         assert!(!tool.spec().description.description.is_empty());
     }
 }
 
 // S2.15, S2.17, S2.21
 #[tokio::test]
-async fn the_tools_take_the_arguments_that_they_must_take() {
-    let ana = Person::of(&Mta::start().await).await;
+async fn tools_have_the_required_arguments() {
+    let ana = TestUser::of(&FakeMta::start().await).await;
     let tools = SubwayTools::new(ana.memory.clone(), ana.subway.clone()).all();
     let schema_of = |name: &str| -> Value {
         let tool = tools.iter().find(|tool| tool.spec().name() == name).unwrap();
@@ -72,5 +72,5 @@ async fn the_tools_take_the_arguments_that_they_must_take() {
     ] {
         assert_eq!(schema_of(name)["required"], required, "{name}");
     }
-    assert!(schema_of("get_train_arrivals")["properties"]["line"].is_object(), "the filter by line may be left out");
+    assert!(schema_of("get_train_arrivals")["properties"]["line"].is_object(), "the filter by line is optional");
 }

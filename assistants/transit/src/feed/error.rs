@@ -1,55 +1,55 @@
 use std::fmt;
 use std::io;
 
-/// Why a feed was refused.
+/// An error in reading a feed.
 ///
-/// Everything that a publisher can get wrong names the file, and where there is one, the line and the column.
+/// Errors in the content of a feed name the file and, if applicable, the line and the column.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum FeedError {
     /// The folder or one of its files cannot be read.
-    #[error("{file} cannot be read")]
+    #[error("cannot read {file}")]
     Io {
         /// The file or folder.
         file: String,
-        /// What the system said.
+        /// The error of the operating system.
         #[source]
         source: io::Error,
     },
-    /// The bytes are no zip archive, or a damaged one.
-    #[error("{file} is no zip archive, or damaged")]
+    /// The bytes are not a zip archive, or the archive is damaged.
+    #[error("{file} is not a valid zip archive")]
     Archive {
-        /// The member that could not be unpacked, or "the feed".
+        /// The member that could not be decompressed, or "the feed".
         file: String,
-        /// What the reader of archives said.
+        /// The error of the archive reader.
         #[source]
         source: zip::result::ZipError,
     },
-    /// A file that every feed has is not there.
+    /// A required file is missing.
     #[error("{file} is missing")]
     MissingFile {
         /// The file.
         file: &'static str,
     },
-    /// A file lacks a column that it has to have.
-    #[error("{file} has no column {column}")]
+    /// A required column is missing.
+    #[error("{file}: missing column {column}")]
     MissingColumn {
         /// The file.
         file: &'static str,
         /// The column.
         column: &'static str,
     },
-    /// A line is no record of its table: too few or too many fields, or text that is not UTF-8.
-    #[error("{file}, line {line}: not a record of {fields} fields in UTF-8")]
+    /// A line has the wrong number of fields, or is not UTF-8.
+    #[error("{file}, line {line}: expected {fields} fields in UTF-8")]
     Record {
         /// The file.
         file: &'static str,
         /// The line, counted from 1; the header is line 1.
         line: u64,
-        /// How many fields the header has.
+        /// The number of fields in the header.
         fields: usize,
     },
-    /// A field does not hold what its column asks for.
+    /// A field is invalid.
     #[error("{file}, line {line}, column {column}: {problem}")]
     Field {
         /// The file.
@@ -58,55 +58,55 @@ pub enum FeedError {
         line: u64,
         /// The column.
         column: &'static str,
-        /// What is wrong.
+        /// The problem with the value.
         problem: Problem,
     },
-    /// A file is larger than any feed that this crate is meant for.
-    #[error("{file} has more than {limit} {unit}")]
+    /// A file exceeds a limit of this crate.
+    #[error("{file} exceeds {limit} {unit}")]
     TooLarge {
         /// The file.
         file: String,
-        /// The largest number that is read.
+        /// The limit.
         limit: u64,
-        /// Of what: "bytes" or "rows".
+        /// The unit of the limit: "bytes" or "rows".
         unit: &'static str,
     },
-    /// The feed uses a part of GTFS that would be answered wrongly if it were passed over.
-    #[error("{file} is a part of GTFS that is not supported")]
+    /// The feed uses a part of GTFS that is not supported and cannot be ignored.
+    #[error("{file} is not supported")]
     Unsupported {
         /// The file.
         file: &'static str,
     },
 }
 
-/// What is wrong with a field.
+/// The problem with a field.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
     /// The field is empty.
     Empty,
-    /// The field holds something else than the named kind of value.
+    /// The value is not of the expected kind.
     NotA {
-        /// What the column asks for.
+        /// The expected kind of value.
         expected: &'static str,
-        /// The beginning of what stands there.
+        /// The start of the value.
         value: String,
     },
     /// The field refers to a row that does not exist.
     Unknown {
-        /// The beginning of the id.
+        /// The start of the id.
         id: String,
     },
-    /// The id was used before.
+    /// The id is defined more than once.
     Repeated {
-        /// The beginning of the id.
+        /// The start of the id.
         id: String,
     },
-    /// A time lies before the one that precedes it on the trip.
+    /// A time is earlier than the previous time of the trip.
     BackInTime,
-    /// A trip begins or ends without a time, or has a single stop.
+    /// A trip has no time at its first or last stop, or has fewer than two stops.
     Incomplete {
-        /// The beginning of the trip's id.
+        /// The start of the trip's id.
         id: String,
     },
 }
@@ -114,18 +114,20 @@ pub enum Problem {
 impl fmt::Display for Problem {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Empty => f.write_str("nothing stands there"),
+            Self::Empty => f.write_str("missing value"),
             Self::NotA { expected, value } => write!(f, "{value:?} is not {expected}"),
-            Self::Unknown { id } => write!(f, "{id:?} is not defined anywhere"),
-            Self::Repeated { id } => write!(f, "{id:?} was defined before"),
-            Self::BackInTime => f.write_str("the trip goes back in time"),
-            Self::Incomplete { id } => write!(f, "trip {id:?} has fewer than two stops, or no time at its ends"),
+            Self::Unknown { id } => write!(f, "{id:?} is not defined"),
+            Self::Repeated { id } => write!(f, "{id:?} is defined more than once"),
+            Self::BackInTime => f.write_str("the time is earlier than the previous time of the trip"),
+            Self::Incomplete { id } => {
+                write!(f, "trip {id:?} has fewer than two stops, or no time at its first or last stop")
+            }
         }
     }
 }
 
-/// The beginning of a value, for a message: a feed may hold a megabyte in one field.
-pub(super) fn beginning(value: &str) -> String {
-    const SHOWN_CHARACTERS: usize = 40;
-    value.chars().take(SHOWN_CHARACTERS).collect()
+/// Truncates a value for an error message, because a field can be very long.
+pub(super) fn truncated(value: &str) -> String {
+    const MAX_CHARACTERS: usize = 40;
+    value.chars().take(MAX_CHARACTERS).collect()
 }

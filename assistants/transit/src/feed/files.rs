@@ -1,4 +1,4 @@
-//! Where a feed's files come from: a zip archive in memory, or a folder.
+//! Access to a feed's files, in a zip archive in memory or in a folder.
 
 use std::fs::File;
 use std::io::{Cursor, ErrorKind, Read};
@@ -9,7 +9,7 @@ use zip::result::ZipError;
 
 use super::error::FeedError;
 
-/// No file of a feed may be larger when unpacked: New York's `stop_times.txt` has 33 MB.
+/// The largest decompressed file. New York's `stop_times.txt` has 33 MB.
 const FILE_LIMIT_BYTES: u64 = 512 << 20;
 
 /// The files of one feed.
@@ -32,7 +32,7 @@ impl Files {
             .map_err(|source| FeedError::Io { file: folder.display().to_string(), source })
     }
 
-    /// The content of a file, unpacked; `None` where the feed does not have it.
+    /// Returns the decompressed content of a file, or `None` if the feed does not contain it.
     pub(super) fn find(&mut self, name: &'static str) -> Result<Option<Vec<u8>>, FeedError> {
         match self {
             Self::Archive(archive) => match archive.by_name(name) {
@@ -49,7 +49,7 @@ impl Files {
     }
 }
 
-/// The size that an archive declares is not trusted: what is unpacked is counted.
+/// Reads at most `limit` bytes. The size declared in an archive is not trusted.
 fn read_bounded(name: &str, file: impl Read, limit: u64) -> Result<Vec<u8>, FeedError> {
     let mut bytes = Vec::new();
     let read = file.take(limit + 1).read_to_end(&mut bytes);
@@ -65,9 +65,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_file_over_the_limit_is_refused_before_it_is_held_whole() {
+    fn a_file_over_the_limit_is_rejected_without_reading_all_of_it() {
         let error = read_bounded("stops.txt", std::io::repeat(b'x'), 10).unwrap_err();
-        assert_eq!(error.to_string(), "stops.txt has more than 10 bytes");
+        assert_eq!(error.to_string(), "stops.txt exceeds 10 bytes");
         assert_eq!(read_bounded("stops.txt", std::io::repeat(b'x').take(10), 10).unwrap().len(), 10);
     }
 }

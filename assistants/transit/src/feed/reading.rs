@@ -1,4 +1,4 @@
-//! The tables of a feed but `stop_times.txt`, in the order in which they refer to each other.
+//! Reads the tables of a feed except `stop_times.txt`, in the order of their references.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -8,11 +8,11 @@ use super::stop_times;
 use super::table::{Column, Row, Table};
 use crate::timetable::{PlatformRow, RouteRow, Service, StationRow, Timetable, Transfer, TripRow, date_number};
 
-/// Where each id stands in its table.
+/// The row of each id in its table.
 pub(super) type Index = HashMap<String, u32>;
 
 pub(super) fn read(files: &mut Files) -> Result<Timetable, FeedError> {
-    refuse_frequencies(files)?;
+    reject_frequencies(files)?;
     let timezone = read_timezone(files)?;
     let Stops { stations, platforms } = read_stops(files)?;
     let routes = read_routes(files)?;
@@ -28,7 +28,7 @@ pub(super) fn index<T>(rows: &[T], id_of: impl Fn(&T) -> &String) -> Index {
     (0..).zip(rows).map(|(index, row)| (id_of(row).clone(), index)).collect()
 }
 
-fn refuse_frequencies(files: &mut Files) -> Result<(), FeedError> {
+fn reject_frequencies(files: &mut Files) -> Result<(), FeedError> {
     let file = "frequencies.txt";
     match Table::find(files, file)? {
         Some(table) => table.for_each(|_| Err(FeedError::Unsupported { file })),
@@ -54,7 +54,7 @@ struct Stops {
     platforms: Vec<PlatformRow>,
 }
 
-/// Stations first, platforms in a second pass: a platform may stand before its parent.
+/// Reads stations first and platforms in a second pass, because a platform can precede its parent.
 fn read_stops(files: &mut Files) -> Result<Stops, FeedError> {
     let (stations, wheelchair) = read_stations(files)?;
     let platforms = read_platforms(files, &index(&stations, |row| &row.id), &wheelchair)?;
@@ -148,7 +148,7 @@ fn read_routes(files: &mut Files) -> Result<Vec<RouteRow>, FeedError> {
     Ok(routes)
 }
 
-/// `calendar.txt` and `calendar_dates.txt`: a feed may have either or both.
+/// Reads `calendar.txt` and `calendar_dates.txt`. A feed can have either or both.
 fn read_services(files: &mut Files) -> Result<Vec<Service>, FeedError> {
     let mut services = BTreeMap::new();
     let calendar = Table::find(files, "calendar.txt")?;
@@ -228,10 +228,9 @@ fn read_trips(files: &mut Files, routes: &Index, services: &Index) -> Result<Vec
     Ok(trips)
 }
 
-/// Transfers between stations. One between platforms counts for their stations; of several, the shortest.
+/// Reads transfers between stations. A transfer between platforms applies to their stations; the shortest one wins.
 ///
-/// Only rows that name nothing but the two stops are read: one that holds for a single line or trip promises nothing
-/// to the others.
+/// Rows that are restricted to a line or trip are ignored, because they do not apply to the others.
 fn read_transfers(
     files: &mut Files,
     stations: &[StationRow],
@@ -240,13 +239,13 @@ fn read_transfers(
     let Some(table) = Table::find(files, "transfers.txt")? else { return Ok(Vec::new()) };
     let (from, to) = (table.column("from_stop_id")?, table.column("to_stop_id")?);
     let (kind, seconds) = (table.find_column("transfer_type"), table.find_column("min_transfer_time"));
-    let narrowing = ["from_route_id", "to_route_id", "from_trip_id", "to_trip_id"];
-    let narrowing: Vec<_> = narrowing.iter().filter_map(|name| table.find_column(name)).collect();
+    let restriction_columns = ["from_route_id", "to_route_id", "from_trip_id", "to_trip_id"];
+    let restriction_columns: Vec<_> = restriction_columns.iter().filter_map(|name| table.find_column(name)).collect();
     let mut station_of = index(stations, |row| &row.id);
     station_of.extend(platforms.iter().map(|platform| (platform.id.clone(), platform.station)));
     let mut shortest = BTreeMap::new();
     table.for_each(|row| {
-        if narrowing.iter().any(|column| !row.text(*column).is_empty()) {
+        if restriction_columns.iter().any(|column| !row.text(*column).is_empty()) {
             return Ok(());
         }
         let ends = (
@@ -254,7 +253,7 @@ fn read_transfers(
             *station_of.get(row.text(to)).ok_or_else(|| row.unknown(to))?,
         );
         if let 0 | 2 = row.number(kind)?.unwrap_or(0) {
-            let seconds = row.number(seconds)?.unwrap_or(0).min(LONGEST_TRANSFER_SECONDS);
+            let seconds = row.number(seconds)?.unwrap_or(0).min(MAX_TRANSFER_SECONDS);
             let entry = shortest.entry(ends).or_insert(seconds);
             *entry = seconds.min(*entry);
         }
@@ -263,5 +262,5 @@ fn read_transfers(
     Ok(shortest.into_iter().map(|((from, to), seconds)| Transfer { from, to, seconds }).collect())
 }
 
-/// A longer walk is a mistake of the feed, and would overflow nothing but be of no use.
-const LONGEST_TRANSFER_SECONDS: u32 = 3600;
+/// Longer transfers are errors in the feed and are shortened to this.
+const MAX_TRANSFER_SECONDS: u32 = 3600;

@@ -1,17 +1,17 @@
-//! `stop_times.txt`: checked trip by trip, and folded into patterns and profiles.
+//! Reads `stop_times.txt`: checks each trip, and deduplicates trips into patterns and profiles.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
-use super::error::{FeedError, Problem, beginning};
+use super::error::{FeedError, Problem, truncated};
 use super::files::Files;
 use super::reading::{Index, index};
 use super::table::{Column, Row, Table};
 use crate::timetable::{Pattern, PatternStop, Profile, StopTime, TripRow};
 
-type Folded = (Vec<Pattern>, Vec<Profile>, Vec<TripRow>);
+type DeduplicatedTrips = (Vec<Pattern>, Vec<Profile>, Vec<TripRow>);
 
-/// One call of a trip. A stop without a time is passed in the time that its neighbours leave.
+/// One call of a trip. A missing time is interpolated between its neighbours.
 struct Call {
     trip: u32,
     sequence: u32,
@@ -30,7 +30,7 @@ struct Columns {
     drop_off: Option<Column>,
 }
 
-pub(super) fn read(files: &mut Files, trips: Vec<TripRow>, platforms: &Index) -> Result<Folded, FeedError> {
+pub(super) fn read(files: &mut Files, trips: Vec<TripRow>, platforms: &Index) -> Result<DeduplicatedTrips, FeedError> {
     let table = Table::open(files, FILE)?;
     let columns = Columns {
         trip: table.column("trip_id")?,
@@ -48,7 +48,7 @@ pub(super) fn read(files: &mut Files, trips: Vec<TripRow>, platforms: &Index) ->
         Ok(())
     })?;
     calls.sort_by_key(|call| (call.trip, call.sequence));
-    fold(&calls, trips, columns.arrival)
+    deduplicate(&calls, trips, columns.arrival)
 }
 
 const FILE: &str = "stop_times.txt";
@@ -77,10 +77,10 @@ fn call_of(row: &Row, columns: &Columns, trips: &Index, platforms: &Index) -> Re
     })
 }
 
-/// Trips without calls never run and are left out.
-fn fold(calls: &[Call], trips: Vec<TripRow>, arrival: Column) -> Result<Folded, FeedError> {
-    let mut patterns = Folding::default();
-    let mut profiles = Folding::default();
+/// Deduplicates trips into patterns and profiles. Trips without calls are omitted.
+fn deduplicate(calls: &[Call], trips: Vec<TripRow>, arrival: Column) -> Result<DeduplicatedTrips, FeedError> {
+    let mut patterns = Interner::default();
+    let mut profiles = Interner::default();
     let mut running = Vec::with_capacity(trips.len());
     let mut trips = (0..).zip(trips);
     for calls in calls.chunk_by(|one, next| one.trip == next.trip) {
@@ -97,10 +97,10 @@ fn fold(calls: &[Call], trips: Vec<TripRow>, arrival: Column) -> Result<Folded, 
     Ok((patterns.distinct, profiles.distinct, running))
 }
 
-/// The times of a trip, with those between filled in.
+/// Returns the times of a trip, interpolating missing ones.
 fn times_of(calls: &[Call], trip: &str, arrival: Column) -> Result<Vec<StopTime>, FeedError> {
     let problem = |line, problem| FeedError::Field { file: FILE, line, column: arrival.name(), problem };
-    let incomplete = |call: &Call| problem(call.line, Problem::Incomplete { id: beginning(trip) });
+    let incomplete = |call: &Call| problem(call.line, Problem::Incomplete { id: truncated(trip) });
     let (first, last) = (&calls[0], &calls[calls.len() - 1]);
     if calls.len() < 2 || first.time.is_none() {
         return Err(incomplete(first));
@@ -109,15 +109,15 @@ fn times_of(calls: &[Call], trip: &str, arrival: Column) -> Result<Vec<StopTime>
     let mut times: Vec<StopTime> = Vec::with_capacity(calls.len());
     for (index, call) in calls.iter().enumerate() {
         if index > 0 && calls[index - 1].sequence == call.sequence {
-            return Err(problem(call.line, Problem::Repeated { id: beginning(&call.sequence.to_string()) }));
+            return Err(problem(call.line, Problem::Repeated { id: truncated(&call.sequence.to_string()) }));
         }
         let before = times.last().map_or(0, |time| time.departure);
         let time = match call.time {
             Some(time) => time,
             None => {
                 let (ahead, next) = next_times[index].ok_or_else(|| incomplete(last))?;
-                let passed = before + next.arrival.saturating_sub(before) / (ahead + 1);
-                StopTime { arrival: passed, departure: passed }
+                let interpolated = before + next.arrival.saturating_sub(before) / (ahead + 1);
+                StopTime { arrival: interpolated, departure: interpolated }
             }
         };
         if time.arrival < before {
@@ -128,7 +128,7 @@ fn times_of(calls: &[Call], trip: &str, arrival: Column) -> Result<Vec<StopTime>
     Ok(times)
 }
 
-/// For each call, how far ahead the next time stands, and which; found in one pass, as most stops may have none.
+/// Returns for each call the distance to the next call with a time, and that time. One pass, because most may have none.
 fn next_times(calls: &[Call]) -> Vec<Option<(u32, StopTime)>> {
     let mut next = None;
     let mut times: Vec<_> = calls
@@ -144,19 +144,19 @@ fn next_times(calls: &[Call]) -> Vec<Option<(u32, StopTime)>> {
     times
 }
 
-/// Gives equal values one number.
-struct Folding<T> {
+/// Assigns the same number to equal values.
+struct Interner<T> {
     distinct: Vec<T>,
     numbers: HashMap<T, u32>,
 }
 
-impl<T> Default for Folding<T> {
+impl<T> Default for Interner<T> {
     fn default() -> Self {
         Self { distinct: Vec::new(), numbers: HashMap::new() }
     }
 }
 
-impl<T: Clone + Eq + Hash> Folding<T> {
+impl<T: Clone + Eq + Hash> Interner<T> {
     fn index_of(&mut self, value: T) -> u32 {
         let next = u32::try_from(self.distinct.len()).expect("rows are bounded far below 2^32");
         *self.numbers.entry(value).or_insert_with_key(|value| {

@@ -1,12 +1,12 @@
-//! One CSV table of a feed: columns by name, and errors that say where.
+//! A CSV table of a feed: access to columns by name, and errors with locations.
 
 use csv::StringRecord;
 use jiff::civil::Date;
 
-use super::error::{FeedError, Problem, beginning};
+use super::error::{FeedError, Problem, truncated};
 use super::files::Files;
 
-/// New York has 556,275 stop times.
+/// The most rows of a table. New York has 556,275 stop times.
 const ROW_LIMIT: u64 = 20_000_000;
 
 pub(super) struct Table {
@@ -15,7 +15,7 @@ pub(super) struct Table {
     reader: csv::Reader<std::io::Cursor<Vec<u8>>>,
 }
 
-/// A column that the table has.
+/// A column of the table.
 #[derive(Clone, Copy)]
 pub(super) struct Column {
     name: &'static str,
@@ -28,7 +28,7 @@ impl Column {
     }
 }
 
-/// One row and where it stands.
+/// A row and its line number.
 pub(super) struct Row {
     file: &'static str,
     record: StringRecord,
@@ -36,7 +36,7 @@ pub(super) struct Row {
 }
 
 impl Table {
-    /// Opens a table; `None` where the feed does not have it.
+    /// Opens a table. Returns `None` if the feed does not contain it.
     pub(super) fn find(files: &mut Files, file: &'static str) -> Result<Option<Self>, FeedError> {
         let Some(mut bytes) = files.find(file)? else { return Ok(None) };
         if bytes.starts_with(b"\xef\xbb\xbf") {
@@ -60,8 +60,8 @@ impl Table {
         self.headers.iter().position(|header| header == name).map(|index| Column { name, index })
     }
 
-    /// Hands each row to `take`, in the order of the file.
-    pub(super) fn for_each(mut self, mut take: impl FnMut(&Row) -> Result<(), FeedError>) -> Result<(), FeedError> {
+    /// Calls `visit` with each row, in the order of the file.
+    pub(super) fn for_each(mut self, mut visit: impl FnMut(&Row) -> Result<(), FeedError>) -> Result<(), FeedError> {
         let mut row = Row { file: self.file, record: StringRecord::new(), line: 1 };
         let mut count = 0;
         loop {
@@ -78,13 +78,13 @@ impl Table {
             if count > ROW_LIMIT {
                 return Err(FeedError::TooLarge { file: self.file.to_owned(), limit: ROW_LIMIT, unit: "rows" });
             }
-            take(&row)?;
+            visit(&row)?;
         }
     }
 }
 
 impl Row {
-    /// The text of a field, empty where nothing stands.
+    /// Returns the text of a field, or an empty string if it is missing.
     pub(super) fn text(&self, column: Column) -> &str {
         self.record.get(column.index).unwrap_or_default().trim()
     }
@@ -100,12 +100,12 @@ impl Row {
         }
     }
 
-    /// A number, `None` where nothing stands.
+    /// Reads a number, or `None` from an empty field.
     pub(super) fn number(&self, column: Option<Column>) -> Result<Option<u32>, FeedError> {
         let Some(column) = column else { return Ok(None) };
         match self.text(column) {
             "" => Ok(None),
-            text => text.parse().map(Some).map_err(|_| self.not_a(column, "a whole number of 0 or more")),
+            text => text.parse().map(Some).map_err(|_| self.not_a(column, "a non-negative integer")),
         }
     }
 
@@ -113,19 +113,19 @@ impl Row {
         self.number(Some(column))?.ok_or_else(|| self.problem(column, Problem::Empty))
     }
 
-    /// Degrees, `None` where nothing stands.
+    /// Reads degrees, or `None` from an empty field.
     pub(super) fn degrees(&self, column: Option<Column>, limit: f64) -> Result<Option<f64>, FeedError> {
         let Some(column) = column else { return Ok(None) };
         match self.text(column) {
             "" => Ok(None),
             text => {
                 let degrees = text.parse::<f64>().ok().filter(|degrees| degrees.abs() <= limit);
-                degrees.map(Some).ok_or_else(|| self.not_a(column, "a number of degrees"))
+                degrees.map(Some).ok_or_else(|| self.not_a(column, "a valid number of degrees"))
             }
         }
     }
 
-    /// Seconds after midnight of the service day, `None` where nothing stands. May pass 24:00:00.
+    /// Reads seconds since the start of the service day, or `None` from an empty field. Can exceed 24:00:00.
     pub(super) fn time(&self, column: Column) -> Result<Option<u32>, FeedError> {
         match self.text(column) {
             "" => Ok(None),
@@ -147,15 +147,15 @@ impl Row {
     }
 
     pub(super) fn not_a(&self, column: Column, expected: &'static str) -> FeedError {
-        self.problem(column, Problem::NotA { expected, value: beginning(self.text(column)) })
+        self.problem(column, Problem::NotA { expected, value: truncated(self.text(column)) })
     }
 
     pub(super) fn unknown(&self, column: Column) -> FeedError {
-        self.problem(column, Problem::Unknown { id: beginning(self.text(column)) })
+        self.problem(column, Problem::Unknown { id: truncated(self.text(column)) })
     }
 
     pub(super) fn repeated(&self, column: Column) -> FeedError {
-        self.problem(column, Problem::Repeated { id: beginning(self.text(column)) })
+        self.problem(column, Problem::Repeated { id: truncated(self.text(column)) })
     }
 
     pub(super) fn problem(&self, column: Column, problem: Problem) -> FeedError {
@@ -167,7 +167,7 @@ impl Row {
     }
 }
 
-/// `H:MM:SS` or `HH:MM:SS`; hours up to 99.
+/// Parses `H:MM:SS` or `HH:MM:SS`, with hours up to 99.
 pub(crate) fn parse_time(text: &str) -> Option<u32> {
     let mut parts = text.split(':');
     let (hours, minutes, seconds) = (parts.next()?, parts.next()?, parts.next()?);
@@ -177,7 +177,7 @@ pub(crate) fn parse_time(text: &str) -> Option<u32> {
     (is_well_formed && minutes < 60 && seconds < 60).then_some(hours * 3600 + minutes * 60 + seconds)
 }
 
-/// `YYYYMMDD`.
+/// Parses `YYYYMMDD`.
 pub(crate) fn parse_date(text: &str) -> Option<Date> {
     if text.len() != 8 || !text.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
@@ -191,7 +191,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn times_may_pass_midnight() {
+    fn times_can_exceed_midnight() {
         assert_eq!(parse_time("6:47:30"), Some(24_450));
         assert_eq!(parse_time("27:49:00"), Some(100_140));
         for wrong in ["", "6:47", "06:60:00", "06:00:5", "-1:00:00", "+1:00:00", "6:47:30:1", "100:00:00", "aa:00:00"] {
@@ -200,7 +200,7 @@ mod tests {
     }
 
     #[test]
-    fn dates_are_eight_digits() {
+    fn dates_have_eight_digits() {
         assert_eq!(parse_date("20240318"), Date::new(2024, 3, 18).ok());
         for wrong in ["2024-3-18", "20240230", "2024031", "2024031é", ""] {
             assert_eq!(parse_date(wrong), None, "{wrong:?}");

@@ -1,12 +1,12 @@
-//! A text taken apart: the lines it names, and the words that remain.
+//! Splits a text into the lines that it names and the remaining words.
 
 use super::Vocabulary;
 use crate::network::Network;
 
-/// What someone said.
+/// A parsed text.
 #[derive(Debug)]
 pub(super) struct Phrase {
-    /// Names of lines, as the signs write them.
+    /// The public names of lines.
     pub(super) lines: Vec<String>,
     pub(super) words: Vec<String>,
     weak: &'static [&'static str],
@@ -26,7 +26,7 @@ impl Phrase {
         let mut is_line = vec![false; raw.len()];
         for (at, word) in raw.iter().enumerate() {
             if let Some(line) = named(word)
-                && stands_for_a_line(&raw, at, |word| named(word).is_some(), vocabulary)
+                && refers_to_a_line(&raw, at, |word| named(word).is_some(), vocabulary)
             {
                 is_line[at] = true;
                 if !lines.contains(&line) {
@@ -40,8 +40,8 @@ impl Phrase {
     }
 }
 
-/// Whether a word that is also a line's name means the line here: "the 6", "6 train", or a run of them at the end.
-fn stands_for_a_line(raw: &[String], at: usize, is_line: impl Fn(&str) -> bool, vocabulary: &Vocabulary) -> bool {
+/// Whether a word that is also a line's name refers to the line here: "the 6", "6 train", or several lines at the end.
+fn refers_to_a_line(raw: &[String], at: usize, is_line: impl Fn(&str) -> bool, vocabulary: &Vocabulary) -> bool {
     let next = raw.get(at + 1).map(String::as_str);
     let before = at.checked_sub(1).map(|before| raw[before].as_str());
     let is_train = |word: Option<&str>| {
@@ -58,12 +58,12 @@ fn stands_for_a_line(raw: &[String], at: usize, is_line: impl Fn(&str) -> bool, 
     if is_train(raw.get(run_end).map(String::as_str)) || is_introduced && !is_street {
         return true;
     }
-    // At the end, behind something that can be a name by itself: "canal st a c e", but not "avenue j".
+    // At the end, after a possible name: "canal st a c e", but not "avenue j".
     let is_lettered_avenue = at == 1 && before.is_some_and(|before| matches!(before, "avenue" | "ave" | "av"));
     run_end == raw.len() && run_start.is_some() && !is_lettered_avenue
 }
 
-/// The words of a text as they are compared.
+/// Returns the normalised words of a text.
 pub(super) fn words_of(text: &str, vocabulary: &Vocabulary) -> Vec<String> {
     let raw = raw_words(text);
     canonical(&raw.iter().map(String::as_str).collect::<Vec<_>>(), vocabulary)

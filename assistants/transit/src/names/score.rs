@@ -1,40 +1,40 @@
-//! How well a phrase fits a name.
+//! Scores how well a phrase matches a name.
 
 use super::Vocabulary;
 use super::phrase::{Phrase, words_of};
 
-/// A station that a phrase may mean.
+/// A station that matches a phrase.
 #[derive(Debug, Clone)]
 pub(super) struct Candidate {
     pub(super) station: usize,
     pub(super) tier: Tier,
-    /// Whether the station's own name fits, sayings left aside.
+    /// Whether the station's name matches, not only an alias.
     pub(super) is_named: bool,
 }
 
-/// How a phrase fits, the worst first.
+/// The quality of a match, worst first.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Tier {
-    /// With words that nothing explains.
+    /// With words that match nothing.
     Loose,
     /// With spelling mistakes.
     Close,
     /// Some words of the name.
     Some,
-    /// A whole part of a name such as "59 St-Columbus Circle".
+    /// A complete part of a name such as "59 St-Columbus Circle".
     Part,
     /// The whole name.
     Whole,
-    /// A saying that is listed for this station.
+    /// An alias of the station.
     Alias,
 }
 
-/// A name, taken apart.
+/// A parsed name.
 #[derive(Debug)]
 pub(super) struct Name {
     is_alias: bool,
     words: Vec<Word>,
-    /// Parts between dashes, as ranges of `words`.
+    /// The parts between dashes, as ranges of `words`.
     parts: Vec<std::ops::Range<usize>>,
     /// The whole and each part without spaces, for "grandcentral".
     joined: Vec<String>,
@@ -71,23 +71,23 @@ impl Name {
         self.words.iter().any(|known| known.text == word)
     }
 
-    /// How the phrase fits; `None` where it does not. `explains` says whether a word that is no part of the name is true
-    /// of the station all the same.
+    /// Returns the quality of the match, or `None`. `explains` returns whether a word that is not in the name is a correct
+    /// qualifier of the station.
     pub(super) fn tier(&self, phrase: &Phrase, explains: &impl Fn(&str) -> bool) -> Option<Tier> {
         let is_weak_here = |word: &str| self.words.iter().any(|known| known.is_weak && known.text == word);
         if !phrase.words.iter().any(|word| self.has(word) && !is_weak_here(word)) {
             return self.is_close(phrase).then_some(Tier::Close);
         }
         let has_weak = self.words.iter().any(|known| known.is_weak);
-        let is_needless = |word: &str| phrase.is_weak(word) && !has_weak;
+        let is_redundant = |word: &str| phrase.is_weak(word) && !has_weak;
         let rest = phrase.words.iter().filter(|word| !self.has(word));
-        let unexplained = rest.filter(|word| !explains(word) && !is_needless(word)).count();
+        let unexplained = rest.filter(|word| !explains(word) && !is_redundant(word)).count();
         let covers = |words: &[Word]| words.iter().all(|known| known.is_weak || phrase.words.contains(&known.text));
         let is_whole = covers(&self.words);
         let covered: Vec<&Word> =
             self.parts.iter().map(|part| &self.words[part.clone()]).filter(|part| covers(part)).flatten().collect();
         let in_covered = |word: &str| covered.iter().any(|known| known.text == word);
-        // "Bedford Av" is no part of "Bedford-Nostrand Avs".
+        // "Bedford Av" is not a part of "Bedford-Nostrand Avs".
         let is_part = covered.iter().any(|known| !known.is_weak)
             && phrase.words.iter().all(|word| !is_weak_here(word) || in_covered(word));
         match unexplained {
@@ -101,7 +101,7 @@ impl Name {
         }
     }
 
-    /// Whether the phrase is the name with spelling mistakes: in single words, or in the spaces between them.
+    /// Whether the phrase is the name with spelling mistakes in words or in spacing.
     fn is_close(&self, phrase: &Phrase) -> bool {
         let joined: String = phrase.words.concat();
         let is_close_joined = self.joined.iter().any(|known| {
@@ -119,7 +119,7 @@ impl Name {
     }
 }
 
-/// The parts between dashes and brackets; the dash of "47-50 Sts" is none.
+/// Splits a name at dashes and brackets, but not at the dash of "47-50 Sts".
 fn parts_of(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -135,7 +135,7 @@ fn parts_of(text: &str) -> Vec<&str> {
     parts
 }
 
-/// Numbers are never misspelt: 14 is not 15.
+/// Whether a word equals a known word except for spelling mistakes. Numbers have to be equal.
 fn is_misspelt(word: &str, known: &str) -> bool {
     if word == known {
         return true;
@@ -146,7 +146,7 @@ fn is_misspelt(word: &str, known: &str) -> bool {
         4..=7 => 1,
         _ => 2,
     };
-    // Most words differ in length by more than that, and need no comparing.
+    // Comparing lengths first avoids most distance computations.
     if allowed == 0 || one.abs_diff(other) > allowed {
         return false;
     }

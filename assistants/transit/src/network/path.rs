@@ -1,16 +1,16 @@
-//! The best way through a network at a fixed time a stop.
+//! Finds the shortest path through a network at a fixed time per stop.
 
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 
 use super::{Network, SECONDS_A_STOP};
 
-/// A way from station to station.
+/// A path between stations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NetworkPath {
-    /// The rides in order; none where origin and destination are one.
+    /// The rides in order. Empty if origin and destination are the same.
     pub legs: Vec<NetworkLeg>,
-    /// The time for the stops and the changes, without waiting.
+    /// The time for stops and changes, without waiting.
     pub seconds: u32,
 }
 
@@ -19,36 +19,36 @@ pub struct NetworkPath {
 pub struct NetworkLeg {
     /// The line's id.
     pub line: String,
-    /// The suffix of the platforms, which tells the direction.
+    /// The platform suffix, which identifies the direction.
     pub way: String,
-    /// The ids of the stations, both ends included.
+    /// The ids of the stations, including both ends.
     pub stations: Vec<String>,
 }
 
 impl NetworkLeg {
-    /// How many stops it is to the end.
+    /// Returns the number of stops to the end.
     pub fn stops(&self) -> usize {
         self.stations.len() - 1
     }
 }
 
-/// Where the search stands: at a station, or on a train.
+/// A node of the search: at a station, or on a train.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
-enum Place {
+enum SearchNode {
     At(usize),
     Riding { line: usize, sequence: usize, position: usize },
 }
 
-struct Reached {
+struct NodeCost {
     seconds: u32,
-    before: Option<Place>,
+    before: Option<SearchNode>,
 }
 
 impl Network {
-    /// The quickest way at [`SECONDS_A_STOP`] a stop and `change_seconds` for each change of trains; changing between
-    /// stations is possible within a complex.
+    /// Returns the fastest path at [`SECONDS_A_STOP`] per stop and `change_seconds` per change of trains. Changes between
+    /// stations are possible within a complex.
     ///
-    /// From a station to itself the way is empty. `None` where there is no way or a station is unknown.
+    /// The path from a station to itself is empty. Returns `None` if there is no path or a station is unknown.
     pub fn find_path(&self, from: &[&str], to: &[&str], change_seconds: u32) -> Option<NetworkPath> {
         let indexes = |ids: &[&str]| ids.iter().filter_map(|id| self.index(id)).collect::<Vec<_>>();
         let (from, to) = (indexes(from), indexes(to));
@@ -57,14 +57,14 @@ impl Network {
         }
         let mut search = PathSearch { network: self, change_seconds, reached: HashMap::new(), open: BinaryHeap::new() };
         for station in &from {
-            search.reach(Place::At(*station), 0, None);
+            search.reach(SearchNode::At(*station), 0, None);
         }
-        while let Some(Reverse((seconds, place))) = search.open.pop() {
-            match place {
-                Place::At(station) if to.contains(&station) => return Some(search.path_to(place, seconds)),
-                _ if search.reached[&place].seconds < seconds => {}
-                Place::At(station) => search.board(station, seconds, from.contains(&station)),
-                Place::Riding { .. } => search.ride_on(place, seconds),
+        while let Some(Reverse((seconds, node))) = search.open.pop() {
+            match node {
+                SearchNode::At(station) if to.contains(&station) => return Some(search.path_to(node, seconds)),
+                _ if search.reached[&node].seconds < seconds => {}
+                SearchNode::At(station) => search.board(station, seconds, from.contains(&station)),
+                SearchNode::Riding { .. } => search.ride_on(node, seconds),
             }
         }
         None
@@ -74,21 +74,21 @@ impl Network {
 struct PathSearch<'a> {
     network: &'a Network,
     change_seconds: u32,
-    reached: HashMap<Place, Reached>,
-    open: BinaryHeap<Reverse<(u32, Place)>>,
+    reached: HashMap<SearchNode, NodeCost>,
+    open: BinaryHeap<Reverse<(u32, SearchNode)>>,
 }
 
 impl PathSearch<'_> {
-    fn reach(&mut self, place: Place, seconds: u32, before: Option<Place>) {
-        if self.reached.get(&place).is_none_or(|known| seconds < known.seconds) {
-            self.reached.insert(place, Reached { seconds, before });
-            self.open.push(Reverse((seconds, place)));
+    fn reach(&mut self, node: SearchNode, seconds: u32, before: Option<SearchNode>) {
+        if self.reached.get(&node).is_none_or(|known| seconds < known.seconds) {
+            self.reached.insert(node, NodeCost { seconds, before });
+            self.open.push(Reverse((seconds, node)));
         }
     }
 
-    /// Boarding costs a change, but at the origin.
+    /// Boarding costs `change_seconds`, except at the origin.
     fn board(&mut self, station: usize, seconds: u32, is_origin: bool) {
-        let before = Some(Place::At(station));
+        let before = Some(SearchNode::At(station));
         let boarded_at = if is_origin { seconds } else { seconds + self.change_seconds };
         let complex = &self.network.stations[station].complex;
         for (line, of) in self.network.lines.iter().enumerate() {
@@ -97,27 +97,31 @@ impl PathSearch<'_> {
                     *index == station || !is_origin && self.network.stations[*index].complex == *complex
                 };
                 for position in way.stations.iter().enumerate().filter(|(_, index)| here(index)).map(|(at, _)| at) {
-                    self.reach(Place::Riding { line, sequence, position }, boarded_at, before);
+                    self.reach(SearchNode::Riding { line, sequence, position }, boarded_at, before);
                 }
             }
         }
     }
 
-    fn ride_on(&mut self, place: Place, seconds: u32) {
-        let Place::Riding { line, sequence, position } = place else { return };
+    fn ride_on(&mut self, node: SearchNode, seconds: u32) {
+        let SearchNode::Riding { line, sequence, position } = node else { return };
         let stations = &self.network.lines[line].sequences[sequence].stations;
-        self.reach(Place::At(stations[position]), seconds, Some(place));
+        self.reach(SearchNode::At(stations[position]), seconds, Some(node));
         if position + 1 < stations.len() {
-            self.reach(Place::Riding { line, sequence, position: position + 1 }, seconds + SECONDS_A_STOP, Some(place));
+            self.reach(
+                SearchNode::Riding { line, sequence, position: position + 1 },
+                seconds + SECONDS_A_STOP,
+                Some(node),
+            );
         }
     }
 
-    fn path_to(&self, place: Place, seconds: u32) -> NetworkPath {
+    fn path_to(&self, node: SearchNode, seconds: u32) -> NetworkPath {
         let mut legs: Vec<NetworkLeg> = Vec::new();
-        let mut at = Some(place);
+        let mut at = Some(node);
         let mut riding = false;
-        while let Some(place) = at {
-            if let Place::Riding { line, sequence, position } = place {
+        while let Some(node) = at {
+            if let SearchNode::Riding { line, sequence, position } = node {
                 let line = &self.network.lines[line];
                 let way = &line.sequences[sequence];
                 let station = self.network.stations[way.stations[position]].id.clone();
@@ -128,8 +132,8 @@ impl PathSearch<'_> {
                     }
                 }
             }
-            riding = matches!(place, Place::Riding { .. });
-            at = self.reached[&place].before;
+            riding = matches!(node, SearchNode::Riding { .. });
+            at = self.reached[&node].before;
         }
         legs.reverse();
         NetworkPath { legs, seconds }

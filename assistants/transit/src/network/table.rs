@@ -1,4 +1,4 @@
-//! The text in which a network is kept: one fact a line, fields separated by tabs.
+//! The text format of a network: one entry per line, with fields separated by tabs.
 //!
 //! ```text
 //! station  ID  COMPLEX  NAME  AREA  TRUNK  LINES  LATITUDE  LONGITUDE  TOWARDS  ACCESSIBLE
@@ -6,39 +6,39 @@
 //! way  SUFFIX  STATION STATION …
 //! ```
 //!
-//! `way` belongs to the `line` above it. LINES, ACCESSIBLE and stations are separated by spaces, TOWARDS is
-//! `SUFFIX=name` separated by `|`.
+//! A `way` (stopping sequence) belongs to the `line` above it. LINES, ACCESSIBLE and stations are separated by spaces. TOWARDS
+//! is a list of `SUFFIX=name` separated by `|`.
 
 use std::fmt::Write;
 
 use super::{Line, LineSequence, Network, Station};
 
-/// Why a table is no network.
+/// An error in the text of a network.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("line {line} of the network's table: {problem}")]
+#[error("network table, line {line}: {problem}")]
 pub struct NetworkError {
     /// The line, counted from 1.
     pub line: usize,
-    /// What is wrong with it.
+    /// The problem.
     pub problem: &'static str,
 }
 
-/// A line as it is put into a [`Network`].
+/// The definition of a line for [`Network::new`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LineFacts {
     /// `route_id`.
     pub id: String,
-    /// What the signs call it.
+    /// The public name.
     pub name: String,
-    /// Its ways, the most frequent first: the suffix of the platforms, and the stations by id.
+    /// The stopping sequences, most frequent first: the platform suffix and the station ids.
     pub ways: Vec<(String, Vec<String>)>,
 }
 
 impl Network {
-    /// Reads the table.
+    /// Parses the text format.
     ///
     /// # Errors
-    /// [`NetworkError`], with the first line that does not fit.
+    /// [`NetworkError`], with the first invalid line.
     pub fn parse(text: &str) -> Result<Self, NetworkError> {
         let mut network = Self { stations: Vec::new(), lines: Vec::new() };
         for (number, text) in (1..).zip(text.lines()) {
@@ -51,14 +51,14 @@ impl Network {
                     Ok(())
                 }
                 ["way", way, stations] => network.parse_way(way, stations),
-                _ => Err("neither a station nor a line nor a way"),
+                _ => Err("expected a station, line or way"),
             };
             parsed.map_err(|problem| NetworkError { line: number, problem })?;
         }
         Ok(network)
     }
 
-    /// Writes the table; what [`parse`](Self::parse) reads.
+    /// Writes the text format that [`parse`](Self::parse) reads.
     pub fn to_table(&self) -> String {
         let mut text = String::new();
         for station in &self.stations {
@@ -80,10 +80,10 @@ impl Network {
         text
     }
 
-    /// A network of given facts.
+    /// Creates a network.
     ///
     /// # Errors
-    /// The id of a station that a way names and that does not exist.
+    /// The id of an unknown station in a stopping sequence.
     pub fn new(stations: Vec<Station>, lines: Vec<LineFacts>) -> Result<Self, String> {
         let mut network = Self { stations, lines: Vec::new() };
         for LineFacts { id, name, ways } in lines {
@@ -100,13 +100,13 @@ impl Network {
 
     fn parse_station(&mut self, fields: &[&str]) -> Result<(), &'static str> {
         let [id, complex, name, area, trunk, lines, latitude, longitude, towards, accessible] = *fields else {
-            return Err("a station has ten fields");
+            return Err("expected ten fields of a station");
         };
         if self.index(id).is_some() {
-            return Err("the station was named before");
+            return Err("duplicate station");
         }
-        let degrees = |text: &str| text.parse::<f64>().map_err(|_| "a coordinate is no number");
-        let words = |text: &str| text.split_whitespace().map(str::to_owned).collect();
+        let degrees = |text: &str| text.parse::<f64>().map_err(|_| "invalid coordinate");
+        let split = |text: &str| text.split_whitespace().map(str::to_owned).collect();
         let towards = towards.split('|').filter_map(|one| one.split_once('='));
         self.stations.push(Station {
             id: id.to_owned(),
@@ -114,19 +114,19 @@ impl Network {
             name: name.to_owned(),
             area: area.to_owned(),
             trunk: trunk.to_owned(),
-            lines: words(lines),
+            lines: split(lines),
             latitude: degrees(latitude)?,
             longitude: degrees(longitude)?,
             towards: towards.map(|(way, name)| (way.to_owned(), name.to_owned())).collect(),
-            accessible: words(accessible),
+            accessible: split(accessible),
         });
         Ok(())
     }
 
     fn parse_way(&mut self, way: &str, stations: &str) -> Result<(), &'static str> {
         let indexes: Option<Vec<usize>> = stations.split(' ').map(|id| self.index(id)).collect();
-        let stations = indexes.ok_or("the way calls at an unknown station")?;
-        let line = self.lines.last_mut().ok_or("the way stands before any line")?;
+        let stations = indexes.ok_or("unknown station in the way")?;
+        let line = self.lines.last_mut().ok_or("a way must follow a line")?;
         line.sequences.push(LineSequence { way: way.to_owned(), stations });
         Ok(())
     }

@@ -1,10 +1,10 @@
-//! A departure board.
+//! The departure board of a realtime message.
 
 use jiff::Timestamp;
 
 use super::feed::{Call, Direction, LiveFeed, LiveTrip};
 
-/// A train that is about to call at a platform.
+/// A predicted stop of a train at a platform.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrival {
     /// `route_id`.
@@ -13,29 +13,29 @@ pub struct Arrival {
     pub trip: String,
     /// The platform's id.
     pub platform: String,
-    /// When the train is there.
+    /// The time of arrival, or of departure at the first stop of a trip.
     pub at: Timestamp,
-    /// The railway direction, where the feed tells it.
+    /// The railway direction, if the feed contains it.
     pub direction: Option<Direction>,
-    /// The last platform of the trip, by id.
+    /// The id of the last platform of the trip.
     pub last_platform: String,
-    /// Whether a train is on its way; otherwise the trip is only planned.
+    /// Whether a train is assigned. Otherwise the trip is only planned.
     pub is_assigned: bool,
     /// Whether the train has not moved for more than 90 seconds.
     pub is_stalled: bool,
-    /// Whether the train was rerouted, so that it may not call here.
+    /// Whether the train is rerouted, so that it may not stop here.
     pub is_rerouted: bool,
 }
 
 impl LiveFeed {
-    /// The trains that call at any of the platforms from `now` on, soonest first.
+    /// Returns the arrivals at the matching platforms from `now` on, soonest first.
     ///
-    /// Left out are trains that have gone, trips that are cancelled, and planned trips that should have begun.
-    pub fn arrivals(&self, is_asked_for: impl Fn(&str) -> bool, now: Timestamp) -> Vec<Arrival> {
+    /// Omits trains that have departed, cancelled trips, and overdue planned trips.
+    pub fn arrivals(&self, is_requested: impl Fn(&str) -> bool, now: Timestamp) -> Vec<Arrival> {
         let running = self.trips.iter().filter(|trip| !trip.is_cancelled && !trip.is_overdue(now));
         let calls = running.flat_map(|trip| trip.calls.iter().map(move |call| (trip, call)));
-        let asked_for = calls.filter(|(_, call)| is_asked_for(&call.platform));
-        let mut arrivals: Vec<Arrival> = asked_for
+        let requested = calls.filter(|(_, call)| is_requested(&call.platform));
+        let mut arrivals: Vec<Arrival> = requested
             .filter_map(|(trip, call)| arrival_of(trip, call, now))
             .filter(|arrival| arrival.at >= now)
             .collect();

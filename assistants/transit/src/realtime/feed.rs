@@ -1,4 +1,4 @@
-//! One realtime message, decoded and checked.
+//! Decodes and checks a realtime message.
 
 use jiff::Timestamp;
 use jiff::civil::Date;
@@ -7,127 +7,128 @@ use prost::Message;
 use super::wire;
 use crate::feed::table::parse_date;
 
-/// The largest message that is decoded. New York's largest subway feed has 240 KB, a bus feed of 3,547 trips 2.2 MB.
+/// The largest message, in bytes. New York's largest subway feed has 240 KB; a bus feed of 3,547 trips has 2.2 MB.
 const LIMIT_BYTES: usize = 4 << 20;
-/// Trips of a message, and periods for which it claims to be complete: each of them is held against the timetable.
+/// The most trips and replacement periods of a message. Each is compared with the timetable.
 const TRIP_LIMIT: usize = 20_000;
 const PERIOD_LIMIT: usize = 1_000;
-/// A message is stale when it was made longer ago.
+/// The age after which a message is stale.
 const STALE_AFTER_SECONDS: i64 = 5 * 60;
-/// A train that has not reported for longer stands still.
+/// The time without movement after which a train is stalled.
 const STALLED_AFTER_SECONDS: i64 = 90;
 
-/// Why a realtime message was refused.
+/// An error in decoding a realtime message.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum LiveError {
-    /// The message is larger than any feed that this crate is meant for.
-    #[error("the realtime message has {bytes} bytes, and at most {LIMIT_BYTES} are read")]
+    /// The message exceeds the size limit.
+    #[error("the realtime message has {bytes} bytes, the limit is {LIMIT_BYTES}")]
     TooLarge {
-        /// Its size.
+        /// The size in bytes.
         bytes: usize,
     },
-    /// The message has more trips or periods than any feed that this crate is meant for.
-    #[error("the realtime message has {count} {unit}, and at most {limit} are read")]
+    /// The message has too many trips, entities or periods.
+    #[error("the realtime message has {count} {unit}, the limit is {limit}")]
     TooMany {
-        /// How many.
+        /// The number.
         count: usize,
-        /// Of what.
+        /// What is counted.
         unit: &'static str,
-        /// How many are read.
+        /// The limit.
         limit: usize,
     },
-    /// The bytes are no GTFS-Realtime message.
-    #[error("the bytes are no GTFS-Realtime message")]
+    /// The bytes are not a GTFS-Realtime message.
+    #[error("not a GTFS-Realtime message")]
     Malformed {
-        /// What the decoder said.
+        /// The error of the decoder.
         #[source]
         source: prost::DecodeError,
     },
-    /// The message does not say when it was made, so that nothing in it can be judged.
+    /// The message has no timestamp, so its age is unknown.
     #[error("the realtime message has no timestamp")]
     NoTimestamp,
 }
 
-/// What one message says.
+/// A decoded realtime message.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveFeed {
-    /// When the message was made.
+    /// The timestamp of the message.
     pub made_at: Timestamp,
-    /// Trips in the order of the message. Those without calls are kept: a cancelled trip has none.
+    /// The trips, in the order of the message. A trip without calls can be a cancelled one.
     pub trips: Vec<LiveTrip>,
-    /// Lines for which the message is complete for a time.
+    /// The lines and periods for which the message is complete.
     pub replaced: Vec<Replacement>,
 }
 
-/// A line of which every scheduled trip that starts in a period and is not in the message counts as cancelled.
+/// A line and period for which the message is complete: scheduled trips that start in the period and are not in the message
+/// are cancelled.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Replacement {
     /// `route_id`.
     pub route: String,
-    /// The beginning of the period; `None` for one that has been going on.
+    /// The start of the period; `None` if it is unbounded.
     pub from: Option<Timestamp>,
-    /// Its end.
+    /// The end of the period.
     pub until: Timestamp,
 }
 
-/// A trip of a message: on its way, or planned.
+/// A trip of a message, running or planned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct LiveTrip {
     /// `trip_id`.
     pub id: String,
-    /// `route_id`, which may be empty.
+    /// `route_id`, which can be empty.
     pub route: String,
     /// The service day.
     pub start_date: Option<Date>,
-    /// Whether a train has been assigned. A trip without one is only planned. True in feeds that do not tell.
+    /// Whether a train is assigned. A trip without a train is only planned. True if the feed has no such field.
     pub is_assigned: bool,
-    /// Where the trip goes, in the railway's terms, which are not the compass.
+    /// The railway direction, which can differ from the compass direction.
     pub direction: Option<Direction>,
-    /// Whether the trip does not run.
+    /// Whether the trip is cancelled.
     pub is_cancelled: bool,
-    /// When the train last moved, as far as it reported.
+    /// When the train last moved, if reported.
     pub moved_at: Option<Timestamp>,
-    /// The stops that are still to come.
+    /// The remaining stops.
     pub calls: Vec<Call>,
 }
 
-/// A railway direction: north is uptown and towards the Bronx, for a whole line whichever way its tracks turn.
+/// A railway direction. North is uptown and towards the Bronx, for the whole length of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Direction {
-    /// Platforms that end in N.
+    /// Platform ids that end in N.
     North,
-    /// Platforms that end in S.
+    /// Platform ids that end in S.
     South,
 }
 
-/// A stop that a trip is still to make.
+/// A remaining stop of a trip.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Call {
-    /// `stop_id`. Some feeds name points that are no stops for passengers.
+    /// `stop_id`. Some feeds include points that are not passenger stops.
     pub platform: String,
-    /// When the train arrives; absent at the first stop of a trip.
+    /// The time of arrival; absent at the first stop of a trip.
     pub arrival: Option<Timestamp>,
-    /// When the train leaves; absent at the last stop of a trip.
+    /// The time of departure; absent at the last stop of a trip.
     pub departure: Option<Timestamp>,
-    /// Whether the train runs on another track than planned, so that the stops to come are in doubt.
+    /// Whether the train uses another track than scheduled, so that the remaining stops are uncertain.
     pub is_rerouted: bool,
 }
 
 impl Call {
-    /// When a passenger meets the train: on its arrival, at the first stop of a trip on its departure.
+    /// Returns the time of arrival, or of departure at the first stop of a trip.
     pub fn at(&self) -> Option<Timestamp> {
         self.arrival.or(self.departure)
     }
 }
 
 impl LiveTrip {
-    /// Whether the train has reported nothing for more than 90 seconds.
+    /// Whether the train has not moved for more than 90 seconds.
     pub fn is_stalled(&self, now: Timestamp) -> bool {
         self.moved_at.is_some_and(|moved_at| now.duration_since(moved_at).as_secs() > STALLED_AFTER_SECONDS)
     }
 
-    /// Whether the trip should have begun without a train: nobody will come.
+    /// Whether the trip should have started but has no train, so it will not run.
     pub fn is_overdue(&self, now: Timestamp) -> bool {
         !self.is_assigned
             && self.calls.first().and_then(|call| call.departure.or(call.arrival)).is_some_and(|at| at < now)
@@ -135,12 +136,12 @@ impl LiveTrip {
 }
 
 impl LiveFeed {
-    /// Decodes one message.
+    /// Decodes a message.
     ///
-    /// Entities that lack what they need are passed over: feeds hold empty ones. Stops are not looked up here.
+    /// Incomplete entities are ignored, because feeds contain empty ones. Stop ids are not checked.
     ///
     /// # Errors
-    /// [`LiveError`], where the whole message is of no use.
+    /// [`LiveError`], if the whole message is unusable.
     pub fn decode(bytes: &[u8]) -> Result<Self, LiveError> {
         if bytes.len() > LIMIT_BYTES {
             return Err(LiveError::TooLarge { bytes: bytes.len() });
@@ -158,17 +159,17 @@ impl LiveFeed {
         }
         check_count(trips.len(), "trips", TRIP_LIMIT)?;
         let mut feed = Self { made_at, trips, replaced: replaced.into_iter().filter_map(replacement).collect() };
-        feed.note_vehicles(vehicles);
+        feed.set_moved_at(vehicles);
         Ok(feed)
     }
 
-    /// Whether the message was made so long ago that its times say little.
+    /// Whether the message is more than five minutes old.
     pub fn is_stale(&self, now: Timestamp) -> bool {
         now.duration_since(self.made_at).as_secs() > STALE_AFTER_SECONDS
     }
 
-    /// A trip and the position of its train are separate entities with the same trip.
-    fn note_vehicles(&mut self, vehicles: Vec<wire::VehiclePosition>) {
+    /// Sets `moved_at` of trips. Vehicle positions are separate entities with the same trip.
+    fn set_moved_at(&mut self, vehicles: Vec<wire::VehiclePosition>) {
         let mut moved: std::collections::HashMap<(String, String), Timestamp> = std::collections::HashMap::new();
         for vehicle in vehicles {
             if let (Some(trip), Some(at)) = (vehicle.trip, vehicle.timestamp.and_then(instant)) {
@@ -206,7 +207,7 @@ fn trip_of(update: wire::TripUpdate) -> LiveTrip {
     }
 }
 
-/// `None` for a stop that is skipped, unnamed or without a time.
+/// Returns `None` for a stop that is skipped or has no id or no time.
 fn call_of(update: wire::StopTimeUpdate) -> Option<Call> {
     const SKIPPED: i32 = 1;
     let time = |event: Option<wire::StopTimeEvent>| instant(u64::try_from(event?.time?).ok()?);
@@ -223,7 +224,7 @@ fn replacement(period: wire::TripReplacementPeriod) -> Option<Replacement> {
     Some(Replacement { route: period.route_id?, from, until })
 }
 
-/// Zero is how feeds write "unknown".
+/// Feeds use zero for an unknown time.
 fn instant(seconds: u64) -> Option<Timestamp> {
     i64::try_from(seconds).ok().filter(|seconds| *seconds > 0).and_then(|seconds| Timestamp::from_second(seconds).ok())
 }

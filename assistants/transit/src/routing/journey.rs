@@ -1,24 +1,24 @@
-//! What a search found, in the words of the feed.
+//! Journeys, with the ids of the feed.
 
-use super::search::{Found, Step};
+use super::search::{FoundJourney, Step};
 use crate::schedule::{Layout, RunSource, Schedule, Time};
 use crate::timetable::StopTime;
 
-/// A way from one station to another: rides, and walks between stations.
+/// A journey from one station to another: rides, and walks between stations.
 ///
-/// A change of trains within one station is no leg; it is the gap between two rides.
+/// A change of trains within one station is not a leg.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Journey {
-    /// In order; the first and the last may be walks, and at least one is a ride.
+    /// The legs in order. The first and the last can be walks, and at least one is a ride.
     pub legs: Vec<Leg>,
 }
 
 /// A part of a [`Journey`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Leg {
-    /// On one train.
+    /// A ride on one train.
     Ride(Ride),
-    /// On foot to another station.
+    /// A walk to another station.
     Walk(Walk),
 }
 
@@ -27,48 +27,48 @@ pub enum Leg {
 pub struct Ride {
     /// `route_id` of the line.
     pub route: String,
-    /// `trip_id`, the feed's, or that of the realtime feed for an added train.
+    /// `trip_id` of the feed, or of the realtime feed for an added trip.
     pub trip: String,
-    /// Where the train says that it goes.
+    /// The destination shown on the train.
     pub headsign: String,
-    /// Where to board: the station's id.
+    /// The id of the station to board at.
     pub from: String,
-    /// The platform to board at.
+    /// The id of the platform to board at.
     pub from_platform: String,
-    /// When the train leaves.
+    /// The time of departure.
     pub departs: Time,
-    /// Where to alight: the station's id.
+    /// The id of the station to alight at.
     pub to: String,
-    /// The platform to alight at.
+    /// The id of the platform to alight at.
     pub to_platform: String,
-    /// When the train arrives.
+    /// The time of arrival.
     pub arrives: Time,
-    /// The ids of the stations between, in order.
+    /// The ids of the intermediate stations, in order.
     pub passes: Vec<String>,
-    /// Whether the times are those of a train on its way rather than of the timetable.
+    /// Whether the times are realtime predictions rather than scheduled times.
     pub is_live: bool,
 }
 
-/// A way on foot between two stations.
+/// A walk between two stations.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walk {
-    /// The station's id.
+    /// The id of the station where it starts.
     pub from: String,
-    /// The station's id.
+    /// The id of the station where it ends.
     pub to: String,
-    /// How long it takes.
+    /// The duration in seconds.
     pub seconds: u32,
 }
 
 impl Ride {
-    /// How many stops it is to the one to alight at.
+    /// Returns the number of stops to the one to alight at.
     pub fn stops_ridden(&self) -> usize {
         self.passes.len() + 1
     }
 }
 
 impl Journey {
-    /// The rides in order.
+    /// Returns the rides in order.
     pub fn rides(&self) -> impl DoubleEndedIterator<Item = &Ride> {
         self.legs.iter().filter_map(|leg| match leg {
             Leg::Ride(ride) => Some(ride),
@@ -76,18 +76,18 @@ impl Journey {
         })
     }
 
-    /// How often one changes trains.
+    /// Returns the number of changes of trains.
     pub fn changes(&self) -> usize {
         self.rides().count().saturating_sub(1)
     }
 
-    /// When one has to set off: the first departure, or the walk that leads to it.
+    /// Returns the start of the journey: the first departure, or the start of the walk to it.
     pub fn departs(&self) -> Time {
         let walked = self.walked_before_riding(self.legs.iter());
         Time(self.rides().next().map_or(0, |ride| ride.departs.0).saturating_sub(walked))
     }
 
-    /// When one is there: the last arrival, and the walk that follows it.
+    /// Returns the end of the journey: the last arrival, or the end of the walk after it.
     pub fn arrives(&self) -> Time {
         let walked = self.walked_before_riding(self.legs.iter().rev());
         Time(self.rides().next_back().map_or(0, |ride| ride.arrives.0) + walked)
@@ -107,20 +107,20 @@ impl Journey {
     }
 }
 
-impl Found {
+impl FoundJourney {
     pub(super) fn to_journey(&self, schedule: &Schedule) -> Journey {
         Journey { legs: self.steps.iter().map(|step| leg_of(schedule, *step)).collect() }
     }
 
-    /// A journey found in the mirror, turned round.
+    /// Converts a journey that was found in the mirrored layout.
     pub(super) fn to_journey_in_mirror(&self, schedule: &Schedule) -> Journey {
-        let turned = self.steps.iter().rev().map(|step| step.turned(&schedule.layout));
-        Journey { legs: turned.map(|step| leg_of(schedule, step)).collect() }
+        let reversed = self.steps.iter().rev().map(|step| step.reversed(&schedule.layout));
+        Journey { legs: reversed.map(|step| leg_of(schedule, step)).collect() }
     }
 }
 
 impl Step {
-    fn turned(self, layout: &Layout) -> Self {
+    fn reversed(self, layout: &Layout) -> Self {
         match self {
             Self::Walk { from, to, seconds } => Self::Walk { from: to, to: from, seconds },
             Self::Ride { sequence, run, board, alight } => {

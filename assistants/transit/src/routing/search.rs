@@ -1,9 +1,9 @@
-//! The search itself, over a [`Layout`], forwards in time. Searching backwards is searching its mirror.
+//! The search over a [`Layout`], forward in time. A backward search is a search of the mirrored layout.
 
 use crate::schedule::Layout;
 
-/// No journey needs more; a bound so that no question runs long.
-pub(super) const MOST_RIDES: u32 = 8;
+/// The most rides of a journey, which bounds the search time.
+pub(super) const MAX_RIDES: u32 = 8;
 pub(super) const NEVER: u32 = u32::MAX;
 const ORIGIN: u32 = u32::MAX;
 
@@ -12,21 +12,21 @@ pub(super) struct Request<'a> {
     pub(super) to: Vec<u32>,
     pub(super) max_rides: u32,
     pub(super) may_walk: bool,
-    /// Only journeys that arrive before this are of interest.
+    /// Only journeys that arrive before this time are searched.
     pub(super) before: u32,
-    /// The platforms that may be used; all where there is none.
+    /// The usable platforms; `None` for all.
     pub(super) platforms: Option<&'a Vec<bool>>,
 }
 
-/// A journey as the search found it: positions in the layout.
+/// A journey found by the search, as positions in the layout.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(super) struct FoundJourney {
     pub(super) steps: Vec<Step>,
     arrival: u32,
     rides: u32,
 }
 
-impl Found {
+impl FoundJourney {
     pub(super) fn arrival(&self) -> u32 {
         self.arrival
     }
@@ -42,52 +42,53 @@ pub(super) enum Step {
     Walk { from: u32, to: u32, seconds: u32 },
 }
 
-/// A step and the one before it, which is how a journey is read back.
+/// A step and the index of the previous one, for reconstructing a journey.
 struct Trace {
     step: Step,
-    before: u32,
+    previous: u32,
 }
 
-/// How early a train can be boarded at a station, and by which trace.
+/// The earliest time at which a train can be boarded at a station, and the trace that leads there.
 #[derive(Clone, Copy)]
 struct Ready {
     at: u32,
     trace: u32,
 }
 
-/// Where each sequence is scanned from, and which stations were reached in a round.
+/// The state of a search.
 struct Search<'a> {
     layout: &'a Layout,
     request: &'a Request<'a>,
     is_target: Vec<bool>,
-    /// After the rounds before this one, which is what a train is boarded by.
+    /// The result of the previous rounds, which determines where trains can be boarded in this round.
     ready_before: Vec<Ready>,
     ready: Vec<Ready>,
+    /// The earliest arrival by train at each station.
     alighted: Vec<u32>,
     traces: Vec<Trace>,
     /// Stations whose `ready` improved in this round.
     improved: Vec<u32>,
-    /// Stations alighted at in this round, and the trace.
+    /// Stations reached by train in this round, each with its trace.
     reached: Vec<(u32, u32)>,
     best: u32,
     best_trace: u32,
 }
 
-/// One journey for each number of rides that arrives before all with fewer rides, fewest first.
-pub(super) fn run(layout: &Layout, request: &Request<'_>, at: u32) -> Vec<Found> {
+/// Returns a journey for each number of rides that improves the arrival, fewest rides first.
+pub(super) fn run(layout: &Layout, request: &Request<'_>, at: u32) -> Vec<FoundJourney> {
     let mut search = Search::new(layout, request);
     let mut found = Vec::new();
     if request.from.iter().any(|station| request.to.contains(station)) {
         return found;
     }
-    search.begin(at);
+    search.start(at);
     let mut scan_from = vec![NEVER; layout.sequences.len()];
     for rides in 1..=request.max_rides {
         let best_before = search.best;
         search.scan_round(&mut scan_from);
-        search.walk_on();
+        search.walk_after_rides();
         if search.best < best_before {
-            found.push(Found { steps: search.steps_to(search.best_trace), arrival: search.best, rides });
+            found.push(FoundJourney { steps: search.steps_to(search.best_trace), arrival: search.best, rides });
         }
         if search.improved.is_empty() {
             break;
@@ -103,13 +104,13 @@ impl<'a> Search<'a> {
         for station in &request.to {
             is_target[*station as usize] = true;
         }
-        let nowhere = vec![Ready { at: NEVER, trace: ORIGIN }; count];
+        let unreached = vec![Ready { at: NEVER, trace: ORIGIN }; count];
         Self {
             layout,
             request,
             is_target,
-            ready_before: nowhere.clone(),
-            ready: nowhere,
+            ready_before: unreached.clone(),
+            ready: unreached,
             alighted: vec![NEVER; count],
             traces: Vec::new(),
             improved: Vec::new(),
@@ -119,7 +120,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn begin(&mut self, at: u32) {
+    fn start(&mut self, at: u32) {
         for station in &self.request.from {
             self.ready[*station as usize] = Ready { at, trace: ORIGIN };
             self.improved.push(*station);
@@ -131,7 +132,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// One ride more: scans every sequence that calls where a train can be boarded earlier than a round ago.
+    /// Adds one ride: scans every sequence through a station where boarding became possible earlier in the last round.
     fn scan_round(&mut self, scan_from: &mut [u32]) {
         let mut sequences = Vec::new();
         for station in std::mem::take(&mut self.improved) {
@@ -185,11 +186,11 @@ impl<'a> Search<'a> {
         self.arrive(station, arrival, trace);
         self.reached.push((station, trace));
         let change = self.layout.footpaths.change[station as usize];
-        self.be_ready(station, arrival + change, trace);
+        self.improve_ready(station, arrival + change, trace);
     }
 
-    /// Goes on foot from every station that was alighted at in this round.
-    fn walk_on(&mut self) {
+    /// Walks from every station reached by train in this round.
+    fn walk_after_rides(&mut self) {
         let reached = std::mem::take(&mut self.reached);
         if !self.request.may_walk {
             return;
@@ -203,14 +204,14 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn walk_from(&mut self, from: u32, at: u32, before: u32, may_end: bool) {
+    fn walk_from(&mut self, from: u32, at: u32, previous: u32, may_end: bool) {
         let layout = self.layout;
-        for (to, seconds) in &layout.footpaths.ways[from as usize] {
+        for (to, seconds) in &layout.footpaths.paths[from as usize] {
             let arrival = at + seconds;
             let ends_here = may_end && self.is_target[*to as usize] && arrival < self.best;
             if arrival < self.ready[*to as usize].at && arrival < self.best || ends_here {
-                let trace = self.trace(Step::Walk { from, to: *to, seconds: *seconds }, before);
-                self.be_ready(*to, arrival, trace);
+                let trace = self.trace(Step::Walk { from, to: *to, seconds: *seconds }, previous);
+                self.improve_ready(*to, arrival, trace);
                 if may_end {
                     self.arrive(*to, arrival, trace);
                 }
@@ -224,7 +225,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn be_ready(&mut self, station: u32, at: u32, trace: u32) {
+    fn improve_ready(&mut self, station: u32, at: u32, trace: u32) {
         let ready = &mut self.ready[station as usize];
         if at < ready.at {
             *ready = Ready { at, trace };
@@ -232,8 +233,8 @@ impl<'a> Search<'a> {
         }
     }
 
-    fn trace(&mut self, step: Step, before: u32) -> u32 {
-        self.traces.push(Trace { step, before });
+    fn trace(&mut self, step: Step, previous: u32) -> u32 {
+        self.traces.push(Trace { step, previous });
         u32::try_from(self.traces.len() - 1).expect("a search makes far fewer traces than 2^32")
     }
 
@@ -242,7 +243,7 @@ impl<'a> Search<'a> {
         let mut at = trace;
         while let Some(trace) = self.traces.get(at as usize) {
             steps.push(trace.step);
-            at = trace.before;
+            at = trace.previous;
         }
         steps.reverse();
         steps

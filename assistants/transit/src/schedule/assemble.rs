@@ -1,4 +1,4 @@
-//! Sorts runs into sequences that a search can go through.
+//! Groups runs into sequences for the search.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use crate::realtime::LiveRun;
 use crate::timetable::{PatternStop, StopTime, Timetable};
 use crate::walks::Footpaths;
 
-/// The runs of a schedule in the making.
+/// The runs of a schedule under construction.
 pub(super) struct Assembly<'a> {
     timetable: &'a Timetable,
-    /// By pattern of the timetable.
+    /// The scheduled runs of each pattern of the timetable.
     scheduled: Vec<Vec<ScheduledRun>>,
     live: BTreeMap<Vec<PatternStop>, Vec<TimedRun>>,
     live_runs: Vec<LiveRun>,
@@ -30,7 +30,7 @@ impl<'a> Assembly<'a> {
         Self { timetable, scheduled, live: BTreeMap::new(), live_runs: Vec::new() }
     }
 
-    /// Adds a trip of the timetable that begins at `start`, on the service day that begins at `day`.
+    /// Adds a trip of the timetable that starts at `start`, on the service day that starts at `day`.
     pub(super) fn add_scheduled(&mut self, trip: u32, day: u32, start: u32) {
         let pattern = self.timetable.profile_of(&self.timetable.trips[trip as usize]).pattern;
         self.scheduled[pattern as usize].push(ScheduledRun { trip, day, start });
@@ -73,7 +73,7 @@ fn times_of(timetable: &Timetable, run: &ScheduledRun) -> TimedRun {
     (Run { source: RunSource::Scheduled { trip: run.trip, day: run.day } }, times.collect())
 }
 
-/// Deals runs of equal stops out to sequences in which none overtakes another.
+/// Splits runs with the same stops into sequences without overtaking.
 fn push_sequences(layout: &mut Layout, stops: &[Stop], mut runs: Vec<TimedRun>) {
     runs.sort_by_key(|(_, times)| times.first().map(|time| (time.departure, time.arrival)));
     let mut sequences: Vec<Vec<TimedRun>> = Vec::new();

@@ -1,9 +1,9 @@
-//! Flat tables for a search that goes through them from front to back.
+//! Flat tables for sequential access by the search.
 
 use crate::timetable::StopTime;
 use crate::walks::Footpaths;
 
-/// Trips that call at the same platforms and never overtake each other, in order of time.
+/// Trips with the same platforms that do not overtake each other, in order of time.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sequence {
     first_stop: u32,
@@ -29,24 +29,24 @@ pub(crate) struct Run {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum RunSource {
-    /// A trip of the timetable, whose service day begins at this time.
+    /// A trip of the timetable, and the start of its service day.
     Scheduled { trip: u32, day: u32 },
     /// A run of the realtime changes.
     Live { index: u32 },
 }
 
-/// Everything a search reads.
+/// The data of a search.
 #[derive(Debug)]
 pub(crate) struct Layout {
     pub(crate) sequences: Vec<Sequence>,
     stops: Vec<Stop>,
     runs: Vec<Run>,
     times: Vec<StopTime>,
-    /// For each station, where it stands in which sequence.
+    /// The sequences through each station, and its position in them.
     calls: Vec<Vec<(u32, u32)>>,
     pub(crate) footpaths: Footpaths,
     pub(crate) live: Vec<crate::realtime::LiveRun>,
-    /// The sum of a time and its mirror image: nobody arrives later, even on foot after the last train.
+    /// The sum of a time and its mirrored time: the latest possible arrival, including a walk after the last train.
     horizon: u32,
     longest_walk: u32,
 }
@@ -55,7 +55,7 @@ impl Layout {
     pub(crate) fn new(footpaths: Footpaths, live: Vec<crate::realtime::LiveRun>) -> Self {
         let calls = vec![Vec::new(); footpaths.change.len()];
         let (sequences, stops, runs, times) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
-        let walks = footpaths.ways.iter().flatten().map(|(_, seconds)| *seconds);
+        let walks = footpaths.paths.iter().flatten().map(|(_, seconds)| *seconds);
         let longest_walk = walks.chain(footpaths.change.iter().copied()).max().unwrap_or(0);
         Self { sequences, stops, runs, times, calls, footpaths, live, horizon: longest_walk, longest_walk }
     }
@@ -83,7 +83,7 @@ impl Layout {
         self.calls.len()
     }
 
-    /// The sequences that call at a station, with the position of each call.
+    /// Returns the sequences through a station, each with the position of the call.
     pub(crate) fn calls_at(&self, station: u32) -> &[(u32, u32)] {
         &self.calls[station as usize]
     }
@@ -102,7 +102,7 @@ impl Layout {
         self.times[(first_time + run * stop_count + position) as usize]
     }
 
-    /// The first run that departs from a position at or after a time.
+    /// Returns the first run that departs from a position at or after a time.
     pub(crate) fn first_run_from(&self, sequence: u32, position: u32, at: u32) -> Option<u32> {
         let count = self.sequences[sequence as usize].run_count;
         let (mut low, mut high) = (0, count);
@@ -117,13 +117,13 @@ impl Layout {
         (low < count).then_some(low)
     }
 
-    /// The time axis turned round: a search from an arrival is a search from a departure in the mirror.
+    /// Returns the layout with the time axis reversed: a search from an arrival is a search from a departure in it.
     pub(crate) fn mirrored(&self) -> Self {
         let mut mirror = Self::new(self.footpaths.reversed(), Vec::new());
         for number in 0..to_u32(self.sequences.len()) {
             let Sequence { stop_count, run_count, .. } = self.sequences[number as usize];
-            let turned = |stop: &Stop| Stop { may_board: stop.may_alight, may_alight: stop.may_board, ..*stop };
-            let stops: Vec<Stop> = self.stops_of(number).iter().rev().map(turned).collect();
+            let reversed = |stop: &Stop| Stop { may_board: stop.may_alight, may_alight: stop.may_board, ..*stop };
+            let stops: Vec<Stop> = self.stops_of(number).iter().rev().map(reversed).collect();
             let runs = (0..run_count).rev().map(|run| {
                 let times = (0..stop_count).rev().map(|position| {
                     let time = self.time(number, run, position);
@@ -137,7 +137,7 @@ impl Layout {
         mirror
     }
 
-    /// A time in the mirror, and the other way round. What lies after everything that runs is as good as its end.
+    /// Converts a time to a mirrored time and back. Times after the horizon count as the horizon.
     pub(crate) fn mirror_time(&self, time: u32) -> u32 {
         self.horizon.saturating_sub(time)
     }

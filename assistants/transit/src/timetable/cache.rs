@@ -1,30 +1,30 @@
-//! The compact form in which a timetable is kept between runs.
+//! The compact serialisation of a timetable.
 //!
-//! `TKTT`, the version of the layout, a checksum of the rest, and the rest: the timetable as postcard writes it. A cache
-//! is derived from a feed and made again whenever it does not read; it is not meant for exchange.
+//! The layout is `TKTT`, a format version, a checksum of the payload, and the payload: the timetable in postcard format. A cache
+//! is derived from a feed and regenerated whenever it cannot be read. It is not an interchange format.
 
 use super::Timetable;
 
 const MAGIC: &[u8; 4] = b"TKTT";
 const VERSION: u32 = 1;
 const HEADER_BYTES: usize = 12;
-/// New York's cache has 2 MB.
+/// The largest cache. New York's has 2 MB.
 const LIMIT_BYTES: usize = 512 << 20;
 
-/// Why a cache does not read. The feed it was made from is the remedy for each.
+/// An error in reading a cache. For each, regenerate the cache from the feed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum CacheError {
-    /// The bytes are something else.
+    /// The bytes are not a cache.
     #[error("not a cached timetable")]
     NotACache,
-    /// Another version of this crate wrote it.
-    #[error("the cached timetable has layout {found}, and {VERSION} is read")]
+    /// The cache was written by another version of this crate.
+    #[error("the cached timetable has version {found}, expected {VERSION}")]
     OtherVersion {
-        /// The version that stands in it.
+        /// The version of the cache.
         found: u32,
     },
-    /// The bytes are damaged or cut.
+    /// The cache is damaged or truncated.
     #[error("the cached timetable is damaged")]
     Corrupt,
 }
@@ -32,7 +32,8 @@ pub enum CacheError {
 impl Timetable {
     /// Writes the cache.
     pub fn to_cache(&self) -> Vec<u8> {
-        let payload = postcard::to_stdvec(self).expect("a timetable has no map and no unsized part that could fail");
+        let payload = postcard::to_stdvec(self)
+            .expect("a timetable has no maps or sequences of unknown length, which could fail");
         let mut bytes = Vec::with_capacity(HEADER_BYTES + payload.len());
         bytes.extend_from_slice(MAGIC);
         bytes.extend_from_slice(&VERSION.to_le_bytes());
@@ -41,10 +42,10 @@ impl Timetable {
         bytes
     }
 
-    /// Reads what [`to_cache`](Self::to_cache) wrote.
+    /// Reads a cache written by [`to_cache`](Self::to_cache).
     ///
     /// # Errors
-    /// [`CacheError`], for any bytes that this version did not write; no bytes make it panic.
+    /// [`CacheError`], for any bytes that this version did not write. Never panics.
     pub fn from_cache(bytes: &[u8]) -> Result<Self, CacheError> {
         let Some((header, payload)) = bytes.split_at_checked(HEADER_BYTES) else { return Err(CacheError::NotACache) };
         let number = |at: usize| header[at..at + 4].try_into().map_or(0, u32::from_le_bytes);
@@ -58,11 +59,11 @@ impl Timetable {
             return Err(CacheError::Corrupt);
         }
         let timetable: Self = postcard::from_bytes(payload).map_err(|_| CacheError::Corrupt)?;
-        if timetable.is_sound() { Ok(timetable) } else { Err(CacheError::Corrupt) }
+        if timetable.is_valid() { Ok(timetable) } else { Err(CacheError::Corrupt) }
     }
 
-    /// Whether every index points into its table: a checksum is no proof against a file that was made to fit.
-    fn is_sound(&self) -> bool {
+    /// Whether every index is within its table. A checksum does not protect against a crafted file.
+    fn is_valid(&self) -> bool {
         let within = |index: u32, length: usize| (index as usize) < length;
         let platforms = self.platforms.iter().all(|platform| within(platform.station, self.stations.len()));
         let stops = self.patterns.iter().flat_map(|pattern| &pattern.stops);

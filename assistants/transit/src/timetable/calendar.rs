@@ -1,19 +1,20 @@
-//! Which services run on a date.
+//! The days on which services run.
 
 use jiff::civil::{Date, Weekday};
 use serde::{Deserialize, Serialize};
 
 use super::Timetable;
 
-/// A service: a weekly pattern within a range of dates, and the dates that differ from it.
+/// A service: a weekly pattern within a range of dates, and exceptions to it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Service {
     pub(crate) id: String,
     /// Monday first.
     pub(crate) weekdays: [bool; 7],
-    /// Dates as `YYYYMMDD`, so that they compare as dates do. Empty for a service that only `calendar_dates` names.
+    /// The first and last date as `YYYYMMDD`, which sorts chronologically. `None` for a service that is only in
+    /// `calendar_dates.txt`.
     pub(crate) range: Option<(u32, u32)>,
-    /// Dates that differ, in order, and whether the service runs then.
+    /// Exceptional dates in order, each with whether the service runs.
     pub(crate) exceptions: Vec<(u32, bool)>,
 }
 
@@ -42,15 +43,14 @@ fn weekday_index(weekday: Weekday) -> usize {
 }
 
 impl Timetable {
-    /// The ids of the services that run on a service day, by the calendar and its exceptions.
+    /// Returns the ids of the services that run on a service day.
     pub fn services_on(&self, date: Date) -> impl Iterator<Item = &str> {
         self.services.iter().filter(move |service| service.runs_on(date)).map(|service| service.id.as_str())
     }
 
-    /// The first and the last date that any service runs on by its weekly pattern or an exception; `None` for a feed
-    /// without dates.
+    /// Returns the first and last date of the calendar, or `None` for a feed without dates.
     ///
-    /// A date outside gives no trips at all, which is not the same as a day without service.
+    /// A date outside this range has no trips because it is not covered by the feed, not because there is no service.
     pub fn valid_dates(&self) -> Option<(Date, Date)> {
         let ranges = self.services.iter().filter_map(|service| service.range);
         let added = self.services.iter().flat_map(|service| &service.exceptions).filter(|(_, runs)| *runs);
@@ -81,7 +81,7 @@ mod tests {
     }
 
     #[test]
-    fn exceptions_go_before_the_weekly_pattern() {
+    fn exceptions_override_the_weekly_pattern() {
         let service = weekday_service();
         assert!(service.runs_on(date(2024, 3, 18)), "a Monday");
         assert!(!service.runs_on(date(2024, 3, 17)), "a Sunday");
@@ -92,7 +92,7 @@ mod tests {
     }
 
     #[test]
-    fn a_service_without_a_range_runs_on_its_dates_alone() {
+    fn a_service_without_a_range_runs_only_on_its_dates() {
         let mut service = Service::named("Special");
         service.exceptions = vec![(20_240_704, true)];
         assert!(service.runs_on(date(2024, 7, 4)));

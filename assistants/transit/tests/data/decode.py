@@ -1,7 +1,7 @@
-"""Decodes GTFS-Realtime captures with the published bindings, and prints what a departure board shows of them.
+"""Decodes GTFS-Realtime captures with the published bindings, and prints their departure boards.
 
-Arguments are the captures; the answer is one JSON object: for each file its counts and, at 20 stations, the arrivals at
-the time of its header. The extension of New York City Transit is declared here as the extension that it is.
+The arguments are the captures. The output is a JSON object: for each file its counts and, at 20 stations, the arrivals at the
+time of its header. The extension of New York City Transit is declared here as a protobuf extension.
 """
 
 import collections
@@ -83,7 +83,7 @@ def describe(path, trip_extension, header_extension):
             if at >= now:
                 board[platform[:-1]].append([at, trip.trip_id, trip.route_id, platform, is_assigned])
     stations = sorted(board, key=lambda station: (-len(board[station]), station))
-    # The busiest ten, and ten spread over all the others.
+    # The ten busiest stations, and ten spread over the others.
     rest = stations[10:]
     chosen = stations[:10] + rest[:: max(1, len(rest) // 10)][:10]
     return {

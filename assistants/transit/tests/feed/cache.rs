@@ -2,7 +2,7 @@ use crate::feeds::Files;
 use threadkeep_transit::{CacheError, Timetable};
 
 #[test]
-fn a_cache_gives_the_timetable_back_and_nothing_else_reads() {
+fn a_cache_round_trips_and_other_bytes_are_rejected() {
     let timetable = Files::crossing().read().unwrap();
     let cache = timetable.to_cache();
     assert_eq!(Timetable::from_cache(&cache).unwrap(), timetable);
@@ -14,9 +14,9 @@ fn a_cache_gives_the_timetable_back_and_nothing_else_reads() {
     assert!(matches!(Timetable::from_cache(&cache[..cache.len() - 1]), Err(CacheError::Corrupt)));
 }
 
-/// Every single damaged byte is found, by the checksum; with the checksum made to fit, nothing panics.
+/// The checksum detects damage to any byte. If the checksum is corrected, reading does not panic.
 #[test]
-fn damage_is_found_everywhere() {
+fn damage_to_any_byte_is_detected() {
     let cache = Files::crossing().read().unwrap().to_cache();
     for at in 12..cache.len() {
         let mut damaged = cache.clone();

@@ -1,4 +1,4 @@
-//! Feeds to start from.
+//! Test feeds.
 
 use std::collections::BTreeMap;
 use std::io::{Cursor, Write};
@@ -10,7 +10,7 @@ use threadkeep_transit::{FeedError, Timetable};
 pub(crate) struct Files(BTreeMap<&'static str, String>);
 
 impl Files {
-    /// Two lines that cross at M: A - M - B by train 1, C - M - D by train 2, and N beside M on foot.
+    /// Two lines: A - M - B by train 1 and C - N - D by train 2, with a walk between M and N.
     pub(crate) fn crossing() -> Self {
         let stations = ["A", "M", "B", "C", "N", "D"];
         let mut stops = "stop_id,stop_name,location_type,parent_station\n".to_owned();

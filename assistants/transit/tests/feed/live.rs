@@ -55,7 +55,7 @@ fn first_train(
 }
 
 #[test]
-fn a_delayed_train_takes_the_place_of_the_scheduled_one() {
+fn a_delayed_trip_replaces_the_scheduled_one() {
     let timetable = Arc::new(Files::crossing().read().unwrap());
     let late = at("08:00:30") + SignedDuration::from_mins(30);
     let delayed = trip("t1", "", &[("A1", late), ("unknown", late), ("M1", at("08:45:00")), ("B1", at("08:55:00"))]);
@@ -65,7 +65,7 @@ fn a_delayed_train_takes_the_place_of_the_scheduled_one() {
 }
 
 #[test]
-fn trips_are_cancelled_by_name_and_by_being_left_out() {
+fn trips_are_cancelled_explicitly_or_by_omission() {
     let timetable = Arc::new(Files::crossing().read().unwrap());
     let cancelled = LiveTrip { is_cancelled: true, ..trip("t1", "1", &[]) };
     let changes = Changes::new(&timetable, &[feed(vec![cancelled])], &zone(), at("08:00:00"));
@@ -76,12 +76,12 @@ fn trips_are_cancelled_by_name_and_by_being_left_out() {
     let complete = Replacement { route: "1".to_owned(), from: Some(at("07:30:00")), until };
     let message = LiveFeed { replaced: vec![complete], ..feed(vec![]) };
     let changes = Changes::new(&timetable, &[message], &zone(), at("08:00:00"));
-    assert_eq!(changes.cancelled_count(), 1, "t2 starts after the period, u1 is of another line");
+    assert_eq!(changes.cancelled_count(), 1, "t2 starts after the period, u1 is on another line");
     assert_eq!(first_train(&timetable, &changes, "A", "B").unwrap().0, "t2");
 }
 
 #[test]
-fn a_train_of_no_timetable_is_added() {
+fn a_trip_that_is_not_in_the_timetable_is_added() {
     let timetable = Arc::new(Files::crossing().read().unwrap());
     let extra = trip("extra", "2", &[("A1", at("07:30:00")), ("D1", at("07:50:00"))]);
     let changes = Changes::new(&timetable, &[feed(vec![extra])], &zone(), at("08:00:00"));
@@ -90,7 +90,7 @@ fn a_train_of_no_timetable_is_added() {
 }
 
 #[test]
-fn old_news_and_trains_that_never_came_change_nothing() {
+fn stale_messages_and_overdue_trips_are_ignored() {
     let timetable = Timetable::clone(&Files::crossing().read().unwrap());
     let delayed = trip("t1", "1", &[("A1", at("08:30:00")), ("B1", at("08:55:00"))]);
     let changes = Changes::new(&timetable, &[feed(vec![delayed.clone()])], &zone(), at("08:05:01"));
@@ -100,30 +100,30 @@ fn old_news_and_trains_that_never_came_change_nothing() {
 }
 
 #[test]
-fn bytes_that_are_no_message_are_refused() {
+fn invalid_messages_are_rejected() {
     assert!(matches!(LiveFeed::decode(b"<html>"), Err(LiveError::Malformed { .. })));
     assert!(matches!(LiveFeed::decode(&[]), Err(LiveError::NoTimestamp)));
     assert!(matches!(LiveFeed::decode(&vec![0; (4 << 20) + 1]), Err(LiveError::TooLarge { .. })));
 }
 
-/// A field of a message, with a tag below 16 and content of fewer than 128 bytes.
+/// Encodes a field of a message, with a tag below 16 and fewer than 128 bytes of content.
 fn field(tag: u8, content: &[u8]) -> Vec<u8> {
     [&[tag << 3 | 2, u8::try_from(content.len()).unwrap()], content].concat()
 }
 
 #[test]
-fn a_message_of_too_many_trips_is_refused() {
+fn a_message_with_too_many_trips_is_rejected() {
     let header = field(1, &[field(1, b"2.0"), vec![3 << 3, 1]].concat());
     let trip = field(2, &[field(1, b"x"), field(3, &field(1, b""))].concat());
     let message = |trips: usize| LiveFeed::decode(&[header.clone(), trip.repeat(trips)].concat());
     assert_eq!(message(20_000).unwrap().trips.len(), 20_000);
-    let refused = |trips: usize| message(trips).unwrap_err().to_string();
-    assert_eq!(refused(20_001), "the realtime message has 20001 trips, and at most 20000 are read");
-    assert_eq!(refused(40_001), "the realtime message has 40001 entities, and at most 40000 are read");
+    let error = |trips: usize| message(trips).unwrap_err().to_string();
+    assert_eq!(error(20_001), "the realtime message has 20001 trips, the limit is 20000");
+    assert_eq!(error(40_001), "the realtime message has 40001 entities, the limit is 40000");
 }
 
 #[test]
-fn a_short_name_begins_no_other() {
+fn a_short_name_does_not_match_as_a_prefix() {
     let timetable = Arc::new(Files::crossing().read().unwrap());
     let nameless = trip("", "1", &[("A1", at("08:30:00")), ("B1", at("08:55:00"))]);
     let changes = Changes::new(&timetable, &[feed(vec![nameless])], &zone(), at("08:00:00"));

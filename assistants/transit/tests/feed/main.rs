@@ -1,4 +1,4 @@
-//! Small feeds, written here: what is read from them, what is refused, and how they are searched.
+//! Reading and searching small feeds.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod broken;

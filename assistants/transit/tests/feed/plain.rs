@@ -1,4 +1,4 @@
-//! The search against one that looks at every train again and again until nothing changes.
+//! Compares the search with a brute-force search.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -11,32 +11,32 @@ use crate::feeds::Files;
 const STATIONS: usize = 6;
 const CHANGE_SECONDS: u32 = 60;
 
-/// A trip: its stations and the minutes between them, and the minute it starts.
+/// A trip: its stations with the minutes since the previous one, and the start minute.
 type PlainTrip = (Vec<(usize, u32)>, u32);
 
 #[derive(Debug, Clone)]
-struct World {
+struct RandomNetwork {
     trips: Vec<PlainTrip>,
     /// From, to, minutes.
     walks: Vec<(usize, usize, u32)>,
 }
 
-fn worlds() -> impl Strategy<Value = World> {
+fn networks() -> impl Strategy<Value = RandomNetwork> {
     let call = (0..STATIONS, 0_u32..15);
     let trip = (prop::collection::vec(call, 2..6), 0_u32..120);
     let walk = (0..STATIONS, 0..STATIONS, 1_u32..8);
     (prop::collection::vec(trip, 1..14), prop::collection::vec(walk, 0..4))
-        .prop_map(|(trips, walks)| World { trips, walks })
+        .prop_map(|(trips, walks)| RandomNetwork { trips, walks })
 }
 
-fn timetable(world: &World) -> Arc<Timetable> {
+fn timetable(network: &RandomNetwork) -> Arc<Timetable> {
     let mut stops = "stop_id,stop_name\n".to_owned();
     for station in 0..STATIONS {
         stops += &format!("S{station},S\n");
     }
     let mut trips = "route_id,service_id,trip_id\n".to_owned();
     let mut times = "trip_id,stop_id,stop_sequence,arrival_time,departure_time\n".to_owned();
-    for (number, (calls, start)) in world.trips.iter().enumerate() {
+    for (number, (calls, start)) in network.trips.iter().enumerate() {
         trips += &format!("1,W,{number}\n");
         let mut at = *start;
         for (sequence, (station, minutes)) in calls.iter().enumerate() {
@@ -45,7 +45,7 @@ fn timetable(world: &World) -> Arc<Timetable> {
         }
     }
     let mut transfers = "from_stop_id,to_stop_id,transfer_type,min_transfer_time\n".to_owned();
-    for (from, to, minutes) in world.walks.iter().filter(|(from, to, _)| from != to) {
+    for (from, to, minutes) in network.walks.iter().filter(|(from, to, _)| from != to) {
         transfers += &format!("S{from},S{to},2,{}\n", minutes * 60);
     }
     let feed = Files::crossing().with("stops.txt", &stops).with("trips.txt", &trips);
@@ -53,10 +53,10 @@ fn timetable(world: &World) -> Arc<Timetable> {
     Arc::new(feed.read().unwrap())
 }
 
-/// When one can be alighted at or have walked to a station after so many rides, by brute force.
-fn plain_arrival(world: &World, from: usize, to: usize, at: u32, rides: u32) -> Option<u32> {
+/// Returns the earliest arrival at a station with at most `rides` rides, by train or by walking from one.
+fn plain_arrival(network: &RandomNetwork, from: usize, to: usize, at: u32, rides: u32) -> Option<u32> {
     let mut walks: HashMap<(usize, usize), u32> = HashMap::new();
-    for (from, to, minutes) in &world.walks {
+    for (from, to, minutes) in &network.walks {
         let known = walks.entry((*from, *to)).or_insert(u32::MAX);
         *known = (minutes * 60).min(*known);
     }
@@ -71,20 +71,20 @@ fn plain_arrival(world: &World, from: usize, to: usize, at: u32, rides: u32) -> 
             }
         }
     }
-    let ways: Vec<(usize, usize, u32)> = walks
+    let paths: Vec<(usize, usize, u32)> = walks
         .into_iter()
         .filter(|((from, to), _)| from != to)
         .map(|((from, to), seconds)| (from, to, seconds))
         .collect();
     let mut ready = [u32::MAX; STATIONS];
     ready[from] = at;
-    for (_, to, seconds) in ways.iter().filter(|(start, ..)| *start == from) {
+    for (_, to, seconds) in paths.iter().filter(|(start, ..)| *start == from) {
         ready[*to] = ready[*to].min(at + seconds);
     }
     let mut best = u32::MAX;
     for _ in 0..rides {
         let mut alighted = [u32::MAX; STATIONS];
-        for (calls, start) in &world.trips {
+        for (calls, start) in &network.trips {
             let mut time = *start;
             let mut is_on_board = false;
             for (station, minutes) in calls {
@@ -101,7 +101,7 @@ fn plain_arrival(world: &World, from: usize, to: usize, at: u32, rides: u32) -> 
             }
             best = if station == to { best.min(alighted[station]) } else { best };
             ready[station] = ready[station].min(alighted[station] + CHANGE_SECONDS);
-            for (_, next, seconds) in ways.iter().filter(|(start, ..)| *start == station) {
+            for (_, next, seconds) in paths.iter().filter(|(start, ..)| *start == station) {
                 best = if *next == to { best.min(alighted[station] + seconds) } else { best };
                 ready[*next] = ready[*next].min(alighted[station] + seconds);
             }
@@ -112,21 +112,21 @@ fn plain_arrival(world: &World, from: usize, to: usize, at: u32, rides: u32) -> 
 
 proptest! {
     #[test]
-    fn searches_agree_with_brute_force(world in worlds(), from in 0..STATIONS, step in 1..STATIONS, at in 0_u32..100, changes in 0_u32..4) {
+    fn searches_agree_with_brute_force(network in networks(), from in 0..STATIONS, step in 1..STATIONS, at in 0_u32..100, changes in 0_u32..4) {
         let to = (from + step) % STATIONS;
         let walks = Walks { change_seconds: CHANGE_SECONDS, ..Walks::default() };
-        let schedule = Schedule::of_service(&timetable(&world), "W", &walks).unwrap();
+        let schedule = Schedule::of_service(&timetable(&network), "W", &walks).unwrap();
         let (from_id, to_id) = (format!("S{from}"), format!("S{to}"));
         let query = Query { max_changes: changes, ..Query::new(&from_id, &to_id) };
         let journey = schedule.earliest_arrival(&query, Time(at * 60));
-        let expected = plain_arrival(&world, from, to, at * 60, changes + 1);
+        let expected = plain_arrival(&network, from, to, at * 60, changes + 1);
         prop_assert_eq!(journey.as_ref().map(|journey| journey.arrives().0), expected);
         if let Some(journey) = journey {
             prop_assert!(journey.departs().0 >= at * 60);
-            // Leaving a second later than the latest departure means arriving later.
+            // Departing one second after the latest departure results in a later arrival.
             let latest = schedule.latest_departure(&query, journey.arrives()).unwrap();
             prop_assert!(latest.departs() >= journey.departs() && latest.arrives() <= journey.arrives());
-            let later = plain_arrival(&world, from, to, latest.departs().0 + 1, changes + 1);
+            let later = plain_arrival(&network, from, to, latest.departs().0 + 1, changes + 1);
             prop_assert!(later.is_none_or(|later| later > journey.arrives().0));
         }
     }

@@ -17,20 +17,20 @@ fn trips(journey: &Journey) -> Vec<&str> {
 }
 
 #[test]
-fn a_change_on_foot_takes_its_time() {
+fn a_change_includes_the_walking_time() {
     let schedule = schedule(&Files::crossing());
-    // At M at 8:10:00, at N at 8:12:00, where the train of 8:10:30 has gone: the next is of 24:10:30.
+    // Arrives at M at 8:10:00 and at N at 8:12:00, after the train at 8:10:30. The next one is at 24:10:30.
     let journey = schedule.earliest_arrival(&Query::new("A", "D"), Time(0)).unwrap();
     assert_eq!((trips(&journey), journey.arrives()), (vec!["t2", "u2"], Time(24 * HOUR + 1200)));
     let walk = journey.legs.iter().find_map(|leg| match leg {
         Leg::Walk(walk) => Some(walk.seconds),
         Leg::Ride(_) => None,
     });
-    assert_eq!(walk, Some(120), "and it leaves with the last train that still reaches it");
+    assert_eq!(walk, Some(120));
 }
 
 #[test]
-fn who_may_not_walk_or_change_does_not() {
+fn walks_and_changes_can_be_disallowed() {
     let schedule = schedule(&Files::crossing());
     assert_eq!(schedule.earliest_arrival(&Query { may_walk: false, ..Query::new("A", "D") }, Time(0)), None);
     assert_eq!(schedule.earliest_arrival(&Query { max_changes: 0, ..Query::new("A", "D") }, Time(0)), None);
@@ -40,7 +40,7 @@ fn who_may_not_walk_or_change_does_not() {
 }
 
 #[test]
-fn a_journey_may_end_on_foot() {
+fn a_journey_can_end_with_a_walk() {
     let schedule = schedule(&Files::crossing());
     let journey = schedule.earliest_arrival(&Query::new("A", "N"), Time(0)).unwrap();
     assert_eq!((journey.departs(), journey.arrives()), (Time(8 * HOUR + 30), Time(8 * HOUR + 720)));
@@ -49,7 +49,7 @@ fn a_journey_may_end_on_foot() {
 }
 
 #[test]
-fn the_latest_departure_still_arrives() {
+fn the_latest_departure_arrives_in_time() {
     let schedule = schedule(&Files::crossing());
     let query = Query::new("A", "B");
     let latest = |by: u32| schedule.latest_departure(&query, Time(by)).map(|journey| journey.departs());
@@ -60,7 +60,7 @@ fn the_latest_departure_still_arrives() {
 }
 
 #[test]
-fn a_walk_after_the_last_train_is_found_backwards_too() {
+fn a_backward_search_finds_a_walk_after_the_last_train() {
     let schedule = schedule(&Files::crossing().appended("transfers.txt", "D,B,2,900\n"));
     let query = Query::new("C", "B");
     let journey = schedule.earliest_arrival(&query, Time(20 * HOUR)).unwrap();
@@ -69,7 +69,7 @@ fn a_walk_after_the_last_train_is_found_backwards_too() {
 }
 
 #[test]
-fn stops_where_nobody_may_board_are_passed() {
+fn stops_without_boarding_are_skipped() {
     let times = "stop_times.txt";
     let feed = Files::crossing().replaced(times, "departure_time\n", "departure_time,pickup_type\n");
     let mut marked = feed;
@@ -87,26 +87,26 @@ fn stops_where_nobody_may_board_are_passed() {
 }
 
 #[test]
-fn only_accessible_platforms_are_used_where_that_is_asked() {
+fn accessible_queries_use_only_accessible_platforms() {
     let mut schedule = schedule(&Files::crossing());
     let query = Query { accessible_only: true, ..Query::new("A", "B") };
-    assert_eq!(schedule.earliest_arrival(&query, Time(0)), None, "the feed says nothing");
+    assert_eq!(schedule.earliest_arrival(&query, Time(0)), None, "the feed has no accessibility data");
     schedule.set_accessible(["A1", "B1", "unknown"]);
     assert!(schedule.earliest_arrival(&query, Time(0)).is_some());
     assert_eq!(schedule.earliest_arrival(&Query { accessible_only: true, ..Query::new("A", "M") }, Time(0)), None);
 }
 
 #[test]
-fn the_day_before_runs_past_midnight_and_clocks_change() {
+fn schedules_include_the_previous_day_and_handle_clock_changes() {
     let zone = TimeZone::posix("EST5EDT,M3.2.0,M11.1.0").unwrap();
     let timetable = Arc::new(Files::crossing().read().unwrap());
     let at = |date: jiff::civil::Date, clock: &str| format!("{date}T{clock}").parse::<jiff::Timestamp>().unwrap();
-    // Saturday, 00:05: the train is Friday's, of 24:00.
+    // On Saturday at 00:00:30, the train is Friday's at 24:00:30.
     let saturday = Schedule::around(&timetable, date(2024, 3, 16), &zone, &Walks::default());
     let from = saturday.time(at(date(2024, 3, 15), "23:58:00-04:00")).unwrap();
     let journey = saturday.earliest_arrival(&Query::new("C", "D"), from).unwrap();
     assert_eq!(saturday.instant(journey.departs()), Some(at(date(2024, 3, 16), "00:00:30-04:00")));
-    // Monday after the clocks went forward: 8:00 is 8:00.
+    // On the Monday after the clocks went forward, the local times are unchanged.
     let monday = Schedule::around(&timetable, date(2024, 3, 11), &zone, &Walks::default());
     let from = monday.time(at(date(2024, 3, 11), "07:00:00-04:00")).unwrap();
     let journey = monday.earliest_arrival(&Query::new("A", "B"), from).unwrap();
@@ -115,7 +115,7 @@ fn the_day_before_runs_past_midnight_and_clocks_change() {
 }
 
 #[test]
-fn alternatives_are_none_of_them_worse() {
+fn alternatives_are_pareto_optimal() {
     let schedule = schedule(&Files::crossing());
     let journeys = schedule.alternatives(&Query::new("A", "B"), Time(7 * HOUR), 5);
     assert_eq!(journeys.iter().map(trips).collect::<Vec<_>>(), [["t1"], ["t2"]]);

@@ -1,4 +1,4 @@
-//! The process that dies: it begins the run, or goes on with it.
+//! The process that crashes: it starts the run or resumes it.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -14,36 +14,36 @@ use threadkeep_graph::{END, Graph, ModelAsk, Node, Output, START, state};
 use threadkeep_memory::{Memory, SystemClock};
 use threadkeep_models::{Reply, ScriptedModel, Turn};
 
-use super::{Ended, open};
-use crate::agent::trap::{Trap, TrappedModel, TrappedStore};
+use super::{RunOutcome, open};
+use crate::agent::crash_points::{CrashPoints, CrashingModel, CrashingStore};
 
-/// Arguments of the process that dies.
+/// Arguments of the process that crashes.
 #[derive(Debug, clap::Args)]
 pub(crate) struct Args {
-    /// The store's file, or its URL
+    /// The store's file or URL
     #[arg(long)]
     store: String,
-    /// Whose the run is
+    /// The tenant of the run
     #[arg(long)]
     tenant: String,
-    /// Where it writes down what it does
+    /// The log file
     #[arg(long)]
     log: PathBuf,
-    /// The point at which it dies; 0 for none
+    /// The number of the crash point; 0 for none
     #[arg(long)]
     die_at: u64,
-    /// How much later it is
+    /// How far the clock is ahead
     #[arg(long)]
     minutes: i64,
 }
 
-/// The system's clock, some time later.
+/// The system clock plus an offset.
 #[derive(Debug)]
-struct LaterClock {
+struct OffsetClock {
     minutes: i64,
 }
 
-impl Clock for LaterClock {
+impl Clock for OffsetClock {
     fn now(&self) -> Timestamp {
         SystemClock.now().plus_ms(self.minutes * 60_000)
     }
@@ -54,12 +54,12 @@ impl Clock for LaterClock {
 }
 
 pub(crate) async fn run(args: &Args) -> Result<()> {
-    let trap = Trap::new(&args.log, args.die_at)?;
-    let backend = TrappedStore::over(open(&args.store).await?, Arc::clone(&trap));
-    let memory = Memory::with_clock(backend, Arc::new(LaterClock { minutes: args.minutes }));
+    let points = CrashPoints::new(&args.log, args.die_at)?;
+    let backend = CrashingStore::wrap(open(&args.store).await?, Arc::clone(&points));
+    let memory = Memory::with_clock(backend, Arc::new(OffsetClock { minutes: args.minutes }));
     let scope = Scope::user(&args.tenant, "ana")?;
     let thread = memory.open_by_key(&scope, "the thread").await?.thread.id;
-    let agent = Agent::new(memory, assistant(&trap)?);
+    let agent = Agent::new(memory, assistant(&points)?);
     agent.resume(&scope, thread, &mut |_| {}).await?;
     let ask = Ask { idempotency_key: Some("the turn".to_owned()), ..Ask::new("Book it, look twice, delete it") };
     agent.chat_with(&scope, thread, ask, &mut |_| {}).await?;
@@ -69,23 +69,23 @@ pub(crate) async fn run(args: &Args) -> Result<()> {
             Err(error) => return Err(error.into()),
         }
     }
-    println!("{}", serde_json::to_string(&ended(&agent, &scope, thread).await?)?);
+    println!("{}", serde_json::to_string(&outcome(&agent, &scope, thread).await?)?);
     Ok(())
 }
 
-async fn ended(agent: &Agent, scope: &Scope, thread: ThreadId) -> Result<Ended> {
+async fn outcome(agent: &Agent, scope: &Scope, thread: ThreadId) -> Result<RunOutcome> {
     let messages = agent.memory().newest(scope, thread, 100).await?;
     let approvals = agent.approvals(scope, thread).await?;
-    let mut left = 0;
+    let mut leftover_records = 0;
     for namespace in ["run", "journal"] {
         let namespace = Some(Namespace::system(namespace)?);
         let query = DocumentQuery { namespace, ..DocumentQuery::of(DocumentOwner::Thread(thread)) };
-        left += agent.memory().list_documents(scope, query).await?.len();
+        leftover_records += agent.memory().list_documents(scope, query).await?.len();
     }
-    Ok(Ended {
+    Ok(RunOutcome {
         transcript: messages.iter().map(line).collect(),
         approvals: approvals.iter().map(|approval| approval.preview.clone()).collect(),
-        left,
+        leftover_records,
     })
 }
 
@@ -100,7 +100,7 @@ fn line(message: &Message) -> String {
 }
 
 state! {
-    /// What the run knows.
+    /// The state of the run.
     struct Booked (update BookedUpdate) {
         append messages: ChatMessage,
         replace booking: String,
@@ -141,12 +141,12 @@ fn graph() -> Result<Graph<Booked>> {
         .edge("tools", "agent")
         .said(|state| &state.messages)
         .finish(|state| {
-            let said = state.messages.last().map(ChatMessage::plain_text).unwrap_or_default();
-            Output::reply(format!("{said} {}", state.booking))
+            let text = state.messages.last().map(ChatMessage::plain_text).unwrap_or_default();
+            Output::reply(format!("{text} {}", state.booking))
         })?)
 }
 
-fn assistant(trap: &Arc<Trap>) -> Result<Definition> {
+fn assistant(points: &Arc<CrashPoints>) -> Result<Definition> {
     let model = ScriptedModel::always(|request| {
         let exchanges = Turn::of(request).exchanges();
         if exchanges.is_empty() {
@@ -156,35 +156,35 @@ fn assistant(trap: &Arc<Trap>) -> Result<Definition> {
         let results = exchanges.iter().filter_map(|exchange| exchange.result);
         Ok(Reply::text(results.map(|result| result.output.as_str()).collect::<Vec<_>>().join(", ")))
     });
-    let model = TrappedModel { trap: Arc::clone(trap), inner: model };
-    let in_activity = Arc::clone(trap);
+    let model = CrashingModel { points: Arc::clone(points), inner: model };
+    let in_activity = Arc::clone(points);
     let book = FnActivity::new("book", Repetition::Once, move |_, _| {
-        let trap = Arc::clone(&in_activity);
+        let points = Arc::clone(&in_activity);
         async move {
-            trap.pass("begin activity book");
-            trap.pass("end activity book");
+            points.pass("begin activity book");
+            points.pass("end activity book");
             Ok(JsonText::from(&json!("booked")))
         }
     });
-    let deletes = tool(trap, "delete")?.changing_the_world(|_| "delete it".to_owned());
+    let deletes = tool(points, "delete")?.changing_the_world(|_| "delete it".to_owned());
     Ok(Definition::new("crash", Arc::new(model))
         .with_graph(graph()?)
         .with_activity(book)
-        .with_tool(tool(trap, "look_one")?)
-        .with_tool(tool(trap, "look_two")?)
+        .with_tool(tool(points, "look_one")?)
+        .with_tool(tool(points, "look_two")?)
         .with_tool(deletes))
 }
 
-fn tool(trap: &Arc<Trap>, name: &'static str) -> Result<FnTool> {
-    let trap = Arc::clone(trap);
+fn tool(points: &Arc<CrashPoints>, name: &'static str) -> Result<FnTool> {
+    let points = Arc::clone(points);
     let parameters = JsonText::new(r#"{"type":"object"}"#)?;
     Ok(FnTool::with_schema(name, "Does what its name says", parameters, move |_, _: Map| {
-        let trap = Arc::clone(&trap);
+        let points = Arc::clone(&points);
         async move {
-            trap.pass(&format!("begin tool {name}"));
-            // The other tool begins before this one ends.
+            points.pass(&format!("begin tool {name}"));
+            // Lets the other tool start before this one ends.
             tokio::task::yield_now().await;
-            trap.pass(&format!("end tool {name}"));
+            points.pass(&format!("end tool {name}"));
             Ok(ToolOutput::text(format!("{name} done")))
         }
     }))

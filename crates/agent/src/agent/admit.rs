@@ -1,4 +1,4 @@
-//! Getting a thread for oneself.
+//! Admission: a new turn waits until no other turn holds the thread.
 
 use std::time::Duration;
 
@@ -11,12 +11,12 @@ use crate::event::Events;
 use crate::record::{self, RunRecord};
 use crate::{AgentError, ApprovalState, BusyPolicy, Result, Stop};
 
-/// How often a run is taken over at most.
-const TAKEN_OVER: u32 = 5;
+/// Maximum number of times that a run is taken over.
+const MAX_TAKEOVERS: u32 = 5;
 
 impl Agent {
-    /// Waits until nobody holds the thread, going on with what a driver that is gone left behind.
-    /// `seen` are the turns that the first look found, where there was one.
+    /// Waits until no turn holds the thread, and resumes a run that a dead driver left in it. `seen` are the thread's runs if
+    /// they have already been read.
     pub(super) async fn admit(
         &self,
         place: &Place,
@@ -30,7 +30,7 @@ impl Agent {
             BusyPolicy::Refuse => Duration::ZERO,
         };
         let (began, mut waiting) = (memory.runtime().now(), None);
-        let mut gone_on_with = None;
+        let mut resumed_turn = None;
         loop {
             let runs = match seen.take() {
                 Some(runs) => runs,
@@ -38,27 +38,27 @@ impl Agent {
             };
             let Some(active) = &runs.active else {
                 if older.is_free(memory, place).await? {
-                    return self.without_expired(place, runs).await;
+                    return self.close_expired(place, runs).await;
                 }
-                self.wait_in(place, &mut waiting, None, began + patience, stop).await?;
+                self.wait_for_thread(place, &mut waiting, None, began + patience, stop).await?;
                 continue;
             };
             if active.value.is_alive(memory) {
-                self.wait_in(place, &mut waiting, Some(&active.value.driver), began + patience, stop).await?;
+                self.wait_for_thread(place, &mut waiting, Some(&active.value.driver), began + patience, stop).await?;
                 continue;
             }
-            // Whatever keeps it from ending must not keep the thread from going on.
-            if gone_on_with.as_ref() == Some(&active.value.turn) {
+            // A run that cannot be ended must not block the thread.
+            if resumed_turn.as_ref() == Some(&active.value.turn) {
                 interrupt(memory, place, active).await?;
                 continue;
             }
-            gone_on_with = Some(active.value.turn.clone());
-            self.go_on_with(place, active.clone(), &Stop::new(), &Events::new(&mut |_| {})).await?;
+            resumed_turn = Some(active.value.turn.clone());
+            self.resume_run(place, active.clone(), &Stop::new(), &Events::new(&mut |_| {})).await?;
         }
     }
 
-    /// Waits for a thread until it is worth another look.
-    async fn wait_in(
+    /// Waits until the thread may have changed and should be read again.
+    async fn wait_for_thread(
         &self,
         place: &Place,
         waiting: &mut Option<Waiting>,
@@ -71,41 +71,41 @@ impl Agent {
             return Err(AgentError::Busy);
         }
         let Some(waiting) = waiting else {
-            // What happened before this moment is seen by another look.
+            // The caller reads the thread again, since a change before this subscription would be missed.
             *waiting = Some(Waiting::begin(self.memory(), &place.scope, place.thread).await);
             return Ok(());
         };
         tokio::select! {
             () = waiting.wait(driver) => Ok(()),
-            // The last look is the one that refuses.
+            // The thread is read once more; the call after that returns `Busy`.
             () = runtime.sleep_until(until) => Ok(()),
             () = stop.wait() => Err(AgentError::Busy),
         }
     }
 
-    /// Goes on with the run of a driver that is gone: to its end where it is one of this assistant's, else it is closed.
-    pub(super) async fn go_on_with(
+    /// Resumes the run of a dead driver to its end. Closes the run of another assistant, and one that was taken over too often.
+    pub(super) async fn resume_run(
         &self,
         place: &Place,
         active: Versioned<RunRecord>,
         stop: &Stop,
         events: &Events<'_>,
     ) -> Result<Option<crate::Turn>> {
-        let is_another_ones = active.value.assistant != self.assistant().definition().name;
-        // What ends the program each time must not do so for ever.
-        if is_another_ones || active.value.taken_over >= TAKEN_OVER {
+        let is_another_assistants = active.value.assistant != self.assistant().definition().name;
+        // A run that crashes the process each time must not be resumed forever.
+        if is_another_assistants || active.value.taken_over >= MAX_TAKEOVERS {
             interrupt(self.memory(), place, &active).await?;
             return Ok(None);
         }
         match Box::pin(self.take_over(place, active, stop, events)).await {
-            // Another one was first.
+            // Another driver claimed it first.
             Err(AgentError::Superseded { .. }) => Ok(None),
             result => result.map(Some),
         }
     }
 
-    /// Closes runs whose approvals nobody gave in time.
-    async fn without_expired(&self, place: &Place, mut runs: Runs) -> Result<Runs> {
+    /// Closes waiting runs whose approvals have expired.
+    async fn close_expired(&self, place: &Place, mut runs: Runs) -> Result<Runs> {
         if runs.waiting.is_empty() {
             return Ok(runs);
         }

@@ -1,10 +1,10 @@
-//! Deciding about an approval.
+//! Decisions about approvals.
 
 use threadkeep_core::{DocumentState, JsonText, Scope, Tagged, ThreadId, Value};
 use threadkeep_memory::turns::{Driving, Place, Versioned, close, lease_until, lock};
 
 use super::Agent;
-use super::begin::Going;
+use super::start::ClaimedRun;
 use crate::event::{EventSink, Events};
 use crate::record::{self, RunRecord};
 use crate::segment::decision_draft;
@@ -15,26 +15,27 @@ use crate::{AgentError, Approval, ApprovalState, Result, Stop, Turn, TurnEvent, 
 pub struct Decision {
     /// The approval's id.
     pub approval: String,
-    /// What is decided.
+    /// The decision.
     pub verdict: Verdict,
-    /// Who decides, as the door knows them.
+    /// The name of the person who decides, as the caller authenticated them.
     pub by: String,
-    /// Stops the turn that goes on, from outside. What was decided stays decided.
+    /// Stops the resumed turn from outside. The decision remains.
     pub stop: Stop,
 }
 
-/// How often a decision is tried that others get in the way of.
+/// Maximum number of attempts to store a decision that conflicts with other commits.
 const ATTEMPTS: usize = 64;
 
 impl Agent {
-    /// Decides about an approval, once, and goes on with its turn.
+    /// Decides about an approval, once, and resumes its turn.
     ///
-    /// The decision is stored, by one commit with the claim of the call, before the call is made. Of several who decide at
-    /// once one does; the others get [`AgentError::ApprovalClosed`]. `by` is who decides, as the door knows them.
+    /// One commit stores the decision and claims the call before the call is made. Of several concurrent decisions one
+    /// succeeds; the others fail with [`AgentError::ApprovalClosed`]. `by` is the name of the person who decides, as the
+    /// caller authenticated them.
     ///
     /// # Errors
-    /// `ApprovalNotFound`, `ApprovalClosed`, `NotAllowed`; `Busy` where another turn is on its way for too long, and then
-    /// nothing is decided.
+    /// `ApprovalNotFound`, `ApprovalClosed`, `NotAllowed`; `Busy` if another turn runs for too long, in which case no decision
+    /// is stored.
     pub async fn decide(
         &self,
         scope: &Scope,
@@ -68,13 +69,13 @@ impl Agent {
             let found = self.open_approval(&place, approval).await?;
             let runs = match self.admit(&place, None, &stop, &mut older).await {
                 Err(AgentError::Busy) => {
-                    // The turn that keeps the thread busy may be the one that somebody else's decision set going.
+                    // The thread may be busy with this very turn, resumed by a concurrent decision.
                     self.open_approval(&place, approval).await?;
                     return Err(AgentError::Busy);
                 }
-                admitted => admitted?,
+                result => result?,
             };
-            // Meanwhile its turn may have gone on, or been closed.
+            // While this call waited, the turn may have been resumed or closed.
             let waiting = runs.waiting.into_iter().find(|run| run.value.turn == found.value.turn);
             let Some(waiting) = waiting else {
                 let state = self.find_approval(&place, approval).await?.value.state;
@@ -95,13 +96,14 @@ impl Agent {
         let started = (run.value.turn.clone(), run.value.assistant.clone());
         events.send(TurnEvent::Started { thread, turn: started.0, agent: started.1 });
         let claimed = (found.state == ApprovalState::Claimed).then_some(approval);
-        Box::pin(self.go(&place, Going { run, seq, question, stop: &stop, claimed, read: None }, &events)).await
+        let claimed_run = ClaimedRun { run, seq, question, stop: &stop, claimed_approval: claimed, read: None };
+        Box::pin(self.drive_claimed(&place, claimed_run, &events)).await
     }
 
-    /// The approvals of a thread that can be decided, oldest first.
+    /// Lists the approvals of a thread that can be decided, oldest first.
     ///
     /// # Errors
-    /// `NotFound` where the scope does not reach the thread.
+    /// `NotFound` if the scope does not include the thread.
     pub async fn open_approvals(&self, scope: &Scope, thread: ThreadId) -> Result<Vec<Approval>> {
         let now = self.memory().now();
         let mut approvals = self.approvals(scope, thread).await?;
@@ -109,10 +111,10 @@ impl Agent {
         Ok(approvals)
     }
 
-    /// All approvals of a thread that are kept, oldest first. Those that are over are kept for 30 days.
+    /// Lists all stored approvals of a thread, oldest first. Closed approvals are stored for 30 days.
     ///
     /// # Errors
-    /// `NotFound` where the scope does not reach the thread.
+    /// `NotFound` if the scope does not include the thread.
     pub async fn approvals(&self, scope: &Scope, thread: ThreadId) -> Result<Vec<Approval>> {
         Ok(list_approvals(self.memory(), scope, thread).await?)
     }
@@ -129,7 +131,7 @@ impl Agent {
 
     async fn find_approval(&self, place: &Place, id: &str) -> Result<Versioned<Approval>> {
         let not_found = || AgentError::ApprovalNotFound { id: id.to_owned() };
-        // A name that no document can have names no approval either.
+        // An id that no record key can have belongs to no approval.
         if id.is_empty() || id.len() > 100 || id.chars().any(char::is_control) {
             return Err(not_found());
         }
@@ -138,7 +140,7 @@ impl Agent {
         Ok(Versioned { value: document.value.read()?, version: document.tagged() })
     }
 
-    /// The approval, if it still can be decided. One that nobody gave in time is closed with its turn.
+    /// Returns the approval if it can still be decided. Closes an expired one, and its turn.
     async fn open_approval(&self, place: &Place, id: &str) -> Result<Versioned<Approval>> {
         let found = self.find_approval(place, id).await?;
         if found.value.is_open(self.memory().now()) {
@@ -156,7 +158,7 @@ impl Agent {
         Err(AgentError::ApprovalClosed { id: id.to_owned(), state })
     }
 
-    /// Stores the decision, and takes the run up by the same commit.
+    /// Stores the decision and claims the run, by one commit.
     async fn claim_decision(
         &self,
         place: &Place,
@@ -190,6 +192,7 @@ impl Agent {
     }
 }
 
+/// Returns the approval with the decision entered.
 fn decided(approval: &Approval, verdict: &Verdict, by: &str, now: threadkeep_core::Timestamp) -> Approval {
     let (state, changed, reason) = match verdict {
         Verdict::Approve => (ApprovalState::Claimed, None, None),

@@ -1,33 +1,33 @@
-//! Going on with what a crash, a restart or a dropped call left behind.
+//! Resuming turns that a crash, a restart or a dropped call interrupted.
 
 use threadkeep_core::{DocumentState, Failure, Scope, ThreadId};
 use threadkeep_memory::turns::{Driving, Place, Versioned, close, lease_until, lock, messages_of};
 
 use super::Agent;
-use super::begin::Going;
+use super::start::ClaimedRun;
 use crate::event::{EventSink, Events};
 use crate::record::{self, RunRecord};
 use crate::{AgentError, ApprovalState, Result, Stop, Turn};
 
-/// Where a run lies that is taken.
+/// The state that a run is claimed from.
 #[derive(Clone, Copy, Debug)]
-enum From {
-    /// With a driver that is gone, and holds the thread.
-    Driver,
-    /// It waits, and its decisions are made.
+enum ClaimFrom {
+    /// The run of a dead driver, which still holds the thread.
+    DeadDriver,
+    /// A waiting run whose approvals have all been decided.
     Waiting,
 }
 
 impl Agent {
-    /// Goes on with the turn that a driver which is gone left behind in a thread, and with those whose decisions were made
-    /// meanwhile. Returns the turns that it brought further; none is the usual answer.
+    /// Resumes the interrupted turn of a thread, if there is one, and waiting turns whose approvals have all been decided.
+    /// Returns the turns that were resumed; usually none.
     ///
-    /// No model is asked again whose answer is in the journal, no finished tool runs again, and of a call that changes the
-    /// world and may have been made the outcome is unknown. [`Agent::chat`] does the same before it begins.
+    /// Model answers in the journal are reused, and finished tools do not run again. A call with side effects that may have
+    /// been made is not repeated; its outcome is recorded as unknown. [`Agent::chat`] also does this before its own turn.
     ///
     /// # Errors
-    /// `NotFound` where the scope does not reach the thread; those of the store. A turn that another one drives is left
-    /// alone.
+    /// `NotFound` if the scope does not include the thread; errors of the store. A turn that another driver is running is
+    /// left alone.
     pub async fn resume(&self, scope: &Scope, thread: ThreadId, sink: EventSink<'_>) -> Result<Vec<Turn>> {
         self.resume_with(scope, thread, &Stop::new(), sink).await
     }
@@ -51,7 +51,7 @@ impl Agent {
             if active.value.is_alive(self.memory()) {
                 return Ok(turns);
             }
-            turns.extend(self.go_on_with(&place, active, stop, &events).await?);
+            turns.extend(self.resume_run(&place, active, stop, &events).await?);
         }
         for run in self.admit(&place, None, stop, &mut lock::OlderLock::default()).await?.waiting {
             let approvals = place.approvals_of(self.memory(), &run.value.turn).await?;
@@ -60,13 +60,13 @@ impl Agent {
                 .any(|approval| matches!(approval.value.state, ApprovalState::Denied | ApprovalState::Claimed));
             let is_open = approvals.iter().any(|approval| approval.value.state == ApprovalState::Pending);
             if is_decided && !is_open {
-                turns.push(self.take_up(&place, run, stop, &events).await?);
+                turns.push(self.resume_waiting(&place, run, stop, &events).await?);
             }
         }
         Ok(turns)
     }
 
-    /// Takes a run from a driver that is gone.
+    /// Takes over the run of a dead driver.
     pub(super) async fn take_over(
         &self,
         place: &Place,
@@ -75,17 +75,17 @@ impl Agent {
         events: &Events<'_>,
     ) -> Result<Turn> {
         let Some((seq, question)) = self.question(place, &active.value).await? else {
-            return self.give_up(place, &active).await;
+            return self.close_erased(place, &active).await;
         };
         let driving = Driving::begin(self.memory());
         active.value.taken_over += 1;
-        let run = self.claim(place, active, From::Driver, &driving).await?;
-        let going = Going { run, seq, question, stop, claimed: None, read: None };
-        Box::pin(self.go(place, going, events)).await
+        let run = self.claim(place, active, ClaimFrom::DeadDriver, &driving).await?;
+        let claimed_run = ClaimedRun { run, seq, question, stop, claimed_approval: None, read: None };
+        Box::pin(self.drive_claimed(place, claimed_run, events)).await
     }
 
-    /// Takes up a run that waits and whose decisions are made.
-    async fn take_up(
+    /// Resumes a waiting run whose approvals have all been decided.
+    async fn resume_waiting(
         &self,
         place: &Place,
         waiting: Versioned<RunRecord>,
@@ -97,17 +97,17 @@ impl Agent {
             return Err(AgentError::Superseded { turn });
         };
         let driving = Driving::begin(self.memory());
-        let run = self.claim(place, waiting, From::Waiting, &driving).await?;
-        let going = Going { run, seq, question, stop, claimed: None, read: None };
-        Box::pin(self.go(place, going, events)).await
+        let run = self.claim(place, waiting, ClaimFrom::Waiting, &driving).await?;
+        let claimed_run = ClaimedRun { run, seq, question, stop, claimed_approval: None, read: None };
+        Box::pin(self.drive_claimed(place, claimed_run, events)).await
     }
 
-    /// Makes a run one's own. Of several who try, one gets it.
+    /// Claims a run for this driver. Of several concurrent claims one succeeds.
     async fn claim(
         &self,
         place: &Place,
         run: Versioned<RunRecord>,
-        from: From,
+        from: ClaimFrom,
         driving: &Driving,
     ) -> Result<Versioned<RunRecord>> {
         let memory = self.memory();
@@ -116,8 +116,8 @@ impl Agent {
         record.lease_until = lease_until(memory);
         let (batch, version, mut older) = (memory.batch(), DocumentState::Version(version), lock::OlderLock::default());
         let batch = match from {
-            From::Driver => lock::hold(batch.require(record::active(), version), &record)?,
-            From::Waiting => {
+            ClaimFrom::DeadDriver => lock::hold(batch.require(record::active(), version), &record)?,
+            ClaimFrom::Waiting => {
                 let name = record::waiting(&record.turn);
                 lock::take(batch.require(name.clone(), version).delete(name), &record, &older)?
             }
@@ -131,14 +131,14 @@ impl Agent {
         }
     }
 
-    /// The user's message of a run, with its position; `None` where it was erased.
+    /// Returns the position and text of a run's user message; `None` if it was erased.
     pub(super) async fn question(&self, place: &Place, record: &RunRecord) -> Result<Option<(u64, String)>> {
         let found = messages_of(self.memory(), place, &record.turn, record.started_at, 1).await?;
         Ok(found.first().map(|message| (message.seq, message.plain_text().into_owned())))
     }
 
-    /// Closes a run whose question was erased.
-    async fn give_up(&self, place: &Place, active: &Versioned<RunRecord>) -> Result<Turn> {
+    /// Closes a run whose user message was erased.
+    async fn close_erased(&self, place: &Place, active: &Versioned<RunRecord>) -> Result<Turn> {
         let failure = Failure::new("question_erased", "the question was erased before it was answered");
         let name = record::active();
         close(self.memory(), place, &name, active, ApprovalState::Replaced, Some(failure)).await?;

@@ -5,10 +5,10 @@ use threadkeep_memory::{RecallOptions, Recalled, ThreadTail};
 
 use super::{ContextSource, Excerpt, Inquiry};
 
-/// Characters of a message that are kept.
+/// Maximum number of characters of an excerpt.
 const CHARACTERS: usize = 1_000;
 
-/// What was said before: in all conversations that the scope has in full.
+/// Messages of earlier conversations: all conversations that the scope can read in full.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct ConversationSource;
 
@@ -20,7 +20,7 @@ impl ContextSource for ConversationSource {
 
     async fn find(&self, inquiry: &Inquiry<'_>) -> Result<Vec<Excerpt>, Failure> {
         let tail = inquiry.before_seq.map(|from_seq| ThreadTail { thread: inquiry.thread, from_seq });
-        // Tool messages and answers rank too; room is left so that enough of the user's own words remain.
+        // More than the limit are requested, since tool messages and empty ones are left out.
         let options = RecallOptions { except: tail, limit: inquiry.limit * 4, ..RecallOptions::default() };
         let found = inquiry.memory.recall(inquiry.scope, inquiry.query, &options).await;
         let found = found.map_err(|error| Failure::new("recall_failed", error.to_string()))?;

@@ -7,7 +7,7 @@ use threadkeep_memory::PassageOptions;
 
 use super::{ContextSource, Excerpt, Inquiry};
 
-/// Passages of a library's documents: those of the scope, and of its tenant.
+/// Passages of a library's documents: those of the scope, and those of its tenant.
 #[derive(Clone, Debug)]
 pub struct DocumentSource {
     library: String,
@@ -15,7 +15,7 @@ pub struct DocumentSource {
 }
 
 impl DocumentSource {
-    /// Looks in a library, by words, and with an embedder by meaning too.
+    /// Creates a source that searches a library by words, and with an embedder also by meaning.
     #[must_use]
     pub fn new(library: impl Into<String>, embedder: Option<Arc<dyn Embedder>>) -> Self {
         Self { library: library.into(), embedder }

@@ -1,45 +1,45 @@
-//! The to-do list of a plan.
+//! The steps of a plan.
 
 use serde::{Deserialize, Serialize};
 
-/// One thing to find out.
+/// A step of a plan.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Step {
-    /// What.
+    /// What to find out.
     pub what: String,
-    /// The tools that may be called for it.
+    /// The names of the tools that may be called for the step.
     #[serde(default)]
     pub tools: Vec<String>,
-    /// Where it stands.
+    /// The step's state.
     #[serde(default)]
     pub state: StepState,
-    /// How often it failed.
+    /// How many attempts failed.
     #[serde(default)]
     pub failures: u32,
-    /// Why it failed last.
+    /// The error of the last failed attempt.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trouble: Option<String>,
 }
 
-/// Where a step stands.
+/// The state of a step.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StepState {
-    /// To be done.
+    /// Not done yet.
     #[default]
     Open,
     /// Done.
     Done,
-    /// Given up.
+    /// Failed, with no retries left.
     Failed,
 }
 
 impl Step {
-    /// Fails once more, and for good after so many retries.
-    pub(super) fn fail(&mut self, trouble: &str, retries: u32) {
+    /// Records a failed attempt. After `max_retries` retries the step has failed.
+    pub(super) fn fail(&mut self, error: &str, max_retries: u32) {
         self.failures += 1;
-        self.trouble = Some(trouble.chars().take(500).collect());
-        if self.failures > retries {
+        self.trouble = Some(error.chars().take(500).collect());
+        if self.failures > max_retries {
             self.state = StepState::Failed;
         }
     }
@@ -54,12 +54,12 @@ pub(super) struct Plan {
     pub(super) steps: Vec<Step>,
 }
 
-/// Reads the JSON object in a model's words: models like to put some around it.
+/// Reads the JSON object in a model's answer. Models often write text around it.
 pub(super) fn read_plan(text: &str) -> Option<Plan> {
     let object = text.get(text.find('{')?..=text.rfind('}')?)?;
     let mut plan: Plan = serde_json::from_str(object).ok()?;
     for step in &mut plan.steps {
-        // Only what is to be done is the planner's to say.
+        // The planner decides only what to do; state and failures start at their defaults.
         *step =
             Step { what: std::mem::take(&mut step.what), tools: std::mem::take(&mut step.tools), ..Step::default() };
     }
@@ -72,7 +72,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_plan_is_found_among_words() {
+    fn a_plan_is_read_from_surrounding_text() {
         let text = "Here it is:\n```json\n{\"intent\": \"leave\", \"steps\": [{\"what\": \"days\", \"tools\": [\"docs\"], \
                     \"state\": \"done\"}, {\"what\": \"think\"}]}\n```";
         let plan = read_plan(text).unwrap();
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn a_step_is_given_up_after_its_retries() {
+    fn a_step_fails_after_its_retries() {
         let mut step = Step::default();
         for expected in [StepState::Open, StepState::Open, StepState::Failed] {
             step.fail("no", 2);

@@ -8,66 +8,66 @@ use threadkeep_core::{JsonText, Timestamp};
 
 use super::{Example, PluginError, PluginSettings};
 
-/// An assistant's own commands, which a program offers below the assistant's name.
+/// An assistant's own commands, which a program offers as subcommands of the assistant's name.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandGroup {
-    /// What they are for, in a line without a period: "Look after the almanac".
+    /// Their purpose, as a line without a period: "Manage the almanac".
     pub about: &'static str,
-    /// More about it, in sentences; may be empty.
+    /// Further help, in sentences; may be empty.
     pub details: &'static str,
-    /// Commands as they are typed; at least one.
+    /// Example commands; at least one.
     pub examples: &'static [Example],
     /// The commands; at least one.
     pub commands: &'static [PluginCommand],
 }
 
-/// One command: what it takes, and what it does.
+/// A command: its arguments and its function.
 #[derive(Clone, Copy, Debug)]
 pub struct PluginCommand {
-    /// The word that is typed: `fetch`.
+    /// The command's name: `fetch`.
     pub name: &'static str,
-    /// What it does, in a line without a period.
+    /// What it does, as a line without a period.
     pub about: &'static str,
-    /// More about it, in sentences; may be empty.
+    /// Further help, in sentences; may be empty.
     pub details: &'static str,
-    /// What it takes, positions in their order.
+    /// Its arguments, positional ones in their order.
     pub arguments: &'static [Argument],
-    /// Does it.
+    /// Runs the command.
     pub run: for<'a> fn(CommandCall<'a>) -> CommandFuture<'a>,
 }
 
-/// Something that a command takes.
+/// An argument of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Argument {
-    /// Its name in lower case; of an option what stands behind `--`.
+    /// Its name in lower case; for an option, the part after `--`.
     pub name: &'static str,
-    /// What stands for its value in help, in capitals; of a flag nothing.
+    /// The placeholder of its value in help, in capitals; empty for a flag.
     pub value: &'static str,
-    /// How it is given.
+    /// How it is passed.
     pub form: ArgumentForm,
-    /// What it is, in a line without a period, with what holds where it is not given.
+    /// Its description, as a line without a period; includes its default.
     pub help: &'static str,
 }
 
-/// How an argument is given.
+/// How an argument is passed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ArgumentForm {
-    /// By its position, and it must be given.
+    /// Positional and required.
     Required,
-    /// By its position, and it may be left out.
+    /// Positional and optional.
     Optional,
-    /// As `--name VALUE`, and it may be left out.
+    /// `--name VALUE`, optional.
     Option,
-    /// As `--name` without a value.
+    /// `--name`, without a value.
     Flag,
 }
 
-/// What a command was given.
+/// The arguments of a command call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CommandArguments(BTreeMap<&'static str, String>);
 
 impl CommandArguments {
-    /// The value of an argument, where it was given; of a flag an empty one.
+    /// Returns the value of an argument, if it was passed; for a flag, an empty string.
     #[must_use]
     pub fn get(&self, name: &str) -> Option<&str> {
         self.0.get(name).map(String::as_str)
@@ -80,53 +80,53 @@ impl FromIterator<(&'static str, String)> for CommandArguments {
     }
 }
 
-/// A command as it is run.
+/// A command call.
 #[derive(Debug)]
 pub struct CommandCall<'a> {
-    /// What it was given.
+    /// The arguments.
     pub arguments: CommandArguments,
     /// The assistant's settings.
     pub settings: PluginSettings,
-    /// What counts as now.
+    /// The current time.
     pub now: Timestamp,
     /// The program.
     pub host: &'a dyn CommandHost,
 }
 
-/// A command on its way. Where the program ends it, what [`CommandHost::replace_file`] wrote by then is as it was before.
+/// The future of a command call. It may be dropped at any time: [`CommandHost::replace_file`] never leaves a partial file.
 pub type CommandFuture<'a> = Pin<Box<dyn Future<Output = Result<CommandOutcome, PluginError>> + Send + 'a>>;
 
-/// How a command ended that did not fail. The program prints either the text and the notes, or the JSON.
+/// The result of a command that succeeded. The program prints either the text and the notes, or the JSON.
 #[derive(Clone, Debug)]
 pub struct CommandOutcome {
-    /// The result for people, without a newline at its end.
+    /// The result for people, without a trailing newline.
     pub text: String,
-    /// What they are told beside the result, each in a line.
+    /// Notes in addition to the result, one line each.
     pub notes: Vec<String>,
     /// The same for programs.
     pub json: JsonText,
-    /// Whether it found something that the caller has to put right.
+    /// Whether it found something that the caller must correct.
     pub has_findings: bool,
 }
 
-/// What a program does for the commands of assistants.
+/// The services of a program for the commands of assistants.
 pub trait CommandHost: Send + Sync + fmt::Debug {
-    /// Shows what is done from here on. It ends when the next step begins, or the command ends.
+    /// Displays the start of a step, described by `what`. The step ends when the next one starts or the command ends.
     fn begin_step(&self, what: &'static str);
 
-    /// Shows how many bytes the step has done, and of how many where that is known.
+    /// Displays how many bytes the step has processed, and the total if it is known.
     fn show_bytes(&self, done: u64, total: Option<u64>);
 
-    /// Puts bytes in the place of a file, and makes its folder where it is missing. Until all of them are on the disk the
-    /// file is as it was before, or is not there, even if the program is ended meanwhile.
+    /// Replaces a file atomically and durably, and creates its folder if it is missing. Until all bytes are on the disk, the
+    /// file keeps its previous content or does not exist, even if the program is terminated.
     ///
     /// # Errors
     /// The folder or the file cannot be written.
     fn replace_file(&self, file: &Path, bytes: &[u8]) -> Result<(), PluginError>;
 
-    /// A number as the program writes it for people.
+    /// Formats a number for people.
     fn number(&self, number: u64) -> String;
 
-    /// A number of bytes as the program writes it for people.
+    /// Formats a number of bytes for people.
     fn size(&self, bytes: u64) -> String;
 }

@@ -1,9 +1,9 @@
 use std::error::Error;
 use std::fmt;
 
-/// Why an assistant cannot be made, or its command failed.
+/// The reason why an assistant cannot be created, or why its command failed.
 ///
-/// It reads as the error that it was made from; its causes are that error's.
+/// It is displayed as the error that it wraps, and has the same source.
 #[derive(Debug)]
 pub struct PluginError {
     error: Box<dyn Error + Send + Sync>,
@@ -11,36 +11,36 @@ pub struct PluginError {
     hint: Option<String>,
 }
 
-/// Whose turn it is after a failure.
+/// Who can correct a failure.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Fault {
-    /// The caller has something to put right.
+    /// The caller.
     Caller,
-    /// The command was not given what it needs.
+    /// The caller, by passing other arguments to the command.
     Usage,
-    /// The other side failed: the network, a service, the disk.
+    /// Neither: a network, a service or a disk failed.
     OtherSide,
 }
 
 impl PluginError {
-    /// A failure with an error or a message of its own.
+    /// Creates an error from another error or a message.
     pub fn new(fault: Fault, error: impl Into<Box<dyn Error + Send + Sync>>) -> Self {
         Self { error: error.into(), fault, hint: None }
     }
 
-    /// Says what to do.
+    /// Adds a hint what to do.
     #[must_use]
     pub fn with_hint(self, hint: impl Into<String>) -> Self {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// Whose turn it is.
+    /// Returns who can correct the failure.
     #[must_use]
     pub fn fault(&self) -> Fault {
         self.fault
     }
 
-    /// What to do about it.
+    /// Returns the hint what to do.
     #[must_use]
     pub fn hint(&self) -> Option<&str> {
         self.hint.as_deref()

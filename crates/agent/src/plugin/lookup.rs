@@ -1,25 +1,25 @@
 use threadkeep_core::Map;
 
-/// One of the documents' endpoints, and the tool that answers it without a model.
+/// A lookup endpoint, and the tool that answers it without a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Lookup {
     /// The endpoint, without a slash: `route`, `arrivals` or `stations`.
     pub endpoint: &'static str,
-    /// The parameter that has to be given; `None` where the tool answers whatever is given.
+    /// The parameter that the request must have; `None` if the tool answers all requests.
     pub if_given: Option<&'static str>,
-    /// The tool by its name. Only a tool that changes nothing is called.
+    /// The name of the tool, which must be read-only.
     pub tool: &'static str,
-    /// The endpoint's parameters, each with the tool's argument that it stands for. Others reach the tool as they are.
+    /// The endpoint's parameters, with the names of the tool's arguments. Other parameters are passed unchanged.
     pub arguments: &'static [(&'static str, &'static str)],
 }
 
 impl Lookup {
-    /// The first of the lookups of an endpoint that applies to what is given.
+    /// Returns the first lookup of an endpoint that applies to the request's parameters.
     pub fn find<'a>(lookups: &'a [Self], endpoint: &str, is_given: impl Fn(&str) -> bool) -> Option<&'a Self> {
         lookups.iter().find(|lookup| lookup.endpoint == endpoint && lookup.if_given.is_none_or(&is_given))
     }
 
-    /// The tool's arguments, from the endpoint's parameters. One that is given under the tool's own name stays.
+    /// Converts the endpoint's parameters to the tool's arguments. One passed under the argument's own name takes precedence.
     #[must_use]
     pub fn arguments(&self, mut given: Map) -> Map {
         for (parameter, argument) in self.arguments {
@@ -45,7 +45,7 @@ mod tests {
     ];
 
     #[test]
-    fn the_first_that_applies_answers() {
+    fn find_returns_the_first_applicable_lookup() {
         let tool = |endpoint, given: &[&str]| {
             Some(Lookup::find(&LOOKUPS, endpoint, |parameter| given.contains(&parameter))?.tool)
         };
@@ -57,7 +57,7 @@ mod tests {
     #[test]
     fn parameters_become_arguments() {
         let arguments = |given: serde_json::Value| {
-            let serde_json::Value::Object(given) = given else { panic!("an object is given") };
+            let serde_json::Value::Object(given) = given else { panic!("not an object") };
             serde_json::Value::Object(LOOKUPS[1].arguments(given))
         };
         assert_eq!(arguments(json!({ "station": "14 St", "more": "x" })), json!({ "more": "x", "name": "14 St" }));

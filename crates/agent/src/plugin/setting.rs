@@ -2,48 +2,48 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Something of an assistant that can be set.
+/// A setting of an assistant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Setting {
-    /// The variable of the environment.
+    /// Its environment variable.
     pub variable: &'static str,
-    /// The key of the configuration file.
+    /// Its key in the configuration file.
     pub key: &'static str,
-    /// What a value of it is.
+    /// The kind of its values.
     pub kind: SettingKind,
-    /// What it is for, in a few words.
+    /// Its description, in a few words.
     pub help: &'static str,
-    /// What holds where it is not set.
+    /// Its default.
     pub default: SettingDefault,
 }
 
-/// What a value is. The program checks it before the assistant sees it.
+/// The kind of a setting's values. The program validates values before the assistant reads them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingKind {
     /// Any text.
     Text,
     /// A file or a folder.
     File,
-    /// An address, which may hold a password.
+    /// A URL, which may contain a password.
     Url,
-    /// A whole number, at least 1.
+    /// An integer, at least 1.
     Count,
     /// `true` or `false`.
     Flag,
-    /// Text that nobody may see.
+    /// Text that is never displayed or logged.
     Secret,
 }
 
-/// What holds where a setting is not set.
+/// The default of a setting.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SettingDefault {
-    /// A value, or words about it; empty for none.
+    /// A value, or a description of it, as displayed to users; empty for none.
     Shown(&'static str),
-    /// The file of this name in the program's data folder.
+    /// The file with this name in the program's data folder.
     DataFile(&'static str),
 }
 
-/// The values of an assistant's settings. Cheap to make, never shown.
+/// The values of an assistant's settings.
 #[derive(Clone, Default)]
 pub struct PluginSettings {
     values: BTreeMap<&'static str, String>,
@@ -51,20 +51,20 @@ pub struct PluginSettings {
 }
 
 impl PluginSettings {
-    /// Takes the values of these settings from where `value` finds them by their variables. `data_folder` is where the
-    /// program keeps its data; `None` where there is no such place.
+    /// Reads the values of `settings`: `value` returns the value of an environment variable. `data_folder` is the program's
+    /// data folder, if it has one.
     pub fn new(settings: &[Setting], value: impl Fn(&str) -> Option<String>, data_folder: Option<PathBuf>) -> Self {
         let values = settings.iter().filter_map(|setting| Some((setting.variable, value(setting.variable)?)));
         Self { values: values.collect(), data_folder }
     }
 
-    /// A setting's value, where it is set.
+    /// Returns a setting's value, if it is set.
     #[must_use]
     pub fn get(&self, setting: &Setting) -> Option<&str> {
         self.values.get(setting.variable).map(String::as_str)
     }
 
-    /// The file that a setting names, else its default file; `None` where there is neither.
+    /// Returns the file that a setting names, or its default file; `None` if there is neither.
     #[must_use]
     pub fn file(&self, setting: &Setting) -> Option<PathBuf> {
         match (self.get(setting), setting.default) {
@@ -75,7 +75,7 @@ impl PluginSettings {
     }
 }
 
-/// Names what is set; values may be secret.
+/// Lists the names of settings only, since values may be secret.
 impl fmt::Debug for PluginSettings {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("PluginSettings")
@@ -105,7 +105,7 @@ mod tests {
     };
 
     #[test]
-    fn an_assistant_sees_its_own_settings_alone_and_nobody_sees_their_values() {
+    fn settings_contain_only_declared_ones_and_hide_their_values() {
         let everything = |_: &str| Some("s3cret".to_owned());
         let settings = PluginSettings::new(&[KEY], everything, Some(PathBuf::from("/data")));
         assert_eq!((settings.get(&KEY), settings.get(&ALMANAC)), (Some("s3cret"), None));
@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn a_file_is_the_one_that_is_named_else_the_one_in_the_data_folder() {
+    fn file_returns_the_configured_file_or_the_default_in_the_data_folder() {
         let named = PluginSettings::new(&[ALMANAC], |_| Some("own.almanac".to_owned()), Some(PathBuf::from("/data")));
         assert_eq!(named.file(&ALMANAC), Some(PathBuf::from("own.almanac")));
         assert_eq!(PluginSettings::default().file(&ALMANAC), None);

@@ -1,4 +1,4 @@
-//! The messages that a segment adds to the conversation.
+//! The messages that the end of a segment adds to the conversation.
 
 use threadkeep_core::{ChatMessage, Content, JsonText, Map, Part, Role, Value, limits};
 use threadkeep_graph::{Event, Failure, Outcome, Output};
@@ -6,22 +6,22 @@ use threadkeep_memory::Draft;
 use threadkeep_memory::turns::{metadata, note_draft, result_draft};
 
 use crate::bounded::{bound_name, bound_text, storable, storable_call, storable_source};
-use crate::ledger::{Ledger, answers};
-use crate::record::Recorded;
-use crate::workshop::Workshop;
+use crate::executor::EffectExecutor;
+use crate::record::RecordedEvent;
+use crate::run_state::{RunState, answers};
 use crate::{Approval, ApprovalState};
 
-/// What an answered turn adds: what the run made, the answer last.
-pub(super) fn answered(ledger: &Ledger, output: &Output) -> Vec<Draft> {
-    let mut drafts = said(ledger);
+/// Returns the messages of a completed turn, the reply last.
+pub(super) fn answered(run_state: &RunState, output: &Output) -> Vec<Draft> {
+    let mut drafts = new_messages(run_state);
     let is_reply = |draft: &Draft| {
         let content = &draft.content;
         let calls = content.parts.iter().any(|part| matches!(part, Part::ToolCall(_)));
         content.role == Role::Assistant && !calls && content.plain_text() == output.reply.as_str()
     };
     if !drafts.last().is_some_and(is_reply) {
-        drafts.extend(close_calls(ledger, "not done: the turn was over before"));
-        drafts.push(note_draft(&ledger.record.turn, &output.reply));
+        drafts.extend(close_calls(run_state, "not done: the turn ended first"));
+        drafts.push(note_draft(&run_state.record.turn, &output.reply));
     }
     if let Some(last) = drafts.last_mut() {
         let content = &mut last.content;
@@ -32,34 +32,39 @@ pub(super) fn answered(ledger: &Ledger, output: &Output) -> Vec<Draft> {
     drafts
 }
 
-/// What a failed turn adds: what was done until then, each call with a result, and words for the user.
-pub(super) fn failed(workshop: &Workshop<'_>, ledger: &Ledger, failure: &Failure) -> Vec<Draft> {
-    let mut drafts = said(ledger);
-    drafts.extend(close_calls(ledger, &format!("not done: {}", failure.message)));
-    drafts.push(failure_draft(workshop, ledger, failure));
+/// Returns the messages of a failed turn: those made before the failure, a result for each unfinished call, and a reply for
+/// the user.
+pub(super) fn failed(executor: &EffectExecutor<'_>, run_state: &RunState, failure: &Failure) -> Vec<Draft> {
+    let mut drafts = new_messages(run_state);
+    drafts.extend(close_calls(run_state, &format!("not done: {}", failure.message)));
+    drafts.push(failure_draft(executor, run_state, failure));
     drafts
 }
 
-/// As [`failed`], without anything of the run's own making.
-pub(super) fn only_failure<T>(workshop: &Workshop<'_>, ledger: &Ledger, end: &Result<T, Failure>) -> Vec<Draft> {
-    end.as_ref().err().map(|failure| failure_draft(workshop, ledger, failure)).into_iter().collect()
+/// As [`failed`], with the reply for the user only.
+pub(super) fn only_failure<T>(
+    executor: &EffectExecutor<'_>,
+    run_state: &RunState,
+    end: &Result<T, Failure>,
+) -> Vec<Draft> {
+    end.as_ref().err().map(|failure| failure_draft(executor, run_state, failure)).into_iter().collect()
 }
 
-/// What a turn adds before it waits, and what the user reads.
-pub(super) fn waiting(workshop: &Workshop<'_>, ledger: &Ledger) -> (Vec<Draft>, String) {
-    let mut drafts = said(ledger);
-    let pending = ledger.approvals.iter().map(|approval| &approval.value);
+/// Returns the messages of a turn that waits for approvals, and its reply for the user.
+pub(super) fn waiting(executor: &EffectExecutor<'_>, run_state: &RunState) -> (Vec<Draft>, String) {
+    let mut drafts = new_messages(run_state);
+    let pending = run_state.approvals.iter().map(|approval| &approval.value);
     let pending: Vec<&Approval> = pending.filter(|approval| approval.state == ApprovalState::Pending).collect();
     let previews: Vec<&str> = pending.iter().map(|approval| approval.preview.as_str()).collect();
-    let reply = workshop.assistant.approval_reply(&previews);
-    let mut draft = note_draft(&ledger.record.turn, &reply);
+    let reply = executor.assistant.approval_reply(&previews);
+    let mut draft = note_draft(&run_state.record.turn, &reply);
     let ids = pending.iter().map(|approval| Value::String(approval.id.clone())).collect();
     draft.content.metadata.insert("approvals".to_owned(), Value::Array(ids));
     drafts.push(draft);
     (drafts, reply)
 }
 
-/// What a person decided, as the conversation has it.
+/// Returns the message that records a decision in the conversation.
 pub(crate) fn decision_draft(approval: &Approval) -> Draft {
     let verb = if approval.state == ApprovalState::Claimed { "Approved" } else { "Denied" };
     let changed = approval.changed.as_ref().map(|changed| format!(" with {changed}")).unwrap_or_default();
@@ -72,37 +77,37 @@ pub(crate) fn decision_draft(approval: &Approval) -> Draft {
     draft
 }
 
-fn failure_draft(workshop: &Workshop<'_>, ledger: &Ledger, failure: &Failure) -> Draft {
-    let mut draft = note_draft(&ledger.record.turn, &workshop.assistant.failure_reply(failure));
+fn failure_draft(executor: &EffectExecutor<'_>, run_state: &RunState, failure: &Failure) -> Draft {
+    let mut draft = note_draft(&run_state.record.turn, &executor.assistant.failure_reply(failure));
     draft.content.metadata.insert("error".to_owned(), Value::String(failure.code.clone()));
     draft
 }
 
-/// What the run made that is not in the thread yet.
-fn said(ledger: &Ledger) -> Vec<Draft> {
-    let new = ledger.run.said().get(ledger.record.said..).unwrap_or_default();
-    new.iter().map(|message| draft(ledger, message)).collect()
+/// Returns the run's messages that are not in the thread yet.
+fn new_messages(run_state: &RunState) -> Vec<Draft> {
+    let new = run_state.run.said().get(run_state.record.said..).unwrap_or_default();
+    new.iter().map(|message| draft(run_state, message)).collect()
 }
 
-fn draft(ledger: &Ledger, message: &ChatMessage) -> Draft {
+fn draft(run_state: &RunState, message: &ChatMessage) -> Draft {
     let mut content = Content::empty(message.role);
     content.parts = storable(message);
-    content.metadata = metadata(&ledger.record.turn);
+    content.metadata = metadata(&run_state.record.turn);
     if let Some(result) = message.tool_results().next()
-        && let Some(recorded) = ledger.result_of(&result.call_id)
+        && let Some(recorded) = run_state.result_of(&result.call_id)
     {
         describe_result(&mut content, recorded);
     }
-    let made = answers(&ledger.recorded).find(|answer| answer.parts == message.parts);
-    content.usage = made.and_then(|answer| answer.usage.clone());
+    let answer = answers(&run_state.recorded).find(|answer| answer.parts == message.parts);
+    content.usage = answer.and_then(|answer| answer.usage.clone());
     if let Some(usage) = &mut content.usage {
         usage.cost_usd = usage.cost_usd.filter(|cost| cost.is_finite());
     }
     Draft::new(content)
 }
 
-/// What is kept beside a result: how it came about, and all of it where the model read a part.
-fn describe_result(content: &mut Content, recorded: &Recorded) {
+/// Adds details of a tool call to its result message: duration, arguments, value, and the full text if it was truncated.
+fn describe_result(content: &mut Content, recorded: &RecordedEvent) {
     let Some(outcome) = recorded.tool_outcome() else { return };
     content.metadata.insert("duration_ms".to_owned(), recorded.duration_ms.into());
     if recorded.cached {
@@ -122,16 +127,16 @@ fn describe_result(content: &mut Content, recorded: &Recorded) {
     content.data = Some(JsonText::from(&Value::Object(data)));
 }
 
-/// A result for each call of this turn that has none in the conversation: no model takes a call without one.
-fn close_calls(ledger: &Ledger, why: &str) -> Vec<Draft> {
-    let said = ledger.run.said();
-    let has_result = |id: &str| said.iter().flat_map(ChatMessage::tool_results).any(|result| result.call_id == id);
-    let calls = said.iter().flat_map(ChatMessage::tool_calls).filter(|call| !has_result(&call.id));
-    let close = |call: &threadkeep_core::ToolCall| match ledger.result_of(&call.id) {
-        Some(Recorded { event: Event::Finished { outcome: Outcome::Tool(outcome), .. }, .. }) => {
-            draft(ledger, &crate::result_message(outcome.clone()))
+/// Returns a result for each call of this turn without one, since models reject calls without results.
+fn close_calls(run_state: &RunState, reason: &str) -> Vec<Draft> {
+    let messages = run_state.run.said();
+    let has_result = |id: &str| messages.iter().flat_map(ChatMessage::tool_results).any(|result| result.call_id == id);
+    let calls = messages.iter().flat_map(ChatMessage::tool_calls).filter(|call| !has_result(&call.id));
+    let close = |call: &threadkeep_core::ToolCall| match run_state.result_of(&call.id) {
+        Some(RecordedEvent { event: Event::Finished { outcome: Outcome::Tool(outcome), .. }, .. }) => {
+            draft(run_state, &crate::result_message(outcome.clone()))
         }
-        _ => result_draft(&ledger.record.turn, &storable_call(call).id, why),
+        _ => result_draft(&run_state.record.turn, &storable_call(call).id, reason),
     };
     calls.map(close).collect()
 }

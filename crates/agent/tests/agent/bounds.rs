@@ -1,25 +1,25 @@
-//! What a turn may take.
+//! The limits of a turn.
 
 use serde_json::json;
 use threadkeep_agent::{Bounds, Definition, FnTool, TurnStatus};
 use threadkeep_core::{JsonText, Map, ToolContext, ToolOutput};
 use threadkeep_models::{Reply, ScriptedModel, Turn};
 
-use crate::world::{World, assistant};
+use crate::env::{TestEnv, assistant};
 
 fn look() -> FnTool {
     let parameters = JsonText::new(r#"{"type":"object"}"#).unwrap();
     FnTool::with_schema("look", "Looks", parameters, |_: ToolContext, _: Map| async { Ok(ToolOutput::text("seen")) })
 }
 
-/// A model that never has enough.
-fn insatiable() -> ScriptedModel {
+/// A model that calls a tool in every answer.
+fn endless() -> ScriptedModel {
     ScriptedModel::always(|_| Ok(Reply::call("look", json!({})).taking(40, 10, Some(0.25))))
 }
 
 // S2.07
 #[tokio::test]
-async fn a_turn_that_never_ends_is_ended_by_the_bound_that_it_meets_first() {
+async fn an_endless_turn_ends_at_the_first_limit_it_reaches() {
     let bounds = Bounds { model_calls: 1_000, tool_calls: 1_000, tokens: 1 << 40, ..Bounds::default() };
     let cases = [
         (bounds, "too_many_steps", 13),
@@ -28,13 +28,13 @@ async fn a_turn_that_never_ends_is_ended_by_the_bound_that_it_meets_first() {
         (Bounds { cost_usd: Some(0.5), ..bounds }, "too_expensive", 2),
     ];
     for (bounds, code, model_calls) in cases {
-        let world = World::new().await;
-        let agent = world.agent(Definition { bounds, ..assistant(insatiable()).with_tool(look()) });
-        let turn = world.chat(&agent, "Look").await;
+        let env = TestEnv::new().await;
+        let agent = env.agent(Definition { bounds, ..assistant(endless()).with_tool(look()) });
+        let turn = env.chat(&agent, "Look").await;
         assert_eq!(turn.status, TurnStatus::Failed);
         assert_eq!(turn.error.map(|error| error.code).as_deref(), Some(code));
         assert_eq!(turn.usage.model_calls, model_calls, "{code}");
-        let transcript = world.transcript().await;
+        let transcript = env.transcript().await;
         let calls = transcript.iter().filter(|line| line.starts_with("assistant: look(")).count();
         let results = transcript.iter().filter(|line| line.starts_with("tool: ")).count();
         assert_eq!((calls, results), (model_calls as usize, calls), "{code}");
@@ -42,14 +42,14 @@ async fn a_turn_that_never_ends_is_ended_by_the_bound_that_it_meets_first() {
 }
 
 #[tokio::test]
-async fn a_model_is_told_when_it_may_call_no_more_tools() {
-    let world = World::new().await;
+async fn the_tool_call_limit_is_reported_to_the_model() {
+    let env = TestEnv::new().await;
     let model = ScriptedModel::always(|request| match Turn::of(request).result("look") {
-        Err(refusal) if refusal.contains("called 2 tools already") => Ok(Reply::text("Enough.")),
+        Err(refusal) if refusal.contains("limit of 2 tool calls") => Ok(Reply::text("Enough.")),
         _ => Ok(Reply::call("look", json!({}))),
     });
     let bounds = Bounds { tool_calls: 2, ..Bounds::default() };
-    let turn = world.chat(&world.agent(Definition { bounds, ..assistant(model).with_tool(look()) }), "Look").await;
+    let turn = env.chat(&env.agent(Definition { bounds, ..assistant(model).with_tool(look()) }), "Look").await;
     assert_eq!(turn.reply, "Enough.");
     assert_eq!(turn.tool_calls.iter().map(|call| call.ok).collect::<Vec<_>>(), [true, true, false]);
 }

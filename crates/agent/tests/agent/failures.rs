@@ -1,4 +1,4 @@
-//! Models, tools and stores that fail: the conversation goes on, and nothing is invented.
+//! Failing models, tools and stores: the conversation can continue, and no reply is invented.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use threadkeep_models::{Reply, ScriptedModel, Turn};
 use threadkeep_store_conformance::Weak;
 use threadkeep_store_memory::MemoryStore;
 
-use crate::world::{World, assistant};
+use crate::env::{TestEnv, assistant};
 
 fn tool(name: &'static str) -> FnTool {
     let parameters = JsonText::new(r#"{"type":"object"}"#).unwrap();
@@ -26,7 +26,7 @@ fn tool(name: &'static str) -> FnTool {
 
 // S0.22, S0.26, S1.48
 #[tokio::test]
-async fn a_model_that_fails_leaves_a_conversation_that_goes_on() {
+async fn a_conversation_continues_after_a_model_failure() {
     use threadkeep_models::Failure;
     let failures = [
         (Failure::Unavailable { retry_after: None }, "model_unavailable"),
@@ -34,36 +34,36 @@ async fn a_model_that_fails_leaves_a_conversation_that_goes_on() {
         (Failure::MalformedCall("<function=delete{}>".to_owned()), "malformed_tool_call"),
     ];
     for (failure, code) in failures {
-        let world = World::new().await;
-        let agent = world.agent(assistant(ScriptedModel::new().fails(failure).says("Here again.")));
-        let turn = world.chat(&agent, "Are you there?").await;
+        let env = TestEnv::new().await;
+        let agent = env.agent(assistant(ScriptedModel::new().fails(failure).says("Here again.")));
+        let turn = env.chat(&agent, "Are you there?").await;
         assert_eq!(
             (turn.status, turn.error.as_ref().map(|error| error.code.as_str())),
             (TurnStatus::Failed, Some(code))
         );
         assert!(!turn.reply.contains("<function"), "{}", turn.reply);
         assert!(turn.tool_calls.is_empty());
-        assert_eq!(world.transcript().await, ["user: Are you there?".to_owned(), format!("assistant: {}", turn.reply)]);
-        assert_eq!(agent.find_turn(&world.scope, world.thread, &turn.turn).await.unwrap().unwrap().error, turn.error);
-        assert_eq!(world.chat(&agent, "And now?").await.reply, "Here again.");
+        assert_eq!(env.transcript().await, ["user: Are you there?".to_owned(), format!("assistant: {}", turn.reply)]);
+        assert_eq!(agent.find_turn(&env.scope, env.thread, &turn.turn).await.unwrap().unwrap().error, turn.error);
+        assert_eq!(env.chat(&agent, "And now?").await.reply, "Here again.");
     }
 }
 
 #[tokio::test]
-async fn a_model_that_fails_after_tools_leaves_every_call_with_its_result() {
-    let world = World::new().await;
+async fn a_model_failure_after_tools_leaves_every_call_with_its_result() {
+    let env = TestEnv::new().await;
     let failure = threadkeep_models::Failure::TimedOut;
     let model = ScriptedModel::new().step("calls", |_| Ok(Reply::call("works", json!({})))).fails(failure);
-    let turn = world.chat(&world.agent(assistant(model).with_tool(tool("works"))), "Look").await;
+    let turn = env.chat(&env.agent(assistant(model).with_tool(tool("works"))), "Look").await;
     assert_eq!(turn.status, TurnStatus::Failed);
-    let transcript = world.transcript().await;
+    let transcript = env.transcript().await;
     assert_eq!(transcript[..3], ["user: Look", "assistant: works({})", "tool: fine"]);
     assert!(transcript[3].starts_with("assistant: I could not answer this"), "{transcript:?}");
 }
 
 #[tokio::test(start_paused = true)]
-async fn whatever_goes_wrong_with_a_tool_is_told_to_the_model() {
-    let world = World::new().await;
+async fn tool_failures_are_passed_to_the_model() {
+    let env = TestEnv::new().await;
     let calls = ["fails", "breaks", "hangs", "works", "invented"];
     let model = ScriptedModel::new()
         .step("calls all", move |_| {
@@ -78,37 +78,37 @@ async fn whatever_goes_wrong_with_a_tool_is_told_to_the_model() {
                 outputs,
                 [
                     "unavailable: the feed is down",
-                    "failed: the tool broke",
+                    "failed: the tool panicked",
                     "unavailable: no result within 5000 ms",
                     "fine",
-                    "there is no such tool here; there are: fails, breaks, hangs, works",
+                    "unknown tool; available tools: fails, breaks, hangs, works",
                 ]
             );
             Ok(Reply::text("One works."))
         });
     let tools = calls[..4].iter().map(|name| tool(name).with_timeout(Duration::from_secs(5)));
     let definition = tools.fold(assistant(model), |definition, tool| definition.with_tool(tool));
-    let turn = world.chat(&world.agent(definition), "Try them").await;
+    let turn = env.chat(&env.agent(definition), "Try them").await;
     assert_eq!(turn.reply, "One works.");
     assert_eq!(turn.tool_calls.iter().map(|call| call.ok).collect::<Vec<_>>(), [false, false, false, true, false]);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_model_that_hangs_is_dropped_in_time() {
-    let world = World::new().await;
+async fn a_hanging_model_times_out() {
+    let env = TestEnv::new().await;
     let bounds = Bounds { model_timeout: Duration::from_secs(9), ..Bounds::default() };
     let model = ScriptedModel::new().step("hangs", |_| Ok(Reply::hanging()));
-    let turn = world.chat(&world.agent(Definition { bounds, ..assistant(model) }), "Hello?").await;
+    let turn = env.chat(&env.agent(Definition { bounds, ..assistant(model) }), "Hello?").await;
     assert_eq!(turn.error.map(|error| error.code).as_deref(), Some("model_timed_out"));
 }
 
 #[tokio::test]
-async fn a_turn_is_stopped_from_outside_and_keeps_what_it_did() {
-    let world = World::new().await;
+async fn a_stopped_turn_keeps_its_finished_calls() {
+    let env = TestEnv::new().await;
     let model = ScriptedModel::new()
         .step("calls", |_| Ok(Reply::call("works", json!({})).and_call("hangs", json!({}))))
         .says("Hello.");
-    let agent = world.agent(assistant(model).with_tool(tool("works")).with_tool(tool("hangs")));
+    let agent = env.agent(assistant(model).with_tool(tool("works")).with_tool(tool("hangs")));
     let stop = Stop::new();
     let ask = Ask { stop: stop.clone(), ..Ask::new("Go") };
     let mut stop_when_one_is_done = |event| {
@@ -116,19 +116,22 @@ async fn a_turn_is_stopped_from_outside_and_keeps_what_it_did() {
             stop.stop();
         }
     };
-    let turn = agent.chat_with(&world.scope, world.thread, ask, &mut stop_when_one_is_done).await.unwrap();
+    let turn = agent.chat_with(&env.scope, env.thread, ask, &mut stop_when_one_is_done).await.unwrap();
     assert_eq!(turn.error.as_ref().map(|error| error.code.as_str()), Some("stopped"));
-    let transcript = world.transcript().await;
-    assert_eq!(transcript[1..4], ["assistant: works({}) hangs({})", "tool: fine", "tool: !not done: it was stopped",]);
-    assert_eq!(world.chat(&agent, "Hello?").await.reply, "Hello.");
+    let transcript = env.transcript().await;
+    assert_eq!(
+        transcript[1..4],
+        ["assistant: works({}) hangs({})", "tool: fine", "tool: !not done: the turn was stopped",]
+    );
+    assert_eq!(env.chat(&agent, "Hello?").await.reply, "Hello.");
 }
 
-/// An assistant whose sources fail.
+/// An assistant whose preparation fails.
 #[derive(Debug)]
-struct Unprepared(Definition);
+struct FailingPreparation(Definition);
 
 #[async_trait]
-impl Assistant for Unprepared {
+impl Assistant for FailingPreparation {
     fn definition(&self) -> &Definition {
         &self.0
     }
@@ -145,29 +148,29 @@ impl Assistant for Unprepared {
 
 // S0.26
 #[tokio::test]
-async fn an_assistant_says_in_its_own_words_that_it_failed() {
-    let world = World::new().await;
-    let turn = world.chat(&world.agent(Unprepared(assistant(ScriptedModel::new()))), "What is new?").await;
+async fn an_assistant_words_its_failures() {
+    let env = TestEnv::new().await;
+    let turn = env.chat(&env.agent(FailingPreparation(assistant(ScriptedModel::new()))), "What is new?").await;
     assert_eq!(turn.reply, "I apologize for the technical difficulties.");
     assert_eq!(turn.error, Some(Failure::new("feed_failed", "the feed cannot be read")));
     assert_eq!(turn.usage.model_calls, 0);
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_store_that_is_as_weak_as_it_may_be_changes_nothing() {
+async fn turns_complete_over_a_store_with_the_weakest_guarantees() {
     for seed in 0..40 {
-        let world = World::over(Weak::over(MemoryStore::open(), seed)).await;
+        let env = TestEnv::with_backend(Weak::over(MemoryStore::open(), seed)).await;
         let model = ScriptedModel::always(|request| match Turn::of(request).exchanges().len() {
             0 => Ok(Reply::call("works", json!({}))),
             _ => Ok(Reply::text("Done.")),
         });
-        let agent = world.agent(assistant(model).with_tool(tool("works")));
+        let agent = env.agent(assistant(model).with_tool(tool("works")));
         for _ in 0..3 {
-            let turn = agent.chat(&world.scope, world.thread, "Go").await;
+            let turn = agent.chat(&env.scope, env.thread, "Go").await;
             let turn = turn.unwrap_or_else(|error| panic!("seed {seed}: {error}"));
             assert_eq!((turn.status, turn.reply.as_str()), (TurnStatus::Completed, "Done."), "seed {seed}");
         }
-        let transcript = world.transcript().await;
+        let transcript = env.transcript().await;
         let one = ["user: Go", "assistant: works({})", "tool: fine", "assistant: Done."];
         assert_eq!(transcript, [one, one, one].concat(), "seed {seed}");
     }
@@ -175,9 +178,9 @@ async fn a_store_that_is_as_weak_as_it_may_be_changes_nothing() {
 
 // S0.26, S1.48
 #[tokio::test]
-async fn a_thread_that_goes_away_meanwhile_leaves_a_turn_that_says_so() {
-    let world = World::new().await;
-    let (memory, scope, thread) = (world.memory.clone(), world.scope.clone(), world.thread);
+async fn a_turn_whose_thread_is_deleted_fails() {
+    let env = TestEnv::new().await;
+    let (memory, scope, thread) = (env.memory.clone(), env.scope.clone(), env.thread);
     let parameters = JsonText::new(r#"{"type":"object"}"#).unwrap();
     let delete = FnTool::with_schema("delete", "Deletes", parameters, move |_: ToolContext, _: Map| {
         let (memory, scope) = (memory.clone(), scope.clone());
@@ -187,19 +190,21 @@ async fn a_thread_that_goes_away_meanwhile_leaves_a_turn_that_says_so() {
         }
     });
     let model = ScriptedModel::new().step("calls", |_| Ok(Reply::call("delete", json!({})))).says("Gone.");
-    let turn = world.chat(&world.agent(assistant(model).with_tool(delete)), "Delete all of this").await;
+    let turn = env.chat(&env.agent(assistant(model).with_tool(delete)), "Delete all of this").await;
     assert_eq!(turn.status, TurnStatus::Failed);
     assert_eq!(turn.error.unwrap(), Failure::new("store_failed", "thread not found"));
 }
 
 #[tokio::test]
-async fn an_answer_that_no_store_keeps_whole_does_not_stand_in_the_way() {
-    let world = World::new().await;
+async fn an_unstorable_answer_fails_its_turn_only() {
+    let env = TestEnv::new().await;
     let model = ScriptedModel::new()
-        .step("says too much before a tool", |_| Ok(Reply::text("\u{1}".repeat(2 << 20)).and_call("works", json!({}))))
+        .step("answers with too much text before a call", |_| {
+            Ok(Reply::text("\u{1}".repeat(2 << 20)).and_call("works", json!({})))
+        })
         .says("Short.");
-    let agent = world.agent(assistant(model).with_tool(tool("works")));
-    let turn = world.chat(&agent, "Go").await;
+    let agent = env.agent(assistant(model).with_tool(tool("works")));
+    let turn = env.chat(&agent, "Go").await;
     assert_eq!(turn.error.map(|error| error.code).as_deref(), Some("not_storable"));
-    assert_eq!(world.chat(&agent, "Again").await.reply, "Short.");
+    assert_eq!(env.chat(&agent, "Again").await.reply, "Short.");
 }

@@ -1,4 +1,4 @@
-//! Assistants with graphs of their own.
+//! Assistants with custom graphs.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,10 +9,10 @@ use threadkeep_core::{ChatMessage, JsonText, Role};
 use threadkeep_graph::{END, Graph, ModelAsk, Node, Output, START, state};
 use threadkeep_models::{Reply, ScriptedModel};
 
-use crate::world::{World, assistant};
+use crate::env::{TestEnv, assistant};
 
 state! {
-    /// What a turn about lines knows.
+    /// The state of a turn about Tube lines.
     struct Lines (update LinesUpdate) {
         replace question: String,
         append said: ChatMessage,
@@ -76,16 +76,16 @@ fn lines() -> ScriptedModel {
 
 // S0.19, S0.24, S0.25
 #[tokio::test]
-async fn branches_are_merged_in_the_order_they_were_drawn() {
-    let world = World::new().await;
+async fn branches_merge_in_the_order_of_their_edges() {
+    let env = TestEnv::new().await;
     let status = FnActivity::new("line_status", Repetition::Repeatable, |_, question: JsonText| async move {
         Ok(JsonText::from(&json!({"asked": question.read::<String>().unwrap(), "severity": 10})))
     });
-    let agent = world.agent(assistant(lines()).with_graph(two_lines()).with_activity(status));
-    let turn = world.chat(&agent, "Any delays?").await;
+    let agent = env.agent(assistant(lines()).with_graph(two_lines()).with_activity(status));
+    let turn = env.chat(&agent, "Any delays?").await;
     assert_eq!(turn.reply, "[You are the Circle line.] [You are the District line.]");
     assert_eq!((turn.routed_agent.as_deref(), turn.confidence), (Some("CIRCLE"), Some(0.95)));
-    let stored = &world.messages().await[1].content;
+    let stored = &env.messages().await[1].content;
     assert_eq!(stored.agent.as_deref(), Some("CIRCLE"));
     assert_eq!(stored.data.as_ref().map(JsonText::as_str), Some(r#"{"asked":"Any delays?","severity":10}"#));
     assert_eq!(turn.data, stored.data);
@@ -93,15 +93,15 @@ async fn branches_are_merged_in_the_order_they_were_drawn() {
 
 #[tokio::test]
 async fn an_activity_that_fails_fails_the_turn() {
-    let world = World::new().await;
+    let env = TestEnv::new().await;
     let broken = FnActivity::new("line_status", Repetition::Once, |_, _| async {
         Err(Failure::new("tfl_unavailable", "TfL does not answer"))
     });
-    let agent = world.agent(assistant(lines()).with_graph(two_lines()).with_activity(broken));
-    let turn = world.chat(&agent, "Any delays?").await;
+    let agent = env.agent(assistant(lines()).with_graph(two_lines()).with_activity(broken));
+    let turn = env.chat(&agent, "Any delays?").await;
     assert_eq!(turn.error, Some(Failure::new("tfl_unavailable", "TfL does not answer")));
-    let without = world.agent(assistant(lines()).with_graph(two_lines()));
-    let turn = world.chat(&without, "Any delays?").await;
+    let without = env.agent(assistant(lines()).with_graph(two_lines()));
+    let turn = env.chat(&without, "Any delays?").await;
     assert_eq!(turn.error.map(|error| error.code).as_deref(), Some("unknown_activity"));
 }
 
@@ -148,22 +148,22 @@ async fn a_node_asks_a_person() {
         ),
         (Verdict::Deny { reason: None }, "Left: Bank to Oxford"),
     ] {
-        let world = World::new().await;
-        let agent: Agent = world.agent(assistant(ScriptedModel::new()).with_graph(confirmed_journey()));
+        let env = TestEnv::new().await;
+        let agent: Agent = env.agent(assistant(ScriptedModel::new()).with_graph(confirmed_journey()));
         let given = threadkeep_core::Map::from_iter([("location".to_owned(), json!("Bank"))]);
         let ask = Ask { given, ..Ask::new("Oxford") };
-        let turn = agent.chat_with(&world.scope, world.thread, ask, &mut |_| {}).await.unwrap();
+        let turn = agent.chat_with(&env.scope, env.thread, ask, &mut |_| {}).await.unwrap();
         assert_eq!(turn.status, TurnStatus::WaitingForApproval);
         assert_eq!(turn.approvals[0].preview, "Shall I plan Bank to Oxford?");
         let id = &turn.approvals[0].id;
-        let turn = agent.decide(&world.scope, world.thread, id, verdict, "ana", &mut |_| {}).await.unwrap();
+        let turn = agent.decide(&env.scope, env.thread, id, verdict, "ana", &mut |_| {}).await.unwrap();
         assert_eq!((turn.status, turn.reply.as_str()), (TurnStatus::Completed, expected));
     }
 }
 
 #[tokio::test]
-async fn work_that_is_done_once_has_a_key_that_names_it() {
-    let world = World::new().await;
+async fn an_activity_that_runs_once_has_an_idempotency_key() {
+    let env = TestEnv::new().await;
     let seen = Arc::new(AtomicUsize::new(0));
     let count = Arc::clone(&seen);
     let status = FnActivity::new("line_status", Repetition::Once, move |context, _| {
@@ -171,7 +171,7 @@ async fn work_that_is_done_once_has_a_key_that_names_it() {
         count.fetch_add(1, Ordering::SeqCst);
         async { Ok(JsonText::from(&json!(null))) }
     });
-    let agent = world.agent(assistant(lines()).with_graph(two_lines()).with_activity(status));
-    world.chat(&agent, "Any delays?").await;
+    let agent = env.agent(assistant(lines()).with_graph(two_lines()).with_activity(status));
+    env.chat(&agent, "Any delays?").await;
     assert_eq!(seen.load(Ordering::SeqCst), 1);
 }

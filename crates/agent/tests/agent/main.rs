@@ -1,18 +1,18 @@
-//! Assistants over the reference store, SQLite and `Weak`, by what they call, say and store.
+//! Tests of agents over the memory store, SQLite and `Weak`: their calls, replies and stored messages.
 
-#![expect(clippy::unwrap_used, reason = "a test that cannot go on says where it stopped")]
+#![expect(clippy::unwrap_used, reason = "a failed test reports the line of the unwrap")]
 
 mod approvals;
 mod bounds;
 mod calls;
+mod concurrent;
+mod env;
 mod failures;
+mod fake_provider;
 mod graphs;
 mod hostile;
 mod plans;
 mod resume;
 mod thinking;
-mod together;
 mod turns;
-mod wire;
-mod world;
 mod written_calls;

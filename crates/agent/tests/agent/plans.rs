@@ -6,11 +6,11 @@ use threadkeep_core::{JsonText, Map, ToolContext, ToolError, ToolOutput, Value};
 use threadkeep_memory::ThreadConfig;
 use threadkeep_models::{Reply, ScriptedModel, Turn};
 
-use crate::world::{World, assistant};
+use crate::env::{TestEnv, assistant};
 
 fn handbook() -> FnTool {
     let parameters = JsonText::new(r#"{"type":"object"}"#).unwrap();
-    FnTool::with_schema("handbook", "Looks into the handbook", parameters, |_: ToolContext, call: Map| async move {
+    FnTool::with_schema("handbook", "Searches the handbook", parameters, |_: ToolContext, call: Map| async move {
         match call.get("topic").and_then(Value::as_str) {
             Some("leave") => Ok(ToolOutput::text("25 days; 30 after five years")),
             Some(topic) => Err(ToolError::NotFound(topic.to_owned())),
@@ -23,7 +23,7 @@ fn plan(steps: &Value) -> Reply {
     Reply::text(json!({"intent": "know the leave", "steps": steps}).to_string())
 }
 
-fn pes(model: ScriptedModel) -> Definition {
+fn plan_execute(model: ScriptedModel) -> Definition {
     assistant(model).with_tool(handbook()).with_graph(plan_execute_synthesise())
 }
 
@@ -35,8 +35,8 @@ fn steps_of(data: Option<&JsonText>) -> Vec<(String, u64)> {
 
 // S1.18, S1.19, S1.46
 #[tokio::test]
-async fn a_plan_is_carried_out_and_refined_by_a_follow_up() {
-    let world = World::new().await;
+async fn a_plan_is_executed_and_refined_by_a_follow_up() {
+    let env = TestEnv::new().await;
     let one = json!([{"what": "days of leave", "tools": ["handbook"]}]);
     let model = ScriptedModel::new()
         .step("plans", move |request| {
@@ -62,25 +62,25 @@ async fn a_plan_is_carried_out_and_refined_by_a_follow_up() {
             assert!(known.map(|result| &result.output).any(|output| output.contains("30 after five years")));
             Ok(plan(&json!([])))
         })
-        .step("answers at once", |request| {
+        .step("answers immediately", |request| {
             assert_eq!(Turn::of(request).question(), "And after five years?");
             Ok(Reply::text("30 days."))
         });
-    let agent = world.agent(pes(model));
-    let turn = world.chat(&agent, "How many days of leave do I have?").await;
+    let agent = env.agent(plan_execute(model));
+    let turn = env.chat(&agent, "How many days of leave do I have?").await;
     assert_eq!((turn.status, turn.reply.as_str()), (TurnStatus::Completed, "25 days."), "{:?}", turn.error);
     assert_eq!(steps_of(turn.data.as_ref()), [("done".to_owned(), 1)]);
     assert_eq!(turn.tool_calls.iter().map(|call| call.ok).collect::<Vec<_>>(), [false, true]);
-    let turn = world.chat(&agent, "And after five years?").await;
+    let turn = env.chat(&agent, "And after five years?").await;
     assert_eq!((turn.reply.as_str(), turn.tool_calls.len()), ("30 days.", 0));
 }
 
 // S1.47
 #[tokio::test]
-async fn a_step_that_cannot_be_done_is_given_up_and_told() {
-    let world = World::new().await;
+async fn a_step_that_keeps_failing_is_reported_in_the_answer() {
+    let env = TestEnv::new().await;
     let config = ThreadConfig { enabled_tools: Some(Vec::new()), ..ThreadConfig::default() };
-    world.memory.set_thread_config(&world.scope, world.thread, &config, None).await.unwrap();
+    env.memory.set_thread_config(&env.scope, env.thread, &config, None).await.unwrap();
     let steps = json!([{"what": "days of leave", "tools": ["handbook"]}, {"what": "sick days", "tools": ["handbook"]}]);
     let call = |_: &_| Ok(Reply::call("handbook", json!({"topic": "leave"})));
     let model = ScriptedModel::new()
@@ -88,28 +88,28 @@ async fn a_step_that_cannot_be_done_is_given_up_and_told() {
             assert!(request.tools.is_empty());
             Ok(plan(&steps))
         })
-        .step("calls what is not enabled", call)
+        .step("calls a disabled tool", call)
         .step("again", call)
         .step("and again", call)
         .step("does nothing", |_| Ok(Reply::text("I think it is 25.")))
-        .step("nor now", |_| Ok(Reply::text("I think it is 25.")))
-        .step("nor ever", |_| Ok(Reply::text("I think it is 25.")))
-        .step("says so", |request| {
+        .step("does nothing again", |_| Ok(Reply::text("I think it is 25.")))
+        .step("does nothing a third time", |_| Ok(Reply::text("I think it is 25.")))
+        .step("reports both failures", |request| {
             let instructions = request.messages[0].plain_text();
             assert!(instructions.contains("Not found out:\n- days of leave\n- sick days"), "{instructions}");
             Ok(Reply::text("I could not look that up."))
         });
-    let turn = world.chat(&world.agent(pes(model)), "How many days of leave and sickness?").await;
+    let turn = env.chat(&env.agent(plan_execute(model)), "How many days of leave and sickness?").await;
     assert_eq!(turn.reply, "I could not look that up.", "{:?}", turn.error);
     assert_eq!(steps_of(turn.data.as_ref()), [("failed".to_owned(), 3), ("failed".to_owned(), 3)]);
     assert!(turn.tool_calls.iter().all(|call| !call.ok));
-    assert!(!world.transcript().await.iter().any(|line| line.contains("I think")));
+    assert!(!env.transcript().await.iter().any(|line| line.contains("I think")));
 }
 
 #[tokio::test]
-async fn a_plan_that_cannot_be_read_is_answered_without_tools() {
-    let world = World::new().await;
+async fn an_unreadable_plan_is_answered_without_tools() {
+    let env = TestEnv::new().await;
     let model = ScriptedModel::new().says("Let me think about it.").says("I do not know.");
-    let turn = world.chat(&world.agent(pes(model)), "How many?").await;
+    let turn = env.chat(&env.agent(plan_execute(model)), "How many?").await;
     assert_eq!((turn.reply.as_str(), turn.usage.model_calls), ("I do not know.", 2));
 }

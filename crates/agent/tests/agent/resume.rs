@@ -1,4 +1,4 @@
-//! Going on with what was left behind.
+//! Resuming interrupted turns.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -9,9 +9,9 @@ use threadkeep_core::{DocumentOwner, DocumentQuery, JsonText, Map, Namespace, Sc
 use threadkeep_graph::{END, Failure, Graph, ModelAsk, Node, Output, START, state};
 use threadkeep_models::{Reply, ScriptedModel, Turn};
 
-use crate::world::{World, assistant};
+use crate::env::{TestEnv, assistant};
 
-fn counting(count: &Arc<AtomicUsize>) -> FnTool {
+fn counting_tool(count: &Arc<AtomicUsize>) -> FnTool {
     let count = Arc::clone(count);
     let parameters = JsonText::new(r#"{"type":"object"}"#).unwrap();
     FnTool::with_schema("look", "Looks", parameters, move |_: ToolContext, _: Map| {
@@ -20,10 +20,10 @@ fn counting(count: &Arc<AtomicUsize>) -> FnTool {
     })
 }
 
-/// Chats until the model hangs, and drops the call there.
-async fn chat_until_it_hangs(world: &World, agent: &Agent, text: &str, model_calls: usize, model: &ScriptedModel) {
+/// Starts a turn and drops it when the model hangs, at its call number `model_calls`.
+async fn chat_until_it_hangs(env: &TestEnv, agent: &Agent, text: &str, model_calls: usize, model: &ScriptedModel) {
     tokio::select! {
-        turn = agent.chat(&world.scope, world.thread, text) => panic!("{turn:?}"),
+        turn = agent.chat(&env.scope, env.thread, text) => panic!("{turn:?}"),
         () = async {
             while model.requests().len() < model_calls {
                 tokio::task::yield_now().await;
@@ -51,51 +51,51 @@ impl threadkeep_core::ChatModel for Shared {
 }
 
 #[tokio::test]
-async fn a_dropped_turn_goes_on_where_it_was() {
-    let (world, count) = (World::new().await, Arc::new(AtomicUsize::new(0)));
+async fn a_dropped_turn_resumes_from_its_journal() {
+    let (env, count) = (TestEnv::new().await, Arc::new(AtomicUsize::new(0)));
     let model = Arc::new(
         ScriptedModel::new()
             .step("calls", |_| Ok(Reply::call("look", json!({}))))
             .step("hangs", |_| Ok(Reply::hanging()))
-            .step("answers with what was looked up", |request| {
+            .step("answers with the tool's result", |request| {
                 Ok(Reply::text(Turn::of(request).result("look")?.to_string()))
             }),
     );
-    let agent = world.agent(assistant(Shared(Arc::clone(&model))).with_tool(counting(&count)));
-    chat_until_it_hangs(&world, &agent, "Look", 2, &model).await;
-    let turns = agent.resume(&world.scope, world.thread, &mut |_| {}).await.unwrap();
+    let agent = env.agent(assistant(Shared(Arc::clone(&model))).with_tool(counting_tool(&count)));
+    chat_until_it_hangs(&env, &agent, "Look", 2, &model).await;
+    let turns = agent.resume(&env.scope, env.thread, &mut |_| {}).await.unwrap();
     assert_eq!(turns.len(), 1);
     assert_eq!((turns[0].status, turns[0].reply.as_str()), (TurnStatus::Completed, "\"seen\""));
     assert_eq!((turns[0].usage.model_calls, turns[0].tool_calls.len(), turns[0].stored.len()), (2, 1, 4));
     assert_eq!(count.load(Ordering::SeqCst), 1);
     assert_eq!(model.verify(), Ok(()));
-    assert!(agent.resume(&world.scope, world.thread, &mut |_| {}).await.unwrap().is_empty());
+    assert!(agent.resume(&env.scope, env.thread, &mut |_| {}).await.unwrap().is_empty());
 }
 
-async fn documents(world: &World, namespace: &str) -> Vec<String> {
+async fn records(env: &TestEnv, namespace: &str) -> Vec<String> {
     let query = DocumentQuery {
         namespace: Some(Namespace::System(namespace.to_owned())),
-        ..DocumentQuery::of(DocumentOwner::Thread(world.thread))
+        ..DocumentQuery::of(DocumentOwner::Thread(env.thread))
     };
-    let found = world.memory.list_documents(&world.scope, query).await.unwrap();
+    let found = env.memory.list_documents(&env.scope, query).await.unwrap();
     found.into_iter().map(|document| document.value.as_str().to_owned()).collect()
 }
 
 #[tokio::test]
-async fn what_is_over_leaves_a_stub_of_a_kilobyte_at_most() {
-    let (world, count) = (World::new().await, Arc::new(AtomicUsize::new(0)));
+async fn a_finished_turn_leaves_only_a_record_of_at_most_a_kilobyte() {
+    let (env, count) = (TestEnv::new().await, Arc::new(AtomicUsize::new(0)));
     let model = ScriptedModel::always(|request| match Turn::of(request).exchanges().len() {
         0 => Ok(Reply::call("look", json!({}))),
         _ => Ok(Reply::text("Done.")),
     });
-    let agent = world.agent(assistant(model).with_tool(counting(&count)));
+    let agent = env.agent(assistant(model).with_tool(counting_tool(&count)));
     for _ in 0..3 {
-        world.chat(&agent, "Look").await;
+        env.chat(&agent, "Look").await;
     }
-    assert_eq!((documents(&world, "run").await.len(), documents(&world, "journal").await.len()), (0, 0));
-    let stubs = documents(&world, "turn").await;
-    assert_eq!(stubs.len(), 3);
-    assert!(stubs.iter().all(|stub| stub.len() <= 1_024), "{stubs:?}");
+    assert_eq!((records(&env, "run").await.len(), records(&env, "journal").await.len()), (0, 0));
+    let turns = records(&env, "turn").await;
+    assert_eq!(turns.len(), 3);
+    assert!(turns.iter().all(|turn| turn.len() <= 1_024), "{turns:?}");
 }
 
 state! {
@@ -104,7 +104,7 @@ state! {
     }
 }
 
-/// A graph that asks as often as its version says.
+/// A graph that calls its model as many times as its version number.
 fn graph(version: u32) -> Graph<Plain> {
     let wanted = version as usize;
     Graph::<Plain>::draw("plain", version, |_| Plain::default())
@@ -116,84 +116,85 @@ fn graph(version: u32) -> Graph<Plain> {
 }
 
 #[tokio::test]
-async fn a_run_of_another_version_begins_afresh() {
-    let world = World::new().await;
+async fn a_run_of_another_graph_version_restarts() {
+    let env = TestEnv::new().await;
     let model = Arc::new(ScriptedModel::new().says("old").step("hangs", |_| Ok(Reply::hanging())).says("new"));
     let with = |version| Definition { ..assistant(Shared(Arc::clone(&model))).with_graph(graph(version)) };
-    let old = world.agent(with(2));
-    chat_until_it_hangs(&world, &old, "Hello", 2, &model).await;
-    let turns = world.agent(with(1)).resume(&world.scope, world.thread, &mut |_| {}).await.unwrap();
+    let old = env.agent(with(2));
+    chat_until_it_hangs(&env, &old, "Hello", 2, &model).await;
+    let turns = env.agent(with(1)).resume(&env.scope, env.thread, &mut |_| {}).await.unwrap();
     assert_eq!((turns[0].reply.as_str(), turns[0].usage.model_calls), ("new", 1));
-    assert_eq!(documents(&world, "journal").await.len(), 0);
+    assert_eq!(records(&env, "journal").await.len(), 0);
 }
 
 #[tokio::test]
 async fn a_run_of_another_assistant_is_closed() {
-    let world = World::new().await;
+    let env = TestEnv::new().await;
     let model = Arc::new(ScriptedModel::new().step("hangs", |_| Ok(Reply::hanging())).says("Hello."));
-    let first = world.agent(assistant(Shared(Arc::clone(&model))));
-    chat_until_it_hangs(&world, &first, "Anyone?", 1, &model).await;
-    let other = world.agent(Definition { name: "other".to_owned(), ..assistant(Shared(model)) });
-    assert_eq!(world.chat(&other, "Hello?").await.reply, "Hello.");
+    let first = env.agent(assistant(Shared(Arc::clone(&model))));
+    chat_until_it_hangs(&env, &first, "Anyone?", 1, &model).await;
+    let other = env.agent(Definition { name: "other".to_owned(), ..assistant(Shared(model)) });
+    assert_eq!(env.chat(&other, "Hello?").await.reply, "Hello.");
     assert_eq!(
-        world.transcript().await,
+        env.transcript().await,
         ["user: Anyone?", "assistant: the program ended before this was answered", "user: Hello?", "assistant: Hello.",]
     );
 }
 
 #[tokio::test]
 async fn a_question_that_was_erased_is_not_answered() {
-    let world = World::new().await;
+    let env = TestEnv::new().await;
     let model = Arc::new(ScriptedModel::new().step("hangs", |_| Ok(Reply::hanging())));
-    let agent = world.agent(assistant(Shared(Arc::clone(&model))));
-    chat_until_it_hangs(&world, &agent, "My secret", 1, &model).await;
-    let id = world.messages().await[0].id;
-    world.memory.erase_messages(&world.scope, world.thread, &[id]).await.unwrap();
-    let turns = agent.resume(&world.scope, world.thread, &mut |_| {}).await.unwrap();
+    let agent = env.agent(assistant(Shared(Arc::clone(&model))));
+    chat_until_it_hangs(&env, &agent, "My secret", 1, &model).await;
+    let id = env.messages().await[0].id;
+    env.memory.erase_messages(&env.scope, env.thread, &[id]).await.unwrap();
+    let turns = agent.resume(&env.scope, env.thread, &mut |_| {}).await.unwrap();
     assert_eq!(turns[0].error.as_ref().map(|error| error.code.as_str()), Some("question_erased"));
     assert_eq!(model.requests().len(), 1);
 }
 
-/// A model that answers the second time it is asked only.
+/// A model that hangs in its first call and answers the second.
 fn hanging_once() -> Arc<ScriptedModel> {
     Arc::new(ScriptedModel::new().step("hangs", |_| Ok(Reply::hanging())).step("answers", |_| Ok(Reply::text("Here."))))
 }
 
 #[tokio::test]
-async fn what_was_cut_is_found_in_every_tenant_and_gone_on_with() {
-    let world = World::new().await;
+async fn interrupted_turns_are_listed_across_tenants_and_resumed() {
+    let env = TestEnv::new().await;
     let model = hanging_once();
-    let agent = world.agent(assistant(Shared(Arc::clone(&model))));
-    assert_eq!(list_cut_turns(&world.memory).await.unwrap(), []);
+    let agent = env.agent(assistant(Shared(Arc::clone(&model))));
+    assert_eq!(list_cut_turns(&env.memory).await.unwrap(), []);
     let while_driven = async {
         while model.requests().is_empty() {
             tokio::task::yield_now().await;
         }
-        assert_eq!(list_cut_turns(&world.memory).await.unwrap(), [], "it has a driver");
+        assert_eq!(list_cut_turns(&env.memory).await.unwrap(), [], "it has a driver");
     };
     tokio::select! {
-        turn = agent.chat(&world.scope, world.thread, "Are you there?") => panic!("{turn:?}"),
+        turn = agent.chat(&env.scope, env.thread, "Are you there?") => panic!("{turn:?}"),
         () = while_driven => {}
     }
-    // Somebody of another tenant has nothing that was cut.
+    // A user of another tenant without interrupted turns.
     let other = Scope::user("globex", "zoë").unwrap();
-    let theirs = world.memory.open(&other).await.unwrap().thread.id;
-    let done = world.agent(assistant(ScriptedModel::always(|_| Ok(Reply::text("Done.")))));
+    let theirs = env.memory.open(&other).await.unwrap().thread.id;
+    let done = env.agent(assistant(ScriptedModel::always(|_| Ok(Reply::text("Done.")))));
     done.chat(&other, theirs, "Hello").await.unwrap();
-    let cut = list_cut_turns(&world.memory).await.unwrap();
-    assert_eq!(cut.len(), 1);
-    assert_eq!((&cut[0].scope, cut[0].thread, cut[0].assistant.as_str()), (&world.scope, world.thread, "test"));
-    let turns = agent.resume(&cut[0].scope, cut[0].thread, &mut |_| {}).await.unwrap();
-    assert_eq!((turns[0].turn.as_str(), turns[0].reply.as_str()), (cut[0].turn.as_str(), "Here."));
-    assert_eq!(list_cut_turns(&world.memory).await.unwrap(), []);
+    let interrupted = list_cut_turns(&env.memory).await.unwrap();
+    assert_eq!(interrupted.len(), 1);
+    let first = &interrupted[0];
+    assert_eq!((&first.scope, first.thread, first.assistant.as_str()), (&env.scope, env.thread, "test"));
+    let turns = agent.resume(&first.scope, first.thread, &mut |_| {}).await.unwrap();
+    assert_eq!((turns[0].turn.as_str(), turns[0].reply.as_str()), (first.turn.as_str(), "Here."));
+    assert_eq!(list_cut_turns(&env.memory).await.unwrap(), []);
 }
 
-/// An assistant that says on whose behalf it is asked.
+/// An assistant that adds the scope on whose behalf a turn runs to its context.
 #[derive(Debug)]
-struct Telling(Definition);
+struct ScopeReporting(Definition);
 
 #[async_trait::async_trait]
-impl Assistant for Telling {
+impl Assistant for ScopeReporting {
     fn definition(&self) -> &Definition {
         &self.0
     }
@@ -204,14 +205,14 @@ impl Assistant for Telling {
 }
 
 #[tokio::test]
-async fn whoever_goes_on_does_so_for_the_one_who_asked() {
-    let world = World::new().await;
-    let tenant = Scope::Tenant(world.scope.tenant_id().clone());
-    let shared = world.memory.open(&tenant).await.unwrap().thread.id;
+async fn a_turn_resumed_by_another_user_runs_for_its_author() {
+    let env = TestEnv::new().await;
+    let tenant = Scope::Tenant(env.scope.tenant_id().clone());
+    let shared = env.memory.open(&tenant).await.unwrap().thread.id;
     let model = hanging_once();
-    let agent = world.agent(Telling(assistant(Shared(Arc::clone(&model)))));
+    let agent = env.agent(ScopeReporting(assistant(Shared(Arc::clone(&model)))));
     tokio::select! {
-        turn = agent.chat(&world.scope, shared, "Are you there?") => panic!("{turn:?}"),
+        turn = agent.chat(&env.scope, shared, "Are you there?") => panic!("{turn:?}"),
         () = async {
             while model.requests().is_empty() {
                 tokio::task::yield_now().await;
@@ -221,21 +222,21 @@ async fn whoever_goes_on_does_so_for_the_one_who_asked() {
     let ben = Scope::user("acme", "ben").unwrap();
     assert_eq!(agent.resume(&ben, shared, &mut |_| {}).await.unwrap()[0].reply, "Here.");
     for request in model.requests() {
-        let said = format!("{request:?}");
-        assert!(said.contains("Asked by") && said.contains("ana") && !said.contains("ben"), "{said}");
+        let request = format!("{request:?}");
+        assert!(request.contains("Asked by") && request.contains("ana") && !request.contains("ben"), "{request}");
     }
 }
 
 #[tokio::test]
-async fn what_ends_the_program_each_time_is_taken_up_a_few_times_only() {
-    let world = World::new().await;
+async fn a_run_is_taken_over_five_times_at_most() {
+    let env = TestEnv::new().await;
     let model = Arc::new(ScriptedModel::always(|_| Ok(Reply::hanging())));
-    let agent = world.agent(assistant(Shared(Arc::clone(&model))));
-    chat_until_it_hangs(&world, &agent, "Are you there?", 1, &model).await;
-    let mut unheard = |_| {};
+    let agent = env.agent(assistant(Shared(Arc::clone(&model))));
+    chat_until_it_hangs(&env, &agent, "Are you there?", 1, &model).await;
+    let mut ignore = |_| {};
     for times in 2..=6 {
         tokio::select! {
-            turns = agent.resume(&world.scope, world.thread, &mut unheard) => panic!("{turns:?}"),
+            turns = agent.resume(&env.scope, env.thread, &mut ignore) => panic!("{turns:?}"),
             () = async {
                 while model.requests().len() < times {
                     tokio::task::yield_now().await;
@@ -243,23 +244,23 @@ async fn what_ends_the_program_each_time_is_taken_up_a_few_times_only() {
             } => {}
         }
     }
-    let turn = list_cut_turns(&world.memory).await.unwrap().remove(0).turn;
-    assert!(agent.resume(&world.scope, world.thread, &mut |_| {}).await.unwrap().is_empty());
+    let turn = list_cut_turns(&env.memory).await.unwrap().remove(0).turn;
+    assert!(agent.resume(&env.scope, env.thread, &mut |_| {}).await.unwrap().is_empty());
     assert_eq!(model.requests().len(), 6);
-    let turn = agent.find_turn(&world.scope, world.thread, &turn).await.unwrap().unwrap();
+    let turn = agent.find_turn(&env.scope, env.thread, &turn).await.unwrap().unwrap();
     assert_eq!((turn.status, turn.error.unwrap().code.as_str()), (TurnStatus::Failed, "interrupted"));
-    assert_eq!(list_cut_turns(&world.memory).await.unwrap(), []);
+    assert_eq!(list_cut_turns(&env.memory).await.unwrap(), []);
 }
 
 #[tokio::test]
-async fn what_is_gone_on_with_can_be_stopped() {
-    let world = World::new().await;
+async fn a_resumed_turn_can_be_stopped() {
+    let env = TestEnv::new().await;
     let model = Arc::new(ScriptedModel::always(|_| Ok(Reply::hanging())));
-    let agent = world.agent(assistant(Shared(Arc::clone(&model))));
-    chat_until_it_hangs(&world, &agent, "Are you there?", 1, &model).await;
+    let agent = env.agent(assistant(Shared(Arc::clone(&model))));
+    chat_until_it_hangs(&env, &agent, "Are you there?", 1, &model).await;
     let stop = Stop::new();
-    let mut unheard = |_| {};
-    let (turns, ()) = futures::join!(agent.resume_with(&world.scope, world.thread, &stop, &mut unheard), async {
+    let mut ignore = |_| {};
+    let (turns, ()) = futures::join!(agent.resume_with(&env.scope, env.thread, &stop, &mut ignore), async {
         while model.requests().len() < 2 {
             tokio::task::yield_now().await;
         }

@@ -1,14 +1,15 @@
-//! Signed thoughts go back as they came: within their turn, after an approval and a crash, and to no other provider.
+//! Signed thinking blocks are returned unchanged: within their turn, after an approval and a crash, and only to the provider
+//! that signed them.
 
 use serde_json::{Value, json};
 use threadkeep_agent::{Agent, Definition, FnTool, TurnStatus, Verdict};
 use threadkeep_core::{JsonText, Map, ToolContext, ToolOutput};
 use threadkeep_models::Provider;
 
-use crate::wire::{Wire, completion};
-use crate::world::{World, assistant};
+use crate::env::{TestEnv, assistant};
+use crate::fake_provider::{FakeProvider, completion};
 
-/// Blocks as the wire brings them, with a member that nobody has told us of.
+/// Blocks as the provider sends them, with an undocumented member.
 const THOUGHT: &str =
     r#"{"type":"thinking","thinking":"The pod is “nginx”. Delete 1/2?","signature":"EqQBCkYICRgC+/a==","since":7}"#;
 const REDACTED: &str = r#"{"type":"redacted_thinking","data":"EmwKAhgBEgy3va3pzix/LafPsn4a"}"#;
@@ -40,56 +41,59 @@ fn delete_pod() -> FnTool {
     })
 }
 
-fn asking(wire: &Wire) -> Definition {
-    assistant(wire.model(Provider::Anthropic)).with_tool(delete_pod().changing_the_world(|_| "delete nginx".to_owned()))
+fn approving_assistant(provider: &FakeProvider) -> Definition {
+    assistant(provider.model(Provider::Anthropic))
+        .with_tool(delete_pod().changing_the_world(|_| "delete nginx".to_owned()))
 }
 
-fn holds_thoughts(asked: &str) -> bool {
-    asked.contains(&format!("{THOUGHT},{REDACTED},"))
+fn has_thoughts(request: &str) -> bool {
+    request.contains(&format!("{THOUGHT},{REDACTED},"))
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn thoughts_go_back_within_their_turn_byte_for_byte() {
-    let wire = Wire::start(vec![thinks_and_calls(), says("Done.")]);
-    let world = World::new().await;
-    let agent = world.agent(assistant(wire.model(Provider::Anthropic)).with_tool(delete_pod()));
-    let turn = world.chat(&agent, "Delete it").await;
+async fn thoughts_are_returned_unchanged_within_their_turn() {
+    let provider = FakeProvider::start(vec![thinks_and_calls(), says("Done.")]);
+    let env = TestEnv::new().await;
+    let agent = env.agent(assistant(provider.model(Provider::Anthropic)).with_tool(delete_pod()));
+    let turn = env.chat(&agent, "Delete it").await;
     assert_eq!((turn.status, turn.reply.as_str()), (TurnStatus::Completed, "Done."));
-    assert!(!holds_thoughts(&wire.next()));
-    let asked = wire.next();
-    assert!(holds_thoughts(&asked), "{asked}");
+    assert!(!has_thoughts(&provider.next()));
+    let request = provider.next();
+    assert!(has_thoughts(&request), "{request}");
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn thoughts_go_back_after_an_approval_and_a_crash_and_to_nobody_else() {
-    let wire = Wire::start(vec![thinks_and_calls(), None, says("Done."), says("Yes.")]);
-    let world = World::new().await;
-    let turn = world.chat(&world.agent(asking(&wire)), "Delete it").await;
+async fn thoughts_are_returned_after_an_approval_and_a_crash_only_to_their_provider() {
+    let provider = FakeProvider::start(vec![thinks_and_calls(), None, says("Done."), says("Yes.")]);
+    let env = TestEnv::new().await;
+    let turn = env.chat(&env.agent(approving_assistant(&provider)), "Delete it").await;
     assert_eq!(turn.status, TurnStatus::WaitingForApproval);
-    wire.next();
+    provider.next();
 
-    // The process that decides is killed while the model is asked.
-    let (decider, id) = (world.agent(asking(&wire)), turn.approvals[0].id.clone());
+    // The deciding process is killed during the model call.
+    let (decider, id) = (env.agent(approving_assistant(&provider)), turn.approvals[0].id.clone());
     let decided = {
-        let world = world.clone();
-        tokio::spawn(async move {
-            decider.decide(&world.scope, world.thread, &id, Verdict::Approve, "ana", &mut |_| {}).await
-        })
+        let env = env.clone();
+        tokio::spawn(
+            async move { decider.decide(&env.scope, env.thread, &id, Verdict::Approve, "ana", &mut |_| {}).await },
+        )
     };
-    let asked = wire.next();
-    assert!(holds_thoughts(&asked), "{asked}");
+    let request = provider.next();
+    assert!(has_thoughts(&request), "{request}");
     decided.abort();
     assert!(decided.await.unwrap_err().is_cancelled());
 
-    let turns = world.agent(asking(&wire)).resume(&world.scope, world.thread, &mut |_| {}).await.unwrap();
+    let turns = env.agent(approving_assistant(&provider)).resume(&env.scope, env.thread, &mut |_| {}).await.unwrap();
     assert_eq!(turns.iter().map(|turn| turn.reply.as_str()).collect::<Vec<_>>(), ["Done."]);
-    let again = wire.next();
-    assert!(holds_thoughts(&again), "{again}");
+    let again = provider.next();
+    assert!(has_thoughts(&again), "{again}");
 
-    let other = Wire::start(vec![Some((200, completion(json!({"role": "assistant", "content": "Yes."}))))]);
-    let agent: Agent = world.agent(assistant(other.model(Provider::Compatible)).with_tool(delete_pod()));
-    assert_eq!(world.chat(&agent, "Did it work?").await.reply, "Yes.");
-    let asked = other.next();
-    assert!(asked.contains("deleted") && asked.contains("toolu_1"), "{asked}");
-    assert!(!asked.contains("signature") && !asked.contains("thinking") && !asked.contains("The pod is"), "{asked}");
+    let other = FakeProvider::start(vec![Some((200, completion(json!({"role": "assistant", "content": "Yes."}))))]);
+    let agent: Agent = env.agent(assistant(other.model(Provider::Compatible)).with_tool(delete_pod()));
+    assert_eq!(env.chat(&agent, "Did it work?").await.reply, "Yes.");
+    let request = other.next();
+    assert!(request.contains("deleted") && request.contains("toolu_1"), "{request}");
+    for thought in ["signature", "thinking", "The pod is"] {
+        assert!(!request.contains(thought), "{request}");
+    }
 }

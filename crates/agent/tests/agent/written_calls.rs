@@ -1,4 +1,4 @@
-//! Calls that a model wrote as text or its provider refused, through a whole turn over the wire of chat completions.
+//! Calls that a model wrote as text, or that its provider refused, in whole turns over the chat completions API.
 
 use std::sync::{Arc, Mutex};
 
@@ -9,8 +9,8 @@ use threadkeep_agent::{FnTool, TurnStatus, schemars};
 use threadkeep_core::{Role, ToolContext, ToolOutput};
 use threadkeep_models::Provider;
 
-use crate::wire::{Wire, completion};
-use crate::world::{World, assistant, roles};
+use crate::env::{TestEnv, assistant, roles};
+use crate::fake_provider::{FakeProvider, completion};
 
 #[derive(Deserialize, JsonSchema)]
 struct Platform {
@@ -24,17 +24,17 @@ type Called = Arc<Mutex<Vec<String>>>;
 
 fn arrivals(called: &Called) -> FnTool {
     let called = Arc::clone(called);
-    FnTool::new("arrivals", "Tells arrivals", move |_: ToolContext, platform: Platform| {
+    FnTool::new("arrivals", "Lists arrivals", move |_: ToolContext, platform: Platform| {
         called.lock().unwrap().push(format!("{} {}", platform.station, platform.filter));
         async { Ok(ToolOutput::text("in 3 minutes")) }
     })
 }
 
-fn said(text: &str) -> Option<(u16, Value)> {
+fn text_answer(text: &str) -> Option<(u16, Value)> {
     Some((200, completion(json!({"role": "assistant", "content": text}))))
 }
 
-fn refused(generation: &str) -> Option<(u16, Value)> {
+fn refused_call(generation: &str) -> Option<(u16, Value)> {
     let error = json!({
         "message": "Failed to call a function. See 'failed_generation' for more details.",
         "type": "invalid_request_error", "code": "tool_use_failed", "failed_generation": generation,
@@ -42,22 +42,22 @@ fn refused(generation: &str) -> Option<(u16, Value)> {
     Some((400, json!({"error": error})))
 }
 
-/// A turn whose model answers so, and what it called.
+/// Runs a turn with these answers of the provider. Returns its status, reply, tool calls and requests.
 async fn turn(answers: Vec<Option<(u16, Value)>>) -> (TurnStatus, String, Vec<String>, Vec<Value>) {
     let count = answers.len();
-    let (wire, world, called) = (Wire::start(answers), World::new().await, Called::default());
-    let agent = world.agent(assistant(wire.model(Provider::Compatible)).with_tool(arrivals(&called)));
-    let turn = world.chat(&agent, "Next train at Times Square?").await;
-    let asked = (0..count).map(|_| serde_json::from_str(&wire.next()).unwrap()).collect();
+    let (provider, env, called) = (FakeProvider::start(answers), TestEnv::new().await, Called::default());
+    let agent = env.agent(assistant(provider.model(Provider::Compatible)).with_tool(arrivals(&called)));
+    let turn = env.chat(&agent, "Next train at Times Square?").await;
+    let requests = (0..count).map(|_| serde_json::from_str(&provider.next()).unwrap()).collect();
     let called = called.lock().unwrap().clone();
-    for message in world.messages().await {
+    for message in env.messages().await {
         let text = message.plain_text().into_owned();
-        assert!(!text.contains("function") && !text.contains("{\""), "markup is kept: {text}");
+        assert!(!text.contains("function") && !text.contains("{\""), "markup is stored: {text}");
     }
-    (turn.status, turn.reply, called, asked)
+    (turn.status, turn.reply, called, requests)
 }
 
-// S2.42, S2.44, S2.45: the tool runs once, and the reply is made of its result.
+// S2.42, S2.44, S2.45: the tool runs once, and the reply uses its result.
 #[tokio::test(flavor = "multi_thread")]
 async fn every_written_form_runs_its_tool() {
     let plain = [
@@ -73,11 +73,11 @@ async fn every_written_form_runs_its_tool() {
     let cases = plain.map(|text| (text, "Times Sq null"));
     let cases = cases.into_iter().chain([(nested, r#"Times Sq {"lines":["N","Q"]}"#), (bare, " null")]);
     for (written, expected) in cases {
-        for first in [said(written), refused(written)] {
-            let (status, reply, called, asked) = turn(vec![first, said("In 3 minutes.")]).await;
+        for first in [text_answer(written), refused_call(written)] {
+            let (status, reply, called, requests) = turn(vec![first, text_answer("In 3 minutes.")]).await;
             assert_eq!((status, reply.as_str()), (TurnStatus::Completed, "In 3 minutes."), "{written}");
             assert_eq!(called, [expected], "{written}");
-            let result = &asked[1]["messages"].as_array().unwrap().last().unwrap().clone();
+            let result = &requests[1]["messages"].as_array().unwrap().last().unwrap().clone();
             assert_eq!((&result["role"], &result["content"]), (&"tool".into(), &"in 3 minutes".into()), "{written}");
         }
     }
@@ -85,25 +85,25 @@ async fn every_written_form_runs_its_tool() {
 
 // S2.43
 #[tokio::test(flavor = "multi_thread")]
-async fn a_call_of_the_wire_makes_the_text_no_call() {
+async fn text_is_not_parsed_as_a_call_next_to_a_structured_call() {
     let function = json!({"name": "arrivals", "arguments": "{\"station\":\"Canal\"}"});
     let message = json!({
         "role": "assistant", "content": "<function=arrivals {\"station\": \"Times Sq\"}></function>",
         "tool_calls": [{"id": "c1", "type": "function", "function": function}],
     });
-    let (_, reply, called, _) = turn(vec![Some((200, completion(message))), said("In 3 minutes.")]).await;
+    let (_, reply, called, _) = turn(vec![Some((200, completion(message))), text_answer("In 3 minutes.")]).await;
     assert_eq!((reply.as_str(), called), ("In 3 minutes.", vec!["Canal null".to_owned()]));
 }
 
-// S2.45: never raw markup, and the conversation goes on.
+// S2.45: the reply never contains raw markup.
 #[tokio::test(flavor = "multi_thread")]
-async fn what_cannot_be_read_is_apologised_for() {
+async fn an_unreadable_call_is_answered_without_markup() {
     for written in [r#"<function=arrivals {"station": </function>"#, "<function=launch {\"x\": 1}></function>"] {
-        for make in [said, refused] {
-            // Asked once more, it writes the same; a tool that nobody has is told so, and then given up.
+        for make in [text_answer, refused_call] {
+            // A malformed call is requested again, with the same answer. A call of an unknown tool gets an error result.
             let mut answers = vec![make(written), make(written)];
             if written.contains("launch") {
-                answers = vec![make(written), said("I cannot do that.")];
+                answers = vec![make(written), text_answer("I cannot do that.")];
             }
             let (_, reply, called, _) = turn(answers).await;
             assert!(called.is_empty() && !reply.is_empty() && !reply.contains('<'), "{written}: {reply}");
@@ -113,32 +113,35 @@ async fn what_cannot_be_read_is_apologised_for() {
 
 // S2.46
 #[tokio::test(flavor = "multi_thread")]
-async fn any_other_error_is_a_message_and_the_next_turn_is_answered() {
-    let wire = Wire::start(vec![Some((422, json!({"error": {"message": "no such parameter"}}))), said("Hello.")]);
-    let world = World::new().await;
-    let agent = world.agent(assistant(wire.model(Provider::Compatible)));
-    let turn = world.chat(&agent, "Hello?").await;
+async fn another_provider_error_fails_its_turn_only() {
+    let provider = FakeProvider::start(vec![
+        Some((422, json!({"error": {"message": "no such parameter"}}))),
+        text_answer("Hello."),
+    ]);
+    let env = TestEnv::new().await;
+    let agent = env.agent(assistant(provider.model(Provider::Compatible)));
+    let turn = env.chat(&agent, "Hello?").await;
     assert_eq!((turn.status, turn.error.unwrap().code.as_str()), (TurnStatus::Failed, "model_refused"));
     assert!(!turn.reply.is_empty());
-    assert_eq!(world.chat(&agent, "And now?").await.reply, "Hello.");
-    assert_eq!(roles(&world.messages().await), [Role::User, Role::Assistant, Role::User, Role::Assistant]);
+    assert_eq!(env.chat(&agent, "And now?").await.reply, "Hello.");
+    assert_eq!(roles(&env.messages().await), [Role::User, Role::Assistant, Role::User, Role::Assistant]);
 }
 
 // S2.04, S2.05, S2.09
 #[tokio::test(flavor = "multi_thread")]
-async fn the_wire_is_asked_with_one_system_prompt_and_all_tools() {
+async fn requests_have_one_system_prompt_and_all_tools() {
     let written = r#"<function=arrivals {"station": "Times Sq"}></function>"#;
-    let (_, _, _, asked) = turn(vec![said(written), said("In 3 minutes.")]).await;
+    let (_, _, _, requests) = turn(vec![text_answer(written), text_answer("In 3 minutes.")]).await;
     let roles = |body: &Value| -> Vec<String> {
         let messages = body["messages"].as_array().unwrap();
         messages.iter().map(|message| message["role"].as_str().unwrap().to_owned()).collect()
     };
-    assert_eq!(roles(&asked[0]), ["system", "user"]);
-    assert_eq!(roles(&asked[1]), ["system", "user", "assistant", "tool"]);
-    for body in &asked {
+    assert_eq!(roles(&requests[0]), ["system", "user"]);
+    assert_eq!(roles(&requests[1]), ["system", "user", "assistant", "tool"]);
+    for body in &requests {
         assert_eq!(body["tools"][0]["function"]["name"], "arrivals");
         assert!(matches!(body.get("tool_choice").and_then(Value::as_str), None | Some("auto")), "{body}");
     }
-    let call = &asked[1]["messages"][2]["tool_calls"][0];
-    assert_eq!(call["id"], asked[1]["messages"][3]["tool_call_id"]);
+    let call = &requests[1]["messages"][2]["tool_calls"][0];
+    assert_eq!(call["id"], requests[1]["messages"][3]["tool_call_id"]);
 }

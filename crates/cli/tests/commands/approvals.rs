@@ -85,16 +85,19 @@ fn a_call_is_approved_from_another_terminal_while_the_chat_waits() {
     );
 
     let approve: Vec<&str> = approve.iter().map(String::as_str).collect();
-    assert_eq!(cli.out(&approve), "I remember: your seat is the window.\n");
+    assert_eq!(cli.out(&approve), "I will remember that your seat is the window.\n");
     assert_eq!(preferences(&cli, &path), json!({"seat": "the window"}));
     let again = cli.run(&approve);
-    assert_eq!((again.code, again.err.contains("is done already")), (Some(1), true), "{again}");
+    assert_eq!((again.code, again.err.contains("is already done")), (Some(1), true), "{again}");
 
     chat.type_line("Did it work?");
     chat.wait_for("decided elsewhere:");
     let out = chat.end();
     assert!(out.contains(&format!("⚠️ This action requires approval\n`{CALL}`")), "{out}");
-    assert!(out.contains("I remember: your seat is the window.\n") && out.contains("Yes: set_preference "), "{out}");
+    assert!(
+        out.contains("I will remember that your seat is the window.\n") && out.contains("Yes: set_preference "),
+        "{out}"
+    );
 }
 
 // S1.45, S4.18, S4.50
@@ -139,7 +142,7 @@ fn a_call_is_allowed_with_other_arguments() {
     let ran = cli.run(&["approvals", "approve", &id, "--assistant", "general"]);
     assert_eq!((ran.code, ran.err.contains("general did not ask for this: careful did")), (Some(2), true), "{ran}");
     let ran = approve(r#"{"name": "seat", "value": "the aisle"}"#);
-    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "I remember: your seat is the aisle.\n"), "{ran}");
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "I will remember that your seat is the aisle.\n"), "{ran}");
     assert_eq!(preferences(&cli, &path), json!({"seat": "the aisle"}));
     let log = cli.json(&["audit"]);
     let entered = log["records"].as_array().unwrap().iter().map(|record| (&record["act"], &record["outcome"]));
@@ -160,9 +163,9 @@ fn what_nobody_allows_in_time_or_what_is_asked_anew_is_void() {
     let (first, second) = (asked(), asked());
     let approve = |id: &str, now: &str| cli.run(&["approvals", "approve", id, "--assistant", &path, "--now", now]);
     let ran = approve(&first, "2026-05-03T09:01:00Z");
-    assert_eq!((ran.code, ran.err.contains("is replaced already")), (Some(1), true), "{ran}");
+    assert_eq!((ran.code, ran.err.contains("is already replaced")), (Some(1), true), "{ran}");
     let ran = approve(&second, "2026-05-03T09:30:00Z");
-    assert_eq!((ran.code, ran.err.contains("is expired already")), (Some(1), true), "{ran}");
+    assert_eq!((ran.code, ran.err.contains("is already expired")), (Some(1), true), "{ran}");
     assert_eq!(preferences(&cli, &path), json!({}));
 }
 

@@ -51,7 +51,7 @@ fn a_memory_keeps_what_it_is_told_to_keep() {
     assert_eq!(texts(&["show", "g", "--now", "2026-05-03T09:00:00Z"]), 4);
     let late = ["--now", "2026-05-03T10:01:00Z"];
     let answer = cli.out(&[&["ask", &path, "Which bed is weeded?"], &late[..]].concat());
-    assert!(answer.starts_with("I find nothing"), "{answer}");
+    assert!(answer.starts_with("I found nothing"), "{answer}");
 }
 
 // S4.38
@@ -61,7 +61,7 @@ fn what_is_wrong_in_a_file_is_named_with_key_and_line() {
     let path = gardener(&cli, "context_window: 21");
     let ran = cli.run(&["chat", &path]);
     assert_eq!(ran.code, Some(1), "{ran}");
-    assert!(ran.err.contains("line 9: spec.memory.context_window: 21 is more than max_messages"), "{ran}");
+    assert!(ran.err.contains("line 9: spec.memory.context_window: 21 is greater than max_messages"), "{ran}");
     let path = gardener(&cli, "backend: postgres");
     let ran = cli.run(&["chat", &path]);
     assert_eq!((ran.code, ran.err.contains("spec.memory.backend: postgres needs its URL")), (Some(2), true), "{ran}");
@@ -78,8 +78,8 @@ fn what_is_logged_is_asked_for() {
     assert!(ran.err.contains("Processing natural language input for agent general: 15 chars"), "{ran}");
     assert!(!ran.err.contains("hose"), "{ran}");
     assert!(ran.err.contains("Conversation context length: "), "{ran}");
-    assert!(ran.err.contains("INFO") && ran.err.contains("context is looked up sources="), "{ran}");
-    assert_eq!(ran.out, "I keep that in mind.\n");
+    assert!(ran.err.contains("INFO") && ran.err.contains("configured context provider sources="), "{ran}");
+    assert_eq!(ran.out, "I will keep that in mind.\n");
 }
 
 #[test]

@@ -64,7 +64,7 @@ fn a_question_is_answered_by_a_whole_turn() {
 fn what_was_said_is_quoted_for_a_person() {
     let cli = Cli::new();
     let said = ["ask", "The tent is blue.", "--thread", "tent"];
-    assert_eq!(cli.out(&[&said, &NOW[..]].concat()), "I keep that in mind.\n");
+    assert_eq!(cli.out(&[&said, &NOW[..]].concat()), "I will keep that in mind.\n");
     let out = cli.out(&["ask", "Which tent is blue?"]);
     let (answer, sources) = out.split_once("\n\n").unwrap();
     assert_eq!(answer, "You said on 3 May 2026: “The tent is blue.” [1]");
@@ -107,7 +107,7 @@ fn each_line_of_the_input_is_a_turn_of_one_conversation() {
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{ran}");
     let turns = turns(&ran.out);
     let replies: Vec<&str> = turns.iter().map(|turn| turn["reply"].as_str().unwrap()).collect();
-    assert_eq!(replies[..2], ["I keep that in mind.", "You said on 3 May 2026: “The tent is blue.” [1]"]);
+    assert_eq!(replies[..2], ["I will keep that in mind.", "You said on 3 May 2026: “The tent is blue.” [1]"]);
     assert_eq!(turns.len(), 3);
     assert!(turns.iter().all(|turn| turn["thread"] == turns[0]["thread"]));
 }
@@ -131,7 +131,7 @@ fn a_chat_is_looked_into_from_within() {
     let ran = cli.run_with_input(&["chat", "--thread", "trip"], input.as_bytes());
     assert_eq!(ran.code, Some(0), "{ran}");
     for expected in [
-        "I remember: your seat is the window.",
+        "I will remember that your seat is the window.",
         "tool set_preference{\"name\":\"seat\",\"value\":\"the window\"}",
         "Your seat is the window.",
         "history",

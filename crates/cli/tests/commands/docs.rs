@@ -82,7 +82,7 @@ fn a_file_that_cannot_be_read_is_named_and_the_rest_goes_on() {
     let ran = cli.run(&["docs", "add", "notes"]);
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), "added 1 document, 1 passage\n"), "{ran}");
     assert!(
-        ran.err.contains("notes/a.txt is no text in UTF-8") && ran.err.contains("notes/c.md: it holds no words"),
+        ran.err.contains("notes/a.txt is not UTF-8 text") && ran.err.contains("notes/c.md: it holds no words"),
         "{ran}"
     );
     let ran = cli.run(&["docs", "add", "nowhere"]);
@@ -104,7 +104,7 @@ fn a_folder_leads_to_nothing_outside_it() {
     cli.out(&["docs", "add", "folder"]);
     let listed = cli.out(&["docs", "list"]);
     assert!(listed.contains("tent.md") && !listed.contains("secret"), "{listed}");
-    assert!(cli.out(&["ask", "What is the password?"]).starts_with("I find nothing"));
+    assert!(cli.out(&["ask", "What is the password?"]).starts_with("I found nothing"));
     // What is named itself is meant.
     cli.out(&["docs", "add", "folder/secret.txt"]);
     assert!(cli.out(&["ask", "What is the password?"]).contains("swordfish"));

@@ -127,7 +127,7 @@ fn a_file_of_prices_that_is_none_is_named_with_what_is_wrong_in_it() {
         ("{\"openai\": 1}", "invalid type: integer `1`, expected a map at line 1 column 12"),
         ("{\n\"openai\": {\"m\": {\"inptu\": 1}}}", "unknown field `inptu`, expected one of `input`"),
         (r#"{"openai": {"m": {"input": 1}}}"#, "missing field `output` at line 1 column 29"),
-        (r#"{"openai": {"m": {"input": -1, "output": 1}}}"#, "the price of openai/m is no amount"),
+        (r#"{"openai": {"m": {"input": -1, "output": 1}}}"#, "invalid price for openai/m"),
         (r#"{"opnai": {"m": {"input": 1, "output": 1}}}"#, "`opnai` is no provider; there are openai, groq, "),
         ("", "EOF while parsing"),
     ] {

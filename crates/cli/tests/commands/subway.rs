@@ -105,7 +105,7 @@ fn a_file_or_a_folder_will_do_and_an_old_timetable_is_said_to_be() {
     let file = cli.file("gtfs_subway.zip", zip());
     let first = ran(fetch(&cli, &[&file], "http://127.0.0.1:9/"));
     let kept = std::fs::read(cli.timetable()).unwrap();
-    let what = "kept the subway's timetable: 2 trips on 1 line, 2026-01-01 to 2026-06-30";
+    let what = "saved the subway timetable: 2 trips on 1 line, 2026-01-01 to 2026-06-30";
     let out = format!("{what}; {} B in {}\n", kept.len(), cli.timetable().display());
     assert_eq!(first, Ran { code: Some(0), out, err: String::new() });
     for (name, content) in FEED {
@@ -114,7 +114,7 @@ fn a_file_or_a_folder_will_do_and_an_old_timetable_is_said_to_be() {
     let folder = cli.path("feed").display().to_string();
     let second = ran(fetch(&cli, &[&folder, "--now", "2027-05-04T12:00:00Z"], "http://127.0.0.1:9/"));
     assert_eq!(second.code, Some(0), "{second}");
-    assert!(second.err.contains("today is none of its days"), "{second}");
+    assert!(second.err.contains("the timetable does not cover today"), "{second}");
     assert_eq!(std::fs::read(cli.timetable()).unwrap(), kept);
 }
 
@@ -143,15 +143,15 @@ fn what_cannot_be_used_is_named_and_the_old_timetable_stays() {
         (broken.as_str(), "the feed is not valid: stop_times.txt, line 3, column arrival_time: \"8 o'clock\" is not a"),
         (
             elsewhere.as_str(),
-            "the feed is not the subway's: it has 0 of the subway's stations among its 2, and 2 trips",
+            "the feed is not the subway's: 0 of its 2 stations are subway stations, and it has 2 trips",
         ),
-        (text.as_str(), "the feed is not valid: the feed is no zip archive, or damaged"),
+        (text.as_str(), "the feed is not valid: the feed is not a valid zip archive"),
         (nowhere.as_str(), "nowhere.zip cannot be read or written"),
     ] {
         let ran = ran(fetch(&cli, &[from], ""));
         assert_eq!(ran.code, Some(1), "{ran}");
         assert!(ran.err.contains(reason), "{ran}");
-        assert!(ran.err.contains("the timetable of before is still there"), "{ran}");
+        assert!(ran.err.contains("the previous timetable is unchanged"), "{ran}");
         assert_eq!(std::fs::read(cli.timetable()).unwrap(), kept);
     }
 }
@@ -304,7 +304,7 @@ fn a_server_takes_up_a_timetable_that_is_brought_while_it_runs() {
     let with_second = until(&|found| *found != with_first);
     assert!(without.contains("2 min a stop"), "{without}");
     assert!(
-        [&with_first, &with_second].iter().all(|told| told.contains("the timetable's")),
+        [&with_first, &with_second].iter().all(|told| told.contains("from the timetable")),
         "{with_first} {with_second}"
     );
     cli.file("subway.timetable", "no timetable");
@@ -319,11 +319,11 @@ fn a_check_says_what_timetable_there_is_and_what_is_wrong_with_it() {
     let without = check();
     assert_eq!(
         (without.code, without.err.as_str()),
-        (Some(0), "subway: no timetable: a stop counts for two minutes\n")
+        (Some(0), "subway: no timetable: estimating two minutes per stop\n")
     );
     let file = cli.file("gtfs_subway.zip", zip());
     ran(fetch(&cli, &[&file], ""));
-    let state = serde_json::json!([{ "name": "subway", "state": "a timetable of 2026-01-01 to 2026-06-30" }]);
+    let state = serde_json::json!([{ "name": "subway", "state": "timetable from 2026-01-01 to 2026-06-30" }]);
     assert_eq!(cli.json(&["config", "check"])["assistants"], state);
     std::fs::write(cli.timetable(), "no timetable").unwrap();
     let damaged = check();

@@ -1,4 +1,4 @@
-//! How well texts answer a query by their words alone.
+//! BM25: relevance of texts to a query by their words.
 //!
 //! `k1` = 1.2 and `b` = 0.75, as in Robertson and Zaragoza, "The Probabilistic Relevance Framework: BM25 and Beyond"
 //! (2009).
@@ -8,27 +8,27 @@ use threadkeep_core::text::TermCounts;
 const K1: f64 = 1.2;
 const B: f64 = 0.75;
 
-/// What is known of everything that is searched.
+/// Statistics of the searched collection.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Statistics {
-    /// How many texts there are, about.
+    /// The approximate number of texts.
     pub documents: u64,
-    /// How many of them hold each of the query's words, in the query's order.
+    /// For each word of the query, in order, the number of texts that contain it.
     pub frequencies: Vec<u64>,
 }
 
-/// Scores texts: larger is better, 0 for a text without any of the words. The mean length is that of the texts that
-/// hold one, so that what else was read does not change a score.
+/// Scores texts: larger is better, 0 for a text without any of the words. The mean length is that of the texts that contain
+/// a word, so that other texts in the input do not affect the scores.
 ///
-/// A word that the statistics know less of than the texts show counts as often as the texts show it, so that no score
-/// is ever negative.
+/// If more of the texts contain a word than the statistics say, the count in the texts is used, so that no score is
+/// negative.
 #[must_use]
 pub fn bm25(texts: &[TermCounts], statistics: &Statistics) -> Vec<f64> {
     let texts: Vec<&TermCounts> = texts.iter().collect();
     score_all(&texts, &weights(&texts, statistics))
 }
 
-/// How telling each word of the query is: the rarer, the more.
+/// Returns the inverse document frequency of each word of the query: rare words weigh more.
 #[must_use]
 pub fn weights(texts: &[&TermCounts], statistics: &Statistics) -> Vec<f64> {
     let words = texts.first().map_or(0, |text| text.counts.len());
@@ -42,8 +42,8 @@ pub(super) fn score_all(texts: &[&TermCounts], weights: &[f64]) -> Vec<f64> {
 }
 
 fn weight(word: usize, texts: &[&TermCounts], statistics: &Statistics) -> f64 {
-    let shown = texts.iter().filter(|text| text.counts[word] > 0).count() as u64;
-    let frequency = statistics.frequencies.get(word).copied().unwrap_or(0).max(shown);
+    let observed = texts.iter().filter(|text| text.counts[word] > 0).count() as u64;
+    let frequency = statistics.frequencies.get(word).copied().unwrap_or(0).max(observed);
     let documents = statistics.documents.max(frequency).max(texts.len() as u64);
     let (frequency, documents) = (frequency as f64, documents as f64);
     (1.0 + (documents - frequency + 0.5) / (frequency + 0.5)).ln()
@@ -71,7 +71,7 @@ mod tests {
     }
 
     #[test]
-    fn the_score_is_that_of_the_formula() {
+    fn scores_match_the_formula() {
         let texts = counts("station", &["a station", "the station and more", "no match here at all"]);
         let scores = bm25(&texts, &Statistics { documents: 10, frequencies: vec![2] });
         // ln(1 + (10 - 2 + 0.5) / (2 + 0.5)) * 2.2 / (1 + 1.2 * (0.25 + 0.75 * 2 / 3))
@@ -89,7 +89,7 @@ mod tests {
     }
 
     #[test]
-    fn what_holds_none_of_the_words_changes_no_score() {
+    fn texts_without_the_words_do_not_affect_scores() {
         let statistics = Statistics { documents: 100, frequencies: vec![5] };
         let alone = bm25(&counts("circle", &["circle line", "the circle"]), &statistics);
         let among =

@@ -1,16 +1,16 @@
-//! Joining rankings that were made in different ways, such as by words and by meaning.
+//! Combines rankings from different methods, such as word matching and embeddings.
 //!
-//! Both functions take any number of rankings and need no weights to be learnt. [`by_rank`] asks nothing of the scores;
-//! [`by_score`] keeps how far apart they are.
+//! Both functions accept any number of rankings. [`by_rank`] ignores the scores; [`by_score`] preserves their relative
+//! distances.
 
 use std::collections::BTreeMap;
 
-/// How much the first ranks stand out, as in Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion" (2009).
+/// The constant `k` of Cormack, Clarke and Büttcher, "Reciprocal Rank Fusion" (2009).
 const RANK_OFFSET: f64 = 60.0;
 
-/// Joins rankings, best first, by the ranks of their entries: an entry gets 1 / (60 + rank) from each that has it.
+/// Combines rankings by rank: an entry scores 1 / (60 + rank) in each ranking that contains it.
 ///
-/// Best first; of equals, the smaller entry.
+/// Returns entries best first; equal scores are ordered by entry.
 #[must_use]
 pub fn by_rank<T: Ord + Clone>(rankings: &[Vec<T>]) -> Vec<(T, f64)> {
     let mut scores: BTreeMap<T, f64> = BTreeMap::new();
@@ -22,10 +22,10 @@ pub fn by_rank<T: Ord + Clone>(rankings: &[Vec<T>]) -> Vec<(T, f64)> {
     best_first(scores)
 }
 
-/// Joins scored entries: each ranking's scores are brought to 0 to 1 (its worst and best), multiplied by its share and
-/// added up. An entry that a ranking does not have gets nothing from it, and neither does a score that is no number.
+/// Combines rankings by score: each ranking's scores are scaled to the range from 0 to 1, weighted by its share and summed.
+/// Missing entries and scores that are not finite count as 0.
 ///
-/// Best first; of equals, the smaller entry.
+/// Returns entries best first; equal scores are ordered by entry.
 #[must_use]
 pub fn by_score<T: Ord + Clone>(rankings: &[(f64, Vec<(T, f64)>)]) -> Vec<(T, f64)> {
     let mut scores: BTreeMap<T, f64> = BTreeMap::new();
@@ -48,7 +48,7 @@ pub fn by_score<T: Ord + Clone>(rankings: &[(f64, Vec<(T, f64)>)]) -> Vec<(T, f6
 
 fn best_first<T: Ord>(scores: BTreeMap<T, f64>) -> Vec<(T, f64)> {
     let mut scores: Vec<_> = scores.into_iter().collect();
-    // Stable, so that equals stay in the order of the map.
+    // The sort is stable: equal scores stay in the order of the map.
     scores.sort_by(|(_, one), (_, other)| other.total_cmp(one));
     scores
 }
@@ -58,7 +58,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_both_rankings_have_comes_first() {
+    fn entries_of_both_rankings_come_first() {
         let joined = by_rank(&[vec!["a", "b", "c"], vec!["d", "b"]]);
         assert_eq!(joined.iter().map(|(entry, _)| *entry).collect::<Vec<_>>(), ["b", "a", "d", "c"]);
         assert_eq!(joined[1].1, 1.0 / 61.0);
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn scores_are_brought_to_one_measure() {
+    fn scores_are_normalized() {
         let joined =
             by_score(&[(1.0, vec![("a", 30.0), ("b", 10.0)]), (1.0, vec![("b", 0.9), ("a", 0.8), ("c", 0.85)])]);
         let (names, scores): (Vec<_>, Vec<_>) = joined.into_iter().unzip();

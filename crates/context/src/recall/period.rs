@@ -1,7 +1,7 @@
-//! The days that a question speaks of: "in July", "on 7 May 2023", "last week", "hace tres días".
+//! Recognizes the days that a question refers to: "in July", "on 7 May 2023", "last week", "hace tres días".
 //!
-//! Days are those of UTC. A period is as wide as the words leave it: one that names no year is meant for every year, and
-//! a single day takes in the days beside it, for nobody knows in which zone it was said.
+//! Days are UTC days. A period is as wide as the wording permits: one without a year matches every year, and a single day
+//! includes its neighbours, because the speaker's time zone is unknown.
 
 use std::collections::HashSet;
 use std::sync::LazyLock;
@@ -11,17 +11,17 @@ use jiff::tz::TimeZone;
 use jiff::{Span, ToSpan};
 use threadkeep_core::{Timestamp, text};
 
-/// Days that a question speaks of.
+/// A period that a question refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Period {
-    /// From one instant to before another.
+    /// From one instant (inclusive) to another (exclusive).
     Range(Timestamp, Timestamp),
     /// A month (1 to 12) of any year.
     Month(i8),
 }
 
 impl Period {
-    /// Whether an instant lies in it.
+    /// Whether an instant is in the period.
     #[must_use]
     pub fn contains(&self, at: Timestamp) -> bool {
         match self {
@@ -31,7 +31,7 @@ impl Period {
     }
 }
 
-/// Reads the periods from a question in English or Spanish, as seen from `now`.
+/// Recognizes the periods in a question in English or Spanish, relative to `now`.
 #[must_use]
 pub fn periods(question: &str, now: Timestamp) -> Vec<Period> {
     let words = words_of(question);
@@ -44,7 +44,7 @@ pub fn periods(question: &str, now: Timestamp) -> Vec<Period> {
 
 struct Word {
     folded: String,
-    /// English `may` is a month only where it is written so.
+    /// English `May` is a month only if it is capitalized.
     is_capital: bool,
 }
 
@@ -72,7 +72,7 @@ const MONTHS: [[&str; 4]; 12] = [
 
 fn month_of(words: &[Word], at: usize) -> Option<i8> {
     let word = words.get(at)?;
-    // As the first word, a capital says nothing.
+    // The first word is always capitalized.
     let is_name = word.is_capital && (at > 0 || word.folded != "may");
     let is_full = word.folded.len() > 4 && word.folded != "march";
     let month = MONTHS.iter().position(|names| names.contains(&word.folded.as_str()))?;
@@ -90,7 +90,7 @@ fn day_of(word: &Word) -> Option<i8> {
     digits.parse().ok().filter(|day| is_day && (1..=31).contains(day))
 }
 
-/// Periods that are named whatever today is.
+/// Returns the absolute periods.
 fn named(words: &[Word]) -> Vec<Period> {
     let mut periods = Vec::new();
     let mut years: Vec<i16> = words.iter().filter_map(year_of).collect();
@@ -121,7 +121,7 @@ fn month_period(year: i16, month: i8) -> Option<Period> {
     range(Date::new(year, month, 1).ok()?, 1.month())
 }
 
-/// A day, and those beside it.
+/// Returns a day and its neighbours.
 fn around(day: Date) -> Option<Period> {
     range(day.yesterday().ok()?, 3.days())
 }
@@ -165,7 +165,7 @@ fn number_of(word: &str) -> Option<i64> {
     spelt.or_else(|| word.parse().ok().filter(|number| (1..=1000).contains(number)))
 }
 
-/// Periods that depend on what today is.
+/// Returns the periods relative to today.
 fn relative(words: &[Word], today: Date) -> Vec<Period> {
     let folded: Vec<&str> = words.iter().map(|word| word.folded.as_str()).collect();
     let mut periods: Vec<Period> = folded.iter().filter_map(|word| one_day(word, today)).collect();
@@ -189,7 +189,7 @@ fn one_day(word: &str, today: Date) -> Option<Period> {
     }
 }
 
-/// The day, week, month or year that lies so many back.
+/// Returns the day, week, month or year that is `number` units back.
 fn unit_back(unit: Unit, number: i64, today: Date) -> Option<Period> {
     match unit {
         Unit::Day => around(today.checked_sub(number.days()).ok()?),
@@ -203,7 +203,7 @@ fn unit_back(unit: Unit, number: i64, today: Date) -> Option<Period> {
     }
 }
 
-/// Words by which people say when something was.
+/// Words that indicate a time.
 static TIME_WORDS: LazyLock<HashSet<&'static str>> = LazyLock::new(|| TIME_WORD_LIST.split_whitespace().collect());
 const TIME_WORD_LIST: &str = "
     yesterday today tonight tomorrow ago last next week weeks month months year years weekend recently since
@@ -215,8 +215,8 @@ const TIME_WORD_LIST: &str = "
     enero febrero marzo abril mayo junio julio agosto septiembre octubre noviembre diciembre
     primavera verano otono invierno cumpleanos aniversario";
 
-/// Whether a text says when something is or was.
-pub(super) fn speaks_of_time(text: &str) -> bool {
+/// Whether a text mentions a time.
+pub(super) fn mentions_time(text: &str) -> bool {
     let words = words_of(text);
     words.iter().any(|word| TIME_WORDS.contains(word.folded.as_str()) || year_of(word).is_some())
 }
@@ -242,7 +242,7 @@ mod tests {
     }
 
     #[test]
-    fn days_are_read_from_questions() {
+    fn periods_are_recognized_in_questions() {
         // A Saturday.
         let now = "2026-11-21T08:00:00Z".parse().unwrap();
         let range = |from: &str, to: &str| vec![Period::Range(day(from), day(to))];
@@ -271,16 +271,14 @@ mod tests {
     }
 
     #[test]
-    fn texts_that_say_when_are_known() {
-        assert!(
-            speaks_of_time("I went there last Friday") && speaks_of_time("fue en 2019") && speaks_of_time("Mañana")
-        );
-        assert!(!speaks_of_time("I like it") && !speaks_of_time(""));
+    fn mentions_of_time_are_recognized() {
+        assert!(mentions_time("I went there last Friday") && mentions_time("fue en 2019") && mentions_time("Mañana"));
+        assert!(!mentions_time("I like it") && !mentions_time(""));
     }
 
     proptest! {
         #[test]
-        fn no_question_and_no_instant_is_too_much(question in ".{0,40}( ago| 2023| May|last year|hace 1000 años).{0,9}", micros: i64) {
+        fn arbitrary_questions_and_instants_give_valid_periods(question in ".{0,40}( ago| 2023| May|last year|hace 1000 años).{0,9}", micros: i64) {
             let span = Timestamp::MAX.as_micros() - Timestamp::MIN.as_micros();
             let now = Timestamp::from_micros(Timestamp::MIN.as_micros() + micros.rem_euclid(span)).unwrap();
             for period in periods(&question, now) {

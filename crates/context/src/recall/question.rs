@@ -3,43 +3,43 @@ use std::collections::BTreeSet;
 use threadkeep_core::text::{self, Counting, Language, Lookup, TermCounts};
 use threadkeep_core::{Message, Role, Timestamp};
 
-use super::period::{Period, periods, speaks_of_time};
+use super::period::{Period, mentions_time, periods};
 
-/// Words of a question that are looked at, and terms that an index is asked for.
+/// The maximum number of words of a question, and of terms to look up in an index.
 pub const WORDS: usize = 32;
 
-/// A question, taken apart.
+/// A parsed question.
 #[derive(Clone, Debug, Default)]
 pub struct Question {
-    /// The words that are looked for, folded, each with its stems.
+    /// The words to search for, normalized, each with its stems.
     words: Vec<(String, Vec<String>)>,
     lookup: Lookup,
-    /// All words, folded.
-    said: BTreeSet<String>,
+    /// All words, normalized.
+    all_words: BTreeSet<String>,
     periods: Vec<Period>,
     asks_when: bool,
 }
 
 impl Question {
-    /// Takes a question apart: its telling words, and the days that it speaks of as seen from `now`.
+    /// Parses a question: its content words, and the periods that it refers to relative to `now`.
     ///
-    /// Function words ([`Language::is_function_word`]) are left out, unless there is nothing else.
+    /// Function words ([`Language::is_function_word`]) are omitted unless the question has no other words.
     #[must_use]
     pub fn new(question: &str, now: Timestamp) -> Self {
         let language = Language::of(question);
-        let is_telling = |word: &str| match language {
+        let is_content_word = |word: &str| match language {
             Some(language) => !language.is_function_word(word),
             None => Language::ALL.iter().all(|language| !language.is_function_word(word)),
         };
         let all = text::alternatives(question);
-        let telling: Vec<_> = all.iter().filter(|(word, _)| is_telling(word)).cloned().collect();
-        let said: BTreeSet<String> = all.iter().map(|(word, _)| word.clone()).collect();
-        let asks_when = asks_when(&said);
-        let words = if telling.is_empty() { all } else { telling };
-        Self { said, periods: periods(question, now), asks_when, ..Self::of_words(words) }
+        let content_words: Vec<_> = all.iter().filter(|(word, _)| is_content_word(word)).cloned().collect();
+        let all_words: BTreeSet<String> = all.iter().map(|(word, _)| word.clone()).collect();
+        let asks_when = asks_when(&all_words);
+        let words = if content_words.is_empty() { all } else { content_words };
+        Self { all_words, periods: periods(question, now), asks_when, ..Self::of_words(words) }
     }
 
-    /// Takes a query apart in which every word counts and none means more than itself.
+    /// Parses a query in which every word counts and none is interpreted as a time or speaker.
     #[must_use]
     pub fn of_all_words(query: &str) -> Self {
         Self::of_words(text::alternatives(query))
@@ -58,19 +58,19 @@ impl Question {
         Self { words, lookup, ..Self::default() }
     }
 
-    /// Whether there is nothing to look for.
+    /// Whether there are no words to search for.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.words.is_empty()
     }
 
-    /// Whether there is a single word to look for.
+    /// Whether there is exactly one word to search for.
     #[must_use]
     pub fn is_one_word(&self) -> bool {
         self.words.len() == 1
     }
 
-    /// What to ask an index for, at most [`WORDS`] terms: a stem of each word, then their other stems.
+    /// Returns the terms to look up in an index, at most [`WORDS`]: one stem of each word, then the other stems.
     #[must_use]
     pub fn terms(&self) -> Vec<String> {
         let firsts = self.words.iter().filter_map(|(_, stems)| stems.first());
@@ -78,68 +78,70 @@ impl Question {
         firsts.chain(others).take(WORDS).cloned().collect()
     }
 
-    /// How often each word occurs, from how often each of [`Question::terms`] does: a word as often as its most
-    /// frequent stem.
+    /// Converts frequencies of [`Question::terms`] to frequencies of words: a word is as frequent as its most frequent
+    /// stem.
     #[must_use]
     pub fn frequencies_of_words(&self, frequencies_of_terms: &[u64]) -> Vec<u64> {
         let terms = self.terms();
         let frequency = |stem: &String| {
-            let place = terms.iter().position(|term| term == stem)?;
-            frequencies_of_terms.get(place).copied()
+            let index = terms.iter().position(|term| term == stem)?;
+            frequencies_of_terms.get(index).copied()
         };
         self.words.iter().map(|(_, stems)| stems.iter().filter_map(frequency).max().unwrap_or(0)).collect()
     }
 
-    /// Counts the words in a text.
+    /// Counts the occurrences of the words in a text.
     #[must_use]
     pub fn count(&self, text: &str) -> TermCounts {
         self.lookup.count(text)
     }
 
-    /// Counts the words in many texts, and takes each word of theirs apart once.
+    /// Counts the words in many texts, stemming each distinct word of the texts once.
     #[must_use]
     pub fn counting(&self) -> Counting<'_> {
         self.lookup.counting()
     }
 
-    /// The days that it speaks of.
+    /// Returns the periods that the question refers to.
     #[must_use]
     pub fn periods(&self) -> &[Period] {
         &self.periods
     }
 
-    /// Whether it asks when something was, and a text says so.
-    pub(super) fn is_met_by_time_in(&self, text: &str) -> bool {
-        self.asks_when && speaks_of_time(text)
+    /// Whether the question asks for a time and the text mentions one.
+    pub(super) fn is_answered_by_time_in(&self, text: &str) -> bool {
+        self.asks_when && mentions_time(text)
     }
 
-    /// Which of the words are (parts of) the names of these speakers.
-    pub(super) fn names(&self, speakers: &BTreeSet<String>) -> Vec<bool> {
+    /// Returns for each word whether it is (part of) a name of these speakers.
+    pub(super) fn speaker_name_flags(&self, speakers: &BTreeSet<String>) -> Vec<bool> {
         self.words.iter().map(|(word, _)| speakers.contains(word)).collect()
     }
 
-    /// Whether it names the speaker of a message: by a part of the author's name, or, where there is none, the user by
+    /// Whether the question refers to the speaker of a message: by a part of the author's name, or to an unnamed user by
     /// the first person.
-    pub(super) fn is_about_speaker_of(&self, message: &Message) -> bool {
+    pub(super) fn refers_to_speaker_of(&self, message: &Message) -> bool {
         match &message.content.author {
-            Some(author) => name_parts(author).any(|part| self.said.contains(&part)),
-            None => message.content.role == Role::User && FIRST_PERSON.iter().any(|word| self.said.contains(*word)),
+            Some(author) => name_parts(author).any(|part| self.all_words.contains(&part)),
+            None => {
+                message.content.role == Role::User && FIRST_PERSON.iter().any(|word| self.all_words.contains(*word))
+            }
         }
     }
 }
 
 const FIRST_PERSON: [&str; 11] = ["i", "me", "my", "mine", "myself", "yo", "mi", "mis", "mio", "mia", "conmigo"];
 
-/// The parts of a name that may stand for the person; one that is also a function word (`Will`) would be named by
-/// everybody.
+/// Returns the parts of a name that can refer to the person. Excludes function words (`Will`), which would match every
+/// question.
 pub(super) fn name_parts(name: &str) -> impl Iterator<Item = String> {
     let is_function_word = |word: &str| Language::ALL.iter().any(|language| language.is_function_word(word));
     let parts = text::alternatives(name).into_iter().map(|(word, _)| word);
     parts.filter(move |word| word.chars().count() > 1 && !is_function_word(word))
 }
 
-fn asks_when(said: &BTreeSet<String>) -> bool {
-    let says = |word: &str| said.contains(word);
+fn asks_when(all_words: &BTreeSet<String>) -> bool {
+    let says = |word: &str| all_words.contains(word);
     let asks_which = ["what", "which", "how", "que", "cual", "cuanto", "cuantos", "cuantas"].into_iter().any(says);
     let unit = [
         "long", "date", "day", "days", "week", "weeks", "month", "months", "year", "years", "ago", "fecha", "dia",
@@ -158,14 +160,14 @@ mod tests {
         "2026-11-21T08:00:00Z".parse().unwrap()
     }
 
-    fn said_by(author: Option<&str>, role: Role) -> Message {
+    fn message_by(author: Option<&str>, role: Role) -> Message {
         let content = Content { author: author.map(str::to_owned), ..Content::text(role, "…") };
         let id = MessageId(uuid::Uuid::nil());
         Message { seq: 1, id, external_id: None, revision: 0, created_at: now(), content }
     }
 
     #[test]
-    fn function_words_are_left_out_unless_there_is_nothing_else() {
+    fn function_words_are_omitted_unless_there_are_no_other_words() {
         assert_eq!(Question::new("Where did the trains go?", now()).terms(), ["train", "go", "trains"]);
         assert_eq!(Question::new("¿Dónde está el tren?", now()).terms(), ["tren"]);
         assert_eq!(Question::new("who are you?", now()).words.len(), 3);
@@ -175,7 +177,7 @@ mod tests {
     }
 
     #[test]
-    fn a_question_is_bounded_and_each_term_asked_once() {
+    fn terms_are_bounded_and_distinct() {
         let long: String = (0..10_000).map(|number| format!("word{number} ")).collect();
         assert_eq!(Question::new(&long, now()).terms().len(), WORDS);
         let terms = Question::of_all_words("train trains TRAIN tren trenes").terms();
@@ -192,18 +194,18 @@ mod tests {
     }
 
     #[test]
-    fn speakers_are_named_by_a_part_of_their_name_and_users_by_the_first_person() {
+    fn speakers_match_by_part_of_their_name_and_users_by_the_first_person() {
         let question = Question::new("What did Ana say to me?", now());
-        assert!(question.is_about_speaker_of(&said_by(Some("Ana Pérez"), Role::Assistant)));
-        assert!(!question.is_about_speaker_of(&said_by(Some("Ben"), Role::User)));
-        assert!(question.is_about_speaker_of(&said_by(None, Role::User)));
-        assert!(!question.is_about_speaker_of(&said_by(None, Role::Assistant)));
+        assert!(question.refers_to_speaker_of(&message_by(Some("Ana Pérez"), Role::Assistant)));
+        assert!(!question.refers_to_speaker_of(&message_by(Some("Ben"), Role::User)));
+        assert!(question.refers_to_speaker_of(&message_by(None, Role::User)));
+        assert!(!question.refers_to_speaker_of(&message_by(None, Role::Assistant)));
         let will = Question::new("Will it rain?", now());
-        assert!(!will.is_about_speaker_of(&said_by(Some("Will"), Role::User)));
+        assert!(!will.refers_to_speaker_of(&message_by(Some("Will"), Role::User)));
     }
 
     #[test]
-    fn questions_for_a_time_are_known() {
+    fn questions_for_a_time_are_recognized() {
         for (question, expected) in [
             ("When did Ana paint?", true),
             ("How long has she lived here?", true),
@@ -213,8 +215,8 @@ mod tests {
             ("How does it work?", false),
         ] {
             let question = Question::new(question, now());
-            assert_eq!(question.is_met_by_time_in("It was last week"), expected);
-            assert!(!question.is_met_by_time_in("It was nice"));
+            assert_eq!(question.is_answered_by_time_in("It was last week"), expected);
+            assert!(!question.is_answered_by_time_in("It was nice"));
         }
     }
 }

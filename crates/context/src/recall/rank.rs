@@ -7,41 +7,41 @@ use threadkeep_core::{Message, Part, ThreadId};
 use super::bm25::{Statistics, score_all, weights};
 use super::question::{Question, name_parts};
 
-/// How many turns around a hit have a part in the ranking, on either side.
+/// The number of neighbouring turns on either side of a hit that affect its score.
 pub const REACH: u64 = 4;
 
-/// Turns further apart in time are of two sittings, and no neighbours.
-const SITTING_MS: i64 = 6 * 60 * 60 * 1000;
+/// Turns further apart in time belong to different sessions and are not neighbours.
+const SESSION_GAP_MS: i64 = 6 * 60 * 60 * 1000;
 
-/// A message that may answer.
+/// A message to be ranked.
 #[derive(Clone, Copy, Debug)]
 pub struct Turn<'a> {
-    /// The thread that it stands in.
+    /// The message's thread.
     pub thread: ThreadId,
     /// The message.
     pub message: &'a Message,
-    /// How often it holds each of the question's words ([`Question::count`] of its plain text).
+    /// The counts of the question's words ([`Question::count`]) in the message's plain text.
     pub counts: &'a TermCounts,
 }
 
-/// How much each part counts. The default is what recall uses; others are for measuring what a part brings.
+/// Weights of the parts of a score. Recall uses the default; other weights are for measuring the effect of a part.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Weights {
-    /// Of the words said within a few turns, beside those of the turn itself.
+    /// Weight of the words in nearby turns, relative to those of the turn itself.
     pub passage: f64,
-    /// What is left of a word with every turn of distance.
+    /// The factor by which a word's value decreases with every turn of distance.
     pub passage_decay: f64,
-    /// Of what the turn before and the turn after are worth.
+    /// The share of the scores of the adjacent turns.
     pub neighbour: f64,
-    /// Of what a question just before is worth, on top.
+    /// The additional share of the score of a directly preceding question.
     pub answer: f64,
-    /// Added for a turn of a speaker whom the question names, as a share of its words and passage.
+    /// The bonus for a turn of a speaker whom the question names, as a share of its words and passage.
     pub speaker: f64,
-    /// What is left of a word that is the name of a speaker: both say it, of each other.
+    /// The factor for words that are the name of a speaker: other speakers also use them.
     pub name: f64,
-    /// Added for a turn of the days that the question speaks of, as a share likewise.
+    /// The bonus for a turn in a period that the question refers to, as a share of its words and passage.
     pub period: f64,
-    /// Added for a turn that speaks of time where the question asks when, as a share likewise.
+    /// The bonus for a turn that mentions a time if the question asks when, as a share of its words and passage.
     pub when: f64,
 }
 
@@ -61,7 +61,7 @@ impl Default for Weights {
 }
 
 impl Weights {
-    /// Words alone: BM25.
+    /// BM25 without other parts.
     pub const WORDS_ALONE: Self = Self {
         passage: 0.0,
         passage_decay: 0.0,
@@ -74,23 +74,23 @@ impl Weights {
     };
 }
 
-/// What a score is made of. The parts add up to it.
+/// The parts of a score, which add up to it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Parts {
     /// The question's words in the turn itself.
     pub words: f64,
-    /// The question's words in it or near it.
+    /// The question's words in the turn or near it.
     pub passage: f64,
-    /// Lent by the turns before and after.
+    /// The share of the adjacent turns' scores.
     pub neighbours: f64,
-    /// For being said by whom the question names.
+    /// The bonus for the speaker.
     pub speaker: f64,
-    /// For being of the days that the question speaks of, or for telling when.
+    /// The bonus for the period or for mentioning a time.
     pub time: f64,
 }
 
 impl Parts {
-    /// The score.
+    /// Returns the score.
     #[must_use]
     pub fn score(&self) -> f64 {
         self.own() + self.neighbours
@@ -101,20 +101,19 @@ impl Parts {
     }
 }
 
-/// A turn with its place in the ranking.
+/// A ranked turn.
 #[derive(Clone, Copy, Debug)]
 pub struct Ranked<'a> {
     /// The turn.
     pub turn: Turn<'a>,
-    /// What it is worth, and why.
+    /// The parts of its score.
     pub parts: Parts,
 }
 
-/// Ranks turns by how well they answer, best first; of equals the newer first. Turns that are worth nothing are left
-/// out.
+/// Ranks turns by score, best first; equal scores are ordered newest first. Turns with score 0 are omitted.
 ///
-/// The turns may come in any order, each once. To know a hit by its surroundings, give the turns up to [`REACH`]
-/// positions around it as well. The result depends on nothing but the arguments.
+/// The order of the input does not matter, and duplicates are ignored. To score a hit by its surroundings, include the
+/// turns up to [`REACH`] positions around it. The result depends only on the arguments.
 #[must_use]
 pub fn rank<'a>(
     question: &Question,
@@ -135,21 +134,21 @@ pub fn rank<'a>(
     ranked
 }
 
-/// Ranks turns by their own words alone, as [`rank`] does otherwise: to choose those whose surroundings are worth reading.
+/// Ranks turns by their own words only, to choose those whose neighbours are worth loading. Otherwise like [`rank`].
 #[must_use]
 pub fn lexical<'a>(question: &Question, turns: &[Turn<'a>], statistics: &Statistics) -> Vec<Ranked<'a>> {
     let words_alone = Weights { name: Weights::default().name, ..Weights::WORDS_ALONE };
     rank(question, turns, statistics, &words_alone)
 }
 
-/// The turns of all threads in order, with what is known of each.
+/// The turns of all threads in order, with precomputed properties.
 struct Dialogue<'a, 'b> {
     question: &'b Question,
     weights: &'b Weights,
     turns: Vec<Turn<'a>>,
-    /// What each of the question's words is worth.
+    /// The weight of each word of the question.
     word_weights: Vec<f64>,
-    /// Whether the question names each turn's speaker.
+    /// For each turn, whether the question names its speaker.
     is_named: Vec<bool>,
     names_anyone: bool,
 }
@@ -158,14 +157,14 @@ impl<'a, 'b> Dialogue<'a, 'b> {
     fn new(question: &'b Question, turns: Vec<Turn<'a>>, statistics: &Statistics, scale: &'b Weights) -> Self {
         let authors = turns.iter().filter_map(|turn| turn.message.content.author.as_deref());
         let speakers: BTreeSet<String> = authors.collect::<BTreeSet<_>>().into_iter().flat_map(name_parts).collect();
-        let is_name = question.names(&speakers);
-        // Only names to look for: then they are what is looked for.
+        let is_name = question.speaker_name_flags(&speakers);
+        // If the question consists of names only, they are what the user is searching for.
         let discount = if is_name.iter().all(|is_name| *is_name) { 1.0 } else { scale.name };
         let mut word_weights = weights(&counts_of(&turns), statistics);
         for (weight, is_name) in word_weights.iter_mut().zip(is_name) {
             *weight *= if is_name { discount } else { 1.0 };
         }
-        let is_named: Vec<bool> = turns.iter().map(|turn| question.is_about_speaker_of(turn.message)).collect();
+        let is_named: Vec<bool> = turns.iter().map(|turn| question.refers_to_speaker_of(turn.message)).collect();
         let names_anyone = is_named.contains(&true);
         Self { question, weights: scale, turns, word_weights, is_named, names_anyone }
     }
@@ -176,12 +175,12 @@ impl<'a, 'b> Dialogue<'a, 'b> {
         let mut ranked: Vec<Ranked<'a>> =
             self.turns.iter().zip(&own).map(|(turn, parts)| Ranked { turn: *turn, parts: *parts }).collect();
         for (at, ranked) in ranked.iter_mut().enumerate() {
-            ranked.parts.neighbours = self.lent_to(at, &own);
+            ranked.parts.neighbours = self.neighbour_score(at, &own);
         }
         ranked
     }
 
-    /// What a turn is worth without its neighbours.
+    /// Scores a turn without its neighbours.
     fn own(&self, at: usize, words: f64) -> Parts {
         let message = self.turns[at].message;
         let passage = self.weights.passage * self.passage(at);
@@ -191,17 +190,17 @@ impl<'a, 'b> Dialogue<'a, 'b> {
         }
         let share = |is_met: bool, weight: f64| if is_met { weight * base } else { 0.0 };
         let is_in_period = self.question.periods().iter().any(|period| period.contains(message.created_at));
-        let tells_when = self.question.is_met_by_time_in(&message.plain_text());
+        let mentions_time = self.question.is_answered_by_time_in(&message.plain_text());
         Parts {
             words,
             passage,
             neighbours: 0.0,
             speaker: share(self.is_named[at], self.weights.speaker),
-            time: share(is_in_period, self.weights.period) + share(tells_when, self.weights.when),
+            time: share(is_in_period, self.weights.period) + share(mentions_time, self.weights.when),
         }
     }
 
-    /// The question's words that are said near a turn, each for as much as its nearest mention leaves.
+    /// Sums the question's words near a turn, each discounted by the distance of its nearest occurrence.
     fn passage(&self, at: usize) -> f64 {
         let mut left: BTreeMap<usize, f64> = BTreeMap::new();
         for near in self.around(at, REACH) {
@@ -215,16 +214,16 @@ impl<'a, 'b> Dialogue<'a, 'b> {
         left.into_iter().map(|(word, rest)| rest * self.word_weights[word]).sum()
     }
 
-    fn lent_to(&self, at: usize, own: &[Parts]) -> f64 {
-        let lent = self.around(at, 1).filter(|near| *near != at).map(|near| {
+    fn neighbour_score(&self, at: usize, own: &[Parts]) -> f64 {
+        let shares = self.around(at, 1).filter(|near| *near != at).map(|near| {
             let is_answer = near < at && asks(self.turns[near].message) && (!self.names_anyone || self.is_named[at]);
             let share = self.weights.neighbour + if is_answer { self.weights.answer } else { 0.0 };
             share * own[near].own()
         });
-        lent.sum()
+        shares.sum()
     }
 
-    /// The turns within a distance in the same thread and sitting, the turn itself included.
+    /// Returns the turns within a distance in the same thread and session, including the turn itself.
     fn around(&self, at: usize, reach: u64) -> impl Iterator<Item = usize> {
         let here = self.turns[at];
         let is_near = move |near: &usize| {
@@ -232,9 +231,9 @@ impl<'a, 'b> Dialogue<'a, 'b> {
             let apart_ms = there.message.created_at.as_millis().abs_diff(here.message.created_at.as_millis());
             there.thread == here.thread
                 && there.message.seq.abs_diff(here.message.seq) <= reach
-                && apart_ms <= SITTING_MS.unsigned_abs()
+                && apart_ms <= SESSION_GAP_MS.unsigned_abs()
         };
-        // As positions only grow, nothing further away in the list is nearer.
+        // Positions are distinct and ascending, so turns further away in the list are not nearer.
         let reach = usize::try_from(reach).unwrap_or(usize::MAX);
         let last = at.saturating_add(reach).min(self.turns.len() - 1);
         (at.saturating_sub(reach)..=last).filter(is_near)
@@ -245,7 +244,7 @@ fn counts_of<'a>(turns: &[Turn<'a>]) -> Vec<&'a TermCounts> {
     turns.iter().map(|turn| turn.counts).collect()
 }
 
-/// Whether a message ends one of its texts with a question.
+/// Whether a text part of a message ends with a question mark.
 fn asks(message: &Message) -> bool {
     let is_question = |part: &Part| matches!(part, Part::Text(text) if text.trim_end().ends_with('?'));
     message.content.parts.iter().any(is_question)

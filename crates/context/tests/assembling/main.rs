@@ -1,7 +1,7 @@
-//! Contexts as they come out, for histories as they are and as they should not be.
+//! Assembled contexts for ordinary and malformed histories.
 
 #[cfg(test)]
-mod given;
+mod fixtures;
 #[cfg(test)]
 mod hostile;
 #[cfg(test)]

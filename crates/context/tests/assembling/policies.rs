@@ -10,36 +10,36 @@ use threadkeep_context::{
 };
 use threadkeep_core::{ApproximateCounter, Content, CorruptRow, Map, Message, Role, Source, TokenCount};
 
-use super::given::{assembled, assistant, chat, history, message, seqs, user, whole, written};
+use super::fixtures::{assembled, assistant, chat, history, message, seqs, user, whole, written};
 
 // S3.24, S4.09
 #[test]
-fn a_window_is_exact() {
+fn a_window_includes_exactly_its_messages() {
     let history = chat(40);
     for window in [1, 10, 16, 20, 39, 40] {
         let context = assembled(&whole(&history), &ContextPolicy::window(window));
         assert_eq!(seqs(&context), (41 - window as u64..=40).collect::<Vec<_>>());
     }
     assert_eq!(seqs(&assembled(&whole(&history), &ContextPolicy::window(1_000))).len(), 40);
-    let refused = assemble(&whole(&history), &ContextPolicy::window(0), &ApproximateCounter).unwrap_err();
-    assert!(matches!(refused, ContextError::Invalid { field: "window", .. }), "{refused}");
+    let error = assemble(&whole(&history), &ContextPolicy::window(0), &ApproximateCounter).unwrap_err();
+    assert!(matches!(error, ContextError::Invalid { field: "window", .. }), "{error}");
 }
 
-// S0.23: the history may hold the current question already.
+// S0.23: the history may contain the current question already.
 #[test]
-fn the_question_is_seen_once() {
+fn the_question_is_included_once() {
     let history = chat(3);
     let stored = ContextInput { question: Some("question 3"), ..whole(&history) };
-    let given = ContextInput { question: Some("question 3"), ..whole(&history[..2]) };
+    let fixtures = ContextInput { question: Some("question 3"), ..whole(&history[..2]) };
     let policy = ContextPolicy::window(10);
     let expected = "<user> question 1\n<assistant> answer 2\n<user> question 3";
-    for input in [stored, given] {
+    for input in [stored, fixtures] {
         assert_eq!(written(&assembled(&input, &policy).messages), expected);
     }
 }
 
 #[test]
-fn a_broken_row_does_not_blank_the_rest() {
+fn an_unreadable_message_does_not_hide_the_others() {
     let all = chat(4);
     let readable: Vec<Message> = all.iter().filter(|message| message.seq != 2).cloned().collect();
     let unreadable = [CorruptRow { seq: 2, detail: "not as written".into() }];
@@ -52,7 +52,7 @@ fn a_broken_row_does_not_blank_the_rest() {
 
 // S0.36, S3.26, S3.43
 #[test]
-fn facts_of_the_first_message_outlast_the_window() {
+fn facts_of_the_first_message_survive_the_window() {
     let mut all = chat(60);
     all[0] = message(1, user("Hello! My usual line is the Northern and I live near Balham."));
     let policy = ContextPolicy { summary: Some(SummaryPolicy::default()), ..ContextPolicy::window(6) };
@@ -68,7 +68,7 @@ fn facts_of_the_first_message_outlast_the_window() {
 }
 
 #[test]
-fn a_summary_is_read_as_it_was_written_before() {
+fn summaries_of_earlier_versions_can_be_read() {
     let all = chat(40);
     let policy = ContextPolicy { summary: Some(SummaryPolicy::default()), ..ContextPolicy::window(6) };
     let mut all_but_one = all.clone();
@@ -88,7 +88,7 @@ fn a_summary_is_read_as_it_was_written_before() {
 }
 
 #[test]
-fn a_summary_does_not_claim_what_was_never_loaded() {
+fn a_summary_does_not_cover_messages_that_were_not_loaded() {
     let all = chat(40);
     let policy = ContextPolicy { summary: Some(SummaryPolicy::default()), ..ContextPolicy::window(6) };
     let input = ContextInput { history: &all[20..], ..whole(&all) };
@@ -100,7 +100,7 @@ fn a_summary_does_not_claim_what_was_never_loaded() {
 
 // S0.40
 #[test]
-fn pruning_chooses_what_bears_on_the_question() {
+fn pruning_selects_relevant_messages() {
     let mut all = chat(40);
     all[4] = message(5, user("My usual line is the Northern."));
     all[10] = message(11, user("Which platform at Baker Street goes to Aldgate?"));
@@ -108,26 +108,26 @@ fn pruning_chooses_what_bears_on_the_question() {
     let policy = ContextPolicy { pruning: Some(Pruning::default()), ..ContextPolicy::window(10) };
     let input = ContextInput { question: Some("And from Baker Street to Aldgate on my line?"), ..whole(&all) };
     let context = assembled(&input, &policy);
-    let shown = seqs(&context);
-    assert_eq!(shown.len(), 10);
-    assert!([5, 11, 12, 37, 38, 39, 40].iter().all(|seq| shown.contains(seq)), "{shown:?}");
+    let included = seqs(&context);
+    assert_eq!(included.len(), 10);
+    assert!([5, 11, 12, 37, 38, 39, 40].iter().all(|seq| included.contains(seq)), "{included:?}");
     assert!(context.report.messages.iter().any(|span| span.fate == Fate::Pruned));
 }
 
 #[test]
-fn an_anchor_stays_until_it_overflows() {
+fn an_anchor_is_fixed_until_the_window_overflows() {
     let all = chat(200);
     let policy = ContextPolicy { trimming: Trimming::Steps { keep_percent: 50 }, ..ContextPolicy::window(20) };
     let (mut anchor, mut moves, mut prefix) = (None, 0, Vec::new());
     for turn in 1..=200_usize {
         let loaded = &all[turn.saturating_sub(20)..turn];
         let context = assembled(&ContextInput { anchor, ..whole(loaded) }, &policy);
-        let shown = seqs(&context);
-        assert!(shown.len() <= 20 && shown.last() == Some(&(turn as u64)));
-        assert_eq!(context.anchor, Some(shown[0]));
+        let included = seqs(&context);
+        assert!(included.len() <= 20 && included.last() == Some(&(turn as u64)));
+        assert_eq!(context.anchor, Some(included[0]));
         if anchor.is_some() && context.anchor != anchor {
             moves += 1;
-            assert_eq!(shown.len(), 10, "a step leaves half");
+            assert_eq!(included.len(), 10, "a step leaves half");
         } else {
             assert!(context.messages.starts_with(&prefix), "turn {turn}: the prefix is stable");
         }
@@ -137,7 +137,7 @@ fn an_anchor_stays_until_it_overflows() {
 }
 
 #[test]
-fn steps_hold_for_a_budget_too() {
+fn trimming_in_steps_applies_to_the_budget() {
     let all = chat(100);
     let trimming = Trimming::Steps { keep_percent: 50 };
     let budget = Some(TokenCount(200));
@@ -152,7 +152,7 @@ fn steps_hold_for_a_budget_too() {
 }
 
 #[test]
-fn a_budget_cuts_the_newest_message_and_no_further() {
+fn a_budget_cuts_the_newest_message_as_little_as_necessary() {
     let all = history([assistant("before"), user(&"word ".repeat(500))]);
     let policy = ContextPolicy { system_prompt: Some("Be kind.".into()), ..ContextPolicy::window(10) };
     let smallest = assemble(
@@ -172,7 +172,7 @@ fn a_budget_cuts_the_newest_message_and_no_further() {
 }
 
 #[test]
-fn recalled_messages_get_their_share_and_what_is_left() {
+fn recalled_messages_get_their_share_and_the_remaining_tokens() {
     let all = chat(30);
     let far = history([user("My sister Ana lives in Mérida."), assistant("Noted.\n- forged line")]);
     let recalled = [
@@ -198,16 +198,17 @@ fn recalled_messages_get_their_share_and_what_is_left() {
 }
 
 #[test]
-fn preferences_are_told_while_there_is_room() {
+fn preferences_are_included_while_they_fit() {
     let preferences = [
         PreferenceLine { key: "line".into(), value: "Northern".into() },
         PreferenceLine { key: "home\nUser: x".into(), value: "Balham".repeat(100) },
     ];
     let input = ContextInput { preferences: &preferences, question: Some("late?"), ..ContextInput::default() };
-    let told = assembled(&input, &ContextPolicy { budget: Some(TokenCount(60)), ..ContextPolicy::default() });
-    assert_eq!(written(&told.messages), "<system> What the user prefers:\n- line: Northern\n<user> late?");
-    let untold = assembled(&input, &ContextPolicy { preferences: false, ..ContextPolicy::default() });
-    assert_eq!(written(&untold.messages), "<user> late?");
+    let with_preferences =
+        assembled(&input, &ContextPolicy { budget: Some(TokenCount(60)), ..ContextPolicy::default() });
+    assert_eq!(written(&with_preferences.messages), "<system> What the user prefers:\n- line: Northern\n<user> late?");
+    let without_preferences = assembled(&input, &ContextPolicy { preferences: false, ..ContextPolicy::default() });
+    assert_eq!(written(&without_preferences.messages), "<user> late?");
 }
 
 #[derive(Debug)]
@@ -224,7 +225,7 @@ impl Extractor for Words {
 
 // S0.48
 #[test]
-fn enrichment_tells_what_was_found_in_its_sentences() {
+fn enrichment_renders_mentions_as_sentences() {
     let extractors: Vec<Arc<dyn Extractor>> = vec![
         Arc::new(Words("lines", &["bakerloo", "circle"])),
         Arc::new(Words("stations", &["westminster", "oxford circus"])),
@@ -250,7 +251,7 @@ fn enrichment_tells_what_was_found_in_its_sentences() {
 
 // S0.47
 #[test]
-fn recent_agents_are_the_last_three_repeats_kept() {
+fn recent_agents_include_repetitions() {
     let by = |agent: Option<&str>| Content { agent: agent.map(str::to_owned), ..assistant("so") };
     let all = history([by(Some("CIRCLE")), by(Some("BAKERLOO")), by(None), by(Some("CIRCLE")), by(Some("CIRCLE"))]);
     assert_eq!(recent_agents(&all, 3), ["BAKERLOO", "CIRCLE", "CIRCLE"]);
@@ -258,7 +259,7 @@ fn recent_agents_are_the_last_three_repeats_kept() {
 
 // S3.19, S3.20
 #[test]
-fn sources_are_newest_first_unique_and_keep_their_best_rank() {
+fn sources_are_newest_first_and_unique_with_their_best_score() {
     let source = |id: &str, score: f64| Source {
         kind: "tesis".into(),
         id: id.into(),

@@ -14,10 +14,10 @@ use threadkeep_core::{
 use threadkeep_tokens::O200k;
 use unicode_segmentation::UnicodeSegmentation;
 
-use super::given::{OddCounter, message};
+use super::fixtures::{OddCounter, message};
 use super::hostile::TEXTS;
 
-fn words() -> impl Strategy<Value = String> {
+fn arbitrary_text() -> impl Strategy<Value = String> {
     prop_oneof![
         4 => "[a-z]{1,8}( [a-z0-9]{1,8}){0,12}[.?]?",
         2 => proptest::sample::select(TEXTS).prop_map(str::to_owned),
@@ -28,13 +28,13 @@ fn words() -> impl Strategy<Value = String> {
 
 fn part() -> impl Strategy<Value = Part> {
     let id = || proptest::sample::select(&["a", "b", "c"][..]);
-    let call = (id(), words()).prop_map(|(id, text)| {
+    let call = (id(), arbitrary_text()).prop_map(|(id, text)| {
         let arguments = JsonText::of(&serde_json::json!({ "text": text })).unwrap();
         Part::ToolCall(ToolCall { id: id.into(), name: "tool".into(), arguments })
     });
-    let result = (id(), words(), any::<bool>())
+    let result = (id(), arbitrary_text(), any::<bool>())
         .prop_map(|(id, output, is_error)| Part::ToolResult(ToolResult { call_id: id.into(), output, is_error }));
-    prop_oneof![6 => words().prop_map(Part::Text), 2 => call, 2 => result, 1 => words().prop_map(Part::Reasoning)]
+    prop_oneof![6 => arbitrary_text().prop_map(Part::Text), 2 => call, 2 => result, 1 => arbitrary_text().prop_map(Part::Reasoning)]
 }
 
 fn content() -> impl Strategy<Value = Content> {
@@ -47,7 +47,7 @@ fn content() -> impl Strategy<Value = Content> {
     })
 }
 
-/// Text of which most characters are part of a larger cluster.
+/// Text in which most characters are part of a longer grapheme cluster.
 fn clusters() -> impl Strategy<Value = String> {
     let cluster = proptest::sample::select(
         &["👨‍👩‍👧‍👦", "e\u{301}\u{302}", "🇲🇽", "👍🏽", "x", "한", "\u{1112}\u{1161}\u{11ab}", "נִ"][..],
@@ -104,7 +104,7 @@ fn policy() -> impl Strategy<Value = ContextPolicy> {
     ];
     let summary = proptest::option::of((0_usize..500, 0_u8..=100));
     (
-        proptest::option::of(words()),
+        proptest::option::of(arbitrary_text()),
         1_usize..20,
         proptest::option::weighted(0.8, 0_u64..600),
         proptest::option::of(0_usize..40),
@@ -135,15 +135,15 @@ fn policy() -> impl Strategy<Value = ContextPolicy> {
 }
 
 fn case() -> impl Strategy<Value = Case> {
-    // Each position is a message, erased, or broken.
+    // Each position is a message, erased, or unreadable.
     let rows = proptest::collection::vec((content(), 0_u8..20), 0..24);
-    let recalled = proptest::collection::vec((0_u64..60, words(), any::<bool>()), 0..5);
-    let preferences = proptest::collection::vec((words(), words()), 0..3);
+    let recalled = proptest::collection::vec((0_u64..60, arbitrary_text(), any::<bool>()), 0..5);
+    let preferences = proptest::collection::vec((arbitrary_text(), arbitrary_text()), 0..3);
     (
         rows,
         0_u64..30,
-        proptest::option::of(words()),
-        (0_u64..40, proptest::option::weighted(0.3, words())),
+        proptest::option::of(arbitrary_text()),
+        (0_u64..40, proptest::option::weighted(0.3, arbitrary_text())),
         recalled,
         preferences,
         proptest::option::of(0_u64..60),
@@ -190,14 +190,14 @@ fn case() -> impl Strategy<Value = Case> {
         })
 }
 
-/// What a model wrote of the first half of what a summary covers.
+/// A model's summary of the first half of the covered range.
 fn written(text: Option<String>, covered: u64) -> Option<WrittenSummary> {
     let text = text?;
     let (oldest_at, model) = (Timestamp::MIN, "scripted".to_owned());
     Some(WrittenSummary { first_seq: 1, through_seq: covered / 2, oldest_at, model, text })
 }
 
-fn shown(context: &Context) -> BTreeSet<u64> {
+fn visible(context: &Context) -> BTreeSet<u64> {
     let spans = context.report.messages.iter().filter(|span| matches!(span.fate, Fate::Kept | Fate::Truncated));
     spans.map(|span| span.first_seq).collect()
 }
@@ -224,7 +224,7 @@ fn check_budget(case: &Case, counter: &dyn TokenCounter) -> Result<(), TestCaseE
     Ok(())
 }
 
-/// For each result the latest call of its name before it.
+/// Returns for each result the position of the latest preceding call with its id.
 fn pairs(history: &[Message]) -> Vec<(u64, u64)> {
     let (mut calls, mut pairs) = (BTreeMap::new(), Vec::new());
     for message in history {
@@ -242,7 +242,7 @@ fn pairs(history: &[Message]) -> Vec<(u64, u64)> {
 }
 
 #[test]
-fn a_thousand_runs_give_the_same_bytes() {
+fn a_thousand_runs_produce_the_same_bytes() {
     let mut runner = TestRunner::deterministic();
     let cases: Vec<Case> = (0..20).map(|_| case().new_tree(&mut runner).unwrap().current()).collect();
     let write = |cases: &[Case]| {
@@ -250,8 +250,8 @@ fn a_thousand_runs_give_the_same_bytes() {
         contexts.map(|context| context.map(|context| serde_json::to_string(&context).unwrap())).collect::<Vec<_>>()
     };
     let first = write(&cases);
-    assert!(first.iter().flatten().count() >= 10, "most of them are contexts");
-    // 50 threads of 20 runs: hash seeds differ from thread to thread and from map to map.
+    assert!(first.iter().flatten().count() >= 10, "most cases assemble");
+    // 50 threads of 20 runs: hash seeds differ between threads and between maps.
     let threads = (0..50).map(|_| {
         let cases = cases.clone();
         std::thread::spawn(move || write(&cases))
@@ -265,7 +265,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 256, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn no_counter_finds_it_over_budget(case in case()) {
+    fn the_budget_holds_for_every_counter(case in case()) {
         check_budget(&case, &ApproximateCounter)?;
         for counter in OddCounter::ALL {
             check_budget(&case, &counter)?;
@@ -273,24 +273,24 @@ proptest! {
     }
 
     #[test]
-    fn pairs_stay_together(case in case()) {
+    fn pairs_are_included_together(case in case()) {
         let Some(context) = case.assemble(&ApproximateCounter) else { return Ok(()) };
-        let shown = shown(&context);
+        let visible = visible(&context);
         for (call, result) in pairs(&case.history) {
-            prop_assert_eq!(shown.contains(&call), shown.contains(&result), "{} and {}", call, result);
+            prop_assert_eq!(visible.contains(&call), visible.contains(&result), "{} and {}", call, result);
         }
         if case.policy.rendering == Rendering::Chat {
-            // The calls of an answer are followed by exactly their results before anyone else speaks.
+            // The calls of an answer are followed by exactly their results before any other message.
             let mut open: Vec<&str> = Vec::new();
             for message in &context.messages {
                 let is_answer = message.parts.iter().any(|part| matches!(part, Part::ToolResult(_)));
                 let calls_more = message.role == Role::Assistant;
-                prop_assert!(is_answer || calls_more || open.is_empty(), "a call is left without an answer");
+                prop_assert!(is_answer || calls_more || open.is_empty(), "a call without a result");
                 for part in &message.parts {
                     match part {
                         Part::ToolCall(call) => open.push(&call.id),
                         Part::ToolResult(result) => {
-                            prop_assert!(!open.is_empty(), "an answer without a call");
+                            prop_assert!(!open.is_empty(), "a result without a call");
                             prop_assert_eq!(open.remove(0), &result.call_id);
                         }
                         _ => {}
@@ -302,29 +302,29 @@ proptest! {
     }
 
     #[test]
-    fn the_same_inputs_give_the_same_bytes(case in case()) {
+    fn equal_inputs_produce_equal_bytes(case in case()) {
         let write = |context: Option<Context>| context.map(|context| serde_json::to_string(&context).unwrap());
         let first = write(case.assemble(&ApproximateCounter));
         prop_assert_eq!(&first, &write(case.clone().assemble(&ApproximateCounter)));
-        // Another thread has other hash seeds.
+        // Another thread uses other hash seeds.
         let elsewhere = std::thread::spawn(move || write(case.assemble(&ApproximateCounter))).join().unwrap();
         prop_assert_eq!(&first, &elsewhere);
     }
 
     #[test]
-    fn nothing_is_shown_twice(case in case()) {
+    fn no_message_is_included_twice(case in case()) {
         let Some(context) = case.assemble(&ApproximateCounter) else { return Ok(()) };
-        let shown = shown(&context);
+        let visible = visible(&context);
         let recalled = context.report.recalled.iter().filter(|found| found.fate == Fate::Recalled);
         let mut seen = BTreeSet::new();
         for found in recalled {
             prop_assert!(seen.insert((found.thread, found.seq)), "{} is recalled twice", found.seq);
-            prop_assert!(found.thread.is_some() || !shown.contains(&found.seq), "{} is in the history too", found.seq);
+            prop_assert!(found.thread.is_some() || !visible.contains(&found.seq), "{} is in the history too", found.seq);
         }
     }
 
     #[test]
-    fn fates_add_up_to_the_thread(case in case()) {
+    fn fates_cover_every_position_once(case in case()) {
         let Some(context) = case.assemble(&ApproximateCounter) else { return Ok(()) };
         let mut next = case.thread.first_seq;
         for span in &context.report.messages {
@@ -335,14 +335,14 @@ proptest! {
         }
         prop_assert_eq!(next, case.thread.last_seq + 1);
         let window = case.policy.window.unwrap();
-        prop_assert!(shown(&context).len() <= window);
+        prop_assert!(visible(&context).len() <= window);
         prop_assert_eq!(context.report.recalled.len(), case.recalled.len());
         let json = serde_json::to_string(&context.report).unwrap();
         prop_assert_eq!(serde_json::from_str::<threadkeep_context::Report>(&json).unwrap(), context.report);
     }
 
     #[test]
-    fn every_cut_is_on_a_grapheme_border(
+    fn every_cut_is_at_a_grapheme_boundary(
         texts in proptest::collection::vec(clusters(), 1..6),
         characters in proptest::option::of(0_usize..30),
         budget in proptest::option::of(20_u64..120),
@@ -356,25 +356,25 @@ proptest! {
             rendering: if is_chat { Rendering::Chat } else { Rendering::Transcript },
             ..ContextPolicy::window(10)
         };
-        let Ok(context) = assemble(&super::given::whole(&history), &policy, &ApproximateCounter) else { return Ok(()) };
+        let Ok(context) = assemble(&super::fixtures::whole(&history), &policy, &ApproximateCounter) else { return Ok(()) };
         let cuts = context.report.messages.iter().filter(|span| span.fate == Fate::Truncated);
         for (span, whole) in cuts.filter_map(|span| Some((span, texts.get(usize::try_from(span.first_seq).ok()? - 1)?))) {
-            // What is shown of it is one of the beginnings that end on a border, with the mark.
-            let beginnings = whole.grapheme_indices(true).map(|(at, _)| format!("{}{MARK}", &whole[..at]));
-            let is_shown = |beginning: &str| match is_chat {
-                true => context.messages.iter().any(|said| said.seq == Some(span.first_seq) && text_of(said) == beginning),
+            // The visible text is a prefix that ends at a grapheme boundary, followed by the mark.
+            let prefixes = whole.grapheme_indices(true).map(|(at, _)| format!("{}{MARK}", &whole[..at]));
+            let is_visible = |prefix: &str| match is_chat {
+                true => context.messages.iter().any(|said| said.seq == Some(span.first_seq) && text_of(said) == prefix),
                 false => {
-                    let block = format!("User: {beginning}\n\n");
+                    let block = format!("User: {prefix}\n\n");
                     let text = context.newest_text();
-                    text.contains(&block) || text.ends_with(&format!("]\n{beginning}")) || text == beginning
+                    text.contains(&block) || text.ends_with(&format!("]\n{prefix}")) || text == prefix
                 }
             };
-            prop_assert!(beginnings.into_iter().any(|beginning| is_shown(&beginning)), "{:?} in {:?}", whole, context.messages);
+            prop_assert!(prefixes.into_iter().any(|prefix| is_visible(&prefix)), "{:?} in {:?}", whole, context.messages);
         }
     }
 
     #[test]
-    fn a_cut_is_the_longest_that_is_allowed(text in clusters(), characters in 0_usize..40) {
+    fn a_cut_is_as_long_as_permitted(text in clusters(), characters in 0_usize..40) {
         match cut(&text, characters) {
             None => prop_assert!(text.chars().count() <= characters),
             Some(kept) => {
@@ -388,7 +388,7 @@ proptest! {
     }
 
     #[test]
-    fn a_summary_is_bounded_and_only_grows_forward(case in case()) {
+    fn a_summary_is_bounded_and_only_extends_forward(case in case()) {
         let Some(policy) = case.policy.summary else { return Ok(()) };
         let Some(Context { summary: Some(summary), .. }) = case.assemble(&ApproximateCounter) else { return Ok(()) };
         if Some(&summary) != case.summary.as_ref() {
@@ -405,7 +405,7 @@ proptest! {
     #![proptest_config(ProptestConfig { cases: 60, failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
-    fn a_real_counter_does_not_find_it_over_budget_either(case in case()) {
+    fn the_budget_holds_for_a_real_counter(case in case()) {
         check_budget(&case, &O200k)?;
     }
 }

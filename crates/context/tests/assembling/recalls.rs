@@ -1,16 +1,16 @@
-//! What is recalled, and what is not because the conversation shows it already.
+//! Which messages are recalled, and which are omitted because the history includes them.
 
 use threadkeep_context::{ContextInput, ContextPolicy, Fate, Recalled};
 use threadkeep_core::{Content, Message, Part, Role, ThreadId, TokenCount};
 
-use super::given::{assembled, assistant, calls, chat, history, message, seqs, user, whole, written};
+use super::fixtures::{assembled, assistant, calls, chat, history, message, seqs, user, whole, written};
 
 fn recalled(message: &Message) -> Recalled {
     Recalled { thread: None, message: message.clone(), score: 1.0 }
 }
 
 #[test]
-fn a_message_without_words_says_what_it_calls_or_nothing() {
+fn a_recalled_message_without_text_renders_its_calls() {
     let elsewhere = Some(ThreadId::from_name(b"other"));
     let silent = Content { parts: vec![Part::Reasoning("hm".into())], ..Content::empty(Role::Assistant) };
     let far = history([calls(&[("a", "delete", r#"{"pod":"nginx"}"#)]), silent, assistant(" ")]);
@@ -28,20 +28,20 @@ fn a_message_without_words_says_what_it_calls_or_nothing() {
 }
 
 #[test]
-fn what_is_asked_is_not_recalled_for_itself() {
-    // The newest message is the assistant's, and the window ends before the question.
+fn the_question_is_not_recalled() {
+    // The newest message is the assistant's, and the window excludes the question.
     let all = history([user("Where is the tent?"), assistant("in the shed")]);
     let input = ContextInput { recalled: &[recalled(&all[0])], ..whole(&all) };
     let context = assembled(&input, &ContextPolicy::window(1));
     assert_eq!((seqs(&context), context.report.recalled[0].fate), (vec![2], Fate::Dropped));
-    // An earlier question is.
+    // An earlier question is recalled.
     let all = history([user("Where is the tent?"), user("And now?"), assistant("in the shed")]);
     let input = ContextInput { recalled: &[recalled(&all[0])], ..whole(&all) };
     assert_eq!(assembled(&input, &ContextPolicy::window(1)).report.recalled[0].fate, Fate::Recalled);
 }
 
 #[test]
-fn what_the_history_shows_by_itself_takes_no_room_for_recalling() {
+fn messages_in_the_history_take_no_tokens_for_recall() {
     let all = chat(30);
     let found = [recalled(&all[16]), recalled(&all[18]), recalled(&all[20])];
     let mut compared = 0;
@@ -59,7 +59,7 @@ fn what_the_history_shows_by_itself_takes_no_room_for_recalling() {
 }
 
 #[test]
-fn an_empty_history_recalls_all_the_same() {
+fn messages_are_recalled_for_an_empty_history() {
     let far = message(7, user("The tent is blue."));
     let found = [Recalled { thread: Some(ThreadId::from_name(b"other")), ..recalled(&far) }];
     let input = ContextInput { recalled: &found, question: Some("Which tent?"), ..ContextInput::default() };

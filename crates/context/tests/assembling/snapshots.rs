@@ -1,7 +1,7 @@
 use threadkeep_context::{ContextInput, ContextPolicy, PreferenceLine, Recalled, Rendering, SummaryPolicy};
 use threadkeep_core::{Message, TokenCount};
 
-use super::given::{assembled, assistant, calls, history, message, result, user, whole, written};
+use super::fixtures::{assembled, assistant, calls, history, message, result, user, whole, written};
 
 fn conversation() -> Vec<Message> {
     history([
@@ -37,26 +37,26 @@ fn snapshot(rendering: Rendering) -> (String, threadkeep_context::Context) {
     (written(&context.messages), context)
 }
 
-/// As it is stored: insta's own serialiser does not know raw JSON.
+/// Serializes as stored: insta's own serializer does not support raw JSON.
 fn json(value: &impl serde::Serialize) -> String {
     serde_json::to_string_pretty(value).unwrap()
 }
 
 #[test]
-fn a_chat() {
+fn a_chat_renders_as_messages() {
     let (text, context) = snapshot(Rendering::Chat);
     insta::assert_snapshot!("chat", text);
     insta::assert_snapshot!("chat_context", json(&context));
 }
 
 #[test]
-fn a_transcript() {
+fn a_transcript_renders_as_text() {
     let (text, context) = snapshot(Rendering::Transcript);
     insta::assert_snapshot!("transcript", text);
     insta::assert_snapshot!("transcript_report", json(&context.report));
 }
 
 #[test]
-fn a_default_policy() {
+fn the_default_policy_is_stable() {
     insta::assert_snapshot!("default_policy", json(&ContextPolicy::default()));
 }

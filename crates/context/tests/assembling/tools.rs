@@ -1,10 +1,10 @@
 use threadkeep_context::{ContextInput, ContextPolicy, Fate, Rendering, WAITING, Why};
 use threadkeep_core::TokenCount;
 
-use super::given::{assembled, assistant, calls, history, result, seqs, user, whole, written};
+use super::fixtures::{assembled, assistant, calls, history, result, seqs, user, whole, written};
 
 #[test]
-fn a_window_that_would_split_a_pair_leaves_it_out() {
+fn a_window_omits_pairs_that_it_would_split() {
     let history = history([
         user("delete webex234"),
         calls(&[("a", "describe", "{}"), ("b", "events", "{}")]),
@@ -24,13 +24,13 @@ fn a_window_that_would_split_a_pair_leaves_it_out() {
         broken.map(|span| (span.first_seq, span.last_seq, span.fate)).collect::<Vec<_>>(),
         [(2, 4, Fate::Dropped)]
     );
-    // The same when the store gave no more than the window.
+    // The same if only the window was loaded.
     let loaded = ContextInput { history: &history[2..], ..whole(&history) };
     assert_eq!(seqs(&assembled(&loaded, &ContextPolicy::window(3))), [5]);
 }
 
 #[test]
-fn results_follow_their_call_whatever_came_between() {
+fn results_follow_their_call_despite_messages_in_between() {
     let history = history([
         calls(&[("a", "delete", r#"{"name":"webex234"}"#), ("b", "list", "{}")]),
         user("still there?"),
@@ -49,9 +49,9 @@ fn results_follow_their_call_whatever_came_between() {
     );
 }
 
-/// Whoever keeps an answer item by item has each of its calls in a message.
+/// Clients that store an answer item by item store each of its calls as a message.
 #[test]
-fn calls_of_one_answer_stay_side_by_side() {
+fn calls_of_one_answer_stay_adjacent() {
     let history = history([
         user("look at both"),
         assistant("I look."),
@@ -84,7 +84,7 @@ fn calls_of_one_answer_stay_side_by_side() {
 }
 
 #[test]
-fn a_call_without_a_result_waits() {
+fn a_call_without_a_result_is_marked_as_waiting() {
     let history = history([user("delete it"), calls(&[("a", "delete", "{}")]), user("done?")]);
     let context = assembled(&whole(&history), &ContextPolicy::window(10));
     let expected = format!("<user> delete it\n<assistant> call a delete {{}}\n<tool> result a {WAITING}\n<user> done?");
@@ -96,7 +96,7 @@ fn a_call_without_a_result_waits() {
 }
 
 #[test]
-fn a_pair_is_dropped_whole_when_the_budget_ends_inside_it() {
+fn a_pair_that_exceeds_the_budget_is_dropped_whole() {
     let long = "ready ".repeat(100);
     let history = history([user("look"), calls(&[("a", "describe", "{}")]), result("a", &long), user("and?")]);
     let policy = ContextPolicy { budget: Some(TokenCount(60)), ..ContextPolicy::window(10) };
@@ -107,7 +107,7 @@ fn a_pair_is_dropped_whole_when_the_budget_ends_inside_it() {
 }
 
 #[test]
-fn a_newest_result_is_cut_rather_than_lost() {
+fn a_newest_result_is_cut_instead_of_dropped() {
     let long = "ready ".repeat(1_000);
     let history = history([calls(&[("a", "describe", "{}")]), result("a", &long)]);
     let policy = ContextPolicy { budget: Some(TokenCount(100)), ..ContextPolicy::window(10) };

@@ -1,6 +1,6 @@
 use threadkeep_context::{ContextInput, ContextPolicy, Rendering};
 
-use super::given::{assembled, assistant, chat, history, user, whole};
+use super::fixtures::{assembled, assistant, chat, history, user, whole};
 
 fn policy() -> ContextPolicy {
     ContextPolicy { rendering: Rendering::Transcript, message_characters: Some(500), ..ContextPolicy::window(10) }
@@ -24,7 +24,7 @@ its a deployment";
 
 // S4.14, S4.15
 #[test]
-fn the_form_is_exact() {
+fn a_transcript_has_the_specified_form() {
     let mut history = history([
         user("list deployments in default namespace"),
         assistant(
@@ -35,8 +35,8 @@ fn the_form_is_exact() {
     let asked = ContextInput { question: Some("its a deployment"), ..whole(&history) };
     assert_eq!(assembled(&asked, &policy()).newest_text(), TRANSCRIPT);
 
-    // S4.13: the same where the message was stored before the history was read.
-    history.push(super::given::message(4, user("its a deployment")));
+    // S4.13: the same if the message was stored before the history was read.
+    history.push(super::fixtures::message(4, user("its a deployment")));
     let stored = ContextInput { question: Some("its a deployment"), ..whole(&history) };
     assert_eq!(assembled(&stored, &policy()).newest_text(), TRANSCRIPT);
     assert_eq!(assembled(&whole(&history), &policy()).newest_text(), TRANSCRIPT);
@@ -44,7 +44,7 @@ fn the_form_is_exact() {
 
 // S4.15
 #[test]
-fn without_history_there_is_only_the_message() {
+fn without_history_the_transcript_is_the_message() {
     let input = ContextInput { question: Some("hello"), ..ContextInput::default() };
     let context = assembled(&input, &policy());
     assert_eq!((context.messages.len(), context.newest_text().as_str()), (1, "hello"));
@@ -59,7 +59,7 @@ fn without_a_question_the_history_ends_the_transcript() {
 
 // S4.09, S4.11
 #[test]
-fn ten_messages_of_at_most_500_characters_are_shown() {
+fn a_transcript_has_ten_messages_of_at_most_500_characters() {
     let (exact, longer) = ("é".repeat(500), "é".repeat(501));
     let mut contents = vec![user("too old")];
     contents.extend((0..8).map(|_| assistant("so so")));

@@ -1,45 +1,45 @@
-//! What a message of the export says.
+//! The content of a ChatGPT message.
 
 use serde_json::value::RawValue;
 use threadkeep_core::{Content, ImageReference, Part};
 
-use crate::error::Refusal;
+use crate::error::Rejection;
 use crate::fields::{self, Fields, Kind, exact, kind};
 
 const RAW_FORMAT: &str = "chatgpt.export";
 
-/// Reads the words and pictures into parts. What else stands beside the words goes to the metadata.
-pub(super) fn read(json: &RawValue, content: &mut Content) -> Result<(), Refusal> {
-    let mut said = Fields::read(json).map_err(|refusal| refusal.at("content"))?;
-    let content_type = said.take_text("content_type")?.unwrap_or_default();
+/// Reads text and images into parts. The other members next to a text go to the metadata.
+pub(super) fn read(json: &RawValue, content: &mut Content) -> Result<(), Rejection> {
+    let mut fields = Fields::read(json).map_err(|rejection| rejection.at("content"))?;
+    let content_type = fields.take_text("content_type")?.unwrap_or_default();
     if matches!(content_type.as_str(), "text" | "multimodal_text") {
-        let parts = said.take_list("parts")?.unwrap_or_default();
+        let parts = fields.take_list("parts")?.unwrap_or_default();
         for part in parts {
-            content.parts.extend(read_part(part).map_err(|refusal| refusal.at("content"))?);
+            content.parts.extend(read_part(part).map_err(|rejection| rejection.at("content"))?);
         }
         return Ok(());
     }
-    match words(&mut said) {
-        Some(words) => {
-            content.parts.extend(some_text(words));
+    match take_main_text(&mut fields) {
+        Some(text) => {
+            content.parts.extend(non_empty(text));
             content.metadata.insert("content_type".to_owned(), content_type.into());
-            content.metadata.extend(said.into_map()?);
+            content.metadata.extend(fields.into_map()?);
         }
         None => content.parts.push(raw(json)?),
     }
     Ok(())
 }
 
-/// Code, what it printed, and what was read on the web come as `text` or `result`.
-fn words(said: &mut Fields<'_>) -> Option<String> {
+/// Takes the text of code, of its output or of a web page, which is in `text` or `result`.
+fn take_main_text(fields: &mut Fields<'_>) -> Option<String> {
     let name =
-        ["text", "result"].into_iter().find(|name| said.get(name).is_some_and(|json| kind(json) == Kind::Text))?;
-    said.take_text(name).ok()?
+        ["text", "result"].into_iter().find(|name| fields.get(name).is_some_and(|json| kind(json) == Kind::Text))?;
+    fields.take_text(name).ok()?
 }
 
-fn read_part(json: &RawValue) -> Result<Option<Part>, Refusal> {
+fn read_part(json: &RawValue) -> Result<Option<Part>, Rejection> {
     if kind(json) == Kind::Text {
-        return Ok(some_text(fields::text(json)?));
+        return Ok(non_empty(fields::text(json)?));
     }
     let Ok(mut part) = Fields::read(json) else { return Ok(Some(raw(json)?)) };
     let known = match part.take_text("content_type")?.as_deref() {
@@ -53,16 +53,16 @@ fn read_part(json: &RawValue) -> Result<Option<Part>, Refusal> {
     known.map_or_else(|| raw(json), Ok).map(Some)
 }
 
-/// What a picture was made from, where the program made it.
+/// The prompt of a generated image.
 fn description(part: &mut Fields<'_>) -> Option<String> {
-    let mut made = part.take_fields("metadata").ok()??.take_fields("dalle").ok()??;
-    made.take_text("prompt").ok()?.filter(|prompt| !prompt.is_empty())
+    let mut generator = part.take_fields("metadata").ok()??.take_fields("dalle").ok()??;
+    generator.take_text("prompt").ok()?.filter(|prompt| !prompt.is_empty())
 }
 
-fn some_text(text: String) -> Option<Part> {
+fn non_empty(text: String) -> Option<Part> {
     (!text.is_empty()).then_some(Part::Text(text))
 }
 
-fn raw(json: &RawValue) -> Result<Part, Refusal> {
+fn raw(json: &RawValue) -> Result<Part, Rejection> {
     Ok(Part::Raw { format: RAW_FORMAT.to_owned(), json: exact(json)? })
 }

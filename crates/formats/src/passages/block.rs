@@ -1,10 +1,10 @@
-//! What a document is made of, whatever it is written in.
+//! The blocks of a document, independent of its format.
 
 use unicode_segmentation::UnicodeSegmentation;
 
-/// Characters of a heading that count, as readers see them.
+/// The most grapheme clusters of a heading.
 const HEADING_GRAPHEMES: usize = 100;
-/// Bytes of a heading: one character can have any number of combining marks, and each passage below repeats the heading.
+/// The most bytes of a heading, because a grapheme can have any number of combining marks and passages repeat their headings.
 const HEADING_BYTES: usize = 1_000;
 
 /// A heading or a paragraph.
@@ -14,21 +14,21 @@ pub(super) enum Block {
     Paragraph(Paragraph),
 }
 
-/// Text of which each place knows its line in the file.
+/// Text with its line numbers in the file.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Paragraph {
     pub(super) text: String,
-    /// From which byte of the text on which line of the file is told, ascending.
-    marks: Vec<(usize, usize)>,
+    /// The byte of the text where each line of the file starts, and the line, ascending.
+    line_starts: Vec<(usize, usize)>,
 }
 
 impl Paragraph {
-    /// Adds text that begins on a line of the file; lines after it are counted.
+    /// Appends text that starts on a line of the file.
     pub(super) fn push(&mut self, text: &str, line: usize) {
-        for (place, part) in text.split_inclusive('\n').enumerate() {
-            let (at, line) = (self.text.len(), line + place);
-            if self.marks.last().is_none_or(|(_, known)| *known != line) {
-                self.marks.push((at, line));
+        for (index, part) in text.split_inclusive('\n').enumerate() {
+            let (at, line) = (self.text.len(), line + index);
+            if self.line_starts.last().is_none_or(|(_, known)| *known != line) {
+                self.line_starts.push((at, line));
             }
             self.text.push_str(part);
         }
@@ -38,23 +38,23 @@ impl Paragraph {
         self.text.trim().is_empty()
     }
 
-    /// The line of the file where a byte of the text stands.
+    /// Returns the line in the file of a byte of the text.
     pub(super) fn line_at(&self, byte: usize) -> usize {
-        let after = self.marks.partition_point(|(from, _)| *from <= byte);
-        self.marks[..after].last().or(self.marks.first()).map_or(1, |(_, line)| *line)
+        let after = self.line_starts.partition_point(|(from, _)| *from <= byte);
+        self.line_starts[..after].last().or(self.line_starts.first()).map_or(1, |(_, line)| *line)
     }
 }
 
-/// A heading's words on one line.
+/// Creates a heading, with its text joined into one line and truncated.
 pub(super) fn heading(level: u8, text: &str, line: usize) -> Block {
     let words = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    let most = words.floor_char_boundary(HEADING_BYTES);
-    let end = words[..most].grapheme_indices(true).nth(HEADING_GRAPHEMES).map_or(most, |(end, _)| end);
+    let max_end = words.floor_char_boundary(HEADING_BYTES);
+    let end = words[..max_end].grapheme_indices(true).nth(HEADING_GRAPHEMES).map_or(max_end, |(end, _)| end);
     let text = if end < words.len() { format!("{}…", &words[..end]) } else { words };
     Block::Heading { level, text, line }
 }
 
-/// The first heading of the highest level that there is.
+/// Returns the first heading of the highest level.
 pub(super) fn first_heading(blocks: &[Block]) -> Option<String> {
     let headings = blocks.iter().filter_map(|block| match block {
         Block::Heading { level, text, .. } if !text.is_empty() => Some((*level, text)),

@@ -1,7 +1,7 @@
-//! HTML: the words that a browser shows.
+//! Extracts the visible text of HTML.
 //!
-//! Tags are read one by one and no tree is built, so neither depth nor missing ends matter. The tokenizer calls itself
-//! once for each attribute with a quoted value, so the attributes of a tag are bounded.
+//! Tags are processed as a stream without building a tree, so neither nesting depth nor missing end tags matter. The tokenizer
+//! recurses for each attribute with a quoted value, so the number of attributes is limited.
 
 use std::cell::Cell;
 use std::convert::Infallible;
@@ -13,7 +13,7 @@ use super::block::{self, Block, Paragraph};
 use super::markdown::Lines;
 use super::{SplitError, TAG_ATTRIBUTES};
 
-/// The page's own title, and its blocks.
+/// Returns the title of the page and its blocks.
 pub(super) fn blocks(text: &str) -> Result<(Option<String>, Vec<Block>), SplitError> {
     let lines = Lines::of(text);
     let tag = OpenTag::default();
@@ -54,7 +54,7 @@ pub(super) fn blocks(text: &str) -> Result<(Option<String>, Vec<Block>), SplitEr
 /// The tag that is being read.
 #[derive(Debug, Default)]
 struct OpenTag {
-    /// Where it begins; an end tag, where the one before ends.
+    /// The byte where the tag starts; for an end tag, the end of the token before it.
     start: Cell<usize>,
     attributes: Cell<usize>,
 }
@@ -66,7 +66,7 @@ impl OpenTag {
     }
 }
 
-/// Ends the reading where a tag has too many attributes.
+/// Stops with an error if a tag has too many attributes.
 struct BoundedReader<'a> {
     text: StringReader<'a>,
     tag: &'a OpenTag,
@@ -109,7 +109,7 @@ struct Writer {
     blocks: Vec<Block>,
     paragraph: Paragraph,
     heading: Option<(u8, String, usize)>,
-    /// The element whose words are not shown.
+    /// The enclosing element whose text is not visible.
     hidden: Option<String>,
     is_title: bool,
     is_preformatted: bool,
@@ -135,7 +135,7 @@ impl Writer {
                 self.break_line(line);
                 self.paragraph.push("- ", line);
             }
-            "td" | "th" => self.part_cells(line),
+            "td" | "th" => self.separate_cells(line),
             "pre" => {
                 self.finish_paragraph();
                 self.is_preformatted = true;
@@ -180,24 +180,27 @@ impl Writer {
         }
     }
 
-    /// Words with single spaces, as a browser shows them.
+    /// Writes words with collapsed whitespace, as a browser renders them.
     fn write_words(&mut self, text: &str, line: usize) {
-        for (place, part) in text.split('\n').enumerate() {
-            let line = line + place;
-            let starts_apart = place > 0 || part.starts_with(char::is_whitespace);
-            let mut is_apart = starts_apart;
+        for (index, part) in text.split('\n').enumerate() {
+            let line = line + index;
+            let starts_with_space = index > 0 || part.starts_with(char::is_whitespace);
+            let mut needs_space = starts_with_space;
             for word in part.split_whitespace() {
-                self.put_apart(is_apart, line);
+                self.write_space(needs_space, line);
                 self.paragraph.push(word, line);
-                is_apart = true;
+                needs_space = true;
             }
-            self.put_apart(part.ends_with(char::is_whitespace) || (starts_apart && part.trim().is_empty()), line);
+            self.write_space(
+                part.ends_with(char::is_whitespace) || (starts_with_space && part.trim().is_empty()),
+                line,
+            );
         }
     }
 
-    fn put_apart(&mut self, is_apart: bool, line: usize) {
+    fn write_space(&mut self, needs_space: bool, line: usize) {
         let text = &self.paragraph.text;
-        if is_apart && !text.is_empty() && !text.ends_with(char::is_whitespace) {
+        if needs_space && !text.is_empty() && !text.ends_with(char::is_whitespace) {
             self.paragraph.push(" ", line);
         }
     }
@@ -208,7 +211,7 @@ impl Writer {
         }
     }
 
-    fn part_cells(&mut self, line: usize) {
+    fn separate_cells(&mut self, line: usize) {
         if !self.paragraph.text.is_empty() && !self.paragraph.text.ends_with('\n') {
             self.paragraph.push(" | ", line);
         }
@@ -228,7 +231,7 @@ impl Writer {
     }
 }
 
-/// Elements before and after which a paragraph ends.
+/// Whether an element starts and ends a paragraph.
 fn is_block(name: &str) -> bool {
     matches!(
         name,

@@ -1,4 +1,4 @@
-//! Markdown: its words without its marks.
+//! Extracts the text of Markdown without its markup.
 
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
@@ -17,7 +17,7 @@ pub(super) fn blocks(text: &str) -> Result<Vec<Block>, SplitError> {
     Ok(writer.blocks)
 }
 
-/// Refuses what nests too deeply: the parser goes through all open quotes and lists for each line of a paragraph.
+/// Rejects deep nesting, because the parser visits all open quotes and lists for each line of a paragraph.
 fn check_nesting(text: &str) -> Result<(), SplitError> {
     let mut line = 1;
     for part in text.split_inclusive(['\n', '\r']) {
@@ -29,24 +29,24 @@ fn check_nesting(text: &str) -> Result<(), SplitError> {
     Ok(())
 }
 
-/// How many quotes and lists may be open after a line that opens one: each needs a mark on the line, or two columns of
-/// indentation where it was opened above.
+/// Returns an upper bound for the quotes and lists open after a line that opens one: each needs a marker on the line, or two
+/// columns of indentation if it was opened on an earlier line.
 fn nesting(line: &str) -> usize {
-    let (mut marks, mut columns, mut depth) = (0, 0, 0);
+    let (mut markers, mut columns, mut depth) = (0, 0, 0);
     let mut rest = line.as_bytes();
     if is_rule(rest) {
         return 0;
     }
-    while let Some((byte, behind)) = rest.split_first() {
-        let mark = match byte {
+    while let Some((byte, tail)) = rest.split_first() {
+        let marker = match byte {
             b' ' => {
                 columns += 1;
-                rest = behind;
+                rest = tail;
                 continue;
             }
             b'\t' => {
                 columns += 4;
-                rest = behind;
+                rest = tail;
                 continue;
             }
             b'>' => 1,
@@ -54,18 +54,18 @@ fn nesting(line: &str) -> usize {
             b'0'..=b'9' => rest.iter().take_while(|byte| byte.is_ascii_digit()).count() + 1,
             _ => break,
         };
-        marks += 1;
-        depth = marks + columns / 2;
-        rest = rest.get(mark..).unwrap_or_default();
+        markers += 1;
+        depth = markers + columns / 2;
+        rest = rest.get(marker..).unwrap_or_default();
     }
     depth
 }
 
-/// A line across the page: marks of one kind, with or without blanks between.
+/// Whether a line is a thematic break: markers of one kind, with or without whitespace between them.
 fn is_rule(line: &[u8]) -> bool {
-    let mut marks = line.iter().filter(|byte| !byte.is_ascii_whitespace());
-    let Some(first) = marks.next().filter(|first| matches!(first, b'-' | b'*')) else { return false };
-    marks.all(|mark| mark == first)
+    let mut markers = line.iter().filter(|byte| !byte.is_ascii_whitespace());
+    let Some(first) = markers.next().filter(|first| matches!(first, b'-' | b'*')) else { return false };
+    markers.all(|marker| marker == first)
 }
 
 #[derive(Default)]
@@ -73,7 +73,7 @@ struct Writer {
     blocks: Vec<Block>,
     paragraph: Paragraph,
     heading: Option<(u8, String, usize)>,
-    /// Lists and tables are one block each: items and rows are its lines.
+    /// The number of open lists and tables. An outermost list or table is one block, with its items or rows as lines.
     depth: usize,
 }
 
@@ -88,7 +88,7 @@ impl Writer {
             Event::SoftBreak | Event::HardBreak => self.write("\n", line),
             Event::TaskListMarker(is_done) => self.write(if is_done { "[x] " } else { "[ ] " }, line),
             Event::Rule => self.finish_paragraph(),
-            // What a page shows beside its words is no part of what it says.
+            // Not part of the text.
             Event::Html(_) | Event::InlineHtml(_) | Event::FootnoteReference(_) => {}
         }
     }
@@ -108,7 +108,7 @@ impl Writer {
                 self.write("- ", line);
             }
             Tag::TableHead | Tag::TableRow => self.break_line(line),
-            Tag::TableCell => self.part_cells(line),
+            Tag::TableCell => self.separate_cells(line),
             Tag::Paragraph | Tag::CodeBlock(_) => self.finish_outermost(),
             _ => {}
         }
@@ -143,13 +143,13 @@ impl Writer {
         }
     }
 
-    fn part_cells(&mut self, line: usize) {
+    fn separate_cells(&mut self, line: usize) {
         if !self.paragraph.text.is_empty() && !self.paragraph.text.ends_with('\n') {
             self.paragraph.push(" | ", line);
         }
     }
 
-    /// Ends a block, unless it stands inside a list or table.
+    /// Ends a block, except inside a list or table.
     fn finish_outermost(&mut self) {
         if self.depth == 0 {
             self.finish_paragraph();
@@ -164,7 +164,7 @@ impl Writer {
     }
 }
 
-/// Where each line of a text begins.
+/// The byte offsets of the starts of lines.
 pub(super) struct Lines(Vec<usize>);
 
 impl Lines {
@@ -173,7 +173,7 @@ impl Lines {
         Self(std::iter::once(0).chain(ends).collect())
     }
 
-    /// The line, from 1, where a byte stands.
+    /// Returns the line of a byte, from 1.
     pub(super) fn at(&self, byte: usize) -> usize {
         self.0.partition_point(|start| *start <= byte)
     }

@@ -1,19 +1,19 @@
-//! Blocks into passages.
+//! Packs blocks into passages.
 
 use unicode_segmentation::UnicodeSegmentation;
 
 use super::block::{Block, Paragraph};
 use super::{DOCUMENT_PASSAGES, DocumentPassage, PASSAGE_CHARACTERS, SplitError};
 
-/// Between the headings of a path.
-const BELOW: &str = " > ";
+/// Separates the headings of a path.
+const HEADING_SEPARATOR: &str = " > ";
 
-/// Packs blocks: a heading begins a passage, and so does a paragraph that does not fit into the one before it.
+/// Packs blocks into passages. A heading starts a new passage, and so does a paragraph that does not fit into the current one.
 pub(super) fn passages(blocks: Vec<Block>) -> Result<Vec<DocumentPassage>, SplitError> {
     let mut packer = Packer::default();
     for block in blocks {
         match block {
-            Block::Heading { level, text, line } => packer.enter(level, text, line),
+            Block::Heading { level, text, line } => packer.start_section(level, text, line),
             Block::Paragraph(paragraph) => packer.add(&paragraph)?,
         }
         packer.check()?;
@@ -27,24 +27,24 @@ pub(super) fn passages(blocks: Vec<Block>) -> Result<Vec<DocumentPassage>, Split
 struct Packer {
     passages: Vec<DocumentPassage>,
     headings: Vec<(u8, String)>,
-    /// The line of a heading that no passage tells yet.
-    open_heading: Option<usize>,
+    /// The line of the first heading that is not in a passage yet.
+    pending_heading: Option<usize>,
     text: String,
     characters: usize,
     lines: Option<(usize, usize)>,
 }
 
 impl Packer {
-    fn enter(&mut self, level: u8, text: String, line: usize) {
+    fn start_section(&mut self, level: u8, text: String, line: usize) {
         self.finish_section(level);
         self.headings.retain(|(above, _)| *above < level);
         if !text.is_empty() {
             self.headings.push((level, text));
-            self.open_heading.get_or_insert(line);
+            self.pending_heading.get_or_insert(line);
         }
     }
 
-    /// Ends what stands under the last heading. A heading without text is told where no deeper one follows.
+    /// Ends the section of the last heading. A heading without text becomes a passage unless a deeper heading follows.
     fn finish_section(&mut self, next_level: u8) {
         let is_bare = self.text.is_empty() && self.headings.last().is_some_and(|(level, _)| *level >= next_level);
         if !self.text.is_empty() || is_bare {
@@ -52,7 +52,7 @@ impl Packer {
         }
     }
 
-    /// Headings are repeated in each passage below, so the number of passages bounds the memory.
+    /// Limits the number of passages, which bounds memory because each passage repeats its headings.
     fn check(&self) -> Result<(), SplitError> {
         if self.passages.len() > DOCUMENT_PASSAGES { Err(SplitError::Passages) } else { Ok(()) }
     }
@@ -72,7 +72,7 @@ impl Packer {
             self.text.push_str(piece);
             self.characters += characters;
             let (first, last) = (paragraph.line_at(start), paragraph.line_at(start + piece.len() - 1));
-            let from = self.lines.map(|(from, _)| from).or(self.open_heading.take()).unwrap_or(first);
+            let from = self.lines.map(|(from, _)| from).or(self.pending_heading.take()).unwrap_or(first);
             self.lines = Some((from, last));
         }
         Ok(())
@@ -81,10 +81,10 @@ impl Packer {
     fn finish(&mut self) {
         let text = std::mem::take(&mut self.text);
         self.characters = 0;
-        let lines = self.lines.take().or_else(|| self.open_heading.map(|line| (line, line)));
-        self.open_heading = None;
+        let lines = self.lines.take().or_else(|| self.pending_heading.map(|line| (line, line)));
+        self.pending_heading = None;
         let Some((first, last)) = lines else { return };
-        let path = self.headings.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(BELOW);
+        let path = self.headings.iter().map(|(_, text)| text.as_str()).collect::<Vec<_>>().join(HEADING_SEPARATOR);
         let lines = if first == last { format!("line {first}") } else { format!("lines {first}-{last}") };
         let place = if path.is_empty() { lines } else { format!("{path}, {lines}") };
         let parts: Vec<String> = [path, text].into_iter().filter(|part| !part.is_empty()).collect();
@@ -92,13 +92,13 @@ impl Packer {
     }
 }
 
-/// A paragraph in pieces that fit into a passage, each with the byte where it begins.
+/// Splits a paragraph into pieces that fit into a passage, each with its start byte.
 fn pieces(text: &str) -> Vec<(usize, &str)> {
     let start = text.len() - text.trim_start().len();
     let mut pieces = Vec::new();
     let (mut at, mut rest) = (start, text.trim());
     while !rest.is_empty() {
-        let end = fitting(rest);
+        let end = first_piece_end(rest);
         pieces.push((at, rest[..end].trim_end()));
         let next = rest[end..].trim_start();
         at += rest.len() - next.len();
@@ -107,21 +107,21 @@ fn pieces(text: &str) -> Vec<(usize, &str)> {
     pieces
 }
 
-/// Where the first piece of a text ends.
-fn fitting(text: &str) -> usize {
-    let Some((most, _)) = text.char_indices().nth(PASSAGE_CHARACTERS) else { return text.len() };
-    // A sentence is looked for in what may be a piece, and a little beyond, so that a long paragraph costs its length.
-    let reach = text[most..].char_indices().nth(PASSAGE_CHARACTERS).map_or(text.len(), |(at, _)| most + at);
+/// Returns the end of the first piece of a text.
+fn first_piece_end(text: &str) -> usize {
+    let Some((max_end, _)) = text.char_indices().nth(PASSAGE_CHARACTERS) else { return text.len() };
+    // Only a window of twice the length of a piece is searched, which keeps long paragraphs linear.
+    let reach = text[max_end..].char_indices().nth(PASSAGE_CHARACTERS).map_or(text.len(), |(at, _)| max_end + at);
     let window = &text[..reach];
-    let last = |ends: &mut dyn Iterator<Item = usize>| ends.take_while(|end| *end <= most).last();
+    let last = |ends: &mut dyn Iterator<Item = usize>| ends.take_while(|end| *end <= max_end).last();
     let whole = |(at, part): (usize, &str)| at + part.trim_end().len();
-    let sentences = last(&mut window.split_sentence_bound_indices().map(whole)).filter(|end| *end >= most / 2);
+    let sentences = last(&mut window.split_sentence_bound_indices().map(whole)).filter(|end| *end >= max_end / 2);
     let words = || {
         let gaps = window.char_indices().filter(|(_, c)| c.is_whitespace()).map(|(at, _)| at);
-        last(&mut gaps.filter(|at| *at > 0)).filter(|end| *end >= most / 2)
+        last(&mut gaps.filter(|at| *at > 0)).filter(|end| *end >= max_end / 2)
     };
     let graphemes = || last(&mut window.grapheme_indices(true).map(|(at, part)| at + part.len()));
-    // A single character of more code points than a passage has is kept whole.
+    // A single grapheme that is longer than a passage is not split.
     let first = || text.graphemes(true).next().map_or(text.len(), str::len);
     sentences.or_else(words).or_else(graphemes).unwrap_or_else(first)
 }

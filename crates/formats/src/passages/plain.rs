@@ -1,15 +1,15 @@
-//! Plain text: paragraphs between empty lines.
+//! Splits plain text into paragraphs at blank lines.
 
 use super::block::{Block, Paragraph};
 
 pub(super) fn blocks(text: &str) -> Vec<Block> {
     let mut blocks = Vec::new();
     let mut paragraph = Paragraph::default();
-    for (place, line) in text.split_inclusive('\n').enumerate() {
+    for (index, line) in text.split_inclusive('\n').enumerate() {
         if line.trim().is_empty() {
             finish(&mut paragraph, &mut blocks);
         } else {
-            paragraph.push(line, place + 1);
+            paragraph.push(line, index + 1);
         }
     }
     finish(&mut paragraph, &mut blocks);

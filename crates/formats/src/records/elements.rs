@@ -1,26 +1,26 @@
-//! One record an element of a list, or one of several values after each other.
+//! Splits an array, or a sequence of values, into one record per element.
 //!
-//! Only strings and brackets are looked at, so that an element with bad JSON inside is one bad record. What breaks the
-//! list itself ends the reading.
+//! Only strings and brackets are scanned, so an element that is invalid inside yields one invalid record. An error in the array
+//! itself ends reading.
 
 use std::io::{self, BufRead};
 
-use super::{Chunk, ChunkFault, Fault, Place, skip_white_space};
+use super::{Chunk, ChunkFault, Fault, FilePosition, skip_whitespace};
 
-/// What stands around the elements.
+/// The syntax around the elements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Outer {
-    /// Brackets around and commas between; the opening bracket has been read.
+pub(super) enum Framing {
+    /// An array, whose opening bracket has been read.
     List,
-    /// Nothing but white space.
+    /// Values separated by optional whitespace.
     Sequence,
 }
 
 /// Reads elements of bounded size.
 pub(super) struct Elements<R> {
     input: R,
-    outer: Outer,
-    place: Place,
+    framing: Framing,
+    position: FilePosition,
     max_bytes: usize,
     is_first: bool,
 }
@@ -32,43 +32,43 @@ enum Element {
 }
 
 impl<R: BufRead> Elements<R> {
-    pub(super) fn new(input: R, outer: Outer, place: Place, max_bytes: usize) -> Self {
-        Self { input, outer, place, max_bytes, is_first: true }
+    pub(super) fn new(input: R, framing: Framing, position: FilePosition, max_bytes: usize) -> Self {
+        Self { input, framing, position, max_bytes, is_first: true }
     }
 
-    /// Goes to the beginning of the next element; `false` when there is none.
-    fn seek(&mut self) -> Result<bool, Fault> {
-        let next = skip_white_space(&mut self.input, &mut self.place)?;
-        if self.outer == Outer::Sequence {
+    /// Moves to the start of the next element. Returns `false` if there is none.
+    fn seek_element(&mut self) -> Result<bool, Fault> {
+        let next = skip_whitespace(&mut self.input, &mut self.position)?;
+        if self.framing == Framing::Sequence {
             return Ok(next.is_some());
         }
         match next {
-            None => Err(damage("the file ends before the list is closed")),
+            None => Err(damage("the file ends before the array is closed")),
             Some(b']') => {
-                self.step_over_one();
-                self.expect_the_end()
+                self.skip_byte();
+                self.expect_end()
             }
             Some(_) if self.is_first => Ok(true),
             Some(b',') => {
-                self.step_over_one();
-                match skip_white_space(&mut self.input, &mut self.place)? {
-                    None => Err(damage("the file ends before the list is closed")),
+                self.skip_byte();
+                match skip_whitespace(&mut self.input, &mut self.position)? {
+                    None => Err(damage("the file ends before the array is closed")),
                     Some(_) => Ok(true),
                 }
             }
-            Some(_) => Err(damage("there is no comma between two elements of the list")),
+            Some(_) => Err(damage("missing comma between two array elements")),
         }
     }
 
-    fn step_over_one(&mut self) {
+    fn skip_byte(&mut self) {
         self.input.consume(1);
-        self.place.offset += 1;
+        self.position.offset += 1;
     }
 
-    fn expect_the_end(&mut self) -> Result<bool, Fault> {
-        match skip_white_space(&mut self.input, &mut self.place)? {
+    fn expect_end(&mut self) -> Result<bool, Fault> {
+        match skip_whitespace(&mut self.input, &mut self.position)? {
             None => Ok(false),
-            Some(_) => Err(damage("there is something after the end of the list")),
+            Some(_) => Err(damage("unexpected data after the end of the array")),
         }
     }
 
@@ -78,7 +78,7 @@ impl<R: BufRead> Elements<R> {
         loop {
             let buffer = self.input.fill_buf()?;
             if buffer.is_empty() {
-                return Ok(if scan.may_end() { kept(bytes, is_too_large) } else { Element::CutOff });
+                return Ok(if scan.may_end() { element(bytes, is_too_large) } else { Element::CutOff });
             }
             let end = scan.end(buffer);
             let piece = &buffer[..end.unwrap_or(buffer.len())];
@@ -87,22 +87,20 @@ impl<R: BufRead> Elements<R> {
             } else {
                 bytes.extend_from_slice(piece);
             }
-            self.place.pass(piece);
+            self.position.advance(piece);
             let taken = piece.len();
             self.input.consume(taken);
             if end.is_some() {
-                return Ok(kept(bytes, is_too_large));
+                return Ok(element(bytes, is_too_large));
             }
         }
     }
 
     fn read_whole(&mut self) -> Result<Vec<u8>, Fault> {
         match self.read_element()? {
-            Element::Whole(bytes) if bytes.is_empty() => Err(damage("there is a bracket or a comma too many")),
+            Element::Whole(bytes) if bytes.is_empty() => Err(damage("unexpected bracket or comma")),
             Element::Whole(bytes) => Ok(bytes),
-            Element::TooLarge => {
-                Err(Fault::Record(format!("larger than {} bytes, the most that a record may have", self.max_bytes)))
-            }
+            Element::TooLarge => Err(Fault::Record(format!("record exceeds {} bytes", self.max_bytes))),
             Element::CutOff => Err(damage("the file ends inside this record")),
         }
     }
@@ -112,21 +110,21 @@ impl<R: BufRead> Iterator for Elements<R> {
     type Item = Result<Chunk, ChunkFault>;
 
     fn next(&mut self) -> Option<Self::Item> {
-        let is_there = self.seek();
-        let place = self.place;
-        let element = match is_there {
+        let has_element = self.seek_element();
+        let position = self.position;
+        let element = match has_element {
             Ok(true) => self.read_whole(),
             Ok(false) => return None,
             Err(fault) => Err(fault),
         };
         self.is_first = false;
         let at_offset = |fault| match fault {
-            // Many exports are one long line, in which a line's number is no help.
-            Fault::File(what) => Fault::File(format!("{what} (byte offset {})", place.offset)),
+            // Many exports are one long line, so a line number does not help.
+            Fault::File(what) => Fault::File(format!("{what} (byte offset {})", position.offset)),
             fault => fault,
         };
-        let fault = |fault| ChunkFault { line: place.line, fault: at_offset(fault) };
-        Some(element.map(|bytes| Chunk { place, bytes }).map_err(fault))
+        let fault = |fault| ChunkFault { line: position.line, fault: at_offset(fault) };
+        Some(element.map(|bytes| Chunk { position, bytes }).map_err(fault))
     }
 }
 
@@ -134,31 +132,31 @@ fn damage(what: &str) -> Fault {
     Fault::File(what.to_owned())
 }
 
-fn kept(bytes: Vec<u8>, is_too_large: bool) -> Element {
+fn element(bytes: Vec<u8>, is_too_large: bool) -> Element {
     if is_too_large { Element::TooLarge } else { Element::Whole(bytes) }
 }
 
-/// Where an element ends, found over as many buffers as it takes.
+/// Finds the end of an element across buffers.
 #[derive(Debug, Default)]
 struct Scan {
     depth: u64,
-    in_text: bool,
+    in_string: bool,
     is_escaped: bool,
-    /// Inside a number, `true`, `false`, `null`, or what somebody took for one.
-    in_word: bool,
+    /// Inside a number, `true`, `false`, `null` or an invalid literal.
+    in_literal: bool,
 }
 
 impl Scan {
-    /// How many bytes of the buffer belong to the element, if it ends here.
+    /// Returns the number of bytes that belong to the element if it ends in the buffer.
     fn end(&mut self, buffer: &[u8]) -> Option<usize> {
         for (at, byte) in buffer.iter().enumerate() {
-            if self.in_text {
-                self.step_in_text(*byte);
-                if !self.in_text && self.depth == 0 {
+            if self.in_string {
+                self.step_in_string(*byte);
+                if !self.in_string && self.depth == 0 {
                     return Some(at + 1);
                 }
             } else if self.depth == 0 {
-                if !self.begins_or_goes_on(*byte) {
+                if !self.starts_or_continues(*byte) {
                     return Some(at);
                 }
             } else {
@@ -171,35 +169,35 @@ impl Scan {
         None
     }
 
-    /// Whether the element may end with the file.
+    /// Whether the element can end at the end of the file.
     fn may_end(&self) -> bool {
-        self.in_word
+        self.in_literal
     }
 
-    fn begins_or_goes_on(&mut self, byte: u8) -> bool {
+    fn starts_or_continues(&mut self, byte: u8) -> bool {
         match byte {
-            b'[' | b'{' | b'"' if self.in_word => return false,
+            b'[' | b'{' | b'"' if self.in_literal => return false,
             b'[' | b'{' => self.depth = 1,
-            b'"' => self.in_text = true,
+            b'"' => self.in_string = true,
             b',' | b']' | b'}' => return false,
             byte if byte.is_ascii_whitespace() => return false,
-            _ => self.in_word = true,
+            _ => self.in_literal = true,
         }
         true
     }
 
-    fn step_in_text(&mut self, byte: u8) {
+    fn step_in_string(&mut self, byte: u8) {
         match byte {
             _ if self.is_escaped => self.is_escaped = false,
             b'\\' => self.is_escaped = true,
-            b'"' => self.in_text = false,
+            b'"' => self.in_string = false,
             _ => {}
         }
     }
 
     fn step_between_brackets(&mut self, byte: u8) {
         match byte {
-            b'"' => self.in_text = true,
+            b'"' => self.in_string = true,
             b'[' | b'{' => self.depth += 1,
             b']' | b'}' => self.depth -= 1,
             _ => {}
@@ -213,68 +211,73 @@ mod tests {
 
     use super::*;
 
-    /// The bracket that opens the list has been read.
-    const AFTER_BRACKET: Place = Place { line: 1, offset: 1 };
+    /// The position after the opening bracket.
+    const AFTER_BRACKET: FilePosition = FilePosition { line: 1, offset: 1 };
 
-    type Seen = Vec<Result<(u64, String), (u64, String)>>;
+    type Results = Vec<Result<(u64, String), (u64, String)>>;
 
-    fn elements(outer: Outer, text: &str, max_bytes: usize) -> Seen {
-        // A buffer of three bytes puts its border everywhere.
-        let elements = Elements::new(BufReader::with_capacity(3, text.as_bytes()), outer, AFTER_BRACKET, max_bytes);
-        let mut seen = Vec::new();
+    fn elements(framing: Framing, text: &str, max_bytes: usize) -> Results {
+        // A buffer of three bytes tests all positions of buffer boundaries.
+        let elements = Elements::new(BufReader::with_capacity(3, text.as_bytes()), framing, AFTER_BRACKET, max_bytes);
+        let mut results = Vec::new();
         for chunk in elements {
             match chunk {
-                Ok(Chunk { place, bytes }) => seen.push(Ok((place.line, String::from_utf8(bytes).unwrap()))),
+                Ok(Chunk { position, bytes }) => results.push(Ok((position.line, String::from_utf8(bytes).unwrap()))),
                 Err(ChunkFault { line, fault }) => {
-                    seen.push(Err((line, fault.to_string())));
+                    results.push(Err((line, fault.to_string())));
                     if fault.is_final() {
                         break;
                     }
                 }
             }
         }
-        seen
+        results
     }
 
-    fn is(line: u64, text: &str) -> Result<(u64, String), (u64, String)> {
+    fn record(line: u64, text: &str) -> Result<(u64, String), (u64, String)> {
         Ok((line, text.to_owned()))
     }
 
-    fn ends(line: u64, offset: u64, why: &str) -> Result<(u64, String), (u64, String)> {
-        Err((line, format!("{why} (byte offset {offset}); nothing after this place was read")))
+    fn final_error(line: u64, offset: u64, why: &str) -> Result<(u64, String), (u64, String)> {
+        Err((line, format!("{why} (byte offset {offset}); the rest of the file was not read")))
     }
 
     #[test]
-    fn a_list_is_split_at_its_own_commas() {
+    fn an_array_is_split_at_its_own_commas() {
         let text = r#" {"a": "}],\"\\"},
             [1, [2], {}] , "x,]" ,12,
             null ]  "#;
-        let expected =
-            [is(1, r#"{"a": "}],\"\\"}"#), is(2, "[1, [2], {}]"), is(2, r#""x,]""#), is(2, "12"), is(3, "null")];
-        assert_eq!(elements(Outer::List, text, 100), expected);
-        assert_eq!(elements(Outer::List, "]", 100), []);
+        let expected = [
+            record(1, r#"{"a": "}],\"\\"}"#),
+            record(2, "[1, [2], {}]"),
+            record(2, r#""x,]""#),
+            record(2, "12"),
+            record(3, "null"),
+        ];
+        assert_eq!(elements(Framing::List, text, 100), expected);
+        assert_eq!(elements(Framing::List, "]", 100), []);
     }
 
     #[test]
-    fn a_sequence_needs_only_white_space() {
-        let expected = [is(1, "{\n}"), is(3, "{}"), is(3, "[]"), is(3, "1")];
-        assert_eq!(elements(Outer::Sequence, "{\n}\n{}[] 1", 100), expected);
+    fn sequence_values_are_separated_by_optional_whitespace() {
+        let expected = [record(1, "{\n}"), record(3, "{}"), record(3, "[]"), record(3, "1")];
+        assert_eq!(elements(Framing::Sequence, "{\n}\n{}[] 1", 100), expected);
     }
 
     #[test]
-    fn what_breaks_the_list_ends_it() {
-        let list = |text| elements(Outer::List, text, 100);
-        assert_eq!(list("{},\n{"), [is(1, "{}"), ends(2, 5, "the file ends inside this record")]);
-        assert_eq!(list("{}"), [is(1, "{}"), ends(1, 3, "the file ends before the list is closed")]);
-        assert_eq!(list("{},"), [is(1, "{}"), ends(1, 4, "the file ends before the list is closed")]);
-        assert_eq!(list("{},]"), [is(1, "{}"), ends(1, 4, "there is a bracket or a comma too many")]);
-        assert_eq!(list("{} {}]"), [is(1, "{}"), ends(1, 4, "there is no comma between two elements of the list")]);
-        assert_eq!(list("{}]\n]"), [is(1, "{}"), ends(2, 5, "there is something after the end of the list")]);
+    fn an_error_in_the_array_ends_reading() {
+        let list = |text| elements(Framing::List, text, 100);
+        assert_eq!(list("{},\n{"), [record(1, "{}"), final_error(2, 5, "the file ends inside this record")]);
+        assert_eq!(list("{}"), [record(1, "{}"), final_error(1, 3, "the file ends before the array is closed")]);
+        assert_eq!(list("{},"), [record(1, "{}"), final_error(1, 4, "the file ends before the array is closed")]);
+        assert_eq!(list("{},]"), [record(1, "{}"), final_error(1, 4, "unexpected bracket or comma")]);
+        assert_eq!(list("{} {}]"), [record(1, "{}"), final_error(1, 4, "missing comma between two array elements")]);
+        assert_eq!(list("{}]\n]"), [record(1, "{}"), final_error(2, 5, "unexpected data after the end of the array")]);
     }
 
     #[test]
     fn an_element_that_is_too_large_is_skipped() {
-        let too_large = (1, "larger than 6 bytes, the most that a record may have".to_owned());
-        assert_eq!(elements(Outer::List, r#"{"a":"]]]]"},{}]"#, 6), [Err(too_large), is(1, "{}")]);
+        let too_large = (1, "record exceeds 6 bytes".to_owned());
+        assert_eq!(elements(Framing::List, r#"{"a":"]]]]"},{}]"#, 6), [Err(too_large), record(1, "{}")]);
     }
 }

@@ -1,33 +1,33 @@
-//! One record a line.
+//! Splits a file into one record per line.
 
 use std::io::{self, BufRead};
 
-use super::{Chunk, ChunkFault, Fault, Place};
+use super::{Chunk, ChunkFault, Fault, FilePosition};
 
-/// A line with its line feed, or the news that it was too long to keep.
+/// A line with its line feed, or a marker for a line that was too long.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Line {
     Whole(Vec<u8>),
     TooLong,
 }
 
-/// Reads lines of bounded length and leaves blank ones out.
+/// Reads lines of bounded length and skips blank lines.
 pub(super) struct Lines<R> {
     input: R,
-    /// Where the line begins that is given next.
-    place: Place,
-    /// How long the line is that was read last.
+    /// Where the next line starts.
+    position: FilePosition,
+    /// The length of the last line.
     read_bytes: u64,
     max_bytes: usize,
     peeked: Option<Line>,
 }
 
 impl<R: BufRead> Lines<R> {
-    pub(super) fn new(input: R, place: Place, max_bytes: usize) -> Self {
-        Self { input, place, read_bytes: 0, max_bytes, peeked: None }
+    pub(super) fn new(input: R, position: FilePosition, max_bytes: usize) -> Self {
+        Self { input, position, read_bytes: 0, max_bytes, peeked: None }
     }
 
-    /// Reads the first line and keeps it for `next`.
+    /// Reads the first line, which `next` still returns.
     pub(super) fn peek_line(&mut self) -> io::Result<Option<&Line>> {
         self.peeked = self.read_line()?;
         Ok(self.peeked.as_ref())
@@ -84,23 +84,23 @@ impl<R: BufRead> Iterator for Lines<R> {
                 Some(peeked) => Ok(Some(peeked)),
                 None => self.read_line(),
             };
-            let place = self.place;
-            self.place = Place { line: place.line + 1, offset: place.offset + self.read_bytes };
+            let position = self.position;
+            self.position = FilePosition { line: position.line + 1, offset: position.offset + self.read_bytes };
             match read {
                 Ok(None) => return None,
                 Ok(Some(Line::Whole(bytes))) => match bytes.trim_ascii() {
                     [] => {}
                     trimmed => {
                         let spaces = bytes.len() - bytes.trim_ascii_start().len();
-                        let place = Place { offset: place.offset + spaces as u64, ..place };
-                        return Some(Ok(Chunk { place, bytes: trimmed.to_vec() }));
+                        let position = FilePosition { offset: position.offset + spaces as u64, ..position };
+                        return Some(Ok(Chunk { position, bytes: trimmed.to_vec() }));
                     }
                 },
                 Ok(Some(Line::TooLong)) => {
-                    let reason = format!("longer than {} bytes, the most that a line may have", self.max_bytes);
-                    return Self::fault(place.line, Fault::Record(reason));
+                    let reason = format!("line exceeds {} bytes", self.max_bytes);
+                    return Self::fault(position.line, Fault::Record(reason));
                 }
-                Err(error) => return Self::fault(place.line, error.into()),
+                Err(error) => return Self::fault(position.line, error.into()),
             }
         }
     }
@@ -111,25 +111,25 @@ mod tests {
     use super::*;
 
     fn lines(text: &str, max_bytes: usize) -> Vec<Result<(u64, String), (u64, String)>> {
-        let lines = Lines::new(text.as_bytes(), Place::START, max_bytes);
+        let lines = Lines::new(text.as_bytes(), FilePosition::START, max_bytes);
         lines
             .map(|chunk| match chunk {
-                Ok(Chunk { place, bytes }) => Ok((place.line, String::from_utf8(bytes).unwrap())),
+                Ok(Chunk { position, bytes }) => Ok((position.line, String::from_utf8(bytes).unwrap())),
                 Err(ChunkFault { line, fault }) => Err((line, fault.to_string())),
             })
             .collect()
     }
 
     #[test]
-    fn line_ends_and_blank_lines_are_left_out() {
+    fn line_ends_and_blank_lines_are_skipped() {
         let expected = [Ok((1, "a".to_owned())), Ok((4, "b c".to_owned()))];
         assert_eq!(lines("a\r\n\n \t\n b c ", 100), expected);
         assert_eq!(lines("", 100), []);
     }
 
     #[test]
-    fn a_line_that_is_too_long_is_named_and_skipped() {
-        let too_long = "longer than 4 bytes, the most that a line may have".to_owned();
+    fn a_line_that_is_too_long_is_reported_and_skipped() {
+        let too_long = "line exceeds 4 bytes".to_owned();
         let expected = [Ok((1, "abc".to_owned())), Err((2, too_long.clone())), Ok((3, "d".to_owned()))];
         assert_eq!(lines("abc\nabcdefgh\nd\n", 4), expected);
         assert_eq!(lines("abcde", 4), [Err((1, too_long))]);

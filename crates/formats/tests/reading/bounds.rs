@@ -1,4 +1,4 @@
-//! What a record holds is bounded before it takes many times its bytes.
+//! Limits on the contents of a record, which prevent excessive memory use.
 
 use threadkeep_formats::Format;
 
@@ -10,30 +10,30 @@ fn errors_of(text: String, format: Format) -> Vec<String> {
 }
 
 #[test]
-fn a_list_has_a_bounded_number_of_entries() {
+fn the_number_of_array_entries_is_limited() {
     let text = format!(r#"{{"messages":[0{}]}}"#, ",0".repeat(1_000_000));
-    let expected = "line 1: messages: a list with more than 1000000 entries";
+    let expected = "line 1: messages: more than 1000000 entries";
     assert_eq!(errors_of(text, Format::OpenAiChat), [expected]);
 }
 
 #[test]
-fn an_object_has_a_bounded_number_of_members() {
+fn the_number_of_object_members_is_limited() {
     let members = r#","":0"#.repeat(1_000_000);
     let text = format!(r#"{{"mapping":{{"":0{members}}}}}"#);
-    let expected = "line 1: mapping: an object with more than 1000000 members";
+    let expected = "line 1: mapping: more than 1000000 members";
     assert_eq!(errors_of(text, Format::ChatGptExport), [expected]);
 }
 
 #[test]
-fn a_value_that_no_store_takes_is_not_read() {
+fn a_value_larger_than_a_message_is_rejected() {
     let large = "x".repeat(4 * 1024 * 1024);
     let text = format!(r#"{{"messages":[{{"role":"user","content":"a","more":"{large}"}}]}}"#);
-    let expected = "line 1: message 1: larger than 4194304 bytes, the most that a value may have";
+    let expected = "line 1: message 1: value exceeds 4194304 bytes";
     assert_eq!(errors_of(text, Format::OpenAiChat), [expected]);
 }
 
 #[test]
-fn beside_the_messages_such_a_value_is_named() {
+fn a_large_value_next_to_the_messages_is_omitted_and_listed() {
     let large = "x".repeat(4 * 1024 * 1024);
     let (items, errors) = items_and_errors(format!(r#"{{"more":"{large}","messages":[]}}"#), Format::OpenAiChat);
     assert!(errors.is_empty(), "{errors:?}");

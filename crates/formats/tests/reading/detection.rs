@@ -1,4 +1,4 @@
-//! Which format a file has, and what is said when it has none.
+//! Format detection, and the errors for unknown formats.
 
 use std::error::Error;
 use std::io::{self, Read};
@@ -8,39 +8,39 @@ use threadkeep_formats::{Format, FormatError, Reader, open_stream};
 use super::{FIXTURES, fixture, fixture_path, gzip, items, open};
 
 #[test]
-fn the_first_record_tells_the_format() {
+fn the_first_record_determines_the_format() {
     for (format, name, _, _) in FIXTURES {
         assert_eq!(open(fixture(name), None).unwrap().format(), format);
     }
 }
 
 #[test]
-fn names_and_formats_belong_together() {
+fn format_names_round_trip() {
     for format in Format::ALL {
         assert_eq!(format.to_string().parse::<Format>().unwrap(), format);
     }
     assert_eq!(
         "csv".parse::<Format>().unwrap_err().to_string(),
-        "there is no format `csv`; known are threadkeep, openai-chat, chatgpt, claude, sharegpt, locomo, sgd"
+        "unknown format `csv`; supported formats are threadkeep, openai-chat, chatgpt, claude, sharegpt, locomo, sgd"
     );
 }
 
 #[test]
-fn gzip_is_known_by_its_bytes_and_not_by_the_name() {
+fn gzip_is_detected_by_content_and_not_by_name() {
     let folder = tempfile::tempdir().unwrap();
     for (format, name, _, _) in FIXTURES {
         let plain = items(fixture(name), None);
         let path = folder.path().join(name);
         std::fs::write(&path, gzip(&fixture(name))).unwrap();
-        let mut packed = threadkeep_formats::open(&path, None).unwrap();
-        assert_eq!(packed.format(), format);
-        assert_eq!(packed.by_ref().map(Result::unwrap).collect::<Vec<_>>(), plain);
-        assert_eq!(packed.bytes_read(), std::fs::metadata(&path).unwrap().len());
+        let mut reader = threadkeep_formats::open(&path, None).unwrap();
+        assert_eq!(reader.format(), format);
+        assert_eq!(reader.by_ref().map(Result::unwrap).collect::<Vec<_>>(), plain);
+        assert_eq!(reader.bytes_read(), std::fs::metadata(&path).unwrap().len());
     }
 }
 
 #[test]
-fn several_gzip_members_are_one_file() {
+fn several_gzip_members_are_read_as_one_file() {
     let text = fixture("sgd.jsonl");
     let middle = text.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     let members = [gzip(&text[..middle]), gzip(&text[middle..])].concat();
@@ -48,7 +48,7 @@ fn several_gzip_members_are_one_file() {
 }
 
 #[test]
-fn a_byte_order_mark_and_carriage_returns_change_nothing() {
+fn a_byte_order_mark_and_carriage_returns_are_ignored() {
     for (_, name, _, _) in FIXTURES {
         let text = String::from_utf8(fixture(name)).unwrap();
         let plain = items(text.as_str(), None);
@@ -75,7 +75,7 @@ fn the_layout_does_not_depend_on_the_format() {
 }
 
 #[test]
-fn bad_records_before_the_first_good_one_do_not_hide_the_format() {
+fn invalid_first_records_do_not_prevent_detection() {
     let text = format!("oops\n{{}}\n{}", String::from_utf8(fixture("sgd.jsonl")).unwrap());
     let reader = open(text, None).unwrap();
     assert_eq!(reader.format(), Format::Sgd);
@@ -85,35 +85,40 @@ fn bad_records_before_the_first_good_one_do_not_hide_the_format() {
 }
 
 #[test]
-fn what_cannot_be_told_is_described() {
-    let saw = |bytes: &[u8]| match open(bytes, None) {
+fn unknown_formats_are_described() {
+    let found = |bytes: &[u8]| match open(bytes, None) {
         Err(FormatError::Unrecognised { saw }) => saw,
         other => panic!("{other:?}"),
     };
     assert_eq!(
-        saw(b"name,age\nAna,3\n"),
-        "a bad record first (line 1: not JSON (expected ident at column 2, byte offset 1))"
+        found(b"name,age\nAna,3\n"),
+        "an invalid first record (line 1: invalid JSON (expected ident at column 2, byte offset 1))"
     );
-    assert_eq!(saw(b"\n[1, 2]"), "a bad record first (line 2: a number instead of an object)");
-    assert_eq!(saw(b"[]"), "an empty list");
-    assert_eq!(saw(b"{}"), "objects without members");
-    assert_eq!(saw(br#"{"a":1,"b\n":{"messages":[]}}"#), "objects with the members `a`, `b\u{fffd}`");
+    assert_eq!(found(b"\n[1, 2]"), "an invalid first record (line 2: expected an object, found a number)");
+    assert_eq!(found(b"[]"), "an empty array");
+    assert_eq!(found(b"{}"), "objects with no members");
+    assert_eq!(found(br#"{"a":1,"b\n":{"messages":[]}}"#), "objects with the members `a`, `b\u{fffd}`");
     assert_eq!(
-        saw(br#"{"1":1,"2":1,"3":1,"4":1,"5":1,"6":1,"7":1,"8":1,"9":1}"#),
+        found(br#"{"1":1,"2":1,"3":1,"4":1,"5":1,"6":1,"7":1,"8":1,"9":1}"#),
         "objects with the members `1`, `2`, `3`, `4`, `5`, `6`, `7`, `8` and others"
     );
-    assert!(saw(b"PK\x03\x04\x14\x00").starts_with("a zip archive"));
-    assert!(saw(b"\xff\xfe{\x00").starts_with("text in UTF-16"));
-    assert!(saw(&gzip(&gzip(b"{}"))).starts_with("gzip data inside"));
-    assert_eq!(saw(&gzip(b"{}")[..12]), "gzip data that is damaged or cut off");
-    assert_eq!(saw(b"\x1f\x8b"), "gzip data that is damaged or cut off");
-    assert!(saw(b"[{\"messages\": [").starts_with("a bad record first (line 1: the file ends inside this record"));
+    assert!(found(b"PK\x03\x04\x14\x00").starts_with("a zip archive"));
+    assert!(found(b"\xff\xfe{\x00").starts_with("UTF-16 text"));
+    assert!(found(&gzip(&gzip(b"{}"))).starts_with("gzip data inside"));
+    assert_eq!(found(&gzip(b"{}")[..12]), "damaged or truncated gzip data");
+    assert_eq!(found(b"\x1f\x8b"), "damaged or truncated gzip data");
+    assert!(
+        found(b"[{\"messages\": [").starts_with("an invalid first record (line 1: the file ends inside this record")
+    );
     let error = open(&b"{}"[..], None).unwrap_err().to_string();
-    assert!(error.ends_with("known are threadkeep, openai-chat, chatgpt, claude, sharegpt, locomo, sgd"), "{error}");
+    assert!(
+        error.ends_with("supported formats are threadkeep, openai-chat, chatgpt, claude, sharegpt, locomo, sgd"),
+        "{error}"
+    );
 }
 
 #[test]
-fn an_empty_file_is_an_error_of_its_own() {
+fn an_empty_file_has_a_separate_error() {
     for bytes in [&b""[..], b" \r\n\t\n", "\u{feff}".as_bytes(), &gzip(b"")] {
         for format in [None, Some(Format::ShareGpt)] {
             assert!(matches!(open(bytes, format), Err(FormatError::Empty)), "{bytes:?}");
@@ -123,22 +128,22 @@ fn an_empty_file_is_an_error_of_its_own() {
 }
 
 #[test]
-fn a_file_that_is_not_there_is_named() {
+fn the_error_for_a_missing_file_contains_its_path() {
     let path = fixture_path("nothing.json");
     let error = threadkeep_formats::open(&path, None).unwrap_err();
-    assert_eq!(error.to_string(), format!("{} cannot be opened", path.display()));
+    assert_eq!(error.to_string(), format!("cannot open {}", path.display()));
     assert!(error.source().is_some());
     assert!(matches!(threadkeep_formats::open(&fixture_path(""), None), Err(FormatError::Read(_))));
 }
 
 #[test]
-fn a_source_may_give_one_byte_at_a_time() {
-    struct Dripping(std::vec::IntoIter<u8>);
+fn a_source_can_return_one_byte_at_a_time() {
+    struct OneByteReader(std::vec::IntoIter<u8>);
 
-    impl Read for Dripping {
+    impl Read for OneByteReader {
         fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
             match (self.0.next(), buffer.first_mut()) {
-                (Some(byte), Some(place)) => *place = byte,
+                (Some(byte), Some(slot)) => *slot = byte,
                 _ => return Ok(0),
             }
             Ok(1)
@@ -147,7 +152,7 @@ fn a_source_may_give_one_byte_at_a_time() {
 
     for (_, name, _, _) in FIXTURES {
         for bytes in [fixture(name), gzip(&fixture(name)), format_with_mark(name)] {
-            let reader: Reader = open_stream(Box::new(Dripping(bytes.into_iter())), None).unwrap();
+            let reader: Reader = open_stream(Box::new(OneByteReader(bytes.into_iter())), None).unwrap();
             assert_eq!(reader.map(Result::unwrap).collect::<Vec<_>>(), items(fixture(name), None), "{name}");
         }
     }

@@ -22,7 +22,7 @@ fn lines(lines: &[&str]) -> String {
 }
 
 #[test]
-fn what_core_writes_is_read_back_equal() {
+fn exported_lines_round_trip() {
     let at: Timestamp = "2026-02-01T08:00:00.123456Z".parse().unwrap();
     let thread = ExportedThread {
         id: ThreadId::from_name(b"thread"),
@@ -70,7 +70,7 @@ fn what_core_writes_is_read_back_equal() {
 }
 
 #[test]
-fn exact_json_stays_exact() {
+fn json_text_is_preserved_exactly() {
     let items = items(fixture("threadkeep.jsonl"), None);
     let ImportItem::Message(message) = &items[2] else { panic!("{items:?}") };
     assert_eq!(message.content.data.as_ref().unwrap().as_str(), r#"{"line": "7"}"#);
@@ -80,30 +80,27 @@ fn exact_json_stays_exact() {
 }
 
 #[test]
-fn a_later_version_is_refused() {
+fn a_later_version_is_rejected() {
     let later = HEADER.replace("\"version\":1", "\"version\":2");
     for format in [None, Some(Format::Threadkeep)] {
         let error = open(lines(&[&later, THREAD]), format).unwrap_err();
         assert!(matches!(error, FormatError::LaterVersion { version: 2, known: 1 }));
-        assert_eq!(error.to_string(), "this export has version 2, and this program reads versions up to 1");
+        assert_eq!(error.to_string(), "export version 2 is not supported; the latest supported version is 1");
     }
-    let goes_on = lines(&[HEADER, THREAD, MESSAGE, &later, MESSAGE]);
+    let mixed = lines(&[HEADER, THREAD, MESSAGE, &later, MESSAGE]);
     assert_eq!(
-        errors(goes_on, Format::Threadkeep),
-        [
-            "line 4: the export goes on with version 2",
-            "line 5: message: there is no thread above that it could belong to"
-        ]
+        errors(mixed, Format::Threadkeep),
+        ["line 4: export version 2 is not supported", "line 5: message: no valid thread precedes the message"]
     );
 }
 
 #[test]
-fn two_exports_after_each_other_are_read() {
+fn concatenated_exports_are_read() {
     assert_eq!(items(lines(&[HEADER, THREAD, MESSAGE, HEADER, THREAD, MESSAGE]), None).len(), 4);
 }
 
 #[test]
-fn a_header_is_needed() {
+fn a_header_is_required() {
     let no_header = open(lines(&[THREAD, MESSAGE]), Some(Format::Threadkeep)).unwrap_err();
     assert!(matches!(no_header, FormatError::Unrecognised { .. }), "{no_header}");
     let no_version = open(r#"{"threadkeep":{"version":"one"}}"#, None).unwrap_err();
@@ -111,43 +108,43 @@ fn a_header_is_needed() {
 }
 
 #[test]
-fn messages_do_not_slip_into_another_thread() {
-    let expected = "there is no thread above that it could belong to";
+fn messages_are_not_added_to_another_thread() {
+    let expected = "no valid thread precedes the message";
     assert_eq!(errors(lines(&[HEADER, MESSAGE]), Format::Threadkeep), [format!("line 2: message: {expected}")]);
     let bad_thread = r#"{"thread":{"id":"018f0000-0000-7000-8000-000000000002"}}"#;
     let (items, errors) = items_and_errors(lines(&[HEADER, THREAD, bad_thread, MESSAGE]), Format::Threadkeep);
     assert_eq!(items.len(), 1);
-    let shown: Vec<_> = errors.iter().map(ToString::to_string).collect();
-    assert_eq!(shown, ["line 3: thread: missing field `owner`".to_owned(), format!("line 4: message: {expected}")]);
+    let messages: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(messages, ["line 3: thread: missing field `owner`".to_owned(), format!("line 4: message: {expected}")]);
 }
 
 #[test]
-fn a_bad_message_does_not_take_the_others_with_it() {
+fn an_invalid_message_does_not_affect_others() {
     let bad = MESSAGE.replace("\"user\"", "\"owner\"");
     let (items, errors) = items_and_errors(lines(&[HEADER, THREAD, &bad, MESSAGE]), Format::Threadkeep);
     assert_eq!((items.len(), errors.len(), errors[0].line), (2, 1, 3));
 }
 
 #[test]
-fn documents_cannot_be_forged_or_given_to_another_thread() {
+fn system_documents_and_documents_of_other_threads_are_rejected() {
     let system = document(r#""tenant""#, "system/approvals");
     let foreign = document(r#"{"thread":"018f0000-0000-7000-8000-000000000009"}"#, "app/notes");
     let own = document(r#"{"thread":"018f0000-0000-7000-8000-000000000001"}"#, "app/notes");
     let text = lines(&[HEADER, THREAD, &system, &foreign, &own]);
     let (items, errors) = items_and_errors(text, Format::Threadkeep);
     assert!(matches!(items.as_slice(), [_, ImportItem::Document { .. }]), "{items:?}");
-    let shown: Vec<_> = errors.iter().map(ToString::to_string).collect();
+    let messages: Vec<_> = errors.iter().map(ToString::to_string).collect();
     assert_eq!(
-        shown,
+        messages,
         [
-            "line 3, conversation 018f0000-0000-7000-8000-000000000001: document: documents of Threadkeep itself are not imported",
-            "line 4, conversation 018f0000-0000-7000-8000-000000000001: document: it does not belong to the thread above"
+            "line 3, conversation 018f0000-0000-7000-8000-000000000001: document: system documents cannot be imported",
+            "line 4, conversation 018f0000-0000-7000-8000-000000000001: document: the document belongs to another thread"
         ]
     );
 }
 
 #[test]
-fn lines_of_an_unknown_kind_are_named() {
+fn lines_of_an_unknown_kind_are_reported() {
     let text = lines(&[HEADER, r#"{"poem":{}}"#]);
-    assert_eq!(errors(text, Format::Threadkeep), ["line 2: neither a thread nor a message nor a document"]);
+    assert_eq!(errors(text, Format::Threadkeep), ["line 2: not a thread, message or document"]);
 }

@@ -1,4 +1,4 @@
-//! A second import finds what the first one brought, and two equal conversations stay two.
+//! Stable identities: reading a file again yields the same ids, and equal conversations stay separate.
 
 use std::collections::HashSet;
 
@@ -15,7 +15,7 @@ fn reading_again_gives_the_same_items() {
 }
 
 #[test]
-fn every_item_has_an_identity_of_its_own() {
+fn every_item_has_a_unique_identity() {
     for (_, name, _, _) in FIXTURES {
         let items = items(fixture(name), None);
         let names: HashSet<_> = threads(&items).iter().map(|t| (t.id, t.key.clone())).collect();
@@ -43,7 +43,7 @@ fn every_item_has_an_identity_of_its_own() {
 }
 
 #[test]
-fn equal_conversations_stay_two() {
+fn equal_conversations_stay_separate() {
     let line = r#"{"messages":[{"role":"user","content":"hi"}]}"#;
     let twice = items(format!("{line}\n{line}\n"), None);
     assert_eq!(keys(&twice), ["import:openai-chat:0:28b1d959db3e421c", "import:openai-chat:1:28b1d959db3e421c"]);
@@ -51,7 +51,7 @@ fn equal_conversations_stay_two() {
 }
 
 #[test]
-fn equal_messages_of_a_conversation_stay_several() {
+fn equal_messages_of_a_conversation_stay_separate() {
     let items = items(fixture("sgd.jsonl"), None);
     let yes: Vec<_> = external_ids(&items).split_off(3);
     assert_eq!(yes.iter().collect::<HashSet<_>>().len(), 3);
@@ -59,7 +59,7 @@ fn equal_messages_of_a_conversation_stay_several() {
 }
 
 #[test]
-fn another_way_to_write_a_message_is_the_same_message() {
+fn ids_do_not_depend_on_json_formatting() {
     let ids = |line: &str| external_ids(&items(line, None)).join(" ");
     assert_eq!(
         ids(r#"{"messages":[{"role":"user","content":"caf\u00e9"}]}"#),
@@ -68,7 +68,7 @@ fn another_way_to_write_a_message_is_the_same_message() {
 }
 
 #[test]
-fn ids_that_fit_nowhere_are_hashed() {
+fn invalid_ids_are_hashed() {
     let long = "x".repeat(limits::KEY_BYTES + 1);
     let text = format!(
         r#"{{"uuid":"{long}","chat_messages":[{{"uuid":"{long}","sender":"human","text":"1"}},{{"uuid":"a\tb","sender":"human","text":"2"}}]}}"#

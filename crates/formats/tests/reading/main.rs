@@ -1,4 +1,4 @@
-//! Files as they come, good and bad, read through the public door.
+//! Valid and invalid files, read through the public interface.
 #![expect(clippy::unwrap_used, reason = "a panic is how a test fails")]
 
 mod bounds;
@@ -19,7 +19,7 @@ use flate2::write::GzEncoder;
 use threadkeep_core::exchange::{ImportItem, ImportedMessage, ImportedThread};
 use threadkeep_formats::{Format, FormatError, Reader, RecordError, open_stream};
 
-/// One fixture for each format, and how many threads and messages it holds.
+/// One fixture per format, with its number of threads and messages.
 const FIXTURES: [(Format, &str, usize, usize); 7] = [
     (Format::Threadkeep, "threadkeep.jsonl", 2, 3),
     (Format::OpenAiChat, "openai-chat.jsonl", 3, 12),
@@ -42,12 +42,12 @@ fn open(bytes: impl Into<Vec<u8>>, format: Option<Format>) -> Result<Reader, For
     open_stream(Box::new(Cursor::new(bytes.into())), format)
 }
 
-/// All items of a file without a bad record.
+/// Returns all items of a file without invalid records.
 fn items(bytes: impl Into<Vec<u8>>, format: Option<Format>) -> Vec<ImportItem> {
     open(bytes, format).unwrap().collect::<Result<_, _>>().unwrap()
 }
 
-/// The good items of a file, and what is wrong with the other records.
+/// Returns the items of a file, and the errors of its invalid records.
 fn items_and_errors(bytes: impl Into<Vec<u8>>, format: Format) -> (Vec<ImportItem>, Vec<RecordError>) {
     let (good, bad): (Vec<_>, Vec<_>) = open(bytes, Some(format)).unwrap().partition(Result::is_ok);
     (good.into_iter().map(Result::unwrap).collect(), bad.into_iter().map(Result::unwrap_err).collect())
@@ -69,7 +69,7 @@ fn threads(items: &[ImportItem]) -> Vec<&ImportedThread> {
     threads
 }
 
-/// All messages, those of all branches too.
+/// Returns all messages, including those of all branches.
 fn messages(items: &[ImportItem]) -> Vec<&ImportedMessage> {
     let mut messages: Vec<&ImportedMessage> = Vec::new();
     for item in items {

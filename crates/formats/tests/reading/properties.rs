@@ -1,4 +1,4 @@
-//! Whatever the bytes are, reading neither panics nor goes on for ever.
+//! Reading arbitrary bytes neither panics nor loops forever.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -7,30 +7,30 @@ use threadkeep_formats::Format;
 
 use super::{FIXTURES, fixture, gzip, open};
 
-/// Reads to the end; each byte can bring one item or one error at most, and a conversation one thread besides.
+/// Reads to the end. Each byte yields at most one item or error, and each conversation one additional thread.
 fn read_to_the_end(bytes: &[u8], format: Option<Format>) -> Result<(), TestCaseError> {
     let Ok(mut reader) = open(bytes, format) else { return Ok(()) };
     let bound = 2 * bytes.len() + 2;
-    let mut is_over = false;
+    let mut is_finished = false;
     for item in reader.by_ref().take(bound) {
-        prop_assert!(!is_over, "something follows a final error");
+        prop_assert!(!is_finished, "no item may follow a final error");
         match item {
             Ok(ImportItem::Message(message)) => prop_assert!(message.content.check().is_ok()),
             Ok(ImportItem::Tree(tree)) => {
-                for (place, node) in tree.nodes.iter().enumerate() {
+                for (index, node) in tree.nodes.iter().enumerate() {
                     prop_assert!(node.message.content.check().is_ok());
-                    prop_assert!(node.parent.is_none_or(|parent| parent < place));
+                    prop_assert!(node.parent.is_none_or(|parent| parent < index));
                 }
                 prop_assert!(tree.current.is_none_or(|current| current < tree.nodes.len()));
             }
             Ok(_) => {}
             Err(error) => {
                 prop_assert!(error.line >= 1 && !error.to_string().is_empty());
-                is_over = error.fault.is_final();
+                is_finished = error.fault.is_final();
             }
         }
     }
-    prop_assert!(reader.next().is_none(), "it goes on beyond {bound} items");
+    prop_assert!(reader.next().is_none(), "more than {bound} items");
     Ok(())
 }
 
@@ -38,7 +38,7 @@ fn some_format() -> impl Strategy<Value = Option<Format>> {
     proptest::option::of(proptest::sample::select(Format::ALL.to_vec()))
 }
 
-/// Pieces of JSON, which reach further than bytes at random.
+/// Generates fragments of JSON, which reach deeper code than random bytes.
 fn json_like() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("[".to_owned()),
@@ -59,13 +59,13 @@ fn json_like() -> impl Strategy<Value = String> {
     vec(piece, 0..60).prop_map(|pieces| pieces.concat())
 }
 
-/// A fixture with some bytes changed, taken out or doubled, and perhaps packed.
+/// Generates a fixture with bytes replaced or inserted or its end removed, optionally compressed.
 fn damaged_fixture() -> impl Strategy<Value = Vec<u8>> {
     let fixtures: Vec<_> = FIXTURES.iter().map(|(_, name, _, _)| fixture(name)).collect();
     let change = (any::<prop::sample::Index>(), any::<u8>(), 0..3_u8);
     (proptest::sample::select(fixtures), vec(change, 1..6), any::<bool>()).prop_map(
-        |(mut bytes, changes, is_packed)| {
-            if is_packed {
+        |(mut bytes, changes, is_compressed)| {
+            if is_compressed {
                 bytes = gzip(&bytes);
             }
             for (at, byte, kind) in changes {
@@ -83,18 +83,18 @@ fn damaged_fixture() -> impl Strategy<Value = Vec<u8>> {
 
 proptest! {
     #[test]
-    fn any_bytes_come_to_an_end(bytes in vec(any::<u8>(), 0..300), format in some_format()) {
+    fn reading_any_bytes_terminates(bytes in vec(any::<u8>(), 0..300), format in some_format()) {
         read_to_the_end(&bytes, format)?;
     }
 
     #[test]
-    fn anything_like_json_comes_to_an_end(text in json_like(), format in some_format()) {
+    fn reading_json_fragments_terminates(text in json_like(), format in some_format()) {
         read_to_the_end(text.as_bytes(), format)?;
     }
 
     #[test]
-    fn damaged_files_come_to_an_end(bytes in damaged_fixture(), format in some_format()) {
-        // What is packed can bring more items than it has bytes.
+    fn reading_damaged_files_terminates(bytes in damaged_fixture(), format in some_format()) {
+        // Compressed data can yield more items than it has bytes.
         let Ok(reader) = open(bytes.as_slice(), format) else { return Ok(()) };
         prop_assert!(reader.take(10_000).count() < 10_000);
     }

@@ -1,4 +1,4 @@
-//! What each format's fixture becomes, whole.
+//! Snapshots of all items of each format's fixture.
 
 use serde_json::{Value, json};
 use threadkeep_core::exchange::{ImportItem, ImportedMessage, ImportedThread};
@@ -6,43 +6,43 @@ use threadkeep_core::exchange::{ImportItem, ImportedMessage, ImportedThread};
 use super::{FIXTURES, fixture, items, messages, threads};
 
 #[test]
-fn every_fixture_becomes_what_its_snapshot_says() {
+fn fixtures_match_their_snapshots() {
     for (format, name, _, _) in FIXTURES {
-        let shown: Vec<Value> = items(fixture(name), None).iter().map(shown).collect();
-        insta::assert_json_snapshot!(format.as_str(), shown);
+        let values: Vec<Value> = items(fixture(name), None).iter().map(item_value).collect();
+        insta::assert_json_snapshot!(format.as_str(), values);
     }
 }
 
 #[test]
-fn every_fixture_has_its_threads_and_messages() {
+fn fixtures_have_the_expected_numbers_of_threads_and_messages() {
     for (format, name, thread_count, message_count) in FIXTURES {
         let items = items(fixture(name), Some(format));
         assert_eq!((threads(&items).len(), messages(&items).len()), (thread_count, message_count), "{format}");
     }
 }
 
-fn shown(item: &ImportItem) -> Value {
+fn item_value(item: &ImportItem) -> Value {
     match item {
-        ImportItem::Thread(thread) => json!({ "thread": shown_thread(thread) }),
-        ImportItem::Message(message) => json!({ "message": shown_message(message) }),
+        ImportItem::Thread(thread) => json!({ "thread": thread_value(thread) }),
+        ImportItem::Message(message) => json!({ "message": message_value(message) }),
         ImportItem::Tree(tree) => {
-            let mut shown = shown_thread(&tree.thread);
+            let mut value = thread_value(&tree.thread);
             let nodes = tree.nodes.iter().map(|node| {
-                let mut shown = shown_message(&node.message);
-                shown["parent"] = json!(node.parent);
-                shown
+                let mut value = message_value(&node.message);
+                value["parent"] = json!(node.parent);
+                value
             });
-            shown["nodes"] = nodes.collect();
-            shown["current"] = json!(tree.current);
-            shown["updated_at"] = json!(tree.updated_at);
-            json!({ "tree": shown })
+            value["nodes"] = nodes.collect();
+            value["current"] = json!(tree.current);
+            value["updated_at"] = json!(tree.updated_at);
+            json!({ "tree": value })
         }
         ImportItem::Document { owner, document } => json!({"document": {"owner": owner, "document": document}}),
     }
 }
 
-fn shown_thread(thread: &ImportedThread) -> Value {
-    filled(json!({
+fn thread_value(thread: &ImportedThread) -> Value {
+    without_empty_members(json!({
         "id": thread.id,
         "key": thread.key,
         "title": thread.title,
@@ -53,8 +53,8 @@ fn shown_thread(thread: &ImportedThread) -> Value {
     }))
 }
 
-fn shown_message(message: &ImportedMessage) -> Value {
-    filled(json!({
+fn message_value(message: &ImportedMessage) -> Value {
+    without_empty_members(json!({
         "id": message.id,
         "external_id": message.external_id,
         "created_at": message.created_at,
@@ -69,8 +69,8 @@ fn shown_message(message: &ImportedMessage) -> Value {
     }))
 }
 
-fn filled(mut shown: Value) -> Value {
-    let members = shown.as_object_mut().unwrap();
-    members.retain(|_, value| !value.is_null() && value != &json!({}) && value != &json!([]));
-    shown
+fn without_empty_members(mut value: Value) -> Value {
+    let members = value.as_object_mut().unwrap();
+    members.retain(|_, member| !member.is_null() && member != &json!({}) && member != &json!([]));
+    value
 }

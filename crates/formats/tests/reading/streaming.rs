@@ -1,4 +1,4 @@
-//! Memory is bounded by a record, not by the file.
+//! Memory is bounded by the size of a record, not of the file.
 
 use std::io::{Cursor, Read};
 
@@ -7,16 +7,16 @@ use threadkeep_formats::open_stream;
 
 const LINE: &str = r#"{"messages":[{"role":"user","content":"again"}]}"#;
 
-/// Gives the same bytes for ever.
-struct Endless(Cursor<String>);
+/// Repeats the same bytes forever.
+struct RepeatingReader(Cursor<String>);
 
-impl Endless {
+impl RepeatingReader {
     fn new(text: String) -> Self {
         Self(Cursor::new(text))
     }
 }
 
-impl Read for Endless {
+impl Read for RepeatingReader {
     fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
         if self.0.position() == self.0.get_ref().len() as u64 {
             self.0.set_position(0);
@@ -26,24 +26,24 @@ impl Read for Endless {
 }
 
 #[test]
-fn a_file_without_end_is_read_as_it_comes() {
+fn an_endless_file_is_read_incrementally() {
     let sources: [Box<dyn Read + Send>; 3] = [
-        Box::new(Endless::new(format!("{LINE}\n"))),
-        Box::new(Cursor::new("[").chain(Endless::new(format!("{LINE},")))),
-        Box::new(Endless::new(LINE.replacen('{', "{\n ", 1))),
+        Box::new(RepeatingReader::new(format!("{LINE}\n"))),
+        Box::new(Cursor::new("[").chain(RepeatingReader::new(format!("{LINE},")))),
+        Box::new(RepeatingReader::new(LINE.replacen('{', "{\n ", 1))),
     ];
     for source in sources {
         let mut reader = open_stream(source, None).unwrap();
         let threads = reader.by_ref().take(20_000).filter(|item| matches!(item, Ok(ImportItem::Thread(_))));
         assert_eq!(threads.count(), 10_000);
-        // Read ahead of what was asked for: a buffer or two.
+        // The reader may read ahead by a buffer or two.
         let needed = 10_000 * LINE.len() as u64;
         assert!((needed..needed + 400_000).contains(&reader.bytes_read()), "{}", reader.bytes_read());
     }
 }
 
 #[test]
-fn progress_is_seen_from_outside() {
+fn the_byte_counter_reports_progress() {
     let mut reader = open_stream(Box::new(Cursor::new(format!("{LINE}\n").repeat(10_000))), None).unwrap();
     let counter = reader.byte_counter();
     let at_start = counter.load(std::sync::atomic::Ordering::Relaxed);

@@ -82,7 +82,7 @@ pub fn stopped_completion(thread: ThreadId, running: RunningTurn, now: Timestamp
         model: running.model,
         status: TurnStatus::Failed,
         reply: String::new(),
-        error: Some(Failure::new("stopped", "it was stopped")),
+        error: Some(Failure::new("stopped", "the turn was stopped")),
         tool_calls: Vec::new(),
         approvals: Vec::new(),
         sources: Vec::new(),

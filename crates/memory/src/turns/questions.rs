@@ -113,7 +113,7 @@ pub async fn stop_waiting_turn(memory: &Memory, scope: &Scope, thread: ThreadId,
     let place = Place::find(memory, scope, thread).await?;
     let waiting = place.runs(memory).await?.waiting.into_iter().find(|run| run.value.turn == turn);
     let Some(waiting) = waiting else { return Ok(false) };
-    let failure = Failure::new("stopped", "it was stopped");
+    let failure = Failure::new("stopped", "the turn was stopped");
     closing::close(memory, &place, &record::waiting(turn), &waiting, ApprovalState::Replaced, Some(failure)).await?;
     Ok(true)
 }

@@ -5,49 +5,49 @@ use threadkeep_core::{Portable, Value};
 
 use super::utterance::{Utterance, folded_words};
 
-/// Finds things of one kind in what someone said: stations, lines, directions.
+/// Finds entities of one kind in a message: stations, lines, directions.
 ///
-/// A closure over [`Utterance`] is one too.
+/// Implemented by functions of [`Utterance`].
 pub trait Extractor: Portable {
-    /// Finds them, in order. Those of one kind must not overlap. It sees the whole utterance, so what stands beside a
-    /// name may decide which one is meant.
-    fn find(&self, said: &Utterance) -> Vec<Mention>;
+    /// Returns the mentions in order. Mentions of one kind must not overlap. The whole message is passed, so that the
+    /// context of a name can resolve its meaning.
+    fn find(&self, utterance: &Utterance) -> Vec<Mention>;
 }
 
 impl<F: Portable + Fn(&Utterance) -> Vec<Mention>> Extractor for F {
-    fn find(&self, said: &Utterance) -> Vec<Mention> {
-        self(said)
+    fn find(&self, utterance: &Utterance) -> Vec<Mention> {
+        self(utterance)
     }
 }
 
-/// A thing that was mentioned.
+/// A mention of an entity.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mention {
-    /// The words that mention it.
+    /// The range of words.
     pub words: Range<usize>,
-    /// What they may mean, the likeliest first. More than one has to be asked about.
+    /// The possible meanings, most likely first. The user is asked if there are several.
     pub choices: Vec<Choice>,
 }
 
-/// A thing that words may mean.
+/// An entity that a mention may refer to.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Choice {
-    /// What a tool takes for it.
+    /// The value for tool arguments.
     pub value: Value,
-    /// What a person calls it, distinct from the others that the same words may mean.
+    /// The name for users, distinct among the choices of a mention.
     pub label: String,
-    /// Words beside those of the label by which a person may pick it: lines, a borough.
+    /// Words in addition to the label that select this choice: lines, a borough.
     pub hints: Vec<String>,
 }
 
 impl Choice {
-    /// Makes one without hints.
+    /// Makes a choice without hints.
     #[must_use]
     pub fn new(value: impl Into<Value>, label: impl Into<String>) -> Self {
         Self { value: value.into(), label: label.into(), hints: Vec::new() }
     }
 
-    /// Adds words by which a person may pick it.
+    /// Adds words that select this choice.
     #[must_use]
     pub fn hinted<T: Into<String>>(mut self, hints: impl IntoIterator<Item = T>) -> Self {
         self.hints.extend(hints.into_iter().map(Into::into));
@@ -55,11 +55,11 @@ impl Choice {
     }
 }
 
-/// Finds names from a list, the longest first. A name that several things share gives them all as choices.
+/// Finds names from a list, preferring the longest. A name of several entities returns them all as choices.
 #[derive(Clone, Debug, Default)]
 pub struct Names {
     choices: Vec<Choice>,
-    /// By the first word: the words of a name, and which choices it may mean.
+    /// The names by their first word.
     by_first_word: HashMap<String, Vec<Name>>,
 }
 
@@ -76,13 +76,13 @@ impl Names {
         Self::default()
     }
 
-    /// Makes a list of words that mean themselves.
+    /// Makes a list of words that are their own values.
     #[must_use]
     pub fn words<'a>(words: impl IntoIterator<Item = &'a str>) -> Self {
         words.into_iter().fold(Self::new(), |names, word| names.with(Choice::new(word, word), &[]))
     }
 
-    /// Adds a thing under its label and under aliases.
+    /// Adds an entity under its label and aliases.
     #[must_use]
     pub fn with(mut self, choice: Choice, aliases: &[&str]) -> Self {
         let at = self.choices.len();
@@ -107,13 +107,14 @@ impl Names {
 }
 
 impl Extractor for Names {
-    fn find(&self, said: &Utterance) -> Vec<Mention> {
+    fn find(&self, utterance: &Utterance) -> Vec<Mention> {
         let mut mentions = Vec::new();
         let mut at = 0;
-        while at < said.words().len() {
-            let names = self.by_first_word.get(said.word(at)).map_or(&[][..], Vec::as_slice);
-            let stands_here = |name: &&Name| name.words.iter().enumerate().all(|(i, word)| said.word(at + i) == word);
-            match names.iter().filter(stands_here).max_by_key(|name| name.words.len()) {
+        while at < utterance.words().len() {
+            let names = self.by_first_word.get(utterance.word(at)).map_or(&[][..], Vec::as_slice);
+            let matches_here =
+                |name: &&Name| name.words.iter().enumerate().all(|(i, word)| utterance.word(at + i) == word);
+            match names.iter().filter(matches_here).max_by_key(|name| name.words.len()) {
                 Some(name) => {
                     let choices = name.choices.iter().map(|choice| self.choices[*choice].clone()).collect();
                     mentions.push(Mention { words: at..at + name.words.len(), choices });
@@ -126,7 +127,7 @@ impl Extractor for Names {
     }
 }
 
-/// Finds whole numbers, in digits or in English words up to twelve.
+/// Finds whole numbers, in digits or as English words through twelve.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Numbers;
 
@@ -134,7 +135,7 @@ const NUMBER_WORDS: [&str; 13] =
     ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine", "ten", "eleven", "twelve"];
 
 impl Extractor for Numbers {
-    fn find(&self, said: &Utterance) -> Vec<Mention> {
+    fn find(&self, utterance: &Utterance) -> Vec<Mention> {
         let number = |word: &str| {
             let named = NUMBER_WORDS.iter().position(|name| *name == word).map(|at| at as u64);
             named.or_else(|| word.parse().ok())
@@ -143,7 +144,7 @@ impl Extractor for Numbers {
             words: at..at + 1,
             choices: vec![Choice::new(number, number.to_string())],
         };
-        let words = said.words().iter().enumerate();
+        let words = utterance.words().iter().enumerate();
         words.filter_map(|(at, word)| number(&word.folded).map(|number| mention(at, number))).collect()
     }
 }
@@ -153,14 +154,14 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_longest_name_is_found_and_a_shared_one_gives_all_that_it_means() {
+    fn the_longest_name_matches_and_a_shared_name_returns_all_choices() {
         let names = Names::new()
             .with(Choice::new("u", "Union Square"), &["14th st"])
             .with(Choice::new("w", "14 St on the West Side"), &["14th st"])
             .with(Choice::new("n", "Union"), &[]);
-        let said = Utterance::new("from union square to 14th St, then Union");
+        let utterance = Utterance::new("from union square to 14th St, then Union");
         let found: Vec<_> = names
-            .find(&said)
+            .find(&utterance)
             .into_iter()
             .map(|mention| (mention.words, mention.choices.into_iter().map(|choice| choice.value).collect::<Vec<_>>()))
             .collect();

@@ -1,15 +1,15 @@
-//! What was said before the question, also where a context renders it as a transcript.
+//! The conversation before the question, from messages or from a transcript.
 
 use threadkeep_core::{ChatMessage, Role};
 
 use crate::Turn;
 
-// The form of a transcript is part of what an assistant promises (S4.14), so it may be read here.
+// The form of a transcript is specified (S4.14), so it can be parsed here.
 const BEGIN: &str = "[CONVERSATION HISTORY";
 const END: &str = "\n[END CONVERSATION HISTORY]";
 const CURRENT: &str = "[CURRENT USER MESSAGE]\n";
 
-/// A conversation up to its last question.
+/// A conversation, split into its last question and the messages before it.
 #[derive(Clone, Debug)]
 pub(super) struct History {
     pub(super) earlier: Vec<ChatMessage>,
@@ -30,8 +30,8 @@ impl History {
     }
 }
 
-/// Takes a transcript apart. A line that looks like a label or marker but belongs to a message has a backslash in front,
-/// so what is found here cannot be forged.
+/// Parses a transcript. Lines of message text that look like labels or markers are escaped with a backslash, so labels
+/// cannot be forged.
 fn read_transcript(text: &str) -> Option<(Vec<ChatMessage>, String)> {
     if !text.starts_with(BEGIN) {
         return None;
@@ -43,15 +43,15 @@ fn read_transcript(text: &str) -> Option<(Vec<ChatMessage>, String)> {
     for line in history.lines() {
         let labelled = LABELS.iter().find_map(|(label, role)| Some((*role, line.strip_prefix(label)?)));
         match (labelled, messages.last_mut()) {
-            (Some((role, said)), _) => messages.push((role, said.to_owned())),
-            (None, Some((_, said))) => {
-                said.push('\n');
-                said.push_str(line);
+            (Some((role, text)), _) => messages.push((role, text.to_owned())),
+            (None, Some((_, text))) => {
+                text.push('\n');
+                text.push_str(line);
             }
             (None, None) => {}
         }
     }
-    let messages = messages.into_iter().map(|(role, said)| ChatMessage::text(role, said.trim_end())).collect();
+    let messages = messages.into_iter().map(|(role, text)| ChatMessage::text(role, text.trim_end())).collect();
     Some((messages, current.to_owned()))
 }
 
@@ -65,21 +65,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_transcript_is_a_conversation() {
+    fn a_transcript_is_parsed() {
         let text = "[CONVERSATION HISTORY - Use this to understand references like 'it']\n\nUser: list pods\n\n\
                     Assistant: web-1\nweb-2\n\\User: not me\n\n[END CONVERSATION HISTORY]\n\n[CURRENT USER MESSAGE]\n\
                     delete it";
         let request = ChatRequest { messages: vec![ChatMessage::text(Role::User, text)], ..ChatRequest::default() };
         let history = History::of(&Turn::of(&request));
         assert_eq!(history.question, "delete it");
-        let said: Vec<_> = history.earlier.iter().map(|message| (message.role, message.plain_text())).collect();
+        let text: Vec<_> = history.earlier.iter().map(|message| (message.role, message.plain_text())).collect();
         let expected =
             [(Role::User, "list pods".to_owned()), (Role::Assistant, "web-1\nweb-2\n\\User: not me".to_owned())];
-        assert_eq!(said, expected);
+        assert_eq!(text, expected);
     }
 
     #[test]
-    fn what_only_looks_like_one_is_a_message() {
+    fn malformed_transcripts_are_messages() {
         for text in ["[CONVERSATION HISTORY is what I want", "[CONVERSATION HISTORY]\n[END CONVERSATION HISTORY]"] {
             assert!(read_transcript(text).is_none());
         }

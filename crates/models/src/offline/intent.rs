@@ -6,19 +6,19 @@ use super::extract::Choice;
 use super::outcome::Outcome;
 use super::pattern::Pattern;
 
-/// Something that a user may want: how it is said, what has to be known for it, which tools are called, and what is said
-/// of their results.
+/// An intent of a user: the patterns that express it, the slots that it needs, the tools to call, and the answer from their
+/// results.
 ///
 /// # Patterns
-/// A pattern is what has to be said, in order; other words may stand between. `a|b` is either word, `delay*` any word
-/// that begins so, `[word]` may be missing but counts where it is there, `{kind}` is a mention of that kind, and
-/// `{name...}` takes all words that are left as the slot of that name. Of several intents the one that explains more of
-/// the words is meant; between equals, the one that was declared first.
+/// A pattern lists the words of a message in order; other words may occur in between. `a|b` matches either word, `delay*`
+/// any word with this prefix, `[word]` is optional but increases the score, `{kind}` matches a mention of that kind, and
+/// `{name...}` captures all remaining words as the slot of that name. The intent with the best match is selected; among
+/// equals, the one declared first.
 ///
 /// # Slots
-/// A slot takes a mention that stands behind one of its cue words ("from", "to"); then required slots, and optional ones
-/// without cues, take what is left, in the order of their declaration. What is still missing and required comes from the
-/// conversation, or is asked for.
+/// A slot is filled by a mention after one of its cue words ("from", "to"). The remaining mentions fill required slots, and
+/// optional ones without cues, in the order of declaration. A required slot that is still empty is filled from the
+/// conversation, or the user is asked.
 pub struct Intent {
     pub(super) name: String,
     pub(super) example: Option<String>,
@@ -26,32 +26,32 @@ pub struct Intent {
     pub(super) excluded: Vec<Pattern>,
     pub(super) slots: Vec<Slot>,
     pub(super) rounds: Vec<Round>,
-    pub(super) says: Option<Says>,
-    pub(super) says_of_failure: Option<Says>,
-    pub(super) yields: Option<Yields>,
-    /// The intents of which one must have been meant last; empty for all.
+    pub(super) says: Option<AnswerFn>,
+    pub(super) says_of_failure: Option<AnswerFn>,
+    pub(super) yields: Option<YieldsFn>,
+    /// The intents of which one must precede this one; empty for no condition.
     pub(super) follows: Vec<String>,
 }
 
-pub(super) type Says = Box<dyn Function<String>>;
-pub(super) type Yields = Box<dyn Function<Vec<(String, Choice)>>>;
+pub(super) type AnswerFn = Box<dyn OutcomeFn<String>>;
+pub(super) type YieldsFn = Box<dyn OutcomeFn<Vec<(String, Choice)>>>;
 
-/// What is made of an outcome.
-pub(super) trait Function<T>: Portable + Fn(&Outcome<'_>) -> T {}
-impl<T, F: Portable + Fn(&Outcome<'_>) -> T> Function<T> for F {}
+/// A function of an outcome.
+pub(super) trait OutcomeFn<T>: Portable + Fn(&Outcome<'_>) -> T {}
+impl<T, F: Portable + Fn(&Outcome<'_>) -> T> OutcomeFn<T> for F {}
 
-/// Calls that are made at once.
+/// Calls that are made together.
 pub(super) struct Round {
     pub(super) calls: Vec<Call>,
 }
 
 pub(super) struct Call {
     pub(super) tool: String,
-    pub(super) arguments: Box<dyn Function<Option<Value>>>,
+    pub(super) arguments: Box<dyn OutcomeFn<Option<Value>>>,
 }
 
 impl Intent {
-    /// Makes an intent that nothing leads to yet.
+    /// Makes an intent without patterns.
     #[must_use]
     pub fn new(name: impl Into<String>) -> Self {
         Self {
@@ -68,14 +68,14 @@ impl Intent {
         }
     }
 
-    /// Shows how it is asked for, in lists of what is understood.
+    /// Sets an example message, for the model's description of itself.
     #[must_use]
     pub fn example(mut self, example: impl Into<String>) -> Self {
         self.example = Some(example.into());
         self
     }
 
-    /// Adds a pattern; one that fits is enough.
+    /// Adds a pattern. One of the patterns has to match.
     #[must_use]
     pub fn pattern(mut self, pattern: &str) -> Self {
         self.patterns.push(Pattern::parse(pattern));
@@ -88,35 +88,35 @@ impl Intent {
         patterns.into_iter().fold(self, Self::pattern)
     }
 
-    /// Something else is meant where this pattern fits.
+    /// Excludes messages that match this pattern.
     #[must_use]
     pub fn unless(mut self, pattern: &str) -> Self {
         self.excluded.push(Pattern::parse(pattern));
         self
     }
 
-    /// Is meant only where one of these intents was meant last: "and the express?" is one question behind a route, and
-    /// another behind a departure board.
+    /// Restricts the intent to follow-ups of these intents: "and the express?" means one thing after a route, and another
+    /// after a departure board.
     #[must_use]
     pub fn follows<'a>(mut self, intents: impl IntoIterator<Item = &'a str>) -> Self {
         self.follows.extend(intents.into_iter().map(str::to_owned));
         self
     }
 
-    /// Adds something that has to be known, or may be.
+    /// Adds a slot.
     #[must_use]
     pub fn slot(mut self, slot: Slot) -> Self {
         self.slots.push(slot);
         self
     }
 
-    /// Calls a tool with all slots under their names. Several calls are made at once.
+    /// Calls a tool with all slots as arguments. Several calls are made together.
     #[must_use]
     pub fn calls(self, tool: impl Into<String>) -> Self {
         self.calls_with(tool, |slots| slots.arguments())
     }
 
-    /// Calls a tool with arguments made of the slots.
+    /// Calls a tool with arguments computed from the slots.
     #[must_use]
     pub fn calls_with(mut self, tool: impl Into<String>, arguments: impl Fn(&Slots) -> Value + Portable) -> Self {
         let call = Call { tool: tool.into(), arguments: Box::new(move |outcome| Some(arguments(outcome.slots()))) };
@@ -127,7 +127,7 @@ impl Intent {
         self
     }
 
-    /// Calls a tool once all calls before have their results; not at all where `None` comes of them.
+    /// Calls a tool after all previous calls have results; skips the call if `arguments` returns `None`.
     #[must_use]
     pub fn then_calls(
         mut self,
@@ -141,22 +141,22 @@ impl Intent {
         self
     }
 
-    /// Says this of the results. Without it, they are said as the tools gave them.
+    /// Sets the answer for successful calls. Default: the tools' results as returned.
     #[must_use]
     pub fn says(mut self, says: impl Fn(&Outcome<'_>) -> String + Portable) -> Self {
         self.says = Some(Box::new(says));
         self
     }
 
-    /// Says this where a tool failed. Without it, the tool's own words are quoted.
+    /// Sets the answer for a failed call. Default: a quotation of the tool's error.
     #[must_use]
     pub fn says_of_failure(mut self, says: impl Fn(&Outcome<'_>) -> String + Portable) -> Self {
         self.says_of_failure = Some(Box::new(says));
         self
     }
 
-    /// Tells what the results mention, by kind, so that later questions may refer to it: a home station from the
-    /// preferences.
+    /// Extracts the entities that results mention, with their kinds, so that later messages can refer to them: a home
+    /// station from the preferences.
     #[must_use]
     pub fn yields(mut self, yields: impl Fn(&Outcome<'_>) -> Vec<(String, Choice)> + Portable) -> Self {
         self.yields = Some(Box::new(yields));
@@ -170,33 +170,33 @@ impl fmt::Debug for Intent {
     }
 }
 
-/// Something that an intent needs to know.
+/// A parameter of an intent.
 pub struct Slot {
     pub(super) name: String,
     pub(super) kind: String,
     pub(super) is_required: bool,
     pub(super) is_carried: bool,
-    /// The slot of the turn before that it is carried from, where that is another than its own.
+    /// The slot of the previous turn to carry the value from, if it is not the slot itself.
     pub(super) carried_from: Option<String>,
     pub(super) question: Option<String>,
     pub(super) cues: Vec<String>,
     pub(super) default: Option<Choice>,
-    pub(super) narrows: Option<Narrows>,
+    pub(super) narrows: Option<BoxedNarrowFn>,
 }
 
-/// Which choices are left, by what else is known.
-type Narrows = Box<dyn Narrow>;
-pub(super) trait Narrow: Portable + Fn(&[Choice], &Slots) -> Vec<Choice> {}
-impl<F: Portable + Fn(&[Choice], &Slots) -> Vec<Choice>> Narrow for F {}
+/// A function that narrows choices by the other slots.
+type BoxedNarrowFn = Box<dyn NarrowFn>;
+pub(super) trait NarrowFn: Portable + Fn(&[Choice], &Slots) -> Vec<Choice> {}
+impl<F: Portable + Fn(&[Choice], &Slots) -> Vec<Choice>> NarrowFn for F {}
 
 impl Slot {
-    /// Makes a slot that has to be filled: from what is said, else from the conversation, else by asking.
+    /// Makes a slot that has to be filled: from the message, else from the conversation, else by asking the user.
     #[must_use]
     pub fn required(name: impl Into<String>, kind: impl Into<String>) -> Self {
         Self { is_required: true, is_carried: true, ..Self::optional(name, kind) }
     }
 
-    /// Makes a slot that is filled only from what is said.
+    /// Makes a slot that is filled only from the message.
     #[must_use]
     pub fn optional(name: impl Into<String>, kind: impl Into<String>) -> Self {
         Self {
@@ -212,28 +212,28 @@ impl Slot {
         }
     }
 
-    /// Asks so where it is missing.
+    /// Sets the question to ask if the slot is missing.
     #[must_use]
     pub fn asks(mut self, question: impl Into<String>) -> Self {
         self.question = Some(question.into());
         self
     }
 
-    /// Takes the mention behind one of these words.
+    /// Fills the slot from a mention after one of these cue words.
     #[must_use]
     pub fn after<'a>(mut self, cues: impl IntoIterator<Item = &'a str>) -> Self {
         self.cues.extend(cues.into_iter().map(super::pattern::fold_cue));
         self
     }
 
-    /// Is not taken from earlier turns.
+    /// Does not fill the slot from earlier turns.
     #[must_use]
     pub fn fresh(mut self) -> Self {
         self.is_carried = false;
         self
     }
 
-    /// Is taken from another slot of earlier turns: the way back begins where the way there ended.
+    /// Fills the slot from another slot of earlier turns: a return trip starts at the destination of the outward trip.
     #[must_use]
     pub fn carried_from(mut self, slot: impl Into<String>) -> Self {
         self.is_carried = true;
@@ -241,15 +241,15 @@ impl Slot {
         self
     }
 
-    /// Is this where nothing else fills it.
+    /// Sets the default value.
     #[must_use]
     pub fn or(mut self, default: Choice) -> Self {
         self.default = Some(default);
         self
     }
 
-    /// Chooses among what a name may mean by the other slots. Whatever is left is asked about; nothing left counts as
-    /// everything.
+    /// Narrows the meanings of an ambiguous name by the other slots. The user is asked about the remaining ones; an empty
+    /// result keeps all.
     #[must_use]
     pub fn narrowed_by(mut self, narrows: impl Fn(&[Choice], &Slots) -> Vec<Choice> + Portable) -> Self {
         self.narrows = Some(Box::new(narrows));
@@ -263,30 +263,30 @@ impl fmt::Debug for Slot {
     }
 }
 
-/// What is known for an intent, by the names of its slots.
+/// The values of an intent's slots, by name.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Slots(pub(super) Vec<(String, Choice)>);
 
 impl Slots {
-    /// What fills a slot.
+    /// Returns the choice that fills a slot.
     #[must_use]
     pub fn get(&self, slot: &str) -> Option<&Choice> {
         self.0.iter().find(|(name, _)| name == slot).map(|(_, choice)| choice)
     }
 
-    /// The value that fills a slot; null where nothing does.
+    /// Returns the value of a slot; null if it is empty.
     #[must_use]
     pub fn value(&self, slot: &str) -> Value {
         self.get(slot).map_or(Value::Null, |choice| choice.value.clone())
     }
 
-    /// What a person calls the thing that fills a slot; empty where nothing does.
+    /// Returns the label of the choice in a slot; empty if the slot is empty.
     #[must_use]
     pub fn label(&self, slot: &str) -> &str {
         self.get(slot).map_or("", |choice| &choice.label)
     }
 
-    /// All values under the names of their slots, as an object.
+    /// Returns all values as an object, by slot name.
     #[must_use]
     pub fn arguments(&self) -> Value {
         Value::Object(self.0.iter().map(|(name, choice)| (name.clone(), choice.value.clone())).collect::<Map>())

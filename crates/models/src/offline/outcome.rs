@@ -3,7 +3,7 @@ use threadkeep_core::Value;
 use super::intent::Slots;
 use crate::Exchange;
 
-/// What is known for an intent, and what its calls gave so far.
+/// The slots of an intent, and the results of its calls so far.
 #[derive(Clone, Debug)]
 pub struct Outcome<'a> {
     pub(super) slots: &'a Slots,
@@ -11,27 +11,27 @@ pub struct Outcome<'a> {
 }
 
 impl<'a> Outcome<'a> {
-    /// What is known.
+    /// Returns the slots.
     #[must_use]
     pub fn slots(&self) -> &'a Slots {
         self.slots
     }
 
-    /// The calls of this intent, in order, with their results.
+    /// Returns the calls of this intent in order, with their results.
     #[must_use]
     pub fn exchanges(&self) -> &[Exchange<'a>] {
         &self.exchanges
     }
 
-    /// What the last call of a tool gave, as JSON where it is that, else as a JSON string. Null where it was not called
-    /// or failed.
+    /// Returns the result of the last successful call of a tool: parsed if it is JSON, else as a JSON string. Null if there
+    /// is none.
     #[must_use]
     pub fn result(&self, tool: &str) -> Value {
         let called = self.exchanges.iter().rev().find(|exchange| exchange.call.name == tool && !exchange.has_failed());
         called.map_or(Value::Null, Exchange::value)
     }
 
-    /// What a tool said of its failure, if the last call of it failed.
+    /// Returns the error of the last call of a tool, if it failed.
     #[must_use]
     pub fn failure(&self, tool: &str) -> Option<&'a str> {
         let called = self.exchanges.iter().rev().find(|exchange| exchange.call.name == tool)?;

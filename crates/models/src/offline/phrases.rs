@@ -1,50 +1,50 @@
-/// What the offline model says by itself. `{…}` are filled in.
+/// The phrases of the offline model. `{…}` are placeholders.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Phrases {
-    /// Where nothing was understood. `{about}`, `{examples}`.
+    /// The message was not understood. `{about}`, `{examples}`.
     pub not_understood: String,
-    /// What it is, when asked. `{about}`, `{examples}`.
+    /// The model's description of itself. `{about}`, `{examples}`.
     pub self_description: String,
-    /// Where a required slot is missing that has no question of its own. `{slot}`.
+    /// A required slot without its own question is missing. `{slot}`.
     pub missing: String,
-    /// Where a name means several things. `{name}`, `{choices}`.
+    /// A name is ambiguous. `{name}`, `{choices}`.
     pub ambiguous: String,
-    /// Between the last two choices.
+    /// The separator between the last two choices.
     pub or: String,
-    /// Where a tool failed. `{tool}`, `{output}`.
+    /// A tool failed. `{tool}`, `{output}`.
     pub failed: String,
-    /// Where a tool is not among those of the request. `{tool}`.
+    /// A tool is not available in the request. `{tool}`.
     pub disabled: String,
-    /// Where tools gave nothing to say.
+    /// The tools returned no text.
     pub done: String,
-    /// Before what a user said earlier, where the day is known. `{day}`.
+    /// Introduces a quotation of the user with a date. `{day}`.
     pub you_said_on: String,
-    /// Before what a user said earlier.
+    /// Introduces a quotation of the user.
     pub you_said: String,
-    /// Before what the assistant said earlier. `{day}`.
+    /// Introduces a quotation of the assistant. `{day}`.
     pub i_said_on: String,
-    /// Where a question is answered by nothing that was said.
+    /// No passage answers the question.
     pub nothing_said: String,
-    /// Where a user tells something.
+    /// The reply to a statement.
     pub noted: String,
-    /// What asks for a description of the model, beside English words. Whole messages, without regard to case, accents
-    /// and punctuation.
+    /// Messages that request the model's description of itself. Compared as a whole, ignoring case, accents and
+    /// punctuation.
     pub who_are_you: Vec<String>,
-    /// What a message begins with that continues the one before.
+    /// Prefixes of messages that continue the previous one.
     pub continuations: Vec<String>,
-    /// Words between two questions of one message.
+    /// Words that separate two questions of one message.
     pub conjunctions: Vec<String>,
-    /// Words that pick the first, second, … of several choices.
+    /// Words that select the first, second, … of several choices.
     pub ordinals: Vec<String>,
 }
 
 impl Phrases {
-    /// The English ones.
+    /// Returns the English phrases.
     #[must_use]
     pub fn english() -> Self {
         Self {
             not_understood: "I did not understand that. {about}{examples}".to_owned(),
-            self_description: "I am the offline model: no language model is behind me, only patterns and tools. \
+            self_description: "I am the offline model: I use patterns and tools, not a language model. \
                                {about}{examples}"
                 .to_owned(),
             missing: "Which {slot} do you mean?".to_owned(),
@@ -56,8 +56,8 @@ impl Phrases {
             you_said_on: "You said on {day}:".to_owned(),
             you_said: "You said:".to_owned(),
             i_said_on: "I said on {day}:".to_owned(),
-            nothing_said: "I find nothing about that in what you told me.".to_owned(),
-            noted: "I keep that in mind.".to_owned(),
+            nothing_said: "I found nothing about that in your messages.".to_owned(),
+            noted: "I will keep that in mind.".to_owned(),
             who_are_you: owned(&[
                 "who are you",
                 "what are you",
@@ -75,7 +75,7 @@ impl Phrases {
         }
     }
 
-    /// The Spanish ones.
+    /// Returns the Spanish phrases.
     #[must_use]
     pub fn spanish() -> Self {
         Self {
@@ -120,7 +120,7 @@ fn owned(phrases: &[&str]) -> Vec<String> {
     phrases.iter().map(|phrase| (*phrase).to_owned()).collect()
 }
 
-/// Fills a phrase's blanks, each once: what stands in a value is never taken for a blank.
+/// Replaces the placeholders of a phrase. Placeholders within values are not replaced.
 pub(super) fn fill(phrase: &str, values: &[(&str, &str)]) -> String {
     let mut filled = String::with_capacity(phrase.len());
     let mut rest = phrase;

@@ -1,4 +1,4 @@
-//! Answers that quote what was said or written.
+//! Answers that quote earlier messages and documents.
 
 use std::collections::HashSet;
 
@@ -9,56 +9,56 @@ use super::phrases::{Phrases, fill};
 use super::utterance::folded_words;
 use crate::Turn;
 
-/// Passages that an answer quotes at most.
-const QUOTATIONS: usize = 3;
-/// A passage this much worse than the best is not quoted.
-const WORTH_OF_BEST: f64 = 0.6;
-/// Characters of a passage that are quoted.
-const CHARACTERS: usize = 600;
+/// The maximum number of quotations in an answer.
+const MAX_QUOTATIONS: usize = 3;
+/// Passages that score below this share of the best score are not quoted.
+const MIN_SHARE_OF_BEST: f64 = 0.6;
+/// The maximum length of a quotation, in characters.
+const MAX_CHARACTERS: usize = 600;
 
-/// Something that was said or written and may answer a question.
+/// A passage of a message or document that may answer a question.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Passage {
-    /// What stands before the quotation: "You said on 4 May 2026:", "guide.md, line 12:".
+    /// The introduction of the quotation: "You said on 4 May 2026:", "guide.md, line 12:".
     pub origin: String,
-    /// The words.
+    /// The text.
     pub text: String,
 }
 
 impl Passage {
-    /// Finds what bears on a question, best first: passages that hold at least half of its words, rare words counting
-    /// more. A word counts in any form.
+    /// Returns the passages that are relevant to a question, best first: those that contain at threshold half of its content
+    /// words, in any inflection. Rare words weigh more.
     #[must_use]
     pub fn best<'a>(question: &str, passages: &'a [Self]) -> Vec<&'a Self> {
         let words: Vec<Vec<String>> = content_words(question);
         let terms: Vec<HashSet<String>> =
             passages.iter().map(|passage| indexed_terms(&passage.text).into_iter().collect()).collect();
-        let holds = |terms: &HashSet<String>, word: &[String]| word.iter().any(|stem| terms.contains(stem));
+        let contains_word = |terms: &HashSet<String>, word: &[String]| word.iter().any(|stem| terms.contains(stem));
         let weights: Vec<f64> = words
             .iter()
             .map(|word| {
-                let holders = terms.iter().filter(|terms| holds(terms, word)).count();
-                (1.0 + passages.len() as f64 / holders.max(1) as f64).ln()
+                let matching_passages = terms.iter().filter(|terms| contains_word(terms, word)).count();
+                (1.0 + passages.len() as f64 / matching_passages.max(1) as f64).ln()
             })
             .collect();
         let mut scored: Vec<(f64, &Self)> = Vec::new();
         for (passage, terms) in passages.iter().zip(&terms) {
-            let held: Vec<usize> = (0..words.len()).filter(|at| holds(terms, &words[*at])).collect();
-            if !held.is_empty() && held.len() * 2 >= words.len() {
-                scored.push((held.iter().map(|at| weights[*at]).sum(), passage));
+            let matched: Vec<usize> = (0..words.len()).filter(|at| contains_word(terms, &words[*at])).collect();
+            if !matched.is_empty() && matched.len() * 2 >= words.len() {
+                scored.push((matched.iter().map(|at| weights[*at]).sum(), passage));
             }
         }
-        // Newer passages come later, and win between equals.
+        // Newer passages come later in the input and precede older ones of equal score.
         scored.reverse();
         scored.sort_by(|(one, _), (other, _)| other.total_cmp(one));
-        let least = scored.first().map_or(0.0, |(score, _)| score * WORTH_OF_BEST);
-        let worthy = scored.into_iter().take_while(|(score, _)| *score >= least).map(|(_, passage)| passage);
-        worthy.take(QUOTATIONS).collect()
+        let threshold = scored.first().map_or(0.0, |(score, _)| score * MIN_SHARE_OF_BEST);
+        let relevant = scored.into_iter().take_while(|(score, _)| *score >= threshold).map(|(_, passage)| passage);
+        relevant.take(MAX_QUOTATIONS).collect()
     }
 
     fn quote(&self) -> String {
         let text = self.text.trim();
-        let text = match text.char_indices().nth(CHARACTERS) {
+        let text = match text.char_indices().nth(MAX_CHARACTERS) {
             Some((end, _)) => format!("{}…", &text[..end]),
             None => text.to_owned(),
         };
@@ -66,13 +66,13 @@ impl Passage {
     }
 }
 
-/// Answers a question by what was said before, and by other passages; keeps in mind what is no question.
+/// Answers a question by quoting earlier messages and other passages; acknowledges statements.
 pub(super) fn answer_by_quoting(turn: &Turn<'_>, others: Vec<Passage>, phrases: &Phrases) -> String {
     let question = turn.question();
     if !is_question(&question) {
         return phrases.noted.clone();
     }
-    let mut passages = said_before(turn, phrases);
+    let mut passages = earlier_statements(turn, phrases);
     passages.extend(others);
     let best = Passage::best(&question, &passages);
     if best.is_empty() {
@@ -81,8 +81,8 @@ pub(super) fn answer_by_quoting(turn: &Turn<'_>, others: Vec<Passage>, phrases: 
     best.into_iter().map(Passage::quote).collect::<Vec<_>>().join("\n")
 }
 
-/// What the user said before, as far as the context shows it; and what was recalled from further back.
-fn said_before(turn: &Turn<'_>, phrases: &Phrases) -> Vec<Passage> {
+/// Returns the earlier statements of the user in the context, and recalled ones.
+fn earlier_statements(turn: &Turn<'_>, phrases: &Phrases) -> Vec<Passage> {
     let mut passages: Vec<Passage> = Vec::new();
     for message in turn.earlier() {
         match message.role {
@@ -99,8 +99,8 @@ fn said_before(turn: &Turn<'_>, phrases: &Phrases) -> Vec<Passage> {
     passages
 }
 
-/// Reads lines of the form `- INSTANT (ROLE[, AUTHOR]): TEXT`, as a context writes what it recalls; further lines of a
-/// text are indented.
+/// Parses lines of the form `- INSTANT (ROLE[, AUTHOR]): TEXT`, in which a context renders recalled messages; continuation
+/// lines are indented.
 fn recalled(message: &ChatMessage, phrases: &Phrases) -> Vec<Passage> {
     let mut passages: Vec<Passage> = Vec::new();
     let mut continues = false;
@@ -134,18 +134,19 @@ fn recalled_line<'a>(line: &'a str, phrases: &'a Phrases) -> Option<(&'a str, &'
 }
 
 fn content_words(question: &str) -> Vec<Vec<String>> {
-    let says_nothing = |word: &str| Language::ALL.iter().any(|language| language.is_function_word(word));
-    let words =
-        alternatives(question).into_iter().filter(|(word, _)| !says_nothing(word) && !ASKING.contains(&word.as_str()));
+    let is_function_word = |word: &str| Language::ALL.iter().any(|language| language.is_function_word(word));
+    let words = alternatives(question)
+        .into_iter()
+        .filter(|(word, _)| !is_function_word(word) && !REQUEST_WORDS.contains(&word.as_str()));
     let mut seen = HashSet::new();
     words.filter(|(word, _)| seen.insert(word.clone())).map(|(_, stems)| stems).collect()
 }
 
-/// Words that ask and name nothing.
-const ASKING: [&str; 10] =
+/// Words of requests that carry no topic.
+const REQUEST_WORDS: [&str; 10] =
     ["tell", "remind", "say", "said", "know", "remember", "dime", "dije", "recuerdame", "recuerdas"];
 
-/// Words that a question begins with, folded.
+/// First words of questions, normalized.
 const QUESTION_WORDS: [&str; 46] = [
     "what",
     "whats",
@@ -195,7 +196,7 @@ const QUESTION_WORDS: [&str; 46] = [
     "search",
 ];
 
-/// Whether a message asks something, in English or Spanish: by its question mark, or by its first word after "please".
+/// Whether a message is a question, in English or Spanish: by its question mark, or by its first word after "please".
 #[must_use]
 pub fn is_question(text: &str) -> bool {
     let words = folded_words(text);
@@ -208,7 +209,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_question_is_told_from_a_statement() {
+    fn questions_and_statements_are_distinguished() {
         for question in ["Who has the keys", "keys?", "Please tell me about the tent", "¿Dónde está?", "What's up"] {
             assert!(is_question(question), "{question}");
         }

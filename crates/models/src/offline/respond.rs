@@ -1,23 +1,23 @@
-//! From what is asked to calls, and from results to words.
+//! Turns frames into tool calls, and results into answers.
 
 use threadkeep_core::{ChatAnswer, ChatRequest, Finish, Part, ToolChoice, Usage, Value};
 
-use super::frame::{Frame, Open};
+use super::frame::{Frame, OpenSlot};
 use super::history::History;
 use super::intent::Intent;
-use super::mind::Understood;
 use super::outcome::Outcome;
 use super::phrases::fill;
 use super::quote::answer_by_quoting;
+use super::resolver::Resolution;
 use super::{NAME, OfflineModel};
 use crate::calls::{call_part, mint_ids};
 use crate::{Exchange, Turn};
 
-/// Characters of a tool's own words that are repeated.
+/// The maximum length of quoted tool output, in characters.
 const QUOTED_CHARACTERS: usize = 4_000;
 
-/// What comes next for a question.
-enum Next {
+/// The next step for a frame.
+enum NextStep {
     Call(Vec<(String, Value)>),
     Say(String),
 }
@@ -25,77 +25,78 @@ enum Next {
 impl OfflineModel {
     pub(super) fn respond(&self, request: &ChatRequest) -> ChatAnswer {
         let turn = Turn::of(request);
-        let frames = match self.mind.understand(&History::of(&turn)) {
-            Understood::Frames(frames) => frames,
-            Understood::Myself => return says(self.phrase(&self.mind.phrases.self_description)),
-            Understood::Nothing => return says(self.otherwise(&turn)),
+        let frames = match self.resolver.resolve(&History::of(&turn)) {
+            Resolution::Frames(frames) => frames,
+            Resolution::SelfDescription => return text_answer(self.phrase(&self.resolver.phrases.self_description)),
+            Resolution::Unknown => return text_answer(self.fallback_answer(&turn)),
         };
-        let mut left = turn.exchanges().into_iter();
-        let nexts = self.next_of_each(&frames, request, &mut left);
-        let calls: Vec<&(String, Value)> = nexts
+        let mut exchanges_left = turn.exchanges().into_iter();
+        let steps = self.next_steps(&frames, request, &mut exchanges_left);
+        let calls: Vec<&(String, Value)> = steps
             .iter()
-            .filter_map(|next| if let Next::Call(calls) = next { Some(calls) } else { None })
+            .filter_map(|step| if let NextStep::Call(calls) = step { Some(calls) } else { None })
             .flatten()
             .collect();
         if calls.is_empty() {
             let texts =
-                nexts.iter().filter_map(|next| if let Next::Say(text) = next { Some(text.as_str()) } else { None });
-            return says(texts.collect::<Vec<_>>().join("\n\n"));
+                steps.iter().filter_map(|step| if let NextStep::Say(text) = step { Some(text.as_str()) } else { None });
+            return text_answer(texts.collect::<Vec<_>>().join("\n\n"));
         }
         let mut mint_id = mint_ids(request);
         let parts = calls.into_iter().map(|(tool, arguments)| call_part(mint_id(), tool, arguments)).collect();
         answer(parts, Finish::ToolCalls)
     }
 
-    /// What comes next for each question. Calls of one round are made at once, for all questions together, so results
-    /// belong to questions by their order.
-    fn next_of_each<'a>(
+    /// Determines the next step of each frame. Calls of a round are made together for all frames, so results are assigned
+    /// to frames by their order.
+    fn next_steps<'a>(
         &self,
         frames: &'a [Frame],
         request: &ChatRequest,
-        left: &mut impl Iterator<Item = Exchange<'a>>,
-    ) -> Vec<Next> {
-        let mut runs: Vec<Run<'a>> = frames.iter().map(Run::new).collect();
-        let most_rounds = frames.iter().map(|frame| self.mind.intents[frame.intent].rounds.len()).max().unwrap_or(0);
+        exchanges_left: &mut impl Iterator<Item = Exchange<'a>>,
+    ) -> Vec<NextStep> {
+        let mut all_progress: Vec<FrameProgress<'a>> = frames.iter().map(FrameProgress::new).collect();
+        let most_rounds =
+            frames.iter().map(|frame| self.resolver.intents[frame.intent].rounds.len()).max().unwrap_or(0);
         for round in 0..most_rounds {
-            let mut waits = false;
-            for run in &mut runs {
-                let intent = &self.mind.intents[run.frame.intent];
-                waits |= run.play(intent, round, request, left);
+            let mut has_calls = false;
+            for progress in &mut all_progress {
+                let intent = &self.resolver.intents[progress.frame.intent];
+                has_calls |= progress.play(intent, round, request, exchanges_left);
             }
-            if waits {
+            if has_calls {
                 break;
             }
         }
-        runs.into_iter().map(|run| self.next(run)).collect()
+        all_progress.into_iter().map(|progress| self.next(progress)).collect()
     }
 
-    fn next(&self, run: Run<'_>) -> Next {
-        let intent = &self.mind.intents[run.frame.intent];
-        let phrases = &self.mind.phrases;
-        if let Some(open) = run.frame.open.first() {
-            return Next::Say(self.ask(intent, open));
+    fn next(&self, progress: FrameProgress<'_>) -> NextStep {
+        let intent = &self.resolver.intents[progress.frame.intent];
+        let phrases = &self.resolver.phrases;
+        if let Some(open) = progress.frame.open.first() {
+            return NextStep::Say(self.ask(intent, open));
         }
-        if let Some(tool) = &run.disabled {
-            return Next::Say(fill(&phrases.disabled, &[("tool", tool)]));
+        if let Some(tool) = &progress.disabled {
+            return NextStep::Say(fill(&phrases.disabled, &[("tool", tool)]));
         }
-        if !run.calls.is_empty() {
-            return Next::Call(run.calls);
+        if !progress.calls.is_empty() {
+            return NextStep::Call(progress.calls);
         }
-        let outcome = run.outcome;
+        let outcome = progress.outcome;
         let failed = outcome.exchanges.iter().find(|exchange| exchange.has_failed());
-        Next::Say(match (failed, &intent.says_of_failure, &intent.says) {
+        NextStep::Say(match (failed, &intent.says_of_failure, &intent.says) {
             (Some(_), Some(says), _) | (None, _, Some(says)) => says(&outcome),
             (Some(failed), None, _) => {
                 let output = failed.result.map(|result| cut(&result.output)).unwrap_or_default();
                 fill(&phrases.failed, &[("tool", &failed.call.name), ("output", &output)])
             }
-            (None, _, None) => results_as_given(&outcome, &phrases.done),
+            (None, _, None) => raw_results(&outcome, &phrases.done),
         })
     }
 
-    fn ask(&self, intent: &Intent, open: &Open) -> String {
-        let phrases = &self.mind.phrases;
+    fn ask(&self, intent: &Intent, open: &OpenSlot) -> String {
+        let phrases = &self.resolver.phrases;
         let slot = &intent.slots[open.slot];
         if open.choices.is_empty() {
             return slot.question.clone().unwrap_or_else(|| fill(&phrases.missing, &[("slot", &slot.kind)]));
@@ -105,47 +106,51 @@ impl OfflineModel {
             Some((last, before)) if !before.is_empty() => format!("{}{}{last}", before.join(", "), phrases.or),
             _ => labels.join(", "),
         };
-        fill(&phrases.ambiguous, &[("name", &open.said), ("choices", &choices)])
+        fill(&phrases.ambiguous, &[("name", &open.ambiguous_text), ("choices", &choices)])
     }
 
-    fn otherwise(&self, turn: &Turn<'_>) -> String {
-        let phrases = &self.mind.phrases;
+    fn fallback_answer(&self, turn: &Turn<'_>) -> String {
+        let phrases = &self.resolver.phrases;
         let own = || match &self.quotes {
             Some(passages) => answer_by_quoting(turn, passages(turn), phrases),
             None => self.phrase(&phrases.not_understood),
         };
-        self.otherwise.iter().find_map(|answers| answers(turn)).unwrap_or_else(own)
+        self.fallbacks.iter().find_map(|answers| answers(turn)).unwrap_or_else(own)
     }
 
     fn phrase(&self, phrase: &str) -> String {
-        let examples: String =
-            self.mind.intents.iter().filter_map(|intent| Some(format!("\n- {}", intent.example.as_ref()?))).collect();
+        let examples: String = self
+            .resolver
+            .intents
+            .iter()
+            .filter_map(|intent| Some(format!("\n- {}", intent.example.as_ref()?)))
+            .collect();
         fill(phrase, &[("about", &self.about), ("examples", &examples)])
     }
 }
 
-/// A question on its way through its rounds of calls.
-struct Run<'a> {
+/// The progress of a frame through its rounds of calls.
+struct FrameProgress<'a> {
     frame: &'a Frame,
     outcome: Outcome<'a>,
-    /// What has to be called next.
+    /// The calls to make next.
     calls: Vec<(String, Value)>,
     disabled: Option<String>,
 }
 
-impl<'a> Run<'a> {
+impl<'a> FrameProgress<'a> {
     fn new(frame: &'a Frame) -> Self {
         let outcome = Outcome { slots: &frame.slots, exchanges: Vec::new() };
         Self { frame, outcome, calls: Vec::new(), disabled: None }
     }
 
-    /// Plays a round from what was called already. Says whether it has to wait for calls.
+    /// Consumes the existing exchanges of a round. Returns whether calls have to be made.
     fn play(
         &mut self,
         intent: &Intent,
         round: usize,
         request: &ChatRequest,
-        left: &mut impl Iterator<Item = Exchange<'a>>,
+        exchanges_left: &mut impl Iterator<Item = Exchange<'a>>,
     ) -> bool {
         let has_failed = self.outcome.exchanges.iter().any(Exchange::has_failed);
         if !self.frame.open.is_empty() || self.disabled.is_some() || has_failed {
@@ -155,7 +160,7 @@ impl<'a> Run<'a> {
         let wanted = round.calls.iter().filter_map(|call| Some((call.tool.clone(), (call.arguments)(&self.outcome)?)));
         let wanted: Vec<(String, Value)> = wanted.collect();
         for (tool, arguments) in wanted {
-            match left.next() {
+            match exchanges_left.next() {
                 Some(exchange) => self.outcome.exchanges.push(exchange),
                 None if !may_call(request, &tool) => self.disabled = Some(tool),
                 None => self.calls.push((tool, arguments)),
@@ -169,7 +174,7 @@ fn may_call(request: &ChatRequest, tool: &str) -> bool {
     request.tool_choice != ToolChoice::None && request.tools.iter().any(|known| known.name == tool)
 }
 
-fn results_as_given(outcome: &Outcome<'_>, done: &str) -> String {
+fn raw_results(outcome: &Outcome<'_>, done: &str) -> String {
     let results = outcome.exchanges.iter().filter_map(|exchange| exchange.result);
     let texts: Vec<String> = results
         .map(|result| match serde_json::from_str(&result.output) {
@@ -188,7 +193,7 @@ fn cut(text: &str) -> String {
     }
 }
 
-fn says(text: String) -> ChatAnswer {
+fn text_answer(text: String) -> ChatAnswer {
     answer(vec![Part::Text(text)], Finish::Stop)
 }
 

@@ -3,29 +3,29 @@ use std::ops::Range;
 use threadkeep_core::text::fold;
 use unicode_normalization::char::is_combining_mark;
 
-/// Words of an utterance that are looked at. Whoever asks for more than that has more than one question.
-const WORDS: usize = 400;
+/// The maximum number of words of an utterance; further words are ignored.
+const MAX_WORDS: usize = 400;
 
-/// What someone said, as words.
+/// A message, split into words.
 #[derive(Clone, Debug)]
 pub struct Utterance {
     text: String,
     words: Vec<Word>,
 }
 
-/// A word: letters and digits; an apostrophe within is left out, everything else parts words.
+/// A word: letters and digits. Apostrophes within are removed; all other characters separate words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Word {
-    /// In lower case, without accents.
+    /// The word in lower case without accents.
     pub folded: String,
-    /// Where it stands in the text, in bytes.
+    /// The byte range in the text.
     pub place: Range<usize>,
-    /// Whether a sentence may end behind it.
+    /// Whether a sentence may end after it.
     pub(super) ends_sentence: bool,
 }
 
 impl Utterance {
-    /// Takes a text apart. Of a long one, the first 400 words count.
+    /// Splits a text into words; uses only the first 400.
     #[must_use]
     pub fn new(text: impl Into<String>) -> Self {
         let text = text.into();
@@ -33,25 +33,25 @@ impl Utterance {
         Self { text, words }
     }
 
-    /// The text as it was said.
+    /// Returns the original text.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
     }
 
-    /// Its words.
+    /// Returns the words.
     #[must_use]
     pub fn words(&self) -> &[Word] {
         &self.words
     }
 
-    /// A word, folded; empty where there is none.
+    /// Returns a normalized word; empty if out of range.
     #[must_use]
     pub fn word(&self, at: usize) -> &str {
         self.words.get(at).map_or("", |word| &word.folded)
     }
 
-    /// Words as they were said, with what stands between them.
+    /// Returns the original text of a range of words.
     #[must_use]
     pub fn said(&self, words: Range<usize>) -> &str {
         match (self.words.get(words.start), words.end.checked_sub(1).and_then(|last| self.words.get(last))) {
@@ -61,7 +61,7 @@ impl Utterance {
     }
 }
 
-/// The words of a pattern, a name or an alias, as those of an utterance.
+/// Splits a pattern, a name or an alias into normalized words.
 pub(super) fn folded_words(text: &str) -> Vec<String> {
     words_of(text).into_iter().map(|word| word.folded).collect()
 }
@@ -84,7 +84,7 @@ fn words_of(text: &str) -> Vec<Word> {
         if let Some(last) = words.last_mut().filter(|_| ends_sentence) {
             last.ends_sentence = true;
         }
-        if words.len() >= WORDS {
+        if words.len() >= MAX_WORDS {
             return words;
         }
     }
@@ -98,8 +98,8 @@ fn is_letter(character: char) -> bool {
 
 fn push_word(text: &str, place: Option<Range<usize>>, words: &mut Vec<Word>) {
     let Some(place) = place else { return };
-    let said: String = text[place.clone()].chars().filter(|character| !matches!(character, '\'' | '’')).collect();
-    words.push(Word { folded: fold(&said), place, ends_sentence: false });
+    let letters: String = text[place.clone()].chars().filter(|character| !matches!(character, '\'' | '’')).collect();
+    words.push(Word { folded: fold(&letters), place, ends_sentence: false });
 }
 
 #[cfg(test)]
@@ -107,7 +107,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn words_are_folded_and_parted_where_a_person_would() {
+    fn text_is_split_into_normalized_words() {
         let utterance = Utterance::new("What's the next A/C to Hoyt-Schermerhorn? ¿Y a Córdoba.");
         let words: Vec<&str> = utterance.words().iter().map(|word| word.folded.as_str()).collect();
         assert_eq!(words, ["whats", "the", "next", "a", "c", "to", "hoyt", "schermerhorn", "y", "a", "cordoba"]);
@@ -119,7 +119,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_text_is_bounded() {
-        assert_eq!(Utterance::new("word ".repeat(100_000)).words().len(), WORDS);
+    fn the_number_of_words_is_bounded() {
+        assert_eq!(Utterance::new("word ".repeat(100_000)).words().len(), MAX_WORDS);
     }
 }

@@ -1,4 +1,4 @@
-//! Anthropic's messages.
+//! Anthropic's messages API.
 
 mod request;
 
@@ -6,34 +6,34 @@ use serde_json::{Map, Value};
 use threadkeep_core::{ChatDelta, DeltaSink, Finish};
 
 use super::draft::{Draft, DraftCall, without_nul};
+use super::failure::ProviderFailure;
 use super::sse::Event;
-use super::trouble::Trouble;
 use super::{count, parse_event};
 use crate::price::Tokens;
 
 pub(super) use request::body;
 
-/// What is spoken. This version takes no temperature.
+/// The API version. It has no temperature parameter.
 pub(super) const VERSION: &str = "2026-10-21";
 
-/// The format of blocks of thoughts, which go back as they came, and to nobody else.
+/// The format name of reasoning blocks, which are sent back unchanged to Anthropic only.
 const BLOCK: &str = "anthropic.block";
 
-/// An answer while it comes.
+/// Assembles an answer from its pieces.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     draft: Draft,
-    /// The stream's number of each call of the draft, and whether pieces of its arguments came.
+    /// For each call of the draft, its block index in the stream and whether argument pieces have arrived.
     calls: Vec<(u64, bool)>,
-    /// The block of thoughts that is coming.
-    thought: Option<Thought>,
+    /// The current reasoning block.
+    reasoning: Option<ReasoningBlock>,
     is_over: bool,
 }
 
-/// Thoughts and the provider's signature under them.
+/// A reasoning block with its signature.
 #[derive(Debug)]
-struct Thought {
-    /// The block as it began: what it holds beside these goes back, too.
+struct ReasoningBlock {
+    /// The block as it started. Its other members are sent back, too.
     block: Map<String, Value>,
     text: String,
     signature: String,
@@ -44,17 +44,17 @@ impl Assembly {
         &self.draft
     }
 
-    pub(super) fn take(&mut self, event: &Event, show: DeltaSink<'_>) -> Result<bool, Trouble> {
+    pub(super) fn take(&mut self, event: &Event, emit: DeltaSink<'_>) -> Result<bool, ProviderFailure> {
         let data = parse_event(event)?;
-        // Kinds that are not known are passed over, as the documentation asks.
+        // Unknown kinds are ignored, as the documentation requires.
         match data.get("type").and_then(Value::as_str).unwrap_or(&event.name) {
             "message_start" => self.take_frame(data.get("message").unwrap_or(&Value::Null)),
             "content_block_start" => {
                 let block = data.get("content_block").unwrap_or(&Value::Null);
-                self.take_block(block, index(&data), show)?;
+                self.take_block(block, index(&data), emit)?;
             }
-            "content_block_delta" => self.take_delta(&data, show),
-            "content_block_stop" => self.end_thought(),
+            "content_block_delta" => self.take_delta(&data, emit),
+            "content_block_stop" => self.end_reasoning(),
             "message_delta" => {
                 self.take_frame(&data);
                 self.take_finish(data.get("delta").unwrap_or(&Value::Null));
@@ -63,19 +63,19 @@ impl Assembly {
                 self.is_over = true;
                 return Ok(true);
             }
-            "error" => return Err(Trouble::in_stream(data.get("error").unwrap_or(&data))),
+            "error" => return Err(ProviderFailure::in_stream(data.get("error").unwrap_or(&data))),
             _ => {}
         }
         Ok(false)
     }
 
-    pub(super) fn take_whole(&mut self, body: &Value) -> Result<(), Trouble> {
+    pub(super) fn take_whole(&mut self, body: &Value) -> Result<(), ProviderFailure> {
         let blocks = body.get("content").and_then(Value::as_array);
-        let blocks = blocks.ok_or_else(|| Trouble::Invalid("it has no content".to_owned()))?;
+        let blocks = blocks.ok_or_else(|| ProviderFailure::Invalid("no content".to_owned()))?;
         self.take_frame(body);
         for (index, block) in (0..).zip(blocks) {
             self.take_block(block, index, &mut |_| {})?;
-            self.end_thought();
+            self.end_reasoning();
         }
         self.take_finish(body);
         self.draft.finish.get_or_insert(Finish::Stop);
@@ -83,15 +83,15 @@ impl Assembly {
         Ok(())
     }
 
-    pub(super) fn finish(mut self) -> Result<Draft, Trouble> {
+    pub(super) fn finish(mut self) -> Result<Draft, ProviderFailure> {
         if !self.is_over && self.draft.finish.is_none() {
-            return Err(Trouble::Broken("the answer was cut off".to_owned()));
+            return Err(ProviderFailure::Connection("the answer was cut off".to_owned()));
         }
         self.draft.finish.get_or_insert(Finish::Stop);
         Ok(self.draft)
     }
 
-    /// The model's name, and what was taken so far: input comes with the first event, output grows.
+    /// Reads the model name and the usage so far: input is sent with the first event, output grows.
     fn take_frame(&mut self, frame: &Value) {
         if let Some(model) = frame.get("model").and_then(Value::as_str) {
             self.draft.model = Some(model.to_owned());
@@ -99,33 +99,33 @@ impl Assembly {
         let Some(usage) = frame.get("usage").filter(|usage| usage.is_object()) else { return };
         let known = self.draft.tokens.unwrap_or_default();
         let cached = count(usage, "cache_read_input_tokens").unwrap_or(known.cached_input);
-        let written = count(usage, "cache_creation_input_tokens").unwrap_or(known.cache_write);
+        let cache_write = count(usage, "cache_creation_input_tokens").unwrap_or(known.cache_write);
         let plain = known.input.saturating_sub(known.cached_input).saturating_sub(known.cache_write);
         self.draft.tokens = Some(Tokens {
-            // Anthropic counts what the cache gave or took beside the input, not within.
-            input: count(usage, "input_tokens").unwrap_or(plain) + cached + written,
+            // Anthropic counts cached tokens separately from the input; here they are included.
+            input: count(usage, "input_tokens").unwrap_or(plain) + cached + cache_write,
             cached_input: cached,
-            cache_write: written,
+            cache_write,
             output: count(usage, "output_tokens").unwrap_or(known.output),
-            // Thoughts are counted among what is written, and not told apart.
+            // Reasoning tokens are part of the output and not reported separately.
             reasoning: 0,
         });
     }
 
-    fn take_block(&mut self, block: &Value, index: u64, show: DeltaSink<'_>) -> Result<(), Trouble> {
+    fn take_block(&mut self, block: &Value, index: u64, emit: DeltaSink<'_>) -> Result<(), ProviderFailure> {
         let member = |name: &str| block.get(name).and_then(Value::as_str).unwrap_or_default();
         match member("type") {
-            "text" => self.say(member("text"), show),
+            "text" => self.push_text(member("text"), emit),
             "thinking" => {
                 let (block, text) = (block.as_object().cloned().unwrap_or_default(), String::new());
-                self.thought = Some(Thought { block, text, signature: member("signature").to_owned() });
-                self.think(member("thinking"), show);
+                self.reasoning = Some(ReasoningBlock { block, text, signature: member("signature").to_owned() });
+                self.push_reasoning(member("thinking"), emit);
             }
             "redacted_thinking" => self.draft.push_raw(BLOCK, block),
             "tool_use" => {
                 let arguments = block.get("input").map(Value::to_string).unwrap_or_default();
                 let call = DraftCall { id: member("id").to_owned(), name: member("name").to_owned(), arguments };
-                self.draft.push_call(call).ok_or_else(|| Trouble::Invalid("it has too many calls".to_owned()))?;
+                self.draft.push_call(call).ok_or_else(|| ProviderFailure::Invalid("too many tool calls".to_owned()))?;
                 self.calls.push((index, false));
             }
             _ => {}
@@ -133,15 +133,15 @@ impl Assembly {
         Ok(())
     }
 
-    fn take_delta(&mut self, data: &Value, show: DeltaSink<'_>) {
+    fn take_delta(&mut self, data: &Value, emit: DeltaSink<'_>) {
         let delta = data.get("delta").unwrap_or(&Value::Null);
         let member = |name: &str| delta.get(name).and_then(Value::as_str).unwrap_or_default();
         match member("type") {
-            "text_delta" => self.say(member("text"), show),
-            "thinking_delta" => self.think(member("thinking"), show),
+            "text_delta" => self.push_text(member("text"), emit),
+            "thinking_delta" => self.push_reasoning(member("thinking"), emit),
             "signature_delta" => {
-                if let Some(thought) = &mut self.thought {
-                    thought.signature.push_str(member("signature"));
+                if let Some(reasoning) = &mut self.reasoning {
+                    reasoning.signature.push_str(member("signature"));
                 }
             }
             "input_json_delta" => {
@@ -150,7 +150,7 @@ impl Assembly {
                 else {
                     return;
                 };
-                // What the block began with is an empty object in the place of the pieces.
+                // The block starts with an empty object as a placeholder.
                 if !std::mem::replace(&mut self.calls[number].1, true) {
                     call.arguments.clear();
                 }
@@ -160,27 +160,27 @@ impl Assembly {
         }
     }
 
-    fn say(&mut self, text: &str, show: DeltaSink<'_>) {
+    fn push_text(&mut self, text: &str, emit: DeltaSink<'_>) {
         if !text.is_empty() {
             let text = without_nul(text);
             self.draft.push_text(&text);
-            show(ChatDelta::Text(text.into_owned()));
+            emit(ChatDelta::Text(text.into_owned()));
         }
     }
 
-    fn think(&mut self, text: &str, show: DeltaSink<'_>) {
-        if let Some(thought) = self.thought.as_mut().filter(|_| !text.is_empty()) {
-            thought.text.push_str(text);
+    fn push_reasoning(&mut self, text: &str, emit: DeltaSink<'_>) {
+        if let Some(reasoning) = self.reasoning.as_mut().filter(|_| !text.is_empty()) {
+            reasoning.text.push_str(text);
             let text = without_nul(text);
             self.draft.push_reasoning(&text);
-            show(ChatDelta::Reasoning(text.into_owned()));
+            emit(ChatDelta::Reasoning(text.into_owned()));
         }
     }
 
-    /// Keeps the block for the way back: within a turn the wire wants it as it came.
-    fn end_thought(&mut self) {
-        let signed = self.thought.take().filter(|thought| !thought.signature.is_empty());
-        if let Some(Thought { mut block, text, signature }) = signed {
+    /// Stores the signed block: within a turn, the API requires it to be sent back unchanged.
+    fn end_reasoning(&mut self) {
+        let signed = self.reasoning.take().filter(|reasoning| !reasoning.signature.is_empty());
+        if let Some(ReasoningBlock { mut block, text, signature }) = signed {
             block.insert("thinking".to_owned(), Value::String(text));
             block.insert("signature".to_owned(), Value::String(signature));
             self.draft.push_raw(BLOCK, &Value::Object(block));

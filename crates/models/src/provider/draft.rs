@@ -1,18 +1,18 @@
-//! An answer while it is put together from the pieces of a provider.
+//! An answer during assembly from the pieces of a provider.
 
 use std::borrow::Cow;
 
 use threadkeep_core::{Finish, JsonText, Value, limits};
 
-use super::trouble::Trouble;
+use super::failure::ProviderFailure;
 use crate::price::Tokens;
 
-/// Parts of one answer that are taken: as many as a message may have.
-const PARTS: usize = limits::PARTS;
-/// Calls in one answer that are taken.
-const CALLS: usize = 128;
+/// The maximum number of parts of an answer, equal to that of a message.
+const MAX_PARTS: usize = limits::PARTS;
+/// The maximum number of calls of an answer.
+const MAX_CALLS: usize = 128;
 
-/// An answer as it came, before calls are repaired.
+/// An answer as received, before its calls are repaired.
 #[derive(Debug, Default)]
 pub(crate) struct Draft {
     pub(crate) parts: Vec<DraftPart>,
@@ -25,7 +25,7 @@ pub(crate) struct Draft {
 pub(crate) enum DraftPart {
     Text(String),
     Reasoning(String),
-    /// An item of the wire that goes back as it came.
+    /// An item of the protocol that must be sent back unchanged.
     Raw {
         format: &'static str,
         json: JsonText,
@@ -33,7 +33,7 @@ pub(crate) enum DraftPart {
     Call(DraftCall),
 }
 
-/// A call as the provider wrote it.
+/// A call as received.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct DraftCall {
     pub(crate) id: String,
@@ -41,18 +41,18 @@ pub(crate) struct DraftCall {
     pub(crate) arguments: String,
 }
 
-/// A text that stores take: models write NUL at times, and no store keeps it.
+/// Replaces NUL characters, which models occasionally write and stores reject.
 pub(in crate::provider) fn without_nul(text: &str) -> Cow<'_, str> {
     if text.contains('\0') { Cow::Owned(text.replace('\0', "\u{fffd}")) } else { Cow::Borrowed(text) }
 }
 
 impl Draft {
-    /// Refuses an answer that changes so often between text, thoughts and calls that no store would keep it.
-    pub(super) fn check_parts(&self) -> Result<(), Trouble> {
-        if self.parts.len() <= PARTS {
+    /// Rejects an answer with more parts than a message may have.
+    pub(super) fn check_parts(&self) -> Result<(), ProviderFailure> {
+        if self.parts.len() <= MAX_PARTS {
             return Ok(());
         }
-        Err(Trouble::Invalid(format!("it has more than {PARTS} parts")))
+        Err(ProviderFailure::Invalid(format!("more than {MAX_PARTS} parts")))
     }
 
     pub(super) fn push_text(&mut self, piece: &str) {
@@ -75,10 +75,10 @@ impl Draft {
         self.parts.push(DraftPart::Raw { format, json: JsonText::from(json) });
     }
 
-    /// Adds a call and gives its number; `None` where there are too many.
+    /// Adds a call and returns its index; `None` if there are too many.
     pub(super) fn push_call(&mut self, call: DraftCall) -> Option<usize> {
         let number = self.calls().count();
-        (number < CALLS).then(|| {
+        (number < MAX_CALLS).then(|| {
             self.parts.push(DraftPart::Call(call));
             number
         })
@@ -109,7 +109,7 @@ mod tests {
     use crate::provider::fuzzing::read_answer;
 
     #[test]
-    fn an_answer_has_as_many_parts_as_a_message() {
+    fn an_answer_has_at_most_as_many_parts_as_a_message() {
         let answer = |parts: usize| {
             let member = ["content", "reasoning"].into_iter().cycle();
             let events = member.take(parts).map(|member| {
@@ -118,7 +118,7 @@ mod tests {
             let events: String = events.collect();
             read_answer(Provider::OpenAi, true, events.as_bytes(), &ChatRequest::default()).map(|parts| parts.len())
         };
-        assert_eq!(answer(PARTS), Some(PARTS));
-        assert_eq!(answer(PARTS + 1), None);
+        assert_eq!(answer(MAX_PARTS), Some(MAX_PARTS));
+        assert_eq!(answer(MAX_PARTS + 1), None);
     }
 }

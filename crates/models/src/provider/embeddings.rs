@@ -1,4 +1,4 @@
-//! Embeddings from a server that speaks OpenAI's `/embeddings`.
+//! A client of OpenAI's `/embeddings` API.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,37 +9,37 @@ use threadkeep_core::{Embedder, EmbedderError, Embedding};
 use tokio::time::Instant;
 
 use super::Provider;
+use super::failure::{self, ProviderFailure};
 use super::http::{ConnectError, Http, HttpOptions};
 use super::pacing::{Pacing, SystemPacing, wait_before_next};
-use super::trouble::{self, Trouble};
 use crate::Secret;
 
-/// Texts in one request.
+/// The maximum number of texts in a request.
 const BATCH_TEXTS: usize = 128;
-/// Bytes of the texts in one request, where more than one text is in it.
+/// The maximum size of a request with more than one text, in bytes of text.
 const BATCH_BYTES: usize = 256 * 1024;
-/// Numbers of a point that are taken.
+/// The maximum number of dimensions.
 const DIMENSIONS: usize = 65_536;
 
-/// Which embedding model, where, and how.
+/// The configuration of an [`EmbeddingModel`].
 #[derive(Clone, Debug)]
 pub struct EmbedderConfig {
-    /// Who serves it.
+    /// The provider.
     pub provider: Provider,
-    /// Where: what stands before `/embeddings`.
+    /// The base URL: the part before `/embeddings`.
     pub base_url: String,
     /// The server's name for the model.
     pub model: String,
-    /// The key, where one is needed.
+    /// The API key, if one is required.
     pub key: Option<Secret>,
-    /// How many numbers a point has, where the model lets one choose.
+    /// The number of dimensions, for models with a choice.
     pub dimensions: Option<usize>,
-    /// Bounds.
+    /// Timeouts, limits and proxy.
     pub http: HttpOptions,
 }
 
 impl EmbedderConfig {
-    /// Makes a configuration at the provider's own address.
+    /// Makes a configuration with the provider's base URL.
     #[must_use]
     pub fn new(provider: Provider, model: impl Into<String>, key: Option<Secret>) -> Self {
         Self {
@@ -53,28 +53,28 @@ impl EmbedderConfig {
     }
 }
 
-/// An embedding model of a server. Texts are sent in batches; a batch that fails in a way that may pass is tried again.
+/// An embedding model of a provider. Texts are sent in batches; a batch that fails temporarily is retried.
 pub struct EmbeddingModel {
     config: EmbedderConfig,
-    /// The name of its space: points of other lengths are points of another one.
+    /// The name of the vector space, which includes the dimensions: vectors of different lengths are not comparable.
     space: String,
     http: Http,
     pacing: Arc<dyn Pacing>,
 }
 
 impl EmbeddingModel {
-    /// Prepares calls. Nothing is sent yet.
+    /// Makes a client. Sends nothing yet.
     ///
     /// # Errors
-    /// The address is no HTTP URL, or the proxy or TLS cannot be set up.
+    /// The base URL is invalid, or the proxy or TLS cannot be set up.
     pub fn new(config: EmbedderConfig) -> Result<Self, ConnectError> {
         Self::with_pacing(config, Arc::new(SystemPacing))
     }
 
-    /// Prepares calls with chance and waiting of the caller's own.
+    /// Makes a client with custom randomness and waiting.
     ///
     /// # Errors
-    /// As [`EmbeddingModel::new`].
+    /// See [`EmbeddingModel::new`].
     pub fn with_pacing(config: EmbedderConfig, pacing: Arc<dyn Pacing>) -> Result<Self, ConnectError> {
         let http = Http::new(&config.base_url, config.key.as_ref(), &[], config.http.clone())?;
         let space = match config.dimensions {
@@ -84,7 +84,7 @@ impl EmbeddingModel {
         Ok(Self { config, space, http, pacing })
     }
 
-    async fn embed_batch(&self, texts: &[String], deadline: Instant) -> Result<Vec<Embedding>, Trouble> {
+    async fn embed_batch(&self, texts: &[String], deadline: Instant) -> Result<Vec<Embedding>, ProviderFailure> {
         let mut body = json!({"input": texts, "model": self.config.model, "encoding_format": "float"});
         if let Some(dimensions) = self.config.dimensions {
             body["dimensions"] = json!(dimensions);
@@ -94,39 +94,41 @@ impl EmbeddingModel {
         loop {
             let answer =
                 async { self.http.read(self.http.send(self.http.post("embeddings", body.clone())).await?).await };
-            let trouble = match answer.await {
-                Ok(answer) => return self.points(&answer, texts.len()),
-                Err(trouble) => trouble,
+            let failure = match answer.await {
+                Ok(answer) => return self.embeddings(&answer, texts.len()),
+                Err(failure) => failure,
             };
-            if !trouble.is_retryable() || attempt == self.config.http.retries {
-                return Err(trouble);
+            if !failure.is_retryable() || attempt == self.config.http.retries {
+                return Err(failure);
             }
-            let wait = wait_before_next(attempt, trouble.retry_after(), self.pacing.chance());
-            let Some(wait) = wait.filter(|wait| Instant::now() + *wait < deadline) else { return Err(trouble) };
+            let wait = wait_before_next(attempt, failure.retry_after(), self.pacing.chance());
+            let Some(wait) = wait.filter(|wait| Instant::now() + *wait < deadline) else { return Err(failure) };
             self.pacing.pause(wait).await;
             attempt += 1;
         }
     }
 
-    fn points(&self, answer: &str, count: usize) -> Result<Vec<Embedding>, Trouble> {
-        let invalid = |what: &str| Trouble::Invalid(what.to_owned());
-        let answer: Value =
-            serde_json::from_str(answer).map_err(|error| Trouble::Invalid(format!("it is no JSON: {error}")))?;
-        let data = answer.get("data").and_then(Value::as_array).ok_or_else(|| invalid("it has no data"))?;
+    fn embeddings(&self, answer: &str, count: usize) -> Result<Vec<Embedding>, ProviderFailure> {
+        let invalid = |what: &str| ProviderFailure::Invalid(what.to_owned());
+        let answer: Value = serde_json::from_str(answer)
+            .map_err(|error| ProviderFailure::Invalid(format!("not valid JSON: {error}")))?;
+        let data = answer.get("data").and_then(Value::as_array).ok_or_else(|| invalid("no data"))?;
         if data.len() != count {
-            return Err(Trouble::Invalid(format!("it has {} points for {count} texts", data.len())));
+            return Err(ProviderFailure::Invalid(format!("{} embeddings for {count} texts", data.len())));
         }
-        let mut points: Vec<Option<Vec<f32>>> = vec![None; count];
-        for (place, entry) in (0..).zip(data) {
-            let index = entry.get("index").and_then(Value::as_u64).unwrap_or(place);
-            let vector =
-                entry.get("embedding").and_then(read_vector).ok_or_else(|| invalid("a point is no list of numbers"))?;
-            let slot = usize::try_from(index).ok().and_then(|index| points.get_mut(index));
-            *slot.ok_or_else(|| invalid("a point belongs to no text"))? = Some(vector);
+        let mut embeddings: Vec<Option<Vec<f32>>> = vec![None; count];
+        for (position, entry) in (0..).zip(data) {
+            let index = entry.get("index").and_then(Value::as_u64).unwrap_or(position);
+            let vector = entry
+                .get("embedding")
+                .and_then(read_vector)
+                .ok_or_else(|| invalid("an embedding is not a list of finite numbers"))?;
+            let slot = usize::try_from(index).ok().and_then(|index| embeddings.get_mut(index));
+            *slot.ok_or_else(|| invalid("an embedding has an index out of range"))? = Some(vector);
         }
-        let points: Option<Vec<Vec<f32>>> = points.into_iter().collect();
-        let points = points.ok_or_else(|| invalid("a text has no point"))?;
-        Ok(points.into_iter().map(|vector| Embedding { model: self.space.clone(), vector }).collect())
+        let embeddings: Option<Vec<Vec<f32>>> = embeddings.into_iter().collect();
+        let embeddings = embeddings.ok_or_else(|| invalid("a text has no embedding"))?;
+        Ok(embeddings.into_iter().map(|vector| Embedding { model: self.space.clone(), vector }).collect())
     }
 }
 
@@ -153,29 +155,29 @@ impl Embedder for EmbeddingModel {
         let total = self.config.http.total_timeout;
         let deadline = Instant::now() + total;
         let all = async {
-            let mut points = Vec::with_capacity(texts.len());
+            let mut embeddings = Vec::with_capacity(texts.len());
             for batch in batches(texts) {
-                points.extend(self.embed_batch(batch, deadline).await?);
+                embeddings.extend(self.embed_batch(batch, deadline).await?);
             }
-            let lengths = || points.iter().map(|point: &Embedding| point.vector.len());
+            let lengths = || embeddings.iter().map(|embedding: &Embedding| embedding.vector.len());
             if lengths().any(|length| Some(length) != lengths().next()) {
-                return Err(Trouble::Invalid("points have different lengths".to_owned()));
+                return Err(ProviderFailure::Invalid("embeddings have different lengths".to_owned()));
             }
-            Ok(points)
+            Ok(embeddings)
         };
-        let points = tokio::time::timeout_at(deadline, all).await.unwrap_or(Err(Trouble::TimedOut(total)));
-        points.map_err(|trouble| self.error(trouble))
+        let embeddings = tokio::time::timeout_at(deadline, all).await.unwrap_or(Err(ProviderFailure::TimedOut(total)));
+        embeddings.map_err(|failure| self.error(failure))
     }
 }
 
 impl EmbeddingModel {
-    fn error(&self, trouble: Trouble) -> EmbedderError {
-        match trouble {
-            Trouble::Status { status, body, .. } if !matches!(status, 408 | 409 | 429 | 500..) => {
-                EmbedderError::Refused(trouble::detail(status, &body, self.config.key.as_ref()))
+    fn error(&self, failure: ProviderFailure) -> EmbedderError {
+        match failure {
+            ProviderFailure::Status { status, body, .. } if !matches!(status, 408 | 409 | 429 | 500..) => {
+                EmbedderError::Refused(failure::detail(status, &body, self.config.key.as_ref()))
             }
-            Trouble::Invalid(what) => EmbedderError::InvalidAnswer(what),
-            Trouble::TooLong => EmbedderError::InvalidAnswer("it is longer than what is taken".to_owned()),
+            ProviderFailure::Invalid(what) => EmbedderError::InvalidAnswer(what),
+            ProviderFailure::TooLong => EmbedderError::InvalidAnswer("the answer exceeds the size limit".to_owned()),
             other => {
                 let source = other.into_error(&self.config.model, self.config.key.as_ref());
                 EmbedderError::Unavailable(Some(Box::new(source)))
@@ -184,7 +186,7 @@ impl EmbeddingModel {
     }
 }
 
-/// Parts texts so that no request is too long; a text that is too long by itself is one of its own.
+/// Splits texts into batches. A text that exceeds the limit forms its own batch.
 fn batches(texts: &[String]) -> Vec<&[String]> {
     let mut batches = Vec::new();
     let mut rest = texts;
@@ -213,7 +215,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn batches_hold_every_text_once_and_are_bounded() {
+    fn batches_contain_every_text_once_and_are_bounded() {
         let texts: Vec<String> = (0..300).map(|number| number.to_string()).collect();
         let sizes: Vec<usize> = batches(&texts).iter().map(|batch| batch.len()).collect();
         assert_eq!(sizes, [128, 128, 44]);

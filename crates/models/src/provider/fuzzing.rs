@@ -1,48 +1,48 @@
-//! What the fuzz targets call: the readers of providers' answers, without a network.
+//! Entry points for fuzz targets: parsers of providers' answers, without a network.
 
 use threadkeep_core::{ChatRequest, Part};
 
+use super::failure::ProviderFailure;
 use super::sse::EventParser;
-use super::trouble::Trouble;
 use super::{Assembly, Draft, DraftPart, Provider};
-use crate::repair::{self, Gate};
+use crate::repair::{self, StreamFilter};
 
-/// Reads an answer, which comes as events or in one piece, and repairs its calls.
+/// Parses an answer, streamed or whole, and repairs its calls.
 ///
 /// # Panics
-/// What the fuzz targets look for.
+/// Fuzz targets look for panics.
 #[must_use]
 pub fn read_answer(provider: Provider, is_stream: bool, bytes: &[u8], request: &ChatRequest) -> Option<Vec<Part>> {
     let draft = if is_stream { read_events(provider, bytes) } else { read_whole(provider, bytes) };
     repair::parts(&draft.ok()?, request).ok()
 }
 
-/// Reads the calls that a model wrote as text, or that stand in an error; the text comes in pieces of some bytes.
+/// Parses calls that a model wrote as text or that an error contains; the text arrives in pieces of some bytes.
 ///
 /// # Panics
-/// What the fuzz targets look for.
+/// Fuzz targets look for panics.
 #[must_use]
 pub fn read_written_calls(text: &str, piece_bytes: usize, request: &ChatRequest) -> Option<Vec<Part>> {
-    let mut gate = Gate::new(request);
+    let mut filter = StreamFilter::new(request);
     let mut rest = text;
-    let mut shown = String::new();
+    let mut emitted = String::new();
     while !rest.is_empty() {
         let end = rest.ceil_char_boundary(piece_bytes.max(1));
-        shown.push_str(&gate.push(&rest[..end]));
+        emitted.push_str(&filter.push(&rest[..end]));
         rest = &rest[end..];
     }
-    assert!(text.starts_with(&shown), "what is shown is the beginning of what was said");
+    assert!(text.starts_with(&emitted), "the emitted text is a prefix of the text");
     let _ = repair::is_failed_call(text).then(|| repair::parts_of_failure(text, request));
     let draft = Draft { parts: vec![DraftPart::Text(text.to_owned())], ..Draft::default() };
     repair::parts(&draft, request).ok()
 }
 
-fn read_events(provider: Provider, bytes: &[u8]) -> Result<Draft, Trouble> {
-    let mut assembly = Assembly::new(provider.wire());
+fn read_events(provider: Provider, bytes: &[u8]) -> Result<Draft, ProviderFailure> {
+    let mut assembly = Assembly::new(provider.protocol());
     let mut parser = EventParser::default();
     let mut events = Vec::new();
-    parser.push(bytes, |event| events.push(event)).map_err(|_| Trouble::TooLong)?;
-    events.extend(parser.finish().map_err(|_| Trouble::TooLong)?);
+    parser.push(bytes, |event| events.push(event)).map_err(|_| ProviderFailure::TooLong)?;
+    events.extend(parser.finish().map_err(|_| ProviderFailure::TooLong)?);
     for event in &events {
         if assembly.take(event, &mut |_| {})? {
             break;
@@ -51,9 +51,9 @@ fn read_events(provider: Provider, bytes: &[u8]) -> Result<Draft, Trouble> {
     assembly.finish()
 }
 
-fn read_whole(provider: Provider, bytes: &[u8]) -> Result<Draft, Trouble> {
-    let body = serde_json::from_slice(bytes).map_err(|error| Trouble::Invalid(error.to_string()))?;
-    let mut assembly = Assembly::new(provider.wire());
+fn read_whole(provider: Provider, bytes: &[u8]) -> Result<Draft, ProviderFailure> {
+    let body = serde_json::from_slice(bytes).map_err(|error| ProviderFailure::Invalid(error.to_string()))?;
+    let mut assembly = Assembly::new(provider.protocol());
     assembly.take_whole(&body)?;
     assembly.finish()
 }

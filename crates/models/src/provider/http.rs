@@ -1,4 +1,4 @@
-//! One request to a provider: bounded in time and size, its failures with everything that the provider said.
+//! HTTP requests to a provider, with timeouts and size limits.
 
 use std::fmt;
 use std::sync::Arc;
@@ -9,31 +9,31 @@ use reqwest::{Client, RequestBuilder, Response};
 
 use threadkeep_core::shown_address;
 
+use super::failure::ProviderFailure;
 use super::sse::{Event, EventParser};
-use super::trouble::Trouble;
 use crate::Secret;
 
-/// Bounds of calls to a provider.
+/// Timeouts, limits and proxy of calls to a provider.
 #[derive(Clone, PartialEq, Eq)]
 pub struct HttpOptions {
-    /// How long a connection may take.
+    /// The timeout for connecting.
     pub connect_timeout: Duration,
-    /// How long a provider may be silent, before its first byte and between two pieces.
+    /// The timeout for the first byte and between two pieces of an answer.
     pub silence_timeout: Duration,
-    /// How long a call may take with all its attempts.
+    /// The timeout for a call, including all attempts.
     pub total_timeout: Duration,
-    /// Attempts after the first, where another may succeed.
+    /// The maximum number of retries.
     pub retries: u32,
-    /// Bytes of an answer that are taken.
+    /// The maximum size of an answer, in bytes.
     pub answer_bytes: usize,
-    /// Through which proxy to go, for addresses that `proxy_exceptions` does not name.
+    /// The proxy, for hosts that `proxy_exceptions` does not match.
     pub proxy: Option<String>,
-    /// Hosts that are reached without the proxy, as in the variable `NO_PROXY`.
+    /// Hosts to reach without the proxy, in the format of `NO_PROXY`.
     pub proxy_exceptions: Option<String>,
 }
 
 impl fmt::Debug for HttpOptions {
-    /// Leaves out the proxy, whose address may hold a password.
+    /// Omits the proxy, whose address may contain a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("HttpOptions")
             .field("connect_timeout", &self.connect_timeout)
@@ -59,7 +59,7 @@ impl Default for HttpOptions {
     }
 }
 
-/// A way to one provider.
+/// An HTTP client of one provider.
 #[derive(Clone, Debug)]
 pub(super) struct Http {
     client: Client,
@@ -67,17 +67,17 @@ pub(super) struct Http {
     options: Arc<HttpOptions>,
 }
 
-/// Why there is no way to a provider.
+/// An error in the configuration of a provider's client.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ConnectError {
-    /// The address is no HTTP URL, or holds a login or a query. It is told without these.
-    #[error("{0} is no address of a provider: http or https, and a host, without a login and a query")]
+    /// The address is not an HTTP URL, or contains credentials or a query. It is reported without these.
+    #[error("invalid provider address \"{0}\": expected an http or https URL without credentials or a query")]
     Address(String),
-    /// The proxy cannot be used.
-    #[error("the proxy cannot be used: {0}")]
+    /// The proxy is invalid.
+    #[error("invalid proxy: {0}")]
     Proxy(String),
-    /// There is no TLS.
+    /// TLS cannot be set up.
     #[error("TLS cannot be set up: {0}")]
     Tls(String),
 }
@@ -94,7 +94,7 @@ impl Http {
             .tls_backend_preconfigured(client_tls()?)
             .connect_timeout(options.connect_timeout)
             .read_timeout(options.silence_timeout)
-            // A redirect would take the key to another host.
+            // A redirect could send the key to another host.
             .redirect(reqwest::redirect::Policy::none())
             .user_agent(concat!("threadkeep/", env!("CARGO_PKG_VERSION")))
             .default_headers(default_headers(key, headers))
@@ -121,10 +121,10 @@ impl Http {
         format!("{}/{path}", self.base_url)
     }
 
-    /// Sends a request; an answer that is no success is a failure with the whole body.
-    pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, Trouble> {
+    /// Sends a request. A response without a success status is a failure with the whole body.
+    pub(super) async fn send(&self, request: RequestBuilder) -> Result<Response, ProviderFailure> {
         let response = request.header(ACCEPT, "application/json, text/event-stream").send().await;
-        let response = response.map_err(|error| self.trouble(&error))?;
+        let response = response.map_err(|error| self.failure(&error))?;
         let status = response.status().as_u16();
         if response.status().is_success() {
             return Ok(response);
@@ -135,29 +135,29 @@ impl Http {
             b"false" => Some(false),
             _ => None,
         });
-        // What is lost of a body is not worth losing the status for.
+        // If the body cannot be read, the status is still reported.
         let body = self.read(response).await.unwrap_or_default();
-        Err(Trouble::Status { status, retry_after, should_retry, body })
+        Err(ProviderFailure::Status { status, retry_after, should_retry, body })
     }
 
-    /// Reads a body whole.
-    pub(super) async fn read(&self, mut response: Response) -> Result<String, Trouble> {
+    /// Reads a whole body.
+    pub(super) async fn read(&self, mut response: Response) -> Result<String, ProviderFailure> {
         let mut body = Vec::new();
         while let Some(piece) = self.piece(&mut response).await? {
             if body.len() + piece.len() > self.options.answer_bytes {
-                return Err(Trouble::TooLong);
+                return Err(ProviderFailure::TooLong);
             }
             body.extend_from_slice(&piece);
         }
         Ok(String::from_utf8(body).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned()))
     }
 
-    /// Reads events until one of them says that it was the last.
+    /// Reads events until `take` returns that one was the last.
     pub(super) async fn read_events(
         &self,
         mut response: Response,
-        mut take: impl FnMut(&Event) -> Result<bool, Trouble>,
-    ) -> Result<(), Trouble> {
+        mut take: impl FnMut(&Event) -> Result<bool, ProviderFailure>,
+    ) -> Result<(), ProviderFailure> {
         let mut parser = EventParser::default();
         let mut events = Vec::new();
         let mut bytes = 0;
@@ -170,10 +170,10 @@ impl Http {
                 }
             }
             if too_long || bytes > self.options.answer_bytes {
-                return Err(Trouble::TooLong);
+                return Err(ProviderFailure::TooLong);
             }
         }
-        if let Some(event) = parser.finish().map_err(|_| Trouble::TooLong)? {
+        if let Some(event) = parser.finish().map_err(|_| ProviderFailure::TooLong)? {
             take(&event)?;
         }
         Ok(())
@@ -182,20 +182,20 @@ impl Http {
     async fn piece(
         &self,
         response: &mut Response,
-    ) -> Result<Option<impl AsRef<[u8]> + std::ops::Deref<Target = [u8]>>, Trouble> {
-        response.chunk().await.map_err(|error| self.trouble(&error))
+    ) -> Result<Option<impl AsRef<[u8]> + std::ops::Deref<Target = [u8]>>, ProviderFailure> {
+        response.chunk().await.map_err(|error| self.failure(&error))
     }
 
-    fn trouble(&self, error: &reqwest::Error) -> Trouble {
+    fn failure(&self, error: &reqwest::Error) -> ProviderFailure {
         if error.is_timeout() {
             let after = if error.is_connect() { self.options.connect_timeout } else { self.options.silence_timeout };
-            return Trouble::TimedOut(after);
+            return ProviderFailure::TimedOut(after);
         }
-        Trouble::Broken(innermost(error))
+        ProviderFailure::Connection(innermost(error))
     }
 }
 
-/// What lies at the bottom of an error: the outer ones name the URL and say no more.
+/// Returns the innermost cause of an error: the outer ones only add the URL.
 fn innermost(error: &reqwest::Error) -> String {
     let mut innermost: &dyn std::error::Error = error;
     while let Some(source) = innermost.source() {
@@ -205,14 +205,14 @@ fn innermost(error: &reqwest::Error) -> String {
 }
 
 fn checked_address(base_url: &str) -> Result<String, ConnectError> {
-    let wrong = || ConnectError::Address(shown_address(base_url));
-    let url = reqwest::Url::parse(base_url).map_err(|_| wrong())?;
-    let is_fit = matches!(url.scheme(), "http" | "https")
+    let invalid = || ConnectError::Address(shown_address(base_url));
+    let url = reqwest::Url::parse(base_url).map_err(|_| invalid())?;
+    let is_valid = matches!(url.scheme(), "http" | "https")
         && url.has_host()
         && url.username().is_empty()
         && url.password().is_none()
         && url.query().is_none();
-    if is_fit { Ok(base_url.trim_end_matches('/').to_owned()) } else { Err(wrong()) }
+    if is_valid { Ok(base_url.trim_end_matches('/').to_owned()) } else { Err(invalid()) }
 }
 
 fn default_headers(key: Option<&Secret>, more: &[(&'static str, &'static str)]) -> HeaderMap {
@@ -220,17 +220,18 @@ fn default_headers(key: Option<&Secret>, more: &[(&'static str, &'static str)]) 
     let mut headers: HeaderMap = more.collect();
     if let Some(key) = key {
         let value = format!("Bearer {}", key.reveal());
-        let mut value = HeaderValue::from_str(&value).expect("a key holds only printable ASCII");
+        let mut value = HeaderValue::from_str(&value).expect("a key contains only printable ASCII");
         value.set_sensitive(true);
         headers.insert(AUTHORIZATION, value);
     }
     headers
 }
 
-/// How this program meets servers: by the system's certificates; where it has none, by those of Mozilla that come with it.
+/// Makes the TLS configuration for clients, with the system's certificates or, if there are none, the bundled ones of
+/// Mozilla.
 ///
 /// # Errors
-/// `Tls`.
+/// `Tls`, if the configuration fails.
 pub fn client_tls() -> Result<rustls::ClientConfig, ConnectError> {
     let mut roots = rustls::RootCertStore::empty();
     roots.add_parsable_certificates(rustls_native_certs::load_native_certs().certs);
@@ -244,8 +245,8 @@ pub fn client_tls() -> Result<rustls::ClientConfig, ConnectError> {
     Ok(builder.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// How long a provider asks to wait: `retry-after-ms`, or `retry-after` in seconds. Dates are not read: providers of
-/// models send none, and the clocks of two machines differ.
+/// Returns the wait that a provider requests: `retry-after-ms`, or `retry-after` in seconds. Dates are not supported: model
+/// providers do not send them, and clocks differ.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let number = |name: &str| headers.get(name)?.to_str().ok()?.trim().parse::<f64>().ok();
     let seconds = number("retry-after-ms").map(|millis| millis / 1000.0).or_else(|| number("retry-after"))?;
@@ -257,7 +258,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_address_is_checked() {
+    fn addresses_are_validated() {
         for (address, expected) in [
             ("https://api.openai.com/v1/", Some("https://api.openai.com/v1")),
             ("http://127.0.0.1:11434/v1", Some("http://127.0.0.1:11434/v1")),
@@ -271,17 +272,17 @@ mod tests {
     }
 
     #[test]
-    fn providers_say_when_to_come_again() {
-        let asked = |name: &'static str, value: &'static str| {
+    fn retry_after_headers_are_parsed() {
+        let parsed = |name: &'static str, value: &'static str| {
             let mut headers = HeaderMap::new();
             headers.insert(name, HeaderValue::from_static(value));
             retry_after(&headers)
         };
-        assert_eq!(asked("retry-after", "2"), Some(Duration::from_secs(2)));
-        assert_eq!(asked("retry-after", "0.25"), Some(Duration::from_millis(250)));
-        assert_eq!(asked("retry-after-ms", "1500"), Some(Duration::from_millis(1500)));
-        for hostile in ["-1", "inf", "NaN", "1e300", "Wed, 21 Oct 2026 07:28:00 GMT", ""] {
-            assert_eq!(asked("retry-after", hostile), None, "{hostile}");
+        assert_eq!(parsed("retry-after", "2"), Some(Duration::from_secs(2)));
+        assert_eq!(parsed("retry-after", "0.25"), Some(Duration::from_millis(250)));
+        assert_eq!(parsed("retry-after-ms", "1500"), Some(Duration::from_millis(1500)));
+        for invalid in ["-1", "inf", "NaN", "1e300", "Wed, 21 Oct 2026 07:28:00 GMT", ""] {
+            assert_eq!(parsed("retry-after", invalid), None, "{invalid}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! OpenAI's chat completions, as OpenAI, Groq, Ollama, llama.cpp, vLLM and others speak them.
+//! OpenAI's chat completions API, as implemented by OpenAI, Groq, Ollama, llama.cpp, vLLM and others.
 
 mod request;
 
@@ -6,21 +6,21 @@ use serde_json::Value;
 use threadkeep_core::{ChatDelta, DeltaSink, Finish};
 
 use super::draft::{Draft, DraftCall, without_nul};
+use super::failure::ProviderFailure;
 use super::sse::Event;
-use super::trouble::Trouble;
 use super::{count, parse_event};
 use crate::price::Tokens;
 
 pub(super) use request::{body, is_address};
 
-/// What ends a stream.
+/// The end of a stream.
 const DONE: &str = "[DONE]";
 
-/// An answer while it comes.
+/// Assembles an answer from its pieces.
 #[derive(Debug, Default)]
 pub(super) struct Assembly {
     draft: Draft,
-    /// The stream's number of each call of the draft.
+    /// For each call of the draft, its index in the stream.
     indices: Vec<Option<u64>>,
 }
 
@@ -29,7 +29,7 @@ impl Assembly {
         &self.draft
     }
 
-    pub(super) fn take(&mut self, event: &Event, show: DeltaSink<'_>) -> Result<bool, Trouble> {
+    pub(super) fn take(&mut self, event: &Event, emit: DeltaSink<'_>) -> Result<bool, ProviderFailure> {
         if event.data.trim() == DONE {
             return Ok(true);
         }
@@ -38,37 +38,39 @@ impl Assembly {
         }
         let chunk = parse_event(event)?;
         if let Some(error) = chunk.get("error").filter(|error| !error.is_null()) {
-            return Err(Trouble::in_stream(error));
+            return Err(ProviderFailure::in_stream(error));
         }
         self.take_frame(&chunk);
         if let Some(choice) = first_choice(&chunk) {
             if let Some(delta) = choice.get("delta") {
-                self.take_delta(delta, show)?;
+                self.take_delta(delta, emit)?;
             }
             self.take_finish(choice);
         }
         Ok(false)
     }
 
-    pub(super) fn take_whole(&mut self, body: &Value) -> Result<(), Trouble> {
+    pub(super) fn take_whole(&mut self, body: &Value) -> Result<(), ProviderFailure> {
         self.take_frame(body);
-        let choice = first_choice(body).ok_or_else(|| Trouble::Invalid("it has no choices".to_owned()))?;
-        let message = choice.get("message").ok_or_else(|| Trouble::Invalid("it has no message".to_owned()))?;
+        let choice = first_choice(body).ok_or_else(|| ProviderFailure::Invalid("no choices".to_owned()))?;
+        let message = choice
+            .get("message")
+            .ok_or_else(|| ProviderFailure::Invalid("no message in the first choice".to_owned()))?;
         self.take_delta(message, &mut |_| {})?;
         self.take_finish(choice);
         self.draft.finish.get_or_insert(Finish::Stop);
         Ok(())
     }
 
-    pub(super) fn finish(self) -> Result<Draft, Trouble> {
-        // Without a reason to stop, the stream was cut off.
+    pub(super) fn finish(self) -> Result<Draft, ProviderFailure> {
+        // Without a finish reason, the stream is incomplete.
         if self.draft.finish.is_none() {
-            return Err(Trouble::Broken("the answer was cut off".to_owned()));
+            return Err(ProviderFailure::Connection("the answer was cut off".to_owned()));
         }
         Ok(self.draft)
     }
 
-    /// What every piece may hold: the model's name and what it took.
+    /// Reads the model name and the usage, which any piece may contain.
     fn take_frame(&mut self, frame: &Value) {
         if let Some(model) = frame.get("model").and_then(Value::as_str) {
             self.draft.model.get_or_insert_with(|| model.to_owned());
@@ -86,24 +88,24 @@ impl Assembly {
         }
     }
 
-    fn take_delta(&mut self, delta: &Value, show: DeltaSink<'_>) -> Result<(), Trouble> {
-        let thoughts = ["reasoning_content", "reasoning"].iter().find_map(|member| delta.get(member)?.as_str());
-        if let Some(thought) = thoughts.filter(|thought| !thought.is_empty()) {
-            let thought = without_nul(thought);
-            self.draft.push_reasoning(&thought);
-            show(ChatDelta::Reasoning(thought.into_owned()));
+    fn take_delta(&mut self, delta: &Value, emit: DeltaSink<'_>) -> Result<(), ProviderFailure> {
+        let reasoning = ["reasoning_content", "reasoning"].iter().find_map(|member| delta.get(member)?.as_str());
+        if let Some(reasoning) = reasoning.filter(|reasoning| !reasoning.is_empty()) {
+            let reasoning = without_nul(reasoning);
+            self.draft.push_reasoning(&reasoning);
+            emit(ChatDelta::Reasoning(reasoning.into_owned()));
         }
         for text in texts(delta) {
             let text = without_nul(text);
             self.draft.push_text(&text);
-            show(ChatDelta::Text(text.into_owned()));
+            emit(ChatDelta::Text(text.into_owned()));
         }
         let calls = delta.get("tool_calls").and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
         calls.iter().try_for_each(|call| self.take_call(call))
     }
 
-    /// Takes a piece of a call. Some servers leave out the number, some give all calls the same one.
-    fn take_call(&mut self, piece: &Value) -> Result<(), Trouble> {
+    /// Processes a piece of a call. Some servers omit the index, some send the same index for all calls.
+    fn take_call(&mut self, piece: &Value) -> Result<(), ProviderFailure> {
         let index = piece.get("index").and_then(Value::as_u64);
         let member = |value: &Value, name: &str| value.get(name).and_then(Value::as_str).unwrap_or_default().to_owned();
         let function = piece.get("function").unwrap_or(piece);
@@ -118,9 +120,9 @@ impl Assembly {
             None if name.is_empty() => self.indices.len().checked_sub(1),
             None => None,
         };
-        let begins_another =
+        let starts_another_call =
             |call: &DraftCall| !id.is_empty() && !name.is_empty() && call.id != id && !call.name.is_empty();
-        match known.and_then(|known| self.draft.call_mut(known)).filter(|call| !begins_another(call)) {
+        match known.and_then(|known| self.draft.call_mut(known)).filter(|call| !starts_another_call(call)) {
             Some(call) => {
                 if call.id.is_empty() {
                     call.id = id;
@@ -132,7 +134,7 @@ impl Assembly {
             }
             None => {
                 let call = DraftCall { id, name, arguments };
-                self.draft.push_call(call).ok_or_else(|| Trouble::Invalid("it has too many calls".to_owned()))?;
+                self.draft.push_call(call).ok_or_else(|| ProviderFailure::Invalid("too many tool calls".to_owned()))?;
                 self.indices.push(index);
             }
         }
@@ -155,7 +157,7 @@ fn first_choice(body: &Value) -> Option<&Value> {
     body.get("choices")?.get(0)
 }
 
-/// The words of a message: a text, or a list of parts; or why the model refuses.
+/// Returns the texts of a message: its content, as a string or a list of parts, and its refusal.
 fn texts(message: &Value) -> Vec<&str> {
     let mut texts: Vec<&str> = match message.get("content") {
         Some(Value::String(text)) => vec![text],

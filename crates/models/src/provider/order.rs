@@ -1,14 +1,14 @@
-//! Calls and results in the order that providers demand: the calls of one answer in one message, each with its results right
-//! behind it.
+//! Reorders calls and results as providers require: the calls of one answer in one message, directly followed by their
+//! results.
 
 use std::borrow::Cow;
 
 use threadkeep_core::{ChatMessage, Part, Role};
 
-/// The same messages in an order that providers take.
+/// Returns the messages in an order that providers accept.
 ///
-/// Whoever keeps an answer item by item shows each of its calls as a message, and a result may come when others have spoken
-/// since. A result that nobody called for stays where it is.
+/// Clients that store an answer item by item store each of its calls as a message, and a result may arrive after other
+/// messages. A result without a call stays in place.
 pub(super) fn in_order(messages: &[ChatMessage]) -> Vec<Cow<'_, ChatMessage>> {
     let mut ordered: Vec<Cow<'_, ChatMessage>> = Vec::with_capacity(messages.len());
     for message in messages {
@@ -16,8 +16,8 @@ pub(super) fn in_order(messages: &[ChatMessage]) -> Vec<Cow<'_, ChatMessage>> {
             && is_one_answer(last, message)
         {
             last.to_mut().parts.extend(message.parts.iter().cloned());
-        } else if let Some(place) = place_of_results(&ordered, message) {
-            ordered.insert(place, Cow::Borrowed(message));
+        } else if let Some(index) = index_of_results(&ordered, message) {
+            ordered.insert(index, Cow::Borrowed(message));
         } else {
             ordered.push(Cow::Borrowed(message));
         }
@@ -30,8 +30,8 @@ fn is_one_answer(before: &ChatMessage, message: &ChatMessage) -> bool {
     before.role == Role::Assistant && message.role == Role::Assistant && (calls(before) || calls(message))
 }
 
-/// Where the results of a message belong that brings nothing else, if that is not the end.
-fn place_of_results(ordered: &[Cow<'_, ChatMessage>], message: &ChatMessage) -> Option<usize> {
+/// Returns the index to move a message to that contains only results; `None` if it stays at the end.
+fn index_of_results(ordered: &[Cow<'_, ChatMessage>], message: &ChatMessage) -> Option<usize> {
     let mut results =
         message.parts.iter().map(|part| if let Part::ToolResult(result) = part { Some(result) } else { None });
     let called = results.next()??.call_id.as_str();
@@ -49,7 +49,7 @@ mod tests {
 
     use super::*;
 
-    fn said(role: Role, text: &str) -> ChatMessage {
+    fn text_message(role: Role, text: &str) -> ChatMessage {
         ChatMessage::text(role, text)
     }
 
@@ -67,35 +67,39 @@ mod tests {
         with(Role::Tool, Part::ToolResult(result))
     }
 
-    /// Each message in a word: who speaks, and what of calls and results is in it.
+    /// Summarizes each message: its role, `?` and the id for each call, `=` and the id for each result.
     fn shape(messages: &[ChatMessage]) -> Vec<String> {
-        let told = |message: &Cow<'_, ChatMessage>| {
+        let summary = |message: &Cow<'_, ChatMessage>| {
             let calls = message.tool_calls().map(|call| format!("?{}", call.id));
             let results = message.tool_results().map(|result| format!("={}", result.call_id));
             format!("{}{}{}", message.role.as_str(), calls.collect::<String>(), results.collect::<String>())
         };
-        in_order(messages).iter().map(told).collect()
+        in_order(messages).iter().map(summary).collect()
     }
 
     #[test]
-    fn calls_of_one_answer_are_one_message() {
-        let (user, words) = (said(Role::User, "look twice"), said(Role::Assistant, "I look."));
-        let messages = [user.clone(), words, call("a"), call("b"), result("a"), result("b"), user];
+    fn calls_of_one_answer_are_merged() {
+        let (user, text) = (text_message(Role::User, "look twice"), text_message(Role::Assistant, "I look."));
+        let messages = [user.clone(), text, call("a"), call("b"), result("a"), result("b"), user];
         assert_eq!(shape(&messages), ["user", "assistant?a?b", "tool=a", "tool=b", "user"]);
     }
 
     #[test]
-    fn a_late_result_goes_behind_its_call() {
-        let (user, words) = (said(Role::User, "hm"), said(Role::Assistant, "I still look."));
-        let messages = [call("a"), result("a"), call("b"), call("c"), result("c"), user, words, result("b")];
+    fn a_late_result_moves_to_its_call() {
+        let (user, text) = (text_message(Role::User, "hm"), text_message(Role::Assistant, "I still look."));
+        let messages = [call("a"), result("a"), call("b"), call("c"), result("c"), user, text, result("b")];
         let expected = ["assistant?a", "tool=a", "assistant?b?c", "tool=c", "tool=b", "user", "assistant"];
         assert_eq!(shape(&messages), expected);
     }
 
     #[test]
-    fn what_needs_no_order_stays_as_it_is() {
-        let messages =
-            [said(Role::Assistant, "a"), said(Role::Assistant, "b"), result("nobody"), said(Role::User, "c")];
-        assert_eq!(shape(&messages), ["assistant", "assistant", "tool=nobody", "user"]);
+    fn other_messages_stay_in_place() {
+        let messages = [
+            text_message(Role::Assistant, "a"),
+            text_message(Role::Assistant, "b"),
+            result("unknown"),
+            text_message(Role::User, "c"),
+        ];
+        assert_eq!(shape(&messages), ["assistant", "assistant", "tool=unknown", "user"]);
     }
 }

@@ -4,31 +4,31 @@ use std::time::Duration;
 use async_trait::async_trait;
 use threadkeep_core::Portable;
 
-/// The first wait; each next one is twice as long.
-const FIRST: Duration = Duration::from_millis(500);
-/// The longest wait of our own choice.
-const LONGEST: Duration = Duration::from_secs(8);
-/// The longest wait that a provider may ask for; where it asks for more, the caller is told.
-const LONGEST_ASKED: Duration = Duration::from_secs(120);
+/// The first backoff; it doubles with every attempt.
+const FIRST_BACKOFF: Duration = Duration::from_millis(500);
+/// The longest backoff.
+const MAX_BACKOFF: Duration = Duration::from_secs(8);
+/// The longest wait that is accepted from a provider; a longer one is returned to the caller as an error.
+const MAX_RETRY_AFTER: Duration = Duration::from_secs(120);
 
-/// Chance and waiting between attempts. Tests put their own in its place.
+/// Randomness and waiting between attempts. Tests replace it.
 #[async_trait]
 pub trait Pacing: Portable + std::fmt::Debug {
-    /// A number from 0 to 1, another one each time.
+    /// Returns a random number from 0 to 1.
     fn chance(&self) -> f64;
 
-    /// Waits.
+    /// Waits for the duration.
     async fn pause(&self, wait: Duration);
 }
 
-/// Real chance and real time.
+/// System randomness and real time.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct SystemPacing;
 
 #[async_trait]
 impl Pacing for SystemPacing {
     fn chance(&self) -> f64 {
-        // Each state has keys of its own, from the system's source of randomness.
+        // Each state has its own keys, from the system's source of randomness.
         RandomState::new().build_hasher().finish() as f64 / u64::MAX as f64
     }
 
@@ -37,15 +37,14 @@ impl Pacing for SystemPacing {
     }
 }
 
-/// How long to wait before the attempt after this one (counted from 0); `None` where the provider asks for longer than
-/// anyone should wait here.
-pub(super) fn wait_before_next(attempt: u32, asked: Option<Duration>, chance: f64) -> Option<Duration> {
-    match asked {
-        Some(asked) if asked > LONGEST_ASKED => None,
-        Some(asked) => Some(asked),
+/// Returns the wait after an attempt (counted from 0); `None` if the provider requests a longer wait than is accepted.
+pub(super) fn wait_before_next(attempt: u32, retry_after: Option<Duration>, chance: f64) -> Option<Duration> {
+    match retry_after {
+        Some(retry_after) if retry_after > MAX_RETRY_AFTER => None,
+        Some(retry_after) => Some(retry_after),
         None => {
-            let full = FIRST.saturating_mul(2u32.saturating_pow(attempt)).min(LONGEST);
-            // Between three quarters and all of it, so that many callers do not come back at once.
+            let full = FIRST_BACKOFF.saturating_mul(2u32.saturating_pow(attempt)).min(MAX_BACKOFF);
+            // Jitter: between three quarters and the whole backoff, so that callers do not retry simultaneously.
             Some(full.mul_f64(1.0 - chance.clamp(0.0, 1.0) / 4.0))
         }
     }
@@ -56,8 +55,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn waits_grow_to_a_bound_and_obey_the_provider() {
-        let millis = |attempt, asked, chance| wait_before_next(attempt, asked, chance).map(|wait| wait.as_millis());
+    fn waits_grow_to_a_limit_and_obey_the_provider() {
+        let millis =
+            |attempt, retry_after, chance| wait_before_next(attempt, retry_after, chance).map(|wait| wait.as_millis());
         assert_eq!(millis(0, None, 0.0), Some(500));
         assert_eq!(millis(0, None, 1.0), Some(375));
         assert_eq!(millis(2, None, 0.0), Some(2_000));
@@ -68,7 +68,7 @@ mod tests {
     }
 
     #[test]
-    fn chance_is_a_share() {
+    fn chance_is_between_0_and_1() {
         let chances: Vec<f64> = (0..100).map(|_| SystemPacing.chance()).collect();
         assert!(chances.iter().all(|chance| (0.0..=1.0).contains(chance)));
         assert!(chances.iter().any(|chance| *chance != chances[0]));

@@ -1,39 +1,39 @@
-//! Server-sent events, byte by byte, as the HTML standard parses them.
+//! An incremental parser of server-sent events, as specified in the HTML standard.
 
-/// The longest line that is taken.
+/// The maximum length of a line and of an event's data.
 const LINE_BYTES: usize = 4 * 1024 * 1024;
 
-/// An event.
+/// A server-sent event.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Event {
     pub(super) name: String,
     pub(super) data: String,
 }
 
-/// Takes bytes in any cut, gives events.
+/// Parses events from chunks of bytes.
 #[derive(Debug, Default)]
 pub(super) struct EventParser {
     line: Vec<u8>,
-    /// The last byte was a carriage return, so a line feed belongs to it.
+    /// Whether the last byte was a carriage return, so that a following line feed is part of the same line break.
     after_return: bool,
     is_behind_first_line: bool,
     event: Event,
     has_data: bool,
 }
 
-/// A line or an event is longer than what is taken.
+/// A line or an event exceeds the maximum length.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooLong;
 
 impl EventParser {
-    pub(super) fn push(&mut self, bytes: &[u8], mut show: impl FnMut(Event)) -> Result<(), TooLong> {
+    pub(super) fn push(&mut self, bytes: &[u8], mut emit: impl FnMut(Event)) -> Result<(), TooLong> {
         for &byte in bytes {
             let after_return = std::mem::replace(&mut self.after_return, byte == b'\r');
             match byte {
                 b'\n' if after_return => {}
                 b'\n' | b'\r' => {
                     if let Some(event) = self.end_line()? {
-                        show(event);
+                        emit(event);
                     }
                 }
                 _ if self.line.len() >= LINE_BYTES => return Err(TooLong),
@@ -43,7 +43,7 @@ impl EventParser {
         Ok(())
     }
 
-    /// Ends the stream. The standard throws away an event without its blank line; providers send some.
+    /// Ends the stream. Unlike the standard, accepts a last event without a blank line, as some providers send it.
     pub(super) fn finish(mut self) -> Result<Option<Event>, TooLong> {
         if !self.line.is_empty() {
             self.end_line()?;
@@ -107,7 +107,7 @@ mod tests {
     }
 
     #[test]
-    fn events_are_read_as_the_standard_says() {
+    fn events_are_parsed_as_specified() {
         let text =
             "\u{feff}: comment\nevent: ping\ndata: {}\n\ndata:a\ndata: b\r\n\r\ndata\r\rid: 1\nretry: 5\n\ndata: last";
         let expected = [event("ping", "{}"), event("", "a\nb"), event("", ""), event("", "last")];
@@ -117,7 +117,7 @@ mod tests {
     }
 
     #[test]
-    fn a_line_without_end_is_refused() {
+    fn overlong_lines_and_events_are_rejected() {
         let mut parser = EventParser::default();
         let piece = vec![b'x'; LINE_BYTES];
         assert_eq!(parser.push(&piece, |_| {}), Ok(()));
@@ -130,7 +130,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_cut_of_the_bytes_changes_nothing(
+        fn chunk_boundaries_do_not_matter(
             text in "(data: ?|event: |é|\r\n|\n|\r|x|:|\u{feff}){0,40}",
             cuts in prop::collection::vec(0usize..200, 0..8),
         ) {

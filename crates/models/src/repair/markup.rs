@@ -1,21 +1,21 @@
-//! Calls that a model wrote as text.
+//! Parses tool calls that a model wrote as text.
 
 use threadkeep_core::{ChatRequest, Map, Value};
 
 use super::{is_quoted, known_name};
 
-/// What stands in a text.
+/// The result of parsing a text.
 #[derive(Debug, PartialEq)]
-pub(super) enum Written {
-    /// No call.
-    Nothing,
-    /// Calls, from this byte on. What stands behind a call is not the model's to say: it has not seen the result.
-    Calls { begins_at: usize, calls: Vec<(String, Map)> },
-    /// Something that was to be a call.
-    Unreadable { begins_at: usize, text: String },
+pub(super) enum ParsedText {
+    /// No calls.
+    NoCalls,
+    /// Calls, starting at this byte. Text after a call is ignored: the model wrote it without seeing the result.
+    Calls { starts_at: usize, calls: Vec<(String, Map)> },
+    /// An unreadable call.
+    Unreadable { starts_at: usize, text: String },
 }
 
-/// What a call begins with.
+/// The form of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Marker {
     /// `<function=NAME …`
@@ -24,7 +24,7 @@ enum Marker {
     Json,
 }
 
-/// What a call begins with, in the order of looking. The gate holds text back from these on.
+/// Markers at which a call starts, in the order of search. The stream filter buffers text from these on.
 pub(super) const MARKERS: [&str; 9] = [
     "<function=",
     "<function_calls>",
@@ -39,53 +39,53 @@ pub(super) const MARKERS: [&str; 9] = [
 
 const CLOSING: &str = "</function>";
 
-/// Calls in one text that are taken.
-const CALLS: usize = 32;
+/// The maximum number of calls in a text.
+const MAX_CALLS: usize = 32;
 
-/// Beginnings of calls that are looked at: a text with more of them that are none is taken for words.
-const LOOKS: usize = 64;
+/// The maximum number of markers to examine: a text with more markers that start no call is treated as plain text.
+const MAX_MARKERS: usize = 64;
 
-/// Looks for calls.
-pub(super) fn read(text: &str, request: &ChatRequest) -> Written {
+/// Parses the calls in a text.
+pub(super) fn parse_calls(text: &str, request: &ChatRequest) -> ParsedText {
     if request.tools.is_empty() {
-        return Written::Nothing;
+        return ParsedText::NoCalls;
     }
-    // What is not there at all is not looked for again and again.
+    // Markers that do not occur are not searched again.
     let markers: Vec<&'static str> = MARKERS.into_iter().filter(|marker| text.contains(marker)).collect();
     let mut from = 0;
-    for _ in 0..LOOKS {
-        let Some((begins_at, marker, length)) = find_marker(&text[from..], &markers) else { break };
-        let begins_at = from + begins_at;
-        let rest = &text[begins_at..];
+    for _ in 0..MAX_MARKERS {
+        let Some((starts_at, marker, length)) = find_marker(&text[from..], &markers) else { break };
+        let starts_at = from + starts_at;
+        let rest = &text[starts_at..];
         let escaped = rest.starts_with('\\');
-        if is_in_code(text, begins_at) {
-            from = begins_at + length;
+        if is_in_code(text, starts_at) {
+            from = starts_at + length;
             continue;
         }
         let unescaped = escaped.then(|| unescaped(rest));
         let body = unescaped.as_deref().map_or(&rest[length..], |rest| &rest["<function=".len()..]);
-        let read = match marker {
+        let parsed = match marker {
             Marker::Function => read_functions(body, request),
             Marker::Json => read_json(body, request),
         };
-        let end = match &read {
+        let end = match &parsed {
             Some((_, left)) if !escaped => rest.len().saturating_sub(left.len()),
             _ => end_of_markup(rest),
         };
         if is_quoted(rest[..end].trim(), request) {
-            from = begins_at + length;
+            from = starts_at + length;
             continue;
         }
-        return match read {
-            Some((calls, _)) => Written::Calls { begins_at, calls },
-            None => Written::Unreadable { begins_at, text: rest.to_owned() },
+        return match parsed {
+            Some((calls, _)) => ParsedText::Calls { starts_at, calls },
+            None => ParsedText::Unreadable { starts_at, text: rest.to_owned() },
         };
     }
     read_whole(text, request)
 }
 
-/// The object that a text stands for: itself, or what it holds as text, in a fence, or alone in a list. What stands
-/// behind it may only be brackets that a model closed once too often.
+/// Returns the object that a text represents: itself, a JSON string with an object, a fenced object, or the only element of
+/// a list. Only superfluous closing brackets may follow.
 pub(super) fn object(text: &str) -> Option<Map> {
     let text = without_fence(text.trim());
     if text.is_empty() {
@@ -109,7 +109,7 @@ fn as_object(value: Value, depth: usize) -> Option<Map> {
     }
 }
 
-/// Where markup that cannot be read ends: with its closing tag, else with its line.
+/// Returns the end of unreadable markup: its closing tag, else the end of its line.
 fn end_of_markup(text: &str) -> usize {
     let line = text.find('\n').unwrap_or(text.len());
     let tag = text.find("</").and_then(|tag| Some(tag + text[tag..].find('>')? + 1));
@@ -123,7 +123,7 @@ fn find_marker(text: &str, markers: &[&'static str]) -> Option<(usize, Marker, u
     Some((at, kind, marker.len()))
 }
 
-/// Calls of the form `NAME {json}></function>`, each but the first with its marker again.
+/// Parses calls of the form `NAME {json}></function>`; each except the first is preceded by its marker.
 fn read_functions<'a>(text: &'a str, request: &ChatRequest) -> Option<(Vec<(String, Map)>, &'a str)> {
     let mut calls = Vec::new();
     let mut rest = text;
@@ -131,13 +131,13 @@ fn read_functions<'a>(text: &'a str, request: &ChatRequest) -> Option<(Vec<(Stri
         let (call, left) = read_function(rest, request)?;
         calls.push(call);
         match left.trim_start().strip_prefix("<function=") {
-            Some(next) if calls.len() < CALLS => rest = next,
+            Some(next) if calls.len() < MAX_CALLS => rest = next,
             _ => return Some((calls, left)),
         }
     }
 }
 
-/// One call: a name, arguments or none, and a closing tag or what is left of one.
+/// Parses one call: a name, optional arguments, and a closing tag or a fragment of one.
 fn read_function<'a>(text: &'a str, request: &ChatRequest) -> Option<((String, Map), &'a str)> {
     let text = text.trim_start();
     let end = text.find(|character: char| !is_name(character)).unwrap_or(text.len());
@@ -153,12 +153,13 @@ fn read_function<'a>(text: &'a str, request: &ChatRequest) -> Option<((String, M
     let rest = rest.trim_start_matches(|character: char| character.is_whitespace() || ")}]>/".contains(character));
     let left =
         rest.strip_prefix(CLOSING).or_else(|| rest.strip_prefix("</function")).or_else(|| rest.strip_prefix("</"));
-    // Without any closing, only the end of the text closes it: `<function=arrivals at noon` is no call.
+    // Without a closing tag, only the end of the text or another tag ends the call: `<function=arrivals at noon` is not a
+    // call.
     let left = left.or_else(|| rest.is_empty().then_some(rest)).or_else(|| rest.starts_with('<').then_some(rest))?;
     Some(((name, arguments), left.strip_prefix('>').unwrap_or(left)))
 }
 
-/// Calls of the form `{"name": …, "arguments": {…}}`, one or a list, in tags or not.
+/// Parses calls of the form `{"name": …, "arguments": {…}}`, one or a list, with or without tags.
 fn read_json<'a>(text: &'a str, request: &ChatRequest) -> Option<(Vec<(String, Map)>, &'a str)> {
     let mut calls = Vec::new();
     let mut rest = text;
@@ -170,7 +171,7 @@ fn read_json<'a>(text: &'a str, request: &ChatRequest) -> Option<(Vec<(String, M
         let left = without_closing_tag(left.trim_start());
         let more = MARKERS.iter().find_map(|marker| left.trim_start().strip_prefix(marker));
         match more {
-            Some(next) if calls.len() < CALLS => rest = next,
+            Some(next) if calls.len() < MAX_CALLS => rest = next,
             _ => return Some((calls, left)),
         }
     }
@@ -182,10 +183,10 @@ fn without_closing_tag(text: &str) -> &str {
     closed.map_or(text, |(_, rest)| rest)
 }
 
-/// The calls that a JSON value stands for; `None` where it is something else, or names a tool that nobody knows.
+/// Returns the calls that a JSON value represents; `None` if it is something else or names an unknown tool.
 fn calls_of(value: &Value, request: &ChatRequest) -> Option<Vec<(String, Map)>> {
     match value {
-        Value::Array(values) if !values.is_empty() && values.len() <= CALLS => {
+        Value::Array(values) if !values.is_empty() && values.len() <= MAX_CALLS => {
             values.iter().map(|value| call_of(value, request)).collect()
         }
         Value::Object(object) => match object.get("tool_calls") {
@@ -206,38 +207,39 @@ fn call_of(value: &Value, request: &ChatRequest) -> Option<(String, Map)> {
     Some((name, arguments))
 }
 
-/// Calls without a marker, where the text holds nothing else: `NAME{json}</function>`, and JSON that names a tool and
-/// its arguments.
-fn read_whole(text: &str, request: &ChatRequest) -> Written {
+/// Parses calls without a marker, if the text contains nothing else: `NAME{json}</function>`, or JSON with a tool name and
+/// arguments.
+fn read_whole(text: &str, request: &ChatRequest) -> ParsedText {
     let trimmed = without_fence(text.trim());
     if trimmed.is_empty() || is_quoted(trimmed, request) {
-        return Written::Nothing;
+        return ParsedText::NoCalls;
     }
-    let begins_at = 0;
-    let unreadable = || Written::Unreadable { begins_at, text: text.to_owned() };
+    let starts_at = 0;
+    let unreadable = || ParsedText::Unreadable { starts_at, text: text.to_owned() };
     if let Some(fenced) = trimmed.strip_prefix(MARKERS[0]) {
-        let read = read_functions(fenced, request);
-        return read.map_or_else(unreadable, |(calls, _)| Written::Calls { begins_at, calls });
+        let parsed = read_functions(fenced, request);
+        return parsed.map_or_else(unreadable, |(calls, _)| ParsedText::Calls { starts_at, calls });
     }
     let head = trimmed.split(['{', '<']).next().unwrap_or(trimmed).trim();
     if trimmed.ends_with(CLOSING) && !head.is_empty() && head.chars().all(is_name) {
-        let read = read_function(trimmed, request);
-        let read = read.filter(|(_, left)| left.trim().is_empty());
-        return read.map_or_else(unreadable, |(call, _)| Written::Calls { begins_at, calls: vec![call] });
+        let parsed = read_function(trimmed, request);
+        let parsed = parsed.filter(|(_, left)| left.trim().is_empty());
+        return parsed.map_or_else(unreadable, |(call, _)| ParsedText::Calls { starts_at, calls: vec![call] });
     }
     let json: Option<Value> = trimmed.starts_with(['{', '[']).then(|| serde_json::from_str(trimmed).ok()).flatten();
-    let is_meant = |value: &Value| {
+    let has_arguments = |value: &Value| {
         let members = ["tool_calls", "arguments", "parameters", "input", "args"];
         members.iter().any(|member| value.get(member).is_some())
     };
-    let json = json.filter(|value| value.as_array().map_or(is_meant(value), |values| values.iter().all(is_meant)));
+    let json =
+        json.filter(|value| value.as_array().map_or(has_arguments(value), |values| values.iter().all(has_arguments)));
     match json.and_then(|value| calls_of(&value, request)) {
-        Some(calls) => Written::Calls { begins_at, calls },
-        None => Written::Nothing,
+        Some(calls) => ParsedText::Calls { starts_at, calls },
+        None => ParsedText::NoCalls,
     }
 }
 
-/// The first JSON value of a text, and what stands behind it.
+/// Parses the first JSON value of a text; returns it and the rest of the text.
 fn first_value(text: &str) -> Option<(Value, &str)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let value = values.next()?.ok()?;
@@ -248,14 +250,14 @@ fn first_value(text: &str) -> Option<(Value, &str)> {
 fn without_fence(text: &str) -> &str {
     let inner = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
     let Some(inner) = inner.filter(|inner| !inner.contains("```")) else { return text };
-    // The first line names a language, or nothing.
+    // The first line is a language name or empty.
     match inner.split_once('\n') {
         Some((first, rest)) if first.trim().chars().all(char::is_alphanumeric) => rest.trim(),
         _ => inner.trim(),
     }
 }
 
-/// Whether a place stands in a code span or fence that does not hold the whole text: there a model shows a call.
+/// Whether a position is in a code span or fence that is not the whole text, where a model displays a call as an example.
 fn is_in_code(text: &str, at: usize) -> bool {
     if without_fence(text.trim()).len() < text.trim().len() {
         return true;
@@ -273,7 +275,7 @@ fn is_name(character: char) -> bool {
     character.is_ascii_alphanumeric() || matches!(character, '_' | '-' | '.')
 }
 
-/// Undoes the escapes of JSON within text that was escaped once too often.
+/// Unescapes text that was JSON-escaped once too often.
 fn unescaped(text: &str) -> String {
     let text = text.replace("\\u003c", "<").replace("\\u003e", ">");
     if text.contains("\\\"") { text.replace("\\\"", "\"") } else { text }

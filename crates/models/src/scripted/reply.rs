@@ -4,10 +4,10 @@ use threadkeep_core::{ChatAnswer, ChatRequest, Finish, ModelError, Part, Usage, 
 
 use crate::calls::{call_part, mint_ids};
 
-/// What a scripted model answers.
+/// A reply of a scripted model.
 #[derive(Clone, Debug)]
 pub struct Reply {
-    /// Text, as it is streamed.
+    /// The text, in the pieces in which it is streamed.
     pub(super) pieces: Vec<String>,
     calls: Vec<(String, Value)>,
     usage: Option<Usage>,
@@ -21,36 +21,36 @@ pub(super) enum Ending {
     Hang,
 }
 
-/// How a scripted model fails.
+/// A failure of a scripted model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Failure {
-    /// As a provider that cannot be reached or has too much to do, with what it says of when to come again.
+    /// The provider is unreachable or overloaded.
     Unavailable {
-        /// How long it asks to wait.
+        /// The wait that the provider requests.
         retry_after: Option<Duration>,
     },
-    /// As one that takes too long.
+    /// The provider timed out.
     TimedOut,
-    /// As one that does not take the key.
+    /// The provider rejected the API key.
     Unauthorized,
-    /// As one that refuses the request.
+    /// The provider rejected the request.
     Refused,
-    /// As one that cannot read so much.
+    /// The request exceeds the model's context length.
     ContextTooLong,
-    /// As one that wrote a call that cannot be read, with what it wrote.
+    /// The model wrote this unreadable tool call.
     MalformedCall(String),
-    /// As one whose answer makes no sense.
+    /// The answer is invalid.
     InvalidAnswer,
 }
 
 impl Reply {
-    /// Says this.
+    /// Replies with a text.
     #[must_use]
     pub fn text(text: impl Into<String>) -> Self {
         Self::streamed([text.into()])
     }
 
-    /// Says this, piece by piece.
+    /// Replies with a text that is streamed in pieces.
     #[must_use]
     pub fn streamed<T: Into<String>>(pieces: impl IntoIterator<Item = T>) -> Self {
         let pieces = pieces.into_iter().map(Into::into).collect();
@@ -69,41 +69,41 @@ impl Reply {
         Self::streamed::<String>([]).then_fails(failure)
     }
 
-    /// Never ends: the caller has to drop the call.
+    /// Never completes: the caller has to drop the call.
     #[must_use]
     pub fn hanging() -> Self {
         Self::streamed::<String>([]).then_hangs()
     }
 
-    /// Calls a tool as well.
+    /// Adds a tool call.
     #[must_use]
     pub fn and_call(mut self, tool: impl Into<String>, arguments: Value) -> Self {
         self.calls.push((tool.into(), arguments));
         self
     }
 
-    /// Took so many tokens, and dollars where a price is known.
+    /// Sets the usage, with the cost in US dollars if the price is known.
     #[must_use]
     pub fn taking(mut self, input_tokens: u64, output_tokens: u64, cost_usd: Option<f64>) -> Self {
         self.usage = Some(Usage { input_tokens, output_tokens, cost_usd, ..Usage::default() });
         self
     }
 
-    /// Stops for this reason; without it, for its calls, or because everything is said.
+    /// Sets the finish reason. Default: `ToolCalls` with calls, else `Stop`.
     #[must_use]
     pub fn then_stops(mut self, finish: Finish) -> Self {
         self.ending = Ending::Finish(Some(finish));
         self
     }
 
-    /// Fails after what it has said.
+    /// Fails after streaming the text.
     #[must_use]
     pub fn then_fails(mut self, failure: Failure) -> Self {
         self.ending = Ending::Fail(failure);
         self
     }
 
-    /// Never ends after what it has said.
+    /// Never completes after streaming the text.
     #[must_use]
     pub fn then_hangs(mut self) -> Self {
         self.ending = Ending::Hang;
@@ -112,7 +112,7 @@ impl Reply {
 
     pub(super) fn finish(self, model: &str, request: &ChatRequest) -> Result<ChatAnswer, ModelError> {
         let finish = match self.ending {
-            Ending::Fail(failure) => return Err(failure.of(model)),
+            Ending::Fail(failure) => return Err(failure.into_error(model)),
             Ending::Finish(Some(finish)) => finish,
             Ending::Finish(None) | Ending::Hang if self.calls.is_empty() => Finish::Stop,
             Ending::Finish(None) | Ending::Hang => Finish::ToolCalls,
@@ -127,9 +127,9 @@ impl Reply {
 }
 
 impl Failure {
-    fn of(self, model: &str) -> ModelError {
+    fn into_error(self, model: &str) -> ModelError {
         let model = model.to_owned();
-        let detail = "the script says so".to_owned();
+        let detail = "scripted failure".to_owned();
         match self {
             Self::Unavailable { retry_after } => ModelError::Unavailable { model, detail, retry_after },
             Self::TimedOut => ModelError::TimedOut { model, after: Duration::from_secs(60) },

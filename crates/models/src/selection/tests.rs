@@ -1,6 +1,6 @@
 use super::*;
 
-/// An environment of `NAME=value` words.
+/// Makes an environment from `NAME=value` words.
 fn environment(words: &str) -> impl Fn(&str) -> Option<String> + '_ {
     move |name| words.split(' ').find_map(|word| Some(word.strip_prefix(name)?.strip_prefix('=')?.to_owned()))
 }
@@ -15,7 +15,7 @@ fn selected(name: Option<&str>, words: &str) -> Result<String, SelectionError> {
 }
 
 #[test]
-fn the_first_that_is_set_speaks_and_without_any_the_offline_model() {
+fn the_first_configured_model_is_selected_else_the_offline_model() {
     for (words, expected) in [
         ("", "offline"),
         ("GROQ_API_KEY= OPENAI_MODEL=x", "offline"),
@@ -40,7 +40,7 @@ fn the_first_that_is_set_speaks_and_without_any_the_offline_model() {
 }
 
 #[test]
-fn a_name_decides_over_the_environment() {
+fn a_name_overrides_the_environment() {
     let words = "GROQ_API_KEY=k ANTHROPIC_API_KEY=k THREADKEEP_MODEL=anthropic";
     for (name, expected) in [
         ("offline", "offline"),
@@ -57,7 +57,7 @@ fn a_name_decides_over_the_environment() {
 }
 
 #[test]
-fn what_is_missing_is_named() {
+fn errors_name_what_is_missing() {
     let missing = |provider, variable| Err(SelectionError::Missing { provider, variable });
     assert_eq!(selected(Some("groq"), ""), missing(Provider::Groq, "GROQ_API_KEY"));
     assert_eq!(selected(Some("openai:gpt-x"), ""), missing(Provider::OpenAi, "OPENAI_API_KEY"));
@@ -70,10 +70,10 @@ fn what_is_missing_is_named() {
 }
 
 #[test]
-fn all_that_is_set_is_found_in_the_order_of_preference() {
+fn all_configured_models_are_found_in_order_of_preference() {
     let words = "OLLAMA_HOST=h ANTHROPIC_API_KEY=a OPENAI_API_KEY=o OPENAI_BASE_URL=http://x/v1 GROQ_API_KEY=g";
     let found = find_models(&environment(words));
-    let told: Vec<String> = found
+    let descriptions: Vec<String> = found
         .iter()
         .map(|found| match found {
             Ok(found) => format!("{} {}", found.provider, found.key_variable.unwrap_or("-")),
@@ -81,7 +81,7 @@ fn all_that_is_set_is_found_in_the_order_of_preference() {
         })
         .collect();
     let expected = ["groq GROQ_API_KEY", "compatible needs OPENAI_MODEL", "anthropic ANTHROPIC_API_KEY", "ollama -"];
-    assert_eq!(told, expected);
+    assert_eq!(descriptions, expected);
     let debug = format!("{found:?}");
     assert!(!debug.contains("\"g\"") && debug.contains("Groq"), "{debug}");
 }
@@ -94,7 +94,7 @@ fn every_provider_has_its_variables() {
 }
 
 #[test]
-fn ollamas_address_is_read_as_ollama_does() {
+fn ollamas_host_variable_becomes_a_base_url() {
     for (host, expected) in [
         ("127.0.0.1", "http://127.0.0.1:11434/v1"),
         ("0.0.0.0:5000", "http://127.0.0.1:5000/v1"),
@@ -108,7 +108,7 @@ fn ollamas_address_is_read_as_ollama_does() {
 }
 
 #[test]
-fn a_proxy_is_used_for_what_is_outside() {
+fn a_proxy_is_used_for_remote_providers_only() {
     let words = "GROQ_API_KEY=k OLLAMA_HOST=h HTTPS_PROXY=http://proxy:3128 NO_PROXY=example.com";
     let proxies: Vec<Option<String>> = find_models(&environment(words))
         .into_iter()
@@ -118,7 +118,7 @@ fn a_proxy_is_used_for_what_is_outside() {
 }
 
 #[test]
-fn an_embedder_is_there_only_when_it_is_named() {
+fn an_embedder_must_be_named() {
     let embedder = |name, words| {
         let config = select_embedder(name, &environment(words))?;
         Ok(config.map(|config| format!("{} at {}, {}", config.model, config.base_url, config.key.is_some())))

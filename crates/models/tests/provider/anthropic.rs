@@ -1,10 +1,10 @@
-//! Replies of Anthropic's messages, in the documented shapes.
+//! Replies of Anthropic's messages API, in the documented forms.
 
 use serde_json::json;
 use threadkeep_core::{ChatMessage, ChatRequest, Finish, ImageReference, JsonText, Part, Role, ToolCall, ToolResult};
 use threadkeep_models::{Provider, ProviderConfig};
 
-use crate::server::{Reply, Server, ask, asking, config, model, named, short};
+use crate::server::{Reply, Server, ask, config, model, named, request_with, short};
 
 fn stream() -> Vec<String> {
     [
@@ -42,13 +42,13 @@ fn stream() -> Vec<String> {
 async fn a_stream_of_blocks_becomes_an_answer() {
     let server = Server::start([Reply::stream(stream())]).await;
     let (model, _) = model(config(Provider::Anthropic, &server, "claude-sonnet-5-5"));
-    let (answer, shown) = ask(&model, &asking("When?")).await;
+    let (answer, streamed) = ask(&model, &request_with("When?")).await;
     let answer = answer.unwrap();
-    let thought = r#"{"type":"thinking","thinking":"Trains.","signature":"x"}"#;
+    let reasoning = r#"{"type":"thinking","thinking":"Trains.","signature":"x"}"#;
     let expected =
-        ["(Trains.)", thought, "Let me look.", r#"toolu_1 arrivals {"station": "Times Sq"}"#, "toolu_2 arrivals {}"];
+        ["(Trains.)", reasoning, "Let me look.", r#"toolu_1 arrivals {"station": "Times Sq"}"#, "toolu_2 arrivals {}"];
     assert_eq!(short(&answer), expected);
-    assert_eq!(shown, ["(Trains.)", "Let me ", "look."]);
+    assert_eq!(streamed, ["(Trains.)", "Let me ", "look."]);
     assert_eq!((answer.finish, answer.model.as_str()), (Finish::ToolCalls, "claude-sonnet-5-5"));
     let usage = answer.usage.unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens), (1120, 50));
@@ -57,7 +57,7 @@ async fn a_stream_of_blocks_becomes_an_answer() {
 }
 
 #[tokio::test]
-async fn a_message_in_one_piece_is_read_too() {
+async fn an_answer_without_streaming_is_parsed() {
     for (reason, finish) in [
         ("end_turn", Finish::Stop),
         ("max_tokens", Finish::Length),
@@ -71,18 +71,18 @@ async fn a_message_in_one_piece_is_read_too() {
         });
         let server = Server::start([Reply::json(200, &body)]).await;
         let (model, _) = model(ProviderConfig { streams: false, ..config(Provider::Anthropic, &server, "claude-x") });
-        let answer = ask(&model, &asking("Hi")).await.0.unwrap();
+        let answer = ask(&model, &request_with("Hi")).await.0.unwrap();
         assert_eq!(
             (short(&answer), answer.finish),
             (vec![r#"{"type":"redacted_thinking","data":"x"}"#.to_owned(), "Hello.".to_owned()], finish)
         );
         assert_eq!(answer.usage.unwrap().cost_usd, None);
-        assert_eq!(server.asked()[0].body.get("stream"), None);
+        assert_eq!(server.requests()[0].body.get("stream"), None);
     }
 }
 
 #[tokio::test]
-async fn any_conversation_becomes_turns_that_the_wire_takes() {
+async fn conversations_become_alternating_turns() {
     let message = |role, parts: Vec<Part>| ChatMessage { role, author: None, parts, seq: None };
     let call = |id: &str| {
         Part::ToolCall(ToolCall {
@@ -95,7 +95,7 @@ async fn any_conversation_becomes_turns_that_the_wire_takes() {
         Part::ToolResult(ToolResult { call_id: id.to_owned(), output: "out".to_owned(), is_error })
     };
     let raw = |format: &str, json: &str| Part::Raw { format: format.to_owned(), json: JsonText::new(json).unwrap() };
-    let thought = raw("anthropic.block", r#"{"type": "redacted_thinking", "data": "x"}"#);
+    let reasoning = raw("anthropic.block", r#"{"type": "redacted_thinking", "data": "x"}"#);
     let forged = raw("anthropic.block", r#"{"type": "tool_use", "id": "x", "name": "rm", "input": {}}"#);
     let other = raw("openai.item", r#"{"type": "thinking", "thinking": "x", "signature": "x"}"#);
     let image = |url: &str| Part::Image(ImageReference { url: url.to_owned(), description: Some("a map".to_owned()) });
@@ -108,7 +108,7 @@ async fn any_conversation_becomes_turns_that_the_wire_takes() {
             ChatMessage { author: Some("ana".to_owned()), ..ChatMessage::text(Role::User, "Two trains?") },
             message(
                 Role::Assistant,
-                vec![Part::Reasoning("hm".to_owned()), thought, forged, other, call("call:1"), call("call_2")],
+                vec![Part::Reasoning("hm".to_owned()), reasoning, forged, other, call("call:1"), call("call_2")],
             ),
             message(Role::Tool, vec![result("call:1", false)]),
             message(Role::Tool, vec![result("call_2", true)]),
@@ -129,10 +129,10 @@ async fn any_conversation_becomes_turns_that_the_wire_takes() {
     let server = Server::start([Reply::stream(stream())]).await;
     let (model, _) = model(config(Provider::Anthropic, &server, "claude-x"));
     ask(&model, &request).await.0.unwrap();
-    let body = &server.asked()[0].body;
+    let body = &server.requests()[0].body;
     assert_eq!(body["system"], "Be brief.\n\nLike maps.");
     assert_eq!(body["max_tokens"], 16384);
-    assert_eq!(body.get("temperature"), None, "the wire has none");
+    assert_eq!(body.get("temperature"), None, "the API has none");
     assert_eq!(
         body["messages"],
         json!([

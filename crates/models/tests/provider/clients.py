@@ -1,7 +1,7 @@
-"""Talks as the official clients of OpenAI and Anthropic do.
+"""Runs the official clients of OpenAI and Anthropic.
 
-`clients.py replies` prints replies that are built with the clients' own types. `clients.py send` reads
-`{case: base URL}` from its input, has each case's conversation with the clients, and prints what they understood.
+`clients.py replies` prints replies that are built with the clients' types. `clients.py send` reads
+`{case: base URL}` from its input, sends each case's conversation with the clients, and prints the parsed replies.
 """
 
 import json
@@ -69,7 +69,7 @@ def openai_client(url):
 
 
 def anthropic_client(url):
-    # This client adds the version to the path by itself.
+    # This client adds the version to the path.
     return anthropic.Anthropic(api_key=KEY, base_url=url, max_retries=0)
 
 
@@ -191,7 +191,7 @@ def anthropic_formed(url):
 
 
 def anthropic_stream(url):
-    # The manager of streams sends the same and puts the message together.
+    # The stream manager sends the same request and assembles the message.
     with anthropic_client(url).messages.stream(
         model="claude-sonnet-5-5",
         max_tokens=16384,

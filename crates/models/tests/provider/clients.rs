@@ -1,5 +1,5 @@
-//! The official Python clients of OpenAI and Anthropic beside ours: the same conversations to the same server. Requests
-//! have to be equal, and replies, which are built with the clients' own types, have to be understood alike.
+//! Compares our clients with the official Python clients of OpenAI and Anthropic: for the same conversations, requests must
+//! be equal, and replies, which are built with the official types, must be parsed alike.
 //!
 //! `cargo xtask test` installs the clients into the folder `python` of the target folder.
 
@@ -15,18 +15,18 @@ use threadkeep_core::{
 };
 use threadkeep_models::{EmbedderConfig, EmbeddingModel, Provider, ProviderConfig, Secret};
 
-use crate::server::{Asked, KEY, Noted, Reply, Server, ask, config, model, tool};
+use crate::server::{KEY, RecordedRequest, RecordingPacing, Reply, Server, ask, config, model, tool};
 
-/// Runs the script, and reads what it prints.
+/// Runs the script and parses its output.
 fn python(mode: &str, input: &Value) -> Value {
-    let test = std::env::current_exe().expect("a test has a path");
-    let target = test.ancestors().nth(3).expect("it lies in target/PROFILE/deps");
+    let test = std::env::current_exe().expect("the test has a path");
+    let target = test.ancestors().nth(3).expect("the test is in target/PROFILE/deps");
     let python = target.join("python/bin/python");
     assert!(python.exists(), "`cargo xtask test` installs the official clients into {}", python.display());
     let script = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/provider/clients.py");
     let mut command = Command::new(python);
     command.args([script, mode]).stdin(Stdio::piped()).stdout(Stdio::piped());
-    // A proxy of this machine is not meant for this machine.
+    // The server is local: bypass any configured proxy.
     command.env("NO_PROXY", "*");
     let mut child = command.spawn().expect("Python starts");
     let mut pipe = child.stdin.take().expect("the input is piped");
@@ -38,7 +38,7 @@ fn python(mode: &str, input: &Value) -> Value {
 }
 
 fn conversation(provider: Provider) -> ChatRequest {
-    let said = |role, parts| ChatMessage { role, author: None, parts, seq: None };
+    let message = |role, parts| ChatMessage { role, author: None, parts, seq: None };
     let call = ToolCall {
         id: "call_1".to_owned(),
         name: "arrivals".to_owned(),
@@ -51,16 +51,16 @@ fn conversation(provider: Provider) -> ChatRequest {
         json: JsonText::new(r#"{"type":"thinking","thinking":"Trains.","signature":"c2lnbmVk"}"#)
             .expect("this is JSON"),
     };
-    // Anthropic's wire has no names.
+    // Anthropic's API has no author names.
     let author = (provider != Provider::Anthropic).then(|| "ana".to_owned());
     ChatRequest {
         messages: vec![
             ChatMessage::text(Role::System, "Be brief."),
             ChatMessage { author, ..ChatMessage::text(Role::User, "Next train?") },
-            said(Role::Assistant, vec![thought, Part::Text("Let me look.".to_owned()), Part::ToolCall(call)]),
-            said(Role::Tool, vec![Part::ToolResult(result)]),
+            message(Role::Assistant, vec![thought, Part::Text("Let me look.".to_owned()), Part::ToolCall(call)]),
+            message(Role::Tool, vec![Part::ToolResult(result)]),
             ChatMessage::text(Role::Assistant, "In 3 minutes."),
-            said(Role::User, vec![Part::Text("And here?".to_owned()), Part::Image(image)]),
+            message(Role::User, vec![Part::Text("And here?".to_owned()), Part::Image(image)]),
         ],
         tools: vec![ToolDescription {
             is_strict: (provider != Provider::Anthropic).then_some(true),
@@ -70,11 +70,11 @@ fn conversation(provider: Provider) -> ChatRequest {
     }
 }
 
-/// The request of a case, and whether it is streamed.
+/// Returns the provider and request of a case, and whether it is streamed.
 fn request(case: &str) -> (Provider, ChatRequest, bool) {
-    let bounded = |provider| ChatRequest {
+    let with_limits = |provider| ChatRequest {
         tool_choice: ToolChoice::Required,
-        // Anthropic took this out of its wire.
+        // Not supported by Anthropic's current API.
         temperature: (provider != Provider::Anthropic).then_some(0.25),
         max_tokens: Some(500),
         ..conversation(provider)
@@ -83,7 +83,7 @@ fn request(case: &str) -> (Provider, ChatRequest, bool) {
         let schema = json!({"type": "object", "properties": {"at": {"type": "string"}}, "required": ["at"], "additionalProperties": false});
         JsonText::from(&schema)
     };
-    let formed = |provider| ChatRequest {
+    let with_format = |provider| ChatRequest {
         format: Some(AnswerFormat::Schema {
             name: "place".to_owned(),
             description: None,
@@ -93,7 +93,7 @@ fn request(case: &str) -> (Provider, ChatRequest, bool) {
         parallel_tool_calls: Some(false),
         reasoning_effort: Some("low".to_owned()),
         sampling: match provider {
-            // Its wire has these no longer.
+            // Anthropic's current API supports only stop sequences.
             Provider::Anthropic => Sampling { stop: vec!["END".to_owned()], ..Sampling::default() },
             _ => Sampling {
                 top_p: Some(0.5),
@@ -108,17 +108,17 @@ fn request(case: &str) -> (Provider, ChatRequest, bool) {
     let named =
         |provider| ChatRequest { tool_choice: ToolChoice::Named("arrivals".to_owned()), ..conversation(provider) };
     match case {
-        "openai_whole" => (Provider::OpenAi, bounded(Provider::OpenAi), false),
+        "openai_whole" => (Provider::OpenAi, with_limits(Provider::OpenAi), false),
         "openai_stream" => (Provider::OpenAi, named(Provider::OpenAi), true),
-        "anthropic_whole" => (Provider::Anthropic, bounded(Provider::Anthropic), false),
+        "anthropic_whole" => (Provider::Anthropic, with_limits(Provider::Anthropic), false),
         "anthropic_stream" => (Provider::Anthropic, named(Provider::Anthropic), true),
-        "openai_formed" => (Provider::OpenAi, formed(Provider::OpenAi), false),
-        "anthropic_formed" => (Provider::Anthropic, formed(Provider::Anthropic), false),
+        "openai_formed" => (Provider::OpenAi, with_format(Provider::OpenAi), false),
+        "anthropic_formed" => (Provider::Anthropic, with_format(Provider::Anthropic), false),
         "groq_stream" => {
             let messages = vec![ChatMessage::text(Role::User, "Hi")];
             (Provider::Groq, ChatRequest { messages, max_tokens: Some(500), ..ChatRequest::default() }, true)
         }
-        other => panic!("{other} is no case"),
+        other => panic!("unknown case {other}"),
     }
 }
 
@@ -132,12 +132,12 @@ const CASES: [&str; 7] = [
     "anthropic_formed",
 ];
 
-/// What both sides understood, in the script's form.
-fn understood(answer: &ChatAnswer, case: &str) -> Value {
+/// Returns the parsed answer in the form of the script's output.
+fn parsed_answer(answer: &ChatAnswer, case: &str) -> Value {
     let calls: Vec<Value> =
         answer.tool_calls().map(|call| json!([call.id, call.name, call.arguments.as_str()])).collect();
-    let usage = answer.usage.as_ref().expect("every reply tells its usage");
-    let mut understood = json!({
+    let usage = answer.usage.as_ref().expect("every reply includes usage");
+    let mut parsed_answer = json!({
         "text": answer.text(),
         "calls": if case == "groq_stream" { Value::Null } else { json!(calls) },
         "tokens": [usage.input_tokens, usage.output_tokens],
@@ -148,21 +148,21 @@ fn understood(answer: &ChatAnswer, case: &str) -> Value {
             Part::Raw { json, .. } => Some(json.read::<Value>().expect("a block is JSON")),
             _ => None,
         });
-        understood["thoughts"] = thoughts.collect();
+        parsed_answer["thoughts"] = thoughts.collect();
     }
-    understood
+    parsed_answer
 }
 
-/// Calls of Anthropic are objects, whose spaces say nothing.
-fn without_spaces(mut understood: Value) -> Value {
-    for call in understood["calls"].as_array_mut().into_iter().flatten() {
+/// Parses the arguments of calls, because whitespace in Anthropic's is not significant.
+fn with_parsed_arguments(mut parsed_answer: Value) -> Value {
+    for call in parsed_answer["calls"].as_array_mut().into_iter().flatten() {
         let arguments = call[2].as_str().unwrap_or_default();
         call[2] = serde_json::from_str(arguments).expect("arguments are JSON");
     }
-    understood
+    parsed_answer
 }
 
-fn assert_equal_requests(case: &str, ours: &Asked, theirs: &Asked) {
+fn assert_equal_requests(case: &str, ours: &RecordedRequest, theirs: &RecordedRequest) {
     assert_eq!(ours.line, theirs.line, "{case}");
     assert_eq!(ours.body, theirs.body, "{case}");
     for header in ["authorization", "x-api-key", "anthropic-version", "content-type"] {
@@ -171,7 +171,7 @@ fn assert_equal_requests(case: &str, ours: &Asked, theirs: &Asked) {
 }
 
 #[tokio::test]
-async fn we_ask_and_understand_as_the_official_clients_do() {
+async fn requests_and_replies_match_the_official_clients() {
     if std::env::var("THREADKEEP_LEFT_OUT").is_ok_and(|names| names.split(',').any(|name| name == "python")) {
         return;
     }
@@ -187,8 +187,8 @@ async fn we_ask_and_understand_as_the_official_clients_do() {
         let (provider, request, streams) = request(case);
         let name = if provider == Provider::Anthropic { "claude-sonnet-5-5" } else { "gpt-4o-mini" };
         let config = ProviderConfig { streams, ..config(provider, &server, name) };
-        let answer = ask(&model(config).0, &request).await.0.expect("the reply is a good one");
-        ours.insert(case, understood(&answer, case));
+        let answer = ask(&model(config).0, &request).await.0.expect("the reply is valid");
+        ours.insert(case, parsed_answer(&answer, case));
         servers.insert(case, server);
     }
     let server = Server::start([reply("embeddings"), reply("embeddings")]).await;
@@ -197,8 +197,9 @@ async fn we_ask_and_understand_as_the_official_clients_do() {
         dimensions: Some(2),
         ..EmbedderConfig::new(Provider::OpenAi, "text-embedding-3-small", Secret::new(KEY))
     };
-    let embedder = EmbeddingModel::with_pacing(config, Arc::new(Noted::default())).expect("the address is one");
-    let points = embedder.embed(&["one".to_owned(), "two".to_owned()]).await.expect("the reply is a good one");
+    let embedder =
+        EmbeddingModel::with_pacing(config, Arc::new(RecordingPacing::default())).expect("the address is valid");
+    let points = embedder.embed(&["one".to_owned(), "two".to_owned()]).await.expect("the reply is valid");
     let points: Vec<Value> = points.iter().map(|point| json!(point.vector)).collect();
     ours.insert("embeddings", json!({"points": points}));
     servers.insert("embeddings", server);
@@ -207,8 +208,8 @@ async fn we_ask_and_understand_as_the_official_clients_do() {
     let urls = json!(urls);
     let theirs = tokio::task::spawn_blocking(move || python("send", &urls)).await.expect("the script does not panic");
     for (case, server) in &servers {
-        let asked = server.asked();
-        assert_equal_requests(case, &asked[0], &asked[1]);
-        assert_eq!(without_spaces(ours[case].clone()), without_spaces(theirs[*case].clone()), "{case}");
+        let requests = server.requests();
+        assert_equal_requests(case, &requests[0], &requests[1]);
+        assert_eq!(with_parsed_arguments(ours[case].clone()), with_parsed_arguments(theirs[*case].clone()), "{case}");
     }
 }

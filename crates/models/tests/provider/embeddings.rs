@@ -1,4 +1,4 @@
-//! Embeddings over a real socket.
+//! The embeddings client, over real sockets.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use threadkeep_core::{Embedder, EmbedderError};
 use threadkeep_models::{EmbedderConfig, EmbeddingModel, Provider, Secret};
 
-use crate::server::{KEY, Noted, Reply, Server};
+use crate::server::{KEY, RecordingPacing, Reply, Server};
 
 fn embedder(server: &Server, dimensions: Option<usize>) -> EmbeddingModel {
     let config = EmbedderConfig {
@@ -14,7 +14,7 @@ fn embedder(server: &Server, dimensions: Option<usize>) -> EmbeddingModel {
         dimensions,
         ..EmbedderConfig::new(Provider::OpenAi, "text-embedding-3-small", Secret::new(KEY))
     };
-    EmbeddingModel::with_pacing(config, Arc::new(Noted::default())).expect("the address is one")
+    EmbeddingModel::with_pacing(config, Arc::new(RecordingPacing::default())).expect("the address is valid")
 }
 
 fn points(points: &[(u64, &[f64])]) -> Value {
@@ -30,7 +30,7 @@ fn texts(texts: &[&str]) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn each_text_gets_its_point_whatever_their_order() {
+async fn embeddings_are_assigned_to_texts_by_index() {
     let reply = Reply::json(200, &points(&[(1, &[0.0, 1.0]), (0, &[1.0, 0.5])]));
     let server = Server::start([reply]).await;
     let embedder = embedder(&server, Some(2));
@@ -38,16 +38,16 @@ async fn each_text_gets_its_point_whatever_their_order() {
     assert_eq!(found.iter().map(|point| point.vector.clone()).collect::<Vec<_>>(), [[1.0, 0.5], [0.0, 1.0]]);
     assert_eq!(embedder.model(), "text-embedding-3-small/2");
     assert!(found.iter().all(|point| point.model == embedder.model()));
-    let asked = &server.asked()[0];
-    assert_eq!(asked.line, "POST /v1/embeddings HTTP/1.1");
-    assert_eq!(asked.headers["authorization"], format!("Bearer {KEY}"));
+    let request = &server.requests()[0];
+    assert_eq!(request.line, "POST /v1/embeddings HTTP/1.1");
+    assert_eq!(request.headers["authorization"], format!("Bearer {KEY}"));
     let expected =
         json!({"input": ["a", "b"], "model": "text-embedding-3-small", "encoding_format": "float", "dimensions": 2});
-    assert_eq!(asked.body, expected);
+    assert_eq!(request.body, expected);
 }
 
 #[tokio::test]
-async fn many_texts_go_in_batches_and_a_batch_is_tried_again() {
+async fn texts_are_sent_in_batches_that_are_retried() {
     let full: Vec<(u64, &[f64])> = (0..128).map(|index| (index, &[1.0][..])).collect();
     let busy = Reply::json(429, &json!({"error": {"message": "slow down"}}));
     let replies = [busy, Reply::json(200, &points(&full)), Reply::json(200, &points(&[(0, &[2.0])]))];
@@ -55,14 +55,15 @@ async fn many_texts_go_in_batches_and_a_batch_is_tried_again() {
     let many: Vec<String> = (0..129).map(|number| number.to_string()).collect();
     let found = embedder(&server, None).embed(&many).await.unwrap();
     assert_eq!((found.len(), found[128].vector.as_slice()), (129, &[2.0_f32][..]));
-    let sizes: Vec<usize> = server.asked().iter().map(|asked| asked.body["input"].as_array().unwrap().len()).collect();
+    let sizes: Vec<usize> =
+        server.requests().iter().map(|request| request.body["input"].as_array().unwrap().len()).collect();
     assert_eq!(sizes, [128, 128, 1]);
     assert!(embedder(&server, None).embed(&[]).await.unwrap().is_empty());
-    assert_eq!(server.asked().len(), 3, "no text, no request");
+    assert_eq!(server.requests().len(), 3, "no texts cause no request");
 }
 
 #[tokio::test]
-async fn failures_say_what_can_be_done() {
+async fn failures_report_their_cause_and_retryability() {
     for (replies, is_retryable, text) in [
         (
             vec![Reply::json(400, &json!({"error": {"message": "input is too long"}}))],
@@ -82,34 +83,34 @@ async fn failures_say_what_can_be_done() {
         (
             vec![Reply::json(200, &points(&[(0, &[1.0])]))],
             false,
-            "embedder gave an invalid answer: it has 1 points for 2 texts",
+            "embedder gave an invalid answer: 1 embeddings for 2 texts",
         ),
         (
             vec![Reply::json(200, &points(&[(0, &[1.0]), (0, &[1.0])]))],
             false,
-            "embedder gave an invalid answer: a text has no point",
+            "embedder gave an invalid answer: a text has no embedding",
         ),
         (
             vec![Reply::json(200, &points(&[(0, &[1.0]), (7, &[1.0])]))],
             false,
-            "embedder gave an invalid answer: a point belongs to no text",
+            "embedder gave an invalid answer: an embedding has an index out of range",
         ),
         (
             vec![Reply::json(200, &points(&[(0, &[1.0]), (1, &[1.0, 2.0])]))],
             false,
-            "embedder gave an invalid answer: points have different lengths",
+            "embedder gave an invalid answer: embeddings have different lengths",
         ),
         (
             vec![Reply::json(200, &points(&[(0, &[1e300]), (1, &[1.0])]))],
             false,
-            "embedder gave an invalid answer: a point is no list of numbers",
+            "embedder gave an invalid answer: an embedding is not a list of finite numbers",
         ),
         (
             vec![Reply::json(200, &json!({"data": [{"embedding": "AAAA"}, {"embedding": []}]}))],
             false,
-            "embedder gave an invalid answer: a point is no list of numbers",
+            "embedder gave an invalid answer: an embedding is not a list of finite numbers",
         ),
-        (vec![Reply::json(200, &json!([]))], false, "embedder gave an invalid answer: it has no data"),
+        (vec![Reply::json(200, &json!([]))], false, "embedder gave an invalid answer: no data"),
     ] {
         let server = Server::start(replies).await;
         let error: EmbedderError = embedder(&server, None).embed(&texts(&["a", "b"])).await.unwrap_err();

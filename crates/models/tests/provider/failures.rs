@@ -1,4 +1,4 @@
-//! What a provider that fails comes to: waits, attempts, errors, and a connection that is closed.
+//! Failures of providers: waits, retries, errors, and closed connections.
 
 use std::time::Duration;
 
@@ -6,33 +6,33 @@ use serde_json::{Value, json};
 use threadkeep_core::ModelError;
 use threadkeep_models::{ConnectError, HttpOptions, Ping, Provider, ProviderConfig, ProviderModel, Secret};
 
-use crate::server::{KEY, Noted, Reply, Server, ask, asking, config, event, model, named, short};
+use crate::server::{KEY, RecordingPacing, Reply, Server, ask, config, event, model, named, request_with, short};
 
 fn error(kind: &str, code: Option<&str>, message: &str) -> Value {
     json!({"error": {"message": message, "type": kind, "param": null, "code": code}})
 }
 
-fn said(text: &str) -> Reply {
+fn text_reply(text: &str) -> Reply {
     Reply::stream([event(&json!({"choices": [{"index": 0, "delta": {"content": text}, "finish_reason": "stop"}]}))])
 }
 
-fn waits(noted: &Noted) -> Vec<u64> {
-    let waits = noted.0.lock().expect("nobody panics holding it");
-    waits.iter().map(|wait| u64::try_from(wait.as_millis()).expect("no wait is that long")).collect()
+fn waits(pacing: &RecordingPacing) -> Vec<u64> {
+    let waits = pacing.0.lock().expect("the lock is not poisoned");
+    waits.iter().map(|wait| u64::try_from(wait.as_millis()).expect("the wait fits")).collect()
 }
 
-/// The error that comes of replies, and the waits before it.
+/// Returns the error that results from replies, and the waits before it.
 async fn failing(provider: Provider, replies: Vec<Reply>) -> (ModelError, Vec<u64>) {
     let server = Server::start(replies).await;
-    let (model, noted) = model(config(provider, &server, "m"));
-    let error = ask(&model, &asking("Hi")).await.0.expect_err("every reply is a failure");
+    let (model, pacing) = model(config(provider, &server, "m"));
+    let error = ask(&model, &request_with("Hi")).await.0.expect_err("every reply is a failure");
     assert!(server.has_answered_all(), "{error}");
     assert!(!format!("{error:?}").contains(KEY));
-    (error, waits(&noted))
+    (error, waits(&pacing))
 }
 
 #[tokio::test]
-async fn what_may_pass_is_tried_again_after_the_wait_that_was_asked_for() {
+async fn temporary_failures_are_retried_after_the_requested_wait() {
     let limited = error("tokens", Some("rate_limit_exceeded"), "Rate limit reached");
     for (first, expected) in [
         (Reply::json(429, &limited).header("retry-after", "7"), 7_000),
@@ -48,24 +48,24 @@ async fn what_may_pass_is_tried_again_after_the_wait_that_was_asked_for() {
         (Reply::stream(["data: {\"choices\":[]}\n\n"]), 500),
         (Reply::new(200, "application/json", [""; 0]).header("content-length", "10"), 500),
     ] {
-        let server = Server::start([first.clone(), said("Hello.")]).await;
-        let (model, noted) = model(config(Provider::Compatible, &server, "m"));
-        let answer = ask(&model, &asking("Hi")).await.0;
+        let server = Server::start([first.clone(), text_reply("Hello.")]).await;
+        let (model, pacing) = model(config(Provider::Compatible, &server, "m"));
+        let answer = ask(&model, &request_with("Hi")).await.0;
         assert_eq!(short(&answer.unwrap()), ["Hello."], "{first:?}");
-        assert_eq!(waits(&noted), [expected], "{first:?}");
-        let asked = server.asked();
-        assert_eq!(asked[0].body, asked[1].body, "the same again");
+        assert_eq!(waits(&pacing), [expected], "{first:?}");
+        let requests = server.requests();
+        assert_eq!(requests[0].body, requests[1].body, "the retry repeats the request");
     }
 }
 
 #[tokio::test]
-async fn attempts_come_to_an_end() {
+async fn retries_are_limited() {
     let down = || Reply::json(503, &error("server_error", None, "down"));
     let (error, waits) = failing(Provider::OpenAi, vec![down(), down(), down()]).await;
     assert_eq!(waits, [500, 1_000]);
     assert_eq!(error.to_string(), "model m unavailable: down");
-    let patient = Reply::json(429, &Value::Null).header("retry-after", "3600");
-    let (error, waits) = failing(Provider::OpenAi, vec![patient]).await;
+    let long_wait = Reply::json(429, &Value::Null).header("retry-after", "3600");
+    let (error, waits) = failing(Provider::OpenAi, vec![long_wait]).await;
     assert!(waits.is_empty());
     match error {
         ModelError::Unavailable { retry_after, .. } => assert_eq!(retry_after, Some(Duration::from_secs(3600))),
@@ -76,7 +76,7 @@ async fn attempts_come_to_an_end() {
 }
 
 #[tokio::test]
-async fn what_will_not_pass_is_told_as_it_is() {
+async fn permanent_failures_are_not_retried() {
     let too_long =
         "This model's maximum context length is 8192 tokens. However, your messages resulted in 9000 tokens.";
     for (status, body, code, detail) in [
@@ -138,7 +138,7 @@ async fn what_will_not_pass_is_told_as_it_is() {
 }
 
 #[tokio::test]
-async fn what_a_model_can_do_without_is_left_out_once_it_refuses_it() {
+async fn rejected_optional_parameters_are_omitted() {
     let refusal = |name: &str| {
         let error = json!({"error": {
             "message": format!("Unsupported value: '{name}' is not supported with this model."),
@@ -147,28 +147,29 @@ async fn what_a_model_can_do_without_is_left_out_once_it_refuses_it() {
         Reply::json(400, &error)
     };
     let refusals = [refusal("temperature"), refusal("reasoning_effort")];
-    let server = Server::start(refusals.into_iter().chain([said("Hello."), said("Again."), refusal("stop")])).await;
-    let (model, noted) = model(config(Provider::OpenAi, &server, "m"));
+    let server =
+        Server::start(refusals.into_iter().chain([text_reply("Hello."), text_reply("Again."), refusal("stop")])).await;
+    let (model, pacing) = model(config(Provider::OpenAi, &server, "m"));
     let request = threadkeep_core::ChatRequest {
         temperature: Some(0.1),
         reasoning_effort: Some("low".to_owned()),
         sampling: threadkeep_core::Sampling { stop: vec!["END".to_owned()], ..Default::default() },
-        ..asking("Hi")
+        ..request_with("Hi")
     };
     assert_eq!(short(&ask(&model, &request).await.0.unwrap()), ["Hello."]);
     assert_eq!(short(&ask(&model, &request).await.0.unwrap()), ["Again."]);
     let error = ask(&model, &request).await.0.unwrap_err();
-    assert_eq!(error.code(), "model_refused", "an answer may not do without it");
-    let asked = server.asked();
-    let told = |name: &str| asked.iter().map(|asked| asked.body.get(name).is_some()).collect::<Vec<_>>();
-    assert_eq!(told("temperature"), [true, false, false, false, false], "it is remembered");
-    assert_eq!(told("reasoning_effort"), [true, true, false, false, false]);
-    assert_eq!(told("stop"), [true; 5]);
-    assert!(waits(&noted).is_empty());
+    assert_eq!(error.code(), "model_refused", "`stop` is not optional");
+    let requests = server.requests();
+    let is_sent = |name: &str| requests.iter().map(|request| request.body.get(name).is_some()).collect::<Vec<_>>();
+    assert_eq!(is_sent("temperature"), [true, false, false, false, false], "the rejection is remembered");
+    assert_eq!(is_sent("reasoning_effort"), [true, true, false, false, false]);
+    assert_eq!(is_sent("stop"), [true; 5]);
+    assert!(waits(&pacing).is_empty());
 }
 
 #[tokio::test]
-async fn an_error_within_a_stream_is_an_error() {
+async fn errors_within_a_stream_are_errors() {
     let openai = |error: Value| Reply::stream([event(&json!({"error": error}))]);
     let (error, waits) = failing(
         Provider::Groq,
@@ -187,36 +188,36 @@ async fn an_error_within_a_stream_is_an_error() {
 }
 
 #[tokio::test]
-async fn what_was_said_before_a_break_is_void() {
+async fn text_before_a_lost_connection_is_void() {
     let cut = Reply::stream([event(
         &json!({"choices": [{"index": 0, "delta": {"content": "It is n"}, "finish_reason": null}]}),
     )]);
-    let server = Server::start([cut, said("It is noon.")]).await;
-    let (model, noted) = model(config(Provider::Compatible, &server, "m"));
-    let (answer, shown) = ask(&model, &asking("What time?")).await;
+    let server = Server::start([cut, text_reply("It is noon.")]).await;
+    let (model, pacing) = model(config(Provider::Compatible, &server, "m"));
+    let (answer, streamed) = ask(&model, &request_with("What time?")).await;
     assert_eq!(short(&answer.unwrap()), ["It is noon."]);
-    assert_eq!(shown, ["It is n", "RESTARTED", "It is noon."]);
-    assert_eq!(waits(&noted), [500]);
+    assert_eq!(streamed, ["It is n", "RESTARTED", "It is noon."]);
+    assert_eq!(waits(&pacing), [500]);
 }
 
 #[tokio::test]
-async fn answers_that_are_none_are_told() {
+async fn invalid_answers_are_reported() {
     for (reply, detail) in [
-        (Reply::new(200, "application/json", ["<html>"]), "it is no JSON"),
-        (Reply::json(200, &json!({})), "it has no choices"),
-        (Reply::json(200, &json!({"choices": [{}]})), "it has no message"),
-        (Reply::stream(["data: {\n\n"]), "an event is no JSON"),
+        (Reply::new(200, "application/json", ["<html>"]), "not valid JSON"),
+        (Reply::json(200, &json!({})), "no choices"),
+        (Reply::json(200, &json!({"choices": [{}]})), "no message in the first choice"),
+        (Reply::stream(["data: {\n\n"]), "an event is not valid JSON"),
     ] {
         let (error, _) = failing(Provider::Compatible, vec![reply]).await;
         assert!(error.to_string().starts_with("model m gave an invalid answer"), "{error}");
         assert!(error.to_string().contains(detail), "{error}");
     }
     let (error, _) = failing(Provider::Anthropic, vec![Reply::json(200, &json!({"content": "x"}))]).await;
-    assert!(error.to_string().contains("it has no content"), "{error}");
+    assert!(error.to_string().contains("no content"), "{error}");
 }
 
 #[tokio::test]
-async fn an_endless_answer_is_cut() {
+async fn an_endless_answer_is_rejected() {
     let word = event(&json!({"choices": [{"index": 0, "delta": {"content": "word "}}]}));
     let endless = [
         Reply::stream([word.repeat(2_000)]).then_hangs(),
@@ -228,25 +229,25 @@ async fn an_endless_answer_is_cut() {
         let mut config = config(Provider::Compatible, &server, "m");
         config.http.answer_bytes = 100_000;
         let (model, _) = model(config);
-        let error = ask(&model, &asking("Hi")).await.0.unwrap_err();
-        assert_eq!(error.to_string(), "model m gave an invalid answer: it is longer than what is taken");
+        let error = ask(&model, &request_with("Hi")).await.0.unwrap_err();
+        assert_eq!(error.to_string(), "model m gave an invalid answer: the answer exceeds the size limit");
         server.closed.recv().await.unwrap();
     }
 }
 
 #[tokio::test]
-async fn silence_and_slowness_have_a_bound() {
+async fn timeouts_limit_silence_and_total_time() {
     let silent = || Reply::stream([event(&json!({"choices": []}))]).then_hangs();
     let server = Server::start([silent(), silent(), silent()]).await;
     let mut silence = config(Provider::Compatible, &server, "m");
     silence.http.silence_timeout = Duration::from_millis(40);
-    let error = ask(&model(silence).0, &asking("Hi")).await.0.unwrap_err();
+    let error = ask(&model(silence).0, &request_with("Hi")).await.0.unwrap_err();
     assert_eq!(error.to_string(), "model m gave no answer within 40 ms");
-    assert!(server.has_answered_all(), "silence may pass, so it was tried again");
+    assert!(server.has_answered_all(), "timeouts are retried");
     let mut server = Server::start([silent()]).await;
     let mut total = config(Provider::Compatible, &server, "m");
     total.http.total_timeout = Duration::from_millis(40);
-    let error = ask(&model(total).0, &asking("Hi")).await.0.unwrap_err();
+    let error = ask(&model(total).0, &request_with("Hi")).await.0.unwrap_err();
     assert_eq!(error.to_string(), "model m gave no answer within 40 ms");
     server.closed.recv().await.unwrap();
 }
@@ -256,38 +257,38 @@ async fn dropping_the_call_closes_the_connection() {
     let word = event(&json!({"choices": [{"index": 0, "delta": {"content": "Well"}}]}));
     let mut server = Server::start([Reply::stream([word]).then_hangs()]).await;
     let (model, _) = model(config(Provider::OpenAi, &server, "m"));
-    let request = asking("Hi");
-    let (tell, mut heard) = tokio::sync::mpsc::unbounded_channel();
-    let mut sink = move |_| tell.send(()).unwrap();
+    let request = request_with("Hi");
+    let (delta_sender, mut deltas) = tokio::sync::mpsc::unbounded_channel();
+    let mut sink = move |_| delta_sender.send(()).unwrap();
     {
         use threadkeep_core::ChatModel;
         let call = model.answer(&request, &mut sink);
         tokio::select! {
             answer = call => panic!("{answer:?}"),
-            first = heard.recv() => first.unwrap(),
+            first = deltas.recv() => first.unwrap(),
         }
     }
     server.closed.recv().await.unwrap();
-    assert_eq!(server.asked().len(), 1, "nothing was tried again");
+    assert_eq!(server.requests().len(), 1, "nothing was retried");
 }
 
 #[tokio::test]
-async fn nobody_there_is_unavailable() {
+async fn an_unreachable_provider_is_unavailable() {
     let server = Server::start([]).await;
     let mut config = config(Provider::Ollama, &server, "m");
-    // Nothing listens on the port of a listener that is gone.
+    // Nothing listens on the port of a dropped listener.
     let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
     config.base_url = format!("http://{}/v1", listener.local_addr().unwrap());
     drop(listener);
-    let (model, noted) = model(config);
-    let error = ask(&model, &asking("Hi")).await.0.unwrap_err();
+    let (model, pacing) = model(config);
+    let error = ask(&model, &request_with("Hi")).await.0.unwrap_err();
     assert!(error.is_retryable() && error.to_string().contains("refused"), "{error}");
-    assert_eq!(waits(&noted), [500, 1_000]);
+    assert_eq!(waits(&pacing), [500, 1_000]);
     assert!(matches!(model.ping().await, Ping::Unreachable(detail) if detail.contains("refused")));
 }
 
 #[tokio::test]
-async fn a_ping_says_what_is_there() {
+async fn a_ping_reports_the_state_of_the_provider() {
     let models = json!({"object": "list", "data": [{"id": "llama3.2:latest", "object": "model"}, {"id": "m"}]});
     for (model_name, reply, expected) in [
         ("m", Reply::json(200, &models), Ping::Ready),
@@ -308,14 +309,14 @@ async fn a_ping_says_what_is_there() {
     ] {
         let server = Server::start([reply]).await;
         assert_eq!(model(config(Provider::Groq, &server, model_name)).0.ping().await, expected);
-        let asked = &server.asked()[0];
-        assert_eq!(asked.line, "GET /v1/models HTTP/1.1");
-        assert_eq!(asked.headers["authorization"], format!("Bearer {KEY}"));
+        let recorded = &server.requests()[0];
+        assert_eq!(recorded.line, "GET /v1/models HTTP/1.1");
+        assert_eq!(recorded.headers["authorization"], format!("Bearer {KEY}"));
     }
 }
 
 #[test]
-fn an_address_or_proxy_that_is_none_is_refused_at_once() {
+fn invalid_addresses_and_proxies_are_rejected_early() {
     let config = |base_url: &str| ProviderConfig {
         base_url: base_url.to_owned(),
         ..ProviderConfig::new(Provider::Compatible, "m", Secret::new(KEY))

@@ -1,4 +1,4 @@
-//! Models and embedders of providers, over a real socket.
+//! Clients of providers' models and embedders, over real sockets.
 
 mod anthropic;
 mod clients;

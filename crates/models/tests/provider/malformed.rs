@@ -1,14 +1,14 @@
-//! Tool calls that a model wrote as text, or that its provider could not read.
+//! Tool calls that a model wrote as text, or that its provider could not parse.
 
 use serde_json::{Value, json};
 use threadkeep_core::{Finish, ModelError};
 use threadkeep_models::Provider;
 
-use crate::server::{Reply, Server, ask, asking, config, event, model, short};
+use crate::server::{Reply, Server, ask, config, event, model, request_with, short};
 
 const CALL: &str = "<function=arrivals {\"station\": \"Times Sq\"}></function>";
 
-fn said(pieces: &[&str]) -> Reply {
+fn text_reply(pieces: &[&str]) -> Reply {
     let mut events: Vec<String> =
         pieces.iter().map(|piece| event(&json!({"choices": [{"index": 0, "delta": {"content": piece}}]}))).collect();
     events.push(event(&json!({"choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}]})));
@@ -22,27 +22,28 @@ fn failed(generation: &str) -> Value {
     })
 }
 
-async fn answered(replies: Vec<Reply>) -> (Result<(Vec<String>, Finish), ModelError>, String, usize) {
+async fn answer_to(replies: Vec<Reply>) -> (Result<(Vec<String>, Finish), ModelError>, String, usize) {
     let server = Server::start(replies).await;
     let (model, _) = model(config(Provider::Groq, &server, "m"));
-    let (answer, shown) = ask(&model, &asking("Next train at Times Square?")).await;
+    let (answer, streamed) = ask(&model, &request_with("Next train at Times Square?")).await;
     assert!(server.has_answered_all());
-    (answer.map(|answer| (short(&answer), answer.finish)), shown.concat(), server.asked().len())
+    (answer.map(|answer| (short(&answer), answer.finish)), streamed.concat(), server.requests().len())
 }
 
 #[tokio::test]
-async fn a_call_in_the_text_is_made_and_never_shown() {
-    // S2.42 as far as the model goes: the agent runs the tool.
-    let (answer, shown, _) =
-        answered(vec![said(&["I look. <func", "tion=arrivals {\"station\": ", "\"Times Sq\"}></function>"])]).await;
+async fn a_call_in_text_is_parsed_and_never_displayed() {
+    // S2.42, the part of the model: the agent runs the tool.
+    let (answer, streamed, _) =
+        answer_to(vec![text_reply(&["I look. <func", "tion=arrivals {\"station\": ", "\"Times Sq\"}></function>"])])
+            .await;
     let expected = vec!["I look. ".to_owned(), r#"written_5_1 arrivals {"station":"Times Sq"}"#.to_owned()];
     assert_eq!(answer.unwrap(), (expected, Finish::ToolCalls));
-    assert_eq!(shown, "I look. ");
+    assert_eq!(streamed, "I look. ");
 }
 
 #[tokio::test]
-async fn a_generation_that_failed_is_made_a_call() {
-    // S2.44 as far as the model goes.
+async fn a_failed_generation_becomes_a_call() {
+    // S2.44, the part of the model.
     let expected = (vec![r#"written_5_1 arrivals {"station":"Times Sq"}"#.to_owned()], Finish::ToolCalls);
     for reply in [
         Reply::json(400, &json!({"error": failed(CALL)})),
@@ -54,33 +55,33 @@ async fn a_generation_that_failed_is_made_a_call() {
             [format!("Error code: 400 - {{'error': {{'code': 'tool_use_failed', 'failed_generation': '{CALL}'}}}}")],
         ),
     ] {
-        let (answer, shown, asked) = answered(vec![reply]).await;
-        assert_eq!((answer.unwrap(), shown.as_str(), asked), (expected.clone(), "", 1));
+        let (answer, streamed, request_count) = answer_to(vec![reply]).await;
+        assert_eq!((answer.unwrap(), streamed.as_str(), request_count), (expected.clone(), "", 1));
     }
 }
 
 #[tokio::test]
-async fn a_model_whose_call_cannot_be_read_is_asked_once_more() {
+async fn an_unreadable_call_is_retried_once() {
     let unknown = "<function=launch {}></function>";
     for bad in [
-        said(&["Hm. ", unknown]),
+        text_reply(&["Hm. ", unknown]),
         Reply::json(400, &json!({"error": failed(unknown)})),
         Reply::json(400, &json!({"error": failed("")})),
     ] {
-        let (answer, _, asked) = answered(vec![bad.clone(), said(&["In 3 minutes."])]).await;
+        let (answer, _, request_count) = answer_to(vec![bad.clone(), text_reply(&["In 3 minutes."])]).await;
         assert_eq!(answer.unwrap(), (vec!["In 3 minutes.".to_owned()], Finish::Stop));
-        assert_eq!(asked, 2);
-        // S2.45: after that the agent apologises; the markup is in the error only.
-        let (answer, shown, _) = answered(vec![bad.clone(), bad]).await;
+        assert_eq!(request_count, 2);
+        // S2.45: the agent then apologises; the markup is only in the error.
+        let (answer, streamed, _) = answer_to(vec![bad.clone(), bad]).await;
         assert_eq!(answer.unwrap_err().code(), "malformed_tool_call");
-        assert!(!shown.contains("<function"), "{shown}");
+        assert!(!streamed.contains("<function"), "{streamed}");
     }
-    let (_, shown, _) = answered(vec![said(&["Hm. ", unknown]), said(&["In 3 minutes."])]).await;
-    assert_eq!(shown, "Hm. RESTARTEDIn 3 minutes.");
+    let (_, streamed, _) = answer_to(vec![text_reply(&["Hm. ", unknown]), text_reply(&["In 3 minutes."])]).await;
+    assert_eq!(streamed, "Hm. RESTARTEDIn 3 minutes.");
 }
 
 #[tokio::test]
-async fn what_the_first_attempt_took_is_counted() {
+async fn tokens_of_the_first_attempt_are_counted() {
     let taking = |text: &str, input: u64, output: u64| {
         let choice = json!({"index": 0, "delta": {"content": text}, "finish_reason": "stop"});
         let usage = json!({"prompt_tokens": input, "completion_tokens": output});
@@ -89,19 +90,19 @@ async fn what_the_first_attempt_took_is_counted() {
     let server =
         Server::start([taking("<function=launch {}></function>", 100, 10), taking("In 3 minutes.", 120, 5)]).await;
     let (model, _) = model(config(Provider::Groq, &server, "m"));
-    let usage = ask(&model, &asking("When?")).await.0.unwrap().usage.unwrap();
+    let usage = ask(&model, &request_with("When?")).await.0.unwrap().usage.unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens), (220, 15));
 }
 
 #[tokio::test]
-async fn a_call_that_was_cut_off_is_not_asked_for_again() {
+async fn a_truncated_call_is_not_retried() {
     let cut = event(&json!({"choices": [{"index": 0, "finish_reason": "length", "delta": {"tool_calls": [
         {"index": 0, "id": "a", "function": {"name": "arrivals", "arguments": "{\"station\": \"Ti"}},
     ]}}]}));
-    let (answer, _, asked) = answered(vec![Reply::stream([cut])]).await;
+    let (answer, _, request_count) = answer_to(vec![Reply::stream([cut])]).await;
     match answer.unwrap_err() {
         ModelError::MalformedCall { text, .. } => assert_eq!(text, "arrivals{\"station\": \"Ti"),
         other => panic!("{other}"),
     }
-    assert_eq!(asked, 1);
+    assert_eq!(request_count, 1);
 }

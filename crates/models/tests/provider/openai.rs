@@ -1,10 +1,10 @@
-//! Replies of chat completions, in the shapes that OpenAI, Groq, Ollama and others document.
+//! Replies of the chat completions API, in the documented forms of OpenAI, Groq, Ollama and others.
 
 use serde_json::{Value, json};
 use threadkeep_core::{ChatMessage, ChatRequest, Finish, JsonText, Part, Role, TokenDetails};
 use threadkeep_models::Provider;
 
-use crate::server::{Reply, Server, ask, asking, config, event, model, short};
+use crate::server::{Reply, Server, ask, config, event, model, request_with, short};
 
 fn chunk(delta: &Value, finish: Option<&str>) -> String {
     event(&json!({
@@ -33,7 +33,7 @@ fn call(index: u64, id: Option<&str>, name: Option<&str>, arguments: &str) -> Va
 }
 
 #[tokio::test]
-async fn words_and_split_calls_come_together() {
+async fn text_and_split_calls_are_assembled() {
     let stream = [
         chunk(&json!({"role": "assistant", "content": "", "refusal": null}), None),
         chunk(&json!({"content": "Let me "}), None),
@@ -48,27 +48,27 @@ async fn words_and_split_calls_come_together() {
         DONE.to_owned(),
     ]
     .concat();
-    // Cut in the middle of lines and of a character.
+    // Split within lines and within a character.
     let pieces: Vec<Vec<u8>> = stream.as_bytes().chunks(37).map(<[u8]>::to_vec).collect();
     let server = Server::start([Reply::stream(pieces)]).await;
     let (model, _) = model(config(Provider::OpenAi, &server, "gpt-4o-mini"));
-    let (answer, shown) = ask(&model, &asking("When?")).await;
+    let (answer, streamed) = ask(&model, &request_with("When?")).await;
     let answer = answer.unwrap();
     let expected =
         ["Let me look.", r#"call_a arrivals {"station":  "Times Sq"}"#, r#"call_b arrivals {"station": "Córdoba"}"#];
     assert_eq!(short(&answer), expected);
-    assert_eq!(shown.concat(), "Let me look.");
+    assert_eq!(streamed.concat(), "Let me look.");
     assert_eq!((answer.finish, answer.model.as_str()), (Finish::ToolCalls, "gpt-4o-mini-2024-07-18"));
     let usage = answer.usage.unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens), (1200, 40));
     assert_eq!(usage.details, TokenDetails { cached_input: 1000, reasoning: 30, ..TokenDetails::default() });
-    // 200 plain, 1,000 cached and 40 written tokens at $0.15, $0.075 and $0.60 a million.
+    // 200 plain, 1,000 cached and 40 output tokens at $0.15, $0.075 and $0.60 per million.
     assert!((usage.cost_usd.unwrap() - 0.000_129).abs() < 1e-12, "{usage:?}");
     assert!(usage.duration_ms.is_some());
 }
 
 #[tokio::test]
-async fn what_no_store_keeps_is_not_said() {
+async fn nul_characters_are_replaced() {
     let stream = [
         chunk(&json!({"content": "a\0b", "reasoning": "\0"}), None),
         chunk(&json!({"content": "c"}), Some("stop")),
@@ -76,13 +76,13 @@ async fn what_no_store_keeps_is_not_said() {
     ];
     let server = Server::start([Reply::stream(stream)]).await;
     let (model, _) = model(config(Provider::OpenAi, &server, "gpt-4o-mini"));
-    let (answer, shown) = ask(&model, &asking("Hi")).await;
+    let (answer, streamed) = ask(&model, &request_with("Hi")).await;
     assert_eq!(short(&answer.unwrap()).last().unwrap(), "a\u{fffd}bc");
-    assert!(!shown.concat().contains('\0') && shown.concat().contains("a\u{fffd}b"), "{shown:?}");
+    assert!(!streamed.concat().contains('\0') && streamed.concat().contains("a\u{fffd}b"), "{streamed:?}");
 }
 
 #[tokio::test]
-async fn a_price_that_is_not_known_is_none() {
+async fn an_unknown_price_gives_no_cost() {
     let stream = [
         chunk(&json!({"content": "Hi"}), Some("stop")),
         usage(&json!({"prompt_tokens": 3, "completion_tokens": 1})),
@@ -90,29 +90,29 @@ async fn a_price_that_is_not_known_is_none() {
     ];
     let server = Server::start([Reply::stream(stream)]).await;
     let (model, _) = model(config(Provider::Compatible, &server, "my-model"));
-    let usage = ask(&model, &asking("Hi")).await.0.unwrap().usage.unwrap();
+    let usage = ask(&model, &request_with("Hi")).await.0.unwrap().usage.unwrap();
     assert_eq!((usage.input_tokens, usage.cost_usd), (3, None));
 }
 
 #[tokio::test]
-async fn calls_of_careless_servers_are_understood() {
+async fn nonstandard_call_pieces_are_assembled() {
     let no_index = |mut call: Value| {
         call["tool_calls"][0].as_object_mut().unwrap().remove("index");
         call
     };
     let streams = [
-        // No number at all.
+        // Without an index.
         vec![
             chunk(&no_index(call(0, Some("a"), Some("arrivals"), "{\"station\"")), None),
             chunk(&no_index(call(0, None, None, ": \"x\"}")), None),
             chunk(&no_index(call(0, Some("b"), Some("arrivals"), "{}")), Some("stop")),
         ],
-        // The same number for all.
+        // The same index for all calls.
         vec![
             chunk(&call(0, Some("a"), Some("arrivals"), "{\"station\": \"x\"}"), None),
             chunk(&call(0, Some("b"), Some("arrivals"), "{}"), Some("tool_calls")),
         ],
-        // Id and name again in each piece.
+        // Id and name repeated in each piece.
         vec![
             chunk(&call(0, Some("a"), Some("arrivals"), "{\"station\":"), None),
             chunk(&call(0, Some("a"), Some("arrivals"), " \"x\"}"), None),
@@ -133,7 +133,7 @@ async fn calls_of_careless_servers_are_understood() {
     for stream in streams {
         let server = Server::start([Reply::stream(stream.clone())]).await;
         let (model, _) = model(config(Provider::Ollama, &server, "m"));
-        let answer = ask(&model, &asking("When?")).await.0.unwrap();
+        let answer = ask(&model, &request_with("When?")).await.0.unwrap();
         let calls: Vec<String> = short(&answer).iter().map(|call| call.replace(' ', "")).collect();
         assert_eq!(calls, [r#"aarrivals{"station":"x"}"#, "barrivals{}"], "{stream:?}");
         assert_eq!(answer.finish, Finish::ToolCalls);
@@ -141,7 +141,7 @@ async fn calls_of_careless_servers_are_understood() {
 }
 
 #[tokio::test]
-async fn an_answer_in_one_piece_is_the_same_answer() {
+async fn an_answer_without_streaming_is_parsed() {
     let body = json!({
         "id": "chatcmpl-1", "object": "chat.completion", "created": 1, "model": "openai/gpt-oss-120b",
         "choices": [{"index": 0, "finish_reason": "tool_calls", "logprobs": null, "message": {
@@ -153,17 +153,17 @@ async fn an_answer_in_one_piece_is_the_same_answer() {
     });
     let server = Server::start([Reply::json(200, &body)]).await;
     let (model, _) = model(config(Provider::Groq, &server, "openai/gpt-oss-120b"));
-    let (answer, shown) = ask(&model, &asking("When?")).await;
+    let (answer, streamed) = ask(&model, &request_with("When?")).await;
     let answer = answer.unwrap();
     let expected = ["(They ask for trains.)", "One moment.", r#"call_a arrivals {"station":"x"}"#];
     assert_eq!(short(&answer), expected);
-    assert_eq!(shown, ["One moment."], "it cannot stream, so the text is one piece");
+    assert_eq!(streamed, ["One moment."], "without streaming, the text is one piece");
     let cost = answer.usage.unwrap().cost_usd.unwrap();
     assert!((cost - (10.0 * 0.15 + 5.0 * 0.6) / 1e6).abs() < 1e-15);
 }
 
 #[tokio::test]
-async fn thoughts_refusals_and_reasons_to_stop_are_kept() {
+async fn reasoning_refusals_and_finish_reasons_are_parsed() {
     for (deltas, reason, expected, finish) in [
         (
             vec![
@@ -183,31 +183,31 @@ async fn thoughts_refusals_and_reasons_to_stop_are_kept() {
     ] {
         let mut stream: Vec<String> = deltas.iter().map(|delta| chunk(delta, None)).collect();
         stream.push(chunk(&json!({}), Some(reason)));
-        // Without the last line that OpenAI sends: the reason to stop says enough.
+        // Without the final `[DONE]` of OpenAI: the finish reason is sufficient.
         let server = Server::start([Reply::stream(stream)]).await;
         let (model, _) = model(config(Provider::Compatible, &server, "m"));
-        let (answer, shown) = ask(&model, &asking("When?")).await;
+        let (answer, streamed) = ask(&model, &request_with("When?")).await;
         let answer = answer.unwrap();
         assert_eq!((short(&answer), answer.finish), (expected.iter().map(|&text| text.to_owned()).collect(), finish));
-        assert_eq!(shown.concat().replace(")(", ""), expected.concat());
+        assert_eq!(streamed.concat().replace(")(", ""), expected.concat());
         assert_eq!(answer.usage, None);
     }
 }
 
 #[tokio::test]
-async fn groq_tells_its_usage_in_a_place_of_its_own() {
+async fn groqs_separate_usage_is_parsed() {
     let last = event(&json!({
         "choices": [{"index": 0, "delta": {}, "finish_reason": "stop"}],
         "x_groq": {"id": "req_1", "usage": {"prompt_tokens": 7, "completion_tokens": 2}},
     }));
     let server = Server::start([Reply::stream([chunk(&json!({"content": "Hi"}), None), last, DONE.to_owned()])]).await;
     let (model, _) = model(config(Provider::Groq, &server, "openai/gpt-oss-20b"));
-    let usage = ask(&model, &asking("Hi")).await.0.unwrap().usage.unwrap();
+    let usage = ask(&model, &request_with("Hi")).await.0.unwrap().usage.unwrap();
     assert_eq!((usage.input_tokens, usage.output_tokens), (7, 2));
 }
 
 #[tokio::test]
-async fn files_and_sounds_go_to_who_takes_them() {
+async fn files_and_audio_are_sent_only_to_providers_that_support_them() {
     let part = |format: &str, json: &Value| Part::Raw { format: format.to_owned(), json: JsonText::from(json) };
     let sound = json!({"type": "input_audio", "input_audio": {"data": "AAAA", "format": "wav"}});
     let file = json!({"type": "file", "file": {"file_data": "data:application/pdf;base64,AAAA", "filename": "a.pdf"}});
@@ -219,15 +219,16 @@ async fn files_and_sounds_go_to_who_takes_them() {
         part("openai.content", &json!({"type": "input_file", "file_url": "https://x.test/a.pdf"})),
         part("openai.item", &file),
     ];
-    for (provider, takes) in [(Provider::OpenAi, true), (Provider::Compatible, true), (Provider::Groq, false)] {
+    for (provider, supports_files) in [(Provider::OpenAi, true), (Provider::Compatible, true), (Provider::Groq, false)]
+    {
         let server =
             Server::start([Reply::stream([chunk(&json!({"content": "A."}), Some("stop")), DONE.to_owned()])]).await;
         let (model, _) = model(config(provider, &server, "m"));
         let message = ChatMessage { parts: parts.clone(), ..ChatMessage::text(Role::User, "") };
         let request = ChatRequest { messages: vec![message], ..ChatRequest::default() };
         ask(&model, &request).await.0.unwrap();
-        let content = &server.asked()[0].body["messages"][0]["content"];
-        let told = json!([{"type": "text", "text": "What is it?"}, sound, file]);
-        assert_eq!(*content, if takes { told } else { json!("What is it?") }, "{provider:?}");
+        let content = &server.requests()[0].body["messages"][0]["content"];
+        let parts_json = json!([{"type": "text", "text": "What is it?"}, sound, file]);
+        assert_eq!(*content, if supports_files { parts_json } else { json!("What is it?") }, "{provider:?}");
     }
 }

@@ -1,4 +1,4 @@
-//! A provider on this machine: it keeps what it is asked and answers from a list.
+//! A local fake provider that records requests and replies from a list.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -14,20 +14,20 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::mpsc;
 
-/// A request as it came.
+/// A recorded request.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct RecordedRequest {
     pub(crate) line: String,
     pub(crate) headers: BTreeMap<String, String>,
     pub(crate) body: Value,
 }
 
-/// What is answered to one request.
+/// The reply to one request.
 #[derive(Clone, Debug)]
 pub(crate) struct Reply {
     head: String,
     pieces: Vec<Vec<u8>>,
-    /// The connection stays open, and nothing more comes.
+    /// Whether the connection stays open without further data.
     hangs: bool,
 }
 
@@ -59,47 +59,47 @@ impl Reply {
 pub(crate) struct Server {
     pub(crate) url: String,
     replies: Arc<Mutex<VecDeque<Reply>>>,
-    asked: Arc<Mutex<Vec<Asked>>>,
-    /// Tells each connection that the other side closed while a reply hung.
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
+    /// Receives an item whenever the client closes the connection of a hanging reply.
     pub(crate) closed: mpsc::UnboundedReceiver<()>,
 }
 
 impl Server {
     pub(crate) async fn start(replies: impl IntoIterator<Item = Reply>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port is free");
-        let url = format!("http://{}", listener.local_addr().expect("it is bound"));
+        let url = format!("http://{}", listener.local_addr().expect("the listener is bound"));
         let replies = Arc::new(Mutex::new(replies.into_iter().collect::<VecDeque<_>>()));
-        let asked = Arc::new(Mutex::new(Vec::new()));
-        let (tell, closed) = mpsc::unbounded_channel();
-        let server = Self { url, replies: replies.clone(), asked: asked.clone(), closed };
+        let requests = Arc::new(Mutex::new(Vec::new()));
+        let (closed_sender, closed) = mpsc::unbounded_channel();
+        let server = Self { url, replies: replies.clone(), requests: requests.clone(), closed };
         tokio::spawn(async move {
             while let Ok((stream, _)) = listener.accept().await {
-                tokio::spawn(serve(stream, replies.clone(), asked.clone(), tell.clone()));
+                tokio::spawn(serve(stream, replies.clone(), requests.clone(), closed_sender.clone()));
             }
         });
         server
     }
 
-    pub(crate) fn asked(&self) -> Vec<Asked> {
-        self.asked.lock().expect("nobody panics holding it").clone()
+    pub(crate) fn requests(&self) -> Vec<RecordedRequest> {
+        self.requests.lock().expect("the lock is not poisoned").clone()
     }
 
     pub(crate) fn has_answered_all(&self) -> bool {
-        self.replies.lock().expect("nobody panics holding it").is_empty()
+        self.replies.lock().expect("the lock is not poisoned").is_empty()
     }
 }
 
 async fn serve(
     mut stream: TcpStream,
     replies: Arc<Mutex<VecDeque<Reply>>>,
-    asked: Arc<Mutex<Vec<Asked>>>,
-    tell: mpsc::UnboundedSender<()>,
+    requests: Arc<Mutex<Vec<RecordedRequest>>>,
+    closed_sender: mpsc::UnboundedSender<()>,
 ) {
     let Some(request) = read_request(&mut stream).await else { return };
-    asked.lock().expect("nobody panics holding it").push(request);
-    let reply = replies.lock().expect("nobody panics holding it").pop_front();
-    let reply = reply.unwrap_or_else(|| Reply::json(599, &Value::String("nothing is left to answer".to_owned())));
-    // The other side may have gone; then nobody reads the rest.
+    requests.lock().expect("the lock is not poisoned").push(request);
+    let reply = replies.lock().expect("the lock is not poisoned").pop_front();
+    let reply = reply.unwrap_or_else(|| Reply::json(599, &Value::String("no replies left".to_owned())));
+    // Write errors are ignored: the client may have closed the connection.
     let _gone = stream.write_all(format!("{}\r\n", reply.head).as_bytes()).await;
     for piece in reply.pieces {
         let _gone = stream.write_all(&piece).await;
@@ -108,11 +108,11 @@ async fn serve(
     if reply.hangs {
         let mut byte = [0];
         while !matches!(stream.read(&mut byte).await, Ok(0) | Err(_)) {}
-        let _over = tell.send(());
+        let _over = closed_sender.send(());
     }
 }
 
-async fn read_request(stream: &mut TcpStream) -> Option<Asked> {
+async fn read_request(stream: &mut TcpStream) -> Option<RecordedRequest> {
     let mut bytes = Vec::new();
     let mut buffer = vec![0; 16 * 1024];
     let head = loop {
@@ -139,21 +139,21 @@ async fn read_request(stream: &mut TcpStream) -> Option<Asked> {
         }
     }
     let body = serde_json::from_slice(&bytes[head + 4..]).unwrap_or(Value::Null);
-    Some(Asked { line: line.to_owned(), headers, body })
+    Some(RecordedRequest { line: line.to_owned(), headers, body })
 }
 
-/// No chance, and no waiting: waits are written down.
+/// Pacing without randomness or waiting; records the requested waits.
 #[derive(Debug, Default)]
-pub(crate) struct Noted(pub(crate) Mutex<Vec<Duration>>);
+pub(crate) struct RecordingPacing(pub(crate) Mutex<Vec<Duration>>);
 
 #[async_trait]
-impl Pacing for Noted {
+impl Pacing for RecordingPacing {
     fn chance(&self) -> f64 {
         0.0
     }
 
     async fn pause(&self, wait: Duration) {
-        self.0.lock().expect("nobody panics holding it").push(wait);
+        self.0.lock().expect("the lock is not poisoned").push(wait);
     }
 }
 
@@ -167,25 +167,25 @@ pub(crate) fn config(provider: Provider, server: &Server, model: &str) -> Provid
     }
 }
 
-/// A model, and the waits that it made.
-pub(crate) fn model(config: ProviderConfig) -> (ProviderModel, Arc<Noted>) {
-    let noted = Arc::new(Noted::default());
-    let model = ProviderModel::with_pacing(config, noted.clone()).expect("the address is one");
-    (model, noted)
+/// Makes a model and the record of its waits.
+pub(crate) fn model(config: ProviderConfig) -> (ProviderModel, Arc<RecordingPacing>) {
+    let pacing = Arc::new(RecordingPacing::default());
+    let model = ProviderModel::with_pacing(config, pacing.clone()).expect("the address is valid");
+    (model, pacing)
 }
 
-/// Asks; gives the answer and what was shown on the way, in short.
+/// Sends a request; returns the answer and the streamed deltas.
 pub(crate) async fn ask(model: &ProviderModel, request: &ChatRequest) -> (Result<ChatAnswer, ModelError>, Vec<String>) {
-    let mut shown = Vec::new();
+    let mut streamed = Vec::new();
     let mut sink = |delta| {
-        shown.push(match delta {
+        streamed.push(match delta {
             ChatDelta::Text(text) => text,
             ChatDelta::Reasoning(text) => format!("({text})"),
             ChatDelta::Restarted => "RESTARTED".to_owned(),
             other => format!("{other:?}"),
         });
     };
-    (model.answer(request, &mut sink).await, shown)
+    (model.answer(request, &mut sink).await, streamed)
 }
 
 pub(crate) fn tool(name: &str) -> ToolDescription {
@@ -198,12 +198,12 @@ pub(crate) fn tool(name: &str) -> ToolDescription {
     }
 }
 
-pub(crate) fn asking(text: &str) -> ChatRequest {
-    let question = ChatMessage { seq: Some(5), ..ChatMessage::text(Role::User, text) };
-    ChatRequest { messages: vec![question], tools: vec![tool("arrivals")], ..ChatRequest::default() }
+pub(crate) fn request_with(text: &str) -> ChatRequest {
+    let message = ChatMessage { seq: Some(5), ..ChatMessage::text(Role::User, text) };
+    ChatRequest { messages: vec![message], tools: vec![tool("arrivals")], ..ChatRequest::default() }
 }
 
-/// What an answer says and calls, in short.
+/// Summarizes the parts of an answer.
 pub(crate) fn short(answer: &ChatAnswer) -> Vec<String> {
     let short = |part: &Part| match part {
         Part::Text(text) => text.clone(),
@@ -215,12 +215,12 @@ pub(crate) fn short(answer: &ChatAnswer) -> Vec<String> {
     answer.parts.iter().map(short).collect()
 }
 
-/// An event of a stream.
+/// Formats an event of a stream.
 pub(crate) fn event(data: &Value) -> String {
     format!("data: {data}\n\n")
 }
 
-/// An event of a stream with its kind, as Anthropic sends it.
+/// Formats an event with its type, as Anthropic sends it.
 pub(crate) fn named(data: &Value) -> String {
     format!("event: {}\ndata: {data}\n\n", data["type"].as_str().unwrap_or_default())
 }

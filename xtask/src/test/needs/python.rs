@@ -1,5 +1,5 @@
-//! Python packages that some tests need: one environment in the target folder, made of the file
-//! `tests/requirements.txt` of every package that has one.
+//! Python packages that some tests need: one virtual environment in the target folder, created from the
+//! `tests/requirements.txt` of all packages that have one.
 
 use std::fs;
 use std::path::Path;
@@ -7,63 +7,67 @@ use std::process::Command;
 
 use anyhow::{Context, Result};
 
-use super::{Lacking, apt_get};
+use super::{MissingProgram, apt_get};
 use crate::cargo::{self, Workspace};
 use crate::debian;
 
-/// Beside the environment, what it was made of.
-const MADE_OF: &str = "requirements.txt";
+/// The file in the environment that lists its packages.
+const INSTALLED: &str = "requirements.txt";
 
-/// Makes the environment where it is not there or the files have changed.
-pub(super) fn install(workspace: &Workspace) -> Result<Option<Lacking>> {
-    let wanted = requirements(workspace)?;
+/// Creates the environment if it is missing or the files have changed.
+pub(super) fn install(workspace: &Workspace) -> Result<Option<MissingProgram>> {
     let folder = workspace.target_directory.join("python");
-    let is_there = fs::read_to_string(folder.join(MADE_OF)).is_ok_and(|made_of| made_of == wanted);
-    if wanted.is_empty() || is_there {
+    let mut wanted = requirements(workspace)?;
+    if !wanted.is_empty() {
+        // Scripts in the environment contain its path, so a moved checkout needs a new one.
+        wanted.insert_str(0, &format!("# {}\n", folder.display()));
+    }
+    let is_current = fs::read_to_string(folder.join(INSTALLED)).is_ok_and(|installed| installed == wanted);
+    if wanted.is_empty() || is_current {
         return Ok(None);
     }
-    if !make(&folder) {
+    if !create(&folder) {
         let reason = match debian::why_not_installable() {
-            None if apt_get("python3-venv") && make(&folder) => None,
+            None if apt_get("python3-venv") && create(&folder) => None,
             None => Some("python3 with venv cannot be installed".to_owned()),
-            Some(reason) => Some(format!("python3 with venv is not there, and {reason}")),
+            Some(reason) => Some(format!("python3 with venv is missing, and {reason}")),
         };
         if let Some(reason) = reason {
-            return Ok(Some(lacking(reason)));
+            return Ok(Some(missing(reason)));
         }
     }
     let list = folder.join("wanted.txt");
-    fs::write(&list, &wanted).with_context(|| format!("{} cannot be written", list.display()))?;
+    fs::write(&list, &wanted).with_context(|| format!("cannot write {}", list.display()))?;
     let mut pip = Command::new(folder.join("bin/python"));
     pip.args(["-m", "pip", "install", "--quiet", "--disable-pip-version-check", "-r"]).arg(&list);
     if cargo::run(&mut pip).inspect_err(|error| println!("{error:#}")).is_err() {
-        return Ok(Some(lacking("its packages cannot be installed".to_owned())));
+        return Ok(Some(missing("the Python packages cannot be installed".to_owned())));
     }
-    fs::rename(&list, folder.join(MADE_OF)).context("the list of Python packages cannot be kept")?;
+    fs::rename(&list, folder.join(INSTALLED)).context("cannot store the list of Python packages")?;
     Ok(None)
 }
 
-fn lacking(reason: String) -> Lacking {
-    Lacking {
+fn missing(reason: String) -> MissingProgram {
+    MissingProgram {
         program: "python",
         tests: "tests against official Python clients, and over PostgreSQL with pgvector",
         reason,
     }
 }
 
-fn make(folder: &Path) -> bool {
+fn create(folder: &Path) -> bool {
     let mut command = Command::new("python3");
     command.args(["-m", "venv", "--clear"]).arg(folder);
     cargo::run(&mut command).inspect_err(|error| println!("{error:#}")).is_ok()
 }
 
-/// What all packages want, in one text.
+/// Returns the combined requirements of all packages.
 fn requirements(workspace: &Workspace) -> Result<String> {
     let mut lines: Vec<String> = Vec::new();
     for package in &workspace.packages {
         let file = package.manifest_path.with_file_name("tests").join("requirements.txt");
         if file.exists() {
-            let text = fs::read_to_string(&file).with_context(|| format!("{} cannot be read", file.display()))?;
+            let text = fs::read_to_string(&file).with_context(|| format!("cannot read {}", file.display()))?;
             lines.extend(text.lines().map(str::trim).filter(|line| !line.is_empty()).map(str::to_owned));
         }
     }

@@ -1,17 +1,17 @@
 use jiff::ToSpan;
 use serde_json::json;
 
-use crate::mta::{Mta, Train, now, train};
-use crate::person::Person;
+use crate::mta::{FakeMta, Train, now, train};
+use crate::user::TestUser;
 
 const NUMBERED: &str = "nyct%2Fgtfs";
 const COMPARED: &str = r#"{"from_station": "South Ferry", "to_station": "Penn Station",
     "transfer_station": "Chambers St", "local_line": "1", "express_lines": "2,3"}"#;
 
-/// A local that leaves South Ferry in three minutes, and two expresses at Chambers St: the first is gone before one can
-/// be at its door.
-async fn evening() -> Mta {
-    let mta = Mta::start().await;
+/// A local that leaves South Ferry in three minutes, and two expresses at Chambers St, the first of which leaves before the
+/// user can reach it.
+async fn mta_with_trains() -> FakeMta {
+    let mta = FakeMta::start().await;
     let trains = [
         train("1", &[("142N", 180), ("139N", 300), ("137N", 540)]),
         train("2", &[("137N", 560), ("132N", 800), ("128N", 980)]),
@@ -26,9 +26,9 @@ async fn evening() -> Mta {
 
 // S2.11, S2.27
 #[tokio::test]
-async fn a_route_is_told_step_by_step_and_asks_no_feed() {
-    let mta = evening().await;
-    let ana = Person::of(&mta).await;
+async fn route_is_described_step_by_step_without_a_feed() {
+    let mta = mta_with_trains().await;
+    let ana = TestUser::of(&mta).await;
     let text = ana.ask("get_route", r#"{"from": "Astor Pl", "destination": "Spring St on the 6"}"#).await;
     assert_eq!(
         text,
@@ -43,9 +43,9 @@ async fn a_route_is_told_step_by_step_and_asks_no_feed() {
 
 // S2.13, S2.33
 #[tokio::test]
-async fn a_route_right_now_comes_with_the_next_trains() {
-    let mta = evening().await;
-    let ana = Person::of(&mta).await;
+async fn route_with_arrivals_includes_the_next_trains() {
+    let mta = mta_with_trains().await;
+    let ana = TestUser::of(&mta).await;
     let asked = r#"{"from_station": "14 St on the 1", "to_station": "23 St on the 1"}"#;
     mta.show(NUMBERED, 0, &[train("1", &[("132N", 130), ("131N", 200), ("130N", 260)])]);
     let text = ana.ask("get_route_with_arrivals", asked).await;
@@ -57,9 +57,9 @@ async fn a_route_right_now_comes_with_the_next_trains() {
 
 // S2.15, S2.32, S2.33
 #[tokio::test]
-async fn the_next_trains_are_told_by_direction_and_asked_for_once_in_thirty_seconds() {
-    let mta = evening().await;
-    let mut ana = Person::of(&mta).await;
+async fn next_trains_are_grouped_by_direction_and_cached_for_thirty_seconds() {
+    let mta = mta_with_trains().await;
+    let mut ana = TestUser::of(&mta).await;
     let text = ana.ask("get_train_arrivals", r#"{"station": "Chambers St on the 1"}"#).await;
     assert_eq!(
         text,
@@ -82,11 +82,11 @@ async fn the_next_trains_are_told_by_direction_and_asked_for_once_in_thirty_seco
 
 // S2.34
 #[tokio::test]
-async fn all_of_a_complex_is_asked_at_once() {
-    let mta = evening().await;
+async fn arrivals_include_all_stations_of_a_complex() {
+    let mta = mta_with_trains().await;
     mta.show("nyct%2Fgtfs-nqrw", 0, &[train("Q", &[("R20S", 120), ("R22S", 200)])]);
     mta.show("nyct%2Fgtfs-l", 0, &[train("L", &[("L03S", 180), ("L05S", 240)])]);
-    let ana = Person::of(&mta).await;
+    let ana = TestUser::of(&mta).await;
     let facts = ana.facts("get_train_arrivals", r#"{"station_name": "Union Square"}"#).await;
     let lines: Vec<_> = facts["arrivals"].as_array().unwrap().iter().map(|train| &train["line"]).collect();
     assert_eq!(lines, ["6", "4", "Q", "L"]);
@@ -95,25 +95,25 @@ async fn all_of_a_complex_is_asked_at_once() {
 
 // S2.35
 #[tokio::test]
-async fn planned_trains_are_told_apart_and_overdue_ones_are_not_told() {
-    let mta = Mta::start().await;
+async fn planned_trains_are_marked_and_overdue_ones_are_dropped() {
+    let mta = FakeMta::start().await;
     let overdue = Train { is_assigned: false, ..train("1", &[("142N", -60), ("139N", 60)]) };
     let planned = Train { is_assigned: false, ..train("1", &[("142N", 30), ("139N", 150)]) };
     mta.show(NUMBERED, 0, &[overdue, planned]);
-    let ana = Person::of(&mta).await;
+    let ana = TestUser::of(&mta).await;
     let text = ana.ask("get_train_arrivals", r#"{"station_name": "Rector St on the 1"}"#).await;
     assert!(text.ends_with(":\n- 1 to Rector St in 2 min (10:02; planned, no train on its way yet)"), "{text}");
 }
 
 // S2.33
 #[tokio::test]
-async fn feeds_that_are_down_or_stale_are_said_to_be_and_no_minute_is_invented() {
-    let mta = Mta::start().await;
-    let mut ana = Person::of(&mta).await;
+async fn unavailable_and_stale_feeds_are_reported_without_invented_times() {
+    let mta = FakeMta::start().await;
+    let mut ana = TestUser::of(&mta).await;
     let unavailable = "Live times unavailable: the MTA's feeds give no current data.";
     let asked = r#"{"station_name": "Astor Pl", "line": "6"}"#;
     let down = ana.ask("get_train_arrivals", asked).await;
-    assert_eq!(down, format!("I cannot tell the next trains of the 6 at Astor Pl.\n{unavailable}"));
+    assert_eq!(down, format!("I cannot look up the next trains of the 6 at Astor Pl.\n{unavailable}"));
     ana.now = now() + 6.seconds();
     mta.show(NUMBERED, 301, &[train("6", &[("636N", 60), ("635N", 150)])]);
     assert_eq!(ana.ask("get_train_arrivals", asked).await, down);
@@ -126,21 +126,21 @@ async fn feeds_that_are_down_or_stale_are_said_to_be_and_no_minute_is_invented()
         assert!(text.contains(unavailable), "{tool}: {text}");
         assert!(!text.contains("(live") && !text.contains(" in 1 min"), "{tool}: {text}");
     }
-    let some = Mta::start().await;
+    let some = FakeMta::start().await;
     some.show(NUMBERED, 0, &[train("6", &[("635N", 60), ("634N", 150)])]);
-    let text = Person::of(&some).await.ask("get_train_arrivals", r#"{"station_name": "Union Square"}"#).await;
+    let text = TestUser::of(&some).await.ask("get_train_arrivals", r#"{"station_name": "Union Square"}"#).await;
     assert!(text.ends_with("\nLive times unavailable for L, N, Q, R and W."), "{text}");
 }
 
 // S2.17, S2.18, S2.38, S2.40, S2.41
 #[tokio::test]
-async fn the_ready_made_comparison_is_the_general_one_to_the_byte() {
-    let ana = Person::of(&evening().await).await;
+async fn example_trip_equals_the_comparison() {
+    let ana = TestUser::of(&mta_with_trains().await).await;
     let general = ana.call("compare_local_vs_express", COMPARED).await.unwrap();
-    let ready = ana.call("plan_trip_with_transfers", "{}").await.unwrap();
-    assert_eq!(ready, general);
+    let example = ana.call("plan_trip_with_transfers", "{}").await.unwrap();
+    assert_eq!(example, general);
     assert_eq!(
-        ready.text,
+        example.text,
         "South Ferry to 34 St-Penn Station (1 2 3): local or express?\n\
          Next 1 at South Ferry: in 3 min.\n\
          Option 1, stay on the 1: 27 min in all from now.\n\
@@ -149,15 +149,15 @@ async fn the_ready_made_comparison_is_the_general_one_to_the_byte() {
          Recommendation: change to the 3.\n\
          Waits are live; travel times are estimates of 2 min a stop."
     );
-    let down = Person::of(&Mta::start().await).await;
+    let down = TestUser::of(&FakeMta::start().await).await;
     let general = down.call("compare_local_vs_express", COMPARED).await.unwrap();
     assert_eq!(down.call("plan_trip_with_transfers", "{}").await.unwrap(), general);
 }
 
 // S2.30, S2.39
 #[tokio::test]
-async fn the_express_that_passes_96_st_is_said_to_pass_it() {
-    let ana = Person::of(&evening().await).await;
+async fn express_that_skips_96_st_is_reported() {
+    let ana = TestUser::of(&mta_with_trains().await).await;
     let asked = r#"{"from_station": "14th St", "to_station": "96th St", "transfer_station": "14th St", "local_line": 6,
         "express_lines": ["4", "5"]}"#;
     let text = ana.ask("compare_local_vs_express", asked).await;
@@ -171,24 +171,24 @@ async fn the_express_that_passes_96_st_is_said_to_pass_it() {
 }
 
 #[tokio::test]
-async fn a_line_that_stops_there_at_night_is_told_when_it_does() {
-    let mta = Mta::start().await;
+async fn arrivals_include_a_line_that_stops_there_only_at_night() {
+    let mta = FakeMta::start().await;
     mta.show(NUMBERED, 0, &[train("4", &[("625S", 60), ("626S", 180)])]);
-    let ana = Person::of(&mta).await;
+    let ana = TestUser::of(&mta).await;
     let text = ana.ask("get_train_arrivals", r#"{"station_name": "96th st lexington", "line": "4"}"#).await;
     assert!(text.ends_with("Downtown:\n- 4 to 86 St in 1 min (10:01)"), "{text}");
 }
 
 #[tokio::test]
-async fn the_connection_may_be_any_line_that_goes_on() {
-    let ana = Person::of(&evening().await).await;
+async fn connection_can_be_any_line_that_makes_the_ride() {
+    let ana = TestUser::of(&mta_with_trains().await).await;
     let asked = r#"{"from_station": "South Ferry", "to_station": "Penn Station on the 1"}"#;
     let text = ana.ask("get_transfer_timing", asked).await;
-    let beginning = "Change at Chambers St from the 1 to the 3.\n\
+    let start = "Change at Chambers St from the 1 to the 3.\n\
                      The next 1 leaves South Ferry in 3 min (10:03), and is at Chambers St in 9 min.\n\
-                     The 3 that goes on from Chambers St leaves in 10 min (10:10): 1 min after the arrival, the walk \
-                     across included.\n";
-    assert!(text.starts_with(beginning), "{text}");
+                     The connecting 3 leaves Chambers St in 10 min (10:10): 1 min after the arrival, including the \
+                     walk.\n";
+    assert!(text.starts_with(start), "{text}");
     let direct =
         ana.ask("get_transfer_timing", r#"{"from_station": "Astor Pl", "to_station": "Spring St on the 6"}"#).await;
     assert!(direct.starts_with("No change is needed from Astor Pl to Spring St"), "{direct}");
@@ -196,11 +196,11 @@ async fn the_connection_may_be_any_line_that_goes_on() {
 
 // S2.36
 #[tokio::test]
-async fn the_seven_and_staten_island_have_live_times() {
-    let mta = Mta::start().await;
+async fn the_7_and_staten_island_have_live_times() {
+    let mta = FakeMta::start().await;
     mta.show(NUMBERED, 0, &[train("7", &[("701S", 60), ("702S", 180)])]);
     mta.show("nyct%2Fgtfs-si", 0, &[train("SI", &[("S31S", 240), ("S30S", 360)])]);
-    let ana = Person::of(&mta).await;
+    let ana = TestUser::of(&mta).await;
     let flushing = ana.ask("get_train_arrivals", r#"{"station_name": "Flushing", "line": "7"}"#).await;
     assert!(flushing.contains("\n- 7 to Mets-Willets Point in 1 min"), "{flushing}");
     let ferry = ana.ask("get_train_arrivals", r#"{"station_name": "St George"}"#).await;
@@ -209,8 +209,8 @@ async fn the_seven_and_staten_island_have_live_times() {
 
 // S2.19, S2.24
 #[tokio::test]
-async fn a_station_is_described_with_each_of_its_parts() {
-    let ana = Person::of(&Mta::start().await).await;
+async fn station_info_describes_each_station_of_the_complex() {
+    let ana = TestUser::of(&FakeMta::start().await).await;
     let text = ana.ask("get_station_info", r#"{"station_name": "union sq"}"#).await;
     assert_eq!(
         text,
@@ -225,8 +225,8 @@ async fn a_station_is_described_with_each_of_its_parts() {
 
 // S2.20, S2.53
 #[tokio::test]
-async fn the_stations_of_a_line_are_told_branch_by_branch() {
-    let ana = Person::of(&Mta::start().await).await;
+async fn stations_of_a_line_are_listed_by_branch() {
+    let ana = TestUser::of(&FakeMta::start().await).await;
     let one = ana.ask("find_stations_on_line", r#"{"line": 1}"#).await;
     assert!(one.starts_with("The 1 stops at 38 stations by day:\nSouth Ferry · Rector St · "), "{one}");
     assert_eq!(one.lines().count(), 2);

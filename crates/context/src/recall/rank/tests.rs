@@ -8,7 +8,7 @@ fn now() -> Timestamp {
     "2026-11-21T08:00:00Z".parse().unwrap()
 }
 
-/// A dialogue of two people, a minute from turn to turn.
+/// A dialogue with one minute between turns.
 fn dialogue(turns: &[(&str, &str)]) -> Vec<Message> {
     let turns = turns.iter().zip(1_u32..);
     let messages = turns.map(|((author, text), number)| {
@@ -43,7 +43,7 @@ fn ranked(question: &str, messages: &[Message]) -> Vec<u64> {
 }
 
 #[test]
-fn an_answer_that_repeats_no_word_is_recalled_with_its_question() {
+fn an_answer_without_common_words_ranks_by_its_question() {
     let messages = dialogue(&[
         ("Ana", "Nice weather today."),
         ("Ben", "What did you paint?"),
@@ -56,7 +56,7 @@ fn an_answer_that_repeats_no_word_is_recalled_with_its_question() {
 }
 
 #[test]
-fn words_spread_over_a_passage_count_together() {
+fn words_spread_over_a_passage_add_up() {
     let mut messages = dialogue(&[
         ("Ana", "the walrus"),
         ("Ben", "one"),
@@ -71,40 +71,41 @@ fn words_spread_over_a_passage_count_together() {
     ]);
     let only_passage = Weights { passage: 1.0, passage_decay: 0.8, ..Weights::WORDS_ALONE };
     assert_eq!(ranked_with("walrus zebra", &messages, &only_passage)[..2], [4, 1]);
-    // Another day, another passage.
+    // A passage does not extend to another day.
     for message in &mut messages[3..] {
         message.created_at = message.created_at.plus_ms(24 * 60 * 60 * 1000);
     }
     let parts = parts_with("walrus zebra", &messages, &only_passage);
     let passage = |seq: u64| parts.iter().find(|(at, _)| *at == seq).map(|(_, parts)| parts.passage);
-    assert_eq!(passage(1), passage(10), "what is said the next day lends to nothing before");
+    assert_eq!(passage(1), passage(10), "turns of the next day do not affect earlier ones");
 }
 
 #[test]
-fn the_speaker_who_is_named_comes_first_and_the_name_itself_says_little() {
+fn a_named_speaker_ranks_first_and_the_name_itself_weighs_little() {
     let messages = dialogue(&[("Ben", "I like herons"), ("Cleo", "hm"), ("Dan", "hm"), ("Ana", "I like herons")]);
     let no_neighbours = Weights { passage: 0.0, neighbour: 0.0, answer: 0.0, ..Weights::default() };
     assert_eq!(ranked_with("Does Ben like herons?", &messages, &no_neighbours), [1, 4]);
     assert_eq!(ranked_with("Does Ana like herons?", &messages, &no_neighbours), [4, 1]);
     let called = dialogue(&[("Ana", "Ben, hello Ben!"), ("Cleo", "hm"), ("Ben", "I saw herons and swans there once")]);
     assert_eq!(ranked_with("Which herons did Ben see?", &called, &no_neighbours)[0], 3);
-    assert_eq!(ranked("Ben?", &called)[0], 1, "a name alone is what is looked for");
+    assert_eq!(ranked("Ben?", &called)[0], 1, "a question that is only a name searches for the name");
 }
 
 #[test]
-fn dates_and_times_lift_the_turns_that_they_mean() {
+fn dates_and_times_raise_matching_turns() {
     let mut messages = dialogue(&[("Ana", "a concert"), ("Ben", "hm"), ("Ana", "a concert")]);
     messages[0].created_at = "2025-07-09T10:00:00Z".parse().unwrap();
     assert_eq!(ranked("Which concert in July 2025?", &messages)[0], 1);
     assert_eq!(ranked("Which concert in May 2026?", &messages)[0], 3);
-    assert_eq!(ranked("Which concert?", &messages)[0], 3, "of equals the newer");
-    let told = dialogue(&[("Ana", "the concert was yesterday"), ("Ben", "hm"), ("Cleo", "the concert was very loud")]);
+    assert_eq!(ranked("Which concert?", &messages)[0], 3, "equal scores are ordered newest first");
+    let dialogue_with_time =
+        dialogue(&[("Ana", "the concert was yesterday"), ("Ben", "hm"), ("Cleo", "the concert was very loud")]);
     let no_neighbours = Weights { passage: 0.0, neighbour: 0.0, answer: 0.0, ..Weights::default() };
-    assert_eq!(ranked_with("When was the concert?", &told, &no_neighbours)[0], 1);
+    assert_eq!(ranked_with("When was the concert?", &dialogue_with_time, &no_neighbours)[0], 1);
 }
 
 #[test]
-fn threads_lend_nothing_to_each_other() {
+fn turns_of_other_threads_are_not_neighbours() {
     let messages = dialogue(&[("Ana", "the walrus"), ("Ana", "yes")]);
     let question = Question::new("walrus", now());
     let counts: Vec<_> = messages.iter().map(|message| question.count(&message.plain_text())).collect();
@@ -118,7 +119,7 @@ fn threads_lend_nothing_to_each_other() {
 
 proptest! {
     #[test]
-    fn the_order_in_which_turns_come_changes_nothing(
+    fn the_order_of_the_input_does_not_matter(
         texts in prop::collection::vec("(walrus|zebra|heron|why\\?|yes|no| ){1,6}", 1..20),
         turn in 0_usize..20,
     ) {
@@ -136,7 +137,7 @@ proptest! {
     }
 
     #[test]
-    fn hostile_questions_and_texts_rank_without_harm(question in "\\PC{0,80}", text in "\\PC{0,80}") {
+    fn arbitrary_questions_and_texts_give_finite_scores(question in "\\PC{0,80}", text in "\\PC{0,80}") {
         let messages = dialogue(&[("Ana", text.as_str()), ("\u{202e}Ben", question.as_str())]);
         for (_, parts) in parts_with(&question, &messages, &Weights::default()) {
             prop_assert!(parts.score().is_finite());

@@ -1,4 +1,4 @@
-//! What Anthropic's messages are asked with.
+//! Requests of Anthropic's messages API.
 
 use serde_json::{Map, Value, json};
 use threadkeep_core::{AnswerFormat, ChatMessage, ChatRequest, Part, Role, ToolChoice};
@@ -8,14 +8,13 @@ use crate::provider::anthropic::BLOCK;
 use crate::provider::openai::is_address;
 use crate::provider::order::in_order;
 
-/// What a model may write where the request says nothing: the wire demands a number.
-/// It is what all its models can write, and leaves room to think.
+/// The default of `max_tokens`, which the API requires: all models support it, and it leaves room for reasoning.
 const MAX_TOKENS: u64 = 16_384;
 
-/// How much a model may be told to think.
+/// The supported levels of reasoning effort.
 const EFFORTS: [&str; 5] = ["low", "medium", "high", "xhigh", "max"];
 
-/// What stands first where a conversation begins with the assistant: the wire demands a user.
+/// The first message of a conversation that starts with the assistant: the API requires a user message.
 const CONTINUED: &str = "(The conversation goes on.)";
 
 pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) -> Value {
@@ -53,21 +52,21 @@ pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) 
 }
 
 fn tool_choice(choice: &ToolChoice, parallel: Option<bool>) -> Option<Value> {
-    let is_one_by_one = parallel == Some(false);
-    let mut told = match choice {
-        ToolChoice::Auto if is_one_by_one => json!({"type": "auto"}),
+    let is_sequential = parallel == Some(false);
+    let mut tool_choice = match choice {
+        ToolChoice::Auto if is_sequential => json!({"type": "auto"}),
         ToolChoice::Auto => return None,
         ToolChoice::None => return Some(json!({"type": "none"})),
         ToolChoice::Required => json!({"type": "any"}),
         ToolChoice::Named(name) => json!({"type": "tool", "name": name}),
     };
-    if is_one_by_one {
-        told["disable_parallel_tool_use"] = json!(true);
+    if is_sequential {
+        tool_choice["disable_parallel_tool_use"] = json!(true);
     }
-    Some(told)
+    Some(tool_choice)
 }
 
-/// How it is to think and write. The wire has no word for JSON without a schema.
+/// Makes the output configuration. The API does not support JSON output without a schema.
 fn output_config(request: &ChatRequest) -> Option<Value> {
     let mut config = Map::new();
     if let Some(AnswerFormat::Schema { schema, .. }) = &request.format {
@@ -79,8 +78,8 @@ fn output_config(request: &ChatRequest) -> Option<Value> {
     (!config.is_empty()).then_some(Value::Object(config))
 }
 
-/// The messages in turns: users and assistants take turns on this wire, results are a user's, and what a system says
-/// in the middle stands before the user's words.
+/// Groups the messages into alternating turns of user and assistant, as the API requires. Tool results and system messages
+/// after the start belong to user turns.
 fn messages<'a>(messages: impl Iterator<Item = &'a ChatMessage>) -> Value {
     let mut turns: Vec<(&str, Vec<Value>)> = Vec::new();
     for message in messages {
@@ -98,13 +97,13 @@ fn messages<'a>(messages: impl Iterator<Item = &'a ChatMessage>) -> Value {
         }
     }
     for (_, blocks) in &mut turns {
-        // Results have to stand first.
+        // The API requires results first.
         blocks.sort_by_key(|block| block["type"] != "tool_result");
     }
     turns.into_iter().map(|(role, blocks)| json!({"role": role, "content": content(blocks)})).collect()
 }
 
-/// One text stands for itself.
+/// Renders a single text block as a plain string.
 fn content(blocks: Vec<Value>) -> Value {
     match &blocks[..] {
         [block] if block["type"] == "text" => block["text"].clone(),
@@ -116,17 +115,17 @@ fn block(message: &ChatMessage, part: &Part) -> Option<Value> {
     match part {
         Part::ToolCall(call) => {
             let input: Value = call.arguments.read().unwrap_or_else(|_| json!({}));
-            Some(json!({"type": "tool_use", "id": fit_id(&call.id), "name": call.name, "input": input}))
+            Some(json!({"type": "tool_use", "id": sanitized_id(&call.id), "name": call.name, "input": input}))
         }
         Part::ToolResult(result) => {
             let mut block =
-                json!({"type": "tool_result", "tool_use_id": fit_id(&result.call_id), "content": result.output});
+                json!({"type": "tool_result", "tool_use_id": sanitized_id(&result.call_id), "content": result.output});
             if result.is_error {
                 block["is_error"] = json!(true);
             }
             Some(block)
         }
-        // Thoughts go back as they came: they are signed. Nothing else that claims to be a block does.
+        // Reasoning blocks are signed and sent back unchanged. No other kind of block is accepted from stored data.
         Part::Raw { format, json } if format == BLOCK && message.role == Role::Assistant => {
             let block: Value = json.read().ok()?;
             matches!(block["type"].as_str(), Some("thinking" | "redacted_thinking")).then_some(block)
@@ -136,7 +135,7 @@ fn block(message: &ChatMessage, part: &Part) -> Option<Value> {
             let text = part.text().filter(|text| !text.trim().is_empty())?;
             Some(text_block(&match (message.role, &message.author) {
                 (Role::System, _) => format!("<system>\n{text}\n</system>"),
-                // The wire has no names.
+                // The API has no author names.
                 (Role::User, Some(author)) => format!("{author}: {text}"),
                 _ => text.to_owned(),
             }))
@@ -157,8 +156,8 @@ fn image_block(url: &str) -> Value {
     json!({"type": "image", "source": source})
 }
 
-/// Ids of other providers may hold what this one does not take.
-fn fit_id(id: &str) -> String {
+/// Replaces characters of other providers' ids that the API rejects.
+fn sanitized_id(id: &str) -> String {
     id.chars()
         .map(|character| if character.is_ascii_alphanumeric() || character == '-' { character } else { '_' })
         .collect()

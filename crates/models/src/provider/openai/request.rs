@@ -1,4 +1,4 @@
-//! What chat completions are asked with.
+//! Requests of the chat completions API.
 
 use serde_json::{Map, Value, json};
 use threadkeep_core::{AnswerFormat, ChatMessage, ChatRequest, JsonText, Part, Role, Sampling, ToolCall, ToolChoice};
@@ -6,7 +6,7 @@ use threadkeep_core::{AnswerFormat, ChatMessage, ChatRequest, JsonText, Part, Ro
 use crate::provider::order::in_order;
 use crate::provider::{Provider, ProviderConfig};
 
-/// Characters of a speaker's name that OpenAI takes.
+/// The maximum length of an author's name, in characters.
 const NAME_CHARACTERS: usize = 64;
 
 pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) -> Map<String, Value> {
@@ -36,7 +36,7 @@ pub(in crate::provider) fn body(config: &ProviderConfig, request: &ChatRequest) 
         body.insert("temperature".to_owned(), json!(temperature));
     }
     if let Some(max_tokens) = request.max_tokens {
-        // OpenAI's newer models refuse the old name, other servers do not know the new one.
+        // OpenAI's newer models reject the old name, and other servers do not support the new one.
         let name = if config.provider == Provider::OpenAi { "max_completion_tokens" } else { "max_tokens" };
         body.insert(name.to_owned(), json!(max_tokens));
     }
@@ -51,14 +51,14 @@ fn response_format(format: &AnswerFormat) -> Value {
     let AnswerFormat::Schema { name, description, schema, is_strict } = format else {
         return json!({"type": "json_object"});
     };
-    let mut told = json!({"name": name, "schema": json_of(schema)});
+    let mut schema_format = json!({"name": name, "schema": json_of(schema)});
     if let Some(description) = description {
-        told["description"] = json!(description);
+        schema_format["description"] = json!(description);
     }
     if let Some(is_strict) = is_strict {
-        told["strict"] = json!(is_strict);
+        schema_format["strict"] = json!(is_strict);
     }
-    json!({"type": "json_schema", "json_schema": told})
+    json!({"type": "json_schema", "json_schema": schema_format})
 }
 
 fn sampling(body: &mut Map<String, Value>, sampling: &Sampling) {
@@ -89,7 +89,7 @@ fn json_of(text: &JsonText) -> Value {
 
 fn tool_choice(choice: &ToolChoice) -> Option<Value> {
     match choice {
-        // It is what providers do by themselves.
+        // The default of all providers.
         ToolChoice::Auto => None,
         ToolChoice::None => Some(json!("none")),
         ToolChoice::Required => Some(json!("required")),
@@ -97,7 +97,7 @@ fn tool_choice(choice: &ToolChoice) -> Option<Value> {
     }
 }
 
-/// The messages that one of ours becomes: each result is a message of its own, and one that says nothing is none.
+/// Converts a message: each tool result becomes its own message, and an empty message none.
 fn messages(provider: Provider, message: &ChatMessage) -> Vec<Value> {
     let mut messages = Vec::new();
     let content = content(provider, message);
@@ -108,7 +108,7 @@ fn messages(provider: Provider, message: &ChatMessage) -> Vec<Value> {
         messages.push(with_name(message, json!({"role": message.role.as_str(), "content": content})));
     }
     messages.extend(message.tool_results().map(|result| {
-        // The wire has no mark for errors.
+        // The API has no error flag.
         let output = if result.is_error { format!("Error: {}", result.output) } else { result.output.clone() };
         json!({"role": "tool", "tool_call_id": result.call_id, "content": output})
     }));
@@ -120,9 +120,9 @@ fn call(call: &ToolCall) -> Value {
     json!({"id": call.id, "type": "function", "function": function})
 }
 
-/// A text, a list of parts where there are pictures or files, null where nothing is said.
+/// Renders the content: a string, a list of parts if there are images or attachments, null if empty.
 fn content(provider: Provider, message: &ChatMessage) -> Value {
-    let shown = |part: &Part| match part {
+    let non_text_part = |part: &Part| match part {
         Part::Image(image) if is_address(&image.url) => {
             Some(json!({"type": "image_url", "image_url": {"url": image.url}}))
         }
@@ -131,15 +131,16 @@ fn content(provider: Provider, message: &ChatMessage) -> Value {
         }
         _ => None,
     };
-    if message.role == Role::User && message.parts.iter().any(|part| shown(part).is_some()) {
-        let words = |part: &Part| Some(json!({"type": "text", "text": part.text().filter(|text| !text.is_empty())?}));
-        return message.parts.iter().filter_map(|part| shown(part).or_else(|| words(part))).collect();
+    if message.role == Role::User && message.parts.iter().any(|part| non_text_part(part).is_some()) {
+        let text_part =
+            |part: &Part| Some(json!({"type": "text", "text": part.text().filter(|text| !text.is_empty())?}));
+        return message.parts.iter().filter_map(|part| non_text_part(part).or_else(|| text_part(part))).collect();
     }
     let text = message.plain_text();
     if text.is_empty() { Value::Null } else { json!(text) }
 }
 
-/// A file or a sound, which came as this wire writes it or as OpenAI's responses do.
+/// Renders a file or audio input, stored in the format of chat completions or of OpenAI's responses.
 fn attachment(format: &str, json: &JsonText) -> Option<Value> {
     if !matches!(format, "openai.chat" | "openai.content") {
         return None;
@@ -149,8 +150,9 @@ fn attachment(format: &str, json: &JsonText) -> Option<Value> {
         "file" | "input_audio" => Some(given),
         "input_file" => {
             let members = ["file_data", "file_id", "filename"];
-            let told = members.into_iter().filter_map(|name| Some((name.to_owned(), json!(given[name].as_str()?))));
-            let file: Map<String, Value> = told.collect();
+            let schema_format =
+                members.into_iter().filter_map(|name| Some((name.to_owned(), json!(given[name].as_str()?))));
+            let file: Map<String, Value> = schema_format.collect();
             let has_content = file.contains_key("file_data") || file.contains_key("file_id");
             has_content.then(|| json!({"type": "file", "file": file}))
         }
@@ -158,14 +160,16 @@ fn attachment(format: &str, json: &JsonText) -> Option<Value> {
     }
 }
 
-/// Whether a picture's address is one that a provider can follow.
+/// Whether a provider can load an image from this URL.
 pub(in crate::provider) fn is_address(url: &str) -> bool {
     ["https://", "http://", "data:image/"].iter().any(|scheme| url.starts_with(scheme))
 }
 
 fn with_name(message: &ChatMessage, mut json: Value) -> Value {
-    let fit = |character: char| if character.is_ascii_alphanumeric() || character == '-' { character } else { '_' };
-    let name: String = message.author.iter().flat_map(|author| author.chars()).take(NAME_CHARACTERS).map(fit).collect();
+    let sanitized =
+        |character: char| if character.is_ascii_alphanumeric() || character == '-' { character } else { '_' };
+    let name: String =
+        message.author.iter().flat_map(|author| author.chars()).take(NAME_CHARACTERS).map(sanitized).collect();
     if let Some(object) = json.as_object_mut().filter(|_| !name.is_empty()) {
         object.insert("name".to_owned(), json!(name));
     }

@@ -1,0 +1,317 @@
+//! Starting a turn: one commit stores the user's message and the run record.
+
+use std::sync::Arc;
+
+use threadkeep_core::{ChatModel, Content, DocumentState, Role, Scope, ThreadId, Tool};
+use threadkeep_graph::{AnyRun, Failure, Input};
+use threadkeep_memory::turns::{
+    Driving, Place, Runs, TurnKind, Versioned, lease_until, lock, messages_of, turn_of_key,
+};
+use threadkeep_memory::{Draft, Prefetched, ThreadConfig};
+use tokio::sync::Mutex;
+
+use super::{Agent, Ask};
+use crate::drive::drive;
+use crate::event::Events;
+use crate::executor::{Contexts, EffectExecutor};
+use crate::record::{self, RecordedEvent, RunRecord};
+use crate::run_state::RunState;
+use crate::{Asked, ContextNumbers, Prepared, Result, Stop, StoredMessage, Turn, TurnEvent};
+
+/// Maximum number of attempts to take a thread that other turns keep taking first.
+const ATTEMPTS: usize = 64;
+
+/// The result of starting a turn.
+pub(super) enum TurnStart {
+    /// This call started the turn.
+    Started(Box<StartedRun>),
+    /// An earlier call with the same idempotency key ran the turn.
+    Existing(Box<Turn>),
+}
+
+/// A run whose user message is stored.
+pub(super) struct StartedRun {
+    pub(super) record: Versioned<RunRecord>,
+    /// The position of the user's message.
+    pub(super) seq: u64,
+    pub(super) driving: Driving,
+    /// The thread as read before the message was stored, if nothing else has changed it since.
+    pub(super) read: Option<Prefetched>,
+}
+
+/// The result of one read of a thread: its unfinished runs, and all that a turn reads of the thread.
+pub(super) struct ThreadSnapshot {
+    runs: Runs,
+    read: Prefetched,
+}
+
+/// A run that this driver has claimed, with what it needs to drive it.
+pub(super) struct ClaimedRun<'a> {
+    pub(super) run: Versioned<RunRecord>,
+    pub(super) seq: u64,
+    pub(super) question: String,
+    pub(super) stop: &'a Stop,
+    pub(super) claimed_approval: Option<&'a str>,
+    pub(super) read: Option<Prefetched>,
+}
+
+impl Agent {
+    /// Reads the thread of a new turn.
+    pub(super) async fn read_thread(&self, scope: &Scope, thread: ThreadId) -> Result<(Place, Option<ThreadSnapshot>)> {
+        match Place::read(self.memory(), scope, thread, &self.assistant().definition().context).await {
+            Ok((place, runs, read)) => Ok((place, Some(ThreadSnapshot { runs, read }))),
+            Err(error) if error.is_not_found() => Err(error.into()),
+            // The question is stored even if the history or the settings cannot be read.
+            Err(_) => Ok((Place::find(self.memory(), scope, thread).await?, None)),
+        }
+    }
+
+    /// Stores the user's message and takes the thread's lock.
+    pub(super) async fn start(&self, place: &Place, snapshot: Option<ThreadSnapshot>, ask: &Ask) -> Result<TurnStart> {
+        let memory = self.memory();
+        let name = &self.assistant().definition().name;
+        // Only the length: users' messages are never logged.
+        tracing::debug!("Processing natural language input for agent {name}: {} chars", ask.text.chars().count());
+        let turn = match &ask.idempotency_key {
+            Some(key) => turn_of_key(place.thread, key),
+            None => memory.mint_message_id().to_string(),
+        };
+        let mut older = lock::OlderLock::default();
+        let (mut seen, mut read) = match snapshot {
+            Some(ThreadSnapshot { runs, read }) => (Some(runs), Some(read)),
+            None => (None, None),
+        };
+        for attempt in 1.. {
+            self.admit(place, seen.take(), &ask.stop, &mut older).await?;
+            // The first attempt needs no lookup: its commit requires that no turn with this key exists.
+            if attempt > 1
+                && ask.idempotency_key.is_some()
+                && let Some(existing) = self.find_turn(&place.scope, place.thread, &turn).await?
+            {
+                return Ok(TurnStart::Existing(Box::new(existing)));
+            }
+            let driving = Driving::begin(memory);
+            let record = RunRecord {
+                given: ask.given.clone(),
+                is_ephemeral: ask.is_ephemeral,
+                asker: Some(place.scope.default_owner()),
+                ..self.new_record(&turn, &driving)
+            };
+            let mut content = Content::text(Role::User, &ask.text);
+            content.author = ask.author.clone().or_else(|| place.author.clone());
+            let id = record::message_id(&turn, record.started_at, 0);
+            let mut batch = lock::take(memory.batch(), &record, &older)?;
+            if ask.idempotency_key.is_some() {
+                // The same request at another instance may have run its whole turn since the lookup.
+                for name in [record::stub(&turn), record::waiting(&turn)] {
+                    batch = batch.require(name, DocumentState::Absent);
+                }
+            }
+            let batch = batch.append(record.marked(Draft::new(content)).with_id(id));
+            match batch.commit(&place.writer, place.thread).await {
+                Ok(appended) => {
+                    let record = Versioned { value: record, version: appended.tagged() };
+                    let read = read.take().and_then(|read| read.after(appended.tagged()));
+                    return Ok(TurnStart::Started(Box::new(StartedRun {
+                        record,
+                        seq: appended.first_seq,
+                        driving,
+                        read,
+                    })));
+                }
+                Err(error) if (record::is_about_turns(&error) || older.has_refused(&error)) && attempt < ATTEMPTS => {}
+                Err(error) => return Err(error.into()),
+            }
+        }
+        Err(crate::AgentError::Busy)
+    }
+
+    fn new_record(&self, turn: &str, driving: &Driving) -> RunRecord {
+        let (memory, definition) = (self.memory(), self.assistant().definition());
+        RunRecord {
+            turn: turn.to_owned(),
+            kind: TurnKind::Run,
+            assistant: definition.name.clone(),
+            graph: definition.graph.name().to_owned(),
+            version: definition.graph.version(),
+            asker: None,
+            driver: driving.name().to_owned(),
+            lease_until: lease_until(memory),
+            taken_over: 0,
+            given: threadkeep_core::Map::new(),
+            is_ephemeral: false,
+            is_prepared: false,
+            model: definition.model.name().to_owned(),
+            started_at: memory.now(),
+            entries: 0,
+            begun: Vec::new(),
+            said: 0,
+            messages: 1,
+            context: ContextNumbers::default(),
+            worked_ms: 0,
+            embedding_calls: 0,
+        }
+    }
+
+    /// Runs a turn that [`Agent::start`] started.
+    pub(super) async fn run_started(
+        &self,
+        place: &Place,
+        run: Box<StartedRun>,
+        ask: &Ask,
+        events: &Events<'_>,
+    ) -> Result<Turn> {
+        let StartedRun { record, seq, driving, read } = *run;
+        let (thread, turn) = (place.thread, record.value.turn.clone());
+        events.send(TurnEvent::Started { thread, turn, agent: record.value.assistant.clone() });
+        let (question, stop) = (ask.text.clone(), &ask.stop);
+        let claimed_run = ClaimedRun { run: record, seq, question, stop, claimed_approval: None, read };
+        let turn = Box::pin(self.drive_claimed(place, claimed_run, events)).await;
+        drop(driving);
+        turn
+    }
+
+    /// Prepares a claimed run and drives it from the state that its journal gives.
+    pub(super) async fn drive_claimed(
+        &self,
+        place: &Place,
+        claimed_run: ClaimedRun<'_>,
+        events: &Events<'_>,
+    ) -> Result<Turn> {
+        let ClaimedRun { mut run, seq, question, stop, claimed_approval, read } = claimed_run;
+        let place = &place.of_asker(&run.value);
+        let memory = self.memory();
+        let config = match &read {
+            Some(read) => Ok(read.config.clone()),
+            None => memory.thread_config(&place.writer, place.thread).await,
+        };
+        let prepared = tokio::select! {
+            biased;
+            () = stop.wait() => Err(Failure::new("stopped", "the turn was stopped")),
+            prepared = self.prepare(place, &mut run.value, seq, &question) => prepared,
+        };
+        let (config, failed) = match config {
+            Ok(config) => (config, None),
+            Err(error) => (ThreadConfig::default(), Some(Failure::new("settings_failed", error.to_string()))),
+        };
+        let (prepared, failed) = match prepared {
+            Ok(prepared) => (prepared, failed),
+            Err(failure) => (Prepared::default(), failed.or(Some(failure))),
+        };
+        let (model, failed) = match self.model_of(&config) {
+            Ok(model) => (model, failed),
+            Err(failure) => (Arc::clone(&self.assistant().definition().model), failed.or(Some(failure))),
+        };
+        run.value.model = model.name().to_owned();
+        let sink = |event| events.send(event);
+        let executor = EffectExecutor {
+            memory,
+            assistant: &**self.assistant(),
+            place,
+            turn: run.value.turn.clone(),
+            question: question.clone(),
+            read_at: seq - 1,
+            model,
+            tools: self.tools_of(&config),
+            policy: config.bound_context(&self.assistant().definition().context),
+            prepared,
+            sink: &sink,
+            contexts: Mutex::new(Contexts::of(read)),
+        };
+        let mut run_state = self.run_state(place, run, seq, question).await?;
+        if let Some(failure) = failed {
+            run_state.stop(failure);
+        }
+        drive(&executor, run_state, claimed_approval, stop).await
+    }
+
+    async fn prepare(
+        &self,
+        place: &Place,
+        record: &mut RunRecord,
+        seq: u64,
+        question: &str,
+    ) -> Result<Prepared, Failure> {
+        let turn = record.turn.clone();
+        let (memory, scope, thread) = (self.memory(), &place.scope, place.thread);
+        let given = record.given.clone();
+        let asked = Asked { memory, scope, thread, turn: &turn, question, seq, given: &given, now: memory.now() };
+        let prepared = self.assistant().prepare(&asked).await?;
+        record.embedding_calls += prepared.embedding_calls;
+        // The graph's input is fixed by the first preparation, so that the journal replays.
+        if !record.is_prepared {
+            record.given.extend(prepared.given.clone());
+            record.is_prepared = true;
+        }
+        Ok(prepared)
+    }
+
+    fn model_of(&self, config: &ThreadConfig) -> Result<Arc<dyn ChatModel>, Failure> {
+        let Some(name) = &config.model else {
+            return Ok(Arc::clone(&self.assistant().definition().model));
+        };
+        self.assistant()
+            .model_named(name)
+            .ok_or_else(|| Failure::new("unknown_model", format!("unknown model {name} in the thread's settings")))
+    }
+
+    fn tools_of(&self, config: &ThreadConfig) -> Vec<Arc<dyn Tool>> {
+        let is_enabled = |tool: &&Arc<dyn Tool>| match &config.enabled_tools {
+            Some(names) => names.iter().any(|name| name == tool.spec().name()),
+            None => true,
+        };
+        self.assistant().definition().tools.iter().filter(is_enabled).cloned().collect()
+    }
+
+    /// Rebuilds a run's state from its journal.
+    async fn run_state(
+        &self,
+        place: &Place,
+        mut run: Versioned<RunRecord>,
+        seq: u64,
+        question: String,
+    ) -> Result<RunState> {
+        let memory = self.memory();
+        let recorded: Vec<RecordedEvent> = match run.value.entries {
+            0 => Vec::new(),
+            _ => place.journal(memory, &run.value.turn).await?,
+        };
+        let approvals = match run.value.messages > 1 || run.value.entries > 0 {
+            true => place.approvals_of(memory, &run.value.turn).await?,
+            false => Vec::new(),
+        };
+        let input = Input { question, given: run.value.given.clone() };
+        let graph = &self.assistant().definition().graph;
+        let mut journal = threadkeep_graph::Journal::new(&run.value.graph, run.value.version);
+        journal.events = recorded.iter().map(|recorded| recorded.event.clone()).collect();
+        let replayed = graph.replay_any(&input, &journal);
+        let is_fresh = run.value.said == 0 && run.value.begun.is_empty() && approvals.is_empty();
+        let (machine, recorded): (Box<dyn AnyRun>, _) = match replayed {
+            Ok(machine) => (machine, recorded),
+            // The graph has changed since. A run without lasting effects starts again; its reads are repeated.
+            Err(_) if is_fresh => {
+                run.value.graph = graph.name().to_owned();
+                run.value.version = graph.version();
+                (graph.start_any(&input)?, Vec::new())
+            }
+            Err(error) => {
+                let mut machine = graph.start_any(&input)?;
+                let failure = Failure::new("unknown_graph_version", error.to_string());
+                machine.handle_event(threadkeep_graph::Event::Stopped { failure })?;
+                (machine, recorded)
+            }
+        };
+        let mut run_state = RunState::new(machine, run, recorded);
+        run_state.approvals = approvals;
+        run_state.stored = self.stored(place, &run_state.record, seq).await?;
+        Ok(run_state)
+    }
+
+    async fn stored(&self, place: &Place, record: &RunRecord, seq: u64) -> Result<Vec<StoredMessage>> {
+        if record.messages == 1 {
+            return Ok(vec![StoredMessage { seq, role: Role::User }]);
+        }
+        let found = messages_of(self.memory(), place, &record.turn, record.started_at, record.messages).await?;
+        Ok(found.iter().map(|message| StoredMessage { seq: message.seq, role: message.content.role }).collect())
+    }
+}

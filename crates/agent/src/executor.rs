@@ -1,0 +1,84 @@
+//! The effect executor: runs models, tools and activities, and returns their outcomes. It makes no decisions about the run.
+
+mod activities;
+mod contexts;
+mod models;
+mod tools;
+
+use std::sync::Arc;
+
+use threadkeep_context::{ContextPolicy, Report};
+use threadkeep_core::{ChatMessage, ChatModel, Map, Timestamp, Tool};
+use threadkeep_memory::{Memory, Prefetched};
+use tokio::sync::Mutex;
+
+use crate::{Assistant, ContextNumbers, Definition, Prepared, TurnEvent};
+use threadkeep_memory::turns::Place;
+
+pub(crate) use tools::{ToolInvocation, refused_call};
+
+/// Executes the effects of one turn.
+pub(crate) struct EffectExecutor<'a> {
+    pub(crate) memory: &'a Memory,
+    pub(crate) assistant: &'a dyn Assistant,
+    pub(crate) place: &'a Place,
+    pub(crate) turn: String,
+    pub(crate) question: String,
+    /// The position before the user's message; the history ends here.
+    pub(crate) read_at: u64,
+    /// The model that the thread's settings select.
+    pub(crate) model: Arc<dyn ChatModel>,
+    /// The tools that the thread's settings enable.
+    pub(crate) tools: Vec<Arc<dyn Tool>>,
+    pub(crate) policy: ContextPolicy,
+    pub(crate) prepared: Prepared,
+    pub(crate) sink: &'a (dyn Fn(TurnEvent) + Send + Sync),
+    pub(crate) contexts: Mutex<Contexts>,
+}
+
+/// The contexts that were assembled for this turn, one for each distinct set of node instructions.
+#[derive(Default)]
+pub(crate) struct Contexts {
+    assembled: Vec<(Option<String>, Arc<Vec<ChatMessage>>)>,
+    /// The thread as read at the start of the turn, from which the first context is assembled. Later contexts read the thread
+    /// again, so that they leave out messages erased in between.
+    read: Option<Prefetched>,
+    /// The report of the first context.
+    pub(crate) report: Option<Report>,
+    pub(crate) numbers: ContextNumbers,
+}
+
+impl Contexts {
+    pub(crate) fn of(read: Option<Prefetched>) -> Self {
+        Self { read, ..Self::default() }
+    }
+}
+
+impl EffectExecutor<'_> {
+    pub(crate) fn definition(&self) -> &Definition {
+        self.assistant.definition()
+    }
+
+    pub(crate) fn emit(&self, event: TurnEvent) {
+        (self.sink)(event);
+    }
+
+    pub(crate) fn now(&self) -> Timestamp {
+        self.memory.now()
+    }
+
+    pub(crate) fn tool(&self, name: &str) -> Option<&Arc<dyn Tool>> {
+        self.tools.iter().find(|tool| tool.spec().name() == name)
+    }
+
+    fn ms_since(&self, began: Timestamp) -> u64 {
+        u64::try_from(self.now().as_millis() - began.as_millis()).unwrap_or(0)
+    }
+}
+
+/// Parses a call's arguments, with aliases replaced by the arguments' own names. `None` if they are not a JSON object.
+pub(crate) fn arguments(tool: &dyn Tool, arguments: &threadkeep_core::JsonText) -> Option<Map> {
+    let text = arguments.as_str();
+    let given: Map = if text.trim() == "null" { Map::new() } else { serde_json::from_str(text).ok()? };
+    Some(tool.spec().without_aliases(given))
+}

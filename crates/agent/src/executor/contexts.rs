@@ -1,0 +1,79 @@
+//! The conversation context of model calls, assembled once for each distinct set of node instructions.
+
+use std::sync::Arc;
+
+use threadkeep_context::{Fate, Report};
+use threadkeep_core::{ChatMessage, Role, StoreError};
+use threadkeep_graph::Failure;
+use threadkeep_memory::{ContextOptions, HeldContext, MemoryError, Prefetched};
+
+use super::EffectExecutor;
+use crate::ContextNumbers;
+
+impl EffectExecutor<'_> {
+    /// Returns the conversation through the user's question.
+    pub(super) async fn context(&self, instructions: Option<&str>) -> Result<Arc<Vec<ChatMessage>>, Failure> {
+        let mut contexts = self.contexts.lock().await;
+        let found = contexts.assembled.iter().find(|(known, _)| known.as_deref() == instructions);
+        if let Some((_, messages)) = found {
+            return Ok(Arc::clone(messages));
+        }
+        let (messages, report) = self.assemble(instructions, contexts.read.take()).await?;
+        let length: usize = messages.iter().map(|message| message.plain_text().chars().count()).sum();
+        tracing::debug!("Conversation context length: {length} chars");
+        if let Some(report) = report.filter(|_| contexts.report.is_none()) {
+            contexts.numbers = numbers(&report);
+            contexts.report = Some(report);
+        }
+        let messages = Arc::new(messages);
+        contexts.assembled.push((instructions.map(str::to_owned), Arc::clone(&messages)));
+        Ok(messages)
+    }
+
+    async fn assemble(
+        &self,
+        instructions: Option<&str>,
+        read: Option<Prefetched>,
+    ) -> Result<(Vec<ChatMessage>, Option<Report>), Failure> {
+        let mut policy = self.policy.clone();
+        let texts = [policy.system_prompt.take(), self.prepared.grounding.clone(), instructions.map(str::to_owned)];
+        let texts: Vec<String> = texts.into_iter().flatten().collect();
+        policy.system_prompt = (!texts.is_empty()).then(|| texts.join("\n\n"));
+        let options = ContextOptions {
+            counter: Arc::clone(&self.definition().counter),
+            recalled: self.prepared.recalled.clone(),
+            embedder: self.definition().embedder.clone(),
+            enrichment: self.prepared.enrichment.clone(),
+            through_seq: Some(self.read_at),
+            turn: None,
+        };
+        let (scope, thread, question) = (&self.place.scope, self.place.thread, Some(self.question.as_str()));
+        let assembled = match &read {
+            Some(read) => self.memory.context_of(read, question, &policy, &options).await,
+            None => self.memory.shared_context(scope, thread, question, &policy, &options).await,
+        };
+        match assembled.map(HeldContext::into_assembled) {
+            Ok(assembled) => Ok((assembled.context.messages, Some(assembled.context.report))),
+            // The question is answered without the history if the history cannot be read now.
+            Err(MemoryError::Store(StoreError::Unavailable { .. } | StoreError::Corrupt { .. })) => {
+                let system = policy.system_prompt.map(|prompt| ChatMessage::text(Role::System, prompt));
+                Ok((system.into_iter().chain([ChatMessage::text(Role::User, &self.question)]).collect(), None))
+            }
+            Err(error) => Err(Failure::new("context_failed", error.to_string())),
+        }
+    }
+}
+
+fn numbers(report: &Report) -> ContextNumbers {
+    let count = |fates: &[Fate]| {
+        report.messages.iter().filter(|span| fates.contains(&span.fate)).map(threadkeep_context::FateSpan::count).sum()
+    };
+    let recalled = report.recalled.iter().filter(|found| found.fate == Fate::Recalled).count();
+    ContextNumbers {
+        messages: count(&[Fate::Kept, Fate::Truncated]),
+        tokens: report.tokens.total.0,
+        summary: count(&[Fate::Summarised]),
+        recalled: recalled as u64,
+        dropped: count(&[Fate::Dropped, Fate::Pruned]),
+    }
+}

@@ -119,8 +119,8 @@ impl UpdateCache {
 
     fn find(&self, thread: ThreadId, update: &Arc<ThreadUpdate>) -> Option<Arc<EncodedUpdate>> {
         let last = self.lock().by_thread.get(&thread).and_then(Weak::upgrade);
-        // The same change can have different updates: a subscription to some roles gets fewer messages, and a message may have been
-        // replaced or erased since.
+        // The same change can have different updates: a subscription to some roles gets fewer messages, and a message may have
+        // been replaced or erased since.
         last.filter(|last| {
             last.update.as_ref().is_some_and(|cached| Arc::ptr_eq(cached, update) || **cached == **update)
         })
@@ -142,8 +142,8 @@ impl UpdateCache {
     }
 }
 
-/// Whether all subscriptions receive the same update. Not for a commit with approvals, whose current state is read, nor for updates
-/// other than commits, which depend on the subscription.
+/// Whether all subscriptions receive the same update. Not for a commit with approvals, whose current state is read, nor for
+/// updates other than commits, which depend on the subscription.
 fn is_shareable(update: &ThreadUpdate) -> bool {
     let ThreadUpdate::Commit { events, .. } = update else { return false };
     let is_approval =

@@ -22,10 +22,10 @@ const BUFFERED_EVENTS: usize = 16;
 
 /// Streams the changes of a thread as server-sent events
 ///
-/// An event's id is the number of its change, with a tag that distinguishes it from a change with the same number in another history
-/// of the thread, such as before a restored backup (`17-a1b2c3d4`). `Last-Event-ID` or `after` replays all later changes, erasures
-/// included, before live events follow. Without either, the stream starts with the next change, or with the `last` messages as they
-/// are. The stream ends with an event `end` with a reason, or `deleted`.
+/// An event's id is the number of its change, with a tag that distinguishes it from a change with the same number in another
+/// history of the thread, such as before a restored backup (`17-a1b2c3d4`). `Last-Event-ID` or `after` replays all later changes,
+/// erasures included, before live events follow. Without either, the stream starts with the next change, or with the `last`
+/// messages as they are. The stream ends with an event `end` with a reason, or `deleted`.
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/events",

@@ -34,8 +34,8 @@ pub(super) struct FollowedThreads {
 }
 
 impl FollowedThreads {
-    /// Starts at the current positions of the threads. `is_new` is false if the client resumes: then its position in each thread is
-    /// not known.
+    /// Starts at the current positions of the threads. `is_new` is false if the client resumes: then its position in each thread
+    /// is not known.
     pub(super) async fn start(app: &App, scope: &Scope, roles: Vec<Role>, is_new: bool) -> Result<Self> {
         let since = app.memory().now();
         let mut positions = HashMap::new();
@@ -86,8 +86,8 @@ impl FollowedThreads {
         Ok(Some(self.encode(thread, page.updates).await))
     }
 
-    /// Returns the client's position in a thread: its start, if the thread was created since the subscription started; `None` if the
-    /// position is not known.
+    /// Returns the client's position in a thread: its start, if the thread was created since the subscription started; `None` if
+    /// the position is not known.
     async fn position(&self, thread: ThreadId) -> Result<Option<Tagged>> {
         if let Some(position) = self.positions.get(&thread) {
             return Ok(Some(*position));

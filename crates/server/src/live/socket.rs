@@ -36,8 +36,8 @@ const BUFFERED_MESSAGES: usize = 16;
 
 /// Opens a WebSocket for subscriptions to several threads
 ///
-/// The client sends `{"type": "subscribe", "thread": ID, "after"?, "last"?, "roles"?}`, `unsubscribe`, `subscribe_threads` (`cursor`?,
-/// `follow`?, `roles`?) and `unsubscribe_threads`; docs/server.md lists the server's messages.
+/// The client sends `{"type": "subscribe", "thread": ID, "after"?, "last"?, "roles"?}`, `unsubscribe`, `subscribe_threads`
+/// (`cursor`?, `follow`?, `roles`?) and `unsubscribe_threads`; docs/server.md lists the server's messages.
 #[utoipa::path(
     get,
     path = "/v1/live",
@@ -126,13 +126,13 @@ impl Client {
             tokio::select! {
                 () = &mut stopped => {
                     // Subscriptions stop as well, and send their end.
-                    self.end_all();
+                    self.detach();
                     return Some(closed(close_code::AWAY, "shutdown"));
                 }
                 message = stream.next() => match message {
-                   // Boxed: keeps the future of an idle socket small.
-                   Some(Ok(Message::Text(text))) => Box::pin(self.execute(&text)).await,
-                   Some(Ok(Message::Binary(_))) => self.send_error(None, &invalid_message("expected text")).await,
+                    // Boxed: keeps the future of an idle socket small.
+                    Some(Ok(Message::Text(text))) => Box::pin(self.execute(&text)).await,
+                    Some(Ok(Message::Binary(_))) => self.send_error(None, &invalid_message("expected text")).await,
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                     Some(Ok(Message::Close(_))) | None => {
                         self.abandon();
@@ -191,8 +191,8 @@ impl Client {
         drop(self.outgoing.send(error_message(thread, error)).await);
     }
 
-    /// Ends the client, but not its subscriptions.
-    fn end_all(self) {
+    /// Drops the queue to the client, except for the subscriptions, which still send their end.
+    fn detach(self) {
         drop(self.outgoing);
     }
 

@@ -30,8 +30,8 @@ pub(super) struct Subscription<T> {
 impl<T: Clone + Send> Subscription<T> {
     /// Sends updates until there is a reason to end, which is sent last, or the client disconnects.
     ///
-    /// A client that does not receive for too long is disconnected, and can resume after the last update that was sent. Other clients
-    /// are not affected, because each has its own task.
+    /// A client that does not receive for too long is disconnected, and can resume after the last update that was sent. Other
+    /// clients are not affected, because each has its own task.
     pub(super) async fn run(self, mut updates: ThreadUpdates) {
         let mut last_change = None;
         let Some(reason) = self.send_updates(&mut updates, &mut last_change).await else { return };
@@ -64,14 +64,14 @@ impl<T: Clone + Send> Subscription<T> {
                     }
                     Some(Ok(update)) => {
                         let Some(encoded) = self.encode(update).await else { continue };
-                       let message = ((self.write)(&encoded, self.thread), encoded.change());
-                       _last = Some(encoded).filter(|encoded| encoded.is_shared());
-                       message
+                        let message = ((self.write)(&encoded, self.thread), encoded.change());
+                        _last = Some(encoded).filter(|encoded| encoded.is_shared());
+                        message
                     }
                 },
                 () = tick(&mut beats) => {
                     // Boxed, because the check is rare: keeps the future of an idle subscription small.
-                   if !Box::pin(self.caller.is_still_good(&self.app)).await {
+                    if !Box::pin(self.caller.is_still_good(&self.app)).await {
                         return Some("key_revoked");
                     }
                     let Some(heartbeat) = self.heartbeat.clone() else { continue };

@@ -1,8 +1,8 @@
 //! Converts items into messages and back.
 //!
-//! A message that consists of its text only is stored like a message of any other API. Everything else about an item (annotations,
-//! an image's detail, members that this version does not know) is stored exactly, in addition to the text. An item of an unknown
-//! type is stored as it is.
+//! A message that consists of its text only is stored like a message of any other API. Everything else about an item
+//! (annotations, an image's detail, members that this version does not know) is stored exactly, in addition to the text. An item
+//! of an unknown type is stored as it is.
 
 mod compaction;
 mod read;

@@ -9,7 +9,7 @@ use crate::app::App;
 use crate::error::ApiError;
 
 /// The most references in one request: each costs a look-up.
-const REFERENCES: usize = 500;
+const MAX_REFERENCES: usize = 500;
 
 /// Returns the new items of an input, with references resolved. Items that the conversation already contains are left out.
 pub(super) async fn resolve_new(
@@ -22,10 +22,10 @@ pub(super) async fn resolve_new(
         requests::check_new_items(input.len(), "input")?;
     }
     let references = input.iter().filter(|item| matches!(item, InputItem::Reference(_))).count();
-    if references > REFERENCES {
+    if references > MAX_REFERENCES {
         return Err(ApiError::invalid(
             "input",
-            format!("Invalid 'input': at most {REFERENCES} references are allowed."),
+            format!("Invalid 'input': at most {MAX_REFERENCES} references are allowed."),
         ));
     }
     let existing = existing_messages(app, scope, thread, &input).await?;

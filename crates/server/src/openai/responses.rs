@@ -1,8 +1,8 @@
 //! Responses: answers of a model in a conversation, after an earlier response, or without either.
 //!
 //! A response in a conversation is a turn of its thread (`super::turn`), and its id contains the thread's id. Any other response
-//! is stored as a record of the caller, with its input, for 30 days. A background response has an additional record while it is in
-//! progress. A client resumes an interrupted stream by retrieving the response: it gets the same events with the same numbers.
+//! is stored as a record of the caller, with its input, for 30 days. A background response has an additional record while it is
+//! in progress. A client resumes an interrupted stream by retrieving the response: it gets the same events with the same numbers.
 
 pub(crate) mod answer;
 mod assistant;

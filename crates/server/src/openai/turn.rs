@@ -241,8 +241,8 @@ fn record_writes(record: &TurnRecord, now: Timestamp) -> Result<[PutDocument; 2]
     ])
 }
 
-/// Stores the record of a turn whose messages are already stored. It is written with the tenant's scope: a user may start a turn in
-/// a shared thread, but may not write the thread's records.
+/// Stores the record of a turn whose messages are already stored. It is written with the tenant's scope: a user may start a turn
+/// in a shared thread, but may not write the thread's records.
 pub(super) async fn save_record(
     app: &App,
     scope: &Scope,
@@ -317,8 +317,8 @@ pub(super) fn no_model() -> ApiError {
 /// How many of an id's last digits distinguish the items of one answer.
 const ITEM_DIGITS: usize = 4;
 
-/// Replaces the digits that distinguish the items of one answer by zeros. The other digits are the same in the ids of all items and
-/// in the id of their response.
+/// Replaces the digits that distinguish the items of one answer by zeros. The other digits are the same in the ids of all items
+/// and in the id of their response.
 pub(super) fn id_family(id: impl ToString) -> String {
     let digits = id.to_string();
     format!("{}{}", &digits[..digits.len() - ITEM_DIGITS], "0".repeat(ITEM_DIGITS))
@@ -393,8 +393,8 @@ pub(super) async fn stored_messages(
     Ok(app.memory().find_messages(scope, thread, &names).await?)
 }
 
-/// Finds the record of an earlier attempt of this request without a common key: the thread's last turn, if it has the same digest, is
-/// recent, and nothing was added since.
+/// Finds the record of an earlier attempt of this request without a common key: the thread's last turn, if it has the same
+/// digest, is recent, and nothing was added since.
 async fn find_repeated(
     app: &App,
     scope: &Scope,

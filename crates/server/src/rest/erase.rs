@@ -36,8 +36,8 @@ pub(crate) struct ErasedJson {
 
 /// Erases all data of a user
 ///
-/// With a key or token of a user, the user can erase their own data. Everything else requires the role `admin`, including requests on
-/// behalf of a user (`Threadkeep-User`).
+/// With a key or token of a user, the user can erase their own data. Everything else requires the role `admin`, including
+/// requests on behalf of a user (`Threadkeep-User`).
 #[utoipa::path(
     post,
     path = "/v1/erase",

@@ -15,8 +15,8 @@ use crate::security::Caller;
 
 /// Exports a thread, or all threads to which the caller has full access
 ///
-/// Streams JSON Lines in the export format. Messages that cannot be decoded are left out; any other error closes the connection before
-/// the end of the response.
+/// Streams JSON Lines in the export format. Messages that cannot be decoded are left out; any other error closes the connection
+/// before the end of the response.
 #[utoipa::path(
     get,
     path = "/v1/export",

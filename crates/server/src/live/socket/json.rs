@@ -26,8 +26,8 @@ pub(super) enum ClientMessage {
     Unsubscribe {
         thread: String,
     },
-    /// Subscribes to the list of the caller's threads that change and, with `follow`, to the updates of each. Replaces an earlier such
-    /// subscription.
+    /// Subscribes to the list of the caller's threads that change and, with `follow`, to the updates of each. Replaces an earlier
+    /// such subscription.
     SubscribeThreads {
         #[serde(default)]
         cursor: Option<String>,

@@ -128,13 +128,13 @@ pub(super) struct Answer {
 
 /// Creates a chat completion, optionally in a thread
 ///
-/// The header `Threadkeep-Thread`, or `thread` in the metadata, selects a thread by its id or by a conversation id. The model gets
-/// the thread's context before the messages of the request; new messages are stored in the thread together with the answer. Messages
-/// that the thread already has, up to an answer, may be sent again and are not stored twice. Without a thread nothing is stored,
-/// unless `store` is set.
+/// The header `Threadkeep-Thread`, or `thread` in the metadata, selects a thread by its id or by a conversation id. The model
+/// gets the thread's context before the messages of the request; new messages are stored in the thread together with the answer.
+/// Messages that the thread already has, up to an answer, may be sent again and are not stored twice. Without a thread nothing is
+/// stored, unless `store` is set.
 ///
-/// The model `threadkeep/NAME` is an assistant: the last message starts a turn in the thread. The header `Threadkeep-Thread` of the
-/// response has the thread's id.
+/// The model `threadkeep/NAME` is an assistant: the last message starts a turn in the thread. The header `Threadkeep-Thread` of
+/// the response has the thread's id.
 #[utoipa::path(
     post,
     path = "/v1/chat/completions",

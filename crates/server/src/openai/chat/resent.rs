@@ -83,14 +83,14 @@ fn pieces(role: Role, parts: &[Part]) -> Vec<Piece<'_>> {
     pieces
 }
 
-/// Returns the length of the longest prefix of `sent` that ends at one of `ends` and occurs anywhere in `stored`. Takes time linear
-/// in both lengths (Knuth-Morris-Pratt search).
+/// Returns the length of the longest prefix of `sent` that ends at one of `ends` and occurs anywhere in `stored`. Takes time
+/// linear in both lengths (Knuth-Morris-Pratt search).
 fn known_prefix(sent: &[Piece<'_>], ends: &[usize], stored: &[Piece<'_>]) -> usize {
     if sent.is_empty() {
         return 0;
     }
-    // For each prefix: the longest shorter prefix that is its suffix (the failure function), and the longest suffix of it that is a
-    // prefix ending at one of `ends`.
+    // For each prefix: the longest shorter prefix that is its suffix (the failure function), and the longest suffix of it that is
+    // a prefix ending at one of `ends`.
     let (mut shorter, mut ending) = (vec![0; sent.len() + 1], vec![0; sent.len() + 1]);
     for length in 1..=sent.len() {
         if length > 1 {

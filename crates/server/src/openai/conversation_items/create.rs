@@ -26,8 +26,8 @@ pub(crate) struct CreateItemsJson {
 
 /// Adds items to a conversation, all or none
 ///
-/// A repeated request adds the items only once if it has the same Idempotency-Key, or if the client marks it as a retry and the items are
-/// still the last of the conversation. An item whose id already exists is not added again.
+/// A repeated request adds the items only once if it has the same Idempotency-Key, or if the client marks it as a retry and the
+/// items are still the last of the conversation. An item whose id already exists is not added again.
 #[utoipa::path(
     post,
     path = "/v1/conversations/{id}/items",

@@ -1,7 +1,7 @@
 //! Background responses: a client retrieves them later, and may cancel them.
 //!
-//! The state of each is a record in the store, so any instance can return and cancel it. A stored answer takes precedence over the
-//! state: a cancellation has no effect if the answer was stored first.
+//! The state of each is a record in the store, so any instance can return and cancel it. A stored answer takes precedence over
+//! the state: a cancellation has no effect if the answer was stored first.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -76,8 +76,8 @@ enum Status {
     Failed,
 }
 
-/// Starts a response. Returns when an assistant's question is stored, so that a response reported as in progress survives a restart
-/// of the server.
+/// Starts a response. Returns when an assistant's question is stored, so that a response reported as in progress survives a
+/// restart of the server.
 pub(super) async fn start(mut pending: PendingResponse, held: Held) -> Result<Response> {
     let (app, scope, id) = (pending.app.clone(), pending.scope.clone(), pending.id.clone());
     if let Some((state, _)) = find(&app, &scope, &id).await? {
@@ -198,7 +198,7 @@ async fn drive(pending: PendingResponse, mut live: LiveResponse) {
     let result = tokio::select! {
         biased;
         result = &mut answer => Some(result),
-       () = wait_for_cancellation(&app, &scope, &id, deltas.as_deref()) => match stop {
+        () = wait_for_cancellation(&app, &scope, &id, deltas.as_deref()) => match stop {
             Some(stop) => {
                 stop.stop();
                 Some((&mut answer).await)
@@ -245,7 +245,7 @@ async fn wait_for_cancellation(app: &App, scope: &Scope, id: &str, deltas: Optio
     let mut watch = watch(app, scope, id).await;
     let (mut renewed_at, mut written) = (Instant::now(), 0);
     loop {
-        // The writes below wake the watch too; reading the state once for each is sufficient.
+        // The writes below wake the watch as well, so the state is read once for each change.
         match find(app, scope, id).await {
             // Deleted.
             Ok(None) => return,
@@ -272,8 +272,8 @@ async fn wait_for_cancellation(app: &App, scope: &Scope, id: &str, deltas: Optio
     }
 }
 
-/// Writes the deltas so far and renews the lease. Errors are ignored: a conflicting change wakes the watch, and other failures are
-/// retried with the next write.
+/// Writes the deltas so far and renews the lease. Errors are ignored: a conflicting change wakes the watch, and other failures
+/// are retried with the next write.
 async fn renew(app: &App, scope: &Scope, id: &str, deltas: Vec<String>) {
     if let Ok(Some((state, version))) = find(app, scope, id).await
         && state.status == Status::InProgress

@@ -11,8 +11,8 @@ use crate::openai::turn;
 /// The most responses of a chain.
 const MAX_RESPONSES: usize = 1_000;
 
-/// Returns the messages of a chain of responses, oldest first. A chain of more than [`MAX_RESPONSES`] is an error, unless its oldest
-/// responses may be left out.
+/// Returns the messages of a chain of responses, oldest first. A chain of more than [`MAX_RESPONSES`] is an error, unless its
+/// oldest responses may be left out.
 pub(super) async fn read(app: &App, scope: &Scope, last: &str, may_truncate: bool) -> Result<Vec<Draft>> {
     let (mut backwards, mut next) = (Vec::new(), Some(last.to_owned()));
     for _ in 0..MAX_RESPONSES {

@@ -27,8 +27,8 @@ const MAX_CALLS: usize = 50;
 
 /// Compacts a long input
 ///
-/// The user's messages are kept; all other items are replaced by one item with notes that the model writes about them. The output can
-/// be used as input of the next request. Nothing is stored.
+/// The user's messages are kept; all other items are replaced by one item with notes that the model writes about them. The output
+/// can be used as input of the next request. Nothing is stored.
 #[utoipa::path(
     post,
     path = "/v1/responses/compact",

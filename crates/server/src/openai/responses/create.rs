@@ -92,8 +92,8 @@ pub(crate) struct CreateResponseJson {
 
 /// Creates a response
 ///
-/// In a conversation, input and output are stored together when the model has answered. A repeated request gets the first answer if it
-/// has the same Idempotency-Key, or if the client marks it as a retry and the conversation ends with that answer.
+/// In a conversation, input and output are stored together when the model has answered. A repeated request gets the first answer
+/// if it has the same Idempotency-Key, or if the client marks it as a retry and the conversation ends with that answer.
 ///
 /// With `background`, the response is returned immediately with the status `in_progress`. It can be retrieved and cancelled. With
 /// `stream` its events are sent immediately, and can be received again by retrieving the response.

@@ -1,5 +1,5 @@
-//! Writes the events of a response in the order of OpenAI's API. The same response with the same deltas always has the same events,
-//! regardless of which server writes them.
+//! Writes the events of a response in the order of OpenAI's API. The same response with the same deltas always has the same
+//! events, regardless of which server writes them.
 
 use bytes::Bytes;
 use serde_json::{Map, Value, json};

@@ -42,8 +42,8 @@ impl ResponseState {
 
 /// Retrieves a response
 ///
-/// With `stream`, the response is a stream of all its events after `starting_after`, past and future, with the same `sequence_number`s as in
-/// the original stream. If the lengths of the original deltas are not stored, the text is one delta.
+/// With `stream`, the response is a stream of all its events after `starting_after`, past and future, with the same
+/// `sequence_number`s as in the original stream. If the lengths of the original deltas are not stored, the text is one delta.
 #[utoipa::path(
     get,
     path = "/v1/responses/{id}",

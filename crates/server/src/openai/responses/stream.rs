@@ -45,7 +45,8 @@ pub(super) fn response(app: App, events: mpsc::UnboundedReceiver<Bytes>) -> Resp
     sse::from_channel(app, events, stopping_event)
 }
 
-/// Returns the last event of a stream that ends because the server stops, with its sequence number. The client can resume the stream.
+/// Returns the last event of a stream that ends because the server stops, with its sequence number. The client can resume the
+/// stream.
 fn stopping_event(number: u64) -> String {
     let error = limits::stopping();
     let event = json!({
@@ -196,7 +197,7 @@ impl ResponseSubscription {
             tokio::select! {
                 () = self.app.stopped() => {
                     self.is_ended = true;
-                   return Some(stopping_event(self.writer.number()).into());
+                    return Some(stopping_event(self.writer.number()).into());
                 }
                 () = self.watches.changed() => {}
                 () = tokio::time::sleep_until(silent_since + self.app.options().heartbeat) => {

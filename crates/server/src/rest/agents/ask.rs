@@ -41,14 +41,14 @@ pub(crate) struct AskJson {
 
 /// Asks an assistant, and returns or streams the turn
 ///
-/// The user's message is stored before the model is called, and a started turn is finished even if the client disconnects. A failed
-/// turn is returned with status 200; its `status` and `error` describe the failure. A repeated request with the same Idempotency-Key
-/// gets the turn of the first. Without a key it does if the client marks it as a retry (`X-Stainless-Retry-Count`), the question is
-/// the same, and the thread ends with its answer, which is less than 120 s old.
+/// The user's message is stored before the model is called, and a started turn is finished even if the client disconnects. A
+/// failed turn is returned with status 200; its `status` and `error` describe the failure. A repeated request with the same
+/// Idempotency-Key gets the turn of the first. Without a key it does if the client marks it as a retry
+/// (`X-Stainless-Retry-Count`), the question is the same, and the thread ends with its answer, which is less than 120 s old.
 ///
 /// With `stream`, or if the client accepts `text/event-stream`, the events are `turn.started`, `token`, `token.restarted`,
-/// `tool.started`, `tool.finished`, `approval.requested`, and finally `turn.completed` or `turn.failed` with the turn, or `end` if the
-/// server stops earlier.
+/// `tool.started`, `tool.finished`, `approval.requested`, and finally `turn.completed` or `turn.failed` with the turn, or `end`
+/// if the server stops earlier.
 #[utoipa::path(
     post,
     path = "/v1/agents/{name}/turns",

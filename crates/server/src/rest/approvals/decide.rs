@@ -44,9 +44,9 @@ pub(crate) enum DecisionJson {
 
 /// Decides an approval, and resumes its turn
 ///
-/// Only the first decision counts: later ones get 409 `approval_closed`. A repeated decision with the same Idempotency-Key, or one
-/// that the client marks as a retry, gets the turn of the first. Returns or streams the turn, like
-/// `POST /v1/agents/{name}/turns`.
+/// Only the first decision counts: later ones get 409 `approval_closed`. A repeated decision with the same Idempotency-Key, or
+/// one that the client marks as a retry, gets the turn of the first. Returns or streams the turn, like `POST
+/// /v1/agents/{name}/turns`.
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/approvals/{approval}",

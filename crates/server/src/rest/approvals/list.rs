@@ -33,8 +33,8 @@ pub(crate) struct ApprovalsJson {
 
 /// Lists the open approvals
 ///
-/// Ordered by the last change of their threads, latest first. `all=true` includes closed approvals, which are retained for 30 days. A
-/// page may be empty although there is a next one.
+/// Ordered by the last change of their threads, latest first. `all=true` includes closed approvals, which are retained for 30
+/// days. A page may be empty although there is a next one.
 #[utoipa::path(
     get,
     path = "/v1/approvals",
@@ -68,8 +68,8 @@ struct Search {
     limit: usize,
 }
 
-/// Searches threads for approvals, those that changed last first. For open approvals it stops at threads that changed longer ago than
-/// an approval can be open.
+/// Searches threads for approvals, those that changed last first. For open approvals it stops at threads that changed longer ago
+/// than an approval can be open.
 async fn search(app: &App, scope: &Scope, Search { all, after, limit }: Search) -> Result<ApprovalsJson> {
     let memory = app.memory();
     let agents = app.assistants().all();

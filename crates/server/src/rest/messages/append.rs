@@ -44,8 +44,9 @@ pub(crate) struct PlacedJson {
 
 /// Adds messages to a thread
 ///
-/// A repeated request with the same Idempotency-Key adds the messages only once, for seven days. Without a key it does if the client
-/// marks it as a retry (`X-Stainless-Retry-Count`), the body is the same, less than 120 s have passed, and nothing was added since.
+/// A repeated request with the same Idempotency-Key adds the messages only once, for seven days. Without a key it does if the
+/// client marks it as a retry (`X-Stainless-Retry-Count`), the body is the same, less than 120 s have passed, and nothing was
+/// added since.
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/messages",

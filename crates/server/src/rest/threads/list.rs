@@ -22,8 +22,8 @@ pub(crate) struct ThreadsJson {
 
 /// Lists threads, or finds the thread with a key
 ///
-/// For a user, lists the user's threads. For a whole tenant, lists all threads, those of `user`, or with `shared=true` those that its
-/// users share.
+/// For a user, lists the user's threads. For a whole tenant, lists all threads, those of `user`, or with `shared=true` those that
+/// its users share.
 #[utoipa::path(
     get,
     path = "/v1/threads",

@@ -66,8 +66,8 @@ pub(crate) async fn cancel(
     Ok(json(&TurnJson::from(*turn)))
 }
 
-/// Returns the turn of a model call that was stopped. Nothing of such a call is stored; one that finished before it was stopped is
-/// reported as not found.
+/// Returns the turn of a model call that was stopped. Nothing of such a call is stored; one that finished before it was stopped
+/// is reported as not found.
 async fn stopped_model_call(
     app: &App,
     scope: &Scope,

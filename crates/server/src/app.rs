@@ -8,7 +8,7 @@ use threadkeep_service::{Guesses, Quota, RateLimit, Service, ServiceOptions, Tel
 
 use crate::compat::access::SharedKey;
 use crate::door::Door;
-use crate::live::telling::Tellings;
+use crate::live::encoding::UpdateCache;
 use crate::operations::document;
 use crate::security::local::LocalAccess;
 use crate::tls::Tls;
@@ -107,7 +107,7 @@ struct Inner {
     document: OnceLock<String>,
     guesses: Guesses,
     local_guesses: Guesses,
-    tellings: Tellings,
+    update_cache: UpdateCache,
 }
 
 impl Deref for App {
@@ -126,9 +126,9 @@ impl FromRef<App> for Service {
 
 impl App {
     pub(crate) fn new(service: Service, options: ServerOptions, doors: Vec<Door>) -> Self {
-        let (guesses, local_guesses, tellings) = (Guesses::default(), Guesses::default(), Tellings::default());
+        let (guesses, local_guesses, update_cache) = (Guesses::default(), Guesses::default(), UpdateCache::default());
         let document = OnceLock::new();
-        Self { inner: Arc::new(Inner { service, options, doors, document, guesses, local_guesses, tellings }) }
+        Self { inner: Arc::new(Inner { service, options, doors, document, guesses, local_guesses, update_cache }) }
     }
 
     /// What does not know that it is asked over HTTP.
@@ -160,7 +160,7 @@ impl App {
         &self.inner.local_guesses
     }
 
-    pub(crate) fn tellings(&self) -> &Tellings {
-        &self.inner.tellings
+    pub(crate) fn update_cache(&self) -> &UpdateCache {
+        &self.inner.update_cache
     }
 }

@@ -5,7 +5,7 @@ use crate::live::socket;
 /// Reads a message of a WebSocket's client, and says whether it was understood.
 #[must_use]
 pub fn reads_socket_message(text: &str) -> bool {
-    socket::is_understood(text)
+    socket::is_valid_message(text)
 }
 
 /// Reads a set of public keys (JWKS), and says how many sign tokens.

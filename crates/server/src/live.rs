@@ -1,12 +1,12 @@
-//! Live events: what happens in threads, as it happens, from where the listener was last.
+//! Live events: changes of threads, delivered as they happen, with replay from the last event that the client received.
 
 mod cases;
+pub(crate) mod encoding;
 pub(crate) mod events;
-mod following;
+mod followed_threads;
 pub(crate) mod json;
-mod listening;
 pub(crate) mod socket;
-pub(crate) mod telling;
+mod subscription;
 
 use utoipa_axum::routes;
 
@@ -15,7 +15,7 @@ use crate::security::KeyRole;
 
 const READ: Rule = Rule::role(KeyRole::Read);
 
-/// Events as they happen.
+/// The routes for live events.
 pub(crate) fn door() -> Door {
     Door::new("live")
         .route(READ.own_time(), routes!(events::events))

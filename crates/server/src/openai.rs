@@ -1,7 +1,8 @@
-//! The OpenAI wire: what its clients send, answered as they expect it, over the same threads as every other door.
+//! The OpenAI-compatible API: Conversations, Responses, Chat Completions, Models and Embeddings over the same threads as all
+//! other APIs.
 //!
-//! A conversation is a thread, an item a message of it (`items`). What an item says that the engine has no word for is kept
-//! exactly, so that it comes back byte for byte.
+//! A conversation is a thread and its items are messages (`items`). The parts of an item that have no counterpart in the engine
+//! are stored exactly as received, so that they are returned byte for byte.
 
 mod assistant;
 mod cases;
@@ -15,9 +16,9 @@ mod members;
 pub(crate) mod models;
 mod references;
 mod requests;
+mod response_store;
 pub(crate) mod responses;
-mod shelf;
-mod streamed;
+mod sse;
 mod turn;
 
 use axum::http::StatusCode;
@@ -35,7 +36,7 @@ const WRITE: Rule = Rule::role(KeyRole::Write);
 /// The routes that clients of OpenAI call.
 pub(crate) fn door() -> Door {
     Door::new("openai")
-        .wire(Wire::default().translating(in_its_terms))
+        .wire(Wire::default().translating(translate_error))
         .route(WRITE, routes!(conversations::create::create))
         .route(READ, routes!(conversations::retrieve::retrieve))
         .route(WRITE, routes!(conversations::update::update))
@@ -64,15 +65,15 @@ pub(crate) fn door() -> Door {
         .cases(cases::cases)
 }
 
-/// Whether a call of a model that goes by this id was answered in a thread.
+/// Whether the thread contains the answer to the model call with this id.
 pub(crate) async fn is_answered(app: &App, scope: &Scope, thread: ThreadId, id: &str) -> Result<bool> {
-    Ok(turn::find(app, scope, thread, id).await?.is_some())
+    Ok(turn::find_record(app, scope, thread, id).await?.is_some())
 }
 
-/// Says an error as these clients take it: they repeat what answers 409, and a conflict is none that passes.
-fn in_its_terms(error: ApiError) -> ApiError {
+/// Adapts an error to OpenAI clients: they retry a 409, and most conflicts do not pass by retrying.
+fn translate_error(error: ApiError) -> ApiError {
     match error.status {
-        // This they repeat, and no other 400.
+        // The only 400 that these clients retry.
         StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED if error.code == "busy" => turn::locked(),
         StatusCode::CONFLICT | StatusCode::PRECONDITION_FAILED => ApiError { status: StatusCode::BAD_REQUEST, ..error },
         _ => error,

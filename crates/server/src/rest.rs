@@ -1,6 +1,6 @@
-//! Our own REST, under /v1: what the library gives a program.
+//! The REST API under /v1, which offers what the library offers to a program.
 //!
-//! A path is a folder, an action a file; the JSON that several of them speak is in `json`.
+//! Each path has a folder and each action a file; JSON types that several actions share are in `json`.
 
 pub(crate) mod agents;
 pub(crate) mod analytics;
@@ -30,7 +30,7 @@ const WRITE: Rule = Rule::role(KeyRole::Write);
 const ADMIN: Rule = Rule::role(KeyRole::Admin);
 const APPROVE: Rule = Rule::role(KeyRole::Approve);
 
-/// The routes under /v1 that are the server's own.
+/// The routes of the REST API.
 pub(crate) fn door() -> Door {
     Door::new("rest")
         .route(WRITE, routes!(threads::open::open))
@@ -63,7 +63,7 @@ pub(crate) fn door() -> Door {
         .route(READ, routes!(analytics::analytics))
         .route(READ.own_time(), routes!(export::export))
         .route(ADMIN.own_time(), routes!(import::import))
-        // Everyone may erase their own, which is an act as well.
+        // Users may erase their own data; the handler checks the role for anything else.
         .route(WRITE.own_time().act(), routes!(erase::erase))
         .route(READ, routes!(agents::list::list))
         .route(WRITE.own_time(), routes!(agents::ask::ask))

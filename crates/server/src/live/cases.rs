@@ -1,3 +1,5 @@
+//! Requests for the tests that tenants cannot reach each other's data.
+
 use crate::door::{Owned, Probe, TenantCase};
 
 pub(super) fn cases(owned: &Owned) -> Vec<TenantCase> {

@@ -10,16 +10,16 @@ use crate::app::App;
 use crate::rest::json::approval::ApprovalJson;
 use crate::rest::json::message::{MessageJson, UnreadableJson};
 
-/// What a listener to a thread hears.
+/// An update of a thread.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum UpdateJson<'a> {
-    /// The newest messages, where the listener asked for them first.
+    /// The latest messages, if the client requested them.
     History {
         messages: Vec<MessageJson<'a>>,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         unreadable: Vec<UnreadableJson<'a>>,
-        /// Where the thread stood.
+        /// The thread's last change.
         change: u64,
         #[serde(skip)]
         tag: Option<ChangeTag>,
@@ -33,41 +33,41 @@ pub(crate) enum UpdateJson<'a> {
         at: Timestamp,
         events: Vec<EventJson<'a>>,
     },
-    /// What was missed is no longer known: read the thread anew.
+    /// Changes since the client's position are not available: the client must read the thread again.
     Reset {
-        /// Where it stands.
+        /// The thread's last change.
         change: u64,
         #[serde(skip)]
         tag: Option<ChangeTag>,
         seq: u64,
         first_seq: u64,
     },
-    /// The thread is gone.
+    /// The thread was deleted.
     Deleted,
     /// The stream ends.
     End(EndJson),
 }
 
-/// Why a stream ends, and how to go on.
+/// Why a stream ends, and where to resume.
 #[derive(Clone, Debug, Serialize, ToSchema)]
 pub(crate) struct EndJson {
     /// `shutdown`, `slow_reader`, `key_revoked` or `failed`.
     pub(crate) reason: &'static str,
-    /// The last change that was told. To resume, rather pass its event's id as `after` or `Last-Event-ID`.
+    /// The last change that was sent. To resume, prefer the id of the last event as `after` or `Last-Event-ID`.
     #[serde(skip_serializing_if = "Option::is_none")]
     resume_after: Option<u64>,
     #[serde(skip)]
-    heard: Option<Tagged>,
+    last_change: Option<Tagged>,
 }
 
 impl EndJson {
-    /// The end for a listener who has heard this much.
-    pub(crate) fn new(reason: &'static str, heard: Option<Tagged>) -> Self {
-        Self { reason, resume_after: heard.map(|heard| heard.number), heard }
+    /// The end of a stream whose client received updates up to a change.
+    pub(crate) fn new(reason: &'static str, last_change: Option<Tagged>) -> Self {
+        Self { reason, resume_after: last_change.map(|change| change.number), last_change }
     }
 }
 
-/// One thing that a commit did.
+/// One effect of a commit.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub(crate) enum EventJson<'a> {
@@ -77,22 +77,22 @@ pub(crate) enum EventJson<'a> {
         #[serde(skip_serializing_if = "Vec::is_empty")]
         unreadable: Vec<UnreadableJson<'a>>,
     },
-    /// A message says something else.
+    /// The content of a message was replaced.
     Replaced {
         #[schema(value_type = MessageJson<'_>)]
         message: Box<MessageJson<'a>>,
     },
-    /// A message is gone.
+    /// A message was erased.
     Erased {
         seq: u64,
         #[schema(value_type = String, format = Uuid)]
         id: MessageId,
     },
-    /// All messages below a position are gone.
+    /// All messages before a position were erased.
     Trimmed { first_seq: u64 },
-    /// An application's document was written, or deleted.
+    /// A record of the application was written, or deleted if `version` is null.
     Document { namespace: &'a str, key: &'a str, version: Option<u64> },
-    /// An approval was asked for, decided or closed. It is told as it stands.
+    /// An approval was requested, decided or closed. Has its current state.
     Approval {
         #[schema(value_type = ApprovalJson)]
         approval: Box<ApprovalJson>,
@@ -102,7 +102,7 @@ pub(crate) enum EventJson<'a> {
 }
 
 impl<'a> UpdateJson<'a> {
-    /// The update as a listener is told it; `None` where there is nothing that a door may show.
+    /// Converts an update; `None` if it has no events that clients may see.
     pub(crate) async fn of(app: &App, scope: &Scope, thread: ThreadId, update: &'a ThreadUpdate) -> Option<Self> {
         Some(match update {
             ThreadUpdate::History { messages, corrupt, positions } => Self::History {
@@ -112,19 +112,19 @@ impl<'a> UpdateJson<'a> {
                 tag: positions.tag,
             },
             ThreadUpdate::Commit { change, tag, at, events } => {
-                let mut told = Vec::with_capacity(events.len());
+                let mut visible = Vec::with_capacity(events.len());
                 for event in events {
-                    told.extend(match event {
+                    visible.extend(match event {
                         ThreadEvent::Document { name, .. } if approval_id(name).is_some() => {
                             EventJson::approval(app, scope, thread, name).await
                         }
                         _ => EventJson::of(event),
                     });
                 }
-                if told.is_empty() {
+                if visible.is_empty() {
                     return None;
                 }
-                Self::Commit { change: *change, tag: *tag, at: *at, events: told }
+                Self::Commit { change: *change, tag: *tag, at: *at, events: visible }
             }
             ThreadUpdate::Reset { positions } => Self::reset(*positions),
             ThreadUpdate::Deleted => Self::Deleted,
@@ -136,7 +136,7 @@ impl<'a> UpdateJson<'a> {
         Self::Reset { change, tag, seq, first_seq }
     }
 
-    /// The event's name on the wire.
+    /// Returns the name of the event.
     pub(crate) const fn name(&self) -> &'static str {
         match self {
             Self::History { .. } => "history",
@@ -147,24 +147,24 @@ impl<'a> UpdateJson<'a> {
         }
     }
 
-    /// The position that a listener who has heard this is at.
+    /// Returns the client's position after this update.
     pub(crate) const fn change(&self) -> Option<Tagged> {
         match self {
             Self::History { change, tag, .. } | Self::Commit { change, tag, .. } | Self::Reset { change, tag, .. } => {
                 Some(Tagged { number: *change, tag: *tag })
             }
-            Self::End(end) => end.heard,
+            Self::End(end) => end.last_change,
             Self::Deleted => None,
         }
     }
 }
 
 impl<'a> EventJson<'a> {
-    /// The approval that a document keeps. One that cannot be read is left out: the next thing that becomes of it is told.
+    /// Reads the approval in a record. One that cannot be read is left out; clients receive its next change.
     async fn approval(app: &App, scope: &Scope, thread: ThreadId, name: &DocumentName) -> Option<Self> {
         let memory = app.memory();
         let found = find_approval(memory, scope, thread, approval_id(name)?).await;
-        let found = found.inspect_err(|error| tracing::warn!(%error, "an approval could not be read")).ok()??;
+        let found = found.inspect_err(|error| tracing::warn!(%error, "failed to read an approval")).ok()??;
         Some(Self::Approval { approval: Box::new(ApprovalJson::of(thread, found, memory.now())) })
     }
 
@@ -180,7 +180,7 @@ impl<'a> EventJson<'a> {
             ThreadEvent::Document { name: DocumentName { namespace: Namespace::App(namespace), key }, version } => {
                 Self::Document { namespace, key, version: *version }
             }
-            // Threadkeep's own documents are shown at no door.
+            // Records of Threadkeep itself are not visible to clients.
             ThreadEvent::Document { .. } => return None,
             ThreadEvent::Patched => Self::Patched,
         })

@@ -1,5 +1,5 @@
 mod json;
-mod subscribing;
+mod subscriptions;
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -21,23 +21,23 @@ use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::security::Caller;
-use json::{Request, problem};
+use json::{ClientMessage, error_message};
 
-/// Bytes of what a client says at most.
-const MESSAGE_BYTES: usize = 64 * 1024;
-/// Bytes that are read or gathered at a time: sockets are many, and mostly idle.
+/// The most bytes of a client's message.
+const MAX_MESSAGE_BYTES: usize = 64 * 1024;
+/// The size of the read and write buffers: small, because there are many sockets, mostly idle.
 const BUFFER_BYTES: usize = 4 * 1024;
-/// Bytes of the reason of a closing frame at most.
-const REASON_BYTES: usize = 123;
-/// How long a client may take to close its side.
-const CLOSING: Duration = Duration::from_secs(1);
-/// Updates of all threads that wait for the client at most.
-const WAITING: usize = 16;
+/// The most bytes of the reason in a close frame (RFC 6455).
+const MAX_REASON_BYTES: usize = 123;
+/// How long to wait for the client's close frame.
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);
+/// The most messages that are buffered for a client.
+const BUFFERED_MESSAGES: usize = 16;
 
-/// Opens a WebSocket that listens to many threads at once
+/// Opens a WebSocket for subscriptions to several threads
 ///
-/// The client sends `{"type": "subscribe", "thread": ID, "after"?, "last"?, "roles"?}`, `unsubscribe`, `subscribe_threads` (`cursor`?,
-/// `follow`?, `roles`?) and `unsubscribe_threads`; docs/server.md has what it hears.
+/// The client sends `{"type": "subscribe", "thread": ID, "after"?, "last"?, "roles"?}`, `unsubscribe`, `subscribe_threads`
+/// (`cursor`?, `follow`?, `roles`?) and `unsubscribe_threads`; docs/server.md lists the server's messages.
 #[utoipa::path(
     get,
     path = "/v1/live",
@@ -52,22 +52,22 @@ pub(crate) async fn socket(
     upgrade: Result<WebSocketUpgrade, WebSocketUpgradeRejection>,
 ) -> Result<Response> {
     let upgrade = upgrade.map_err(|_| {
-        let message = "this is a WebSocket: ask for an upgrade";
+        let message = "this endpoint is a WebSocket; the request must ask for an upgrade";
         ApiError::new(StatusCode::UPGRADE_REQUIRED, "upgrade_required", message)
     })?;
     let upgrade = upgrade
         .read_buffer_size(BUFFER_BYTES)
         .write_buffer_size(BUFFER_BYTES)
-        .max_message_size(MESSAGE_BYTES)
-        .max_frame_size(MESSAGE_BYTES);
+        .max_message_size(MAX_MESSAGE_BYTES)
+        .max_frame_size(MAX_MESSAGE_BYTES);
     Ok(upgrade
         .on_upgrade(move |socket| async move {
             tokio::select! {
                 biased;
                 () = run(socket, app.clone(), caller) => {}
-                () = app.left_behind() => tracing::info!("a client was left behind: it took nothing"),
+                () = app.left_behind() => tracing::info!("closing a client that stalled during shutdown"),
             }
-            // The server waits for whoever holds a connection.
+            // Signals the server, which waits for open connections when it stops.
             drop(held);
         })
         .into_response())
@@ -75,29 +75,29 @@ pub(crate) async fn socket(
 
 async fn run(socket: WebSocket, app: App, caller: Caller) {
     let (sink, mut stream) = socket.split();
-    let (outgoing, waiting) = mpsc::channel(WAITING);
-    let writer = tokio::spawn(write(sink, waiting));
-    let client = Client { app, caller: Arc::new(caller), outgoing, threads: HashMap::new(), all: None };
+    let (outgoing, receiver) = mpsc::channel(BUFFERED_MESSAGES);
+    let writer = tokio::spawn(write(sink, receiver));
+    let client = Client { app, caller: Arc::new(caller), outgoing, threads: HashMap::new(), thread_list: None };
     let close = client.run(&mut stream).await;
-    // The writer ends once every subscription has said its last word.
+    // The writer ends when every subscription has sent its last message.
     if let (Some(frame), Ok(mut sink)) = (close, writer.await)
         && sink.send(Message::Close(Some(frame))).await.is_ok()
     {
-        // What the client said meanwhile is read: a connection that closes upon it would take the frame back.
+        // Reads the client's remaining messages: closing a connection with unread data would discard the close frame.
         let closed = async { while let Some(Ok(_)) = stream.next().await {} };
-        drop(tokio::time::timeout(CLOSING, closed).await);
+        drop(tokio::time::timeout(CLOSE_TIMEOUT, closed).await);
     }
 }
 
-/// Whether a client's message is understood; for the fuzz targets.
-pub(crate) fn is_understood(text: &str) -> bool {
-    serde_json::from_str::<Request>(text).is_ok()
+/// Whether a client's message is valid; for the fuzz targets.
+pub(crate) fn is_valid_message(text: &str) -> bool {
+    serde_json::from_str::<ClientMessage>(text).is_ok()
 }
 
 type Outgoing = SplitSink<WebSocket, Message>;
 
-async fn write(mut sink: Outgoing, mut waiting: mpsc::Receiver<Message>) -> Outgoing {
-    while let Some(message) = waiting.recv().await {
+async fn write(mut sink: Outgoing, mut receiver: mpsc::Receiver<Message>) -> Outgoing {
+    while let Some(message) = receiver.recv().await {
         if sink.send(message).await.is_err() {
             break;
         }
@@ -110,11 +110,12 @@ struct Client {
     caller: Arc<Caller>,
     outgoing: mpsc::Sender<Message>,
     threads: HashMap<ThreadId, AbortHandle>,
-    all: Option<AbortHandle>,
+    /// The subscription to the list of threads.
+    thread_list: Option<AbortHandle>,
 }
 
 impl Client {
-    /// Does what the client says until one side ends it. Gives what to close with.
+    /// Executes the client's messages until one side closes the connection. Returns the close frame to send.
     async fn run(mut self, stream: &mut SplitStream<WebSocket>) -> Option<CloseFrame> {
         let app = self.app.clone();
         let mut stopped = std::pin::pin!(app.stopped());
@@ -124,14 +125,14 @@ impl Client {
         loop {
             tokio::select! {
                 () = &mut stopped => {
-                    // Subscriptions end by themselves and say so.
-                    self.end_all();
+                    // Subscriptions stop as well, and send their end.
+                    self.detach();
                     return Some(closed(close_code::AWAY, "shutdown"));
                 }
-                said = stream.next() => match said {
-                    // On the heap while it runs: most sockets mostly wait, and a task is as large as the largest that it may do.
-                    Some(Ok(Message::Text(text))) => Box::pin(self.obey(&text)).await,
-                    Some(Ok(Message::Binary(_))) => self.tell_problem(None, &not_understood("send text")).await,
+                message = stream.next() => match message {
+                    // Boxed: keeps the future of an idle socket small.
+                    Some(Ok(Message::Text(text))) => Box::pin(self.execute(&text)).await,
+                    Some(Ok(Message::Binary(_))) => self.send_error(None, &invalid_message("expected text")).await,
                     Some(Ok(Message::Ping(_) | Message::Pong(_))) => {}
                     Some(Ok(Message::Close(_))) | None => {
                         self.abandon();
@@ -139,7 +140,7 @@ impl Client {
                     }
                     Some(Err(error)) => {
                         self.abandon();
-                        return Some(broken(&error.to_string()));
+                        return Some(protocol_error(&error.to_string()));
                     }
                 },
                 _ = beats.tick() => {
@@ -147,63 +148,65 @@ impl Client {
                         self.abandon();
                         return Some(closed(close_code::POLICY, "key_revoked"));
                     }
-                    // Where so much waits already, the connection shows by itself whether it lives.
+                    // Not needed while the buffer is full: writing to a dead connection fails.
                     drop(self.outgoing.try_send(Message::Ping(bytes::Bytes::new())));
                 }
             }
         }
     }
 
-    async fn obey(&mut self, text: &str) {
+    async fn execute(&mut self, text: &str) {
         let request = match serde_json::from_str(text) {
             Ok(request) => request,
-            Err(error) => return self.tell_problem(None, &not_understood(&error.to_string())).await,
+            Err(error) => return self.send_error(None, &invalid_message(&error.to_string())).await,
         };
         match request {
-            Request::Subscribe { thread, after, last, roles } => {
+            ClientMessage::Subscribe { thread, after, last, roles } => {
                 if let Err(error) = self.subscribe(&thread, after, last, roles).await {
-                    self.tell_problem(Some(&thread), &error).await;
+                    self.send_error(Some(&thread), &error).await;
                 }
             }
-            Request::Unsubscribe { thread } => {
-                let known = thread.parse().ok().and_then(|thread| self.threads.remove(&thread));
-                match known {
+            ClientMessage::Unsubscribe { thread } => {
+                let subscription = thread.parse().ok().and_then(|thread| self.threads.remove(&thread));
+                match subscription {
                     Some(subscription) => subscription.abort(),
-                    None => self.tell_problem(Some(&thread), &ApiError::not_found("subscription")).await,
+                    None => self.send_error(Some(&thread), &ApiError::not_found("subscription")).await,
                 }
             }
-            Request::SubscribeThreads { cursor, follow, roles } => {
+            ClientMessage::SubscribeThreads { cursor, follow, roles } => {
                 if let Err(error) = self.subscribe_threads(cursor, follow, roles).await {
-                    self.tell_problem(None, &error).await;
+                    self.send_error(None, &error).await;
                 }
             }
-            Request::UnsubscribeThreads => {
-                if let Some(subscription) = self.all.take() {
+            ClientMessage::UnsubscribeThreads => {
+                if let Some(subscription) = self.thread_list.take() {
                     subscription.abort();
                 }
             }
         }
     }
 
-    async fn tell_problem(&self, thread: Option<&str>, error: &ApiError) {
-        // A client that is gone needs no answer.
-        drop(self.outgoing.send(problem(thread, error)).await);
+    async fn send_error(&self, thread: Option<&str>, error: &ApiError) {
+        // Sending fails after the client has disconnected.
+        drop(self.outgoing.send(error_message(thread, error)).await);
     }
 
-    fn end_all(self) {
+    /// Drops the queue to the client, except for the subscriptions, which still send their end.
+    fn detach(self) {
         drop(self.outgoing);
     }
 
+    /// Aborts all subscriptions.
     fn abandon(self) {
-        self.threads.values().chain(&self.all).for_each(AbortHandle::abort);
+        self.threads.values().chain(&self.thread_list).for_each(AbortHandle::abort);
     }
 }
 
-/// Says what was wrong with a frame. Where it is the connection that broke, nobody hears it.
-fn broken(why: &str) -> CloseFrame {
-    // The library tells its bound on bytes by its words alone.
-    let code = if why.starts_with("Space limit exceeded") { close_code::SIZE } else { close_code::PROTOCOL };
-    let reason: String = why.chars().filter(char::is_ascii).take(REASON_BYTES).collect();
+/// Returns the close frame for an invalid frame. It is also returned, without effect, if the connection failed.
+fn protocol_error(error: &str) -> CloseFrame {
+    // The library reports a message that is too large only in the error's text.
+    let code = if error.starts_with("Space limit exceeded") { close_code::SIZE } else { close_code::PROTOCOL };
+    let reason: String = error.chars().filter(char::is_ascii).take(MAX_REASON_BYTES).collect();
     CloseFrame { code, reason: reason.into() }
 }
 
@@ -211,6 +214,6 @@ fn closed(code: u16, reason: &'static str) -> CloseFrame {
     CloseFrame { code, reason: reason.into() }
 }
 
-fn not_understood(why: &str) -> ApiError {
-    ApiError::invalid("message", format!("not understood: {why}"))
+fn invalid_message(error: &str) -> ApiError {
+    ApiError::invalid("message", format!("invalid message: {error}"))
 }

@@ -1,3 +1,5 @@
+//! Requests for the tests that tenants cannot reach each other's data.
+
 use serde_json::{Value, json};
 
 use crate::door::{Owned, Probe, TenantCase};
@@ -6,13 +8,13 @@ pub(super) fn cases(owned: &Owned) -> Vec<TenantCase> {
     let mut cases = conversations(owned);
     cases.extend(responses(owned));
     cases.extend(completions(owned));
-    let nameless = [
+    let without_names = [
         ("GET", "/v1/models"),
         ("GET", "/v1/models/{model}"),
         ("GET", "/v1/models/threadkeep/{name}"),
         ("POST", "/v1/embeddings"),
     ];
-    cases.extend(nameless.map(|(method, path)| TenantCase::names_nothing(method, path)));
+    cases.extend(without_names.map(|(method, path)| TenantCase::names_nothing(method, path)));
     cases
 }
 
@@ -24,8 +26,8 @@ fn item(owned: &Owned) -> String {
     format!("msg_{}", owned.message.replace('-', ""))
 }
 
-/// The words of a response without a conversation.
-fn words(response: &str) -> String {
+/// Returns the id of the text message of a response without a conversation.
+fn text_message(response: &str) -> String {
     format!("msg_{}ffff", &response["resp_".len()..][..28])
 }
 
@@ -34,31 +36,31 @@ fn probe(path: String, body: Option<&Value>) -> Probe {
 }
 
 fn conversations(owned: &Owned) -> Vec<TenantCase> {
-    let nobody = Owned::nobody();
+    let unknown = Owned::nobody();
     let of = |rest: &str, body: Option<Value>| {
         let of = |owned: &Owned| probe(format!("/v1/conversations/{}{rest}", conversation(owned)), body.as_ref());
-        vec![(of(owned), of(&nobody))]
+        vec![(of(owned), of(&unknown))]
     };
-    let made = |owned: &Owned| {
+    let create = |owned: &Owned| {
         let items = json!({ "items": [{ "role": "user", "content": "x", "id": item(owned) }] });
         Probe::with("/v1/conversations", items)
     };
     let item = format!("/items/{}", item(owned));
     let after = format!("/items?after={}", item.trim_start_matches("/items/"));
-    let said = json!({ "items": [{ "role": "user", "content": "x" }] });
+    let items = json!({ "items": [{ "role": "user", "content": "x" }] });
     vec![
-        TenantCase::new("POST", "/v1/conversations", vec![(made(owned), made(&nobody))]),
+        TenantCase::new("POST", "/v1/conversations", vec![(create(owned), create(&unknown))]),
         TenantCase::new("GET", "/v1/conversations/{id}", of("", None)),
         TenantCase::new("POST", "/v1/conversations/{id}", of("", Some(json!({ "metadata": { "a": "b" } })))),
         TenantCase::new("DELETE", "/v1/conversations/{id}", of("", None)),
-        TenantCase::new("POST", "/v1/conversations/{id}/items", of("/items", Some(said))),
+        TenantCase::new("POST", "/v1/conversations/{id}/items", of("/items", Some(items))),
         TenantCase::new("GET", "/v1/conversations/{id}/items", [of("/items", None), of(&after, None)].concat()),
         TenantCase::new("GET", "/v1/conversations/{id}/items/{item}", of(&item, None)),
         TenantCase::new("DELETE", "/v1/conversations/{id}/items/{item}", of(&item, None)),
     ]
 }
 
-/// Bodies that refer to what somebody has, each with the same that refers to nobody's.
+/// Returns requests that refer to existing data, each with the same request for data that does not exist.
 fn referring(owned: &Owned, path: &str) -> Vec<(Probe, Probe)> {
     let reference = |id: &str| json!({ "input": [{ "type": "item_reference", "id": id }] });
     let of = |owned: &Owned| {
@@ -66,25 +68,25 @@ fn referring(owned: &Owned, path: &str) -> Vec<(Probe, Probe)> {
         [
             json!({ "input": "x", "previous_response_id": response }),
             reference(&item(owned)),
-            reference(&words(response)),
+            reference(&text_message(response)),
             json!({ "input": "x", "conversation": conversation(owned) }),
         ]
     };
     let pairs = of(owned).into_iter().zip(of(&Owned::nobody()));
-    pairs.map(|(theirs, nobodys)| (Probe::with(path, theirs), Probe::with(path, nobodys))).collect()
+    pairs.map(|(existing, unknown)| (Probe::with(path, existing), Probe::with(path, unknown))).collect()
 }
 
 fn responses(owned: &Owned) -> Vec<TenantCase> {
-    let nobodys = &Owned::nobody().responses[0];
+    let unknown = &Owned::nobody().responses[0];
     let of = |rest: &str, body: Option<Value>| {
         let of = |id: &str| probe(format!("/v1/responses/{id}{rest}"), body.as_ref());
-        owned.responses.iter().map(|response| (of(response), of(nobodys))).collect()
+        owned.responses.iter().map(|response| (of(response), of(unknown))).collect()
     };
-    let asked = |path: &str| referring(owned, path);
+    let create = |path: &str| referring(owned, path);
     vec![
-        TenantCase::new("POST", "/v1/responses", asked("/v1/responses")),
-        TenantCase::new("POST", "/v1/responses/input_tokens", asked("/v1/responses/input_tokens")),
-        TenantCase::new("POST", "/v1/responses/compact", asked("/v1/responses/compact")[..3].to_vec()),
+        TenantCase::new("POST", "/v1/responses", create("/v1/responses")),
+        TenantCase::new("POST", "/v1/responses/input_tokens", create("/v1/responses/input_tokens")),
+        TenantCase::new("POST", "/v1/responses/compact", create("/v1/responses/compact")[..3].to_vec()),
         TenantCase::new("GET", "/v1/responses/{id}", of("", None)),
         TenantCase::new("DELETE", "/v1/responses/{id}", of("", None)),
         TenantCase::new("POST", "/v1/responses/{id}/cancel", of("/cancel", Some(json!({})))),
@@ -93,18 +95,18 @@ fn responses(owned: &Owned) -> Vec<TenantCase> {
 }
 
 fn completions(owned: &Owned) -> Vec<TenantCase> {
-    let nobody = Owned::nobody();
+    let unknown = Owned::nobody();
     let of = |rest: &str, body: Option<Value>| {
         let of = |owned: &Owned| probe(format!("/v1/chat/completions/{}{rest}", owned.completion), body.as_ref());
-        vec![(of(owned), of(&nobody))]
+        vec![(of(owned), of(&unknown))]
     };
     let after = |owned: &Owned| Probe::at(format!("/v1/chat/completions?after={}", owned.completion));
-    let asked = |thread: String| Probe {
+    let create = |thread: String| Probe {
         headers: vec![("threadkeep-thread", thread)],
         ..Probe::with("/v1/chat/completions", json!({ "messages": [{ "role": "user", "content": "x" }] }))
     };
     vec![
-        TenantCase::new("GET", "/v1/chat/completions", vec![(after(owned), after(&nobody))]),
+        TenantCase::new("GET", "/v1/chat/completions", vec![(after(owned), after(&unknown))]),
         TenantCase::new("GET", "/v1/chat/completions/{id}", of("", None)),
         TenantCase::new("POST", "/v1/chat/completions/{id}", of("", Some(json!({ "metadata": { "a": "b" } })))),
         TenantCase::new("DELETE", "/v1/chat/completions/{id}", of("", None)),
@@ -113,8 +115,8 @@ fn completions(owned: &Owned) -> Vec<TenantCase> {
             "POST",
             "/v1/chat/completions",
             vec![
-                (asked(owned.thread.clone()), asked(nobody.thread.clone())),
-                (asked(conversation(owned)), asked(conversation(&nobody))),
+                (create(owned.thread.clone()), create(unknown.thread.clone())),
+                (create(conversation(owned)), create(conversation(&unknown))),
             ],
         ),
     ]

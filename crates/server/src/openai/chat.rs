@@ -1,9 +1,9 @@
-//! Chat completions: the model as it is, or with a thread's context before what is asked.
+//! Chat completions: plain model calls, or with a thread's context before the messages of the request.
 
-mod again;
 mod assistant;
 mod complete;
 mod messages;
+mod resent;
 pub(crate) mod stored;
 mod stream;
 

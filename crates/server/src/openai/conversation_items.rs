@@ -15,8 +15,8 @@ use super::members::quoted;
 use crate::app::App;
 use crate::error::{ApiError, Result};
 
-/// A list of items, each in its exact text.
-fn list_of(items: &[Item], has_more: bool) -> Response {
+/// A list of items, each with its exact JSON text.
+fn list_response(items: &[Item], has_more: bool) -> Response {
     let data: Vec<&str> = items.iter().map(|item| item.json.as_str()).collect();
     let id = |item: Option<&Item>| item.map_or_else(|| "null".to_owned(), |item| quoted(&item.id));
     let text = format!(
@@ -25,26 +25,26 @@ fn list_of(items: &[Item], has_more: bool) -> Response {
         id(items.first()),
         id(items.last())
     );
-    as_json(text)
+    json_response(text)
 }
 
-fn as_json(text: String) -> Response {
+fn json_response(text: String) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], text).into_response()
 }
 
-/// The message that an item belongs to, and which of its items it is.
+/// Returns the message that an item belongs to, and the item's index within it.
 async fn find(app: &App, scope: &Scope, thread: ThreadId, item: &str) -> Result<(Message, usize)> {
-    let (name, place) = ids::message(item).ok_or_else(|| ids::no_item(item))?;
+    let (name, index) = ids::message(item).ok_or_else(|| ids::item_not_found(item))?;
     let found = app.memory().find_messages(scope, thread, &[name]).await?.pop();
-    let message = found.ok_or_else(|| ids::no_item(item))?;
-    let is_there = items_of(&message).get(place).is_some_and(|known| known.id == item);
-    if is_there { Ok((message, place)) } else { Err(ids::no_item(item)) }
+    let message = found.ok_or_else(|| ids::item_not_found(item))?;
+    let exists = items_of(&message).get(index).is_some_and(|found| found.id == item);
+    if exists { Ok((message, index)) } else { Err(ids::item_not_found(item)) }
 }
 
-/// The thread of the conversation that the path names, which must be there.
+/// Returns the thread of the conversation in the path, which must exist.
 async fn thread_of(app: &App, scope: &Scope, conversation: &str) -> Result<ThreadId> {
     let thread = ids::thread(conversation)?;
     let found = app.memory().get_thread(scope, thread).await;
-    found.map_err(ApiError::from).map_err(ids::about(conversation))?;
+    found.map_err(ApiError::from).map_err(ids::not_found_as(conversation))?;
     Ok(thread)
 }

@@ -1,4 +1,4 @@
-//! Conversations: threads as this wire knows them.
+//! Conversations: the representation of threads in this API.
 
 pub(crate) mod create;
 pub(crate) mod delete;
@@ -12,9 +12,9 @@ use utoipa::ToSchema;
 use super::ids;
 use crate::error::ApiError;
 
-const PAIRS: usize = 16;
-const KEY_CHARACTERS: usize = 64;
-const VALUE_CHARACTERS: usize = 512;
+const MAX_PAIRS: usize = 16;
+const MAX_KEY_CHARACTERS: usize = 64;
+const MAX_VALUE_CHARACTERS: usize = 512;
 
 /// A conversation.
 #[derive(Debug, Serialize, ToSchema)]
@@ -29,30 +29,30 @@ pub(crate) struct ConversationJson {
 
 impl From<Thread> for ConversationJson {
     fn from(thread: Thread) -> Self {
-        // Other doors keep any JSON there; here values are texts.
-        let as_text = |(name, value): (String, Value)| match value {
+        // Other APIs allow any JSON; here values are strings.
+        let as_string = |(name, value): (String, Value)| match value {
             Value::String(_) => (name, value),
             other => (name, Value::String(other.to_string())),
         };
-        let metadata = thread.metadata.into_iter().map(as_text).collect();
+        let metadata = thread.metadata.into_iter().map(as_string).collect();
         let created_at = thread.created_at.as_millis().div_euclid(1000);
         Self { id: ids::conversation(thread.id), object: "conversation", created_at, metadata }
     }
 }
 
-/// Checks metadata as this wire bounds it.
-pub(super) fn checked(metadata: Option<Map>) -> Result<Map, ApiError> {
+/// Checks metadata against the limits of this API. Missing metadata is empty.
+pub(super) fn check_metadata(metadata: Option<Map>) -> Result<Map, ApiError> {
     let metadata = metadata.unwrap_or_default();
-    let is_fine = metadata.len() <= PAIRS
+    let is_valid = metadata.len() <= MAX_PAIRS
         && metadata.iter().all(|(key, value)| {
             let value = value.as_str().map(|value| value.chars().count());
-            key.chars().count() <= KEY_CHARACTERS && value.is_some_and(|length| length <= VALUE_CHARACTERS)
+            key.chars().count() <= MAX_KEY_CHARACTERS && value.is_some_and(|length| length <= MAX_VALUE_CHARACTERS)
         });
-    if is_fine {
+    if is_valid {
         return Ok(metadata);
     }
     let message = format!(
-        "Invalid 'metadata': at most {PAIRS} pairs, keys of at most {KEY_CHARACTERS} and texts of at most {VALUE_CHARACTERS} characters."
+        "Invalid 'metadata': expected at most {MAX_PAIRS} pairs, with keys of at most {MAX_KEY_CHARACTERS} and string values of at most {MAX_VALUE_CHARACTERS} characters."
     );
     Err(ApiError::invalid("metadata", message))
 }

@@ -13,62 +13,70 @@ use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::JsonBody;
 use crate::output::json;
 
-/// Texts of one request at most.
-const TEXTS: usize = 2_048;
+/// The most texts in one request.
+const MAX_TEXTS: usize = 2_048;
 
-/// What to embed.
+/// The texts to embed.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct EmbeddingsJson {
-    /// One text or several.
+    /// A string or an array of strings.
     #[schema(value_type = Value)]
     input: Value,
     #[serde(default)]
     encoding_format: Option<String>,
-    /// What the embedder gives: it is not asked for another number.
+    /// Must be the number of dimensions of the embedding model.
     #[serde(default)]
     dimensions: Option<usize>,
 }
 
-/// Turns texts into points
+/// Creates embeddings
 #[utoipa::path(
     post,
     path = "/v1/embeddings",
     tag = "openai",
     request_body = EmbeddingsJson,
-    responses((status = 200, description = "One point per text.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, description = "One embedding per text.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn embeddings(
     State(app): State<App>,
     JsonBody { value: body, .. }: JsonBody<EmbeddingsJson>,
 ) -> Result {
-    let text = |given: Value| if let Value::String(text) = given { Some(text) } else { None };
+    let text = |value: Value| if let Value::String(text) = value { Some(text) } else { None };
     let texts = match body.input {
         Value::Array(texts) => texts.into_iter().map(text).collect::<Option<Vec<_>>>(),
         one => text(one).map(|text| vec![text]),
     };
     let texts = texts.ok_or_else(|| {
         let message =
-            "Invalid 'input': texts are taken, no tokens. LangChain sends texts with check_embedding_ctx_length=False.";
+            "Invalid 'input': expected a string or an array of strings, not tokens. For LangChain, set check_embedding_ctx_length=False.";
         ApiError::invalid("input", message)
     })?;
-    if texts.is_empty() || texts.len() > TEXTS || texts.iter().any(String::is_empty) {
-        return Err(ApiError::invalid("input", format!("Invalid 'input': 1 to {TEXTS} texts, none of them empty.")));
+    if texts.is_empty() || texts.len() > MAX_TEXTS || texts.iter().any(String::is_empty) {
+        return Err(ApiError::invalid(
+            "input",
+            format!("Invalid 'input': expected 1 to {MAX_TEXTS} non-empty strings."),
+        ));
     }
     let is_base64 = match body.encoding_format.as_deref() {
         None | Some("float") => false,
         Some("base64") => true,
-        Some(_) => return Err(ApiError::invalid("encoding_format", "Invalid 'encoding_format': float or base64.")),
+        Some(_) => {
+            return Err(ApiError::invalid(
+                "encoding_format",
+                "Invalid 'encoding_format': expected 'float' or 'base64'.",
+            ));
+        }
     };
     let embedder = app.embedder().ok_or_else(no_model)?;
     let points = embedder.embed(&texts).await?;
-    if let Some((asked, given)) = body.dimensions.zip(points.first().map(|point| point.vector.len()))
-        && asked != given
+    if let Some((requested, available)) = body.dimensions.zip(points.first().map(|point| point.vector.len()))
+        && requested != available
     {
-        let message = format!("Invalid 'dimensions': this server's embedder gives {given}, no other number.");
+        let message = format!("Invalid 'dimensions': the embedding model of this server has {available} dimensions.");
         return Err(ApiError::invalid("dimensions", message));
     }
-    let shown = |vector: &[f32]| {
+    let encoded = |vector: &[f32]| {
         if !is_base64 {
             return value!(vector);
         }
@@ -78,7 +86,7 @@ pub(crate) async fn embeddings(
     let data: Vec<Value> = points
         .iter()
         .enumerate()
-        .map(|(index, point)| value!({ "object": "embedding", "index": index, "embedding": shown(&point.vector) }))
+        .map(|(index, point)| value!({ "object": "embedding", "index": index, "embedding": encoded(&point.vector) }))
         .collect();
     let tokens: usize = texts.iter().map(|text| text.len().div_ceil(4)).sum();
     let usage = value!({ "prompt_tokens": tokens, "total_tokens": tokens });
@@ -92,7 +100,7 @@ impl From<EmbedderError> for ApiError {
             EmbedderError::Refused(_) => (StatusCode::BAD_REQUEST, "embedder_refused"),
             _ => (StatusCode::BAD_GATEWAY, "embedder_failed"),
         };
-        let internal = Some("the embedder's own words are with the answer".to_owned());
+        let internal = Some("the response contains the embedder's error message".to_owned());
         Self { internal, ..Self::new(status, code, error.to_string()) }
     }
 }

@@ -1,29 +1,31 @@
-//! Items, read into messages and written from them.
+//! Converts items into messages and back.
 //!
-//! A message whose words are all there is to it is kept as any other door's. What is more than that (annotations, an image's
-//! detail, members that came later) lies beside the words, exactly; an item of an unknown type is kept as it is.
+//! A message that consists of its text only is stored like a message of any other API. Everything else about an item
+//! (annotations, an image's detail, members that this version does not know) is stored exactly, in addition to the text. An item
+//! of an unknown type is stored as it is.
 
 mod compaction;
 mod read;
 mod write;
 
-pub(super) use compaction::compacted;
-pub(super) use read::{Given, legible, read, read_all, read_each};
+pub(super) use compaction::compaction_item;
+pub(super) use read::{InputItem, arguments_json, read, read_all, read_each};
 pub(super) use write::{Item, items_of};
 
 use serde_json::Value;
 
 use super::members::quoted;
 
-/// The format of items that are kept exactly, and the member of a message's data that holds one.
+/// The format of parts that contain an item of an unknown type exactly.
 const FORMAT: &str = "openai.item";
-/// The format of content parts that are kept exactly.
+/// The format of parts that contain a content part of an unknown type exactly.
 const PART_FORMAT: &str = "openai.content";
+/// The member of a message's data that contains an item exactly.
 const DATA: &str = "openai_item";
-/// The member of a message's metadata that holds a role which the engine has no word for.
+/// The member of a message's metadata that contains a role that the engine does not have.
 const ROLE: &str = "openai_role";
 
-/// The prefix of the ids of a type's items.
+/// Returns the prefix of the ids of items of a type.
 fn prefix(kind: &str) -> &'static str {
     match kind {
         "message" => "msg",
@@ -35,7 +37,7 @@ fn prefix(kind: &str) -> &'static str {
     }
 }
 
-/// A part of words as this wire writes it.
+/// Returns the JSON of a text part.
 fn text_part(is_output: bool, text: &str) -> String {
     let text = quoted(text);
     if is_output {
@@ -45,12 +47,12 @@ fn text_part(is_output: bool, text: &str) -> String {
     }
 }
 
-/// A picture as this wire writes it.
+/// Returns the JSON of an image part.
 fn image_part(url: &str) -> String {
     format!(r#"{{"type":"input_image","detail":"auto","image_url":{}}}"#, quoted(url))
 }
 
-/// Whether two texts are one JSON value.
+/// Whether two JSON texts have the same value.
 fn is_same(one: &str, other: &str) -> bool {
     one == other
         || matches!((serde_json::from_str::<Value>(one), serde_json::from_str::<Value>(other)), (Ok(one), Ok(other)) if one == other)

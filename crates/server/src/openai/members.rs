@@ -1,4 +1,4 @@
-//! A JSON object as it was written: its members in order, each value in its exact text.
+//! A JSON object that keeps the order of its members and the exact text of each value.
 
 use std::fmt;
 
@@ -14,17 +14,17 @@ impl Members {
         serde_json::from_str(json)
     }
 
-    /// A member's exact text; of two with one name the last, as everyone reads it.
+    /// Returns a member's exact text; of members with the same name the last, like other JSON readers.
     pub(super) fn get(&self, name: &str) -> Option<&str> {
         self.0.iter().rev().find(|(known, _)| known == name).map(|(_, value)| value.as_str())
     }
 
-    /// A member that is a text.
+    /// Returns a member that is a string.
     pub(super) fn text(&self, name: &str) -> Option<String> {
         self.get(name).and_then(|value| serde_json::from_str(value).ok())
     }
 
-    /// Puts a member in the place of one that has its name, or at the end.
+    /// Replaces the member with the name, or adds it at the end.
     pub(super) fn set(&mut self, name: &str, value: impl Into<String>) {
         match self.0.iter_mut().find(|(known, _)| known == name) {
             Some((_, old)) => *old = value.into(),
@@ -32,7 +32,7 @@ impl Members {
         }
     }
 
-    /// Puts a member where none has its name.
+    /// Adds a member, unless there is one with the name that is not null.
     pub(super) fn set_if_absent(&mut self, name: &str, value: &str) {
         if self.get(name).is_none_or(|value| value == "null") {
             self.set(name, value);
@@ -43,12 +43,12 @@ impl Members {
         self.0.retain(|(known, _)| known != name);
     }
 
-    /// Whether it has no members but these.
+    /// Whether there are no members other than these.
     pub(super) fn has_only(&self, names: &[&str]) -> bool {
         self.0.iter().all(|(known, _)| names.contains(&known.as_str()))
     }
 
-    /// The object's text, with a member in front.
+    /// Returns the object's text with the member `id` in front.
     pub(super) fn with_id(&self, id: &str) -> String {
         let mut text = format!("{{\"id\":{}", quoted(id));
         for (name, value) in &self.0 {
@@ -61,16 +61,16 @@ impl Members {
         text
     }
 
-    /// The object's text.
+    /// Returns the object's text.
     pub(super) fn to_json(&self) -> String {
         let members: Vec<String> = self.0.iter().map(|(name, value)| format!("{}:{value}", quoted(name))).collect();
         format!("{{{}}}", members.join(","))
     }
 }
 
-/// A text as JSON.
+/// Returns a string as JSON.
 pub(super) fn quoted(text: &str) -> String {
-    serde_json::to_string(text).expect("a text has a JSON form")
+    serde_json::to_string(text).expect("every string has a JSON form")
 }
 
 impl<'de> Deserialize<'de> for Members {

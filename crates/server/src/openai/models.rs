@@ -7,7 +7,7 @@ use crate::input::Names;
 use crate::openai::assistant;
 use crate::output::json;
 
-/// Lists what answers
+/// Lists the models and assistants
 #[utoipa::path(
     get,
     path = "/v1/models",
@@ -29,10 +29,10 @@ pub(crate) async fn list(State(app): State<App>) -> Result {
     security(("key" = []))
 )]
 pub(crate) async fn retrieve(State(app): State<App>, names: Names) -> Result {
-    found(&app, names.text("model"))
+    find(&app, names.text("model"))
 }
 
-/// Retrieves an assistant, by the name that it has as a model
+/// Retrieves an assistant by its model name
 #[utoipa::path(
     get,
     path = "/v1/models/threadkeep/{name}",
@@ -42,18 +42,19 @@ pub(crate) async fn retrieve(State(app): State<App>, names: Names) -> Result {
     security(("key" = []))
 )]
 pub(crate) async fn retrieve_assistant(State(app): State<App>, names: Names) -> Result {
-    found(&app, &format!("{}{}", assistant::PREFIX, names.text("name")))
+    find(&app, &format!("{}{}", assistant::MODEL_PREFIX, names.text("name")))
 }
 
-fn found(app: &App, wanted: &str) -> Result {
-    let found = models(app).into_iter().find(|model| model["id"] == wanted);
-    Ok(json(&found.ok_or_else(|| assistant::no_model(wanted))?))
+fn find(app: &App, id: &str) -> Result {
+    let found = models(app).into_iter().find(|model| model["id"] == id);
+    Ok(json(&found.ok_or_else(|| assistant::model_not_found(id))?))
 }
 
 fn models(app: &App) -> Vec<Value> {
     let chat = app.model().map(|model| model.name().to_owned());
     let embedder = app.embedder().map(|embedder| embedder.model().to_owned());
-    let name = |agent: &threadkeep::Agent| format!("{}{}", assistant::PREFIX, agent.assistant().definition().name);
+    let name =
+        |agent: &threadkeep::Agent| format!("{}{}", assistant::MODEL_PREFIX, agent.assistant().definition().name);
     let assistants = app.assistants().all();
     let models = assistants.iter().map(name).chain(chat).chain(embedder);
     models.map(|id| value!({ "id": id, "object": "model", "created": 0, "owned_by": "threadkeep" })).collect()

@@ -1,87 +1,95 @@
-//! Items that a request names instead of saying them again, or says again though its conversation has them.
+//! Resolves item references, and drops items that the conversation already contains.
 
 use axum::http::StatusCode;
 use threadkeep::{Draft, Message, MessageName, Scope, ThreadId};
 
-use super::items::Given;
+use super::items::InputItem;
 use super::{ids, requests, responses};
 use crate::app::App;
 use crate::error::ApiError;
 
-/// References of one request at most: each is looked up.
-const REFERENCES: usize = 500;
+/// The most references in one request: each costs a look-up.
+const MAX_REFERENCES: usize = 500;
 
-/// What is new of an input: without what its conversation holds already, and with what its references stand for.
-pub(super) async fn settle(
+/// Returns the new items of an input, with references resolved. Items that the conversation already contains are left out.
+pub(super) async fn resolve_new(
     app: &App,
     scope: &Scope,
     thread: Option<ThreadId>,
-    input: Vec<Given>,
+    input: Vec<InputItem>,
 ) -> Result<Vec<Draft>, ApiError> {
     if thread.is_some() {
-        requests::check_new(input.len(), "input")?;
+        requests::check_new_items(input.len(), "input")?;
     }
-    let references = input.iter().filter(|given| matches!(given, Given::Reference(_))).count();
-    if references > REFERENCES {
-        return Err(ApiError::invalid("input", format!("Invalid 'input': at most {REFERENCES} references are taken.")));
+    let references = input.iter().filter(|item| matches!(item, InputItem::Reference(_))).count();
+    if references > MAX_REFERENCES {
+        return Err(ApiError::invalid(
+            "input",
+            format!("Invalid 'input': at most {MAX_REFERENCES} references are allowed."),
+        ));
     }
-    let there = there(app, scope, thread, &input).await?;
-    let mut settled = Vec::with_capacity(input.len());
-    for given in input {
-        let found = name(&given).and_then(|name| there.iter().find(|message| is_named(message, &name)));
-        match (given, found) {
-            (Given::Reference(_), Some(_)) => {}
-            (Given::Reference(id), None) => settled.push(kept(app, scope, &id).await?),
-            (Given::Item(draft), Some(message)) if message.content == draft.content => {}
-            (Given::Item(_), Some(_)) => {
-                let message = "An item with this id says something else in the conversation.";
+    let existing = existing_messages(app, scope, thread, &input).await?;
+    let mut new = Vec::with_capacity(input.len());
+    for item in input {
+        let found = name(&item).and_then(|name| existing.iter().find(|message| is_named(message, &name)));
+        match (item, found) {
+            (InputItem::Reference(_), Some(_)) => {}
+            (InputItem::Reference(id), None) => new.push(stored_item(app, scope, &id).await?),
+            (InputItem::Item(draft), Some(message)) if message.content == draft.content => {}
+            (InputItem::Item(_), Some(_)) => {
+                let message = "An item with this id but different content is already in the conversation.";
                 return Err(ApiError::invalid("input", message).code("message_id_taken"));
             }
-            (Given::Item(draft), None) => settled.push(*draft),
+            (InputItem::Item(draft), None) => new.push(*draft),
         }
     }
-    Ok(settled)
+    Ok(new)
 }
 
-/// Items with what their references stand for, which may be in the conversation already.
-pub(super) async fn resolve(
+/// Resolves references among items. Items that the conversation already contains are returned as well.
+pub(super) async fn resolve_all(
     app: &App,
     scope: &Scope,
     thread: Option<ThreadId>,
-    items: Vec<Given>,
+    items: Vec<InputItem>,
 ) -> Result<Vec<Draft>, ApiError> {
-    let there = there(app, scope, thread, &items).await?;
+    let existing = existing_messages(app, scope, thread, &items).await?;
     let mut resolved = Vec::with_capacity(items.len());
-    for given in items {
-        let found = name(&given).and_then(|name| there.iter().find(|message| is_named(message, &name)));
-        resolved.push(match (given, found) {
-            (Given::Item(draft), _) => *draft,
-            (Given::Reference(_), Some(message)) => {
+    for item in items {
+        let found = name(&item).and_then(|name| existing.iter().find(|message| is_named(message, &name)));
+        resolved.push(match (item, found) {
+            (InputItem::Item(draft), _) => *draft,
+            (InputItem::Reference(_), Some(message)) => {
                 let draft = Draft::new(message.content.clone());
                 Draft { id: Some(message.id), external_id: message.external_id.clone(), ..draft }
             }
-            (Given::Reference(id), None) => kept(app, scope, &id).await?,
+            (InputItem::Reference(id), None) => stored_item(app, scope, &id).await?,
         });
     }
     Ok(resolved)
 }
 
-async fn kept(app: &App, scope: &Scope, id: &str) -> Result<Draft, ApiError> {
-    responses::kept_item(app, scope, id).await?.ok_or_else(|| no_item(id))
+async fn stored_item(app: &App, scope: &Scope, id: &str) -> Result<Draft, ApiError> {
+    responses::find_stored_item(app, scope, id).await?.ok_or_else(|| item_not_found(id))
 }
 
-/// The messages of the thread that items name.
-async fn there(app: &App, scope: &Scope, thread: Option<ThreadId>, items: &[Given]) -> Result<Vec<Message>, ApiError> {
+/// Returns the messages of the thread that items refer to by id.
+async fn existing_messages(
+    app: &App,
+    scope: &Scope,
+    thread: Option<ThreadId>,
+    items: &[InputItem],
+) -> Result<Vec<Message>, ApiError> {
     let names: Vec<_> = items.iter().filter_map(name).collect();
     let Some(thread) = thread.filter(|_| !names.is_empty()) else { return Ok(Vec::new()) };
     let found = app.memory().find_messages(scope, thread, &names).await;
-    found.map_err(|error| ids::about(&ids::conversation(thread))(error.into()))
+    found.map_err(|error| ids::not_found_as(&ids::conversation(thread))(error.into()))
 }
 
-fn name(given: &Given) -> Option<MessageName> {
-    match given {
-        Given::Reference(id) => ids::message(id).map(|(name, _)| name),
-        Given::Item(draft) => {
+fn name(item: &InputItem) -> Option<MessageName> {
+    match item {
+        InputItem::Reference(id) => ids::message(id).map(|(name, _)| name),
+        InputItem::Item(draft) => {
             let external = draft.external_id.clone().map(MessageName::External);
             draft.id.map(MessageName::Id).or(external)
         }
@@ -96,8 +104,8 @@ fn is_named(message: &Message, name: &MessageName) -> bool {
     }
 }
 
-fn no_item(id: &str) -> ApiError {
+fn item_not_found(id: &str) -> ApiError {
     let id: String = id.chars().take(200).collect();
-    let message = format!("Item with id '{id}' not found. Only items of responses that are stored can be named.");
+    let message = format!("Item with id '{id}' not found. Only items of stored responses can be referenced.");
     ApiError::new(StatusCode::NOT_FOUND, "not_found", message).param("input")
 }

@@ -1,23 +1,23 @@
-//! What a client asks a model: tools and how they may be called, in the two ways in which this wire says it.
+//! Reads the parameters of model calls that Responses and Chat Completions share: tools, tool choice, answer format and input.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 use threadkeep::core::{AnswerFormat, ChatMessage, ToolChoice, ToolDescription};
 use threadkeep::{Draft, JsonText, Value};
 
-use super::items::{self, Given};
+use super::items::{self, InputItem};
 use crate::error::ApiError;
 
-/// Tools of one request at most.
-const TOOLS: usize = 128;
-/// Items of an input at most: clients that keep a conversation themselves send all of it, every time.
-const ITEMS: usize = 20_000;
-/// What is new in a conversation at most: the store takes it in one commit, with the answer.
-const NEW: usize = threadkeep::core::limits::COMMIT_MESSAGES / 2;
-/// Texts that may end an answer.
-const STOPS: usize = 4;
+/// The most tools in one request.
+const MAX_TOOLS: usize = 128;
+/// The most items in an input: clients that store a conversation themselves send all of it with each request.
+const MAX_ITEMS: usize = 20_000;
+/// The most new items in a conversation: they are stored in one commit, together with the answer.
+const MAX_NEW_ITEMS: usize = threadkeep::core::limits::COMMIT_MESSAGES / 2;
+/// The most stop sequences.
+const MAX_STOPS: usize = 4;
 
-/// A tool: a function, whose members stand in it or in its `function`.
+/// A tool of type function, with its members either at the top level (Responses) or in `function` (Chat Completions).
 #[derive(Debug, Deserialize)]
 pub(super) struct ToolJson {
     r#type: String,
@@ -39,32 +39,33 @@ struct FunctionJson {
 }
 
 /// Reads the tools that a model may call.
-pub(super) fn tools(given: Option<Vec<ToolJson>>) -> Result<Vec<ToolDescription>, ApiError> {
-    let given = given.unwrap_or_default();
-    if given.len() > TOOLS {
-        return Err(ApiError::invalid("tools", format!("Invalid 'tools': at most {TOOLS} are taken.")));
+pub(super) fn tools(value: Option<Vec<ToolJson>>) -> Result<Vec<ToolDescription>, ApiError> {
+    let value = value.unwrap_or_default();
+    if value.len() > MAX_TOOLS {
+        return Err(ApiError::invalid("tools", format!("Invalid 'tools': at most {MAX_TOOLS} are allowed.")));
     }
-    given.into_iter().enumerate().map(|(index, tool)| description(tool, index)).collect()
+    value.into_iter().enumerate().map(|(index, tool)| description(tool, index)).collect()
 }
 
 fn description(tool: ToolJson, index: usize) -> Result<ToolDescription, ApiError> {
-    let place = format!("tools[{index}]");
+    let param = format!("tools[{index}]");
     if tool.r#type != "function" {
         let message =
-            format!("Invalid '{place}.type': this server runs no tools of its own; only functions are taken.");
-        return Err(ApiError::invalid(format!("{place}.type"), message));
+            format!("Invalid '{param}.type': only 'function' is supported; this server has no built-in tools.");
+        return Err(ApiError::invalid(format!("{param}.type"), message));
     }
     let function = match tool.function {
         Some(function) => function,
         None => {
             let members = Value::Object(tool.flat.into_iter().collect());
-            serde_json::from_value(members)
-                .map_err(|_| ApiError::invalid(place.clone(), format!("Invalid '{place}': a function has a name.")))?
+            serde_json::from_value(members).map_err(|_| {
+                ApiError::invalid(param.clone(), format!("Invalid '{param}': a function requires a name."))
+            })?
         }
     };
     if !is_name(&function.name) {
-        let message = format!("Invalid '{place}.name': letters, digits, '_' and '-', at most 64.");
-        return Err(ApiError::invalid(format!("{place}.name"), message));
+        let message = format!("Invalid '{param}.name': expected 1 to 64 letters, digits, '_' or '-'.");
+        return Err(ApiError::invalid(format!("{param}.name"), message));
     }
     let open = serde_json::json!({ "type": "object", "properties": {} });
     let parameters = JsonText::of(&function.parameters.unwrap_or(open))?;
@@ -72,9 +73,9 @@ fn description(tool: ToolJson, index: usize) -> Result<ToolDescription, ApiError
     Ok(ToolDescription { name, description: description.unwrap_or_default(), parameters, is_strict })
 }
 
-/// Reads whether tools may, must or must not be called.
-pub(super) fn tool_choice(given: Option<&Value>) -> Result<ToolChoice, ApiError> {
-    match given {
+/// Reads the tool choice: whether tools may, must or must not be called.
+pub(super) fn tool_choice(value: Option<&Value>) -> Result<ToolChoice, ApiError> {
+    match value {
         None | Some(Value::Null) => Ok(ToolChoice::Auto),
         Some(Value::String(word)) if word == "auto" => Ok(ToolChoice::Auto),
         Some(Value::String(word)) if word == "none" => Ok(ToolChoice::None),
@@ -82,82 +83,94 @@ pub(super) fn tool_choice(given: Option<&Value>) -> Result<ToolChoice, ApiError>
         Some(Value::Object(choice)) => {
             let name = choice.get("name").or_else(|| choice.get("function").and_then(|function| function.get("name")));
             let name = name.and_then(Value::as_str).map(|name| ToolChoice::Named(name.to_owned()));
-            name.ok_or_else(|| ApiError::invalid("tool_choice", "Invalid 'tool_choice': no function is named."))
+            name.ok_or_else(|| {
+                ApiError::invalid("tool_choice", "Invalid 'tool_choice': the function's name is missing.")
+            })
         }
-        Some(_) => Err(ApiError::invalid("tool_choice", "Invalid 'tool_choice': auto, none, required or a function.")),
+        Some(_) => Err(ApiError::invalid(
+            "tool_choice",
+            "Invalid 'tool_choice': expected 'auto', 'none', 'required' or a function.",
+        )),
     }
 }
 
-/// Reads the form that an answer must have: with a schema's members in it, or in its `json_schema`.
-pub(super) fn format(given: Option<&Value>, place: &str) -> Result<Option<AnswerFormat>, ApiError> {
-    let Some(given) = given.filter(|given| !given.is_null()) else { return Ok(None) };
-    let invalid = |what: &str| ApiError::invalid(place, format!("Invalid '{place}': {what}"));
-    match given["type"].as_str() {
+/// Reads the format of the answer. The members of a schema are at the top level (Responses) or in `json_schema` (Chat
+/// Completions).
+pub(super) fn format(value: Option<&Value>, param: &str) -> Result<Option<AnswerFormat>, ApiError> {
+    let Some(value) = value.filter(|value| !value.is_null()) else { return Ok(None) };
+    let invalid = |what: &str| ApiError::invalid(param, format!("Invalid '{param}': {what}"));
+    match value["type"].as_str() {
         Some("text") => return Ok(None),
         Some("json_object") => return Ok(Some(AnswerFormat::Json)),
         Some("json_schema") => {}
         _ => return Err(invalid("expected the type 'text', 'json_object' or 'json_schema'.")),
     }
-    let told = given.get("json_schema").unwrap_or(given);
-    let name = told["name"].as_str().filter(|name| is_name(name));
-    let name = name.ok_or_else(|| invalid("a schema has a name: letters, digits, '_' and '-', at most 64."))?;
-    let schema = told.get("schema").filter(|schema| schema.is_object());
+    let format = value.get("json_schema").unwrap_or(value);
+    let name = format["name"].as_str().filter(|name| is_name(name));
+    let name = name.ok_or_else(|| invalid("a schema requires a name of 1 to 64 letters, digits, '_' or '-'."))?;
+    let schema = format.get("schema").filter(|schema| schema.is_object());
     Ok(Some(AnswerFormat::Schema {
         name: name.to_owned(),
-        description: told["description"].as_str().map(str::to_owned),
+        description: format["description"].as_str().map(str::to_owned),
         schema: JsonText::of(schema.ok_or_else(|| invalid("the schema is missing."))?)?,
-        is_strict: told["strict"].as_bool(),
+        is_strict: format["strict"].as_bool(),
     }))
 }
 
-/// Reads the texts that end an answer: one or several.
-pub(super) fn stop(given: Option<&Value>) -> Result<Vec<String>, ApiError> {
-    let texts = match given {
+/// Reads the stop sequences: a string or an array of strings.
+pub(super) fn stop(value: Option<&Value>) -> Result<Vec<String>, ApiError> {
+    let texts = match value {
         None | Some(Value::Null) => Some(Vec::new()),
         Some(Value::String(text)) => Some(vec![text.clone()]),
-        Some(Value::Array(texts)) if texts.len() <= STOPS => {
+        Some(Value::Array(texts)) if texts.len() <= MAX_STOPS => {
             texts.iter().map(|text| text.as_str().map(str::to_owned)).collect()
         }
         Some(_) => None,
     };
-    texts.ok_or_else(|| ApiError::invalid("stop", format!("Invalid 'stop': a text, or at most {STOPS}.")))
+    texts.ok_or_else(|| {
+        ApiError::invalid(
+            "stop",
+            format!("Invalid 'stop': expected a string or an array of at most {MAX_STOPS} strings."),
+        )
+    })
 }
 
 fn is_name(name: &str) -> bool {
     (1..=64).contains(&name.len()) && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"_-".contains(&byte))
 }
 
-/// What a model is shown of messages that are not stored yet.
-pub(super) fn shown(drafts: &[Draft]) -> Vec<ChatMessage> {
-    let shown = drafts.iter().filter(|draft| !draft.content.parts.is_empty());
-    let shown = shown.map(|draft| ChatMessage {
+/// Converts messages that are not stored yet into messages for a model.
+pub(super) fn chat_messages(drafts: &[Draft]) -> Vec<ChatMessage> {
+    let drafts = drafts.iter().filter(|draft| !draft.content.parts.is_empty());
+    let messages = drafts.map(|draft| ChatMessage {
         role: draft.content.role,
         author: draft.content.author.clone(),
         parts: draft.content.parts.clone(),
         seq: None,
     });
-    shown.collect()
+    messages.collect()
 }
 
-/// Refuses what is more than one commit takes.
-pub(super) fn check_new(count: usize, param: &str) -> Result<(), ApiError> {
-    if count <= NEW {
+/// Rejects more new items than one commit can store.
+pub(super) fn check_new_items(count: usize, param: &str) -> Result<(), ApiError> {
+    if count <= MAX_NEW_ITEMS {
         return Ok(());
     }
-    let message = format!("Invalid '{param}': at most {NEW} are added to a conversation at once.");
+    let message =
+        format!("Invalid '{param}': at most {MAX_NEW_ITEMS} items can be added to a conversation in one request.");
     Err(ApiError::invalid(param, message))
 }
 
-/// Reads an input that is a text or a list of items.
-pub(super) fn input(given: Option<&RawValue>) -> Result<Vec<Given>, ApiError> {
-    let Some(given) = given.filter(|given| given.get() != "null") else { return Ok(Vec::new()) };
-    if let Ok(text) = serde_json::from_str::<String>(given.get()) {
-        return Ok(vec![Given::Item(Box::new(Draft::user(text)))]);
+/// Reads an input that is a string or an array of items.
+pub(super) fn input(value: Option<&RawValue>) -> Result<Vec<InputItem>, ApiError> {
+    let Some(value) = value.filter(|value| value.get() != "null") else { return Ok(Vec::new()) };
+    if let Ok(text) = serde_json::from_str::<String>(value.get()) {
+        return Ok(vec![InputItem::Item(Box::new(Draft::user(text)))]);
     }
-    let items: Vec<Box<RawValue>> = serde_json::from_str(given.get())
-        .map_err(|_| ApiError::invalid("input", "Invalid 'input': expected a text or a list of items."))?;
-    if items.len() > ITEMS {
-        return Err(ApiError::invalid("input", format!("Invalid 'input': at most {ITEMS} items are taken.")));
+    let items: Vec<Box<RawValue>> = serde_json::from_str(value.get())
+        .map_err(|_| ApiError::invalid("input", "Invalid 'input': expected a string or an array of items."))?;
+    if items.len() > MAX_ITEMS {
+        return Err(ApiError::invalid("input", format!("Invalid 'input': at most {MAX_ITEMS} items are allowed.")));
     }
     items::read_each(&items, "input")
 }

@@ -1,11 +1,10 @@
-//! Responses: what a model answers, in a conversation, after an earlier response, or alone.
+//! Responses: answers of a model in a conversation, after an earlier response, or without either.
 //!
-//! A response in a conversation is a turn of its thread (`super::turn`), and its id names the thread. One without is kept
-//! whole, as a document of the caller, for 30 days. One in the background has a document of its own until it is over.
-//! A stream that was cut is taken up by asking for the response again: the same events come, with the same numbers.
+//! A response in a conversation is a turn of its thread (`super::turn`), and its id contains the thread's id. Any other response
+//! is stored as a record of the caller, with its input, for 30 days. A background response has an additional record while it is
+//! in progress. A client resumes an interrupted stream by retrieving the response: it gets the same events with the same numbers.
 
 pub(crate) mod answer;
-mod asked;
 mod assistant;
 mod background;
 mod body;
@@ -14,13 +13,14 @@ mod chain;
 pub(crate) mod compact;
 pub(crate) mod create;
 pub(crate) mod delete;
+mod event_writer;
 pub(crate) mod input_items;
 pub(crate) mod input_tokens;
-mod kept;
-mod pieces;
+mod resolved_input;
 pub(crate) mod retrieve;
+mod stored_response;
 mod stream;
-mod teller;
+mod text_deltas;
 
 use axum::http::StatusCode;
 use threadkeep::{Memory, MessageId, ThreadId};
@@ -28,35 +28,35 @@ use threadkeep::{Memory, MessageId, ThreadId};
 use super::turn;
 use crate::error::ApiError;
 
-pub(super) use kept::find_item as kept_item;
+pub(super) use stored_response::find_item as find_stored_item;
 
 const PREFIX: &str = "resp_";
 
-/// What a response is called: random digits, of which the last are left to its items (`turn::item_id`), then those of its
-/// conversation's thread.
-fn mint_id(memory: &Memory, named: Option<ThreadId>, thread: Option<ThreadId>) -> String {
-    let own = named.unwrap_or_else(|| memory.mint_thread_id());
+/// Creates the id of a response: random digits, of which the last distinguish its items (`turn::item_id`), then the digits of its
+/// conversation's thread. `own` replaces the random digits, so that a repeated request gets the same id.
+fn mint_id(memory: &Memory, own: Option<ThreadId>, thread: Option<ThreadId>) -> String {
+    let own = own.unwrap_or_else(|| memory.mint_thread_id());
     let thread = thread.map(|thread| thread.0.simple().to_string()).unwrap_or_default();
-    format!("{PREFIX}{}{thread}", turn::family(own.0.simple()))
+    format!("{PREFIX}{}{thread}", turn::id_family(own.0.simple()))
 }
 
-/// The id of the message that the first words of a response become.
-fn words_of(id: &str) -> MessageId {
+/// Returns the id of the message with the first text of a response.
+fn text_message_id(id: &str) -> MessageId {
     let digits = id.strip_prefix(PREFIX).and_then(|digits| digits.get(..32)).and_then(|digits| digits.parse().ok());
-    turn::words_id(digits.expect("an id of a response begins with 32 digits"))
+    turn::text_message_id(digits.expect("the id of a response starts with 32 digits"))
 }
 
-/// The thread that a response's id names; `None` for one without a conversation. What is no id names no response.
+/// Returns the thread in a response's id; `None` for a response without a conversation. An invalid id is reported as not found.
 fn thread_of(id: &str) -> Result<Option<ThreadId>, ApiError> {
     let digits = id.strip_prefix(PREFIX).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
     match digits {
         Some(digits) if digits.len() == 32 => Ok(None),
-        Some(digits) if digits.len() == 64 => digits[32..].parse().map(Some).map_err(|_| unknown(id)),
-        _ => Err(unknown(id)),
+        Some(digits) if digits.len() == 64 => digits[32..].parse().map(Some).map_err(|_| not_found(id)),
+        _ => Err(not_found(id)),
     }
 }
 
-fn unknown(id: &str) -> ApiError {
+fn not_found(id: &str) -> ApiError {
     let id: String = id.chars().take(200).collect();
     ApiError::new(StatusCode::NOT_FOUND, "not_found", format!("Response with id '{id}' not found."))
 }

@@ -1,7 +1,8 @@
-//! A turn of a conversation: read, answered by the model, stored whole or not at all, and told again when it is repeated.
+//! A turn of a conversation: the model answers the new input, and input and output are stored together or not at all. A repeated
+//! request gets the stored answer.
 //!
-//! What was said lies in the thread's messages only. The record of a turn names them, so that what is erased from the
-//! thread is gone from it too, and the record goes with the thread.
+//! Content is stored in the thread's messages only. The record of a turn refers to them by id, so that erased messages disappear
+//! from the answer too, and the record is deleted with the thread.
 
 use std::time::{Duration, Instant};
 
@@ -21,99 +22,103 @@ use crate::app::App;
 use crate::error::ApiError;
 use crate::turns;
 
-/// How long a record is kept: 30 days.
-pub(super) const KEPT_MS: i64 = 30 * 24 * 60 * 60 * 1000;
-/// Messages of the thread that a model is shown as they are; a summary stands in for older ones.
-pub(super) const WINDOW: usize = 200;
-/// How long a repeated request waits for its first try.
-const PATIENCE: Duration = Duration::from_mins(10);
+/// How long records are retained: 30 days.
+pub(super) const RETENTION_MS: i64 = 30 * 24 * 60 * 60 * 1000;
+/// How many of the thread's latest messages a model gets verbatim; older ones are summarized.
+pub(super) const CONTEXT_MESSAGES: usize = 200;
+/// How long a repeated request waits for its first attempt to end.
+const RETRY_WAIT: Duration = Duration::from_mins(10);
 const NAMESPACE: &str = "openai.turns";
-const LAST: &str = "last";
+const LAST_KEY: &str = "last";
 
-/// What is kept of a turn beside its messages.
+/// The data of a turn that is stored in addition to its messages.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Record {
-    /// What the turn is called.
+pub(super) struct TurnRecord {
+    /// The id of the response or completion.
     pub(super) id: String,
-    /// Of the request that it answers.
+    /// The digest of the request.
     pub(super) digest: String,
     pub(super) input: Vec<MessageId>,
     pub(super) output: Vec<MessageId>,
-    /// The answer without what was said.
-    pub(super) shell: JsonText,
-    /// What the last item was called while it was told, where its message is called otherwise.
+    /// The answer's JSON without its content.
+    #[serde(rename = "shell")]
+    pub(super) envelope: JsonText,
+    /// The id under which the last item was streamed, if it differs from its message's id.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) alias: Option<String>,
-    /// The lengths of the pieces in which the answer's words were told, where they were.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub(super) cuts: Vec<u32>,
+    /// The lengths in bytes of the deltas in which the answer's text was streamed; empty if it was not.
+    #[serde(rename = "cuts", default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) delta_lengths: Vec<u32>,
 }
 
+/// The thread's last turn, stored under [`LAST_KEY`] to recognise repeated requests.
 #[derive(Debug, Serialize, Deserialize)]
-struct Last {
+struct LastTurn {
     id: String,
     digest: String,
     at: Timestamp,
 }
 
-/// A turn that has begun, and holds its thread until the answer is stored.
+/// A started turn, which locks its thread until the answer is stored.
 #[derive(Clone, Debug)]
-pub(super) struct Turn(Completion);
+pub(super) struct ActiveTurn(Completion);
 
-/// A turn that has begun, with its thread as it was read before that where nothing else happened in it since.
-pub(super) struct Fresh {
-    pub(super) turn: Turn,
-    read: Option<Box<Prefetched>>,
+/// A started turn with the data that was prefetched before its thread was locked, if that is still current.
+pub(super) struct StartedTurn {
+    pub(super) turn: ActiveTurn,
+    prefetched: Option<Box<Prefetched>>,
 }
 
-/// What there is to do for a request.
-pub(super) enum Begun {
-    /// Answer it.
-    Turn(Fresh),
-    /// It was answered before.
-    Before(Record),
+/// The result of starting a turn for a request.
+pub(super) enum TurnStart {
+    New(StartedTurn),
+    /// An earlier attempt of the request was answered.
+    Answered(TurnRecord),
 }
 
-impl Turn {
-    /// Takes a conversation for a turn, unless this request had its turn already. Where another holds it, a request that may
-    /// have been sent before waits. What a crash cut off in it is gone on with first.
-    pub(super) async fn begin(
+impl ActiveTurn {
+    /// Locks a conversation for a turn, unless this request was already answered. While another turn has the lock, a repeated
+    /// request waits and any other fails. A turn that a crash interrupted is resumed first.
+    pub(super) async fn start(
         app: &App,
         scope: &Scope,
         thread: ThreadId,
         id: &str,
         attempt: &Attempt,
-    ) -> Result<Begun, ApiError> {
-        let (memory, began) = (app.memory(), Instant::now());
+    ) -> Result<TurnStart, ApiError> {
+        let (memory, started_at) = (app.memory(), Instant::now());
         let model = app.model().ok_or_else(no_model)?.name();
         let mut waiting: Option<Waiting> = None;
         loop {
-            // What cannot be read together is read by itself later, and says then what is wrong.
-            let read = memory.prefetch(scope, thread, &policy(), &[name(id)], &[]).await.ok();
-            let record = match &read {
-                Some(read) => read.documents.iter().flatten().next().map(|found| found.value.read()).transpose()?,
-                None => find(app, scope, thread, id).await?,
+            // If prefetching fails, the data is read separately later, and the error is reported then.
+            let prefetched = memory.prefetch(scope, thread, &policy(), &[name(id)], &[]).await.ok();
+            let record = match &prefetched {
+                Some(prefetched) => {
+                    prefetched.documents.iter().flatten().next().map(|found| found.value.read()).transpose()?
+                }
+                None => find_record(app, scope, thread, id).await?,
             };
-            if let Some(record) = earlier(app, scope, thread, record, attempt).await? {
-                return Ok(Begun::Before(record));
+            if let Some(record) = check_answered(app, scope, thread, record, attempt).await? {
+                return Ok(TurnStart::Answered(record));
             }
             match Completion::take(memory, scope, thread, id, model).await? {
                 Taking::Taken(completion) => {
-                    let read = read.and_then(|read| read.after(completion.taken_at())).map(Box::new);
-                    // Its first try may have ended between the look and this, where anything happened.
+                    let prefetched =
+                        prefetched.and_then(|prefetched| prefetched.after(completion.taken_at())).map(Box::new);
+                    // If the thread changed since the prefetch, the first attempt may have ended in between.
                     if attempt.is_repeated()
-                        && read.is_none()
-                        && let Some(record) = before(app, scope, thread, id, attempt).await.transpose()
+                        && prefetched.is_none()
+                        && let Some(record) = find_answered(app, scope, thread, id, attempt).await.transpose()
                     {
                         completion.abandon().await;
-                        return record.map(Begun::Before);
+                        return record.map(TurnStart::Answered);
                     }
-                    return Ok(Begun::Turn(Fresh { turn: Self(completion), read }));
+                    return Ok(TurnStart::New(StartedTurn { turn: Self(completion), prefetched }));
                 }
-                Taking::Cut(left) => go_on_with(app, scope, thread, &left).await?,
-                // Its first try may still be on its way, although its client heard nothing: then that answer is its own.
-                Taking::Busy if attempt.is_repeated() && began.elapsed() < PATIENCE => match &mut waiting {
-                    // What happened before this moment is seen by another look.
+                Taking::Cut(interrupted) => resume_interrupted(app, scope, thread, &interrupted).await?,
+                // The first attempt may still be in progress although its client lost the connection.
+                Taking::Busy if attempt.is_repeated() && started_at.elapsed() < RETRY_WAIT => match &mut waiting {
+                    // The loop reads again before waiting, so that no change before the subscription is missed.
                     None => waiting = Some(Waiting::begin(memory, scope, thread).await),
                     Some(waiting) => waiting.wait(None).await,
                 },
@@ -122,72 +127,77 @@ impl Turn {
         }
     }
 
-    /// Asks the model while the thread is held, until somebody asks for the turn to stop.
-    pub(super) async fn ask(
+    /// Calls the model while the thread is locked, until it answers or the turn is stopped.
+    pub(super) async fn call_model(
         &self,
         app: &App,
         request: &ChatRequest,
         deltas: &mut (dyn FnMut(ChatDelta) + Send),
     ) -> Result<ChatAnswer, ApiError> {
-        match self.0.hold(ask(app, request, deltas)).await {
+        match self.0.hold(call_model(app, request, deltas)).await {
             Ok(answered) => answered,
             Err(Interrupted::Stopped) => Err(ApiError::new(StatusCode::CONFLICT, "stopped", "the turn was stopped")),
             Err(Interrupted::Overtaken) => Err(locked()),
         }
     }
 
-    /// Stores what was said and answered, with the record of it.
-    pub(super) async fn finish(self, app: &App, record: &Record, drafts: Vec<Draft>) -> Result<(), ApiError> {
+    /// Stores input and output, with the turn's record.
+    pub(super) async fn finish(self, app: &App, record: &TurnRecord, drafts: Vec<Draft>) -> Result<(), ApiError> {
         let memory = app.memory();
         let batch = drafts.into_iter().fold(memory.batch(), BatchBuilder::append);
-        let batch = documents(record, memory.now())?.into_iter().fold(batch, BatchBuilder::put);
-        let stored = self.0.finish(batch).await.map(drop).map_err(locked_or);
+        let batch = record_writes(record, memory.now())?.into_iter().fold(batch, BatchBuilder::put);
+        let stored = self.0.finish(batch).await.map(drop).map_err(finish_error);
         if stored.is_err() {
             self.abandon().await;
         }
         stored
     }
 
-    /// Ends it with nothing stored.
+    /// Ends the turn without storing anything.
     pub(super) async fn abandon(self) {
         self.0.abandon().await;
     }
 }
 
-/// Another turn is on its way in the conversation.
+/// The error for a conversation in which another turn is in progress.
 pub(super) fn locked() -> ApiError {
     let message = "Another process is currently operating on this conversation. Please retry in a few seconds.";
     ApiError::new(StatusCode::BAD_REQUEST, "conversation_locked", message).param("conversation")
 }
 
-/// What is told where an answer comes too late, as another turn has the conversation.
-fn locked_or(error: MemoryError) -> ApiError {
+/// Converts an error of storing an answer; another turn may have taken the lock after this one's lease expired.
+fn finish_error(error: MemoryError) -> ApiError {
     if Completion::is_overtaken(&error) { locked() } else { error.into() }
 }
 
-/// Goes on with the turn that a crash cut off in a thread; one of an assistant that is not served here is closed.
-async fn go_on_with(app: &App, scope: &Scope, thread: ThreadId, left: &Versioned<RunRecord>) -> Result<(), ApiError> {
-    match app.assistants().find(&left.value.assistant) {
-        Some(agent) => Ok(turns::resume(app, &agent, scope, thread, &left.value.turn).await?),
+/// Resumes the turn that a crash interrupted in a thread. The turn of an assistant that this server does not have is closed.
+async fn resume_interrupted(
+    app: &App,
+    scope: &Scope,
+    thread: ThreadId,
+    interrupted: &Versioned<RunRecord>,
+) -> Result<(), ApiError> {
+    match app.assistants().find(&interrupted.value.assistant) {
+        Some(agent) => Ok(turns::resume(app, &agent, scope, thread, &interrupted.value.turn).await?),
         None => {
             let place = Place::find(app.memory(), scope, thread).await?;
-            Ok(interrupt(app.memory(), &place, left).await?)
+            Ok(interrupt(app.memory(), &place, interrupted).await?)
         }
     }
 }
 
-/// Refuses what cannot be stored before the model is asked: its answer would be lost.
+/// Rejects input that cannot be stored, before the model is called: its answer would be lost.
 pub(super) fn check(app: &App, input: &[Draft]) -> Result<(), ApiError> {
     let batch = input.iter().cloned().fold(app.memory().batch(), BatchBuilder::append);
     Ok(batch.check()?)
 }
 
 fn policy() -> ContextPolicy {
-    ContextPolicy { window: Some(WINDOW), ..ContextPolicy::default() }
+    ContextPolicy { window: Some(CONTEXT_MESSAGES), ..ContextPolicy::default() }
 }
 
-impl Fresh {
-    /// What the model is shown of its thread before what is new.
+impl StartedTurn {
+    /// Assembles the messages from the thread that precede the new input.
     pub(super) async fn context(
         &self,
         app: &App,
@@ -195,149 +205,154 @@ impl Fresh {
         thread: ThreadId,
         input: &[Draft],
     ) -> Result<Vec<ChatMessage>, ApiError> {
-        let Some(read) = &self.read else { return context(app, scope, thread, input).await };
-        let held = app.memory().context_of(read, None, &policy(), &ContextOptions::default()).await?;
-        Ok(shown_before(HeldContext::into_assembled(held), input))
+        let Some(prefetched) = &self.prefetched else { return context(app, scope, thread, input).await };
+        let context = app.memory().context_of(prefetched, None, &policy(), &ContextOptions::default()).await?;
+        Ok(without_answered_calls(HeldContext::into_assembled(context), input))
     }
 }
 
-/// What the model is shown of a thread before what is new.
+/// Assembles the messages from a thread that precede the new input.
 pub(super) async fn context(
     app: &App,
     scope: &Scope,
     thread: ThreadId,
     input: &[Draft],
 ) -> Result<Vec<ChatMessage>, ApiError> {
-    Ok(shown_before(app.memory().context(scope, thread, None, &policy()).await?, input))
+    Ok(without_answered_calls(app.memory().context(scope, thread, None, &policy()).await?, input))
 }
 
-fn shown_before(assembled: AssembledContext, input: &[Draft]) -> Vec<ChatMessage> {
+/// Removes the placeholder results of tool calls whose results are in the input.
+fn without_answered_calls(assembled: AssembledContext, input: &[Draft]) -> Vec<ChatMessage> {
     let mut messages = assembled.context.messages;
-    let answered: Vec<&str> = input.iter().flat_map(|draft| &draft.content.parts).filter_map(called).collect();
-    // A call whose result is new is shown as waiting; now it waits no longer.
+    let answered: Vec<&str> = input.iter().flat_map(|draft| &draft.content.parts).filter_map(result_call_id).collect();
     for message in &mut messages {
-        message.parts.retain(|part| called(part).is_none_or(|id| !answered.contains(&id)));
+        message.parts.retain(|part| result_call_id(part).is_none_or(|id| !answered.contains(&id)));
     }
     messages.retain(|message| !message.parts.is_empty());
     messages
 }
 
-/// What is kept of a turn.
-fn documents(record: &Record, now: Timestamp) -> Result<[PutDocument; 2], ApiError> {
-    let last = Last { id: record.id.clone(), digest: record.digest.clone(), at: now };
-    let expires_at = Some(now.plus_ms(KEPT_MS));
+fn record_writes(record: &TurnRecord, now: Timestamp) -> Result<[PutDocument; 2], ApiError> {
+    let last = LastTurn { id: record.id.clone(), digest: record.digest.clone(), at: now };
+    let expires_at = Some(now.plus_ms(RETENTION_MS));
     Ok([
         PutDocument { name: name(&record.id), value: JsonText::of(record)?, expires_at },
-        PutDocument { name: name(LAST), value: JsonText::of(&last)?, expires_at },
+        PutDocument { name: name(LAST_KEY), value: JsonText::of(&last)?, expires_at },
     ])
 }
 
-/// Keeps the record of a turn whose messages are stored already. It is the application's own: a user may ask in a shared
-/// thread, and may not write its documents.
-pub(super) async fn note(app: &App, scope: &Scope, thread: ThreadId, record: &Record) -> Result<(), ApiError> {
-    let batch = documents(record, app.memory().now())?;
-    let batch = batch.into_iter().fold(app.memory().batch(), BatchBuilder::put);
+/// Stores the record of a turn whose messages are already stored. It is written with the tenant's scope: a user may start a turn
+/// in a shared thread, but may not write the thread's records.
+pub(super) async fn save_record(
+    app: &App,
+    scope: &Scope,
+    thread: ThreadId,
+    record: &TurnRecord,
+) -> Result<(), ApiError> {
+    let writes = record_writes(record, app.memory().now())?;
+    let batch = writes.into_iter().fold(app.memory().batch(), BatchBuilder::put);
     batch.commit(&Scope::Tenant(scope.tenant_id().clone()), thread).await?;
     Ok(())
 }
 
-/// The turn that this request had already.
-pub(super) async fn before(
+/// Finds the record of an earlier attempt of this request.
+pub(super) async fn find_answered(
     app: &App,
     scope: &Scope,
     thread: ThreadId,
     id: &str,
     attempt: &Attempt,
-) -> Result<Option<Record>, ApiError> {
-    let record = find(app, scope, thread, id).await?;
-    earlier(app, scope, thread, record, attempt).await
+) -> Result<Option<TurnRecord>, ApiError> {
+    let record = find_record(app, scope, thread, id).await?;
+    check_answered(app, scope, thread, record, attempt).await
 }
 
-/// As [`before`], where the record under the request's own id was looked for already.
-async fn earlier(
+/// Like [`find_answered`], given the record with the request's own id, if there is one.
+async fn check_answered(
     app: &App,
     scope: &Scope,
     thread: ThreadId,
-    record: Option<Record>,
+    record: Option<TurnRecord>,
     attempt: &Attempt,
-) -> Result<Option<Record>, ApiError> {
+) -> Result<Option<TurnRecord>, ApiError> {
     if let Some(record) = record {
         attempt.check_same(&record.digest)?;
         return Ok(Some(record));
     }
-    if attempt.is_retry() { repeated(app, scope, thread, attempt).await } else { Ok(None) }
+    if attempt.is_retry() { find_repeated(app, scope, thread, attempt).await } else { Ok(None) }
 }
 
-/// The call that a part is the result of.
-fn called(part: &Part) -> Option<&str> {
+/// Returns the id of the call whose result a part is.
+fn result_call_id(part: &Part) -> Option<&str> {
     match part {
         Part::ToolResult(result) => Some(&result.call_id),
         _ => None,
     }
 }
 
-/// Asks the model where no thread is held.
-pub(super) async fn ask(
+/// Calls the model without locking a thread.
+pub(super) async fn call_model(
     app: &App,
     request: &ChatRequest,
     deltas: &mut (dyn FnMut(ChatDelta) + Send),
 ) -> Result<ChatAnswer, ApiError> {
     let model = app.model().ok_or_else(no_model)?;
-    let says_something = |part: &Part| !matches!(part, Part::Text(text) if text.is_empty());
-    if !request.messages.iter().flat_map(|message| &message.parts).any(says_something) {
-        // Messages that say nothing are not shown to a model, and it can be asked nothing.
-        return Err(ApiError::invalid("input", "There is nothing to ask the model: all messages are empty."));
+    let has_content = |part: &Part| !matches!(part, Part::Text(text) if text.is_empty());
+    if !request.messages.iter().flat_map(|message| &message.parts).any(has_content) {
+        // Empty messages are not sent to a model, and a request without messages would fail.
+        return Err(ApiError::invalid("input", "Invalid 'input': all messages are empty."));
     }
     model.answer(request, deltas).await.map_err(|error| {
         let is_too_long = matches!(error, ModelError::ContextTooLong { .. });
         let error = ApiError::from(error);
-        // By this name clients know it.
+        // The code that clients of OpenAI check for.
         if is_too_long { error.code("context_length_exceeded") } else { error }
     })
 }
 
 pub(super) fn no_model() -> ApiError {
-    ApiError::new(StatusCode::NOT_FOUND, "model_not_found", "this server has no model").param("model")
+    ApiError::new(StatusCode::NOT_FOUND, "model_not_found", "no model is configured on this server").param("model")
 }
 
-/// Digits of an id that tell the items of one answer from each other.
-const OWN_DIGITS: usize = 4;
+/// How many of an id's last digits distinguish the items of one answer.
+const ITEM_DIGITS: usize = 4;
 
-/// The digits that are the same in the ids of all items of an answer, and in the id of the response that it is.
-pub(super) fn family(id: impl ToString) -> String {
+/// Replaces the digits that distinguish the items of one answer by zeros. The other digits are the same in the ids of all items
+/// and in the id of their response.
+pub(super) fn id_family(id: impl ToString) -> String {
     let digits = id.to_string();
-    format!("{}{}", &digits[..digits.len() - OWN_DIGITS], "0".repeat(OWN_DIGITS))
+    format!("{}{}", &digits[..digits.len() - ITEM_DIGITS], "0".repeat(ITEM_DIGITS))
 }
 
-/// The id of an answer's first words, which a stream tells before anything else of it is known.
-pub(super) fn words_id(of: MessageId) -> MessageId {
+/// Returns the id of an answer's first text message, which a stream reports before the rest of the answer is known.
+pub(super) fn text_message_id(of: MessageId) -> MessageId {
     item_id(of, u16::MAX)
 }
 
 fn item_id(of: MessageId, number: u16) -> MessageId {
     let digits = of.0.simple().to_string();
-    let id = format!("{}{number:04x}", &digits[..digits.len() - OWN_DIGITS]);
+    let id = format!("{}{number:04x}", &digits[..digits.len() - ITEM_DIGITS]);
     id.parse().expect("32 hexadecimal digits are a UUID")
 }
 
-/// The messages that an answer is stored as: words, thoughts and each call are an item of their own. The first words get
-/// the id that a stream has told already.
-pub(super) fn output(answer: &ChatAnswer, words: MessageId) -> Vec<Draft> {
+/// Splits an answer into the messages that are stored: text, reasoning and each call are separate items. The first text gets the
+/// id that a stream has already reported.
+pub(super) fn output_drafts(answer: &ChatAnswer, text_id: MessageId) -> Vec<Draft> {
     let mut drafts: Vec<Draft> = Vec::new();
-    let (first, mut words) = (words, Some(words));
+    let mut unused_text_id = Some(text_id);
     let mut numbers = 1..u16::MAX;
     for part in &answer.parts {
         let last = drafts.last_mut().map(|draft| &mut draft.content.parts);
         match (part, last) {
             (Part::Text(text), Some(parts)) if matches!(parts.as_slice(), [Part::Text(_)]) => {
-                if let [Part::Text(said)] = parts.as_mut_slice() {
-                    said.push_str(text);
+                if let [Part::Text(merged)] = parts.as_mut_slice() {
+                    merged.push_str(text);
                 }
             }
             _ => {
                 let content = Content { parts: vec![part.clone()], ..Content::empty(Role::Assistant) };
-                let told = if matches!(part, Part::Text(_)) { words.take() } else { None };
-                let id = told.or_else(|| numbers.next().map(|number| item_id(first, number)));
+                let reported = if matches!(part, Part::Text(_)) { unused_text_id.take() } else { None };
+                let id = reported.or_else(|| numbers.next().map(|number| item_id(text_id, number)));
                 drafts.push(Draft { id, ..Draft::new(content) });
             }
         }
@@ -348,22 +363,27 @@ pub(super) fn output(answer: &ChatAnswer, words: MessageId) -> Vec<Draft> {
     drafts
 }
 
-/// The record of a turn.
-pub(super) async fn find(app: &App, scope: &Scope, thread: ThreadId, id: &str) -> Result<Option<Record>, ApiError> {
+/// Finds the record of a turn.
+pub(super) async fn find_record(
+    app: &App,
+    scope: &Scope,
+    thread: ThreadId,
+    id: &str,
+) -> Result<Option<TurnRecord>, ApiError> {
     let DocumentName { namespace, key } = name(id);
     let (store, now) = (&app.memory().backend().store, app.memory().now());
     let found = store.find_document(scope, &DocumentOwner::Thread(thread), &namespace, &key, now).await?;
     Ok(found.map(|document| document.value.read()).transpose()?)
 }
 
-/// Deletes the record of a turn; what was said stays in its conversation.
-pub(super) async fn forget(app: &App, scope: &Scope, thread: ThreadId, id: &str) -> Result<(), ApiError> {
+/// Deletes the record of a turn; its messages remain in the conversation.
+pub(super) async fn delete_record(app: &App, scope: &Scope, thread: ThreadId, id: &str) -> Result<(), ApiError> {
     app.memory().batch().delete(name(id)).commit(scope, thread).await?;
     Ok(())
 }
 
-/// Messages of a turn that are still there, in order.
-pub(super) async fn said(
+/// Returns the messages with these ids that still exist, in order.
+pub(super) async fn stored_messages(
     app: &App,
     scope: &Scope,
     thread: ThreadId,
@@ -373,21 +393,27 @@ pub(super) async fn said(
     Ok(app.memory().find_messages(scope, thread, &names).await?)
 }
 
-/// The turn that this request had already, where nothing has happened in the thread since.
-async fn repeated(app: &App, scope: &Scope, thread: ThreadId, attempt: &Attempt) -> Result<Option<Record>, ApiError> {
-    let DocumentName { namespace, key } = name(LAST);
+/// Finds the record of an earlier attempt of this request without a common key: the thread's last turn, if it has the same
+/// digest, is recent, and nothing was added since.
+async fn find_repeated(
+    app: &App,
+    scope: &Scope,
+    thread: ThreadId,
+    attempt: &Attempt,
+) -> Result<Option<TurnRecord>, ApiError> {
+    let DocumentName { namespace, key } = name(LAST_KEY);
     let (store, now) = (&app.memory().backend().store, app.memory().now());
     let owner = DocumentOwner::Thread(thread);
     let Some(document) = store.find_document(scope, &owner, &namespace, &key, now).await? else { return Ok(None) };
-    let last: Last = document.value.read()?;
+    let last: LastTurn = document.value.read()?;
     if last.digest != attempt.digest() || last.at.plus_ms(WINDOW_MS) < now {
         return Ok(None);
     }
-    let Some(record) = find(app, scope, thread, &last.id).await? else { return Ok(None) };
-    let tail = record.output.last().copied().into_iter().collect::<Vec<_>>();
-    let tail = said(app, scope, thread, &tail).await?.pop().map(|message| message.seq);
+    let Some(record) = find_record(app, scope, thread, &last.id).await? else { return Ok(None) };
+    let last = record.output.last().copied().into_iter().collect::<Vec<_>>();
+    let last_seq = stored_messages(app, scope, thread, &last).await?.pop().map(|message| message.seq);
     let seq = app.memory().get_thread(scope, thread).await?.positions.seq;
-    Ok((tail == Some(seq)).then_some(record))
+    Ok((last_seq == Some(seq)).then_some(record))
 }
 
 fn name(key: &str) -> DocumentName {

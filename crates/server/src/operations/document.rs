@@ -67,7 +67,7 @@ fn bound(path: &str, method: &str, parameter: &mut Value) {
         "limit" => {
             let is_wire = ["/v1/conversations", "/v1/responses", "/v1/chat"].iter().any(|wire| path.starts_with(wire));
             schema["minimum"] = 1.into();
-            schema["maximum"] = if is_wire { list::MOST } else { limits::PAGE }.into();
+            schema["maximum"] = if is_wire { list::MAX_LIMIT } else { limits::PAGE }.into();
         }
         "owner" => schema["enum"] = json!(["user", "tenant"]),
         "order" if path == "/v1/threads" => schema["enum"] = json!(["recent", "created"]),

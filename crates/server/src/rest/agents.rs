@@ -1,4 +1,4 @@
-//! Assistants, and asking them.
+//! Assistants and their turns.
 
 pub(crate) mod ask;
 pub(crate) mod list;
@@ -8,10 +8,10 @@ use threadkeep::Agent;
 use crate::app::App;
 use crate::error::{ApiError, Result};
 
-/// The assistant of a name.
+/// Returns the assistant with a name.
 pub(crate) fn get(app: &App, name: &str) -> Result<Agent> {
     app.assistants().find(name).ok_or_else(|| {
-        let message = "assistant not found: GET /v1/agents lists those that there are";
+        let message = "assistant not found; GET /v1/agents lists the available ones";
         ApiError { message: message.to_owned(), ..ApiError::not_found("assistant") }
     })
 }

@@ -11,27 +11,27 @@ use crate::input::Params;
 use crate::output::json;
 use crate::security::Caller;
 
-/// Figures about a thread, or about all threads that the caller has in full.
+/// Statistics about a thread, or about all threads to which the caller has full access.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AnalyticsJson {
     threads: u64,
     messages: u64,
-    /// Messages that do not decode, and are in no other figure.
+    /// Messages that cannot be decoded; they are not included in the other figures.
     corrupt_messages: u64,
     messages_per_thread: f64,
     /// Messages by role.
     roles: BTreeMap<&'static str, u64>,
     /// Messages by the agent that wrote them.
     agents: BTreeMap<String, u64>,
-    /// Messages by the model that was asked.
+    /// Messages by the model that generated them.
     models: BTreeMap<String, u64>,
-    /// Runs of user messages that were answered.
+    /// Sequences of user messages that were answered.
     turns: u64,
     input_tokens: u64,
     output_tokens: u64,
     cost_usd: f64,
     sources: SourcesJson,
-    /// How long answers took, of those that tell.
+    /// The durations of answers, of those whose duration is stored.
     durations: Option<DurationsJson>,
     #[schema(value_type = Option<String>, format = DateTime)]
     first_message_at: Option<Timestamp>,
@@ -39,7 +39,7 @@ pub(crate) struct AnalyticsJson {
     last_message_at: Option<Timestamp>,
 }
 
-/// What answers stand on.
+/// The sources of answers.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SourcesJson {
     citations: u64,
@@ -47,11 +47,11 @@ pub(crate) struct SourcesJson {
     /// Cited in more than one message.
     reused: u64,
     citing_messages: u64,
-    /// Messages that cite only what was cited before in their thread.
+    /// Messages whose citations all occur earlier in their thread.
     reusing_messages: u64,
 }
 
-/// How long answers took.
+/// The durations of answers.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DurationsJson {
     count: u64,
@@ -96,12 +96,14 @@ impl From<Analytics> for AnalyticsJson {
     }
 }
 
-/// Computes figures, by reading every message that they are about
+/// Computes statistics
+///
+/// Reads every message of the thread, or of all threads.
 #[utoipa::path(
     get,
     path = "/v1/analytics",
     tag = "analytics",
-    params(("thread" = Option<String>, Query, description = "Only of this thread")),
+    params(("thread" = Option<String>, Query, description = "Only this thread")),
     responses((status = 200, body = AnalyticsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
@@ -112,7 +114,7 @@ pub(crate) async fn analytics(State(app): State<App>, caller: Caller, mut params
     Ok(json(&AnalyticsJson::from(figures)))
 }
 
-/// What `thread` selects. What is no id is the id of no thread.
+/// Reads the parameter `thread`. An invalid id is reported as not found.
 pub(crate) fn selection(params: &mut Params) -> Result<Selection> {
     match params.take("thread")? {
         None => Ok(Selection::All),

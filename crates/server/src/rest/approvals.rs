@@ -1,4 +1,4 @@
-//! Approvals: what assistants ask leave for, and the decisions.
+//! Approvals: calls for which assistants request permission, and the decisions.
 
 pub(crate) mod decide;
 pub(crate) mod get;

@@ -1,3 +1,5 @@
+//! Requests for the tests that tenants cannot reach each other's data.
+
 use serde_json::{Value, json};
 
 use crate::door::{Owned, Probe, TenantCase};
@@ -5,17 +7,17 @@ use crate::door::{Owned, Probe, TenantCase};
 pub(super) fn cases(owned: &Owned) -> Vec<TenantCase> {
     let mut cases = threads(owned);
     cases.extend(messages(owned));
-    cases.extend(finding(owned));
+    cases.extend(searches(owned));
     cases.extend(preferences());
     cases.extend(documents(owned));
     cases.extend(thread_documents(owned));
-    cases.extend(whole(owned));
+    cases.extend(all_data(owned));
     cases.extend(turns(owned));
     cases.extend(approvals(owned));
     cases
 }
 
-/// The owner's thread, and one that nobody has, at a path within it.
+/// Requests for a path of the owner's thread, and of a thread that does not exist.
 fn both(owned: &Owned, rest: &str) -> Vec<(Probe, Probe)> {
     let of = |owned: &Owned| Probe::at(format!("/v1/threads/{}{rest}", owned.thread));
     vec![(of(owned), of(&Owned::nobody()))]
@@ -23,22 +25,22 @@ fn both(owned: &Owned, rest: &str) -> Vec<(Probe, Probe)> {
 
 fn both_with(owned: &Owned, rest: &str, body: &Value) -> Vec<(Probe, Probe)> {
     let with_body = |probe: Probe| Probe { body: Some(body.clone()), ..probe };
-    both(owned, rest).into_iter().map(|(theirs, nobodys)| (with_body(theirs), with_body(nobodys))).collect()
+    both(owned, rest).into_iter().map(|(existing, unknown)| (with_body(existing), with_body(unknown))).collect()
 }
 
 fn threads(owned: &Owned) -> Vec<TenantCase> {
-    let nobody = Owned::nobody();
-    let made = |owned: &Owned| Probe::with("/v1/threads", json!({ "id": owned.thread }));
+    let unknown = Owned::nobody();
+    let open = |owned: &Owned| Probe::with("/v1/threads", json!({ "id": owned.thread }));
     let key = |owned: &Owned| Probe::at(format!("/v1/threads?key={}", owned.key));
     let user = |owned: &Owned| Probe::at(format!("/v1/threads?user={}", owned.user));
     let after = |owned: &Owned| Probe::at(format!("/v1/threads?order=created&after={}", owned.cursor("threads")));
     vec![
-        // The ids of another tenant's threads are free: both make a thread of the caller's own.
-        TenantCase::new("POST", "/v1/threads", vec![(made(owned), made(&nobody))]),
+        // The ids of another tenant's threads are not taken: both requests create a thread of the caller.
+        TenantCase::new("POST", "/v1/threads", vec![(open(owned), open(&unknown))]),
         TenantCase::new(
             "GET",
             "/v1/threads",
-            vec![(key(owned), key(&nobody)), (user(owned), user(&nobody)), (after(owned), after(&nobody))],
+            vec![(key(owned), key(&unknown)), (user(owned), user(&unknown)), (after(owned), after(&unknown))],
         ),
         TenantCase::new("GET", "/v1/threads/{id}", both(owned, "")),
         TenantCase::new("PATCH", "/v1/threads/{id}", both_with(owned, "", &json!({ "title": "mine" }))),
@@ -50,7 +52,7 @@ fn threads(owned: &Owned) -> Vec<TenantCase> {
 fn messages(owned: &Owned) -> Vec<TenantCase> {
     let text = json!({ "role": "user", "text": "mine" });
     let message = format!("/messages/{}", owned.message);
-    let asked = json!({ "question": "paraffin", "policy": { "recall_from": "user" } });
+    let question = json!({ "question": "paraffin", "policy": { "recall_from": "user" } });
     vec![
         TenantCase::new(
             "POST",
@@ -61,21 +63,21 @@ fn messages(owned: &Owned) -> Vec<TenantCase> {
         TenantCase::new("GET", "/v1/threads/{id}/messages/{message}", both(owned, &message)),
         TenantCase::new("PUT", "/v1/threads/{id}/messages/{message}", both_with(owned, &message, &text)),
         TenantCase::new("DELETE", "/v1/threads/{id}/messages/{message}", both(owned, &message)),
-        TenantCase::new("POST", "/v1/threads/{id}/context", both_with(owned, "/context", &asked)),
+        TenantCase::new("POST", "/v1/threads/{id}/context", both_with(owned, "/context", &question)),
         TenantCase::new("GET", "/v1/threads/{id}/context/{turn}", both(owned, "/context/t-1")),
     ]
 }
 
-fn finding(owned: &Owned) -> Vec<TenantCase> {
-    let nobody = Owned::nobody();
-    let asked = |path: &'static str, word: &'static str| {
-        let within = |owned: &Owned| Probe::with(path, json!({ (word): "paraffin", "thread": owned.thread }));
-        let anywhere = |asked: &str| Probe::with(path, json!({ (word): asked }));
-        vec![(within(owned), within(&nobody)), (anywhere("paraffin"), anywhere("xylophone"))]
+fn searches(owned: &Owned) -> Vec<TenantCase> {
+    let unknown = Owned::nobody();
+    let requests = |path: &'static str, param: &'static str| {
+        let within = |owned: &Owned| Probe::with(path, json!({ (param): "paraffin", "thread": owned.thread }));
+        let anywhere = |text: &str| Probe::with(path, json!({ (param): text }));
+        vec![(within(owned), within(&unknown)), (anywhere("paraffin"), anywhere("xylophone"))]
     };
     vec![
-        TenantCase::new("POST", "/v1/search", asked("/v1/search", "query")),
-        TenantCase::new("POST", "/v1/recall", asked("/v1/recall", "question")),
+        TenantCase::new("POST", "/v1/search", requests("/v1/search", "query")),
+        TenantCase::new("POST", "/v1/recall", requests("/v1/recall", "question")),
     ]
 }
 
@@ -92,9 +94,9 @@ fn preferences() -> Vec<TenantCase> {
 
 fn documents(owned: &Owned) -> Vec<TenantCase> {
     let after = |owned: &Owned| Probe::at(format!("/v1/documents/notes?after={}", owned.cursor("documents")));
-    let pair = |theirs: &str, nobodys: &str| {
+    let pair = |existing: &str, unknown: &str| {
         let of = |rest: &str| Probe::at(format!("/v1/documents/{rest}"));
-        (of(theirs), of(nobodys))
+        (of(existing), of(unknown))
     };
     let put = || Probe::with("/v1/documents/mine/a", json!({ "value": 1 }));
     vec![
@@ -124,22 +126,22 @@ fn thread_documents(owned: &Owned) -> Vec<TenantCase> {
     ]
 }
 
-/// Of all that somebody has.
-fn whole(owned: &Owned) -> Vec<TenantCase> {
-    let nobody = Owned::nobody();
+/// Requests about all data of a caller.
+fn all_data(owned: &Owned) -> Vec<TenantCase> {
+    let unknown = Owned::nobody();
     let analytics = |owned: &Owned| Probe::at(format!("/v1/analytics?thread={}", owned.thread));
     let export = |owned: &Owned| Probe::at(format!("/v1/export?thread={}", owned.thread));
     let erase = |owned: &Owned| Probe::with("/v1/erase", json!({ "user": owned.user }));
     vec![
-        TenantCase::new("GET", "/v1/analytics", vec![(analytics(owned), analytics(&nobody))]),
-        TenantCase::new("GET", "/v1/export", vec![(export(owned), export(&nobody))]),
+        TenantCase::new("GET", "/v1/analytics", vec![(analytics(owned), analytics(&unknown))]),
+        TenantCase::new("GET", "/v1/export", vec![(export(owned), export(&unknown))]),
         TenantCase::names_nothing("POST", "/v1/import"),
-        TenantCase::new("POST", "/v1/erase", vec![(erase(owned), erase(&nobody))]),
+        TenantCase::new("POST", "/v1/erase", vec![(erase(owned), erase(&unknown))]),
     ]
 }
 
 fn turns(owned: &Owned) -> Vec<TenantCase> {
-    let nobody = Owned::nobody();
+    let unknown = Owned::nobody();
     let ask = |thread: &str| Probe::with("/v1/agents/keeper/turns", json!({ "text": "hello", "thread": thread }));
     let turn = format!("/turns/{}", owned.turn);
     vec![
@@ -147,7 +149,7 @@ fn turns(owned: &Owned) -> Vec<TenantCase> {
         TenantCase::new(
             "POST",
             "/v1/agents/{name}/turns",
-            vec![(ask(&owned.thread), ask(&nobody.thread)), (ask(&owned.key), ask(&nobody.key))],
+            vec![(ask(&owned.thread), ask(&unknown.thread)), (ask(&owned.key), ask(&unknown.key))],
         ),
         TenantCase::new("GET", "/v1/threads/{id}/turns/{turn}", both(owned, &turn)),
         TenantCase::new(
@@ -159,7 +161,7 @@ fn turns(owned: &Owned) -> Vec<TenantCase> {
 }
 
 fn approvals(owned: &Owned) -> Vec<TenantCase> {
-    let nobody = Owned::nobody();
+    let unknown = Owned::nobody();
     let of_thread = |owned: &Owned| Probe::at(format!("/v1/approvals?thread={}", owned.thread));
     let after = |owned: &Owned| Probe::at(format!("/v1/approvals?after={}", owned.cursor("threads")));
     let approval = format!("/approvals/{}", owned.approval);
@@ -169,9 +171,9 @@ fn approvals(owned: &Owned) -> Vec<TenantCase> {
             "GET",
             "/v1/approvals",
             vec![
-                (of_thread(owned), of_thread(&nobody)),
+                (of_thread(owned), of_thread(&unknown)),
                 (Probe::at("/v1/approvals?all=true"), Probe::at("/v1/approvals")),
-                (after(owned), after(&nobody)),
+                (after(owned), after(&unknown)),
             ],
         ),
         TenantCase::new("GET", "/v1/threads/{id}/approvals/{approval}", both(owned, &approval)),

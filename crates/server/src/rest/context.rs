@@ -1,4 +1,4 @@
-//! What a model is to see of a thread.
+//! The context that a model gets from a thread.
 
 pub(crate) mod assemble;
 pub(crate) mod policy;

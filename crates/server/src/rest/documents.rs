@@ -1,4 +1,4 @@
-//! The documents of applications that belong to a user, or to the tenant. Those of Threadkeep itself are reachable nowhere.
+//! Documents: records of applications that belong to a user or to the tenant. Records of Threadkeep itself are not accessible.
 
 pub(crate) mod delete;
 pub(crate) mod get;
@@ -12,14 +12,14 @@ use utoipa::ToSchema;
 use crate::error::{ApiError, Result};
 use crate::input::{Names, Params};
 
-/// A small JSON value with a name.
+/// A small JSON value with a namespace and a key.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DocumentJson {
     namespace: String,
     key: String,
     #[schema(value_type = Value)]
     value: JsonText,
-    /// Grows with each write: its ETag.
+    /// Increases with each write. The ETag has the same number.
     version: u64,
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Timestamp>,
@@ -29,7 +29,7 @@ pub(crate) struct DocumentJson {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct DocumentsJson {
     pub(crate) data: Vec<DocumentJson>,
-    /// What to pass as `after` for the next page; null on the last.
+    /// The value of `after` for the next page; null on the last page.
     pub(crate) next: Option<String>,
 }
 
@@ -41,22 +41,24 @@ impl From<Document> for DocumentJson {
     }
 }
 
-/// The family that `{namespace}` names: always one of an application.
+/// Reads the namespace in the path, which is always one of an application.
 pub(crate) fn namespace(names: &Names) -> Result<Namespace> {
     Ok(Namespace::app(names.text("namespace"))?)
 }
 
-/// Whose documents are meant: the caller's own, or with `owner=tenant` those of the tenant.
+/// Reads the parameter `owner`: the caller by default, or `tenant`.
 fn owner(scope: &Scope, params: &mut Params) -> Result<DocumentOwner> {
     match (params.take("owner")?.as_deref(), scope) {
         (None | Some("tenant"), Scope::Tenant(_)) | (Some("tenant"), Scope::User(..)) => Ok(DocumentOwner::Tenant),
         (None | Some("user"), Scope::User(_, user)) => Ok(DocumentOwner::User(user.clone())),
-        (Some("user"), Scope::Tenant(_)) => Err(ApiError::invalid("owner", "no user is named")),
-        _ => Err(ApiError::invalid("owner", "`owner` is `user` or `tenant`")),
+        (Some("user"), Scope::Tenant(_)) => {
+            Err(ApiError::invalid("owner", "no user is selected; set the header Threadkeep-User"))
+        }
+        _ => Err(ApiError::invalid("owner", "`owner` must be `user` or `tenant`")),
     }
 }
 
-/// The name of a list, for its cursors.
+/// Returns the name of a list in cursors.
 pub(crate) fn list_name(owner: &DocumentOwner, namespace: &Namespace, prefix: &str) -> String {
     format!("documents {owner:?} {namespace} {prefix:?}")
 }

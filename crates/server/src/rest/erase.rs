@@ -10,18 +10,18 @@ use crate::output::json;
 use crate::security::Caller;
 use crate::security::KeyRole;
 
-/// Whom to forget.
+/// The user whose data to erase.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EraseJson {
     #[schema(min_length = 1)]
     user: String,
-    /// Whether the user's messages in shared threads go too; only for a whole tenant.
+    /// Whether to erase the user's messages in shared threads as well. Requires a key of a whole tenant.
     #[serde(default)]
     shared_messages: bool,
 }
 
-/// What was erased.
+/// The amounts of erased data.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ErasedJson {
     threads: u64,
@@ -30,14 +30,14 @@ pub(crate) struct ErasedJson {
     /// Entries of the user's named collections, such as passages of documents in a library.
     passages: u64,
     shared_messages: u64,
-    /// Whether its bytes are gone from the store's files already; else they are after a later sweep.
+    /// Whether the data is already removed from the store's files; otherwise a later sweep removes it.
     swept: bool,
 }
 
-/// Erases everything of a user
+/// Erases all data of a user
 ///
-/// A user's own key or token may erase what is the user's own. All else needs the role `admin`, also on behalf of a user
-/// whom the request names.
+/// With a key or token of a user, the user can erase their own data. Everything else requires the role `admin`, including
+/// requests on behalf of a user (`Threadkeep-User`).
 #[utoipa::path(
     post,
     path = "/v1/erase",

@@ -13,10 +13,10 @@ use crate::error::{ErrorEnvelope, Result};
 use crate::input::Params;
 use crate::security::Caller;
 
-/// Writes out a thread, or everything that the caller has in full
+/// Exports a thread, or all threads to which the caller has full access
 ///
-/// It comes as JSON Lines in the export format, as it is read. A message that does not decode is left out; after any other failure the
-/// answer breaks off.
+/// Streams JSON Lines in the export format. Messages that cannot be decoded are left out; any other error closes the connection
+/// before the end of the response.
 #[utoipa::path(
     get,
     path = "/v1/export",
@@ -32,16 +32,16 @@ pub(crate) async fn export(State(app): State<App>, caller: Caller, mut params: P
     let selection = selection(&mut params)?;
     params.finish()?;
     if let Selection::Thread(thread) = selection {
-        // An unknown thread is told before the answer begins.
+        // Reports an unknown thread before the response starts.
         app.memory().get_thread(&caller.scope, thread).await?;
     }
     let lines = app.memory().export(&caller.scope, selection);
-    let lines = lines.filter_map(|line| std::future::ready(written(line)));
+    let lines = lines.filter_map(|line| std::future::ready(encode(line)));
     let headers = [(header::CONTENT_TYPE, "application/jsonl")];
     Ok((headers, Body::from_stream(lines)).into_response())
 }
 
-fn written(line: Result<ExportLine, MemoryError>) -> Option<Result<Bytes, MemoryError>> {
+fn encode(line: Result<ExportLine, MemoryError>) -> Option<Result<Bytes, MemoryError>> {
     match line {
         Ok(line) => {
             let mut text = json_line(&line).ok()?;
@@ -49,7 +49,7 @@ fn written(line: Result<ExportLine, MemoryError>) -> Option<Result<Bytes, Memory
             Some(Ok(text.into()))
         }
         Err(MemoryError::Store(StoreError::Corrupt { what: "message", detail })) => {
-            tracing::warn!(detail, "a message was left out of an export");
+            tracing::warn!(detail, "an unreadable message was left out of an export");
             None
         }
         Err(error) => Some(Err(error)),

@@ -14,68 +14,68 @@ use crate::input::{Params, read_body};
 use crate::output::json;
 use crate::security::Caller;
 
-/// Items of one import at most: a small packed body may hold very many.
-const ITEMS: usize = 1_000_000;
-/// Problems that are told.
-const PROBLEMS: usize = 1_000;
+/// The most items of one import: a small compressed body can contain very many.
+const MAX_ITEMS: usize = 1_000_000;
+/// The most problems that are listed.
+const MAX_PROBLEMS: usize = 1_000;
 
-/// What an import did.
+/// The result of an import.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ImportedJson {
-    /// The format that was found out, or given.
+    /// The format that was detected or requested.
     format: String,
-    /// Forks among them.
+    /// Includes forks.
     threads: CountsJson,
-    /// Branches of conversations beside their first threads.
+    /// Threads for further branches of conversations.
     forks: CountsJson,
-    /// One that forks share counts once.
+    /// A message that forks share is counted once.
     messages: CountsJson,
     documents: CountsJson,
-    /// How many records could not be kept.
+    /// How many records could not be imported.
     problem_count: usize,
-    /// The first 1,000 of them.
+    /// The first 1,000 problems.
     problems: Vec<String>,
 }
 
-/// How many were added, and how many were there.
+/// How many were added, and how many existed already.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct CountsJson {
     new: u64,
     known: u64,
 }
 
-/// Takes conversations in, from a file of any known format, packed by gzip or not
+/// Imports conversations from a file of any supported format, optionally compressed with gzip
 ///
-/// Importing again changes nothing. What is larger than a body may be is imported by the command line.
+/// Importing the same file again changes nothing. Use the command line for a file that exceeds the size limit of a body.
 #[utoipa::path(
     post,
     path = "/v1/import",
     tag = "exchange",
-    params(("format" = Option<String>, Query, description = "Where it is not found out from the content")),
+    params(("format" = Option<String>, Query, description = "The format, if it cannot be detected from the content")),
     request_body(content = String, content_type = "application/octet-stream"),
     responses((status = 200, body = ImportedJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn import(State(app): State<App>, caller: Caller, mut params: Params, body: Body) -> Result {
-    let format = params.parse::<Format>("format", "a format that is known")?;
+    let format = params.parse::<Format>("format", "a supported format")?;
     params.finish()?;
     let bytes = read_body(body, app.options().body_bytes, &app).await?;
     let handle = Handle::current();
-    // Reading a file is no work for a thread that serves others.
+    // Parsing would block a thread of the asynchronous runtime.
     let importing = tokio::task::spawn_blocking(move || {
         let mut reader = threadkeep_formats::open_stream(Box::new(Cursor::new(bytes)), format)?;
-        let mut bad = Vec::new();
+        let mut invalid = Vec::new();
         let format = reader.format().to_string();
         let mut count = 0;
-        let items = good(&mut reader, &mut bad).take(ITEMS).inspect(|_| count += 1);
+        let items = valid_items(&mut reader, &mut invalid).take(MAX_ITEMS).inspect(|_| count += 1);
         let report = handle.block_on(app.memory().import(&caller.scope, items, ImportOptions::default(), |_| {}))?;
-        let kept_out = report.problems.iter().map(|problem| match &problem.name {
+        let rejected = report.problems.iter().map(|problem| match &problem.name {
             Some(name) => format!("{name}: {}", problem.error),
             None => format!("item {}: {}", problem.item, problem.error),
         });
-        let cut = (count == ITEMS).then(|| format!("only the first {ITEMS} records were looked at"));
+        let truncated = (count == MAX_ITEMS).then(|| format!("only the first {MAX_ITEMS} records were read"));
         let problems: Vec<String> =
-            cut.into_iter().chain(bad.iter().map(ToString::to_string)).chain(kept_out).collect();
+            truncated.into_iter().chain(invalid.iter().map(ToString::to_string)).chain(rejected).collect();
         Ok::<_, ApiError>(ImportedJson {
             format,
             threads: CountsJson { new: report.threads_created, known: report.threads_found },
@@ -83,18 +83,18 @@ pub(crate) async fn import(State(app): State<App>, caller: Caller, mut params: P
             messages: CountsJson { new: report.messages_added, known: report.messages_already_there },
             documents: CountsJson { new: report.documents_added, known: report.documents_already_there },
             problem_count: problems.len(),
-            problems: problems.into_iter().take(PROBLEMS).collect(),
+            problems: problems.into_iter().take(MAX_PROBLEMS).collect(),
         })
     });
     let imported = importing.await.map_err(|_| ApiError::broken_off())??;
     Ok(json(&imported))
 }
 
-fn good<'a>(
+fn valid_items<'a>(
     reader: &'a mut Reader,
-    bad: &'a mut Vec<RecordError>,
+    invalid: &'a mut Vec<RecordError>,
 ) -> impl Iterator<Item = threadkeep::exchange::ImportItem> + 'a {
-    reader.filter_map(|item| item.map_err(|error| bad.push(error)).ok())
+    reader.filter_map(|item| item.map_err(|error| invalid.push(error)).ok())
 }
 
 impl From<FormatError> for ApiError {

@@ -1,8 +1,8 @@
-//! The JSON that several actions speak. It is the server's own: a noun of the engine may change without it.
+//! JSON types that several actions share. They are separate from the engine's types, so that those can change.
 
 pub(crate) mod approval;
 pub(crate) mod message;
 pub(crate) mod part;
-pub(crate) mod pieces;
 pub(crate) mod thread;
 pub(crate) mod turn;
+pub(crate) mod writer;

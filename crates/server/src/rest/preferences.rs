@@ -1,4 +1,4 @@
-//! What a user prefers.
+//! The preferences of users.
 
 pub(crate) mod delete;
 pub(crate) mod get;
@@ -11,7 +11,7 @@ use utoipa::ToSchema;
 
 use crate::error::{ApiError, Result};
 
-/// What a user prefers.
+/// A preference of a user.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PreferenceJson {
     key: String,
@@ -19,12 +19,12 @@ pub(crate) struct PreferenceJson {
     value: JsonText,
 }
 
-/// Preferences are a user's; a key of a tenant has to name one.
-fn demand_user(scope: &Scope) -> Result<()> {
+/// Checks that a request is for a user: with a key of a whole tenant it must select one.
+fn require_user(scope: &Scope) -> Result<()> {
     match scope {
         Scope::User(..) => Ok(()),
         Scope::Tenant(_) => {
-            let message = "preferences belong to a user: name one with the header Threadkeep-User";
+            let message = "preferences belong to a user; select one with the header Threadkeep-User";
             Err(ApiError::invalid("Threadkeep-User", message).code("user_required"))
         }
     }

@@ -11,7 +11,7 @@ use crate::output::json;
 use crate::rest::json::message::MessageJson;
 use crate::security::Caller;
 
-/// What is asked.
+/// A question to recall messages for.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RecallJson {
@@ -23,36 +23,36 @@ pub(crate) struct RecallJson {
     /// Only messages before this position of that thread.
     #[serde(default)]
     before: Option<u64>,
-    /// Messages at most: 1 to 1,000. Default: 10.
+    /// The most messages: 1 to 1,000. Default: 10.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
 }
 
-/// What may answer, the best first.
+/// The recalled messages, most relevant first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RecalledJson<'a> {
     turns: Vec<RecalledTurnJson<'a>>,
-    /// Whether meaning had a part in the ranking: `absent`, `used` or `failed`.
+    /// Whether embeddings contributed to the ranking: `absent` (none are configured), `used` or `failed`.
     meaning: &'static str,
-    /// Threads whose newest messages could not be looked at yet.
+    /// Threads whose newest messages are not indexed yet.
     #[schema(value_type = Vec<String>)]
     incomplete: Vec<ThreadId>,
 }
 
-/// A message that may answer.
+/// A recalled message.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RecalledTurnJson<'a> {
     #[schema(value_type = String, format = Uuid)]
     thread: ThreadId,
-    /// Larger is better; comparable within one answer.
+    /// Larger is better; comparable within one response.
     score: f64,
-    /// How near its meaning is to the question's, from -1 to 1, where an embedder was asked.
+    /// The similarity of its embedding to the question's, from -1 to 1, if embeddings were used.
     similarity: Option<f64>,
     message: MessageJson<'a>,
 }
 
-/// Recalls messages that answer a question
+/// Recalls messages that are relevant to a question
 #[utoipa::path(
     post,
     path = "/v1/recall",
@@ -74,7 +74,7 @@ pub(crate) async fn recall(
     let default = RecallOptions::default();
     let except = match (thread, before) {
         (Some(thread), Some(from_seq)) => Some(ThreadTail { thread, from_seq }),
-        (None, Some(_)) => return Err(ApiError::invalid("before", "`before` is a position: name its `thread`")),
+        (None, Some(_)) => return Err(ApiError::invalid("before", "`before` requires `thread`")),
         (_, None) => None,
     };
     let options = RecallOptions { thread, except, limit: limit.unwrap_or(default.limit), ..default };

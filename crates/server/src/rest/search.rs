@@ -10,45 +10,45 @@ use crate::output::json;
 use crate::rest::json::message::{MessageJson, RoleJson};
 use crate::security::Caller;
 
-/// What to look for.
+/// A search query.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SearchJson {
-    /// Words, any of which a message may hold, in any form.
+    /// The words to search for, in any inflected form. A message matches if it contains any of them.
     query: String,
     /// Only in this thread.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = Uuid)]
     thread: Option<ThreadId>,
-    /// Hits at most: 1 to 1,000. Default: 20.
+    /// The most hits: 1 to 1,000. Default: 20.
     #[serde(default)]
     #[schema(minimum = 1, maximum = 1000)]
     limit: Option<usize>,
     /// Only messages of these roles.
     #[serde(default)]
     roles: Vec<RoleJson>,
-    /// Only messages said at or after this instant.
+    /// Only messages written at or after this instant.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     since: Option<Timestamp>,
-    /// Only messages said before this instant.
+    /// Only messages written before this instant.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     until: Option<Timestamp>,
 }
 
-/// What was found, the best first.
+/// The hits, most relevant first.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HitsJson<'a> {
     hits: Vec<HitJson<'a>>,
-    /// Whether there were more candidates than are ever ranked.
+    /// Whether there were more candidates than can be ranked.
     truncated: bool,
-    /// Threads whose newest messages could not be looked at yet.
+    /// Threads whose newest messages are not indexed yet.
     #[schema(value_type = Vec<String>)]
     incomplete: Vec<ThreadId>,
 }
 
-/// A message that was found.
+/// A message that matches.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct HitJson<'a> {
     #[schema(value_type = String, format = Uuid)]
@@ -59,24 +59,24 @@ pub(crate) struct HitJson<'a> {
     message: MessageJson<'a>,
 }
 
-/// The piece that shows why.
+/// The part of the text that contains the matches.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct SnippetJson<'a> {
     text: &'a str,
-    /// Where the words stand in it, in bytes.
+    /// The matching words, as ranges of bytes in `text`.
     matches: Vec<MatchJson>,
     cut_before: bool,
     cut_after: bool,
 }
 
-/// A word that was found.
+/// A matching word.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MatchJson {
     start: usize,
     end: usize,
 }
 
-/// Searches what was said
+/// Searches messages
 #[utoipa::path(
     post,
     path = "/v1/search",

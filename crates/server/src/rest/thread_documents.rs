@@ -1,4 +1,4 @@
-//! The documents of applications that belong to a thread: written by commits of it, gone with it.
+//! Documents that belong to a thread: records of applications that are written by commits of the thread and deleted with it.
 
 pub(crate) mod delete;
 pub(crate) mod get;

@@ -1,4 +1,4 @@
-//! Threads as a whole.
+//! Threads.
 
 pub(crate) mod delete;
 pub(crate) mod fork;

@@ -1,4 +1,4 @@
-//! Turns of a thread.
+//! The turns of a thread.
 
 pub(crate) mod cancel;
 pub(crate) mod get;

@@ -1,4 +1,4 @@
-//! What a client of the WebSocket says, and what it is told beside updates.
+//! The messages of a client of the WebSocket, and those of the server other than updates.
 
 use axum::extract::ws::Message;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -9,11 +9,11 @@ use crate::error::ApiError;
 use crate::rest::json::message::RoleJson;
 use crate::rest::json::thread::OwnerJson;
 
-/// What a client says.
+/// A message of the client.
 #[derive(Debug, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", deny_unknown_fields)]
-pub(super) enum Request {
-    /// Listen to a thread, in place of an earlier subscription to it.
+pub(super) enum ClientMessage {
+    /// Subscribes to a thread, replacing an earlier subscription to it.
     Subscribe {
         thread: String,
         #[serde(default, deserialize_with = "position")]
@@ -26,8 +26,8 @@ pub(super) enum Request {
     Unsubscribe {
         thread: String,
     },
-    /// Hear which of the caller's threads change, and, to follow them, what happens in each; in place of an earlier such
-    /// subscription.
+    /// Subscribes to the list of the caller's threads that change and, with `follow`, to the updates of each. Replaces an earlier
+    /// such subscription.
     SubscribeThreads {
         #[serde(default)]
         cursor: Option<String>,
@@ -39,10 +39,10 @@ pub(super) enum Request {
     UnsubscribeThreads,
 }
 
-/// An event's id, or a change alone.
+/// Reads an event's id, or the number of a change.
 fn position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Tagged>, D::Error> {
     #[derive(Deserialize)]
-    #[serde(untagged, expecting = "expected an event's id or a change")]
+    #[serde(untagged, expecting = "expected an event's id or the number of a change")]
     enum Position {
         Change(u64),
         Id(String),
@@ -54,10 +54,10 @@ fn position<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Tagged>
     })
 }
 
-/// What a client is told.
+/// A message of the server.
 #[derive(Debug, Serialize)]
 #[serde(untagged)]
-pub(super) enum Told<'a> {
+pub(super) enum ServerMessage<'a> {
     Subscribed {
         r#type: &'static str,
         thread: ThreadId,
@@ -68,7 +68,7 @@ pub(super) enum Told<'a> {
     },
     Threads {
         r#type: &'static str,
-        threads: Vec<ChangedJson>,
+        threads: Vec<ChangedThreadJson>,
         cursor: String,
         reset: bool,
     },
@@ -76,27 +76,27 @@ pub(super) enum Told<'a> {
         r#type: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
         thread: Option<&'a str>,
-        error: ProblemJson<'a>,
+        error: ErrorJson<'a>,
     },
 }
 
 #[derive(Debug, Serialize)]
-pub(super) struct ProblemJson<'a> {
+pub(super) struct ErrorJson<'a> {
     code: &'a str,
     message: &'a str,
     param: Option<&'a str>,
 }
 
-/// A thread that changed; without a change it was deleted.
+/// A changed thread; one without `change` was deleted.
 #[derive(Debug, Serialize)]
-pub(super) struct ChangedJson {
+pub(super) struct ChangedThreadJson {
     id: ThreadId,
     owner: OwnerJson,
     change: Option<u64>,
     seq: Option<u64>,
 }
 
-impl From<ChangedThread> for ChangedJson {
+impl From<ChangedThread> for ChangedThreadJson {
     fn from(thread: ChangedThread) -> Self {
         let ChangedThread { id, owner, positions } = thread;
         let (change, seq) = (positions.map(|positions| positions.change), positions.map(|positions| positions.seq));
@@ -104,11 +104,11 @@ impl From<ChangedThread> for ChangedJson {
     }
 }
 
-pub(super) fn problem(thread: Option<&str>, error: &ApiError) -> Message {
-    let error = ProblemJson { code: error.code, message: &error.message, param: error.param.as_deref() };
-    text(&Told::Error { r#type: "error", thread, error })
+pub(super) fn error_message(thread: Option<&str>, error: &ApiError) -> Message {
+    let error = ErrorJson { code: error.code, message: &error.message, param: error.param.as_deref() };
+    text(&ServerMessage::Error { r#type: "error", thread, error })
 }
 
-pub(super) fn text(told: &Told<'_>) -> Message {
-    Message::Text(serde_json::to_string(told).unwrap_or_default().into())
+pub(super) fn text(message: &ServerMessage<'_>) -> Message {
+    Message::Text(serde_json::to_string(message).unwrap_or_default().into())
 }

@@ -1,4 +1,4 @@
-//! A completion that an assistant answers.
+//! Completions of assistants.
 
 use axum::http::{HeaderMap, HeaderValue};
 use axum::response::Response;
@@ -6,9 +6,9 @@ use threadkeep::core::ChatDelta;
 use threadkeep::{Agent, Part, Turn, TurnEvent};
 use tokio::sync::mpsc;
 
-use super::complete::{Answer, CompleteJson, PREFIX, Shell, THREAD, thread, usage, whole};
+use super::complete::{Answer, CompleteJson, Envelope, PREFIX, THREAD_HEADER, completion_json, thread, usage};
 use super::messages;
-use super::stream::{Teller, streamed};
+use super::stream::{ChunkWriter, response};
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, Result};
@@ -18,8 +18,8 @@ use crate::output::json;
 use crate::security::Caller;
 use crate::turns::{self, Asking, Told, Waiting, Work};
 
-/// Asks an assistant. With a thread the last message is asked in it; without one the messages are what it knows, and
-/// nothing of it stays.
+/// Answers a request to an assistant. With a thread, the last message starts a turn in it. Without one, the messages are put into
+/// an ephemeral thread.
 pub(super) async fn complete(
     app: App,
     caller: Caller,
@@ -28,39 +28,47 @@ pub(super) async fn complete(
     (body, digest): (CompleteJson, &str),
     agent: Agent,
 ) -> Result<Response> {
-    assistant::refuse_tools(body.tools.as_ref().map_or(0, Vec::len))?;
-    let (said, ask) = assistant::question(messages::read(&body.messages)?, "messages")?;
+    assistant::reject_tools(body.tools.as_ref().map_or(0, Vec::len))?;
+    let (earlier, ask) = assistant::split_question(messages::read(&body.messages)?, "messages")?;
     let named = thread(headers, body.metadata.as_ref())?;
-    let name = named.map(|thread| thread.to_string()).unwrap_or_default();
-    let attempt = input::attempt(headers, "chat", &format!("{name}:{digest}"))?;
+    let thread_name = named.map(|thread| thread.to_string()).unwrap_or_default();
+    let attempt = input::attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
     let (scope, memory) = (caller.scope, app.memory());
-    let own = attempt.named_id(&scope).unwrap_or_else(|| memory.mint_thread_id());
+    let id = attempt.named_id(&scope).unwrap_or_else(|| memory.mint_thread_id());
     let thread = match named {
         Some(thread) => memory.get_thread(&scope, thread).await?.id,
-        None => assistant::new_thread(&app, &agent, &scope, &attempt, said, true).await?,
+        None => assistant::new_thread(&app, &agent, &scope, &attempt, earlier, true).await?,
     };
-    let shell = Shell {
-        id: format!("{PREFIX}{}", own.0.simple()),
+    let envelope = Envelope {
+        id: format!("{PREFIX}{}", id.0.simple()),
         created: memory.now().as_millis().div_euclid(1000),
         model: body.model.unwrap_or_default(),
         include_usage: body.stream_options.unwrap_or_default().include_usage,
     };
-    let is_passing = named.is_none();
-    let stopping = app.clone();
+    let is_ephemeral = named.is_none();
+    let app_of_stream = app.clone();
     let waiting = turns::start(
         held,
-        Work::Ask(Asking { service: app.service().clone(), agent, scope, thread, ask, attempt, is_passing }),
+        Work::Ask(Asking {
+            service: app.service().clone(),
+            agent,
+            scope,
+            thread,
+            ask,
+            attempt,
+            is_passing: is_ephemeral,
+        }),
     );
     let mut response = if body.stream == Some(true) {
-        respond(stopping, shell, waiting).await?
+        respond(app_of_stream, envelope, waiting).await?
     } else {
         let turn = turns::whole(waiting).await?.turn;
-        let mut body = whole(&shell, &answer(&turn));
-        body["threadkeep"] = assistant::beside(&turn);
+        let mut body = completion_json(&envelope, &answer(&turn));
+        body["threadkeep"] = assistant::extension(&turn);
         json(&body)
     };
     if let Ok(thread) = HeaderValue::from_str(&thread.to_string()) {
-        response.headers_mut().insert(THREAD, thread);
+        response.headers_mut().insert(THREAD_HEADER, thread);
     }
     Ok(response)
 }
@@ -73,37 +81,37 @@ fn answer(turn: &Turn) -> Answer {
     }
 }
 
-/// Answers while the assistant speaks. What keeps it from beginning is an error like any other.
-async fn respond(app: App, shell: Shell, mut waiting: Waiting) -> Result<Response> {
-    let mut told = match waiting.recv().await {
+/// Streams an assistant's answer. An error before its first event is returned as an ordinary error response.
+async fn respond(app: App, envelope: Envelope, mut waiting: Waiting) -> Result<Response> {
+    let mut next = match waiting.recv().await {
         Some(Told::End(Err(error))) => return Err(error.into()),
-        told => told,
+        next => next,
     };
-    let (chunks, heard) = mpsc::unbounded_channel();
+    let (chunks, receiver) = mpsc::unbounded_channel();
     tokio::spawn(async move {
-        let mut teller = Teller::new(chunks, shell);
-        let mut said = String::new();
-        while let Some(event) = told {
+        let mut writer = ChunkWriter::new(chunks, envelope);
+        let mut sent = String::new();
+        while let Some(event) = next {
             match event {
                 Told::Event(TurnEvent::Token { text }) => {
-                    said.push_str(&text);
-                    teller.hear(ChatDelta::Text(text));
+                    sent.push_str(&text);
+                    writer.write_delta(ChatDelta::Text(text));
                 }
                 Told::Event(_) => {}
-                Told::End(Ok(answered)) => return finish(&mut teller, &said, &answered.turn),
-                Told::End(Err(error)) => return teller.fail(&error.into()),
+                Told::End(Ok(answered)) => return finish(&mut writer, &sent, &answered.turn),
+                Told::End(Err(error)) => return writer.fail(&error.into()),
             }
-            told = waiting.recv().await;
+            next = waiting.recv().await;
         }
-        teller.fail(&ApiError::internal("a turn broke off"));
+        writer.fail(&ApiError::internal("the turn ended without a result"));
     });
-    Ok(streamed(app, heard))
+    Ok(response(app, receiver))
 }
 
-/// Tells what the user reads and has not heard yet: words that no model said, such as what waits for an approval.
-fn finish(teller: &mut Teller, said: &str, turn: &Turn) {
-    if !said.is_empty() && !said.ends_with(&turn.reply) {
-        teller.hear(ChatDelta::Text(format!("\n\n{}", turn.reply)));
+/// Sends the part of the reply that was not streamed, because no model wrote it, such as a request for approval.
+fn finish(writer: &mut ChunkWriter, sent: &str, turn: &Turn) {
+    if !sent.is_empty() && !sent.ends_with(&turn.reply) {
+        writer.write_delta(ChatDelta::Text(format!("\n\n{}", turn.reply)));
     }
-    teller.finish(&answer(turn));
+    writer.finish(&answer(turn));
 }

@@ -10,24 +10,24 @@ use threadkeep::{Draft, JsonText, Part, Role, Scope, ThreadId, TokenDetails, Usa
 use threadkeep_service::{Attempt, carried};
 use utoipa::ToSchema;
 
-use super::{again, assistant, messages, stored, stream};
+use super::{assistant, messages, resent, stored, stream};
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{self, JsonBody};
-use crate::openai::conversations::checked;
+use crate::openai::conversations::check_metadata;
 use crate::openai::requests::{self, ToolJson};
-use crate::openai::turn::{self, Begun, Fresh, Record, Turn};
+use crate::openai::turn::{self, ActiveTurn, StartedTurn, TurnRecord, TurnStart};
 use crate::openai::{assistant as assistants, ids};
 use crate::output::json;
 use crate::security::Caller;
 
-/// What the ids of completions begin with.
+/// The prefix of the ids of completions.
 pub(super) const PREFIX: &str = "chatcmpl-";
-/// Names the thread that a chat goes on in.
-pub(super) const THREAD: &str = "threadkeep-thread";
+/// The header with the id of the thread that a chat continues.
+pub(super) const THREAD_HEADER: &str = "threadkeep-thread";
 
-/// What is asked. Members that this server has no use for are ignored.
+/// The request. Members that this server does not support are ignored.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct CompleteJson {
     #[serde(default)]
@@ -58,7 +58,7 @@ pub(crate) struct CompleteJson {
     presence_penalty: Option<f64>,
     #[serde(default)]
     seed: Option<i64>,
-    /// A text, or at most four.
+    /// A string, or an array of at most four strings.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     stop: Option<Value>,
@@ -69,13 +69,13 @@ pub(crate) struct CompleteJson {
     parallel_tool_calls: Option<bool>,
     #[serde(default)]
     reasoning_effort: Option<String>,
-    /// Whether it can be retrieved later.
+    /// Whether to store the completion, so that it can be retrieved later.
     #[serde(default)]
     store: Option<bool>,
     #[serde(default)]
     #[schema(minimum = 1, maximum = 1)]
     n: Option<u64>,
-    /// `thread` names the thread that the chat goes on in.
+    /// `thread` is the id of the thread that the chat continues.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     pub(super) metadata: Option<Map<String, Value>>,
@@ -87,37 +87,38 @@ pub(super) struct StreamOptionsJson {
     pub(super) include_usage: bool,
 }
 
-/// An answer on its way.
-pub(super) struct Completing {
+/// A request that is ready to be answered.
+pub(super) struct PendingCompletion {
     pub(super) app: App,
     scope: Scope,
     attempt: Attempt,
     request: ChatRequest,
-    turn: Option<Turn>,
-    /// What is new in the thread.
+    turn: Option<ActiveTurn>,
+    /// The new messages in the thread.
     new: Vec<Draft>,
-    pub(super) shell: Shell,
-    before: Option<Answer>,
-    /// What is stored with the completion, where it is to be stored.
-    stored: Option<ToStore>,
+    pub(super) envelope: Envelope,
+    /// The stored answer of an earlier attempt of the request.
+    answered: Option<Answer>,
+    /// Set if the completion is to be stored.
+    to_store: Option<ToStore>,
 }
 
-/// What is stored with a completion.
+/// The data that is stored with a completion.
 struct ToStore {
     messages: Vec<Box<RawValue>>,
     metadata: Map<String, Value>,
 }
 
-/// What all pieces of an answer have.
+/// The members that a completion and all chunks of its stream have in common.
 #[derive(Clone, Debug)]
-pub(super) struct Shell {
+pub(super) struct Envelope {
     pub(super) id: String,
     pub(super) created: i64,
     pub(super) model: String,
     pub(super) include_usage: bool,
 }
 
-/// What the model said.
+/// The answer of the model.
 #[derive(Clone, Debug)]
 pub(super) struct Answer {
     pub(super) parts: Vec<Part>,
@@ -125,14 +126,15 @@ pub(super) struct Answer {
     pub(super) usage: Value,
 }
 
-/// Asks the model, with a thread's context before what is asked where one is named
+/// Creates a chat completion, optionally in a thread
 ///
-/// The header `Threadkeep-Thread`, or `thread` in the metadata, names a thread by its id or as a conversation. Then
-/// what is new is to be sent; it is stored with the answer. What is sent again of the thread before that, up to an answer, is not
-/// stored twice. Without a thread nothing is stored.
+/// The header `Threadkeep-Thread`, or `thread` in the metadata, selects a thread by its id or by a conversation id. The model
+/// gets the thread's context before the messages of the request; new messages are stored in the thread together with the answer.
+/// Messages that the thread already has, up to an answer, may be sent again and are not stored twice. Without a thread nothing is
+/// stored, unless `store` is set.
 ///
-/// The model `threadkeep/NAME` is an assistant: the last message is asked as a turn in the thread, which the header
-/// `Threadkeep-Thread` of the answer names.
+/// The model `threadkeep/NAME` is an assistant: the last message starts a turn in the thread. The header `Threadkeep-Thread` of
+/// the response has the thread's id.
 #[utoipa::path(
     post,
     path = "/v1/chat/completions",
@@ -150,21 +152,21 @@ pub(crate) async fn complete(
     JsonBody { value: body, digest }: JsonBody<CompleteJson>,
 ) -> Result<Response> {
     if body.n.is_some_and(|n| n != 1) {
-        return Err(ApiError::invalid("n", "Invalid 'n': one answer is given."));
+        return Err(ApiError::invalid("n", "Invalid 'n': only 1 is supported."));
     }
     if let Some(agent) = assistants::find(&app, body.model.as_deref())? {
         return assistant::complete(app, caller, held, &headers, (body, &digest), agent).await;
     }
     let is_streamed = body.stream == Some(true);
-    let completing = prepare(app, caller.scope, &headers, body, &digest).await?;
+    let completion = prepare(app, caller.scope, &headers, body, &digest).await?;
     if is_streamed {
-        return Ok(stream::respond(completing));
+        return Ok(stream::respond(completion));
     }
-    let shell = completing.shell.clone();
-    // A client that goes away does not undo what it asked for.
-    let answering = tokio::spawn(carried(async move { completing.answer(&mut |_| {}).await }));
+    let envelope = completion.envelope.clone();
+    // Spawned, so that the completion is finished even if the client disconnects.
+    let answering = tokio::spawn(carried(async move { completion.answer(&mut |_| {}).await }));
     let answer = answering.await.map_err(|_| ApiError::broken_off())??;
-    Ok(json(&whole(&shell, &answer)))
+    Ok(json(&completion_json(&envelope, &answer)))
 }
 
 async fn prepare(
@@ -173,35 +175,37 @@ async fn prepare(
     headers: &HeaderMap,
     mut body: CompleteJson,
     digest: &str,
-) -> Result<Completing> {
+) -> Result<PendingCompletion> {
     let model = app.model().ok_or_else(turn::no_model)?.name().to_owned();
     let drafts = messages::read(&body.messages)?;
     let thread = thread(headers, body.metadata.as_ref())?;
     let thread_name = thread.map(|thread| thread.to_string()).unwrap_or_default();
     let attempt = input::attempt(headers, "chat", &format!("{thread_name}:{digest}"))?;
     let memory = app.memory();
-    let own = attempt.named_id(&scope).unwrap_or_else(|| memory.mint_thread_id());
-    let shell = Shell {
-        id: format!("{PREFIX}{}", own.0.simple()),
+    let id = attempt.named_id(&scope).unwrap_or_else(|| memory.mint_thread_id());
+    let envelope = Envelope {
+        id: format!("{PREFIX}{}", id.0.simple()),
         created: memory.now().as_millis().div_euclid(1000),
         model: body.model.take().unwrap_or(model),
         include_usage: body.stream_options.take().unwrap_or_default().include_usage,
     };
     let mut request = chat_request(&mut body)?;
-    let stored = match body.store {
-        // In a thread it is there already, and goes with it.
-        Some(true) if thread.is_none() => Some(ToStore { messages: body.messages, metadata: checked(body.metadata)? }),
+    let to_store = match body.store {
+        // In a thread the messages are stored anyway, and deleted with the thread.
+        Some(true) if thread.is_none() => {
+            Some(ToStore { messages: body.messages, metadata: check_metadata(body.metadata)? })
+        }
         _ => None,
     };
     let Some(thread) = thread else {
-        request.messages = requests::shown(&drafts);
-        let (new, turn, before) = (Vec::new(), None, None);
-        return Ok(Completing { app, scope, attempt, request, turn, new, shell, before, stored });
+        request.messages = requests::chat_messages(&drafts);
+        let (new, turn, answered) = (Vec::new(), None, None);
+        return Ok(PendingCompletion { app, scope, attempt, request, turn, new, envelope, answered, to_store });
     };
-    in_thread(app, scope, thread, attempt, (request, shell), drafts).await
+    prepare_in_thread(app, scope, thread, attempt, (request, envelope), drafts).await
 }
 
-/// What the model is asked, but for what is said.
+/// Returns the model request without its messages.
 fn chat_request(body: &mut CompleteJson) -> Result<ChatRequest> {
     Ok(ChatRequest {
         messages: Vec::new(),
@@ -222,76 +226,87 @@ fn chat_request(body: &mut CompleteJson) -> Result<ChatRequest> {
     })
 }
 
-/// The same in a thread, which it takes.
-async fn in_thread(
+/// Starts a turn in a thread, unless the request was already answered.
+async fn prepare_in_thread(
     app: App,
     scope: Scope,
     thread: ThreadId,
     attempt: Attempt,
-    (mut request, shell): (ChatRequest, Shell),
+    (mut request, envelope): (ChatRequest, Envelope),
     drafts: Vec<Draft>,
-) -> Result<Completing> {
+) -> Result<PendingCompletion> {
     let (system, new): (Vec<Draft>, Vec<Draft>) =
         drafts.into_iter().partition(|draft| draft.content.role == Role::System);
-    let begun = Turn::begin(&app, &scope, thread, &shell.id, &attempt).await?;
-    let fresh = match begun {
-        Begun::Before(record) => {
-            let (shell, before) = told_before(&app, &scope, thread, &record, shell).await?;
-            let before = Some(before);
-            return Ok(Completing { app, scope, attempt, request, turn: None, new, shell, before, stored: None });
-        }
-        Begun::Turn(fresh) => fresh,
-    };
-    match read(&app, &scope, thread, &fresh, new).await {
-        Ok((new, context)) => {
-            request.messages =
-                requests::shown(&system).into_iter().chain(context).chain(requests::shown(&new)).collect();
-            Ok(Completing {
+    let started = match ActiveTurn::start(&app, &scope, thread, &envelope.id, &attempt).await? {
+        TurnStart::Answered(record) => {
+            let (envelope, answer) = read_answered(&app, &scope, thread, &record, envelope).await?;
+            return Ok(PendingCompletion {
                 app,
                 scope,
                 attempt,
                 request,
-                turn: Some(fresh.turn),
+                turn: None,
                 new,
-                shell,
-                before: None,
-                stored: None,
+                envelope,
+                answered: Some(answer),
+                to_store: None,
+            });
+        }
+        TurnStart::New(started) => started,
+    };
+    match read_thread(&app, &scope, thread, &started, new).await {
+        Ok((new, context)) => {
+            request.messages = requests::chat_messages(&system)
+                .into_iter()
+                .chain(context)
+                .chain(requests::chat_messages(&new))
+                .collect();
+            Ok(PendingCompletion {
+                app,
+                scope,
+                attempt,
+                request,
+                turn: Some(started.turn),
+                new,
+                envelope,
+                answered: None,
+                to_store: None,
             })
         }
         Err(error) => {
-            fresh.turn.abandon().await;
+            started.turn.abandon().await;
             Err(error)
         }
     }
 }
 
-/// What is new in the thread, and what the model is shown before that.
-async fn read(
+/// Returns the new messages in the thread, and the context that precedes them.
+async fn read_thread(
     app: &App,
     scope: &Scope,
     thread: ThreadId,
-    fresh: &Fresh,
+    started: &StartedTurn,
     new: Vec<Draft>,
 ) -> Result<(Vec<Draft>, Vec<ChatMessage>)> {
-    let new = again::without_known(app, scope, thread, new).await?;
-    requests::check_new(new.len(), "messages")?;
+    let new = resent::without_resent(app, scope, thread, new).await?;
+    requests::check_new_items(new.len(), "messages")?;
     turn::check(app, &new)?;
-    let context = fresh.context(app, scope, thread, &new).await?;
+    let context = started.context(app, scope, thread, &new).await?;
     Ok((new, context))
 }
 
-impl Completing {
-    /// Asks the model, and stores the turn where there is a thread.
+impl PendingCompletion {
+    /// Calls the model, and stores the turn if there is a thread.
     pub(super) async fn answer(self, deltas: &mut (dyn FnMut(ChatDelta) + Send)) -> Result<Answer> {
-        let Self { app, scope, attempt, request, turn, new, shell, before, stored } = self;
-        if let Some(before) = before {
-            return Ok(before);
+        let Self { app, scope, attempt, request, turn, new, envelope, answered, to_store } = self;
+        if let Some(answer) = answered {
+            return Ok(answer);
         }
-        let answered = match &turn {
-            Some(turn) => turn.ask(&app, &request, deltas).await,
-            None => turn::ask(&app, &request, deltas).await,
+        let result = match &turn {
+            Some(turn) => turn.call_model(&app, &request, deltas).await,
+            None => turn::call_model(&app, &request, deltas).await,
         };
-        let (answer, turn) = match (answered, turn) {
+        let (answer, turn) = match (result, turn) {
             (Ok(answer), turn) => (answer, turn),
             (Err(error), turn) => {
                 if let Some(turn) = turn {
@@ -300,57 +315,57 @@ impl Completing {
                 return Err(error);
             }
         };
-        let told = Answer {
+        let completed = Answer {
             parts: answer.parts.clone(),
             finish: finish(answer.finish).to_owned(),
             usage: usage(answer.usage.as_ref()),
         };
         if let Some(turn) = turn {
-            let output = turn::output(&answer, turn::words_id(app.memory().mint_message_id()));
-            let named = |draft: Draft| draft.with_id(app.memory().mint_message_id());
-            let input: Vec<Draft> = new.into_iter().map(named).collect();
+            let output = turn::output_drafts(&answer, turn::text_message_id(app.memory().mint_message_id()));
+            let with_id = |draft: Draft| draft.with_id(app.memory().mint_message_id());
+            let input: Vec<Draft> = new.into_iter().map(with_id).collect();
             let ids = |drafts: &[Draft]| drafts.iter().filter_map(|draft| draft.id).collect();
-            let kept =
-                value!({ "created": shell.created, "model": shell.model, "finish": told.finish, "usage": told.usage });
+            let stored_envelope = value!({ "created": envelope.created, "model": envelope.model, "finish": completed.finish, "usage": completed.usage });
             let (input_ids, output_ids) = (ids(&input), ids(&output));
-            let record = Record {
-                id: shell.id.clone(),
+            let record = TurnRecord {
+                id: envelope.id.clone(),
                 digest: attempt.digest().to_owned(),
                 input: input_ids,
                 output: output_ids,
-                shell: JsonText::from(&kept),
+                envelope: JsonText::from(&stored_envelope),
                 alias: None,
-                cuts: Vec::new(),
+                delta_lengths: Vec::new(),
             };
             let drafts = input.into_iter().chain(output).collect();
             turn.finish(&app, &record, drafts).await?;
         }
-        if let Some(ToStore { messages, metadata }) = stored {
-            stored::keep(&app, &scope, &whole(&shell, &told), &messages, metadata).await?;
+        if let Some(ToStore { messages, metadata }) = to_store {
+            stored::write(&app, &scope, &completion_json(&envelope, &completed), &messages, metadata).await?;
         }
-        Ok(told)
+        Ok(completed)
     }
 }
 
-async fn told_before(
+/// Returns the stored answer of an earlier attempt of a request.
+async fn read_answered(
     app: &App,
     scope: &Scope,
     thread: ThreadId,
-    record: &Record,
-    shell: Shell,
-) -> Result<(Shell, Answer)> {
-    let kept: Value = record.shell.read()?;
-    let said = turn::said(app, scope, thread, &record.output).await?;
-    let parts = said.into_iter().flat_map(|message| message.content.parts).collect();
-    let text = |name: &str| kept[name].as_str().unwrap_or_default().to_owned();
-    let created = kept["created"].as_i64().unwrap_or_default();
-    let answer = Answer { parts, finish: text("finish"), usage: kept["usage"].clone() };
-    Ok((Shell { id: record.id.clone(), created, model: text("model"), ..shell }, answer))
+    record: &TurnRecord,
+    envelope: Envelope,
+) -> Result<(Envelope, Answer)> {
+    let stored_envelope: Value = record.envelope.read()?;
+    let messages = turn::stored_messages(app, scope, thread, &record.output).await?;
+    let parts = messages.into_iter().flat_map(|message| message.content.parts).collect();
+    let text = |name: &str| stored_envelope[name].as_str().unwrap_or_default().to_owned();
+    let created = stored_envelope["created"].as_i64().unwrap_or_default();
+    let answer = Answer { parts, finish: text("finish"), usage: stored_envelope["usage"].clone() };
+    Ok((Envelope { id: record.id.clone(), created, model: text("model"), ..envelope }, answer))
 }
 
-/// The thread that a request names, in the header or in its metadata.
+/// Returns the thread that a request selects in the header or in its metadata.
 pub(super) fn thread(headers: &HeaderMap, metadata: Option<&Map<String, Value>>) -> Result<Option<ThreadId>> {
-    let header = headers.get(THREAD).map(|value| value.to_str().unwrap_or_default());
+    let header = headers.get(THREAD_HEADER).map(|value| value.to_str().unwrap_or_default());
     let named = header.or_else(|| metadata.and_then(|metadata| metadata.get("thread")).and_then(Value::as_str));
     let Some(named) = named else { return Ok(None) };
     let id = if named.starts_with("conv_") {
@@ -361,7 +376,8 @@ pub(super) fn thread(headers: &HeaderMap, metadata: Option<&Map<String, Value>>)
     Ok(Some(id))
 }
 
-pub(super) fn whole(shell: &Shell, answer: &Answer) -> Value {
+/// Returns the JSON of a completion.
+pub(super) fn completion_json(envelope: &Envelope, answer: &Answer) -> Value {
     let text: Vec<&str> = answer.parts.iter().filter_map(Part::text).collect();
     let content = if text.is_empty() { Value::Null } else { text.concat().into() };
     let mut message = value!({ "role": "assistant", "content": content, "refusal": null });
@@ -370,16 +386,16 @@ pub(super) fn whole(shell: &Shell, answer: &Answer) -> Value {
         message["tool_calls"] = calls.into();
     }
     value!({
-        "id": shell.id,
+        "id": envelope.id,
         "object": "chat.completion",
-        "created": shell.created,
-        "model": shell.model,
+        "created": envelope.created,
+        "model": envelope.model,
         "choices": [{ "index": 0, "message": message, "logprobs": null, "finish_reason": answer.finish }],
         "usage": answer.usage,
     })
 }
 
-/// The tool calls of an answer.
+/// Returns the JSON of an answer's tool calls.
 pub(super) fn calls(answer: &Answer) -> Vec<Value> {
     let calls = answer.parts.iter().filter_map(|part| match part {
         Part::ToolCall(call) => {
@@ -400,7 +416,7 @@ fn finish(finish: Finish) -> &'static str {
     }
 }
 
-/// What an answer took.
+/// Returns the JSON of an answer's token usage.
 pub(super) fn usage(usage: Option<&Usage>) -> Value {
     let (input, output) = usage.map_or((0, 0), |usage| (usage.input_tokens, usage.output_tokens));
     let details = usage.map_or_else(TokenDetails::default, |usage| usage.details);

@@ -1,45 +1,48 @@
-//! Messages of a chat, read into ours.
+//! Reads the messages of a chat request.
 
 use serde_json::value::RawValue;
 use threadkeep::{Content, Draft, ImageReference, JsonText, Part, Role, ToolCall, ToolResult, Value};
 
 use crate::error::ApiError;
-use crate::openai::items::legible;
+use crate::openai::items::arguments_json;
 
-/// Messages of one request at most.
-const MESSAGES: usize = 2_000;
+/// The most messages in one request.
+const MAX_MESSAGES: usize = 2_000;
 
-pub(super) fn read(given: &[Box<RawValue>]) -> Result<Vec<Draft>, ApiError> {
-    if given.is_empty() || given.len() > MESSAGES {
-        return Err(ApiError::invalid("messages", format!("Invalid 'messages': 1 to {MESSAGES} are taken.")));
+pub(super) fn read(messages: &[Box<RawValue>]) -> Result<Vec<Draft>, ApiError> {
+    if messages.is_empty() || messages.len() > MAX_MESSAGES {
+        return Err(ApiError::invalid(
+            "messages",
+            format!("Invalid 'messages': expected 1 to {MAX_MESSAGES} messages."),
+        ));
     }
-    given.iter().enumerate().map(|(index, message)| read_one(message, &format!("messages[{index}]"))).collect()
+    messages.iter().enumerate().map(|(index, message)| read_one(message, &format!("messages[{index}]"))).collect()
 }
 
-fn read_one(json: &RawValue, place: &str) -> Result<Draft, ApiError> {
-    let invalid = |what: &str| ApiError::invalid(place, format!("Invalid '{place}': {what}"));
+fn read_one(json: &RawValue, param: &str) -> Result<Draft, ApiError> {
+    let invalid = |what: &str| ApiError::invalid(param, format!("Invalid '{param}': {what}"));
     let message: Value = serde_json::from_str(json.get()).map_err(|_| invalid("expected an object"))?;
     let role = match message["role"].as_str() {
         Some("system" | "developer") => Role::System,
         Some("user") => Role::User,
         Some("assistant") => Role::Assistant,
         Some("tool" | "function") => Role::Tool,
-        _ => return Err(invalid("'role' is one of developer, system, user, assistant, tool")),
+        _ => return Err(invalid("'role' must be one of developer, system, user, assistant, tool")),
     };
     let mut content = Content::empty(role);
     content.author = message["name"].as_str().map(str::to_owned);
-    let said = parts(&message["content"]).ok_or_else(|| invalid("'content' is a text or a list of parts"))?;
+    let parts = parts(&message["content"]).ok_or_else(|| invalid("'content' must be a string or an array of parts"))?;
     if role == Role::Tool {
         let call_id = message["tool_call_id"].as_str().or(message["name"].as_str());
         let call_id = call_id.ok_or_else(|| invalid("'tool_call_id' is missing"))?.to_owned();
-        let output = said.iter().filter_map(Part::text).collect::<Vec<_>>().join("\n");
+        let output = parts.iter().filter_map(Part::text).collect::<Vec<_>>().join("\n");
         content.parts = vec![Part::ToolResult(ToolResult { call_id, output, is_error: false })];
         content.author = None;
         return Ok(Draft::new(content));
     }
-    content.parts = said;
+    content.parts = parts;
     for call in message["tool_calls"].as_array().into_iter().flatten() {
-        content.parts.push(tool_call(call).ok_or_else(|| invalid("a tool call has an id, a name and arguments"))?);
+        content.parts.push(tool_call(call).ok_or_else(|| invalid("a tool call requires an id, a name and arguments"))?);
     }
     Ok(Draft::new(content))
 }
@@ -69,6 +72,6 @@ fn tool_call(call: &Value) -> Option<Part> {
     let (id, function) = (call["id"].as_str()?.to_owned(), &call["function"]);
     let name = function["name"].as_str()?.to_owned();
     let arguments = function["arguments"].as_str()?;
-    let arguments = JsonText::new(arguments).or_else(|_| legible(arguments)).ok()?;
+    let arguments = JsonText::new(arguments).or_else(|_| arguments_json(arguments)).ok()?;
     Some(Part::ToolCall(ToolCall { id, name, arguments }))
 }

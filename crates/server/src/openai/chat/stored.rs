@@ -1,4 +1,4 @@
-//! Completions that are kept because their request says so (`store`).
+//! Completions that are stored on request (`store`).
 
 pub(crate) mod delete;
 pub(crate) mod list;
@@ -14,29 +14,29 @@ use threadkeep::{JsonText, Map, Scope, Value};
 use super::complete::PREFIX;
 use crate::app::App;
 use crate::error::{ApiError, Result};
-use crate::openai::shelf::Shelf;
+use crate::openai::response_store::ResponseStore;
 
-const SHELF: Shelf = Shelf::new("openai.completions");
+const STORE: ResponseStore = ResponseStore::new("openai.completions");
 
-/// A completion with what it answers.
+/// A stored completion with the messages of its request.
 #[derive(Debug, Serialize, Deserialize)]
-pub(super) struct Stored {
+pub(super) struct StoredCompletion {
     completion: JsonText,
     messages: Vec<JsonText>,
     metadata: Map,
 }
 
-impl Stored {
-    /// The completion as this wire tells it, with its metadata.
-    fn told(&self) -> Result<Value> {
-        let mut told: Value = self.completion.read()?;
-        told["metadata"] = self.metadata.clone().into();
-        Ok(told)
+impl StoredCompletion {
+    /// Returns the JSON of the completion, with its metadata.
+    fn to_json(&self) -> Result<Value> {
+        let mut json: Value = self.completion.read()?;
+        json["metadata"] = self.metadata.clone().into();
+        Ok(json)
     }
 }
 
-/// Keeps a completion.
-pub(super) async fn keep(
+/// Stores a completion.
+pub(super) async fn write(
     app: &App,
     scope: &Scope,
     completion: &Value,
@@ -45,14 +45,14 @@ pub(super) async fn keep(
 ) -> Result<()> {
     let id = completion["id"].as_str().unwrap_or_default();
     let messages = messages.iter().map(|message| JsonText::new(message.get())).collect::<Result<_, _>>()?;
-    let stored = Stored { completion: JsonText::from(completion), messages, metadata };
-    SHELF.write(app, scope, id, &stored).await
+    let stored = StoredCompletion { completion: JsonText::from(completion), messages, metadata };
+    STORE.write(app, scope, id, &stored).await
 }
 
-async fn find(app: &App, scope: &Scope, id: &str) -> Result<Stored> {
+async fn find(app: &App, scope: &Scope, id: &str) -> Result<StoredCompletion> {
     let digits = id.strip_prefix(PREFIX).filter(|digits| digits.bytes().all(|byte| byte.is_ascii_hexdigit()));
     let found = match digits.filter(|digits| digits.len() == 32) {
-        Some(_) => SHELF.find(app, scope, id).await?,
+        Some(_) => STORE.find(app, scope, id).await?,
         None => None,
     };
     found.ok_or_else(|| {

@@ -1,4 +1,4 @@
-//! A completion as a stream of chunks.
+//! Streams a completion as chunks.
 
 use axum::response::Response;
 use bytes::Bytes;
@@ -7,61 +7,63 @@ use threadkeep::Part;
 use threadkeep::core::ChatDelta;
 use tokio::sync::mpsc;
 
-use super::complete::{Answer, Completing, Shell, calls};
+use super::complete::{Answer, Envelope, PendingCompletion, calls};
 use crate::app::App;
 use crate::error::ApiError;
 use crate::limits;
+use crate::openai::sse;
 
-/// Answers while the model speaks.
-pub(super) fn respond(completing: Completing) -> Response {
-    let (chunks, told) = mpsc::unbounded_channel::<Bytes>();
-    let app = completing.app.clone();
-    // A client that goes away does not undo what it asked for.
+/// Streams the answer while the model generates it.
+pub(super) fn respond(completion: PendingCompletion) -> Response {
+    let (chunks, receiver) = mpsc::unbounded_channel::<Bytes>();
+    let app = completion.app.clone();
+    // Spawned, so that the completion is finished even if the client disconnects.
     tokio::spawn(threadkeep_service::carried(async move {
-        let mut teller = Teller::new(chunks, completing.shell.clone());
-        match completing.answer(&mut |delta| teller.hear(delta)).await {
-            Ok(answer) => teller.finish(&answer),
-            Err(error) => teller.fail(&error),
+        let mut writer = ChunkWriter::new(chunks, completion.envelope.clone());
+        match completion.answer(&mut |delta| writer.write_delta(delta)).await {
+            Ok(answer) => writer.finish(&answer),
+            Err(error) => writer.fail(&error),
         }
     }));
-    streamed(app, told)
+    response(app, receiver)
 }
 
-/// Chunks as a response.
-pub(super) fn streamed(app: App, told: mpsc::UnboundedReceiver<Bytes>) -> Response {
-    crate::openai::streamed::streamed(app, told, |_| failure(&limits::stopping()))
+/// Returns a response that streams chunks from a channel.
+pub(super) fn response(app: App, chunks: mpsc::UnboundedReceiver<Bytes>) -> Response {
+    sse::from_channel(app, chunks, |_| error_event(&limits::stopping()))
 }
 
-fn failure(error: &ApiError) -> String {
-    let told = json!({ "message": error.message, "type": error.family(), "param": error.param, "code": error.code });
-    format!("data: {}\n\n", json!({ "error": told }))
+fn error_event(error: &ApiError) -> String {
+    let error = json!({ "message": error.message, "type": error.family(), "param": error.param, "code": error.code });
+    format!("data: {}\n\n", json!({ "error": error }))
 }
 
 /// Writes the chunks of one completion.
-pub(super) struct Teller {
+pub(super) struct ChunkWriter {
     chunks: mpsc::UnboundedSender<Bytes>,
-    shell: Shell,
-    has_spoken: bool,
+    envelope: Envelope,
+    /// Whether text was streamed.
+    has_text: bool,
 }
 
-impl Teller {
-    pub(super) fn new(chunks: mpsc::UnboundedSender<Bytes>, shell: Shell) -> Self {
-        let teller = Self { chunks, shell, has_spoken: false };
-        teller.tell(&json!({ "role": "assistant", "content": "" }), None);
-        teller
+impl ChunkWriter {
+    pub(super) fn new(chunks: mpsc::UnboundedSender<Bytes>, envelope: Envelope) -> Self {
+        let writer = Self { chunks, envelope, has_text: false };
+        writer.write(&json!({ "role": "assistant", "content": "" }), None);
+        writer
     }
 
     fn send(&self, data: &str) {
-        // A client that is gone hears nothing.
+        // Sending fails after the client has disconnected.
         drop(self.chunks.send(format!("data: {data}\n\n").into()));
     }
 
-    fn tell(&self, delta: &Value, finish: Option<&str>) {
+    fn write(&self, delta: &Value, finish: Option<&str>) {
         self.chunk(&json!([{ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish }]), None);
     }
 
     fn chunk(&self, choices: &Value, usage: Option<&Value>) {
-        let Shell { id, created, model, include_usage } = &self.shell;
+        let Envelope { id, created, model, include_usage } = &self.envelope;
         let mut chunk = json!({
             "id": id, "object": "chat.completion.chunk", "created": created, "model": model, "choices": choices
         });
@@ -71,28 +73,28 @@ impl Teller {
         self.send(&chunk.to_string());
     }
 
-    pub(super) fn hear(&mut self, delta: ChatDelta) {
+    pub(super) fn write_delta(&mut self, delta: ChatDelta) {
         if let ChatDelta::Text(text) = delta {
-            self.has_spoken = true;
-            self.tell(&json!({ "content": text }), None);
+            self.has_text = true;
+            self.write(&json!({ "content": text }), None);
         }
     }
 
     pub(super) fn finish(&self, answer: &Answer) {
-        if !self.has_spoken {
+        if !self.has_text {
             for text in answer.parts.iter().filter_map(Part::text) {
-                self.tell(&json!({ "content": text }), None);
+                self.write(&json!({ "content": text }), None);
             }
         }
         for (index, call) in calls(answer).into_iter().enumerate() {
             let (id, function) = (&call["id"], &call["function"]);
-            let begun = json!({ "index": index, "id": id, "type": "function", "function": { "name": function["name"], "arguments": "" } });
-            self.tell(&json!({ "tool_calls": [begun] }), None);
+            let start = json!({ "index": index, "id": id, "type": "function", "function": { "name": function["name"], "arguments": "" } });
+            self.write(&json!({ "tool_calls": [start] }), None);
             let rest = json!({ "index": index, "function": { "arguments": function["arguments"] } });
-            self.tell(&json!({ "tool_calls": [rest] }), None);
+            self.write(&json!({ "tool_calls": [rest] }), None);
         }
-        self.tell(&json!({}), Some(&answer.finish));
-        if self.shell.include_usage {
+        self.write(&json!({}), Some(&answer.finish));
+        if self.envelope.include_usage {
             self.chunk(&json!([]), Some(&answer.usage));
         }
         self.send("[DONE]");
@@ -100,7 +102,7 @@ impl Teller {
 
     pub(super) fn fail(&self, error: &ApiError) {
         tracing::error!(code = error.code, internal = error.internal, "a completion failed");
-        // A client that is gone hears nothing.
-        drop(self.chunks.send(failure(error).into()));
+        // Sending fails after the client has disconnected.
+        drop(self.chunks.send(error_event(error).into()));
     }
 }

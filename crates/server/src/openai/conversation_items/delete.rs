@@ -9,7 +9,7 @@ use crate::openai::items::items_of;
 use crate::output::json;
 use crate::security::Caller;
 
-/// Erases an item of a conversation
+/// Deletes an item of a conversation
 #[utoipa::path(
     delete,
     path = "/v1/conversations/{id}/items/{item}",
@@ -23,8 +23,9 @@ pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names)
     let thread = thread_of(&app, scope, names.text("id")).await?;
     let (message, _) = find(&app, scope, thread, names.text("item")).await?;
     if items_of(&message).len() > 1 {
-        let why = "this item is a part of a message that another door wrote; erase the whole message there";
-        return Err(ApiError::invalid("item", why).code("item_is_part_of_message"));
+        let message =
+            "this item is part of a message that was written through another API; delete the whole message there";
+        return Err(ApiError::invalid("item", message).code("item_is_part_of_message"));
     }
     memory.erase_messages(scope, thread, &[message.id]).await?;
     Ok(json(&ConversationJson::from(memory.get_thread(scope, thread).await?)))

@@ -1,6 +1,6 @@
 use axum::extract::State;
 
-use super::{as_json, find, thread_of};
+use super::{find, json_response, thread_of};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::Names;
@@ -18,7 +18,7 @@ use crate::security::Caller;
 )]
 pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, names: Names) -> Result {
     let thread = thread_of(&app, &caller.scope, names.text("id")).await?;
-    let (message, place) = find(&app, &caller.scope, thread, names.text("item")).await?;
-    let item = items_of(&message).swap_remove(place);
-    Ok(as_json(item.json))
+    let (message, index) = find(&app, &caller.scope, thread, names.text("item")).await?;
+    let item = items_of(&message).swap_remove(index);
+    Ok(json_response(item.json))
 }

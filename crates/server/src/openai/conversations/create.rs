@@ -6,7 +6,7 @@ use threadkeep::core::OpenThread;
 use threadkeep::{AppendOptions, Map};
 use utoipa::ToSchema;
 
-use super::{ConversationJson, checked};
+use super::{ConversationJson, check_metadata};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{self, JsonBody};
@@ -14,7 +14,7 @@ use crate::openai::{items, references};
 use crate::output::json;
 use crate::security::Caller;
 
-/// What a conversation begins with.
+/// The initial items and metadata of a conversation.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct CreateJson {
     /// At most 500 items.
@@ -26,9 +26,9 @@ pub(crate) struct CreateJson {
     metadata: Option<Map>,
 }
 
-/// Begins a conversation
+/// Creates a conversation
 ///
-/// It is never matched by its body: a repeated request begins another one, unless it has the same Idempotency-Key.
+/// A repeated request creates another conversation, unless it has the same Idempotency-Key.
 #[utoipa::path(
     post,
     path = "/v1/conversations",
@@ -46,12 +46,12 @@ pub(crate) async fn create(
 ) -> Result {
     let scope = &caller.scope;
     let attempt = input::attempt(&headers, "conversations", &digest)?;
-    let given = items::read_all(&body.items.unwrap_or_default())?;
-    let drafts = references::resolve(&app, scope, None, given).await?;
-    // Before the thread is made: a bad item must not leave an empty one behind.
+    let items = items::read_all(&body.items.unwrap_or_default())?;
+    let drafts = references::resolve_all(&app, scope, None, items).await?;
+    // Checked before the thread is created: an invalid item must not leave an empty thread behind.
     AppendOptions::default().check(&drafts)?;
     let id = attempt.thread_id(&app, scope);
-    let open = OpenThread { metadata: checked(body.metadata)?, ..OpenThread::new(scope, id) };
+    let open = OpenThread { metadata: check_metadata(body.metadata)?, ..OpenThread::new(scope, id) };
     let opened = app.memory().open_thread(scope, open).await?;
     attempt.note_creation(&app, scope, id).await?;
     if !drafts.is_empty() {

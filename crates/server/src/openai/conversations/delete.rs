@@ -14,12 +14,12 @@ use crate::security::Caller;
     path = "/v1/conversations/{id}",
     tag = "openai",
     params(("id" = String, Path)),
-    responses((status = 200, description = "It is gone.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, description = "The conversation was deleted.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names) -> Result {
     let id = names.text("id");
     let deleted = app.memory().delete_thread(&caller.scope, ids::thread(id)?).await;
-    deleted.map_err(ApiError::from).map_err(ids::about(id))?;
+    deleted.map_err(ApiError::from).map_err(ids::not_found_as(id))?;
     Ok(json(&value!({ "id": id, "object": "conversation.deleted", "deleted": true })))
 }

@@ -20,6 +20,6 @@ use crate::security::Caller;
 pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, names: Names) -> Result {
     let id = names.text("id");
     let found = app.memory().get_thread(&caller.scope, ids::thread(id)?).await;
-    let thread = found.map_err(ApiError::from).map_err(ids::about(id))?;
+    let thread = found.map_err(ApiError::from).map_err(ids::not_found_as(id))?;
     Ok(json(&ConversationJson::from(thread)))
 }

@@ -3,7 +3,7 @@ use serde::Deserialize;
 use threadkeep::{Map, ThreadPatch};
 use utoipa::ToSchema;
 
-use super::{ConversationJson, checked};
+use super::{ConversationJson, check_metadata};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{JsonBody, Names};
@@ -11,7 +11,7 @@ use crate::openai::ids;
 use crate::output::json;
 use crate::security::Caller;
 
-/// New metadata in place of the old.
+/// The new metadata.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct UpdateConversationJson {
     #[schema(value_type = Option<Object>)]
@@ -35,9 +35,9 @@ pub(crate) async fn update(
     JsonBody { value: body, .. }: JsonBody<UpdateConversationJson>,
 ) -> Result {
     let (id, scope) = (names.text("id"), &caller.scope);
-    let (thread, metadata) = (ids::thread(id)?, Some(checked(body.metadata)?));
+    let (thread, metadata) = (ids::thread(id)?, Some(check_metadata(body.metadata)?));
     let patch = ThreadPatch { metadata, ..ThreadPatch::default() };
     let patched = app.memory().patch_thread(scope, thread, patch, None).await;
-    patched.map_err(ApiError::from).map_err(ids::about(id))?;
+    patched.map_err(ApiError::from).map_err(ids::not_found_as(id))?;
     Ok(json(&ConversationJson::from(app.memory().get_thread(scope, thread).await?)))
 }

@@ -4,53 +4,53 @@ use super::super::ids;
 use super::super::members::{Members, quoted};
 use super::{DATA, FORMAT, ROLE, image_part, prefix, text_part};
 
-/// The format of thoughts as Anthropic's models write them.
-const THOUGHT: &str = "anthropic.block";
+/// The format of reasoning blocks of Anthropic's models.
+const REASONING_FORMAT: &str = "anthropic.block";
 
-/// An item as this wire shows it.
+/// An item in the API's representation.
 #[derive(Clone, Debug)]
 pub(crate) struct Item {
     pub(crate) id: String,
-    /// Its exact text.
+    /// Its exact JSON text.
     pub(crate) json: String,
 }
 
-/// The items that a message is: one, unless another door put more into it.
+/// Returns the items of a message: one, unless the message was written through another API and contains several.
 pub(crate) fn items_of(message: &Message) -> Vec<Item> {
-    if let Some(item) = exact(message) {
+    if let Some(item) = exact_item(message) {
         return vec![item];
     }
     let mut items = Vec::new();
-    let mut words: Vec<&Part> = Vec::new();
+    let mut content: Vec<&Part> = Vec::new();
     for part in &message.content.parts {
-        let told = match part {
+        let separate = match part {
             Part::ToolCall(call) => Some(("function_call", function_call(call))),
             Part::ToolResult(result) => Some(("function_call_output", function_call_output(result))),
             Part::Reasoning(text) => Some(("reasoning", reasoning(text))),
-            Part::Raw { format, json } if format == THOUGHT => Some(("reasoning", reasoning(&thought(json)))),
+            Part::Raw { format, json } if format == REASONING_FORMAT => Some(("reasoning", reasoning(&thinking(json)))),
             _ => None,
         };
-        match told {
-            None => words.push(part),
+        match separate {
+            None => content.push(part),
             Some((kind, members)) => {
-                push_words(&mut items, message, &mut words);
+                flush_content(&mut items, message, &mut content);
                 push(&mut items, message, kind, &members);
             }
         }
     }
-    if items.is_empty() || !words.is_empty() {
-        push_message(&mut items, message, &words);
+    if items.is_empty() || !content.is_empty() {
+        push_message(&mut items, message, &content);
     }
     items
 }
 
-/// An item that was kept as it was written.
-fn exact(message: &Message) -> Option<Item> {
+/// Returns the item of a message that stores it exactly.
+fn exact_item(message: &Message) -> Option<Item> {
     let external_id = message.external_id.as_deref();
     if let [Part::Raw { format, json }] = message.content.parts.as_slice()
         && format == FORMAT
     {
-        return Some(as_written(message, json));
+        return Some(unknown_item(message, json));
     }
     let data = Members::read(message.content.data.as_ref()?.as_str()).ok()?;
     let members = Members::read(data.get(DATA)?).ok()?;
@@ -59,8 +59,8 @@ fn exact(message: &Message) -> Option<Item> {
     Some(Item { json: members.with_id(&id), id })
 }
 
-/// An unknown item comes back byte for byte; one that had no id gets it in front.
-fn as_written(message: &Message, json: &JsonText) -> Item {
+/// Returns an item of an unknown type byte for byte, with an id added in front if it had none.
+fn unknown_item(message: &Message, json: &JsonText) -> Item {
     let text = json.as_str();
     let mut members = Members::read(text).unwrap_or_default();
     let kind = members.text("type").unwrap_or_default();
@@ -69,7 +69,7 @@ fn as_written(message: &Message, json: &JsonText) -> Item {
         return Item { id, json: text.to_owned() };
     }
     if members.get("id").is_some() {
-        // What stands there is no id.
+        // The id is not a string.
         members.remove("id");
         return Item { json: members.with_id(&id), id };
     }
@@ -78,16 +78,16 @@ fn as_written(message: &Message, json: &JsonText) -> Item {
     Item { id, json }
 }
 
-fn push_words(items: &mut Vec<Item>, message: &Message, words: &mut Vec<&Part>) {
-    if !words.is_empty() {
-        push_message(items, message, words);
-        words.clear();
+fn flush_content(items: &mut Vec<Item>, message: &Message, content: &mut Vec<&Part>) {
+    if !content.is_empty() {
+        push_message(items, message, content);
+        content.clear();
     }
 }
 
-fn push_message(items: &mut Vec<Item>, message: &Message, words: &[&Part]) {
+fn push_message(items: &mut Vec<Item>, message: &Message, content: &[&Part]) {
     let role = role(&message.content);
-    let parts: Vec<String> = words.iter().map(|part| content_part(role == "assistant", part)).collect();
+    let parts: Vec<String> = content.iter().map(|part| content_part(role == "assistant", part)).collect();
     let members =
         format!(r#"{{"type":"message","status":"completed","role":{},"content":[{}]}}"#, quoted(role), parts.join(","));
     push(items, message, "message", &members);
@@ -95,11 +95,11 @@ fn push_message(items: &mut Vec<Item>, message: &Message, words: &[&Part]) {
 
 fn push(items: &mut Vec<Item>, message: &Message, kind: &str, json: &str) {
     let id = ids::item(prefix(kind), message.id, message.external_id.as_deref(), items.len());
-    let members = Members::read(json).expect("it was written just now");
+    let members = Members::read(json).expect("the JSON was written by this module");
     items.push(Item { json: members.with_id(&id), id });
 }
 
-/// A role that is legal where items come in.
+/// Returns a role that is valid in an input item. A tool's message that is not a result gets `developer`.
 fn role(content: &Content) -> &str {
     match content.role {
         Role::User => "user",
@@ -136,8 +136,8 @@ fn reasoning(text: &str) -> String {
     format!(r#"{{"type":"reasoning","summary":[{{"type":"summary_text","text":{}}}]}}"#, quoted(text))
 }
 
-/// The words of a block of thoughts; one that is sealed has none.
-fn thought(block: &JsonText) -> String {
+/// Returns the text of a reasoning block; empty for an encrypted one.
+fn thinking(block: &JsonText) -> String {
     let block: Value = block.read().unwrap_or_default();
     block["thinking"].as_str().unwrap_or_default().to_owned()
 }

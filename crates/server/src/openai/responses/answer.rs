@@ -1,4 +1,4 @@
-//! From a request to the answer, whole or piece by piece.
+//! Prepares a request for a response, answers it and stores the answer.
 
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -7,118 +7,119 @@ use threadkeep::core::{ChatDelta, ChatMessage, ChatRequest, Sampling};
 use threadkeep::{Draft, JsonText, Message, MessageId, Role, Scope, ThreadId};
 use threadkeep_service::{Attempt, carried};
 
-use super::assistant::Run;
+use super::assistant::AssistantRun;
 use super::create::CreateResponseJson;
-use super::kept::{self, Kept};
-use super::pieces::Heard;
-use super::{body, chain, mint_id, words_of};
+use super::stored_response::{self, StoredResponse};
+use super::text_deltas::TextDeltas;
+use super::{body, chain, mint_id, text_message_id};
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, Result};
-use crate::openai::conversations::checked;
-use crate::openai::items::{Given, Item, items_of};
-use crate::openai::turn::{self, Begun, Fresh, Record, Turn};
+use crate::openai::conversations::check_metadata;
+use crate::openai::items::{InputItem, Item, items_of};
+use crate::openai::turn::{self, ActiveTurn, StartedTurn, TurnRecord, TurnStart};
 use crate::openai::{assistant, ids, references, requests};
 
-/// How a client wants its answer.
+/// How a client requests the response.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Mode {
     Whole,
     Streamed,
-    /// Later, by asking for it.
+    /// Retrieved later.
     Background,
-    /// As it is made, and later.
+    /// Streamed, and retrievable later.
     BackgroundStreamed,
 }
 
-/// A response on its way.
-pub(super) struct Answering {
+/// A request that is ready to be answered.
+pub(super) struct PendingResponse {
     pub(super) app: App,
     pub(super) scope: Scope,
     pub(super) attempt: Attempt,
     pub(super) id: String,
-    /// The response but for its output.
-    pub(super) shell: Map<String, Value>,
-    /// The id of the message that the first words become.
-    pub(super) words: MessageId,
-    /// Whether it is told piece by piece.
+    /// The response without its output.
+    pub(super) envelope: Map<String, Value>,
+    /// The id of the message with the first text.
+    pub(super) text_id: MessageId,
     pub(super) is_streamed: bool,
     pub(super) work: Work,
 }
 
 pub(super) enum Work {
-    /// The model has to be asked.
-    Ask(Box<Ask>),
-    /// An assistant has to be asked.
-    Run(Box<Run>),
-    /// It was answered before: the text, and its output.
-    Told { response: String, output: Vec<Item> },
+    CallModel(Box<ModelCall>),
+    RunAssistant(Box<AssistantRun>),
+    /// An earlier attempt of the request was answered: the response as JSON, and its output.
+    Answered {
+        response: String,
+        output: Vec<Item>,
+    },
 }
 
-pub(super) struct Ask {
-    pub(super) turn: Option<Turn>,
+pub(super) struct ModelCall {
+    /// The turn, if the response is in a conversation.
+    pub(super) turn: Option<ActiveTurn>,
     input: Vec<Draft>,
     request: ChatRequest,
     store: bool,
     previous: Option<String>,
 }
 
-impl Ask {
-    /// Makes it a turn of a conversation. Gives what the model is shown before the input.
+impl ModelCall {
+    /// Makes this a turn of a conversation. Returns the context that precedes the input.
     async fn in_conversation(
         &mut self,
         app: &App,
         scope: &Scope,
         thread: ThreadId,
-        fresh: Fresh,
-        input: Vec<Given>,
+        started: StartedTurn,
+        input: Vec<InputItem>,
     ) -> Result<Vec<ChatMessage>> {
-        let read = async {
-            self.input = references::settle(app, scope, Some(thread), input).await?;
+        let prepared = async {
+            self.input = references::resolve_new(app, scope, Some(thread), input).await?;
             turn::check(app, &self.input)?;
-            fresh.context(app, scope, thread, &self.input).await
+            started.context(app, scope, thread, &self.input).await
         };
-        match read.await {
+        match prepared.await {
             Ok(context) => {
-                self.turn = Some(fresh.turn);
+                self.turn = Some(started.turn);
                 Ok(context)
             }
             Err(error) => {
-                fresh.turn.abandon().await;
+                started.turn.abandon().await;
                 Err(error)
             }
         }
     }
 
-    /// Lets it follow an earlier response. Gives what the model is shown before the input.
-    async fn after(
+    /// Makes this the continuation of an earlier response. Returns the messages that precede the input.
+    async fn continue_from(
         &mut self,
         app: &App,
         scope: &Scope,
         previous: String,
-        is_cut: bool,
-        input: Vec<Given>,
+        may_truncate: bool,
+        input: Vec<InputItem>,
     ) -> Result<Vec<ChatMessage>> {
-        let chain = chain::read(app, scope, &previous, is_cut).await?;
-        let is_said = |draft: &Draft| draft.id.is_some() && chain.iter().any(|said| said.id == draft.id);
-        self.input = references::settle(app, scope, None, input).await?;
-        self.input.retain(|draft| !is_said(draft));
+        let chain = chain::read(app, scope, &previous, may_truncate).await?;
+        let is_in_chain = |draft: &Draft| draft.id.is_some() && chain.iter().any(|earlier| earlier.id == draft.id);
+        self.input = references::resolve_new(app, scope, None, input).await?;
+        self.input.retain(|draft| !is_in_chain(draft));
         self.previous = Some(previous);
-        Ok(requests::shown(&chain))
+        Ok(requests::chat_messages(&chain))
     }
 }
 
-/// What came of it.
-pub(super) struct Answered {
-    /// The whole response, as text.
+/// A finished response.
+pub(super) struct FinishedResponse {
+    /// The whole response as JSON.
     pub(super) response: String,
     pub(super) output: Vec<Item>,
-    /// `completed`, `incomplete`, or where an assistant answered `failed` or `cancelled`.
+    /// `completed` or `incomplete`; from an assistant, also `failed` or `cancelled`.
     pub(super) status: &'static str,
 }
 
-impl Answering {
-    /// Checks a request and takes its conversation.
+impl PendingResponse {
+    /// Checks a request and starts a turn in its conversation.
     pub(super) async fn prepare(
         app: App,
         scope: Scope,
@@ -134,7 +135,7 @@ impl Answering {
         }
         let conversation = conversation(&request)?;
         let mut chat = chat_request(&request)?;
-        checked(request.metadata.clone())?;
+        check_metadata(request.metadata.clone())?;
         let input = requests::input(request.input.as_deref())?;
         if input.is_empty() && conversation.is_none() && request.previous_response_id.is_none() {
             let message = "Missing required parameter: 'input'.";
@@ -143,188 +144,197 @@ impl Answering {
         let thread = conversation.as_deref().map(ids::thread).transpose()?;
         let id = mint_id(app.memory(), attempt.named_id(&scope), thread);
         let created_at = app.memory().now().as_millis().div_euclid(1000);
-        let mut shell = body::shell(&id, created_at, &request, conversation.as_deref());
+        let mut envelope = body::envelope(&id, created_at, &request, conversation.as_deref());
         if request.model.is_none() {
             let model = app.model().map_or("", |model| model.name());
-            shell.insert("model".to_owned(), model.into());
+            envelope.insert("model".to_owned(), model.into());
         }
-        let mut ask = Ask {
+        let mut call = ModelCall {
             turn: None,
             input: Vec::new(),
             request: ChatRequest::default(),
             store: request.store.unwrap_or(true),
             previous: None,
         };
-        let before = match (thread, &conversation, request.previous_response_id) {
+        let context = match (thread, &conversation, request.previous_response_id) {
             (Some(thread), Some(name), _) => {
-                let begun = Turn::begin(&app, &scope, thread, &id, &attempt).await.map_err(ids::about(name))?;
-                match begun {
-                    Begun::Before(record) => return told_before(app, scope, attempt, thread, record).await,
-                    Begun::Turn(fresh) => ask.in_conversation(&app, &scope, thread, fresh, input).await?,
+                let start = ActiveTurn::start(&app, &scope, thread, &id, &attempt).await;
+                match start.map_err(ids::not_found_as(name))? {
+                    TurnStart::Answered(record) => return read_answered(app, scope, attempt, thread, record).await,
+                    TurnStart::New(started) => call.in_conversation(&app, &scope, thread, started, input).await?,
                 }
             }
             (_, _, Some(previous)) => {
-                let is_cut = request.truncation.as_deref() == Some("auto");
-                ask.after(&app, &scope, previous, is_cut, input).await?
+                let may_truncate = request.truncation.as_deref() == Some("auto");
+                call.continue_from(&app, &scope, previous, may_truncate, input).await?
             }
             _ => {
-                ask.input = references::settle(&app, &scope, None, input).await?;
+                call.input = references::resolve_new(&app, &scope, None, input).await?;
                 Vec::new()
             }
         };
-        let told = if thread.is_none() { told_outside(&app, &scope, &attempt, &id).await? } else { None };
+        let answered = if thread.is_none() { find_answered(&app, &scope, &attempt, &id).await? } else { None };
         let instructions = request.instructions.map(|text| ChatMessage::text(Role::System, text));
-        chat.messages = instructions.into_iter().chain(before).chain(requests::shown(&ask.input)).collect();
-        ask.request = chat;
-        let work = told.unwrap_or_else(|| Work::Ask(Box::new(ask)));
-        Ok(Self { words: words_of(&id), is_streamed: false, app, scope, attempt, id, shell, work })
+        chat.messages = instructions.into_iter().chain(context).chain(requests::chat_messages(&call.input)).collect();
+        call.request = chat;
+        let work = answered.unwrap_or_else(|| Work::CallModel(Box::new(call)));
+        Ok(Self { text_id: text_message_id(&id), is_streamed: false, app, scope, attempt, id, envelope, work })
     }
 
-    /// Answers whole.
+    /// Answers with the whole response.
     pub(super) async fn respond(self) -> Result<Response> {
-        // A client that goes away does not undo what it asked for.
+        // Spawned, so that the response is finished even if the client disconnects.
         let answering = tokio::spawn(carried(async move { self.answer(&mut |_| {}).await }));
         let answered = answering.await.map_err(|_| ApiError::broken_off())?;
         let answered = answered.map_err(|(error, _)| error)?;
         Ok(([(header::CONTENT_TYPE, "application/json")], answered.response).into_response())
     }
 
-    /// Asks the model and stores what it says. A failure comes with the response that says so.
+    /// Answers the request and stores the answer. An error comes with the JSON of the failed response.
     pub(super) async fn answer(
         self,
         deltas: &mut (dyn FnMut(ChatDelta) + Send),
-    ) -> Result<Answered, (ApiError, String)> {
-        let Self { app, scope, attempt, id, mut shell, words, is_streamed, work } = self;
-        let ask = match work {
-            Work::Told { response, output } => return Ok(Answered { response, output, status: "completed" }),
-            Work::Run(run) => return super::assistant::run(*run, &id, shell, words, is_streamed, deltas).await,
-            Work::Ask(ask) => *ask,
+    ) -> Result<FinishedResponse, (ApiError, String)> {
+        let Self { app, scope, attempt, id, mut envelope, text_id, is_streamed, work } = self;
+        let call = match work {
+            Work::Answered { response, output } => {
+                return Ok(FinishedResponse { response, output, status: "completed" });
+            }
+            Work::RunAssistant(run) => {
+                return super::assistant::run(*run, &id, envelope, text_id, is_streamed, deltas).await;
+            }
+            Work::CallModel(call) => *call,
         };
-        let mut heard = Heard::default();
-        let mut hear = |delta: ChatDelta| {
+        let mut text_deltas = TextDeltas::default();
+        let mut on_delta = |delta: ChatDelta| {
             if is_streamed {
-                heard.note(&delta);
+                text_deltas.add(&delta);
             }
             deltas(delta);
         };
-        let asked = match &ask.turn {
-            Some(turn) => turn.ask(&app, &ask.request, &mut hear).await,
-            None => turn::ask(&app, &ask.request, &mut hear).await,
+        let result = match &call.turn {
+            Some(turn) => turn.call_model(&app, &call.request, &mut on_delta).await,
+            None => turn::call_model(&app, &call.request, &mut on_delta).await,
         };
-        let answer = match asked {
+        let answer = match result {
             Ok(answer) => answer,
             Err(error) => {
-                if let Some(turn) = ask.turn {
+                if let Some(turn) = call.turn {
                     turn.abandon().await;
                 }
-                return Err(told_failure(&mut shell, error));
+                return Err(failed_response(&mut envelope, error));
             }
         };
-        body::finished(&mut shell, answer.finish, answer.usage.as_ref());
-        let drafts = turn::output(&answer, words);
-        let output: Vec<Item> = drafts.iter().flat_map(|draft| items_of(&unplaced(&app, draft))).collect();
-        let status = if shell["status"] == "incomplete" { "incomplete" } else { "completed" };
-        let response = body::with_output(&shell, &output);
-        let cuts = heard.cuts(&output);
-        let stored = store(&app, &scope, &attempt, &id, &shell, &response, ask, drafts, cuts).await;
+        body::set_finished(&mut envelope, answer.finish, answer.usage.as_ref());
+        let drafts = turn::output_drafts(&answer, text_id);
+        let output: Vec<Item> = drafts.iter().flat_map(|draft| items_of(&unstored_message(&app, draft))).collect();
+        let status = if envelope["status"] == "incomplete" { "incomplete" } else { "completed" };
+        let response = body::with_output(&envelope, &output);
+        let lengths = text_deltas.lengths(&output);
+        let stored = store(&app, &scope, &attempt, &id, &envelope, &response, call, drafts, lengths).await;
         match stored {
-            Ok(()) => Ok(Answered { response, output, status }),
-            Err(error) => Err(told_failure(&mut shell, error)),
+            Ok(()) => Ok(FinishedResponse { response, output, status }),
+            Err(error) => Err(failed_response(&mut envelope, error)),
         }
     }
 }
 
-pub(super) fn told_failure(shell: &mut Map<String, Value>, error: ApiError) -> (ApiError, String) {
-    body::failed(shell, error.code, &error.message);
-    let text = body::with_output(shell, &[]);
+/// Returns an error with the JSON of the failed response.
+pub(super) fn failed_response(envelope: &mut Map<String, Value>, error: ApiError) -> (ApiError, String) {
+    body::set_failed(envelope, error.code, &error.message);
+    let text = body::with_output(envelope, &[]);
     (error, text)
 }
 
-#[expect(clippy::too_many_arguments, reason = "the end of one response, taken apart for its length only")]
+#[expect(clippy::too_many_arguments, reason = "a part of one function, separated because of its length")]
 async fn store(
     app: &App,
     scope: &Scope,
     attempt: &Attempt,
     id: &str,
-    shell: &Map<String, Value>,
+    envelope: &Map<String, Value>,
     response: &str,
-    ask: Ask,
+    call: ModelCall,
     output: Vec<Draft>,
-    cuts: Vec<u32>,
+    delta_lengths: Vec<u32>,
 ) -> Result<()> {
-    let Ask { turn, input, store, previous, .. } = ask;
-    // Ids are made here, so that the record can name what it stores.
-    let named = |draft: Draft| if draft.id.is_some() { draft } else { draft.with_id(app.memory().mint_message_id()) };
-    let input: Vec<Draft> = input.into_iter().map(named).collect();
+    let ModelCall { turn, input, store, previous, .. } = call;
+    // Ids are created here, because the record refers to the messages.
+    let with_id = |draft: Draft| if draft.id.is_some() { draft } else { draft.with_id(app.memory().mint_message_id()) };
+    let input: Vec<Draft> = input.into_iter().map(with_id).collect();
     let ids = |drafts: &[Draft]| drafts.iter().filter_map(|draft| draft.id).collect();
     match turn {
         Some(turn) => {
-            let shell = JsonText::of(&Value::Object(shell.clone()))?;
-            let record = Record {
+            let envelope = JsonText::of(&Value::Object(envelope.clone()))?;
+            let record = TurnRecord {
                 id: id.to_owned(),
                 digest: attempt.digest().to_owned(),
                 input: ids(&input),
                 output: ids(&output),
-                shell,
+                envelope,
                 alias: None,
-                cuts,
+                delta_lengths,
             };
             let drafts = input.into_iter().chain(output).collect();
             turn.finish(app, &record, drafts).await
         }
         None if store => {
-            let items =
-                |drafts: &[Draft]| drafts.iter().flat_map(|draft| items_of(&unplaced(app, draft))).collect::<Vec<_>>();
-            let (input, output) = (kept::texts(&items(&input))?, kept::texts(&items(&output))?);
+            let items = |drafts: &[Draft]| {
+                drafts.iter().flat_map(|draft| items_of(&unstored_message(app, draft))).collect::<Vec<_>>()
+            };
+            let (input, output) =
+                (stored_response::json_texts(&items(&input))?, stored_response::json_texts(&items(&output))?);
             let digest = attempt.digest().to_owned();
-            let kept = Kept { digest, response: JsonText::new(response)?, input, output, previous, cuts };
-            kept::write(app, scope, id, &kept).await
+            let response = JsonText::new(response)?;
+            let stored = StoredResponse { digest, response, input, output, previous, delta_lengths };
+            stored_response::write(app, scope, id, &stored).await
         }
         None => Ok(()),
     }
 }
 
-/// What this request was answered before, outside of any conversation.
-async fn told_outside(app: &App, scope: &Scope, attempt: &Attempt, id: &str) -> Result<Option<Work>> {
-    let Some(kept) = kept::find(app, scope, id).await? else { return Ok(None) };
-    attempt.check_same(&kept.digest)?;
-    let output = kept.output.iter().map(as_item).collect();
-    Ok(Some(Work::Told { response: kept.response.as_str().to_owned(), output }))
+/// Finds the stored answer of an earlier attempt of a request without a conversation.
+async fn find_answered(app: &App, scope: &Scope, attempt: &Attempt, id: &str) -> Result<Option<Work>> {
+    let Some(stored) = stored_response::find(app, scope, id).await? else { return Ok(None) };
+    attempt.check_same(&stored.digest)?;
+    let output = stored.output.iter().map(stored_item).collect();
+    Ok(Some(Work::Answered { response: stored.response.as_str().to_owned(), output }))
 }
 
-pub(super) async fn told_before(
+/// Returns the stored answer of an earlier attempt of a request in a conversation.
+pub(super) async fn read_answered(
     app: App,
     scope: Scope,
     attempt: Attempt,
     thread: ThreadId,
-    record: Record,
-) -> Result<Answering> {
-    let (shell, output) = recalled(&app, &scope, thread, &record).await?;
-    let response = body::with_output(&shell, &output);
-    let words = words_of(&record.id);
-    let work = Work::Told { response, output };
-    Ok(Answering { app, scope, attempt, id: record.id, shell, words, is_streamed: false, work })
+    record: TurnRecord,
+) -> Result<PendingResponse> {
+    let (envelope, output) = read_response(&app, &scope, thread, &record).await?;
+    let response = body::with_output(&envelope, &output);
+    let text_id = text_message_id(&record.id);
+    let work = Work::Answered { response, output };
+    Ok(PendingResponse { app, scope, attempt, id: record.id, envelope, text_id, is_streamed: false, work })
 }
 
-/// A response of a conversation as it stands: what was erased since is gone from it.
-pub(super) async fn recalled(
+/// Reads a response of a conversation, without messages that were erased since.
+pub(super) async fn read_response(
     app: &App,
     scope: &Scope,
     thread: ThreadId,
-    record: &Record,
+    record: &TurnRecord,
 ) -> Result<(Map<String, Value>, Vec<Item>)> {
-    let shell: Map<String, Value> = record.shell.read()?;
-    let said = turn::said(app, scope, thread, &record.output).await?;
-    let mut items: Vec<Item> = said.iter().flat_map(items_of).collect();
+    let envelope: Map<String, Value> = record.envelope.read()?;
+    let messages = turn::stored_messages(app, scope, thread, &record.output).await?;
+    let mut items: Vec<Item> = messages.iter().flat_map(items_of).collect();
     if let Some(alias) = &record.alias {
-        let last = items.pop().map(|last| super::assistant::called(last, alias));
+        let last = items.pop().map(|last| super::assistant::with_id(last, alias));
         items.extend(last);
     }
-    Ok((shell, items))
+    Ok((envelope, items))
 }
 
-/// A draft as a message that has no place yet.
-pub(crate) fn unplaced(app: &App, draft: &Draft) -> Message {
+/// Converts a draft into a message without a position.
+pub(crate) fn unstored_message(app: &App, draft: &Draft) -> Message {
     Message {
         seq: 0,
         id: draft.id.unwrap_or_else(|| app.memory().mint_message_id()),
@@ -335,33 +345,39 @@ pub(crate) fn unplaced(app: &App, draft: &Draft) -> Message {
     }
 }
 
-pub(super) fn as_item(json: &JsonText) -> Item {
+/// Returns an item from its stored JSON.
+pub(super) fn stored_item(json: &JsonText) -> Item {
     let id = json.read::<Value>().ok().and_then(|item| item["id"].as_str().map(str::to_owned));
     Item { id: id.unwrap_or_default(), json: json.as_str().to_owned() }
 }
 
+/// Returns the id of the conversation in a request.
 pub(super) fn conversation(request: &CreateResponseJson) -> Result<Option<String>> {
-    let given = match &request.conversation {
+    let id = match &request.conversation {
         None | Some(Value::Null) => None,
         Some(Value::String(id)) => Some(id.clone()),
         Some(Value::Object(members)) if members.get("id").is_some_and(Value::is_string) => {
             members.get("id").and_then(Value::as_str).map(str::to_owned)
         }
         Some(_) => {
-            return Err(ApiError::invalid("conversation", "Invalid 'conversation': an id, or an object with one."));
+            return Err(ApiError::invalid(
+                "conversation",
+                "Invalid 'conversation': expected an id or an object with an 'id'.",
+            ));
         }
     };
-    if given.is_some() && request.previous_response_id.is_some() {
+    if id.is_some() && request.previous_response_id.is_some() {
         let message = "Mutually exclusive parameters: Ensure you are only providing one of: 'previous_response_id' or 'conversation'.";
         let error = ApiError::new(StatusCode::BAD_REQUEST, "mutually_exclusive_parameters", message);
         return Err(error);
     }
-    Ok(given)
+    Ok(id)
 }
 
 fn chat_request(request: &CreateResponseJson) -> Result<ChatRequest> {
     let tools = request.raw_tools.iter().cloned().map(serde_json::from_value).collect::<Result<Vec<_>, _>>();
-    let tools = tools.map_err(|_| ApiError::invalid("tools", "Invalid 'tools': a tool is an object with a 'type'."))?;
+    let tools =
+        tools.map_err(|_| ApiError::invalid("tools", "Invalid 'tools': a tool must be an object with a 'type'."))?;
     let effort = request.reasoning.as_ref().and_then(|reasoning| reasoning.get("effort")?.as_str());
     Ok(ChatRequest {
         messages: Vec::new(),

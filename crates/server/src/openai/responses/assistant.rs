@@ -1,5 +1,4 @@
-//! A response that an assistant gives: a turn in the response's conversation, or in a thread of its own that later
-//! responses go on in.
+//! Responses of assistants: turns in the request's conversation, or in a new thread that later responses continue.
 
 use serde_json::{Map, Value, json};
 use threadkeep::agent::{RunningTurn, TurnState, find_turn_state};
@@ -8,33 +7,33 @@ use threadkeep::{Agent, MessageId, MessageName, Role, Scope, ThreadId, Turn as A
 use threadkeep_service::{Attempt, carried};
 use tokio::sync::oneshot;
 
-use super::answer::{Answered, Answering, Work, conversation, told_before, told_failure};
+use super::answer::{FinishedResponse, PendingResponse, Work, conversation, failed_response, read_answered};
 use super::create::CreateResponseJson;
-use super::pieces::Heard;
-use super::retrieve::Found;
-use super::{body, chain, mint_id, thread_of, words_of};
+use super::retrieve::ResponseState;
+use super::text_deltas::TextDeltas;
+use super::{body, chain, mint_id, text_message_id, thread_of};
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, Result};
 use crate::openai::assistant;
-use crate::openai::conversations::checked;
+use crate::openai::conversations::check_metadata;
 use crate::openai::items::{Item, items_of};
 use crate::openai::members::{Members, quoted};
-use crate::openai::turn::{self, Record};
+use crate::openai::turn::{self, TurnRecord};
 use crate::openai::{ids, references, requests};
 use crate::security::MayDrive;
 use crate::turns::{self, Asking, Told};
 
-/// An assistant's turn on its way.
-pub(super) struct Run {
+/// An assistant's turn that is ready to be started.
+pub(super) struct AssistantRun {
     app: App,
     pub(super) asking: Asking,
     held: Held,
-    /// Told once the question is stored: from then on the turn goes on whatever becomes of the server.
-    pub(super) begun: Option<oneshot::Sender<()>>,
+    /// Notified when the question is stored. From then on the turn survives a restart of the server.
+    pub(super) started: Option<oneshot::Sender<()>>,
 }
 
-/// Checks a request to an assistant, and finds its thread.
+/// Checks a request to an assistant, and finds or creates its thread.
 pub(super) async fn prepare(
     app: App,
     scope: Scope,
@@ -42,26 +41,26 @@ pub(super) async fn prepare(
     agent: Agent,
     request: CreateResponseJson,
     attempt: Attempt,
-) -> Result<Answering> {
-    assistant::refuse_tools(request.raw_tools.len())?;
-    checked(request.metadata.clone())?;
-    let input = references::settle(&app, &scope, None, requests::input(request.input.as_deref())?).await?;
-    let (said, ask) = assistant::question(input, "input")?;
-    let is_kept = request.store != Some(false);
-    let is_named = request.conversation.as_ref().is_some_and(|given| !given.is_null());
-    let is_passing = !is_kept && !is_named && request.previous_response_id.is_none();
-    let thread = match named_thread(&app, &scope, &request).await? {
+) -> Result<PendingResponse> {
+    assistant::reject_tools(request.raw_tools.len())?;
+    check_metadata(request.metadata.clone())?;
+    let input = references::resolve_new(&app, &scope, None, requests::input(request.input.as_deref())?).await?;
+    let (earlier, ask) = assistant::split_question(input, "input")?;
+    let is_stored = request.store != Some(false);
+    let has_conversation = request.conversation.as_ref().is_some_and(|given| !given.is_null());
+    let is_ephemeral = !is_stored && !has_conversation && request.previous_response_id.is_none();
+    let thread = match existing_thread(&app, &scope, &request).await? {
         Some(thread) => thread,
-        None => assistant::new_thread(&app, &agent, &scope, &attempt, said, is_passing).await?,
+        None => assistant::new_thread(&app, &agent, &scope, &attempt, earlier, is_ephemeral).await?,
     };
     let memory = app.memory();
     let id = mint_id(memory, attempt.named_id(&scope), Some(thread));
-    if let Some(record) = turn::before(&app, &scope, thread, &id, &attempt).await? {
-        return told_before(app, scope, attempt, thread, record).await;
+    if let Some(record) = turn::find_answered(&app, &scope, thread, &id, &attempt).await? {
+        return read_answered(app, scope, attempt, thread, record).await;
     }
     let created_at = memory.now().as_millis().div_euclid(1000);
-    let shell = body::shell(&id, created_at, &request, Some(&ids::conversation(thread)));
-    let words = words_of(&id);
+    let envelope = body::envelope(&id, created_at, &request, Some(&ids::conversation(thread)));
+    let text_id = text_message_id(&id);
     let asking = Asking {
         service: app.service().clone(),
         agent,
@@ -69,100 +68,103 @@ pub(super) async fn prepare(
         thread,
         ask,
         attempt: attempt.clone(),
-        is_passing,
+        is_passing: is_ephemeral,
     };
-    let work = Work::Run(Box::new(Run { app: app.clone(), asking, held, begun: None }));
-    Ok(Answering { app, scope, attempt, id, shell, words, is_streamed: false, work })
+    let work = Work::RunAssistant(Box::new(AssistantRun { app: app.clone(), asking, held, started: None }));
+    Ok(PendingResponse { app, scope, attempt, id, envelope, text_id, is_streamed: false, work })
 }
 
-/// The thread of the conversation, or of the response before.
-async fn named_thread(app: &App, scope: &Scope, request: &CreateResponseJson) -> Result<Option<ThreadId>> {
+/// Returns the thread of the request's conversation or previous response.
+async fn existing_thread(app: &App, scope: &Scope, request: &CreateResponseJson) -> Result<Option<ThreadId>> {
     if let Some(name) = conversation(request)? {
         let thread = ids::thread(&name)?;
         let found = app.memory().get_thread(scope, thread).await;
-        return Ok(Some(found.map_err(|error| ids::about(&name)(error.into()))?.id));
+        return Ok(Some(found.map_err(|error| ids::not_found_as(&name)(error.into()))?.id));
     }
     let Some(previous) = &request.previous_response_id else { return Ok(None) };
-    let unknown = || chain::not_found(previous);
-    let thread = thread_of(previous).ok().flatten().ok_or_else(unknown)?;
-    let record = turn::find(app, scope, thread, previous).await?.ok_or_else(unknown)?;
+    let not_found = || chain::not_found(previous);
+    let thread = thread_of(previous).ok().flatten().ok_or_else(not_found)?;
+    let record = turn::find_record(app, scope, thread, previous).await?.ok_or_else(not_found)?;
     let last: Vec<_> = record.output.last().copied().into_iter().collect();
-    let last = turn::said(app, scope, thread, &last).await?.pop().map(|message| message.seq);
+    let last_seq = turn::stored_messages(app, scope, thread, &last).await?.pop().map(|message| message.seq);
     let seq = app.memory().get_thread(scope, thread).await?.positions.seq;
-    if last != Some(seq) {
-        let message = "An assistant goes on from its last response only: its thread has gone on from this one.";
+    if last_seq != Some(seq) {
+        let message =
+            "An assistant can only continue its last response: the conversation has newer messages than this one.";
         return Err(ApiError::invalid("previous_response_id", message).code("previous_response_not_last"));
     }
     Ok(Some(thread))
 }
 
-/// Has the assistant answer, and stores by which name the answer is found.
+/// Runs an assistant's turn, and stores the record under which the response is found.
 pub(super) async fn run(
-    run: Run,
+    run: AssistantRun,
     id: &str,
-    mut shell: Map<String, Value>,
-    words: MessageId,
+    mut envelope: Map<String, Value>,
+    text_id: MessageId,
     is_streamed: bool,
     deltas: &mut (dyn FnMut(ChatDelta) + Send),
-) -> Result<Answered, (ApiError, String)> {
-    let Run { app, asking, held, begun } = run;
-    let (scope, digest, is_passing) = (asking.scope.clone(), asking.attempt.digest().to_owned(), asking.is_passing);
+) -> Result<FinishedResponse, (ApiError, String)> {
+    let AssistantRun { app, asking, held, started } = run;
+    let (scope, digest, is_ephemeral) = (asking.scope.clone(), asking.attempt.digest().to_owned(), asking.is_passing);
     let waiting = turns::start(held, turns::Work::Ask(asking));
-    let mut heard = Heard::default();
-    let mut note = |delta: ChatDelta| {
+    let mut text_deltas = TextDeltas::default();
+    let mut on_delta = |delta: ChatDelta| {
         if is_streamed {
-            heard.note(&delta);
+            text_deltas.add(&delta);
         }
         deltas(delta);
     };
-    let turn = match hear(waiting, begun, &mut note).await {
+    let turn = match wait_for_end(waiting, started, &mut on_delta).await {
         Ok(turn) => turn,
-        Err(error) => return Err(told_failure(&mut shell, error)),
+        Err(error) => return Err(failed_response(&mut envelope, error)),
     };
-    let named = Named { id, digest: &digest, words, is_passing };
-    let response = response_of(&app, &scope, named, &mut shell, &turn, &heard, MayDrive::Yes).await;
-    response.map_err(|error| told_failure(&mut shell, error))
+    let identity = ResponseIdentity { id, digest: &digest, text_id, is_ephemeral };
+    let response = response_of(&app, &scope, identity, &mut envelope, &turn, &text_deltas, MayDrive::Yes).await;
+    response.map_err(|error| failed_response(&mut envelope, error))
 }
 
-/// A response that an assistant gives, by its names.
+/// Identifies the response of an assistant.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Named<'a> {
+pub(super) struct ResponseIdentity<'a> {
     pub(super) id: &'a str,
-    /// Of the request that it answers.
+    /// The digest of the request.
     pub(super) digest: &'a str,
-    pub(super) words: MessageId,
-    /// Whether nothing of it stays.
-    pub(super) is_passing: bool,
+    /// The id of the message with the text.
+    pub(super) text_id: MessageId,
+    /// Whether nothing of the response is retained.
+    pub(super) is_ephemeral: bool,
 }
 
-/// What became of a response whose maker is gone: others go on with its turn. `None` where it was never begun.
-pub(super) async fn taken_up(
+/// Returns the state of a response whose server stopped, from the state of its turn, which any server can resume. `None` if the
+/// turn was never started.
+pub(super) async fn recover(
     app: &App,
     scope: &Scope,
-    named: Named<'_>,
-    mut shell: Map<String, Value>,
+    identity: ResponseIdentity<'_>,
+    mut envelope: Map<String, Value>,
     turn: &str,
     may_drive: MayDrive,
-) -> Result<Option<Found>> {
-    let Some(thread) = thread_of(named.id)? else { return Ok(None) };
+) -> Result<Option<ResponseState>> {
+    let Some(thread) = thread_of(identity.id)? else { return Ok(None) };
     match find_turn_state(app.memory(), scope, thread, turn).await? {
         Some(TurnState::Running(running)) => {
             if may_drive == MayDrive::Yes {
-                go_on(app, scope, thread, running);
+                resume(app, scope, thread, running);
             }
-            Ok(Some(Found::Going { shell, words: None, heard: Vec::new() }))
+            Ok(Some(ResponseState::InProgress { envelope, text_id: None, deltas: Vec::new() }))
         }
         Some(TurnState::Settled(turn)) => {
-            let heard = Heard::default();
-            let answered = response_of(app, scope, named, &mut shell, &turn, &heard, may_drive).await?;
-            Ok(Some(Found::Over { shell, output: answered.output, cuts: Vec::new() }))
+            let deltas = TextDeltas::default();
+            let finished = response_of(app, scope, identity, &mut envelope, &turn, &deltas, may_drive).await?;
+            Ok(Some(ResponseState::Ended { envelope, output: finished.output, delta_lengths: Vec::new() }))
         }
         _ => Ok(None),
     }
 }
 
-/// Goes on with a turn that nobody goes on with unasked.
-fn go_on(app: &App, scope: &Scope, thread: ThreadId, running: RunningTurn) {
+/// Resumes a turn in the background, unless this server resumes turns automatically.
+fn resume(app: &App, scope: &Scope, thread: ThreadId, running: RunningTurn) {
     if app.options().resume_turns {
         return;
     }
@@ -170,85 +172,86 @@ fn go_on(app: &App, scope: &Scope, thread: ThreadId, running: RunningTurn) {
     let Some(agent) = app.assistants().find(&running.assistant) else { return };
     tokio::spawn(carried(async move {
         if let Err(error) = turns::resume(&app, &agent, &scope, thread, &running.turn).await {
-            tracing::warn!(%error, "a turn could not be gone on with");
+            tracing::warn!(%error, "failed to resume a turn");
         }
     }));
 }
 
-/// The response that a turn became, which is noted by its name where the caller may change anything.
+/// Builds the response of a finished turn, and stores its record if the caller has write access.
 async fn response_of(
     app: &App,
     scope: &Scope,
-    Named { id, digest, words, is_passing }: Named<'_>,
-    shell: &mut Map<String, Value>,
+    ResponseIdentity { id, digest, text_id, is_ephemeral }: ResponseIdentity<'_>,
+    envelope: &mut Map<String, Value>,
     turn: &AgentTurn,
-    heard: &Heard,
+    deltas: &TextDeltas,
     may_drive: MayDrive,
-) -> Result<Answered> {
-    let status = told(shell, turn);
-    let alias = format!("msg_{}", words.0.simple());
-    let said = if is_passing { None } else { answer_of(app, scope, turn).await? };
-    let (item, message) = match said {
-        Some((item, message)) => (called(item, &alias), Some(message)),
-        None => (written(&alias, &turn.reply), None),
+) -> Result<FinishedResponse> {
+    let status = set_outcome(envelope, turn);
+    let alias = format!("msg_{}", text_id.0.simple());
+    let stored = if is_ephemeral { None } else { stored_reply(app, scope, turn).await? };
+    let (item, message) = match stored {
+        Some((item, message)) => (with_id(item, &alias), Some(message)),
+        None => (message_item(&alias, &turn.reply), None),
     };
     let output = vec![item];
     if let Some(message) = message.filter(|_| may_drive == MayDrive::Yes) {
-        let record = Record {
+        let record = TurnRecord {
             id: id.to_owned(),
             digest: digest.to_owned(),
-            input: first_of(app, scope, turn).await.unwrap_or_default(),
+            input: first_message(app, scope, turn).await.unwrap_or_default(),
             output: vec![message],
-            shell: threadkeep::JsonText::from(&Value::Object(shell.clone())),
+            envelope: threadkeep::JsonText::from(&Value::Object(envelope.clone())),
             alias: Some(alias),
-            cuts: heard.cuts(&output),
+            delta_lengths: deltas.lengths(&output),
         };
-        // The turn is stored; without its name only this response is not found again.
-        if let Err(error) = turn::note(app, scope, turn.thread, &record).await {
-            tracing::warn!(code = error.code, "a response could not be named");
+        // The turn itself is stored: without the record, only this response cannot be retrieved.
+        if let Err(error) = turn::save_record(app, scope, turn.thread, &record).await {
+            tracing::warn!(code = error.code, "failed to store the record of a response");
         }
     }
-    Ok(Answered { response: body::with_output(shell, &output), output, status })
+    Ok(FinishedResponse { response: body::with_output(envelope, &output), output, status })
 }
 
-async fn hear(
+/// Passes on the deltas of a turn until it ends.
+async fn wait_for_end(
     mut waiting: turns::Waiting,
-    mut begun: Option<oneshot::Sender<()>>,
+    mut started: Option<oneshot::Sender<()>>,
     deltas: &mut (dyn FnMut(ChatDelta) + Send),
 ) -> Result<AgentTurn> {
-    while let Some(told) = waiting.recv().await {
-        match told {
+    while let Some(event) = waiting.recv().await {
+        match event {
             Told::Event(TurnEvent::Token { text }) => deltas(ChatDelta::Text(text)),
             Told::Event(TurnEvent::Restarted) => deltas(ChatDelta::Restarted),
             Told::Event(TurnEvent::Started { .. }) => {
-                // Whoever waited for it may have given up.
-                begun.take().map(|begun| begun.send(()));
+                // The receiver may have timed out.
+                started.take().map(|started| started.send(()));
             }
             Told::Event(_) => {}
             Told::End(ended) => return Ok(ended?.turn),
         }
     }
-    Err(ApiError::internal("a turn broke off"))
+    Err(ApiError::internal("the turn ended without a result"))
 }
 
-/// Says in a shell how the turn ended.
-fn told(shell: &mut Map<String, Value>, turn: &AgentTurn) -> &'static str {
-    body::finished(shell, Finish::Stop, Some(&assistant::usage(turn)));
-    shell.insert("threadkeep".to_owned(), assistant::beside(turn));
+/// Sets the members that describe how the turn ended. Returns the response's status.
+fn set_outcome(envelope: &mut Map<String, Value>, turn: &AgentTurn) -> &'static str {
+    body::set_finished(envelope, Finish::Stop, Some(&assistant::usage(turn)));
+    envelope.insert("threadkeep".to_owned(), assistant::extension(turn));
     let status = match (turn.status, &turn.error) {
         (TurnStatus::Failed, Some(error)) if error.code == "stopped" => "cancelled",
         (TurnStatus::Failed, Some(error)) => {
-            body::failed(shell, &error.code, &error.message);
+            body::set_failed(envelope, &error.code, &error.message);
             "failed"
         }
         _ => "completed",
     };
-    shell.insert("status".to_owned(), status.into());
+    envelope.insert("status".to_owned(), status.into());
     status
 }
 
-/// What the user reads, as the thread has it, with its id.
-async fn answer_of(app: &App, scope: &Scope, turn: &AgentTurn) -> Result<Option<(Item, MessageId)>> {
+/// Returns the turn's reply from the thread, with the id of its message.
+async fn stored_reply(app: &App, scope: &Scope, turn: &AgentTurn) -> Result<Option<(Item, MessageId)>> {
     let is_answer = |stored: &&threadkeep::agent::StoredMessage| stored.role == Role::Assistant;
     let Some(stored) = turn.stored.iter().rfind(is_answer) else { return Ok(None) };
     let found = app.memory().find_messages(scope, turn.thread, &[MessageName::Seq(stored.seq)]).await?;
@@ -256,20 +259,21 @@ async fn answer_of(app: &App, scope: &Scope, turn: &AgentTurn) -> Result<Option<
     Ok(items_of(message).pop().map(|item| (item, message.id)))
 }
 
-async fn first_of(app: &App, scope: &Scope, turn: &AgentTurn) -> Result<Vec<MessageId>> {
+/// Returns the id of the turn's first message: the question.
+async fn first_message(app: &App, scope: &Scope, turn: &AgentTurn) -> Result<Vec<MessageId>> {
     let first = turn.stored.first().map(|stored| MessageName::Seq(stored.seq));
     let found = app.memory().find_messages(scope, turn.thread, first.as_slice()).await?;
     Ok(found.iter().map(|message| message.id).collect())
 }
 
-/// An item by the name that a stream has told already.
-pub(super) fn called(item: Item, alias: &str) -> Item {
+/// Replaces an item's id by the one that a stream has already reported.
+pub(super) fn with_id(item: Item, alias: &str) -> Item {
     let Ok(mut members) = Members::read(&item.json) else { return item };
     members.set("id", quoted(alias));
     Item { id: alias.to_owned(), json: members.to_json() }
 }
 
-fn written(id: &str, text: &str) -> Item {
+fn message_item(id: &str, text: &str) -> Item {
     let content = json!([{ "type": "output_text", "text": text, "annotations": [], "logprobs": [] }]);
     let item = json!({ "id": id, "type": "message", "status": "completed", "role": "assistant", "content": content });
     Item { id: id.to_owned(), json: item.to_string() }

@@ -1,7 +1,7 @@
-//! Responses in the background: the client asks for them later, and may cancel them.
+//! Background responses: a client retrieves them later, and may cancel them.
 //!
-//! Where one stands lies in the store, so any instance tells it and cancels it. What is stored of an answer wins over that: a
-//! response is cancelled, or it was faster.
+//! The state of each is a record in the store, so any instance can return and cancel it. A stored answer takes precedence over
+//! the state: a cancellation has no effect if the answer was stored first.
 
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
@@ -18,177 +18,187 @@ use threadkeep_service::carried;
 use tokio::sync::oneshot;
 use tokio::time::Instant;
 
-use super::answer::{Answering, Work};
-use super::assistant::{self, Named};
-use super::pieces::Heard;
-use super::retrieve::{self, Found};
-use super::stream::{self, Live};
-use super::{body, thread_of, words_of};
+use super::answer::{PendingResponse, Work};
+use super::assistant::{self, ResponseIdentity};
+use super::retrieve::{self, ResponseState};
+use super::stream::{self, LiveResponse};
+use super::text_deltas::TextDeltas;
+use super::{body, text_message_id, thread_of};
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, Result};
-use crate::openai::shelf;
-use crate::openai::turn::KEPT_MS;
+use crate::openai::response_store;
+use crate::openai::turn::RETENTION_MS;
 use crate::security::MayDrive;
 
-/// How often what was told is written down, while it grows.
-const MOMENT: Duration = Duration::from_millis(250);
-/// Bytes of what was told that are kept while it is; the rest is told when it is over.
-const HEARD_BYTES: usize = 256 * 1024;
-/// How long it is waited until an assistant has stored what it is asked; another turn of the thread may have to end first.
-const BEGINNING: Duration = Duration::from_secs(2);
-/// How often a change is tried that others get first.
-const ATTEMPTS: usize = 16;
+/// How often new deltas are written to the state.
+const WRITE_INTERVAL: Duration = Duration::from_millis(250);
+/// The most bytes of deltas in the state; later text is only available when the response has ended.
+const MAX_DELTA_BYTES: usize = 256 * 1024;
+/// How long a request waits until an assistant has stored the question; another turn of the thread may have to end first.
+const START_TIMEOUT: Duration = Duration::from_secs(2);
+/// How often a change is attempted when other changes conflict with it.
+const MAX_ATTEMPTS: usize = 16;
 
-/// Where a response in the background stands.
+/// The stored state of a background response.
 #[derive(Clone, Debug, Serialize, Deserialize)]
-struct Standing {
-    /// Of the request that it answers.
+struct BackgroundState {
+    /// The digest of the request.
     digest: String,
-    /// The response but for its output.
-    shell: Map<String, Value>,
-    state: State,
-    /// Until when whoever answers is believed to be there.
-    until: Timestamp,
-    /// The id of the message that the first words become.
-    #[serde(default)]
-    words: Option<MessageId>,
-    /// The assistant's turn that it is, where it is one: whoever goes on with that makes the response too.
+    /// The response without its output.
+    #[serde(rename = "shell")]
+    envelope: Map<String, Value>,
+    #[serde(rename = "state")]
+    status: Status,
+    /// When the lease of the server that makes the response expires.
+    #[serde(rename = "until")]
+    lease_until: Timestamp,
+    /// The id of the message with the first text.
+    #[serde(rename = "words", default)]
+    text_id: Option<MessageId>,
+    /// The assistant's turn, if an assistant answers: a server that resumes the turn completes the response too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     turn: Option<String>,
-    /// Whoever answers, as others on this machine know whether it is there.
+    /// The process that makes the response, by which others on the same machine detect whether it is still running.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     driver: Option<String>,
-    /// What was told of them so far, where that is told piece by piece.
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    heard: Vec<String>,
+    /// The deltas of the first text so far, if the response is streamed.
+    #[serde(rename = "heard", default, skip_serializing_if = "Vec::is_empty")]
+    deltas: Vec<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-enum State {
+enum Status {
     InProgress,
     Cancelled,
-    /// The shell says how.
+    /// The envelope has the error.
     Failed,
 }
 
-/// Begins, and tells so once an assistant's question is stored: what was told to be in progress is not lost with the server.
-pub(super) async fn begin(mut answering: Answering, held: Held) -> Result<Response> {
-    let (app, scope, id) = (answering.app.clone(), answering.scope.clone(), answering.id.clone());
-    if let Some((standing, _)) = find(&app, &scope, &id).await? {
-        return tell_again(answering, standing).await;
+/// Starts a response. Returns when an assistant's question is stored, so that a response reported as in progress survives a
+/// restart of the server.
+pub(super) async fn start(mut pending: PendingResponse, held: Held) -> Result<Response> {
+    let (app, scope, id) = (pending.app.clone(), pending.scope.clone(), pending.id.clone());
+    if let Some((state, _)) = find(&app, &scope, &id).await? {
+        return respond_again(pending, state).await;
     }
-    if matches!(answering.work, Work::Told { .. }) {
-        return if answering.is_streamed { Ok(stream::respond(answering)) } else { answering.respond().await };
+    if matches!(pending.work, Work::Answered { .. }) {
+        return if pending.is_streamed { Ok(stream::respond(pending)) } else { pending.respond().await };
     }
-    answering.shell.insert("background".to_owned(), true.into());
-    let turn = match &mut answering.work {
-        Work::Run(run) => Some(run.asking.name_turn(format!("response\n{id}"))),
-        Work::Ask(_) | Work::Told { .. } => None,
+    pending.envelope.insert("background".to_owned(), true.into());
+    let turn = match &mut pending.work {
+        Work::RunAssistant(run) => Some(run.asking.name_turn(format!("response\n{id}"))),
+        Work::CallModel(_) | Work::Answered { .. } => None,
     };
     let driving = Driving::begin(app.memory());
-    let standing = Standing {
-        digest: answering.attempt.digest().to_owned(),
-        shell: answering.shell.clone(),
-        state: State::InProgress,
-        until: lease_until(app.memory()),
-        words: Some(answering.words),
+    let state = BackgroundState {
+        digest: pending.attempt.digest().to_owned(),
+        envelope: pending.envelope.clone(),
+        status: Status::InProgress,
+        lease_until: lease_until(app.memory()),
+        text_id: Some(pending.text_id),
         turn,
         driver: Some(driving.name().to_owned()),
-        heard: Vec::new(),
+        deltas: Vec::new(),
     };
-    if let Err(error) = write(&app, &scope, &id, Some(&standing), Some(0)).await {
-        // The same request was quicker elsewhere.
+    if let Err(error) = write(&app, &scope, &id, Some(&state), Some(0)).await {
+        // Another attempt of the same request was stored first.
         if error.code == "changed_meanwhile"
-            && let Some((standing, _)) = find(&app, &scope, &id).await?
+            && let Some((state, _)) = find(&app, &scope, &id).await?
         {
-            return tell_again(answering, standing).await;
+            return respond_again(pending, state).await;
         }
-        abandon(&answering).await;
+        abandon(&pending).await;
         return Err(error);
     }
-    let mut begun = None;
-    if let Work::Run(run) = &mut answering.work {
+    let mut started = None;
+    if let Work::RunAssistant(run) = &mut pending.work {
         let (sender, receiver) = oneshot::channel();
-        (run.begun, begun) = (Some(sender), Some(receiver));
+        (run.started, started) = (Some(sender), Some(receiver));
     }
-    let is_streamed = answering.is_streamed;
-    let (live, told) = Live::begin(&answering);
+    let is_streamed = pending.is_streamed;
+    let (live, events) = LiveResponse::start(&pending);
     tokio::spawn(carried(async move {
-        drive(answering, live).await;
+        drive(pending, live).await;
         drop((driving, held));
     }));
-    if let Some(begun) = begun {
-        // A turn that failed before it began tells nothing, and lets go of the other end.
-        drop(tokio::time::timeout(BEGINNING, begun).await);
+    if let Some(started) = started {
+        // A turn that fails before it starts drops the sender, which ends the wait.
+        drop(tokio::time::timeout(START_TIMEOUT, started).await);
     }
-    Ok(if is_streamed { stream::response(app, told) } else { written(body::with_output(&standing.shell, &[])) })
+    Ok(if is_streamed { stream::response(app, events) } else { json_response(body::with_output(&state.envelope, &[])) })
 }
 
-/// Tells what an earlier request with the same key began.
-async fn tell_again(answering: Answering, standing: Standing) -> Result<Response> {
-    abandon(&answering).await;
-    answering.attempt.check_same(&standing.digest)?;
-    let Answering { app, scope, id, is_streamed, .. } = answering;
+/// Returns the response that an earlier attempt of the request started.
+async fn respond_again(pending: PendingResponse, state: BackgroundState) -> Result<Response> {
+    abandon(&pending).await;
+    pending.attempt.check_same(&state.digest)?;
+    let PendingResponse { app, scope, id, is_streamed, .. } = pending;
     match is_streamed {
-        true => stream::follow(&app, &scope, &id, None, MayDrive::Yes).await,
-        false => Ok(written(found(&app, &scope, &id, standing, MayDrive::Yes).await?.text())),
+        true => stream::subscribe(&app, &scope, &id, None, MayDrive::Yes).await,
+        false => Ok(json_response(response_state(&app, &scope, &id, state, MayDrive::Yes).await?.to_json())),
     }
 }
 
-/// The response as it stands, where it is or was in the background and nothing else is stored of it.
-pub(super) async fn look(app: &App, scope: &Scope, id: &str, may_drive: MayDrive) -> Result<Option<Found>> {
+/// Finds the state of a background response that has no stored answer.
+pub(super) async fn find_state(
+    app: &App,
+    scope: &Scope,
+    id: &str,
+    may_drive: MayDrive,
+) -> Result<Option<ResponseState>> {
     match find(app, scope, id).await? {
-        Some((standing, _)) => found(app, scope, id, standing, may_drive).await.map(Some),
+        Some((state, _)) => response_state(app, scope, id, state, may_drive).await.map(Some),
         None => Ok(None),
     }
 }
 
-/// Cancels what is in progress; what is over stays as it is.
+/// Cancels a response that is in progress. Has no effect on one that has ended.
 pub(super) async fn cancel(app: &App, scope: &Scope, id: &str) -> Result<()> {
-    for _ in 0..ATTEMPTS {
-        let Some((standing, version)) = find(app, scope, id).await? else { return Ok(()) };
-        if standing.state != State::InProgress {
+    for _ in 0..MAX_ATTEMPTS {
+        let Some((state, version)) = find(app, scope, id).await? else { return Ok(()) };
+        if state.status != Status::InProgress {
             return Ok(());
         }
-        let is_left = standing.is_left(app.memory());
-        let cancelled = Standing { state: State::Cancelled, ..standing };
+        let is_orphaned = state.is_orphaned(app.memory());
+        let cancelled = BackgroundState { status: Status::Cancelled, ..state };
         match write(app, scope, id, Some(&cancelled), Some(version)).await {
-            // Whoever goes on with its turn does not look here.
+            // A server that resumes the turn of an orphaned response does not read the state.
             Ok(()) => match (thread_of(id)?, &cancelled.turn) {
-                (Some(thread), Some(turn)) if is_left => {
+                (Some(thread), Some(turn)) if is_orphaned => {
                     return Ok(ask_to_stop(app.memory(), scope, thread, turn).await?);
                 }
                 _ => return Ok(()),
             },
-            // Whoever answers gave a sign meanwhile.
+            // The server that makes the response updated the state in between.
             Err(error) if error.code == "changed_meanwhile" => {}
             Err(error) => return Err(error),
         }
     }
-    Err(threadkeep::MemoryError::Contended { what: "the response", attempts: ATTEMPTS }.into())
+    Err(threadkeep::MemoryError::Contended { what: "the response", attempts: MAX_ATTEMPTS }.into())
 }
 
-/// Forgets where a response stood.
-pub(super) async fn forget(app: &App, scope: &Scope, id: &str) -> Result<()> {
+/// Deletes the state of a response.
+pub(super) async fn delete(app: &App, scope: &Scope, id: &str) -> Result<()> {
     write(app, scope, id, None, None).await
 }
 
-async fn drive(answering: Answering, mut live: Live) {
-    let (app, scope, id) = (answering.app.clone(), answering.scope.clone(), answering.id.clone());
-    let heard = answering.is_streamed.then(|| live.heard());
-    let (turn, stop) = match &answering.work {
-        Work::Ask(ask) => (ask.turn.clone(), None),
-        Work::Run(run) => (None, Some(run.asking.ask.stop.clone())),
-        Work::Told { .. } => (None, None),
+/// Makes a response, until it ends or is cancelled.
+async fn drive(pending: PendingResponse, mut live: LiveResponse) {
+    let (app, scope, id) = (pending.app.clone(), pending.scope.clone(), pending.id.clone());
+    let deltas = pending.is_streamed.then(|| live.deltas());
+    let (turn, stop) = match &pending.work {
+        Work::CallModel(call) => (call.turn.clone(), None),
+        Work::RunAssistant(run) => (None, Some(run.asking.ask.stop.clone())),
+        Work::Answered { .. } => (None, None),
     };
-    let mut hear = |delta| live.hear(&delta);
-    let mut answer = Box::pin(answering.answer(&mut hear));
-    let answered = tokio::select! {
+    let mut on_delta = |delta| live.write_delta(&delta);
+    let mut answer = Box::pin(pending.answer(&mut on_delta));
+    let result = tokio::select! {
         biased;
-        answered = &mut answer => Some(answered),
-        () = cancelled(&app, &scope, &id, heard.as_deref()) => match stop {
+        result = &mut answer => Some(result),
+        () = wait_for_cancellation(&app, &scope, &id, deltas.as_deref()) => match stop {
             Some(stop) => {
                 stop.stop();
                 Some((&mut answer).await)
@@ -196,59 +206,64 @@ async fn drive(answering: Answering, mut live: Live) {
             None => None,
         },
     };
-    // With it goes the connection to the model.
+    // Closes the connection to the model.
     drop(answer);
-    let ended = match &answered {
+    let stored = match &result {
         None => {
             if let Some(turn) = turn {
                 turn.abandon().await;
             }
             Ok(())
         }
-        Some(Ok(_)) => forget(&app, &scope, &id).await,
+        Some(Ok(_)) => delete(&app, &scope, &id).await,
         Some(Err((error, response))) => fail(&app, &scope, &id, error, response).await,
     };
-    match answered {
-        Some(answered) => live.end(&answered),
-        None => match retrieve::find(&app, &scope, &id, MayDrive::Yes).await {
+    match result {
+        Some(result) => live.end(&result),
+        None => match retrieve::find_json(&app, &scope, &id, MayDrive::Yes).await {
             Ok(Some(response)) => live.cancel(&response),
-            // It was deleted, and nobody is told more.
+            // The response was deleted: the stream ends without a final event.
             _ => drop(live),
         },
     }
-    if let Err(error) = ended {
-        tracing::error!(code = error.code, internal = error.internal, "the end of a response could not be told");
+    if let Err(error) = stored {
+        tracing::error!(
+            code = error.code,
+            internal = error.internal,
+            "failed to store the outcome of a background response"
+        );
     }
 }
 
-/// Hears of it when a response in the background changes.
+/// Watches the state of a background response.
 pub(super) async fn watch(app: &App, scope: &Scope, id: &str) -> Watch {
     app.memory().watch_document(scope, &name(id)).await
 }
 
-/// Waits until the response is cancelled or deleted, giving signs of life.
-async fn cancelled(app: &App, scope: &Scope, id: &str, heard: Option<&Mutex<Heard>>) {
+/// Waits until the response is cancelled or deleted. Meanwhile, renews the lease and writes new deltas to the state.
+async fn wait_for_cancellation(app: &App, scope: &Scope, id: &str, deltas: Option<&Mutex<TextDeltas>>) {
     let mut watch = watch(app, scope, id).await;
-    let (mut signed_at, mut written) = (Instant::now(), 0);
+    let (mut renewed_at, mut written) = (Instant::now(), 0);
     loop {
-        // What is written here is a hint too, so each change is looked at once.
+        // The writes below wake the watch as well, so the state is read once for each change.
         match find(app, scope, id).await {
-            // It was deleted.
+            // Deleted.
             Ok(None) => return,
-            Ok(Some((standing, _))) if standing.state == State::Cancelled => return,
-            // A store that cannot be asked now is no reason to end.
+            Ok(Some((state, _))) if state.status == Status::Cancelled => return,
+            // A read error does not end the response: the store may be available again later.
             Ok(Some(_)) | Err(_) => {}
         }
         loop {
-            let is_sign_due = signed_at.elapsed() >= SIGN_OF_LIFE;
-            let told = heard.map(first_of).filter(|told| is_sign_due || told.len() > written);
-            if is_sign_due || told.is_some() {
-                let told = told.unwrap_or_default();
-                (signed_at, written) = (if is_sign_due { Instant::now() } else { signed_at }, told.len());
-                give_sign(app, scope, id, told).await;
+            let is_renewal_due = renewed_at.elapsed() >= SIGN_OF_LIFE;
+            let new = deltas.map(deltas_to_store).filter(|new| is_renewal_due || new.len() > written);
+            if is_renewal_due || new.is_some() {
+                let new = new.unwrap_or_default();
+                (renewed_at, written) = (if is_renewal_due { Instant::now() } else { renewed_at }, new.len());
+                renew(app, scope, id, new).await;
             }
-            // Whether there is more to write is asked without the store.
-            let next = if heard.is_some() { MOMENT } else { SIGN_OF_LIFE.saturating_sub(signed_at.elapsed()) };
+            // Checking for new deltas does not access the store.
+            let next =
+                if deltas.is_some() { WRITE_INTERVAL } else { SIGN_OF_LIFE.saturating_sub(renewed_at.elapsed()) };
             tokio::select! {
                 () = watch.changed() => break,
                 () = tokio::time::sleep(next) => {}
@@ -257,100 +272,116 @@ async fn cancelled(app: &App, scope: &Scope, id: &str, heard: Option<&Mutex<Hear
     }
 }
 
-/// Writes how far the response has come, and that whoever answers is there. One that changed meanwhile is looked at anyway.
-async fn give_sign(app: &App, scope: &Scope, id: &str, heard: Vec<String>) {
-    if let Ok(Some((standing, version))) = find(app, scope, id).await
-        && standing.state == State::InProgress
+/// Writes the deltas so far and renews the lease. Errors are ignored: a conflicting change wakes the watch, and other failures
+/// are retried with the next write.
+async fn renew(app: &App, scope: &Scope, id: &str, deltas: Vec<String>) {
+    if let Ok(Some((state, version))) = find(app, scope, id).await
+        && state.status == Status::InProgress
     {
-        let standing = Standing { until: lease_until(app.memory()), heard, ..standing };
-        drop(write(app, scope, id, Some(&standing), Some(version)).await);
+        let state = BackgroundState { lease_until: lease_until(app.memory()), deltas, ..state };
+        drop(write(app, scope, id, Some(&state), Some(version)).await);
     }
 }
 
-fn first_of(heard: &Mutex<Heard>) -> Vec<String> {
-    heard.lock().unwrap_or_else(PoisonError::into_inner).first(HEARD_BYTES)
+fn deltas_to_store(deltas: &Mutex<TextDeltas>) -> Vec<String> {
+    deltas.lock().unwrap_or_else(PoisonError::into_inner).first(MAX_DELTA_BYTES)
 }
 
+/// Stores that a response failed.
 async fn fail(app: &App, scope: &Scope, id: &str, error: &ApiError, response: &str) -> Result<()> {
-    tracing::error!(code = error.code, internal = error.internal, "a response in the background failed");
-    let Some((standing, version)) = find(app, scope, id).await? else { return Ok(()) };
-    if standing.state != State::InProgress {
+    tracing::error!(code = error.code, internal = error.internal, "a background response failed");
+    let Some((state, version)) = find(app, scope, id).await? else { return Ok(()) };
+    if state.status != Status::InProgress {
         return Ok(());
     }
-    let shell = serde_json::from_str(response).unwrap_or(standing.shell);
-    let standing = Standing { shell, state: State::Failed, ..standing };
-    write(app, scope, id, Some(&standing), Some(version)).await
+    let envelope = serde_json::from_str(response).unwrap_or(state.envelope);
+    let state = BackgroundState { envelope, status: Status::Failed, ..state };
+    write(app, scope, id, Some(&state), Some(version)).await
 }
 
-/// Gives up what was taken for an answer that nobody will make.
-async fn abandon(answering: &Answering) {
-    if let Work::Ask(ask) = &answering.work
-        && let Some(turn) = ask.turn.clone()
+/// Unlocks the conversation of a response that is not going to be made.
+async fn abandon(pending: &PendingResponse) {
+    if let Work::CallModel(call) = &pending.work
+        && let Some(turn) = call.turn.clone()
     {
         turn.abandon().await;
     }
 }
 
-impl Standing {
-    /// Whether whoever answered is gone before the end.
-    fn is_left(&self, memory: &Memory) -> bool {
-        let is_there = match &self.driver {
-            Some(driver) => is_alive(memory, driver, self.until),
-            None => memory.now() < self.until,
+impl BackgroundState {
+    /// Whether the server that made the response stopped before the end.
+    fn is_orphaned(&self, memory: &Memory) -> bool {
+        let is_running = match &self.driver {
+            Some(driver) => is_alive(memory, driver, self.lease_until),
+            None => memory.now() < self.lease_until,
         };
-        self.state == State::InProgress && !is_there
+        self.status == Status::InProgress && !is_running
     }
 }
 
-/// A response as it stands. What an assistant's turn became that others went on with, the response became too.
-async fn found(app: &App, scope: &Scope, id: &str, standing: Standing, may_drive: MayDrive) -> Result<Found> {
-    let is_left = standing.is_left(app.memory());
-    let Standing { digest, mut shell, state, words, turn, heard, .. } = standing;
-    match state {
-        State::Cancelled => {
-            shell.insert("status".to_owned(), "cancelled".into());
+/// Converts the stored state. The response of an assistant is recovered from its turn, if another server resumed that.
+async fn response_state(
+    app: &App,
+    scope: &Scope,
+    id: &str,
+    state: BackgroundState,
+    may_drive: MayDrive,
+) -> Result<ResponseState> {
+    let is_orphaned = state.is_orphaned(app.memory());
+    let BackgroundState { digest, mut envelope, status, text_id, turn, deltas, .. } = state;
+    match status {
+        Status::Cancelled => {
+            envelope.insert("status".to_owned(), "cancelled".into());
         }
-        State::InProgress if is_left => {
-            let named = Named { id, digest: &digest, words: words_of(id), is_passing: false };
+        Status::InProgress if is_orphaned => {
+            let text_id = text_message_id(id);
+            let identity = ResponseIdentity { id, digest: &digest, text_id, is_ephemeral: false };
             if let Some(turn) = &turn
-                && let Some(found) = assistant::taken_up(app, scope, named, shell.clone(), turn, may_drive).await?
+                && let Some(recovered) =
+                    assistant::recover(app, scope, identity, envelope.clone(), turn, may_drive).await?
             {
-                return Ok(found);
+                return Ok(recovered);
             }
-            body::failed(&mut shell, "server_error", "The server stopped before this was answered.");
+            body::set_failed(&mut envelope, "server_error", "The server stopped before this was answered.");
         }
-        State::InProgress => return Ok(Found::Going { shell, words, heard }),
-        State::Failed => {}
+        Status::InProgress => return Ok(ResponseState::InProgress { envelope, text_id, deltas }),
+        Status::Failed => {}
     }
-    Ok(Found::Over { shell, output: Vec::new(), cuts: Vec::new() })
+    Ok(ResponseState::Ended { envelope, output: Vec::new(), delta_lengths: Vec::new() })
 }
 
-fn written(response: String) -> Response {
+fn json_response(response: String) -> Response {
     ([(header::CONTENT_TYPE, "application/json")], response).into_response()
 }
 
-async fn find(app: &App, scope: &Scope, id: &str) -> Result<Option<(Standing, u64)>> {
+async fn find(app: &App, scope: &Scope, id: &str) -> Result<Option<(BackgroundState, u64)>> {
     let (memory, DocumentName { namespace, key }) = (app.memory(), name(id));
     let found = memory.backend().store.find_document(scope, &owner(scope), &namespace, &key, memory.now()).await?;
-    Ok(found.map(|document| document.value.read().map(|standing| (standing, document.version))).transpose()?)
+    Ok(found.map(|record| record.value.read().map(|state| (state, record.version))).transpose()?)
 }
 
-async fn write(app: &App, scope: &Scope, id: &str, standing: Option<&Standing>, expected: Option<u64>) -> Result<()> {
+async fn write(
+    app: &App,
+    scope: &Scope,
+    id: &str,
+    state: Option<&BackgroundState>,
+    expected: Option<u64>,
+) -> Result<()> {
     let (memory, DocumentName { namespace, key }) = (app.memory(), name(id));
     let write = DocumentWrite {
         owner: owner(scope),
         namespace,
         key,
         expected,
-        value: standing.map(JsonText::of).transpose()?,
-        expires_at: Some(memory.now().plus_ms(KEPT_MS)),
+        value: state.map(JsonText::of).transpose()?,
+        expires_at: Some(memory.now().plus_ms(RETENTION_MS)),
     };
     memory.backend().store.write_document(scope, write, memory.now()).await?;
     Ok(())
 }
 
 fn owner(scope: &Scope) -> DocumentOwner {
-    shelf::owner(scope)
+    response_store::owner(scope)
 }
 
 fn name(id: &str) -> DocumentName {

@@ -1,4 +1,4 @@
-//! A response as it is written.
+//! The JSON of a response.
 
 use serde_json::{Map, Value, json};
 use threadkeep::core::Finish;
@@ -7,8 +7,8 @@ use threadkeep::{TokenDetails, Usage};
 use super::create::CreateResponseJson;
 use crate::openai::items::Item;
 
-/// The members of a response that its request settles.
-pub(super) fn shell(
+/// Returns the members of a response, with those that depend on the answer empty.
+pub(super) fn envelope(
     id: &str,
     created_at: i64,
     request: &CreateResponseJson,
@@ -16,8 +16,8 @@ pub(super) fn shell(
 ) -> Map<String, Value> {
     let or = |value: &Option<Value>, other: Value| value.clone().unwrap_or(other);
     let object_or = |members: &Option<Map<String, Value>>, other: Value| members.clone().map_or(other, Value::Object);
-    let tools: Vec<Value> = request.raw_tools.iter().map(closed).collect();
-    let shell = json!({
+    let tools: Vec<Value> = request.raw_tools.iter().map(with_defaults).collect();
+    let envelope = json!({
         "id": id,
         "object": "response",
         "created_at": created_at,
@@ -49,14 +49,14 @@ pub(super) fn shell(
         "usage": null,
         "user": request.user,
     });
-    match shell {
+    match envelope {
         Value::Object(members) => members,
         _ => Map::new(),
     }
 }
 
-/// A tool as the API gives it back: strict unless told otherwise.
-fn closed(tool: &Value) -> Value {
+/// Returns a tool as OpenAI's API returns it, with default values: strict unless the request sets it.
+fn with_defaults(tool: &Value) -> Value {
     let mut tool = tool.clone();
     if let Some(members) = tool.as_object_mut() {
         members.entry("strict").or_insert(Value::Bool(true));
@@ -66,22 +66,22 @@ fn closed(tool: &Value) -> Value {
     tool
 }
 
-/// Says in a shell how the model ended.
-pub(super) fn finished(shell: &mut Map<String, Value>, finish: Finish, usage: Option<&Usage>) {
+/// Sets the members that describe how the model finished.
+pub(super) fn set_finished(envelope: &mut Map<String, Value>, finish: Finish, usage: Option<&Usage>) {
     let reason = match finish {
         Finish::Length => Some("max_output_tokens"),
         Finish::Filtered => Some("content_filter"),
         _ => None,
     };
     let status = if reason.is_some() { "incomplete" } else { "completed" };
-    shell.insert("status".to_owned(), status.into());
+    envelope.insert("status".to_owned(), status.into());
     if let Some(reason) = reason {
-        shell.insert("incomplete_details".to_owned(), json!({ "reason": reason }));
+        envelope.insert("incomplete_details".to_owned(), json!({ "reason": reason }));
     }
-    shell.insert("usage".to_owned(), self::usage(usage));
+    envelope.insert("usage".to_owned(), self::usage(usage));
 }
 
-/// What an answer took.
+/// Returns the JSON of an answer's token usage.
 pub(super) fn usage(usage: Option<&Usage>) -> Value {
     let (input, output) = usage.map_or((0, 0), |usage| (usage.input_tokens, usage.output_tokens));
     let details = usage.map_or_else(TokenDetails::default, |usage| usage.details);
@@ -94,17 +94,17 @@ pub(super) fn usage(usage: Option<&Usage>) -> Value {
     })
 }
 
-/// Says in a shell that the model failed.
-pub(super) fn failed(shell: &mut Map<String, Value>, code: &str, message: &str) {
-    shell.insert("status".to_owned(), "failed".into());
+/// Sets the members that describe a failure.
+pub(super) fn set_failed(envelope: &mut Map<String, Value>, code: &str, message: &str) {
+    envelope.insert("status".to_owned(), "failed".into());
     let code = if code.starts_with("model") || code == "unavailable" { "server_error" } else { code };
-    shell.insert("error".to_owned(), json!({ "code": code, "message": message }));
+    envelope.insert("error".to_owned(), json!({ "code": code, "message": message }));
 }
 
-/// The text of a response: a shell with its output items in it, each in its exact text.
-pub(super) fn with_output(shell: &Map<String, Value>, output: &[Item]) -> String {
-    let mut members = Vec::with_capacity(shell.len());
-    for (name, value) in shell {
+/// Returns the JSON text of a response: the envelope with the output items, each with its exact text.
+pub(super) fn with_output(envelope: &Map<String, Value>, output: &[Item]) -> String {
+    let mut members = Vec::with_capacity(envelope.len());
+    for (name, value) in envelope {
         let value = if name == "output" {
             let items: Vec<&str> = output.iter().map(|item| item.json.as_str()).collect();
             format!("[{}]", items.join(","))

@@ -3,13 +3,15 @@ use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
 use threadkeep::Value;
 
-use super::{background, retrieve, unknown};
+use super::{background, not_found, retrieve};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::Names;
 use crate::security::{Caller, MayDrive};
 
-/// Cancels a response in the background; one that is over is told as it is
+/// Cancels a background response
+///
+/// Has no effect on a response that has ended.
 #[utoipa::path(
     post,
     path = "/v1/responses/{id}/cancel",
@@ -20,18 +22,18 @@ use crate::security::{Caller, MayDrive};
 )]
 pub(crate) async fn cancel(State(app): State<App>, caller: Caller, names: Names) -> Result<Response> {
     let (id, scope) = (names.text("id"), &caller.scope);
-    let found = || async { retrieve::find(&app, scope, id, MayDrive::Yes).await?.ok_or_else(|| unknown(id)) };
-    let response = found().await?;
-    let told: Value = serde_json::from_str(&response).unwrap_or_default();
-    if told["background"] != true {
+    let find = || async { retrieve::find_json(&app, scope, id, MayDrive::Yes).await?.ok_or_else(|| not_found(id)) };
+    let response = find().await?;
+    let parsed: Value = serde_json::from_str(&response).unwrap_or_default();
+    if parsed["background"] != true {
         let message = "Cannot cancel a synchronous response.";
         return Err(ApiError::new(StatusCode::BAD_REQUEST, "not_in_background", message));
     }
-    let written = |response: String| Ok(([(header::CONTENT_TYPE, "application/json")], response).into_response());
-    if told["status"] != "in_progress" {
-        return written(response);
+    let json_response = |response: String| Ok(([(header::CONTENT_TYPE, "application/json")], response).into_response());
+    if parsed["status"] != "in_progress" {
+        return json_response(response);
     }
-    // Where it is over meanwhile, there is nothing to cancel.
+    // Has no effect if the response ended in between.
     background::cancel(&app, scope, id).await?;
-    written(found().await?)
+    json_response(find().await?)
 }

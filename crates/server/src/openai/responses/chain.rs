@@ -1,37 +1,37 @@
-//! What was said up to a response, which another one goes on from.
+//! Reads the messages of a response and of all responses before it, for a response that continues them.
 
 use axum::http::StatusCode;
 use threadkeep::{Bound, Draft, MessageQuery, Scope, ThreadId};
 
-use super::{kept, thread_of};
+use super::{stored_response, thread_of};
 use crate::app::App;
 use crate::error::{ApiError, Result};
 use crate::openai::turn;
 
-/// Responses of one chain that are read at most.
-const RESPONSES: usize = 1_000;
+/// The most responses of a chain.
+const MAX_RESPONSES: usize = 1_000;
 
-/// What was said in a chain of responses up to one, oldest first. The beginning of a very long one is left out where it may
-/// be cut.
-pub(super) async fn read(app: &App, scope: &Scope, last: &str, is_cut: bool) -> Result<Vec<Draft>> {
+/// Returns the messages of a chain of responses, oldest first. A chain of more than [`MAX_RESPONSES`] is an error, unless its
+/// oldest responses may be left out.
+pub(super) async fn read(app: &App, scope: &Scope, last: &str, may_truncate: bool) -> Result<Vec<Draft>> {
     let (mut backwards, mut next) = (Vec::new(), Some(last.to_owned()));
-    for _ in 0..RESPONSES {
+    for _ in 0..MAX_RESPONSES {
         let Some(id) = next else { break };
         if let Ok(Some(thread)) = thread_of(&id) {
-            // It has all that was said before in its conversation.
-            backwards.extend(of_conversation(app, scope, thread, &id).await?.into_iter().rev());
+            // The conversation has all earlier messages.
+            backwards.extend(read_conversation(app, scope, thread, &id).await?.into_iter().rev());
             next = None;
             break;
         }
-        let kept = kept::find(app, scope, &id).await?.ok_or_else(|| not_found(&id))?;
-        for item in kept.input.iter().chain(&kept.output).rev() {
-            backwards.push(kept::draft(item)?);
+        let stored = stored_response::find(app, scope, &id).await?.ok_or_else(|| not_found(&id))?;
+        for item in stored.input.iter().chain(&stored.output).rev() {
+            backwards.push(stored_response::draft(item)?);
         }
-        next = kept.previous;
+        next = stored.previous;
     }
-    if next.is_some() && !is_cut {
+    if next.is_some() && !may_truncate {
         let message = format!(
-            "A chain of more than {RESPONSES} responses is not read: use a conversation, or 'truncation' with 'auto'."
+            "The chain has more than {MAX_RESPONSES} responses. Use a conversation, or set 'truncation' to 'auto'."
         );
         return Err(ApiError::invalid("previous_response_id", message));
     }
@@ -39,12 +39,12 @@ pub(super) async fn read(app: &App, scope: &Scope, last: &str, is_cut: bool) -> 
     Ok(backwards)
 }
 
-/// The end of a conversation as it was with a response of it.
-async fn of_conversation(app: &App, scope: &Scope, thread: ThreadId, id: &str) -> Result<Vec<Draft>> {
-    let record = turn::find(app, scope, thread, id).await?.ok_or_else(|| not_found(id))?;
-    let said = turn::said(app, scope, thread, &[record.input, record.output].concat()).await?;
-    let last = said.last().ok_or_else(|| not_found(id))?.seq;
-    let query = MessageQuery { before: Some(Bound::Seq(last + 1)), ..MessageQuery::newest(turn::WINDOW) };
+/// Returns the latest messages of a conversation up to a response.
+async fn read_conversation(app: &App, scope: &Scope, thread: ThreadId, id: &str) -> Result<Vec<Draft>> {
+    let record = turn::find_record(app, scope, thread, id).await?.ok_or_else(|| not_found(id))?;
+    let own = turn::stored_messages(app, scope, thread, &[record.input, record.output].concat()).await?;
+    let last = own.last().ok_or_else(|| not_found(id))?.seq;
+    let query = MessageQuery { before: Some(Bound::Seq(last + 1)), ..MessageQuery::newest(turn::CONTEXT_MESSAGES) };
     let page = app.memory().messages(scope, thread, &query).await?;
     let draft = |message: threadkeep::Message| Draft {
         id: Some(message.id),
@@ -54,7 +54,6 @@ async fn of_conversation(app: &App, scope: &Scope, thread: ThreadId, id: &str) -
     Ok(page.messages.into_iter().map(draft).collect())
 }
 
-/// What is told where there is no response to go on from.
 pub(super) fn not_found(id: &str) -> ApiError {
     let id: String = id.chars().take(200).collect();
     let message = format!("Previous response with id '{id}' not found.");

@@ -9,32 +9,32 @@ use threadkeep::context::{SummaryPolicy, SummaryTask, task_messages};
 use threadkeep::core::{ChatModel, ChatRequest};
 use threadkeep::{Draft, Message, Part, Role, Usage};
 
-use super::answer::unplaced;
-use super::asked::Asked;
+use super::answer::unstored_message;
 use super::body;
 use super::create::CreateResponseJson;
+use super::resolved_input::ResolvedInput;
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::JsonBody;
-use crate::openai::items::{Item, compacted, items_of};
+use crate::openai::items::{Item, compaction_item, items_of};
 use crate::openai::turn;
 use crate::security::Caller;
 
-/// Items that are compacted at most.
-const ITEMS: usize = 2_000;
-/// Calls of the model that one compaction takes at most.
-const PIECES: usize = 50;
+/// The most items in one request.
+const MAX_ITEMS: usize = 2_000;
+/// The most model calls for one compaction.
+const MAX_CALLS: usize = 50;
 
-/// Makes a long input short
+/// Compacts a long input
 ///
-/// What the user said stays as it is; for all else stands one item with notes that the model wrote of it. The output is the
-/// input of the next request. Nothing is stored.
+/// The user's messages are kept; all other items are replaced by one item with notes that the model writes about them. The output
+/// can be used as input of the next request. Nothing is stored.
 #[utoipa::path(
     post,
     path = "/v1/responses/compact",
     tag = "openai",
     request_body = CreateResponseJson,
-    responses((status = 200, description = "The items that stand for the input.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, description = "The items that replace the input.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn compact(
@@ -44,25 +44,30 @@ pub(crate) async fn compact(
 ) -> Result<Response> {
     let model = Arc::clone(app.model().ok_or_else(turn::no_model)?);
     if body.conversation.as_ref().is_some_and(|given| !given.is_null()) {
-        let message = "Invalid 'conversation': a conversation is kept whole, and is shortened by itself for the model.";
+        let message =
+            "Invalid 'conversation': a conversation cannot be compacted; its context is shortened automatically.";
         return Err(ApiError::invalid("conversation", message));
     }
-    let asked = Asked::read(&app, &caller.scope, &body).await?;
-    let items: Vec<Draft> = asked.chain.into_iter().chain(asked.input).collect();
+    let resolved = ResolvedInput::read(&app, &caller.scope, &body).await?;
+    let items: Vec<Draft> = resolved.chain.into_iter().chain(resolved.input).collect();
     if items.is_empty() {
         let message = "Missing required parameter: 'input'.";
         return Err(ApiError::invalid("input", message).code("missing_required_parameter"));
     }
-    if items.len() > ITEMS {
-        return Err(ApiError::invalid("input", format!("Invalid 'input': at most {ITEMS} items are compacted.")));
+    if items.len() > MAX_ITEMS {
+        return Err(ApiError::invalid(
+            "input",
+            format!("Invalid 'input': at most {MAX_ITEMS} items can be compacted in one request."),
+        ));
     }
-    let (said, rest): (Vec<Draft>, Vec<Draft>) = items.into_iter().partition(|draft| draft.content.role == Role::User);
-    let said: Vec<Message> = said.iter().map(|draft| unplaced(&app, draft)).collect();
-    let rest: Vec<Message> = rest.iter().map(|draft| unplaced(&app, &in_words(draft))).collect();
-    let (notes, usage) = write(&*model, &rest).await?;
+    let (from_user, rest): (Vec<Draft>, Vec<Draft>) =
+        items.into_iter().partition(|draft| draft.content.role == Role::User);
+    let from_user: Vec<Message> = from_user.iter().map(|draft| unstored_message(&app, draft)).collect();
+    let rest: Vec<Message> = rest.iter().map(|draft| unstored_message(&app, &calls_as_text(draft))).collect();
+    let (notes, usage) = write_notes(&*model, &rest).await?;
     let memory = app.memory();
-    let mut output: Vec<Item> = said.iter().flat_map(items_of).collect();
-    output.extend(notes.map(|notes| compacted(memory.mint_message_id(), &notes)));
+    let mut output: Vec<Item> = from_user.iter().flat_map(items_of).collect();
+    output.extend(notes.map(|notes| compaction_item(memory.mint_message_id(), &notes)));
     let compaction = value!({
         "id": format!("resp_{}", memory.mint_thread_id().0.simple()),
         "object": "response.compaction",
@@ -70,31 +75,34 @@ pub(crate) async fn compact(
         "output": [],
         "usage": body::usage(Some(&usage)),
     });
-    let shell = compaction.as_object().cloned().unwrap_or_default();
-    Ok(([(header::CONTENT_TYPE, "application/json")], body::with_output(&shell, &output)).into_response())
+    let envelope = compaction.as_object().cloned().unwrap_or_default();
+    Ok(([(header::CONTENT_TYPE, "application/json")], body::with_output(&envelope, &output)).into_response())
 }
 
-/// A message with its calls as words: notes are made of words.
-fn in_words(draft: &Draft) -> Draft {
-    let mut told = draft.clone();
-    for part in &mut told.content.parts {
+/// Returns a message with its tool calls as text, because notes are written about text.
+fn calls_as_text(draft: &Draft) -> Draft {
+    let mut converted = draft.clone();
+    for part in &mut converted.content.parts {
         if let Part::ToolCall(call) = part {
             *part = Part::Text(format!("called {}({})", call.name, call.arguments.as_str()));
         }
     }
-    told
+    converted
 }
 
-/// Has the model write notes, of a piece after the other; `None` where there is nothing to note.
-async fn write(model: &dyn ChatModel, messages: &[Message]) -> Result<(Option<String>, Usage)> {
+/// Lets the model write notes, one piece of the messages after the other; `None` if there are no messages.
+async fn write_notes(model: &dyn ChatModel, messages: &[Message]) -> Result<(Option<String>, Usage)> {
     let (mut pieces, mut left) = (Vec::new(), messages);
     while !left.is_empty() {
         let (piece, rest) = left.split_at(task_messages(left).len());
         pieces.push(piece);
         left = rest;
     }
-    if pieces.len() > PIECES {
-        return Err(ApiError::invalid("input", "Invalid 'input': it is too long to be compacted at once."));
+    if pieces.len() > MAX_CALLS {
+        return Err(ApiError::invalid(
+            "input",
+            "Invalid 'input': the input is too long to be compacted in one request.",
+        ));
     }
     let (mut notes, mut usage) = (None::<String>, Usage::default());
     for piece in pieces {
@@ -104,13 +112,13 @@ async fn write(model: &dyn ChatModel, messages: &[Message]) -> Result<(Option<St
         let answer = model.answer(&request, &mut |_| {}).await?;
         let text = answer.text().trim().to_owned();
         if text.is_empty() {
-            let error = ApiError::new(StatusCode::BAD_GATEWAY, "invalid_model_answer", "the model wrote no notes");
+            let error = ApiError::new(StatusCode::BAD_GATEWAY, "invalid_model_answer", "the model returned no notes");
             return Err(error);
         }
-        let took = answer.usage.unwrap_or_default();
-        usage.input_tokens += took.input_tokens;
-        usage.output_tokens += took.output_tokens;
-        usage.details = usage.details.plus(took.details);
+        let call_usage = answer.usage.unwrap_or_default();
+        usage.input_tokens += call_usage.input_tokens;
+        usage.output_tokens += call_usage.output_tokens;
+        usage.details = usage.details.plus(call_usage.details);
         notes = Some(text);
     }
     Ok((notes, usage))

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use threadkeep::{Map, Value};
 use utoipa::ToSchema;
 
-use super::answer::{Answering, Mode};
+use super::answer::{Mode, PendingResponse};
 use super::{background, stream};
 use crate::app::App;
 use crate::connections::Held;
@@ -15,18 +15,18 @@ use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{self, JsonBody};
 use crate::security::Caller;
 
-/// What is asked. Members that this server has no use for are taken and told back.
+/// The request. Members that this server does not support are accepted and returned in the response.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct CreateResponseJson {
     #[serde(default)]
     pub(super) model: Option<String>,
-    /// A text or a list of items.
+    /// A string or an array of items.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub(super) input: Option<Box<RawValue>>,
     #[serde(default)]
     pub(super) instructions: Option<String>,
-    /// The id of a conversation, or an object that holds it.
+    /// The id of a conversation, or an object with the id.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub(super) conversation: Option<Value>,
@@ -35,7 +35,7 @@ pub(crate) struct CreateResponseJson {
     #[serde(default)]
     #[schema(value_type = Vec<Object>)]
     pub(super) tools: Option<Vec<Value>>,
-    /// The same, as they were given.
+    /// A copy of `tools`, which is kept when `tools` is taken.
     #[serde(skip)]
     pub(super) raw_tools: Vec<Value>,
     #[serde(default)]
@@ -84,21 +84,22 @@ pub(crate) struct CreateResponseJson {
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub(super) user: Option<Value>,
-    /// Not taken: prompts are kept by whoever asks.
+    /// Not supported: this server does not store prompts.
     #[serde(default)]
     #[schema(value_type = Option<Value>)]
     pub(super) prompt: Option<Value>,
 }
 
-/// Asks the model
+/// Creates a response
 ///
-/// In a conversation, what was said and answered is stored together once the model has answered. A repeated request gets
-/// the answer of the first by its Idempotency-Key, or where the client says that it repeats itself and the conversation ends with that answer.
+/// In a conversation, input and output are stored together when the model has answered. A repeated request gets the first answer
+/// if it has the same Idempotency-Key, or if the client marks it as a retry and the conversation ends with that answer.
 ///
-/// In the background the answer is `in_progress` at once; it is retrieved until it is over, and can be cancelled. With `stream`
-/// its events are told as they come, and again by retrieving it. The model
-/// `threadkeep/NAME` is an assistant: it answers as a turn in the conversation, or in one of its own that later responses go
-/// on in.
+/// With `background`, the response is returned immediately with the status `in_progress`. It can be retrieved and cancelled. With
+/// `stream` its events are sent immediately, and can be received again by retrieving the response.
+///
+/// The model `threadkeep/NAME` is an assistant: it answers with a turn in the conversation, or in a new one that later responses
+/// continue.
 #[utoipa::path(
     post,
     path = "/v1/responses",
@@ -116,24 +117,24 @@ pub(crate) async fn create(
     JsonBody { value: mut body, digest }: JsonBody<CreateResponseJson>,
 ) -> Result<Response> {
     if body.prompt.as_ref().is_some_and(|prompt| !prompt.is_null()) {
-        return Err(ApiError::invalid("prompt", "Invalid 'prompt': this server keeps no prompts."));
+        return Err(ApiError::invalid("prompt", "Invalid 'prompt': stored prompts are not supported."));
     }
     let attempt = input::attempt(&headers, "responses", &digest)?;
     body.raw_tools = body.tools.clone().unwrap_or_default();
     let mode = mode(&body)?;
-    let mut answering = Answering::prepare(app, caller.scope, held.clone(), body, attempt).await?;
-    answering.is_streamed = matches!(mode, Mode::Streamed | Mode::BackgroundStreamed);
+    let mut pending = PendingResponse::prepare(app, caller.scope, held.clone(), body, attempt).await?;
+    pending.is_streamed = matches!(mode, Mode::Streamed | Mode::BackgroundStreamed);
     match mode {
-        Mode::Streamed => Ok(stream::respond(answering)),
-        Mode::Whole => answering.respond().await,
-        Mode::Background | Mode::BackgroundStreamed => background::begin(answering, held).await,
+        Mode::Streamed => Ok(stream::respond(pending)),
+        Mode::Whole => pending.respond().await,
+        Mode::Background | Mode::BackgroundStreamed => background::start(pending, held).await,
     }
 }
 
 fn mode(body: &CreateResponseJson) -> Result<Mode> {
     match (body.background == Some(true), body.stream == Some(true)) {
         (true, _) if body.store == Some(false) => {
-            Err(ApiError::invalid("store", "Invalid 'store': a response in the background is kept."))
+            Err(ApiError::invalid("store", "Invalid 'store': a background response is always stored."))
         }
         (true, false) => Ok(Mode::Background),
         (true, true) => Ok(Mode::BackgroundStreamed),

@@ -1,7 +1,7 @@
 use axum::extract::State;
 use serde_json::json as value;
 
-use super::{background, kept, thread_of, unknown};
+use super::{background, not_found, stored_response, thread_of};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::Names;
@@ -9,30 +9,32 @@ use crate::openai::turn;
 use crate::output::json;
 use crate::security::{Caller, MayDrive};
 
-/// Deletes a response; what was said stays in its conversation
+/// Deletes a response
+///
+/// Its messages remain in the conversation.
 #[utoipa::path(
     delete,
     path = "/v1/responses/{id}",
     tag = "openai",
     params(("id" = String, Path)),
-    responses((status = 200, description = "It is gone.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, description = "The response was deleted.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names) -> Result {
     let (id, scope) = (names.text("id"), &caller.scope);
     match thread_of(id)? {
-        Some(thread) if turn::find(&app, scope, thread, id).await?.is_some() => {
-            turn::forget(&app, scope, thread, id).await?;
+        Some(thread) if turn::find_record(&app, scope, thread, id).await?.is_some() => {
+            turn::delete_record(&app, scope, thread, id).await?;
         }
-        None if kept::find(&app, scope, id).await?.is_some() => {
-            kept::forget(&app, scope, id).await?;
+        None if stored_response::find(&app, scope, id).await?.is_some() => {
+            stored_response::delete(&app, scope, id).await?;
         }
         _ => {
-            // Nobody waits for what is deleted.
-            background::look(&app, scope, id, MayDrive::Yes).await?.ok_or_else(|| unknown(id))?;
+            // A response in progress is cancelled, because no client can retrieve it any more.
+            background::find_state(&app, scope, id, MayDrive::Yes).await?.ok_or_else(|| not_found(id))?;
             background::cancel(&app, scope, id).await?;
         }
     }
-    background::forget(&app, scope, id).await?;
+    background::delete(&app, scope, id).await?;
     Ok(json(&value!({ "id": id, "object": "response", "deleted": true })))
 }

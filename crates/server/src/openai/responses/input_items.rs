@@ -1,7 +1,7 @@
 use axum::extract::State;
 use threadkeep::Value;
 
-use super::{kept, thread_of, unknown};
+use super::{not_found, stored_response, thread_of};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{Names, Params};
@@ -10,7 +10,7 @@ use crate::openai::items::{Item, items_of};
 use crate::openai::turn;
 use crate::security::Caller;
 
-/// Lists what a response was asked
+/// Lists the input items of a response
 #[utoipa::path(
     get,
     path = "/v1/responses/{id}/input_items",
@@ -29,16 +29,16 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, m
     let (id, scope) = (names.text("id"), &caller.scope);
     let items: Vec<Item> = match thread_of(id)? {
         Some(thread) => {
-            let record = turn::find(&app, scope, thread, id).await?.ok_or_else(|| unknown(id))?;
-            turn::said(&app, scope, thread, &record.input).await?.iter().flat_map(items_of).collect()
+            let record = turn::find_record(&app, scope, thread, id).await?.ok_or_else(|| not_found(id))?;
+            turn::stored_messages(&app, scope, thread, &record.input).await?.iter().flat_map(items_of).collect()
         }
         None => {
-            let kept = kept::find(&app, scope, id).await?.ok_or_else(|| unknown(id))?;
+            let stored = stored_response::find(&app, scope, id).await?.ok_or_else(|| not_found(id))?;
             let item = |json: &threadkeep::JsonText| {
                 let id = json.read::<Value>().ok().and_then(|item| item["id"].as_str().map(str::to_owned));
                 Item { id: id.unwrap_or_default(), json: json.as_str().to_owned() }
             };
-            kept.input.iter().map(item).collect()
+            stored.input.iter().map(item).collect()
         }
     };
     page_of(items, &query)

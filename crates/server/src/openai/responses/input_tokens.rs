@@ -4,15 +4,17 @@ use threadkeep::context::count_tokens;
 use threadkeep::tokens::counter_for_model;
 use threadkeep::{TokenCount, Value};
 
-use super::asked::Asked;
 use super::create::CreateResponseJson;
+use super::resolved_input::ResolvedInput;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::JsonBody;
 use crate::output::json;
 use crate::security::Caller;
 
-/// Counts the tokens that a response would be asked with, by the model's own table where it is known
+/// Counts the input tokens of a response
+///
+/// Uses the tokenizer of the model if it is known.
 #[utoipa::path(
     post,
     path = "/v1/responses/input_tokens",
@@ -26,13 +28,13 @@ pub(crate) async fn count(
     caller: Caller,
     JsonBody { value: mut body, .. }: JsonBody<CreateResponseJson>,
 ) -> Result {
-    let asked = Asked::read(&app, &caller.scope, &body).await?;
+    let resolved = ResolvedInput::read(&app, &caller.scope, &body).await?;
     let model = body.model.as_deref().or_else(|| app.model().map(|model| model.name())).unwrap_or_default();
     let counter = counter_for_model(model);
     let tools = body.tools.take().unwrap_or_default();
     let tools: TokenCount = tools.iter().map(|tool: &Value| counter.count(&tool.to_string())).sum();
-    let messages = asked.messages(body.instructions.take());
-    // Counting takes the time of the words.
+    let messages = resolved.messages(body.instructions.take());
+    // Counting takes time proportional to the text's length.
     let counted = tokio::task::spawn_blocking(move || count_tokens(&messages, &*counter));
     let counted = counted.await.map_err(|error| crate::error::ApiError::internal(error.to_string()))?;
     let tokens = counted + tools;

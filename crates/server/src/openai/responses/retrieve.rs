@@ -4,8 +4,8 @@ use axum::response::{IntoResponse, Response};
 use serde_json::{Map, Value};
 use threadkeep::{MessageId, Scope};
 
-use super::answer::{as_item, recalled};
-use super::{background, body, kept, stream, thread_of, unknown};
+use super::answer::{read_response, stored_item};
+use super::{background, body, not_found, stored_response, stream, thread_of};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{Names, Params};
@@ -13,38 +13,37 @@ use crate::openai::items::Item;
 use crate::openai::turn;
 use crate::security::{Caller, MayDrive};
 
-/// A response as it stands.
-pub(super) enum Found {
-    /// It is being made.
-    Going {
-        shell: Map<String, Value>,
-        /// The id of the message that its first words become.
-        words: Option<MessageId>,
-        /// What was told of them so far, where that is kept.
-        heard: Vec<String>,
+/// The state of a response.
+pub(super) enum ResponseState {
+    InProgress {
+        envelope: Map<String, Value>,
+        /// The id of the message with the first text.
+        text_id: Option<MessageId>,
+        /// The deltas of the first text so far, if they are stored.
+        deltas: Vec<String>,
     },
-    /// Its shell says how it ended.
-    Over {
-        shell: Map<String, Value>,
+    /// The envelope has the final status.
+    Ended {
+        envelope: Map<String, Value>,
         output: Vec<Item>,
-        /// The pieces in which its words were told, where that is kept.
-        cuts: Vec<u32>,
+        /// The lengths of the deltas in which the first text was streamed, if they are stored.
+        delta_lengths: Vec<u32>,
     },
 }
 
-impl Found {
-    pub(super) fn text(self) -> String {
+impl ResponseState {
+    pub(super) fn to_json(&self) -> String {
         match self {
-            Self::Going { shell, .. } => body::with_output(&shell, &[]),
-            Self::Over { shell, output, .. } => body::with_output(&shell, &output),
+            Self::InProgress { envelope, .. } => body::with_output(envelope, &[]),
+            Self::Ended { envelope, output, .. } => body::with_output(envelope, output),
         }
     }
 }
 
 /// Retrieves a response
 ///
-/// With `stream` its events are told, those that were and those that come: the same events with the same `sequence_number`,
-/// behind `starting_after`. Where it is not known any more in which pieces its words were told, they come as one.
+/// With `stream`, the response is a stream of all its events after `starting_after`, past and future, with the same
+/// `sequence_number`s as in the original stream. If the lengths of the original deltas are not stored, the text is one delta.
 #[utoipa::path(
     get,
     path = "/v1/responses/{id}",
@@ -67,39 +66,48 @@ pub(crate) async fn retrieve(
     let is_streamed = params.parse("stream", "true or false")?.unwrap_or(false);
     let after = params.parse("starting_after", "the sequence number of an event")?;
     if is_streamed {
-        return stream::follow(&app, scope, id, after, caller.may_drive()).await;
+        return stream::subscribe(&app, scope, id, after, caller.may_drive()).await;
     }
-    let text = find(&app, scope, id, caller.may_drive()).await?.ok_or_else(|| unknown(id))?;
+    let text = find_json(&app, scope, id, caller.may_drive()).await?.ok_or_else(|| not_found(id))?;
     Ok(([(header::CONTENT_TYPE, "application/json")], text).into_response())
 }
 
-/// The text of a response as it stands.
-pub(super) async fn find(app: &App, scope: &Scope, id: &str, may_drive: MayDrive) -> Result<Option<String>> {
-    Ok(look(app, scope, id, may_drive).await?.map(Found::text))
+/// Finds a response, and returns its JSON.
+pub(super) async fn find_json(app: &App, scope: &Scope, id: &str, may_drive: MayDrive) -> Result<Option<String>> {
+    Ok(find_state(app, scope, id, may_drive).await?.map(|state| state.to_json()))
 }
 
-/// A response as it stands.
-pub(super) async fn look(app: &App, scope: &Scope, id: &str, may_drive: MayDrive) -> Result<Option<Found>> {
+/// Finds the state of a response.
+pub(super) async fn find_state(
+    app: &App,
+    scope: &Scope,
+    id: &str,
+    may_drive: MayDrive,
+) -> Result<Option<ResponseState>> {
     let stored = match thread_of(id)? {
-        Some(thread) => match turn::find(app, scope, thread, id).await? {
+        Some(thread) => match turn::find_record(app, scope, thread, id).await? {
             Some(record) => {
-                let (shell, output) = recalled(app, scope, thread, &record).await?;
-                Some(Found::Over { shell, output, cuts: record.cuts })
+                let (envelope, output) = read_response(app, scope, thread, &record).await?;
+                Some(ResponseState::Ended { envelope, output, delta_lengths: record.delta_lengths })
             }
-            // It goes with its conversation.
+            // The response was deleted with its conversation.
             None if app.memory().find_thread(scope, thread).await?.is_none() => return Ok(None),
             None => None,
         },
-        None => match kept::find(app, scope, id).await? {
-            Some(kept) => {
-                let output = kept.output.iter().map(as_item).collect();
-                Some(Found::Over { shell: kept.response.read()?, output, cuts: kept.cuts })
+        None => match stored_response::find(app, scope, id).await? {
+            Some(stored) => {
+                let output = stored.output.iter().map(stored_item).collect();
+                Some(ResponseState::Ended {
+                    envelope: stored.response.read()?,
+                    output,
+                    delta_lengths: stored.delta_lengths,
+                })
             }
             None => None,
         },
     };
     match stored {
         Some(stored) => Ok(Some(stored)),
-        None => background::look(app, scope, id, may_drive).await,
+        None => background::find_state(app, scope, id, may_drive).await,
     }
 }

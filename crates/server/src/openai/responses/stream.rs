@@ -1,4 +1,4 @@
-//! A response as a stream of events: as it is made, and again for whoever lost the stream.
+//! Streams the events of a response: while it is made, and again for a client that resumes an interrupted stream.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -14,39 +14,40 @@ use threadkeep::{MessageId, Scope};
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use super::answer::{Answered, Answering};
-use super::pieces::{Heard, pieces, words_of};
-use super::retrieve::{Found, look};
-use super::teller::Teller;
-use super::{background, body, thread_of, unknown};
+use super::answer::{FinishedResponse, PendingResponse};
+use super::event_writer::EventWriter;
+use super::retrieve::{ResponseState, find_state};
+use super::text_deltas::{TextDeltas, first_text, split};
+use super::{background, body, not_found, thread_of};
 use crate::app::App;
 use crate::error::{ApiError, Result};
 use crate::limits;
-use crate::openai::streamed::{event_stream, streamed};
+use crate::openai::sse;
 use crate::security::MayDrive;
 
-/// Between two looks at a response that is made elsewhere: what changes meanwhile is one look.
-const MOMENT: Duration = Duration::from_millis(100);
+/// How long to wait after a change of a response that is made elsewhere, so that changes in quick succession cause one read.
+const DEBOUNCE: Duration = Duration::from_millis(100);
 
-/// Answers while the model speaks.
-pub(super) fn respond(answering: Answering) -> Response {
-    let app = answering.app.clone();
-    let (mut live, told) = Live::begin(&answering);
-    // A client that goes away does not undo what it asked for.
+/// Streams the answer while the model generates it.
+pub(super) fn respond(pending: PendingResponse) -> Response {
+    let app = pending.app.clone();
+    let (mut live, events) = LiveResponse::start(&pending);
+    // Spawned, so that the response is finished even if the client disconnects.
     tokio::spawn(threadkeep_service::carried(async move {
-        let answered = answering.answer(&mut |delta| live.hear(&delta)).await;
-        live.end(&answered);
+        let result = pending.answer(&mut |delta| live.write_delta(&delta)).await;
+        live.end(&result);
     }));
-    response(app, told)
+    response(app, events)
 }
 
-/// A response that is being made here.
-pub(super) fn response(app: App, told: mpsc::UnboundedReceiver<Bytes>) -> Response {
-    streamed(app, told, stopped)
+/// Streams the events of a response that is made by this process.
+pub(super) fn response(app: App, events: mpsc::UnboundedReceiver<Bytes>) -> Response {
+    sse::from_channel(app, events, stopping_event)
 }
 
-/// What is told last where the answer is not waited for, as so many events were told before. The stream can be taken up again.
-fn stopped(number: u64) -> String {
+/// Returns the last event of a stream that ends because the server stops, with its sequence number. The client can resume the
+/// stream.
+fn stopping_event(number: u64) -> String {
     let error = limits::stopping();
     let event = json!({
         "type": "error", "code": error.code, "message": error.message, "param": null, "sequence_number": number
@@ -54,119 +55,119 @@ fn stopped(number: u64) -> String {
     format!("event: error\ndata: {event}\n\n")
 }
 
-/// Tells a response that was begun by another request, from behind an event on.
-pub(super) async fn follow(
+/// Streams a response that another request started, from the event after `after`.
+pub(super) async fn subscribe(
     app: &App,
     scope: &Scope,
     id: &str,
     after: Option<u64>,
     may_drive: MayDrive,
 ) -> Result<Response> {
-    let watches = Watches::begin(app, scope, id).await?;
-    let found = look(app, scope, id, may_drive).await?.ok_or_else(|| unknown(id))?;
-    let mut following = Following {
+    let watches = Watches::start(app, scope, id).await?;
+    let state = find_state(app, scope, id, may_drive).await?.ok_or_else(|| not_found(id))?;
+    let mut subscription = ResponseSubscription {
         app: app.clone(),
         scope: scope.clone(),
         id: id.to_owned(),
         may_drive,
         watches,
-        teller: Teller::after(after),
-        told: VecDeque::new(),
-        heard: None,
-        is_over: false,
+        writer: EventWriter::after(after),
+        unsent: VecDeque::new(),
+        written_deltas: None,
+        is_ended: false,
     };
-    following.tell(found);
-    Ok(event_stream(stream::unfold(following, |mut following| async {
-        let event = following.next().await?;
-        Some((Ok(event), following))
+    subscription.write_events(state);
+    Ok(sse::from_stream(stream::unfold(subscription, |mut subscription| async {
+        let event = subscription.next().await?;
+        Some((Ok(event), subscription))
     })))
 }
 
-/// A response that is being made here.
-pub(super) struct Live {
-    teller: Teller,
+/// A response that is made by this process.
+pub(super) struct LiveResponse {
+    writer: EventWriter,
     events: mpsc::UnboundedSender<Bytes>,
     message_id: String,
-    heard: Arc<Mutex<Heard>>,
+    deltas: Arc<Mutex<TextDeltas>>,
 }
 
-impl Live {
-    /// Begins to tell; whoever listens gets the events.
-    pub(super) fn begin(answering: &Answering) -> (Self, mpsc::UnboundedReceiver<Bytes>) {
-        let (events, told) = mpsc::unbounded_channel::<Bytes>();
-        let message_id = message_id(answering.words);
-        let mut live = Self { teller: Teller::after(None), events, message_id, heard: Arc::default() };
-        live.teller.begin(&answering.shell);
+impl LiveResponse {
+    /// Writes the first events. Returns the receiver of all events.
+    pub(super) fn start(pending: &PendingResponse) -> (Self, mpsc::UnboundedReceiver<Bytes>) {
+        let (events, receiver) = mpsc::unbounded_channel::<Bytes>();
+        let message_id = message_id(pending.text_id);
+        let mut live = Self { writer: EventWriter::after(None), events, message_id, deltas: Arc::default() };
+        live.writer.write_start(&pending.envelope);
         live.send();
-        (live, told)
+        (live, receiver)
     }
 
-    /// What was told, also while it is being told.
-    pub(super) fn heard(&self) -> Arc<Mutex<Heard>> {
-        Arc::clone(&self.heard)
+    /// Returns the deltas so far; the shared value is updated with each new one.
+    pub(super) fn deltas(&self) -> Arc<Mutex<TextDeltas>> {
+        Arc::clone(&self.deltas)
     }
 
-    pub(super) fn hear(&mut self, delta: &ChatDelta) {
-        self.heard.lock().unwrap_or_else(PoisonError::into_inner).note(delta);
-        // Told words cannot be taken back: the finished item says what holds.
+    pub(super) fn write_delta(&mut self, delta: &ChatDelta) {
+        self.deltas.lock().unwrap_or_else(PoisonError::into_inner).add(delta);
+        // Deltas cannot be revoked after a restart of the model; the finished item has the final text.
         if let ChatDelta::Text(text) = delta {
-            self.teller.hear(text, &self.message_id);
+            self.writer.write_delta(text, &self.message_id);
             self.send();
         }
     }
 
-    pub(super) fn end(mut self, answered: &Result<Answered, (ApiError, String)>) {
-        match answered {
-            Ok(answered) => self.teller.finish(answered),
+    pub(super) fn end(mut self, result: &Result<FinishedResponse, (ApiError, String)>) {
+        match result {
+            Ok(finished) => self.writer.write_finished(finished),
             Err((error, response)) => {
                 tracing::error!(code = error.code, internal = error.internal, "a response failed");
-                self.teller.end("failed", response);
+                self.writer.write_end("failed", response);
             }
         }
         self.send();
     }
 
-    /// Tells that nobody makes it any more.
+    /// Writes the final event of a cancelled response.
     pub(super) fn cancel(mut self, response: &str) {
-        self.teller.end("cancelled", response);
+        self.writer.write_end("cancelled", response);
         self.send();
     }
 
     fn send(&mut self) {
-        for event in self.teller.take() {
-            // A client that is gone hears nothing.
+        for event in self.writer.take() {
+            // Sending fails after the client has disconnected.
             drop(self.events.send(event));
         }
     }
 }
 
-/// A response that was begun by another request.
-struct Following {
+/// A client's subscription to a response that another request started.
+struct ResponseSubscription {
     app: App,
     scope: Scope,
     id: String,
     may_drive: MayDrive,
     watches: Watches,
-    teller: Teller,
-    told: VecDeque<Bytes>,
-    /// How many pieces were told; `None` before the beginning.
-    heard: Option<usize>,
-    is_over: bool,
+    writer: EventWriter,
+    unsent: VecDeque<Bytes>,
+    /// How many deltas were written; `None` before the first event.
+    written_deltas: Option<usize>,
+    is_ended: bool,
 }
 
-/// What changes when a response does: where it stands, and the thread where it is stored at its end.
+/// Watches everything that changes with a response: its background state, and the thread in which the answer is stored.
 struct Watches {
-    standing: Watch,
+    state: Watch,
     thread: Option<Watch>,
 }
 
 impl Watches {
-    async fn begin(app: &App, scope: &Scope, id: &str) -> Result<Self> {
+    async fn start(app: &App, scope: &Scope, id: &str) -> Result<Self> {
         let thread = match thread_of(id)? {
             Some(thread) => Some(app.memory().watch_thread(scope, thread).await),
             None => None,
         };
-        Ok(Self { standing: background::watch(app, scope, id).await, thread })
+        Ok(Self { state: background::watch(app, scope, id).await, thread })
     }
 
     async fn changed(&mut self) {
@@ -177,92 +178,95 @@ impl Watches {
             }
         };
         tokio::select! {
-            () = self.standing.changed() => {}
+            () = self.state.changed() => {}
             () = thread => {}
         }
     }
 }
 
-impl Following {
+impl ResponseSubscription {
     async fn next(&mut self) -> Option<Bytes> {
         let silent_since = Instant::now();
         loop {
-            if let Some(event) = self.told.pop_front() {
+            if let Some(event) = self.unsent.pop_front() {
                 return Some(event);
             }
-            if self.is_over {
+            if self.is_ended {
                 return None;
             }
             tokio::select! {
                 () = self.app.stopped() => {
-                    self.is_over = true;
-                    return Some(stopped(self.teller.number()).into());
+                    self.is_ended = true;
+                    return Some(stopping_event(self.writer.number()).into());
                 }
                 () = self.watches.changed() => {}
                 () = tokio::time::sleep_until(silent_since + self.app.options().heartbeat) => {
                     return Some(Bytes::from_static(b": heartbeat\n\n"));
                 }
             }
-            tokio::time::sleep(MOMENT).await;
-            match look(&self.app, &self.scope, &self.id, self.may_drive).await {
-                Ok(Some(found)) => self.tell(found),
-                // It was deleted.
+            tokio::time::sleep(DEBOUNCE).await;
+            match find_state(&self.app, &self.scope, &self.id, self.may_drive).await {
+                Ok(Some(state)) => self.write_events(state),
+                // Deleted.
                 Ok(None) => return None,
-                // A store that cannot be asked now may be asked later.
-                Err(error) => tracing::debug!(code = error.code, "a response cannot be looked at"),
+                // The store may be available again later.
+                Err(error) => tracing::debug!(code = error.code, "failed to read a response; will retry"),
             }
         }
     }
 
-    /// Tells what is new.
-    fn tell(&mut self, found: Found) {
-        match found {
-            Found::Going { shell, words, heard } => {
-                let told = self.begin(&shell);
-                if let Some(id) = words.map(message_id) {
-                    heard.iter().skip(told).for_each(|piece| self.teller.hear(piece, &id));
-                    self.heard = Some(told.max(heard.len()));
+    /// Writes the events that the state adds.
+    fn write_events(&mut self, state: ResponseState) {
+        match state {
+            ResponseState::InProgress { envelope, text_id, deltas } => {
+                let written = self.write_start(&envelope);
+                if let Some(id) = text_id.map(message_id) {
+                    deltas.iter().skip(written).for_each(|delta| self.writer.write_delta(delta, &id));
+                    self.written_deltas = Some(written.max(deltas.len()));
                 }
             }
-            Found::Over { shell, output, cuts } => {
-                let told = self.begin(&begun(&shell));
-                if let Some((id, text)) = words_of(&output) {
-                    pieces(&text, &cuts).into_iter().skip(told).for_each(|piece| self.teller.hear(piece, id));
+            ResponseState::Ended { envelope, output, delta_lengths } => {
+                let written = self.write_start(&initial_envelope(&envelope));
+                if let Some((id, text)) = first_text(&output) {
+                    split(&text, &delta_lengths)
+                        .into_iter()
+                        .skip(written)
+                        .for_each(|delta| self.writer.write_delta(delta, id));
                 }
-                let response = body::with_output(&shell, &output);
-                let status = match shell.get("status").and_then(Value::as_str) {
+                let response = body::with_output(&envelope, &output);
+                let status = match envelope.get("status").and_then(Value::as_str) {
                     Some("incomplete") => "incomplete",
                     Some("failed") => "failed",
                     Some("cancelled") => "cancelled",
                     _ => "completed",
                 };
-                self.teller.finish(&Answered { response, output, status });
-                self.is_over = true;
+                self.writer.write_finished(&FinishedResponse { response, output, status });
+                self.is_ended = true;
             }
         }
-        self.told.extend(self.teller.take());
+        self.unsent.extend(self.writer.take());
     }
 
-    /// Tells the beginning, where that is to be done. Gives how many pieces were told.
-    fn begin(&mut self, shell: &Map<String, Value>) -> usize {
-        if self.heard.is_none() {
-            self.teller.begin(shell);
+    /// Writes the first events, if that was not done yet. Returns how many deltas were written.
+    fn write_start(&mut self, envelope: &Map<String, Value>) -> usize {
+        if self.written_deltas.is_none() {
+            self.writer.write_start(envelope);
         }
-        *self.heard.get_or_insert(0)
+        *self.written_deltas.get_or_insert(0)
     }
 }
 
-/// A response as it was when it began.
-fn begun(shell: &Map<String, Value>) -> Map<String, Value> {
-    let mut shell = shell.clone();
-    shell.shift_remove("threadkeep");
+/// Returns the envelope as it was when the response was started.
+fn initial_envelope(envelope: &Map<String, Value>) -> Map<String, Value> {
+    let mut envelope = envelope.clone();
+    envelope.shift_remove("threadkeep");
     for member in ["usage", "error", "incomplete_details"] {
-        shell.insert(member.to_owned(), Value::Null);
+        envelope.insert(member.to_owned(), Value::Null);
     }
-    shell.insert("status".to_owned(), "in_progress".into());
-    shell
+    envelope.insert("status".to_owned(), "in_progress".into());
+    envelope
 }
 
-fn message_id(words: MessageId) -> String {
-    format!("msg_{}", words.0.simple())
+fn message_id(text_id: MessageId) -> String {
+    format!("msg_{}", text_id.0.simple())
 }

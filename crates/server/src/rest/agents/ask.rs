@@ -17,38 +17,38 @@ use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
 use crate::turns::{self, Asking, Work};
 
-/// What is asked.
+/// A question to an assistant.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AskJson {
-    /// The user's words.
+    /// The user's message.
     #[schema(min_length = 1)]
     text: String,
-    /// The thread: its id, or its key; one with that key is made where there is none. Without either, a new thread.
+    /// The thread's id or key. If no thread has the key, one is created. Default: a new thread.
     #[serde(default)]
     thread: Option<String>,
-    /// Who speaks, where the caller acts for a whole tenant.
+    /// The author of the message. Only allowed with a key of a whole tenant.
     #[serde(default)]
     author: Option<String>,
-    /// What the client knows beside the words, such as where the user is.
+    /// Additional data from the client, such as the user's location.
     #[serde(default)]
     #[schema(value_type = Object)]
     given: Map,
-    /// Whether to tell what happens on the way, as server-sent events.
+    /// Whether to stream the turn's events as server-sent events.
     #[serde(default)]
     stream: bool,
 }
 
-/// Asks an assistant, and waits for the turn or hears it as it happens
+/// Asks an assistant, and returns or streams the turn
 ///
-/// The user's message is stored before a model is asked, and a turn that has begun is finished, whether the client waits or
-/// not. A turn that fails is a turn too: its `status` and `error` say so. With an Idempotency-Key a repeated request gets
-/// the turn of the first; without one it does where the client says that it repeats itself (`X-Stainless-Retry-Count`), the
-/// question is the same, and the thread ends with its answer, given less than 120 s ago.
+/// The user's message is stored before the model is called, and a started turn is finished even if the client disconnects. A
+/// failed turn is returned with status 200; its `status` and `error` describe the failure. A repeated request with the same
+/// Idempotency-Key gets the turn of the first. Without a key it does if the client marks it as a retry
+/// (`X-Stainless-Retry-Count`), the question is the same, and the thread ends with its answer, which is less than 120 s old.
 ///
-/// With `stream`, or where the client accepts `text/event-stream`, the events are `turn.started`, `token`, `token.restarted`,
-/// `tool.started`, `tool.finished`, `approval.requested`, and in the end `turn.completed` or `turn.failed`, which carry the
-/// turn; `end` where the server stops before.
+/// With `stream`, or if the client accepts `text/event-stream`, the events are `turn.started`, `token`, `token.restarted`,
+/// `tool.started`, `tool.finished`, `approval.requested`, and finally `turn.completed` or `turn.failed` with the turn, or `end`
+/// if the server stops earlier.
 #[utoipa::path(
     post,
     path = "/v1/agents/{name}/turns",
@@ -73,10 +73,10 @@ pub(crate) async fn ask(
         return Err(ApiError::invalid("text", "the question is empty"));
     }
     if body.author.is_some() && matches!(caller.scope, Scope::User(..)) {
-        return Err(ApiError::invalid("author", "a user speaks in their own name"));
+        return Err(ApiError::invalid("author", "a user cannot set the author of a message"));
     }
     let is_streamed = body.stream || accepts_events(&headers);
-    // Before a thread is made: a bad question must not leave an empty one behind.
+    // Checked before a thread is created: an invalid question must not leave an empty thread behind.
     Content { author: body.author.clone(), ..Content::text(Role::User, body.text.clone()) }.check()?;
     let thread = thread(&app, &caller.scope, &agent, body.thread.as_deref(), &attempt).await?;
     let ask = Ask { author: body.author, given: body.given, ..Ask::new(body.text) };
@@ -90,13 +90,13 @@ pub(crate) async fn ask(
     Ok(with_replay(json(&TurnJson::from(answered.turn)), answered.replayed))
 }
 
-/// Whether a client wants events rather than one answer.
+/// Whether a client accepts server-sent events.
 pub(crate) fn accepts_events(headers: &HeaderMap) -> bool {
     let accepted = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
     accepted.flat_map(|value| value.split(',')).any(|kind| kind.trim().starts_with("text/event-stream"))
 }
 
-/// The thread that a name says, or a new one.
+/// Returns the thread with an id or a key, or a new one.
 pub(crate) async fn thread(
     app: &App,
     scope: &Scope,

@@ -7,7 +7,7 @@ use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::output::json;
 
-/// Assistants, by name.
+/// The assistants, ordered by name.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AgentsJson {
     data: Vec<AgentJson>,
@@ -17,14 +17,14 @@ pub(crate) struct AgentsJson {
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AgentJson {
     name: String,
-    /// What it is for.
+    /// The purpose of the assistant.
     description: String,
-    /// What speaks, unless a thread's settings name another.
+    /// The default model; a thread's settings may select another.
     model: String,
     tools: Vec<AgentToolJson>,
 }
 
-/// What its model may call.
+/// A tool that the assistant's model can call.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AgentToolJson {
     name: String,
@@ -34,7 +34,7 @@ pub(crate) struct AgentToolJson {
     parameters: JsonText,
 }
 
-/// Lists the assistants that can be asked
+/// Lists the assistants
 #[utoipa::path(
     get,
     path = "/v1/agents",
@@ -43,10 +43,10 @@ pub(crate) struct AgentToolJson {
     security(("key" = []))
 )]
 pub(crate) async fn list(State(app): State<App>) -> Result {
-    Ok(json(&AgentsJson { data: app.assistants().all().iter().map(shown).collect() }))
+    Ok(json(&AgentsJson { data: app.assistants().all().iter().map(agent_json).collect() }))
 }
 
-fn shown(agent: &Agent) -> AgentJson {
+fn agent_json(agent: &Agent) -> AgentJson {
     let definition = agent.assistant().definition();
     let tools = definition.tools.iter().map(|tool| {
         let description = tool.spec().description.clone();

@@ -22,19 +22,19 @@ use crate::turns::{self, Deciding, Work};
 #[serde(deny_unknown_fields)]
 pub(crate) struct DecideJson {
     decision: DecisionJson,
-    /// Other arguments for the call that is approved, in place of the requested ones.
+    /// Arguments that replace the requested ones. Only allowed with `approve`.
     #[serde(default)]
     #[schema(value_type = Option<Object>)]
     arguments: Option<Map>,
-    /// Why it is denied, in words that the assistant reads.
+    /// The reason, which the assistant reads. Only allowed with `deny`.
     #[serde(default)]
     reason: Option<String>,
-    /// Whether to tell what happens on the way, as server-sent events.
+    /// Whether to stream the turn's events as server-sent events.
     #[serde(default)]
     stream: bool,
 }
 
-/// What is decided.
+/// The outcome of a decision.
 #[derive(Clone, Copy, Debug, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum DecisionJson {
@@ -42,11 +42,11 @@ pub(crate) enum DecisionJson {
     Deny,
 }
 
-/// Decides about an approval, once, and goes on with its turn
+/// Decides an approval, and resumes its turn
 ///
-/// The call is made once, by the one decision that counts; others are told 409 `approval_closed`. A decision that is
-/// repeated with its Idempotency-Key, or by a client that says so, gets the turn of the first. The answer is the turn, or its
-/// events as `POST /v1/agents/{name}/turns` has them.
+/// Only the first decision counts: later ones get 409 `approval_closed`. A repeated decision with the same Idempotency-Key, or
+/// one that the client marks as a retry, gets the turn of the first. Returns or streams the turn, like `POST
+/// /v1/agents/{name}/turns`.
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/approvals/{approval}",
@@ -68,7 +68,7 @@ pub(crate) async fn decide(
     let attempt = input::attempt(&headers, "approvals", &format!("{approval}:{digest}"))?;
     let is_streamed = body.stream || accepts_events(&headers);
     let verdict = verdict(body)?;
-    let (agent, turn) = asker(&app, &caller.scope, thread, &approval).await?;
+    let (agent, turn) = requester(&app, &caller.scope, thread, &approval).await?;
     let (service, by) = (app.service().clone(), decider(&caller));
     let deciding = Deciding { service, agent, scope: caller.scope, thread, approval, turn, verdict, by, attempt };
     let waiting = turns::start(held, Work::Decide(deciding));
@@ -82,10 +82,10 @@ pub(crate) async fn decide(
 fn verdict(body: DecideJson) -> Result<Verdict> {
     match body {
         DecideJson { decision: DecisionJson::Approve, reason: Some(_), .. } => {
-            Err(ApiError::invalid("reason", "a reason belongs to a denial"))
+            Err(ApiError::invalid("reason", "`reason` is only allowed with `deny`"))
         }
         DecideJson { decision: DecisionJson::Deny, arguments: Some(_), .. } => {
-            Err(ApiError::invalid("arguments", "arguments belong to an approval"))
+            Err(ApiError::invalid("arguments", "`arguments` is only allowed with `approve`"))
         }
         DecideJson { decision: DecisionJson::Approve, arguments: Some(arguments), .. } => {
             Ok(Verdict::ApproveChanged(arguments))
@@ -95,25 +95,25 @@ fn verdict(body: DecideJson) -> Result<Verdict> {
     }
 }
 
-/// The assistant that asks, and the turn that goes on with it.
-async fn asker(app: &App, scope: &Scope, thread: ThreadId, approval: &str) -> Result<(Agent, String)> {
-    let unknown = || ApiError::not_found("approval");
-    let found = find_approval(app.memory(), scope, thread, approval).await?.ok_or_else(unknown)?;
-    let gone = || {
-        let message = "the assistant that asks is not served here";
+/// Returns the assistant that requested an approval, and the id of its turn.
+async fn requester(app: &App, scope: &Scope, thread: ThreadId, approval: &str) -> Result<(Agent, String)> {
+    let not_found = || ApiError::not_found("approval");
+    let found = find_approval(app.memory(), scope, thread, approval).await?.ok_or_else(not_found)?;
+    let unavailable = || {
+        let message = "the assistant that requested the approval is not available on this server";
         ApiError::new(StatusCode::CONFLICT, "assistant_not_here", message)
     };
     let name = match find_turn_state(app.memory(), scope, thread, &found.turn).await? {
         Some(TurnState::Running(running)) => running.assistant,
         Some(TurnState::Settled(turn)) => turn.agent,
-        None if found.state == ApprovalState::Pending => return Err(unknown()),
-        // What is left of the turn has expired before the approval.
+        None if found.state == ApprovalState::Pending => return Err(not_found()),
+        // The turn's record has expired, although the approval's has not.
         _ => return Err(AgentError::ApprovalClosed { id: found.id, state: found.state }.into()),
     };
-    Ok((app.assistants().find(&name).ok_or_else(gone)?, found.turn))
+    Ok((app.assistants().find(&name).ok_or_else(unavailable)?, found.turn))
 }
 
-/// Who decides, as the approval keeps it: the user, or the key of an application.
+/// Returns who decides, as stored in the approval: the user, or the key of an application.
 fn decider(caller: &Caller) -> String {
     match (&caller.scope, caller.key_id()) {
         (Scope::User(_, user), _) => user.as_str().to_owned(),

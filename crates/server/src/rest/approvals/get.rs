@@ -8,7 +8,7 @@ use crate::output::json;
 use crate::rest::json::approval::ApprovalJson;
 use crate::security::Caller;
 
-/// Tells where an approval stands
+/// Gets an approval
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/approvals/{approval}",

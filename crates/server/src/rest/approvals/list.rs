@@ -14,14 +14,14 @@ use crate::output::json;
 use crate::rest::json::approval::ApprovalJson;
 use crate::security::Caller;
 
-/// The name of the list that cursors belong to.
+/// The name of this list in cursors.
 const LIST: &str = "approvals";
-/// Threads that are read at a time.
-const PAGE: usize = 100;
-/// Threads that one request looks through at most.
-const THREADS: usize = 1_000;
-/// How long an approval that another program asked for may stand.
-const LONGEST: Duration = Duration::from_secs(24 * 60 * 60);
+/// How many threads are read with one query.
+const THREADS_PER_QUERY: usize = 100;
+/// The most threads that one request searches.
+const MAX_THREADS: usize = 1_000;
+/// The longest that an approval of another program is assumed to stay open.
+const MAX_OPEN: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// A page of approvals.
 #[derive(Debug, Serialize, ToSchema)]
@@ -31,19 +31,19 @@ pub(crate) struct ApprovalsJson {
     next: Option<String>,
 }
 
-/// Lists what waits for a decision
+/// Lists the open approvals
 ///
-/// Those of the threads that changed last come first. With `all=true` those that were decided or are void too, which are kept
-/// for 30 days. A page may be empty and yet have a next one.
+/// Ordered by the last change of their threads, latest first. `all=true` includes closed approvals, which are retained for 30
+/// days. A page may be empty although there is a next one.
 #[utoipa::path(
     get,
     path = "/v1/approvals",
     tag = "approvals",
     params(
-        ("thread" = Option<String>, Query, description = "Only those of a thread"),
-        ("all" = Option<bool>, Query, description = "Those that are over, too"),
-        ("after" = Option<String>, Query, description = "The `next` of the page before"),
-        ("limit" = Option<u32>, Query, description = "1 to 1,000; default 50. A thread's approvals stay together")
+        ("thread" = Option<String>, Query, description = "Only this thread"),
+        ("all" = Option<bool>, Query, description = "Include closed approvals"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page"),
+        ("limit" = Option<u32>, Query, description = "1 to 1,000; default 50. May be exceeded, because a thread's approvals are always on one page")
     ),
     responses((status = 200, body = ApprovalsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
@@ -58,40 +58,41 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Par
         return Ok(json(&ApprovalsJson { data: of_thread(&app, scope, thread, all).await?, next: None }));
     }
     let after = after.map(|after| cursor::take(scope, LIST, "after", &after)).transpose()?;
-    let page = walk(&app, scope, Walk { all, after, limit }).await?;
+    let page = search(&app, scope, Search { all, after, limit }).await?;
     Ok(json(&page))
 }
 
-struct Walk {
+struct Search {
     all: bool,
     after: Option<String>,
     limit: usize,
 }
 
-/// Goes through threads, last changed first, and for what is open no further than a request can stand.
-async fn walk(app: &App, scope: &Scope, Walk { all, after, limit }: Walk) -> Result<ApprovalsJson> {
+/// Searches threads for approvals, those that changed last first. For open approvals it stops at threads that changed longer ago
+/// than an approval can be open.
+async fn search(app: &App, scope: &Scope, Search { all, after, limit }: Search) -> Result<ApprovalsJson> {
     let memory = app.memory();
     let agents = app.assistants().all();
     let longest = agents.iter().map(|agent| agent.assistant().definition().approvals.expires_after).max();
-    let longest_ms = i64::try_from(longest.unwrap_or_default().max(LONGEST).as_millis()).unwrap_or(i64::MAX);
-    let mut query = ThreadQuery { after, ..ThreadQuery::new(ThreadOrder::Recent, PAGE) };
-    let (mut data, mut looked) = (Vec::new(), 0);
+    let longest_ms = i64::try_from(longest.unwrap_or_default().max(MAX_OPEN).as_millis()).unwrap_or(i64::MAX);
+    let mut query = ThreadQuery { after, ..ThreadQuery::new(ThreadOrder::Recent, THREADS_PER_QUERY) };
+    let (mut data, mut searched) = (Vec::new(), 0);
     loop {
         let page = memory.list_threads(scope, &query).await?;
-        looked += page.threads.len();
+        searched += page.threads.len();
         let is_too_old = page.threads.last().is_some_and(|thread| {
             !all && thread.updated_at.as_millis().saturating_add(longest_ms) < memory.now().as_millis()
         });
         for thread in page.threads {
             match of_thread(app, scope, thread.id, all).await {
                 Ok(approvals) => data.extend(approvals),
-                // It was deleted meanwhile.
+                // The thread was deleted in between.
                 Err(error) if error.code == "not_found" => {}
                 Err(error) => return Err(error),
             }
         }
         query.after = page.next.filter(|_| !is_too_old);
-        if query.after.is_none() || data.len() >= limit || looked >= THREADS {
+        if query.after.is_none() || data.len() >= limit || searched >= MAX_THREADS {
             let next = query.after.map(|next| cursor::give(scope, LIST, &next));
             return Ok(ApprovalsJson { data, next });
         }
@@ -101,6 +102,6 @@ async fn walk(app: &App, scope: &Scope, Walk { all, after, limit }: Walk) -> Res
 async fn of_thread(app: &App, scope: &Scope, thread: ThreadId, all: bool) -> Result<Vec<ApprovalJson>> {
     let now = app.memory().now();
     let found = list_approvals(app.memory(), scope, thread).await?;
-    let wanted = found.into_iter().filter(|approval| all || approval.is_open(now));
-    Ok(wanted.map(|approval| ApprovalJson::of(thread, approval, now)).collect())
+    let approvals = found.into_iter().filter(|approval| all || approval.is_open(now));
+    Ok(approvals.map(|approval| ApprovalJson::of(thread, approval, now)).collect())
 }

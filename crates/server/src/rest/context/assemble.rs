@@ -12,48 +12,49 @@ use crate::error::{ErrorEnvelope, Result};
 use crate::input::{JsonBody, Names};
 use crate::output::{json_text, with_etag, written_by};
 use crate::rest::json::message::{ContextMessageJson, UnreadableJson};
-use crate::rest::json::pieces;
+use crate::rest::json::writer;
 use crate::security::Caller;
 use crate::security::KeyRole;
 
-/// What the model is asked, and by which policy it is shown the thread.
+/// The question, and the policy for the context.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct AssembleJson {
-    /// The question, where it is not the thread's newest message already.
+    /// The question, unless it is the last message of the thread.
     question: Option<String>,
     policy: PolicyJson,
-    /// The model whose tokens are counted; about right where it is left out.
+    /// The model whose tokens are counted. Default: an approximation.
     model: Option<String>,
-    /// Keeps the report under this name for 30 days.
+    /// Stores the report under this turn id for 30 days. Requires the role `write`.
     turn: Option<String>,
 }
 
-/// What the model sees, and why.
+/// The context of a model, with a report.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ContextJson<'a> {
     messages: Vec<ContextMessageJson<'a>>,
-    /// The change that the thread was read at.
+    /// The thread's last change at the time of reading.
     change: u64,
-    /// What became of every message, and what took how many tokens.
+    /// Which messages are included and why, and the tokens of each part.
     #[schema(value_type = Object)]
     report: &'a Report,
-    /// Whether the report is kept.
+    /// Whether the report was stored.
     is_report_kept: bool,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unreadable: Vec<UnreadableJson<'a>>,
 }
 
+/// Writes a [`ContextJson`].
 fn write(out: &mut Vec<u8>, assembled: &AssembledContext) -> serde_json::Result<()> {
     if !assembled.unreadable.is_empty() {
         return serde_json::to_writer(out, &ContextJson::of(assembled));
     }
     let AssembledContext { context, positions, is_report_kept, .. } = assembled;
     out.extend_from_slice(br#"{"messages":"#);
-    pieces::list(out, &context.messages, pieces::context_message)?;
-    pieces::value(out, br#","change":"#, &positions.change)?;
-    pieces::value(out, br#","report":"#, &context.report)?;
-    pieces::value(out, br#","is_report_kept":"#, is_report_kept)?;
+    writer::list(out, &context.messages, writer::context_message)?;
+    writer::value(out, br#","change":"#, &positions.change)?;
+    writer::value(out, br#","report":"#, &context.report)?;
+    writer::value(out, br#","is_report_kept":"#, is_report_kept)?;
     out.push(b'}');
     Ok(())
 }
@@ -70,7 +71,7 @@ impl<'a> ContextJson<'a> {
     }
 }
 
-/// Assembles what a model sees of a thread
+/// Assembles the context of a model from a thread
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/context",
@@ -87,7 +88,7 @@ pub(crate) async fn assemble(
     JsonBody { value: body, .. }: JsonBody<AssembleJson>,
 ) -> Result {
     if body.turn.is_some() {
-        // What is kept is written.
+        // The report is stored.
         caller.demand(KeyRole::Write)?;
     }
     let thread = names.thread()?;
@@ -99,7 +100,7 @@ pub(crate) async fn assemble(
     let embedder = app.embedder().cloned();
     let options = ContextOptions { counter, embedder, turn: body.turn, ..ContextOptions::default() };
     let question = body.question.as_deref();
-    let held = app.memory().shared_context(&caller.scope, thread, question, &policy, &options).await?;
-    let written = held.form(|assembled| written_by(|out| write(out, assembled)));
-    Ok(with_etag(json_text(written.as_ref().clone()?), held.assembled().positions.tagged()))
+    let context = app.memory().shared_context(&caller.scope, thread, question, &policy, &options).await?;
+    let written = context.form(|assembled| written_by(|out| write(out, assembled)));
+    Ok(with_etag(json_text(written.as_ref().clone()?), context.assembled().positions.tagged()))
 }

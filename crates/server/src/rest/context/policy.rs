@@ -3,58 +3,59 @@ use threadkeep::context::{ContextPolicy, Pruning, RecallFrom, RecallPolicy, Rend
 use threadkeep::core::TokenCount;
 use utoipa::ToSchema;
 
-/// What a context may hold, and how it is written. What is left out has its default.
+/// The contents and the format of a context. All members are optional.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct PolicyJson {
-    /// Stands first, never cut.
+    /// The first message of the context; never truncated.
     system_prompt: Option<String>,
-    /// Messages of the thread at most. Default: 20.
+    /// The most messages of the thread. Default: 20.
     #[schema(minimum = 1, maximum = 1000)]
     window: Option<usize>,
-    /// Tokens of the whole at most.
+    /// The most tokens of the context. Default: unlimited.
     budget: Option<u64>,
-    /// Characters after which a message of the history is cut.
+    /// The number of characters after which a message of the history is truncated. Default: unlimited.
     message_characters: Option<usize>,
-    /// Whether a summary stands in for messages that fell out. Default: true.
+    /// Whether to include a summary of messages that are left out. Default: true.
     summary: Option<bool>,
-    /// Characters of the summary at most. Default: 4,000.
+    /// The most characters of the summary. Default: 4,000.
     summary_characters: Option<usize>,
-    /// Where messages that bear on the question are looked for. Default: nowhere.
+    /// Where to search for messages that are relevant to the question. Default: `nowhere`.
     recall_from: RecallFromJson,
-    /// Recalled messages at most. Default: 50.
+    /// The most recalled messages. Default: 50.
     recall_messages: Option<usize>,
-    /// Chooses the window by relevance: the newest so many messages always stay.
+    /// Selects the messages of the window by relevance; this many of the newest are always included.
     pruning_newest: Option<usize>,
-    /// Trims in steps, so that the beginning stays the same: what is left after a step, in percent.
+    /// Trims the history in steps, so that its start stays the same between them: the percentage of window and budget that a step
+    /// keeps. Default: no steps.
     #[schema(minimum = 1, maximum = 100)]
     keep_percent: Option<u8>,
-    /// How the context is written. Default: `chat`.
+    /// The format of the context. Default: `chat`.
     rendering: RenderingJson,
-    /// Whether what the user prefers is told. Default: true.
+    /// Whether to include the user's preferences. Default: true.
     preferences: Option<bool>,
 }
 
-/// How a context is written.
+/// The format of a context.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RenderingJson {
-    /// As messages with roles and tool parts.
+    /// Messages with roles and tool parts.
     #[default]
     Chat,
-    /// As one user message, the history as text between markers.
+    /// One user message, with the history as text between markers.
     Transcript,
 }
 
-/// Where messages are recalled from.
+/// Where to search for relevant messages.
 #[derive(Clone, Copy, Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RecallFromJson {
     #[default]
     Nowhere,
-    /// In the thread itself.
+    /// The thread itself.
     Thread,
-    /// In all threads of the user whom the thread belongs to.
+    /// All threads of the thread's user.
     User,
 }
 

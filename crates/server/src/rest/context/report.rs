@@ -6,7 +6,7 @@ use crate::input::Names;
 use crate::output::json;
 use crate::security::Caller;
 
-/// Tells why a model saw what it saw, where the report was kept
+/// Gets the stored report of a context
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/context/{turn}",

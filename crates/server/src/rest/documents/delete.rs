@@ -20,7 +20,7 @@ use crate::security::Caller;
         ("owner" = Option<String>, Query),
         ("If-Match" = Option<String>, Header)
     ),
-    responses((status = 204, description = "It is gone."), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 204, description = "The document was deleted."), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn delete(
@@ -35,7 +35,7 @@ pub(crate) async fn delete(
     let (namespace, key) = (namespace(&names)?, names.text("key").to_owned());
     let (memory, scope) = (app.memory(), &caller.scope);
     let store = &memory.backend().store;
-    // A deletion of what is not there tells so, as every other one does.
+    // The store does not report a missing document, but every DELETE of this API does.
     if store.find_document(scope, &owner, &namespace, &key, memory.now()).await?.is_none() {
         return Err(ApiError::not_found("document"));
     }

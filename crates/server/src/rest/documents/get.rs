@@ -20,11 +20,17 @@ use crate::security::Caller;
 pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names, mut params: Params) -> Result {
     let owner = owner(&caller.scope, &mut params)?;
     params.finish()?;
-    found(&app, &caller.scope, &owner, &namespace(&names)?, names.text("key")).await
+    document(&app, &caller.scope, &owner, &namespace(&names)?, names.text("key")).await
 }
 
-/// A document of whomever.
-pub(crate) async fn found(app: &App, scope: &Scope, owner: &DocumentOwner, namespace: &Namespace, key: &str) -> Result {
+/// Returns a document of any owner.
+pub(crate) async fn document(
+    app: &App,
+    scope: &Scope,
+    owner: &DocumentOwner,
+    namespace: &Namespace,
+    key: &str,
+) -> Result {
     let memory = app.memory();
     let found = memory.backend().store.find_document(scope, owner, namespace, key, memory.now()).await?;
     let document = found.ok_or_else(|| ApiError::not_found("document"))?;

@@ -10,14 +10,14 @@ use crate::input::{Names, Params};
 use crate::output::json;
 use crate::security::Caller;
 
-/// Lists documents of a family, by key
+/// Lists the documents of a namespace, ordered by key
 #[utoipa::path(
     get,
     path = "/v1/documents/{namespace}",
     tag = "documents",
     params(
         ("namespace" = String, Path),
-        ("owner" = Option<String>, Query, description = "`user` or `tenant`; the caller's own by default"),
+        ("owner" = Option<String>, Query, description = "`user` or `tenant`; default: the caller"),
         ("prefix" = Option<String>, Query),
         ("after" = Option<String>, Query),
         ("limit" = Option<u32>, Query)
@@ -30,7 +30,7 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, m
     page(&app, &caller.scope, owner, namespace(&names)?, params).await
 }
 
-/// A page of whoever's documents.
+/// Returns a page of the documents of any owner.
 pub(crate) async fn page(
     app: &App,
     scope: &Scope,

@@ -12,11 +12,11 @@ use crate::input::{JsonBody, Names, Params, if_match};
 use crate::output::{json, with_etag};
 use crate::security::Caller;
 
-/// What a document shall hold.
+/// The new value of a document.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct PutJson {
-    /// Any JSON; it comes back byte for byte.
+    /// Any JSON; it is returned byte for byte.
     #[schema(value_type = Value)]
     pub(crate) value: JsonText,
     #[serde(default)]
@@ -24,13 +24,15 @@ pub(crate) struct PutJson {
     pub(crate) expires_at: Option<Timestamp>,
 }
 
-/// The version that a document has now.
+/// The new version of a document.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct WrittenJson {
     pub(crate) version: u64,
 }
 
-/// Writes a document, whatever it was before unless a header says
+/// Writes a document
+///
+/// Replaces any existing value, unless a header sets a condition.
 #[utoipa::path(
     put,
     path = "/v1/documents/{namespace}/{key}",
@@ -39,8 +41,8 @@ pub(crate) struct WrittenJson {
         ("namespace" = String, Path),
         ("key" = String, Path),
         ("owner" = Option<String>, Query),
-        ("If-Match" = Option<String>, Header, description = "The ETag that it must have"),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: it must not be there")
+        ("If-Match" = Option<String>, Header, description = "The ETag that the document must have"),
+        ("If-None-Match" = Option<String>, Header, description = "`*`: the document must not exist")
     ),
     request_body = PutJson,
     responses((status = 200, body = WrittenJson), (status = "4XX", body = ErrorEnvelope<'_>)),
@@ -65,20 +67,20 @@ pub(crate) async fn put(
     Ok(with_etag(json(&WrittenJson { version: written.version }), written.tagged()))
 }
 
-/// The version that a request demands; 0 where there must be none.
+/// Reads the version that a document must have; 0 if it must not exist.
 pub(crate) fn expected_version(headers: &HeaderMap) -> Result<Option<Tagged>> {
     let Some(value) = headers.get(header::IF_NONE_MATCH) else {
         if headers.get(header::IF_MATCH).is_some_and(|value| value == "*") {
-            // That it is there, in whatever version, is nothing that a store can be told.
-            return Err(ApiError::invalid("If-Match", "give the document's ETag: `*` is not understood here"));
+            // Stores have no condition that a document exists with any version.
+            return Err(ApiError::invalid("If-Match", "`*` is not supported; send the document's ETag"));
         }
         return if_match(headers);
     };
     if headers.contains_key(header::IF_MATCH) {
-        return Err(ApiError::invalid("If-Match", "give `If-Match` or `If-None-Match`, not both"));
+        return Err(ApiError::invalid("If-Match", "`If-Match` and `If-None-Match` are mutually exclusive"));
     }
     if value == "*" {
         return Ok(Some(Tagged::default()));
     }
-    Err(ApiError::invalid("If-None-Match", "only `*` is understood here"))
+    Err(ApiError::invalid("If-None-Match", "only `*` is supported"))
 }

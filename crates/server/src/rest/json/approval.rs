@@ -3,58 +3,58 @@ use threadkeep::agent::{Approval, ApprovalState};
 use threadkeep::{JsonText, ThreadId, Timestamp};
 use utoipa::ToSchema;
 
-/// A request for leave to make one exact call, and what became of it.
+/// A request for permission to make one exact call, with its state.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ApprovalJson {
     id: String,
     #[schema(value_type = String, format = Uuid)]
     thread: ThreadId,
-    /// The turn that asks.
+    /// The turn that requested it.
     turn: String,
-    /// The tool, or the node that asks.
+    /// The tool to call, or the node that requested it.
     tool: String,
-    /// The exact arguments: those that were approved, where they were changed.
+    /// The exact arguments; those of the decision if it changed them.
     #[schema(value_type = Object)]
     arguments: JsonText,
-    /// What it will do, in words.
+    /// A description of what the call does.
     preview: String,
     state: StateJson,
     #[schema(value_type = String, format = DateTime)]
     requested_at: Timestamp,
-    /// From when on it is void.
+    /// When it expires without a decision.
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
-    /// Who decided.
+    /// Who made the decision.
     by: Option<String>,
     #[schema(value_type = Option<String>, format = DateTime)]
     decided_at: Option<Timestamp>,
-    /// Why.
+    /// The reason for the decision.
     reason: Option<String>,
 }
 
-/// Where an approval stands.
+/// The state of an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StateJson {
-    /// Nobody has decided.
+    /// Waiting for a decision.
     Pending,
-    /// It was given, and the call is being made.
+    /// Approved; the call is in progress.
     Claimed,
-    /// The call was made and gave a result.
+    /// Approved; the call succeeded.
     Done,
-    /// The call was made and failed.
+    /// Approved; the call failed.
     Failed,
-    /// It is not known whether the call was made. It will not be made again.
+    /// Approved, but it is unknown whether the call was made. It will not be repeated.
     OutcomeUnknown,
     Denied,
-    /// Nobody decided in time.
+    /// Not decided in time.
     Expired,
-    /// A later request took its place, or its turn is over.
+    /// Replaced by a later request, or its turn has ended.
     Replaced,
 }
 
 impl ApprovalJson {
-    /// The approval as it stands now: one that nobody decided in time is told as expired, whether that is written or not.
+    /// Converts an approval. One that was not decided in time is reported as expired, even if that is not stored yet.
     pub(crate) fn of(thread: ThreadId, approval: Approval, now: Timestamp) -> Self {
         let state = if approval.state == ApprovalState::Pending && !approval.is_open(now) {
             StateJson::Expired
@@ -78,7 +78,7 @@ impl From<ApprovalState> for StateJson {
             ApprovalState::Denied => Self::Denied,
             ApprovalState::Expired => Self::Expired,
             ApprovalState::Replaced => Self::Replaced,
-            // Of a state that this door has no word for nobody should think that it can be decided.
+            // A state that this API does not know: the most cautious one, which cannot be decided.
             _ => Self::OutcomeUnknown,
         }
     }

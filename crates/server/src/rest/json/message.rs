@@ -8,7 +8,7 @@ use utoipa::ToSchema;
 use super::part::{PartJson, SourceJson, UsageJson, is_empty};
 use crate::error::ApiError;
 
-/// Who speaks.
+/// The role of a message's author.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum RoleJson {
@@ -29,20 +29,20 @@ pub(crate) struct MessageJson<'a> {
     seq: u64,
     #[schema(value_type = String, format = Uuid)]
     id: MessageId,
-    /// What its source calls it.
+    /// The id that the message has in its source.
     #[serde(skip_serializing_if = "Option::is_none")]
     external_id: Option<&'a str>,
     role: RoleJson,
-    /// The speaker's name.
+    /// The author's name.
     #[serde(skip_serializing_if = "Option::is_none")]
     author: Option<&'a str>,
-    /// All words in one text.
+    /// All text parts as one text.
     text: Cow<'a, str>,
     parts: Vec<PartJson<'a>>,
-    /// Which agent wrote it.
+    /// The agent that wrote it.
     #[serde(skip_serializing_if = "Option::is_none")]
     agent: Option<&'a str>,
-    /// What the assistant keeps beside the words.
+    /// Data that the assistant stores with the message.
     #[serde(skip_serializing_if = "Option::is_none")]
     #[schema(value_type = Option<Value>)]
     data: Option<&'a JsonText>,
@@ -50,7 +50,7 @@ pub(crate) struct MessageJson<'a> {
     sources: Vec<SourceJson<'a>>,
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<UsageJson<'a>>,
-    /// The application's own notes.
+    /// Data of the application.
     #[serde(skip_serializing_if = "is_empty")]
     #[schema(value_type = Object)]
     metadata: &'a Map,
@@ -67,12 +67,12 @@ pub(crate) struct ContextMessageJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     author: Option<&'a str>,
     parts: Vec<PartJson<'a>>,
-    /// Its position, where it is a message of the thread.
+    /// Its position, if it is a message of the thread.
     #[serde(skip_serializing_if = "Option::is_none")]
     seq: Option<u64>,
 }
 
-/// What a message says. Its words are `text`, or `parts` where there is more than words.
+/// The content of a message: either `text`, or `parts` if there is more than text.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ContentJson {
@@ -97,12 +97,12 @@ pub(crate) struct ContentJson {
     metadata: Map,
 }
 
-/// A message on its way into a thread: what it says, and whatever else the application decides.
+/// A new message: its content, and the properties that the application can set.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct DraftJson {
     role: RoleJson,
-    /// The words, where there is nothing else.
+    /// The text, if there are no other parts.
     #[serde(default)]
     text: Option<String>,
     #[serde(default)]
@@ -121,20 +121,20 @@ pub(crate) struct DraftJson {
     #[serde(default)]
     #[schema(value_type = Object)]
     metadata: Map,
-    /// Its id; one is made where there is none.
+    /// Its id. Default: a new id.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = Uuid)]
     id: Option<MessageId>,
-    /// What its source calls it, unique in the thread.
+    /// The id that the message has in its source; unique in the thread.
     #[serde(default)]
     external_id: Option<String>,
-    /// When it was said; now where it is not given.
+    /// When it was written. Default: now.
     #[serde(default)]
     #[schema(value_type = Option<String>, format = DateTime)]
     created_at: Option<Timestamp>,
 }
 
-/// A message that does not decode.
+/// A message that cannot be decoded.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct UnreadableJson<'a> {
     seq: u64,
@@ -208,7 +208,7 @@ impl TryFrom<ContentJson> for Content {
         Ok(Self {
             role: role.into(),
             author,
-            parts: words(text, parts)?,
+            parts: content_parts(text, parts)?,
             agent,
             data,
             sources: sources.into_iter().map(Into::into).collect(),
@@ -229,9 +229,9 @@ impl TryFrom<DraftJson> for Draft {
     }
 }
 
-fn words(text: Option<String>, parts: Option<Vec<PartJson<'_>>>) -> Result<Vec<Part>, ApiError> {
+fn content_parts(text: Option<String>, parts: Option<Vec<PartJson<'_>>>) -> Result<Vec<Part>, ApiError> {
     match (text, parts) {
-        (Some(_), Some(_)) => Err(ApiError::invalid("text", "give `text` or `parts`, not both")),
+        (Some(_), Some(_)) => Err(ApiError::invalid("text", "`text` and `parts` are mutually exclusive")),
         (Some(text), None) => Ok(vec![Part::Text(text)]),
         (None, parts) => Ok(parts.unwrap_or_default().into_iter().map(Into::into).collect()),
     }

@@ -4,30 +4,29 @@ use serde::{Deserialize, Serialize};
 use threadkeep::{ImageReference, JsonText, Map, Part, Source, TokenDetails, ToolCall, ToolResult, Usage};
 use utoipa::ToSchema;
 
-/// A piece of what a message says: an object with one member, which names its kind.
+/// A part of a message's content: an object with one member, whose name is the kind.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PartJson<'a> {
-    /// Words.
     Text(Cow<'a, str>),
-    /// A model asks for a tool.
+    /// A tool call of a model.
     ToolCall(ToolCallJson<'a>),
-    /// What the tool gave.
+    /// The result of a tool call.
     ToolResult(ToolResultJson<'a>),
-    /// A picture that is kept elsewhere.
+    /// An image that is stored elsewhere.
     Image(ImageJson<'a>),
-    /// What the model thought before it spoke.
+    /// The model's reasoning before its answer.
     Reasoning(Cow<'a, str>),
-    /// An item of a wire format that no other part can hold, byte for byte.
+    /// An item of another API's format that no other part can represent, byte for byte.
     Raw(RawJson<'a>),
 }
 
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolCallJson<'a> {
-    /// The model's name for this call; its result names it too.
+    /// The call's id; the result refers to it.
     id: Cow<'a, str>,
-    /// The tool.
+    /// The name of the tool.
     name: Cow<'a, str>,
     /// The arguments.
     #[schema(value_type = Value)]
@@ -37,11 +36,11 @@ pub(crate) struct ToolCallJson<'a> {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ToolResultJson<'a> {
-    /// The call that it answers.
+    /// The id of the call.
     call_id: Cow<'a, str>,
-    /// What the tool said, as text.
+    /// The tool's output as text.
     output: Cow<'a, str>,
-    /// Whether it is an error.
+    /// Whether the output is an error.
     #[serde(default)]
     is_error: bool,
 }
@@ -49,9 +48,8 @@ pub(crate) struct ToolResultJson<'a> {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ImageJson<'a> {
-    /// Where it is.
     url: Cow<'a, str>,
-    /// What it shows, in words.
+    /// A description of the image.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     description: Option<Cow<'a, str>>,
 }
@@ -59,47 +57,47 @@ pub(crate) struct ImageJson<'a> {
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct RawJson<'a> {
-    /// Which format.
+    /// The name of the format.
     format: Cow<'a, str>,
     /// The exact item.
     #[schema(value_type = Value)]
     json: Cow<'a, JsonText>,
 }
 
-/// What an answer stands on.
+/// A source of an answer.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SourceJson<'a> {
-    /// What kind of thing it is.
+    /// The kind of the source.
     kind: Cow<'a, str>,
-    /// Its id among its kind.
+    /// Its id, unique within its kind.
     id: Cow<'a, str>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     title: Option<Cow<'a, str>>,
-    /// How good it was found to be: larger is better.
+    /// Its relevance: larger is better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     score: Option<f64>,
-    /// How far it was from the question: smaller is nearer.
+    /// Its distance from the question: smaller is better.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     distance: Option<f64>,
-    /// Whatever else belongs to it.
+    /// Additional members.
     #[serde(default, skip_serializing_if = "is_empty")]
     #[schema(value_type = Object)]
     fields: Cow<'a, Map>,
 }
 
-/// What making a message took.
+/// The resources used to generate a message.
 #[derive(Debug, Serialize, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct UsageJson<'a> {
-    /// The model that was asked.
+    /// The model that generated it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     model: Option<Cow<'a, str>>,
     #[serde(default)]
     input_tokens: u64,
     #[serde(default)]
     output_tokens: u64,
-    /// What some of these were, where the provider told.
+    /// Details of the tokens, if the provider reported them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     details: Option<TokenDetailsJson>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -108,20 +106,20 @@ pub(crate) struct UsageJson<'a> {
     duration_ms: Option<u64>,
 }
 
-/// What some of a call's tokens were, where the provider told.
+/// Details of a call's tokens, as reported by the provider.
 #[derive(Clone, Copy, Debug, Default, Serialize, Deserialize, ToSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(crate) struct TokenDetailsJson {
-    /// Of those that were read, the ones from the provider's cache.
+    /// Input tokens that were read from the provider's cache.
     cached_input: u64,
-    /// Of those that were read, the ones that were written to it.
+    /// Input tokens that were written to the provider's cache.
     cache_write: u64,
-    /// Of those that were written, the thoughts.
+    /// Output tokens of the model's reasoning.
     reasoning: u64,
 }
 
 impl TokenDetailsJson {
-    /// Nothing where nothing was told.
+    /// Converts details; `None` if the provider reported none.
     pub(crate) fn of(details: TokenDetails) -> Option<Self> {
         let TokenDetails { cached_input, cache_write, reasoning } = details;
         (!details.is_empty()).then_some(Self { cached_input, cache_write, reasoning })
@@ -135,7 +133,7 @@ impl From<TokenDetailsJson> for TokenDetails {
     }
 }
 
-/// Whether nothing is in a map, for serde.
+/// Whether a map is empty, for serde.
 pub(super) fn is_empty(map: &Map) -> bool {
     map.is_empty()
 }

@@ -5,27 +5,26 @@ use utoipa::ToSchema;
 /// A conversation, without its messages.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ThreadJson {
-    /// Its id.
     #[schema(value_type = String, format = Uuid)]
     id: ThreadId,
     owner: OwnerJson,
-    /// What a channel calls it.
+    /// The application's key, such as a channel's name for the conversation; unique for its owner.
     key: Option<String>,
-    /// What a person calls it.
+    /// A title for people.
     title: Option<String>,
-    /// The application's own notes.
+    /// Data of the application.
     #[schema(value_type = Object)]
     metadata: Map,
-    /// The state that an agent keeps.
+    /// The stored state of an agent.
     #[schema(value_type = Object)]
     state: Map,
-    /// How many messages it holds.
+    /// How many messages it contains.
     messages: u64,
-    /// The position from which on messages are kept.
+    /// The lowest position from which messages are retained.
     first_seq: u64,
-    /// The position of the newest message ever appended.
+    /// The position of the last message that was ever appended.
     seq: u64,
-    /// How often it was changed: its ETag, and the id of its last event.
+    /// How often it was changed. Its ETag and the id of its last event have the same number.
     change: u64,
     #[schema(value_type = String, format = DateTime)]
     created_at: Timestamp,
@@ -35,13 +34,13 @@ pub(crate) struct ThreadJson {
     expires_at: Option<Timestamp>,
 }
 
-/// Whom a thread belongs to: `"tenant"`, or `{"user": NAME}`.
+/// The owner of a thread: `"tenant"`, or `{"user": NAME}`.
 #[derive(Clone, Debug, Serialize, Deserialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum OwnerJson {
-    /// All users of the tenant share it.
+    /// Shared by all users of the tenant.
     Tenant,
-    /// One user.
+    /// Owned by one user.
     User(String),
 }
 

@@ -7,61 +7,61 @@ use super::approval::StateJson;
 use super::message::RoleJson;
 use super::part::{SourceJson, TokenDetailsJson};
 
-/// One turn of an assistant, as every door tells it.
+/// A turn of an assistant.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TurnJson {
     #[schema(value_type = String, format = Uuid)]
     thread: ThreadId,
     turn: String,
-    /// The assistant.
+    /// The name of the assistant.
     agent: String,
-    /// Which of the assistant's agents answered.
+    /// The agent of the assistant that answered.
     routed_agent: Option<String>,
-    /// How sure that choice is, from 0 to 1.
+    /// The confidence of that choice, from 0 to 1.
     confidence: Option<f64>,
-    /// What spoke.
+    /// The model that answered.
     model: String,
     status: StatusJson,
-    /// What the user reads, also when it failed.
+    /// The reply to the user, which is set even if the turn failed.
     reply: String,
     error: Option<TurnErrorJson>,
-    /// In order, all of this turn.
+    /// All tool calls of this turn, in order.
     tool_calls: Vec<ToolCallTraceJson>,
-    /// Requested, decided or voided in this turn.
+    /// The approvals that were requested, decided or replaced in this turn.
     approvals: Vec<ApprovalTraceJson>,
-    /// What the answer stands on.
+    /// The sources of the answer.
     sources: Vec<SourceJson<'static>>,
     usage: TurnUsageJson,
     context: ContextNumbersJson,
-    /// The assistant's own.
+    /// Data of the assistant.
     #[schema(value_type = Option<Value>)]
     data: Option<JsonText>,
-    /// The messages that this turn added.
+    /// The messages that this turn stored.
     stored: Vec<StoredJson>,
     #[schema(value_type = String, format = DateTime)]
     started_at: Timestamp,
     duration_ms: u64,
 }
 
-/// How a turn ended.
+/// The status of a turn.
 #[derive(Clone, Copy, Debug, Serialize, ToSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum StatusJson {
     Completed,
-    /// It goes on when somebody decides.
+    /// Resumes after a decision.
     WaitingForApproval,
-    /// It was not answered; the reply says so.
+    /// Not answered; the reply reports the failure.
     Failed,
 }
 
-/// What went wrong, for programs.
+/// The cause of a failure, for programs.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TurnErrorJson {
     code: String,
     message: String,
 }
 
-/// A tool's call and what came of it.
+/// A tool call with its outcome.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ToolCallTraceJson {
     id: String,
@@ -73,25 +73,25 @@ pub(crate) struct ToolCallTraceJson {
     result: Option<JsonText>,
     error: Option<String>,
     duration_ms: u64,
-    /// Whether it was remembered rather than looked up.
+    /// Whether the result was read from a cache.
     cached: bool,
 }
 
-/// An approval, as a turn tells it.
+/// An approval of a turn.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ApprovalTraceJson {
     id: String,
     tool: String,
     #[schema(value_type = Object)]
     arguments: JsonText,
-    /// What it will do, in words.
+    /// A description of what the call does.
     preview: String,
     #[schema(value_type = String, format = DateTime)]
     expires_at: Timestamp,
     state: StateJson,
 }
 
-/// What a turn took.
+/// The resources used by a turn.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct TurnUsageJson {
     model_calls: u64,
@@ -100,11 +100,11 @@ pub(crate) struct TurnUsageJson {
     output_tokens: u64,
     #[serde(skip_serializing_if = "Option::is_none")]
     details: Option<TokenDetailsJson>,
-    /// US dollars; null where a price is not known.
+    /// US dollars; null if a price is not known.
     cost_usd: Option<f64>,
 }
 
-/// What the model saw, in numbers.
+/// The size of the model's context.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ContextNumbersJson {
     messages: u64,
@@ -114,14 +114,14 @@ pub(crate) struct ContextNumbersJson {
     dropped: u64,
 }
 
-/// A message that a turn added.
+/// A message that a turn stored.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct StoredJson {
     seq: u64,
     role: RoleJson,
 }
 
-/// What happens in a turn; the event's name stands beside it.
+/// The data of an event of a turn. The event's name is separate.
 #[derive(Debug, Serialize, ToSchema)]
 #[serde(untagged)]
 pub(crate) enum TurnEventJson {
@@ -134,7 +134,7 @@ pub(crate) enum TurnEventJson {
     },
     /// `token`
     Token { text: String },
-    /// `token.restarted`: the pieces so far are void.
+    /// `token.restarted`: the tokens so far are not part of the reply.
     Restarted {},
     /// `tool.started`
     ToolStarted {
@@ -152,7 +152,7 @@ pub(crate) enum TurnEventJson {
 }
 
 impl TurnEventJson {
-    /// The event as it is told; `None` for one that this door has no words for.
+    /// Converts an event; `None` for one that this API does not have.
     pub(crate) fn of(event: TurnEvent) -> Option<Self> {
         Some(match event {
             TurnEvent::Started { thread, turn, agent } => Self::Started { thread, turn, agent },

@@ -11,32 +11,30 @@ use crate::output::{json_with, with_etag, with_replay};
 use crate::rest::json::message::DraftJson;
 use crate::security::Caller;
 
-/// Messages to add, all or none.
+/// Messages to add: either all are added, or none.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AppendJson {
-    /// In order.
     messages: Vec<DraftJson>,
     /// The position that the thread's last message must have.
     #[serde(default)]
     expected_seq: Option<u64>,
 }
 
-/// What was added.
+/// The added messages.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct AppendedJson {
-    /// The change that it made.
+    /// The number of the change.
     change: u64,
     /// The position of the first message.
     first_seq: u64,
-    /// How many.
     count: u64,
     messages: Vec<PlacedJson>,
-    /// Whether an earlier request had added them.
+    /// Whether an earlier request added them.
     replayed: bool,
 }
 
-/// Where a message went.
+/// The position of an added message.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PlacedJson {
     seq: u64,
@@ -44,10 +42,11 @@ pub(crate) struct PlacedJson {
     id: MessageId,
 }
 
-/// Adds one message or many to a thread
+/// Adds messages to a thread
 ///
-/// With an Idempotency-Key a repeated request counts once, for seven days. Without one it does where the client says that it
-/// repeats itself (`X-Stainless-Retry-Count`), the body is the same, less than 120 s have passed, and nothing was added since.
+/// A repeated request with the same Idempotency-Key adds the messages only once, for seven days. Without a key it does if the
+/// client marks it as a retry (`X-Stainless-Retry-Count`), the body is the same, less than 120 s have passed, and nothing was
+/// added since.
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/messages",
@@ -73,7 +72,7 @@ pub(crate) async fn append(
     let drafts = body.messages.into_iter().map(Draft::try_from).collect::<Result<Vec<_>>>()?;
     let expected = match (expected_change(&headers)?, body.expected_seq) {
         (Some(_), Some(_)) => {
-            return Err(ApiError::invalid("expected_seq", "give `If-Match` or `expected_seq`, not both"));
+            return Err(ApiError::invalid("expected_seq", "`If-Match` and `expected_seq` are mutually exclusive"));
         }
         (change, seq) => change.or(seq.map(Expected::Seq)),
     };

@@ -8,18 +8,20 @@ use crate::input::Names;
 use crate::output::with_etag;
 use crate::security::Caller;
 
-/// Erases a message; its position, its id and the instant of erasing are left
+/// Erases a message
+///
+/// Its position, its id and the time of the erasure are retained.
 #[utoipa::path(
     delete,
     path = "/v1/threads/{id}/messages/{message}",
     tag = "messages",
     params(("id" = String, Path), ("message" = String, Path, description = "A position or an id")),
-    responses((status = 204, description = "It is gone."), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 204, description = "The message was erased."), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn erase(State(app): State<App>, caller: Caller, names: Names, headers: HeaderMap) -> Result {
     if headers.contains_key(header::IF_MATCH) {
-        return Err(ApiError::invalid("If-Match", "a message is not erased on a condition"));
+        return Err(ApiError::invalid("If-Match", "conditional erasure of a message is not supported"));
     }
     let (scope, memory, thread) = (&caller.scope, app.memory(), names.thread()?);
     let found = memory.find_messages(scope, thread, &[names.message()?]).await?;

@@ -9,25 +9,25 @@ use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::{Names, Params};
 use crate::output::{json_text, with_etag, written_by};
 use crate::rest::json::message::{MessageJson, UnreadableJson};
-use crate::rest::json::pieces;
+use crate::rest::json::writer;
 use crate::security::Caller;
 
 /// A page of messages.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct MessagesJson<'a> {
     data: Vec<MessageJson<'a>>,
-    /// Messages of this page that do not decode.
+    /// Messages of this page that cannot be decoded.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     unreadable: Vec<UnreadableJson<'a>>,
     /// Whether more match in this direction.
     has_more: bool,
-    /// What to pass for the next page: as `before` where the order is `desc`, as `after` where it is `asc`.
+    /// The value for the next page: of `before` if the order is `desc`, of `after` if it is `asc`.
     next: Option<u64>,
 }
 
 /// Lists messages of a thread
 ///
-/// `before` and `after` are positions or instants (RFC 3339) and are themselves left out. They hold before the limit.
+/// `before` and `after` are positions or instants (RFC 3339), which are excluded themselves. They are applied before the limit.
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/messages",
@@ -47,19 +47,19 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, m
     let take = match params.take("order")?.as_deref() {
         None | Some("desc") => Take::Newest,
         Some("asc") => Take::Oldest,
-        Some(_) => return Err(ApiError::invalid("order", "`order` is `asc` or `desc`")),
+        Some(_) => return Err(ApiError::invalid("order", "`order` must be `asc` or `desc`")),
     };
     let (before, after) = (bound(&mut params, "before")?, bound(&mut params, "after")?);
     let (roles, limit) = (params.roles()?, params.limit(50)?);
     params.finish()?;
     let thread = names.thread()?;
     let is_newest = before.is_none() && after.is_none() && roles.is_empty() && take == Take::Newest;
-    if is_newest && let Some(held) = app.memory().held_messages(&caller.scope, thread, limit) {
-        let written = held.form(|held| {
-            let page = Page { messages: held.messages(), corrupt: &[], has_more: held.more(), take };
+    if is_newest && let Some(cached) = app.memory().held_messages(&caller.scope, thread, limit) {
+        let written = cached.form(|cached| {
+            let page = Page { messages: cached.messages(), corrupt: &[], has_more: cached.more(), take };
             written_by(|out| page.write(out))
         });
-        return Ok(with_etag(json_text(written.as_ref().clone()?), held.positions().tagged()));
+        return Ok(with_etag(json_text(written.as_ref().clone()?), cached.positions().tagged()));
     }
     let on_corrupt = OnCorrupt::Report;
     let query = MessageQuery { before, after, roles, take, on_corrupt, ..MessageQuery::newest(limit) };
@@ -69,7 +69,7 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, names: Names, m
     Ok(with_etag(json_text(written_by(|out| page.write(out))?), change))
 }
 
-/// What there is of a page, oldest first.
+/// The contents of a page, oldest first.
 struct Page<'a> {
     messages: &'a [Message],
     corrupt: &'a [CorruptRow],
@@ -97,9 +97,9 @@ impl<'a> Page<'a> {
             return serde_json::to_writer(out, &MessagesJson::from(self));
         }
         out.extend_from_slice(br#"{"data":"#);
-        pieces::list(out, self.in_order(), pieces::message)?;
-        pieces::value(out, br#","has_more":"#, &self.has_more)?;
-        pieces::value(out, br#","next":"#, &self.next())?;
+        writer::list(out, self.in_order(), writer::message)?;
+        writer::value(out, br#","has_more":"#, &self.has_more)?;
+        writer::value(out, br#","next":"#, &self.next())?;
         out.push(b'}');
         Ok(())
     }
@@ -117,5 +117,7 @@ fn bound(params: &mut Params, name: &str) -> Result<Option<Bound>> {
     let Some(text) = params.take(name)? else { return Ok(None) };
     let seq = text.parse().map(Bound::Seq).ok();
     let bound = seq.or_else(|| text.parse().map(Bound::Time).ok());
-    bound.map(Some).ok_or_else(|| ApiError::invalid(name, format!("`{name}` is a position or an RFC 3339 instant")))
+    bound
+        .map(Some)
+        .ok_or_else(|| ApiError::invalid(name, format!("`{name}` must be a position or an RFC 3339 instant")))
 }

@@ -9,7 +9,9 @@ use crate::output::{json, with_etag};
 use crate::rest::json::message::{ContentJson, MessageJson};
 use crate::security::Caller;
 
-/// Says a message differently; its position, id and instant stay
+/// Replaces the content of a message
+///
+/// Its position, id and time of creation are retained.
 #[utoipa::path(
     put,
     path = "/v1/threads/{id}/messages/{message}",
@@ -31,10 +33,10 @@ pub(crate) async fn replace(
     JsonBody { value: body, .. }: JsonBody<ContentJson>,
 ) -> Result {
     let (scope, memory, thread) = (&caller.scope, app.memory(), names.thread()?);
-    let unknown = || ApiError::not_found("message");
-    let found = memory.find_messages(scope, thread, &[names.message()?]).await?.pop().ok_or_else(unknown)?;
+    let not_found = || ApiError::not_found("message");
+    let found = memory.find_messages(scope, thread, &[names.message()?]).await?.pop().ok_or_else(not_found)?;
     let expected = expected_change(&headers)?;
     let change = memory.replace_message(scope, thread, found.id, Content::try_from(body)?, expected).await?;
     let replaced = memory.find_messages(scope, thread, &[threadkeep::MessageName::Id(found.id)]).await?.pop();
-    Ok(with_etag(json(&MessageJson::from(&replaced.ok_or_else(unknown)?)), change))
+    Ok(with_etag(json(&MessageJson::from(&replaced.ok_or_else(not_found)?)), change))
 }

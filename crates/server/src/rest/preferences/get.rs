@@ -1,14 +1,14 @@
 use axum::extract::State;
 use threadkeep::JsonText;
 
-use super::{PreferenceJson, demand_user};
+use super::{PreferenceJson, require_user};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::Names;
 use crate::output::json;
 use crate::security::Caller;
 
-/// Gets what the user prefers
+/// Gets a preference
 #[utoipa::path(
     get,
     path = "/v1/preferences/{key}",
@@ -18,7 +18,7 @@ use crate::security::Caller;
     security(("key" = []))
 )]
 pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names) -> Result {
-    demand_user(&caller.scope)?;
+    require_user(&caller.scope)?;
     let key = names.text("key").to_owned();
     let found: Option<JsonText> = app.memory().preference(&caller.scope, &key).await?;
     let value = found.ok_or_else(|| ApiError::not_found("preference"))?;

@@ -2,19 +2,19 @@ use axum::extract::State;
 use serde::Serialize;
 use utoipa::ToSchema;
 
-use super::{PreferenceJson, demand_user};
+use super::{PreferenceJson, require_user};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::output::json;
 use crate::security::Caller;
 
-/// All that a user prefers, by name.
+/// The preferences of a user, ordered by key.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct PreferencesJson {
     data: Vec<PreferenceJson>,
 }
 
-/// Lists what the user prefers
+/// Lists the preferences of the user
 #[utoipa::path(
     get,
     path = "/v1/preferences",
@@ -23,7 +23,7 @@ pub(crate) struct PreferencesJson {
     security(("key" = []))
 )]
 pub(crate) async fn list(State(app): State<App>, caller: Caller) -> Result {
-    demand_user(&caller.scope)?;
+    require_user(&caller.scope)?;
     let preferences = app.memory().list_preferences(&caller.scope).await?.into_iter();
     let data = preferences.map(|preference| PreferenceJson { key: preference.key, value: preference.value });
     Ok(json(&PreferencesJson { data: data.collect() }))

@@ -3,14 +3,14 @@ use serde::Deserialize;
 use threadkeep::JsonText;
 use utoipa::ToSchema;
 
-use super::{PreferenceJson, demand_user};
+use super::{PreferenceJson, require_user};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{JsonBody, Names};
 use crate::output::json;
 use crate::security::Caller;
 
-/// What to set a preference to.
+/// The new value of a preference.
 #[derive(Debug, Deserialize, ToSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct SetJson {
@@ -18,7 +18,7 @@ pub(crate) struct SetJson {
     value: JsonText,
 }
 
-/// Sets what the user prefers
+/// Sets a preference
 #[utoipa::path(
     put,
     path = "/v1/preferences/{key}",
@@ -34,7 +34,7 @@ pub(crate) async fn put(
     names: Names,
     JsonBody { value: body, .. }: JsonBody<SetJson>,
 ) -> Result {
-    demand_user(&caller.scope)?;
+    require_user(&caller.scope)?;
     let key = names.text("key").to_owned();
     app.memory().set_preference(&caller.scope, &key, &body.value).await?;
     Ok(json(&PreferenceJson { key, value: body.value }))

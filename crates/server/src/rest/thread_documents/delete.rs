@@ -21,7 +21,7 @@ use crate::security::Caller;
         ("key" = String, Path),
         ("If-Match" = Option<String>, Header)
     ),
-    responses((status = 204, description = "It is gone."), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 204, description = "The document was deleted."), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names, headers: HeaderMap) -> Result {

@@ -4,7 +4,7 @@ use threadkeep::DocumentOwner;
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::Names;
-use crate::rest::documents::{DocumentJson, get::found, namespace};
+use crate::rest::documents::{DocumentJson, get::document, namespace};
 use crate::security::Caller;
 
 /// Gets a document of a thread
@@ -18,5 +18,5 @@ use crate::security::Caller;
 )]
 pub(crate) async fn get(State(app): State<App>, caller: Caller, names: Names) -> Result {
     let owner = DocumentOwner::Thread(names.thread()?);
-    found(&app, &caller.scope, &owner, &namespace(&names)?, names.text("key")).await
+    document(&app, &caller.scope, &owner, &namespace(&names)?, names.text("key")).await
 }

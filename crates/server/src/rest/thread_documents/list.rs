@@ -7,7 +7,7 @@ use crate::input::{Names, Params};
 use crate::rest::documents::{DocumentsJson, list::page, namespace};
 use crate::security::Caller;
 
-/// Lists documents of a thread, by key
+/// Lists the documents of a thread, ordered by key
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/documents/{namespace}",

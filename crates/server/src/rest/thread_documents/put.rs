@@ -21,7 +21,7 @@ use crate::security::Caller;
         ("namespace" = String, Path),
         ("key" = String, Path),
         ("If-Match" = Option<String>, Header, description = "The document's ETag"),
-        ("If-None-Match" = Option<String>, Header, description = "`*`: it must not be there")
+        ("If-None-Match" = Option<String>, Header, description = "`*`: the document must not exist")
     ),
     request_body = PutJson,
     responses((status = 200, body = WrittenJson), (status = "4XX", body = ErrorEnvelope<'_>)),
@@ -42,7 +42,7 @@ pub(crate) async fn put(
         batch = batch.require(name.clone(), state);
     }
     let put = PutDocument { name, value: body.value, expires_at: body.expires_at };
-    // A thread's document gets the change that wrote it as its version.
+    // The version of a thread's document is the number of the change that wrote it.
     let written = batch.put(put).commit(&caller.scope, thread).await?.tagged();
     Ok(with_etag(json(&WrittenJson { version: written.number }), written))
 }

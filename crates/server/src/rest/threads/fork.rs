@@ -15,36 +15,37 @@ use crate::output::{created_or_found, with_etag};
 use crate::rest::json::thread::ThreadJson;
 use crate::security::Caller;
 
-/// Messages read at a time.
+/// How many messages are read with one query.
 const PAGE: usize = 500;
-/// Bytes of content written at a time, about; one message more still fits what a commit takes.
+/// The approximate number of bytes per commit. It may be exceeded by one message, which still fits into a commit.
 const COMMIT_BYTES: usize = 8 * 1024 * 1024;
 
-/// What to take over.
+/// The extent and the properties of a fork.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct ForkJson {
-    /// The last position that is taken over; all where it is left out.
+    /// The last position to copy. Default: all.
     through_seq: Option<u64>,
-    /// The new thread's title; that of the old where it is left out.
+    /// The new thread's title. Default: that of the original.
     title: Option<String>,
-    /// The new thread's metadata; that of the old where it is left out.
+    /// The new thread's metadata. Default: that of the original.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Map>,
 }
 
-/// How far a fork with an Idempotency-Key has come.
+/// The progress of a fork with an Idempotency-Key.
 #[derive(Debug, Deserialize, Serialize)]
 struct Progress {
-    /// The last position that is taken over.
+    /// The last position to copy.
     through: u64,
-    is_whole: bool,
+    #[serde(rename = "is_whole")]
+    is_complete: bool,
 }
 
-/// Makes a thread that begins as another one did
+/// Creates a thread with a copy of another thread's messages
 ///
-/// Messages keep their ids and instants, and get positions from 1. State is taken over, keys and documents are not. The new thread
-/// belongs to the caller. A fork that breaks off is continued by the same Idempotency-Key.
+/// Messages keep their ids and times, and get positions from 1. The state is copied; keys and documents are not. The new thread
+/// belongs to the caller. An interrupted fork is continued by a request with the same Idempotency-Key.
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/fork",
@@ -53,7 +54,7 @@ struct Progress {
     request_body = ForkJson,
     responses(
         (status = 201, body = ThreadJson),
-        (status = 200, description = "It was made before.", body = ThreadJson),
+        (status = 200, description = "An earlier request created it.", body = ThreadJson),
         (status = "4XX", body = ErrorEnvelope<'_>)
     ),
     security(("key" = []))
@@ -73,7 +74,7 @@ pub(crate) async fn fork(
     let title = body.title.or(from.title.clone());
     let metadata = body.metadata.unwrap_or_else(|| {
         let mut metadata = from.metadata.clone();
-        // It says which branch of an imported conversation a thread is; the new thread is none.
+        // Identifies the branch of an imported conversation, which the new thread is not.
         metadata.remove("branch");
         metadata
     });
@@ -90,29 +91,29 @@ pub(crate) async fn fork(
     Ok(with_etag(created_or_found(opened.created, &ThreadJson::from(thread)), change))
 }
 
-/// Copies what an earlier try of the same request has not. The other thread may have changed since: where the fork ends was
-/// settled by the first try, and a fork that is whole is left alone.
+/// Copies what an earlier attempt of the same request has not copied. The first attempt determined the last position, because the
+/// original may have changed since. Does nothing if the fork is complete.
 async fn copy_once(app: &App, scope: &Scope, from: &Thread, to: ThreadId, through: u64) -> Result<()> {
     let (memory, name) =
         (app.memory(), DocumentName { namespace: Namespace::system("server")?, key: "fork".to_owned() });
     let put = |progress: &Progress| -> Result<PutDocument> {
         Ok(PutDocument { name: name.clone(), value: JsonText::of(progress)?, expires_at: None })
     };
-    let begun = Progress { through, is_whole: false };
-    let first = memory.batch().require(name.clone(), DocumentState::Absent).put(put(&begun)?).commit(scope, to).await;
-    let begun = match first {
-        Ok(_) => begun,
+    let started = Progress { through, is_complete: false };
+    let first = memory.batch().require(name.clone(), DocumentState::Absent).put(put(&started)?).commit(scope, to).await;
+    let progress = match first {
+        Ok(_) => started,
         Err(MemoryError::Store(StoreError::Conflict(_))) => {
             let found = memory.find_thread_document(scope, to, &name).await?;
-            found.map(|document| document.value.read()).transpose()?.unwrap_or(begun)
+            found.map(|record| record.value.read()).transpose()?.unwrap_or(started)
         }
         Err(error) => return Err(error.into()),
     };
-    if begun.is_whole {
+    if progress.is_complete {
         return Ok(());
     }
-    copy(app, scope, from, to, begun.through).await?;
-    memory.batch().put(put(&Progress { is_whole: true, ..begun })?).commit(scope, to).await?;
+    copy(app, scope, from, to, progress.through).await?;
+    memory.batch().put(put(&Progress { is_complete: true, ..progress })?).commit(scope, to).await?;
     Ok(())
 }
 
@@ -139,7 +140,7 @@ async fn copy(app: &App, scope: &Scope, from: &Thread, to: ThreadId, through: u6
     }
 }
 
-/// A key of its own makes each piece count once, whoever breaks off and comes again.
+/// Writes messages with a separate idempotency key for each commit, so that an interrupted copy can be repeated.
 async fn write(app: &App, scope: &Scope, to: ThreadId, first: u64, drafts: Vec<Draft>) -> Result<()> {
     if drafts.is_empty() {
         return Ok(());

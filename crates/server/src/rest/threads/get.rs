@@ -17,7 +17,7 @@ use crate::security::Caller;
     params(("id" = String, Path), ("If-None-Match" = Option<String>, Header)),
     responses(
         (status = 200, body = ThreadJson),
-        (status = 304, description = "It is at that change."),
+        (status = 304, description = "The thread is unchanged."),
         (status = "4XX", body = ErrorEnvelope<'_>)
     ),
     security(("key" = []))

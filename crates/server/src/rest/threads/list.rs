@@ -16,24 +16,25 @@ use crate::security::Caller;
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct ThreadsJson {
     data: Vec<ThreadJson>,
-    /// What to pass as `after` for the next page; null on the last.
+    /// The value of `after` for the next page; null on the last page.
     next: Option<String>,
 }
 
-/// Lists threads, or finds the one that a key names
+/// Lists threads, or finds the thread with a key
 ///
-/// They are the caller's own; for a whole tenant all, or those of `user`, or with `shared=true` those that its users share.
+/// For a user, lists the user's threads. For a whole tenant, lists all threads, those of `user`, or with `shared=true` those that
+/// its users share.
 #[utoipa::path(
     get,
     path = "/v1/threads",
     tag = "threads",
     params(
         ("order" = Option<String>, Query, description = "`recent` (default) or `created`, which is stable"),
-        ("after" = Option<String>, Query, description = "The `next` of the page before"),
+        ("after" = Option<String>, Query, description = "The `next` of the previous page"),
         ("limit" = Option<u32>, Query, description = "1 to 1,000; default 50"),
         ("key" = Option<String>, Query, description = "Only the thread with this key"),
-        ("user" = Option<String>, Query, description = "Only those of a user"),
-        ("shared" = Option<bool>, Query, description = "Only those that users share")
+        ("user" = Option<String>, Query, description = "Only threads of this user"),
+        ("shared" = Option<bool>, Query, description = "Only threads that users share")
     ),
     responses((status = 200, body = ThreadsJson), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
@@ -43,7 +44,7 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Par
     let order = match params.take("order")?.as_deref() {
         None | Some("recent") => ThreadOrder::Recent,
         Some("created") => ThreadOrder::Created,
-        Some(_) => return Err(ApiError::invalid("order", "`order` is `recent` or `created`")),
+        Some(_) => return Err(ApiError::invalid("order", "`order` must be `recent` or `created`")),
     };
     let (limit, after, key) = (params.limit(50)?, params.take("after")?, params.take("key")?);
     let owner = owner(&mut params)?;
@@ -56,7 +57,7 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Par
     let query = ThreadQuery { order, owner, after, limit };
     let page = app.memory().list_threads(scope, &query).await?;
     let next = page.next.map(|next| cursor::give(scope, &list, &next));
-    // A page may so be shorter than was asked for; `next` says whether there is more.
+    // May leave fewer threads than `limit`, even if there is a next page.
     let listed = page.threads.into_iter().filter(|thread| !thread.is_ephemeral());
     Ok(json(&ThreadsJson { data: listed.map(Into::into).collect(), next }))
 }
@@ -73,7 +74,7 @@ fn owner(params: &mut Params) -> Result<Option<Owner>> {
     let user = params.take("user")?;
     let is_shared = params.parse("shared", "true or false")?.unwrap_or(false);
     match (user, is_shared) {
-        (Some(_), true) => Err(ApiError::invalid("shared", "give `user` or `shared`, not both")),
+        (Some(_), true) => Err(ApiError::invalid("shared", "`user` and `shared` are mutually exclusive")),
         (Some(user), false) => Ok(Some(Owner::User(UserId::new(user)?))),
         (None, true) => Ok(Some(Owner::Tenant)),
         (None, false) => Ok(None),

@@ -12,16 +12,16 @@ use crate::output::{created_or_found, with_etag};
 use crate::rest::json::thread::{OwnerJson, ThreadJson};
 use crate::security::Caller;
 
-/// What to open. All of it may be left out.
+/// The thread to open. All members are optional.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct OpenJson {
-    /// What a channel calls the conversation: the thread with this key is found, or made.
+    /// The application's key, such as a channel's name for the conversation; unique for the owner.
     key: Option<String>,
-    /// Its id: any UUID.
+    /// The thread's id: any UUID.
     #[schema(value_type = Option<String>, format = Uuid)]
     id: Option<ThreadId>,
-    /// Whom a new thread belongs to; the caller where it is left out.
+    /// The owner of a new thread. Default: the caller.
     owner: Option<OwnerJson>,
     title: Option<String>,
     #[schema(value_type = Object)]
@@ -32,9 +32,9 @@ pub(crate) struct OpenJson {
     expires_at: Option<Timestamp>,
 }
 
-/// Finds the thread that a key or an id names, or makes it
+/// Finds the thread with a key or an id, or creates it
 ///
-/// Without a key and an id every request makes a thread, unless it repeats one by its Idempotency-Key.
+/// Without a key and an id, each request creates a thread, unless it has the same Idempotency-Key as an earlier one.
 #[utoipa::path(
     post,
     path = "/v1/threads",
@@ -43,7 +43,7 @@ pub(crate) struct OpenJson {
     params(("Idempotency-Key" = Option<String>, Header)),
     responses(
         (status = 201, body = ThreadJson),
-        (status = 200, description = "It was there.", body = ThreadJson),
+        (status = 200, description = "The thread existed.", body = ThreadJson),
         (status = "4XX", body = ErrorEnvelope<'_>)
     ),
     security(("key" = []))
@@ -71,7 +71,7 @@ pub(crate) async fn open(
     };
     let Opened { mut thread, created } = app.memory().open_thread(scope, open).await?;
     if !is_named && attempt.note_creation(&app, scope, id).await? {
-        // The note changed it: what is told is what it is now.
+        // The note changed the thread.
         thread = app.memory().get_thread(scope, id).await?;
     }
     let change = thread.positions.tagged();

@@ -11,30 +11,30 @@ use crate::output::{json, with_etag};
 use crate::rest::json::thread::ThreadJson;
 use crate::security::Caller;
 
-/// What to change. What is left out stays; `null` takes a title or an expiry away.
+/// The members to change. Omitted members keep their values; `null` removes a title or an expiry.
 #[derive(Debug, Default, Deserialize, Serialize, ToSchema)]
 #[serde(deny_unknown_fields, default)]
 pub(crate) struct PatchJson {
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "nullable")]
     #[schema(value_type = Option<String>)]
     title: Option<Option<String>>,
-    /// In place of the old.
+    /// Replaces the whole metadata.
     #[schema(value_type = Option<Object>)]
     metadata: Option<Map>,
-    /// In place of the old.
+    /// Replaces the whole state.
     #[schema(value_type = Option<Object>)]
     state: Option<Map>,
-    #[serde(deserialize_with = "given")]
+    #[serde(deserialize_with = "nullable")]
     #[schema(value_type = Option<String>, format = DateTime)]
     expires_at: Option<Option<Timestamp>>,
 }
 
-/// Tells `null` from what was left out.
-fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
+/// Distinguishes `null` from an omitted member.
+fn nullable<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Option<T>>, D::Error> {
     Option::<T>::deserialize(deserializer).map(Some)
 }
 
-/// Changes what a thread says about itself
+/// Changes the title, metadata, state or expiry of a thread
 #[utoipa::path(
     patch,
     path = "/v1/threads/{id}",
@@ -43,7 +43,7 @@ fn given<'de, T: Deserialize<'de>, D: Deserializer<'de>>(deserializer: D) -> Res
     request_body = PatchJson,
     responses(
         (status = 200, body = ThreadJson),
-        (status = 412, description = "It has changed.", body = ErrorEnvelope<'_>),
+        (status = 412, description = "The thread was changed since.", body = ErrorEnvelope<'_>),
         (status = "4XX", body = ErrorEnvelope<'_>)
     ),
     security(("key" = []))

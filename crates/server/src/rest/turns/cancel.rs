@@ -6,7 +6,7 @@ use threadkeep::agent::{RunningTurn, TurnState, find_turn_state, stop_waiting_tu
 use threadkeep::memory::turns::{TurnKind, Waiting, ask_to_stop, stopped_completion};
 use threadkeep::{AgentError, Scope, ThreadId, Turn, TurnStatus};
 
-use super::get::go_on;
+use super::get::resume;
 use crate::app::App;
 use crate::connections::Held;
 use crate::error::{ApiError, ErrorEnvelope, Result};
@@ -16,13 +16,13 @@ use crate::output::json;
 use crate::rest::json::turn::TurnJson;
 use crate::security::Caller;
 
-/// How long a turn may take to stop.
-const PATIENCE: Duration = Duration::from_secs(30);
+/// How long to wait until a turn has stopped.
+const STOP_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// Stops a turn that is on its way or waits for an approval, whichever instance it runs on
+/// Stops a turn that is running or waits for an approval, on whichever instance it runs
 ///
-/// It ends as failed, with the code `stopped`; what it had done until then stays in the conversation, and what it waited for
-/// is void. A turn that is over is told as it is.
+/// The turn ends as failed with the code `stopped`. Messages that it has already stored remain in the conversation, and its open
+/// approvals are closed. A turn that has already ended is returned unchanged.
 #[utoipa::path(
     post,
     path = "/v1/threads/{id}/turns/{turn}/cancel",
@@ -38,26 +38,26 @@ pub(crate) async fn cancel(
     names: Names,
 ) -> Result {
     let (memory, scope, thread, turn) = (app.memory(), &caller.scope, names.thread()?, names.text("turn"));
-    let stopped = tokio::time::timeout(PATIENCE, async {
-        let mut asked: Option<RunningTurn> = None;
+    let stopped = tokio::time::timeout(STOP_TIMEOUT, async {
+        let mut requested: Option<RunningTurn> = None;
         let mut waiting = Waiting::begin(memory, scope, thread).await;
         loop {
             match find_turn_state(memory, scope, thread, turn).await? {
-                Some(TurnState::Running(running)) if asked.is_none() => {
+                Some(TurnState::Running(running)) if requested.is_none() => {
                     ask_to_stop(memory, scope, thread, turn).await?;
-                    asked = Some(running.clone());
-                    // One whose driver is gone hears nothing until it is gone on with.
-                    go_on(&app, scope.clone(), thread, running, held.clone());
+                    requested = Some(running.clone());
+                    // A turn whose server stopped has to be resumed to notice the request.
+                    resume(&app, scope.clone(), thread, running, held.clone());
                 }
                 Some(TurnState::Running(_)) => {}
                 Some(TurnState::Settled(found)) if found.status == TurnStatus::WaitingForApproval => {
-                    // Of a decision that is made at the same time one counts, so it is looked at again.
+                    // Read again, because a concurrent decision may have resumed the turn first.
                     if stop_waiting_turn(memory, scope, thread, turn).await? {
                         continue;
                     }
                 }
                 Some(TurnState::Settled(found)) => return Ok::<_, ApiError>(found),
-                _ => return call_of_a_model(&app, scope, thread, asked).await,
+                _ => return stopped_model_call(&app, scope, thread, requested).await,
             }
             waiting.wait(None).await;
         }
@@ -66,12 +66,18 @@ pub(crate) async fn cancel(
     Ok(json(&TurnJson::from(*turn)))
 }
 
-/// What became of a call of a model that was asked to stop: it was stopped, of which nothing is kept, unless it was faster.
-async fn call_of_a_model(app: &App, scope: &Scope, thread: ThreadId, asked: Option<RunningTurn>) -> Result<Box<Turn>> {
-    let unknown = || ApiError::not_found("turn");
-    let asked = asked.filter(|asked| asked.kind == TurnKind::Completion).ok_or_else(unknown)?;
-    if openai::is_answered(app, scope, thread, &asked.turn).await? {
-        return Err(unknown());
+/// Returns the turn of a model call that was stopped. Nothing of such a call is stored; one that finished before it was stopped
+/// is reported as not found.
+async fn stopped_model_call(
+    app: &App,
+    scope: &Scope,
+    thread: ThreadId,
+    requested: Option<RunningTurn>,
+) -> Result<Box<Turn>> {
+    let not_found = || ApiError::not_found("turn");
+    let call = requested.filter(|call| call.kind == TurnKind::Completion).ok_or_else(not_found)?;
+    if openai::is_answered(app, scope, thread, &call.turn).await? {
+        return Err(not_found());
     }
-    Ok(Box::new(stopped_completion(thread, asked, app.memory().now())))
+    Ok(Box::new(stopped_completion(thread, call, app.memory().now())))
 }

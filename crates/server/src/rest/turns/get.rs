@@ -16,7 +16,7 @@ use crate::rest::json::turn::TurnJson;
 use crate::security::{Caller, MayDrive};
 use crate::turns;
 
-/// A turn that is on its way.
+/// A turn that is still running.
 #[derive(Debug, Serialize, ToSchema)]
 pub(crate) struct RunningJson {
     #[schema(value_type = String, format = Uuid)]
@@ -27,10 +27,10 @@ pub(crate) struct RunningJson {
     status: &'static str,
 }
 
-/// Tells a turn again
+/// Gets a turn
 ///
-/// Its messages are read from the thread: what was erased there is gone from it too. Turns are kept for 30 days. A turn
-/// that a crash cut off is resumed by this where the caller has the role `write`; with `read` alone it is only looked at.
+/// Its messages are read from the thread, so erased messages are missing here too. Turns are retained for 30 days. If a crash
+/// interrupted the turn, this request resumes it, provided that the caller has the role `write`.
 #[utoipa::path(
     get,
     path = "/v1/threads/{id}/turns/{turn}",
@@ -38,7 +38,7 @@ pub(crate) struct RunningJson {
     params(("id" = String, Path), ("turn" = String, Path)),
     responses(
         (status = 200, body = TurnJson),
-        (status = 202, description = "It is on its way.", body = RunningJson),
+        (status = 202, description = "The turn is still running.", body = RunningJson),
         (status = "4XX", body = ErrorEnvelope<'_>)
     ),
     security(("key" = []))
@@ -53,24 +53,24 @@ pub(crate) async fn get(
     match find_turn_state(app.memory(), &caller.scope, thread, turn).await? {
         Some(TurnState::Running(running)) => {
             let agent = running.assistant.clone();
-            let told = RunningJson { thread, turn: turn.to_owned(), agent, status: "running" };
+            let body = RunningJson { thread, turn: turn.to_owned(), agent, status: "running" };
             if caller.may_drive() == MayDrive::Yes {
-                go_on(&app, caller.scope, thread, running, held);
+                resume(&app, caller.scope, thread, running, held);
             }
-            Ok(json_with(StatusCode::ACCEPTED, &told))
+            Ok(json_with(StatusCode::ACCEPTED, &body))
         }
         Some(TurnState::Settled(turn)) => Ok(json(&TurnJson::from(*turn))),
         _ => Err(ApiError::not_found("turn")),
     }
 }
 
-/// Goes on with a turn whose driver may be gone, and does not wait for it.
-pub(super) fn go_on(app: &App, scope: Scope, thread: ThreadId, running: RunningTurn, held: Held) {
+/// Resumes a turn in the background, if its server has stopped.
+pub(super) fn resume(app: &App, scope: Scope, thread: ThreadId, running: RunningTurn, held: Held) {
     let (app, RunningTurn { turn, assistant, .. }) = (app.clone(), running);
     let Some(agent) = app.assistants().find(&assistant) else { return };
     tokio::spawn(carried(async move {
         if let Err(error) = turns::resume(&app, &agent, &scope, thread, &turn).await {
-            tracing::warn!(%error, "a turn could not be gone on with");
+            tracing::warn!(%error, "failed to resume a turn");
         }
         drop(held);
     }));

@@ -1,7 +1,7 @@
 use axum::extract::State;
 use serde_json::json as value;
 
-use super::{SHELF, find};
+use super::{STORE, find};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::Names;
@@ -14,12 +14,12 @@ use crate::security::Caller;
     path = "/v1/chat/completions/{id}",
     tag = "openai",
     params(("id" = String, Path)),
-    responses((status = 200, description = "It is gone.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
+    responses((status = 200, description = "The completion was deleted.", body = Object), (status = "4XX", body = ErrorEnvelope<'_>)),
     security(("key" = []))
 )]
 pub(crate) async fn delete(State(app): State<App>, caller: Caller, names: Names) -> Result {
     let id = names.text("id");
     find(&app, &caller.scope, id).await?;
-    SHELF.delete(&app, &caller.scope, id).await?;
+    STORE.delete(&app, &caller.scope, id).await?;
     Ok(json(&value!({ "id": id, "object": "chat.completion.deleted", "deleted": true })))
 }

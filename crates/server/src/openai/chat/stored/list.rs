@@ -1,7 +1,7 @@
 use axum::extract::State;
 use threadkeep::Value;
 
-use super::{SHELF, Stored};
+use super::{STORE, StoredCompletion};
 use crate::app::App;
 use crate::error::{ApiError, ErrorEnvelope, Result};
 use crate::input::Params;
@@ -9,18 +9,18 @@ use crate::openai::conversation_items::list::{PageQuery, page_of};
 use crate::openai::items::Item;
 use crate::security::Caller;
 
-/// Completions that are read at once.
-const READ: usize = 100;
-/// Completions that are found at most.
-const MOST: usize = 10_000;
+/// How many completions are read with one query.
+const BATCH: usize = 100;
+/// The most completions that may match.
+const MAX_MATCHES: usize = 10_000;
 
-/// Lists stored completions, oldest first unless asked otherwise
+/// Lists stored completions, by default oldest first
 #[utoipa::path(
     get,
     path = "/v1/chat/completions",
     tag = "openai",
     params(
-        ("after" = Option<String>, Query, description = "The `last_id` of the page before"),
+        ("after" = Option<String>, Query, description = "The `last_id` of the previous page"),
         ("limit" = Option<u32>, Query, description = "1 to 100; default 20"),
         ("order" = Option<String>, Query, description = "`asc` (default) or `desc`"),
         ("model" = Option<String>, Query)
@@ -30,18 +30,18 @@ const MOST: usize = 10_000;
 )]
 pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Params) -> Result {
     let query = PageQuery::read_ascending(&mut params)?;
-    let wanted = Wanted { model: params.take("model")?, metadata: metadata(params)? };
+    let filter = Filter { model: params.take("model")?, metadata: metadata(params)? };
     let (mut found, mut after) = (Vec::new(), None);
     loop {
-        let (page, next) = SHELF.list::<Stored>(&app, &caller.scope, after, READ).await?;
+        let (page, next) = STORE.list::<StoredCompletion>(&app, &caller.scope, after, BATCH).await?;
         for (id, stored) in page {
-            let told = stored.told()?;
-            if wanted.takes(&told) {
-                found.push(Item { id, json: told.to_string() });
+            let completion = stored.to_json()?;
+            if filter.matches(&completion) {
+                found.push(Item { id, json: completion.to_string() });
             }
         }
-        if found.len() > MOST {
-            let message = format!("More than {MOST} completions are stored: name a model or metadata.");
+        if found.len() > MAX_MATCHES {
+            let message = format!("More than {MAX_MATCHES} stored completions match. Filter by model or metadata.");
             return Err(ApiError::invalid("model", message).code("limit_exceeded"));
         }
         if next.is_none() {
@@ -51,19 +51,19 @@ pub(crate) async fn list(State(app): State<App>, caller: Caller, mut params: Par
     }
 }
 
-struct Wanted {
+struct Filter {
     model: Option<String>,
     metadata: Vec<(String, String)>,
 }
 
-impl Wanted {
-    fn takes(&self, told: &Value) -> bool {
-        self.model.as_ref().is_none_or(|model| told["model"] == *model)
-            && self.metadata.iter().all(|(name, value)| told["metadata"][name] == *value)
+impl Filter {
+    fn matches(&self, completion: &Value) -> bool {
+        self.model.as_ref().is_none_or(|model| completion["model"] == *model)
+            && self.metadata.iter().all(|(name, value)| completion["metadata"][name] == *value)
     }
 }
 
-/// The pairs that a completion has to have: `metadata[name]=value`.
+/// Reads the metadata pairs that a completion must have: `metadata[name]=value`.
 fn metadata(params: Params) -> Result<Vec<(String, String)>> {
     let pair = |(name, value): (String, Value)| {
         let name = name.strip_prefix("metadata[")?.strip_suffix(']')?.to_owned();

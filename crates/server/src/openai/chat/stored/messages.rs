@@ -10,7 +10,7 @@ use crate::openai::conversation_items::list::{PageQuery, page_of};
 use crate::openai::items::Item;
 use crate::security::Caller;
 
-/// Lists the messages that a stored completion answers, oldest first unless asked otherwise
+/// Lists the messages of a stored completion's request, by default oldest first
 #[utoipa::path(
     get,
     path = "/v1/chat/completions/{id}/messages",
@@ -28,9 +28,9 @@ pub(crate) async fn messages(State(app): State<App>, caller: Caller, names: Name
     let query = PageQuery::read_ascending(&mut params)?;
     let id = names.text("id");
     let stored = find(&app, &caller.scope, id).await?;
-    let item = |(place, message): (usize, &JsonText)| {
+    let item = |(index, message): (usize, &JsonText)| {
         let mut members: Map = message.read()?;
-        let id = format!("{id}-{place}");
+        let id = format!("{id}-{index}");
         members.insert("id".to_owned(), value!(id));
         Ok(Item { id, json: Value::Object(members).to_string() })
     };

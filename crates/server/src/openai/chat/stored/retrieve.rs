@@ -17,5 +17,5 @@ use crate::security::Caller;
     security(("key" = []))
 )]
 pub(crate) async fn retrieve(State(app): State<App>, caller: Caller, names: Names) -> Result {
-    Ok(json(&find(&app, &caller.scope, names.text("id")).await?.told()?))
+    Ok(json(&find(&app, &caller.scope, names.text("id")).await?.to_json()?))
 }

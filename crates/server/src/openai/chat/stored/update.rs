@@ -3,15 +3,15 @@ use serde::Deserialize;
 use threadkeep::Map;
 use utoipa::ToSchema;
 
-use super::{SHELF, find};
+use super::{STORE, find};
 use crate::app::App;
 use crate::error::{ErrorEnvelope, Result};
 use crate::input::{JsonBody, Names};
-use crate::openai::conversations::checked;
+use crate::openai::conversations::check_metadata;
 use crate::output::json;
 use crate::security::Caller;
 
-/// New metadata in place of the old.
+/// The new metadata.
 #[derive(Debug, Deserialize, ToSchema)]
 pub(crate) struct UpdateCompletionJson {
     #[schema(value_type = Option<Object>)]
@@ -35,9 +35,9 @@ pub(crate) async fn update(
     JsonBody { value: body, .. }: JsonBody<UpdateCompletionJson>,
 ) -> Result {
     let (id, scope) = (names.text("id"), &caller.scope);
-    let metadata = checked(body.metadata)?;
+    let metadata = check_metadata(body.metadata)?;
     let mut stored = find(&app, scope, id).await?;
     stored.metadata = metadata;
-    SHELF.write(&app, scope, id, &stored).await?;
-    Ok(json(&stored.told()?))
+    STORE.write(&app, scope, id, &stored).await?;
+    Ok(json(&stored.to_json()?))
 }

@@ -1,4 +1,4 @@
-//! One listener to one thread: its updates in order, and an end with a reason.
+//! A client's subscription to a thread: sends its updates in order, and an end with a reason.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -10,45 +10,49 @@ use threadkeep::{ThreadId, ThreadUpdate};
 use tokio::sync::mpsc;
 use tokio::time::{Instant, Interval, MissedTickBehavior};
 
+use super::encoding::{EncodedUpdate, UpdateCache};
 use super::json::{EndJson, UpdateJson};
-use super::telling::{Telling, Tellings};
 use crate::app::App;
 use crate::security::Caller;
 
-/// A listener, and how its door writes what it hears.
-pub(super) struct Listener<T> {
+/// A subscription whose updates are sent as `T`.
+pub(super) struct Subscription<T> {
     pub(super) app: App,
     pub(super) caller: Arc<Caller>,
     pub(super) thread: ThreadId,
-    /// To whoever writes to the client. What does not fit is not read from the thread yet.
+    /// The queue to the client's connection. While it is full, no updates are read.
     pub(super) outgoing: mpsc::Sender<T>,
-    pub(super) write: fn(&Telling, ThreadId) -> T,
-    /// What shows that a silent stream lives. A door that looks by itself whether client and key are still there has none.
+    pub(super) write: fn(&EncodedUpdate, ThreadId) -> T,
+    /// Sent periodically to keep an idle stream alive. `None` if the connection has its own heartbeat and key check.
     pub(super) heartbeat: Option<T>,
 }
 
-impl<T: Clone + Send> Listener<T> {
-    /// Tells updates until there is a reason to end, which is told last, or the client is gone.
+impl<T: Clone + Send> Subscription<T> {
+    /// Sends updates until there is a reason to end, which is sent last, or the client disconnects.
     ///
-    /// A client that takes nothing for too long is dropped; the last update that went out is where it resumes. Others feel
-    /// nothing of it, as each has a task of its own.
+    /// A client that does not receive for too long is disconnected, and can resume after the last update that was sent. Other
+    /// clients are not affected, because each has its own task.
     pub(super) async fn run(self, mut updates: ThreadUpdates) {
-        let mut heard = None;
-        let Some(reason) = self.pump(&mut updates, &mut heard).await else { return };
+        let mut last_change = None;
+        let Some(reason) = self.send_updates(&mut updates, &mut last_change).await else { return };
         drop(updates);
-        let end = Telling::of(&UpdateJson::End(EndJson::new(reason, heard)));
-        // A client that is gone hears nothing.
+        let end = EncodedUpdate::of(&UpdateJson::End(EndJson::new(reason, last_change)));
+        // Sending fails after the client has disconnected.
         drop(self.outgoing.send((self.write)(&end, self.thread)).await);
     }
 
-    /// Sends what happens; gives the reason to end, where the thread's own end was none.
-    async fn pump(&self, updates: &mut ThreadUpdates, heard: &mut Option<Tagged>) -> Option<&'static str> {
+    /// Sends updates. Returns the reason to end; `None` if the thread's updates or the connection ended.
+    async fn send_updates(
+        &self,
+        updates: &mut ThreadUpdates,
+        last_change: &mut Option<Tagged>,
+    ) -> Option<&'static str> {
         let mut beats = self.heartbeat.as_ref().map(|_| beats(self.app.options().heartbeat));
         let mut stopped = std::pin::pin!(self.app.stopped());
-        // Held until the next one, so that whoever hears the same finds it written.
+        // Keeps the last update in the cache until the next one, so that other subscriptions reuse its encoding.
         let mut _last = None;
         loop {
-            let (told, change) = tokio::select! {
+            let (message, change) = tokio::select! {
                 biased;
                 () = &mut stopped => return Some("shutdown"),
                 () = self.outgoing.closed() => return None,
@@ -59,14 +63,14 @@ impl<T: Clone + Send> Listener<T> {
                         return Some("failed");
                     }
                     Some(Ok(update)) => {
-                        let Some(told) = self.telling(update).await else { continue };
-                        let written = ((self.write)(&told, self.thread), told.change());
-                        _last = Some(told).filter(|told| told.is_shared());
-                        written
+                        let Some(encoded) = self.encode(update).await else { continue };
+                        let message = ((self.write)(&encoded, self.thread), encoded.change());
+                        _last = Some(encoded).filter(|encoded| encoded.is_shared());
+                        message
                     }
                 },
                 () = tick(&mut beats) => {
-                    // On the heap while it runs, as a listener mostly waits.
+                    // Boxed, because the check is rare: keeps the future of an idle subscription small.
                     if !Box::pin(self.caller.is_still_good(&self.app)).await {
                         return Some("key_revoked");
                     }
@@ -77,14 +81,14 @@ impl<T: Clone + Send> Listener<T> {
             match tokio::time::timeout(self.app.options().slow_reader, self.outgoing.reserve()).await {
                 Err(_) => return Some("slow_reader"),
                 Ok(Err(_)) => return None,
-                Ok(Ok(place)) => place.send(told),
+                Ok(Ok(permit)) => permit.send(message),
             }
-            *heard = change.or(*heard);
+            *last_change = change.or(*last_change);
         }
     }
 
-    async fn telling(&self, update: Arc<ThreadUpdate>) -> Option<Arc<Telling>> {
-        Box::pin(Tellings::tell(&self.app, &self.caller.scope, self.thread, update)).await
+    async fn encode(&self, update: Arc<ThreadUpdate>) -> Option<Arc<EncodedUpdate>> {
+        Box::pin(UpdateCache::encode(&self.app, &self.caller.scope, self.thread, update)).await
     }
 }
 

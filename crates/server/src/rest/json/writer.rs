@@ -1,5 +1,5 @@
-//! Messages as JSON, a piece at a time. What a page or a context holds is words above all, and serde_json looks at each of
-//! their bytes by itself for what must be escaped: messages that are words alone are written here, and any other by serde.
+//! Writes messages as JSON. Pages and contexts consist mostly of text, and serde_json checks each byte of it separately for
+//! characters to escape. Messages that consist of text only are therefore written with a vectorized escape; all others by serde.
 
 use std::io::Write;
 
@@ -10,7 +10,7 @@ use threadkeep::{Message, Part};
 
 use super::message::{ContextMessageJson, MessageJson};
 
-/// Writes items of a list, with commas between them.
+/// Writes a JSON array.
 pub(crate) fn list<T>(
     out: &mut Vec<u8>,
     items: impl IntoIterator<Item = T>,
@@ -34,13 +34,13 @@ pub(crate) fn message(out: &mut Vec<u8>, message: &Message) -> Result<()> {
     };
     let Some(text) = content.only_text() else { return serde_json::to_writer(out, &MessageJson::from(message)) };
     value(out, br#"{"seq":"#, seq)?;
-    // There is always room in memory.
+    // Writing to a vector cannot fail.
     drop(write!(out, r#","id":"{id}","role":"{}","text":"#, content.role));
-    let begin = out.len();
+    let start = out.len();
     json_escape_simd::escape_into(text, out);
-    let words = begin..out.len();
+    let escaped = start..out.len();
     out.extend_from_slice(br#","parts":[{"text":"#);
-    out.extend_from_within(words);
+    out.extend_from_within(escaped);
     value(out, br#"}],"revision":"#, revision)?;
     value(out, br#","created_at":"#, created_at)?;
     out.push(b'}');
@@ -67,7 +67,7 @@ pub(crate) fn context_message(out: &mut Vec<u8>, message: &ChatMessage) -> Resul
     Ok(())
 }
 
-/// Writes a value behind what comes before it.
+/// Writes the text `before`, and then a value.
 pub(crate) fn value(out: &mut Vec<u8>, before: &[u8], value: &impl Serialize) -> Result<()> {
     out.extend_from_slice(before);
     serde_json::to_writer(out, value)
@@ -79,7 +79,7 @@ mod tests {
 
     use super::*;
 
-    const WORDS: [&str; 9] = [
+    const TEXTS: [&str; 9] = [
         "",
         "plain",
         "\"quoted\" \\ back/slash",
@@ -87,13 +87,13 @@ mod tests {
         "\u{0}\u{1}\u{8}\u{b}\u{c}\u{1f}\u{7f}",
         "año żółć 東京 👍",
         "\u{2028}\u{2029}\u{feff}\u{e000}",
-        "a long text in which only the very last character of all has to be told in another way: \"",
+        "a long text in which only the very last character of all has to be escaped: \"",
         "</script>\u{10ffff}",
     ];
 
     fn messages() -> Vec<Message> {
         let mut messages = Vec::new();
-        for (number, text) in WORDS.iter().enumerate() {
+        for (number, text) in TEXTS.iter().enumerate() {
             let role = [Role::System, Role::User, Role::Assistant, Role::Tool][number % 4];
             let content = Content::text(role, *text);
             let data = Some(JsonText::new("{ \"a\": 1.50 }").unwrap());
@@ -122,7 +122,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_written_in_pieces_is_what_serde_writes() {
+    fn the_writer_writes_the_same_as_serde() {
         let (mut plain, mut all) = (0, Vec::new());
         for one in messages() {
             let mut out = Vec::new();
@@ -137,7 +137,7 @@ mod tests {
                 seq,
             }));
         }
-        assert_eq!(plain, WORDS.len());
+        assert_eq!(plain, TEXTS.len());
         for one in &all {
             let mut out = Vec::new();
             context_message(&mut out, one).unwrap();

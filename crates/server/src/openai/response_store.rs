@@ -1,46 +1,46 @@
-//! Answers that are kept outside of any thread, for 30 days: documents of the caller.
+//! Stores responses and chat completions that belong to no thread, as records of the caller, for 30 days.
 
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use threadkeep::core::{DocumentQuery, DocumentWrite};
 use threadkeep::{Document, DocumentOwner, JsonText, Namespace, Scope};
 
-use super::turn::KEPT_MS;
+use super::turn::RETENTION_MS;
 use crate::app::App;
 use crate::error::ApiError;
 
-/// Bytes of an answer that lie in one document. As a text within JSON they are twice as many at most.
+/// The most bytes of a response in one record. Escaped as a JSON string, they at most double.
 const PIECE_BYTES: usize = threadkeep::core::limits::DOCUMENT_BYTES / 2 - 1024;
-/// Stands between an answer's key and the number of a piece.
-const PIECE: char = '.';
+/// Separates a response's key from the number of a piece.
+const PIECE_SEPARATOR: char = '.';
 
-/// What answers of one kind are kept on.
+/// Stores responses of one kind, each under a key.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shelf {
+pub(super) struct ResponseStore {
     namespace: &'static str,
 }
 
-/// What is kept in place of an answer that one document does not hold: in how many it lies.
+/// Replaces a response that is too large for one record: the number of records that contain its pieces.
 #[derive(Serialize, Deserialize)]
 struct Pieces {
     #[serde(default)]
     pieces: usize,
 }
 
-impl Shelf {
+impl ResponseStore {
     pub(super) const fn new(namespace: &'static str) -> Self {
         Self { namespace }
     }
 
-    /// Keeps an answer.
+    /// Stores a response, replacing any stored under the key.
     pub(super) async fn write<T: Serialize + Sync>(
         self,
         app: &App,
         scope: &Scope,
         key: &str,
-        answer: &T,
+        response: &T,
     ) -> Result<(), ApiError> {
-        let whole = JsonText::of(answer)?;
+        let whole = JsonText::of(response)?;
         if whole.as_str().len() <= PIECE_BYTES {
             return self.put(app, scope, key.to_owned(), Some(whole)).await;
         }
@@ -51,13 +51,13 @@ impl Shelf {
             self.put(app, scope, piece(key, pieces), Some(JsonText::of(text)?)).await?;
             rest = after;
         }
-        // Last, so that an answer is there as a whole or not at all.
+        // Written last, so that a response is complete or missing, never partial.
         self.put(app, scope, key.to_owned(), Some(JsonText::of(&Pieces { pieces })?)).await
     }
 
-    /// Forgets an answer.
+    /// Deletes a response.
     pub(super) async fn delete(self, app: &App, scope: &Scope, key: &str) -> Result<(), ApiError> {
-        // All that there are: an answer that was written anew may have had more of them before.
+        // Probes for pieces instead of using the stored number: a response that was replaced may have had more.
         for number in 1.. {
             let piece = piece(key, number);
             if self.get(app, scope, &piece).await?.is_none() {
@@ -68,6 +68,7 @@ impl Shelf {
         self.put(app, scope, key.to_owned(), None).await
     }
 
+    /// Finds a response.
     pub(super) async fn find<T: DeserializeOwned>(
         self,
         app: &App,
@@ -75,12 +76,12 @@ impl Shelf {
         key: &str,
     ) -> Result<Option<T>, ApiError> {
         match self.get(app, scope, key).await? {
-            Some(kept) => self.whole(app, scope, key, &kept).await,
+            Some(stored) => self.read(app, scope, key, &stored).await,
             None => Ok(None),
         }
     }
 
-    /// The next answers by their keys, in byte order, and after which key there may be more.
+    /// Returns the responses after a key, in byte order of their keys, and the key to continue after if there may be more.
     pub(super) async fn list<T: DeserializeOwned>(
         self,
         app: &App,
@@ -91,30 +92,31 @@ impl Shelf {
         let (memory, namespace) = (app.memory(), self.namespace());
         let after = after.map(|key| (namespace.clone(), key));
         let query = DocumentQuery { namespace: Some(namespace), after, limit, ..DocumentQuery::of(owner(scope)) };
-        let documents = memory.backend().store.list_documents(scope, &query, memory.now()).await?;
-        let next = documents.last().filter(|_| documents.len() == limit).map(|last| last.key.clone());
-        let mut answers = Vec::with_capacity(documents.len());
-        for Document { key, value, .. } in documents {
-            if key.contains(PIECE) {
+        let records = memory.backend().store.list_documents(scope, &query, memory.now()).await?;
+        let next = records.last().filter(|_| records.len() == limit).map(|last| last.key.clone());
+        let mut responses = Vec::with_capacity(records.len());
+        for Document { key, value, .. } in records {
+            if key.contains(PIECE_SEPARATOR) {
                 continue;
             }
-            if let Some(answer) = self.whole(app, scope, &key, &value).await? {
-                answers.push((key, answer));
+            if let Some(response) = self.read(app, scope, &key, &value).await? {
+                responses.push((key, response));
             }
         }
-        Ok((answers, next))
+        Ok((responses, next))
     }
 
-    async fn whole<T: DeserializeOwned>(
+    /// Reads a response from its record, and from the records of its pieces if there are any.
+    async fn read<T: DeserializeOwned>(
         self,
         app: &App,
         scope: &Scope,
         key: &str,
-        kept: &JsonText,
+        stored: &JsonText,
     ) -> Result<Option<T>, ApiError> {
-        let Pieces { pieces } = kept.read()?;
+        let Pieces { pieces } = stored.read()?;
         if pieces == 0 {
-            return Ok(Some(kept.read()?));
+            return Ok(Some(stored.read()?));
         }
         let mut whole = String::new();
         for number in 1..=pieces {
@@ -128,7 +130,7 @@ impl Shelf {
         let (memory, owner) = (app.memory(), owner(scope));
         let store = &memory.backend().store;
         let found = store.find_document(scope, &owner, &self.namespace(), key, memory.now()).await?;
-        Ok(found.map(|document| document.value))
+        Ok(found.map(|record| record.value))
     }
 
     async fn put(self, app: &App, scope: &Scope, key: String, value: Option<JsonText>) -> Result<(), ApiError> {
@@ -139,7 +141,7 @@ impl Shelf {
             key,
             expected: None,
             value,
-            expires_at: Some(memory.now().plus_ms(KEPT_MS)),
+            expires_at: Some(memory.now().plus_ms(RETENTION_MS)),
         };
         memory.backend().store.write_document(scope, write, memory.now()).await?;
         Ok(())
@@ -151,10 +153,10 @@ impl Shelf {
 }
 
 fn piece(key: &str, number: usize) -> String {
-    format!("{key}{PIECE}{number}")
+    format!("{key}{PIECE_SEPARATOR}{number}")
 }
 
-/// Whose documents a caller's answers are.
+/// Returns the owner of a caller's records.
 pub(super) fn owner(scope: &Scope) -> DocumentOwner {
     match scope {
         Scope::User(_, user) => DocumentOwner::User(user.clone()),

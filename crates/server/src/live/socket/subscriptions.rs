@@ -1,4 +1,4 @@
-//! What a client of the WebSocket listens to: each in a task of its own, all through one queue.
+//! The subscriptions of a client of the WebSocket: each has its own task, all send through one queue.
 
 use std::sync::Arc;
 
@@ -10,17 +10,17 @@ use threadkeep::{Role, Scope, Start, SubscribeOptions, ThreadId};
 use tokio::sync::mpsc;
 
 use super::Client;
-use super::json::{Told, problem, text};
+use super::json::{ServerMessage, error_message, text};
 use crate::cursor;
 use crate::error::{ApiError, Result};
-use crate::live::following::Following;
-use crate::live::listening::Listener;
-use crate::live::telling::Telling;
+use crate::live::encoding::EncodedUpdate;
+use crate::live::followed_threads::FollowedThreads;
+use crate::live::subscription::Subscription;
 use crate::rest::json::message::RoleJson;
 
-/// Threads that one socket listens to at most.
-const SUBSCRIPTIONS: usize = 1_000;
-/// The name of the list that cursors of `subscribe_threads` belong to.
+/// The most threads that one socket can subscribe to.
+const MAX_SUBSCRIPTIONS: usize = 1_000;
+/// The name of the list in cursors of `subscribe_threads`.
 const LIST: &str = "live threads";
 
 impl Client {
@@ -33,35 +33,35 @@ impl Client {
     ) -> Result<()> {
         let thread: ThreadId = thread.parse().map_err(|_| ApiError::not_found("thread"))?;
         let start = match (after, last) {
-            (Some(_), Some(_)) => return Err(ApiError::invalid("last", "give `after` or `last`, not both")),
+            (Some(_), Some(_)) => return Err(ApiError::invalid("last", "`after` and `last` are mutually exclusive")),
             (Some(change), None) => Start::After(change),
             (None, Some(last)) => Start::Last(last),
             (None, None) => Start::Now,
         };
         self.threads.retain(|_, subscription| !subscription.is_finished());
-        if self.threads.len() >= SUBSCRIPTIONS {
-            let message = format!("one socket listens to at most {SUBSCRIPTIONS} threads");
+        if self.threads.len() >= MAX_SUBSCRIPTIONS {
+            let message = format!("a socket can subscribe to at most {MAX_SUBSCRIPTIONS} threads");
             return Err(ApiError::invalid("thread", message).code("limit_exceeded"));
         }
         let roles: Vec<Role> = roles.into_iter().map(Into::into).collect();
         let options = SubscribeOptions { start, roles };
         let updates = self.app.memory().subscribe(&self.caller.scope, thread, options).await?;
-        let listener = Listener {
+        let subscription = Subscription {
             app: self.app.clone(),
             caller: Arc::clone(&self.caller),
             thread,
             outgoing: self.outgoing.clone(),
-            write: |told: &Telling, thread| Message::Text(told.text(thread)),
-            // The socket has one of its own.
+            write: |update: &EncodedUpdate, thread| Message::Text(update.text(thread)),
+            // The socket has its own heartbeat.
             heartbeat: None,
         };
-        let subscription = tokio::spawn(async move {
-            let subscribed = text(&Told::Subscribed { r#type: "subscribed", thread });
-            if listener.outgoing.send(subscribed).await.is_ok() {
-                listener.run(updates).await;
+        let task = tokio::spawn(async move {
+            let subscribed = text(&ServerMessage::Subscribed { r#type: "subscribed", thread });
+            if subscription.outgoing.send(subscribed).await.is_ok() {
+                subscription.run(updates).await;
             }
         });
-        if let Some(earlier) = self.threads.insert(thread, subscription.abort_handle()) {
+        if let Some(earlier) = self.threads.insert(thread, task.abort_handle()) {
             earlier.abort();
         }
         Ok(())
@@ -74,70 +74,68 @@ impl Client {
         roles: Vec<RoleJson>,
     ) -> Result<()> {
         if !follow && !roles.is_empty() {
-            return Err(ApiError::invalid(
-                "roles",
-                "roles choose what is heard of threads that one follows: add `follow`",
-            ));
+            return Err(ApiError::invalid("roles", "`roles` requires `follow`"));
         }
         let scope = self.caller.scope.clone();
-        let given = cursor.map(|cursor| cursor::take(&scope, LIST, "cursor", &cursor)).transpose()?.map(UserCursor);
-        let is_new = given.is_none();
-        let cursor = match given {
+        let cursor = cursor.map(|cursor| cursor::take(&scope, LIST, "cursor", &cursor)).transpose()?.map(UserCursor);
+        let is_new = cursor.is_none();
+        let cursor = match cursor {
             Some(cursor) => cursor,
             None => self.app.memory().present_cursor(&scope).await?,
         };
         let roles = roles.into_iter().map(Into::into).collect();
-        let following = match follow {
-            true => Some(Following::begin(&self.app, &scope, roles, is_new).await?),
+        let followed = match follow {
+            true => Some(FollowedThreads::start(&self.app, &scope, roles, is_new).await?),
             false => None,
         };
         let updates = self.app.memory().subscribe_threads(&scope, Some(cursor.clone())).await?;
         let (outgoing, app) = (self.outgoing.clone(), self.app.clone());
-        let subscription = tokio::spawn(async move {
+        let task = tokio::spawn(async move {
             let cursor = cursor::give(&scope, LIST, &cursor.0);
-            let subscribed = text(&Told::SubscribedThreads { r#type: "subscribed_threads", cursor });
+            let subscribed = text(&ServerMessage::SubscribedThreads { r#type: "subscribed_threads", cursor });
             if outgoing.send(subscribed).await.is_ok() {
                 let mut stopped = std::pin::pin!(app.stopped());
                 tokio::select! {
                     () = &mut stopped => {}
-                    _ = tell_threads(&scope, updates, following, &outgoing) => {}
+                    _ = send_changes(&scope, updates, followed, &outgoing) => {}
                 }
             }
         });
-        if let Some(earlier) = self.all.replace(subscription.abort_handle()) {
+        if let Some(earlier) = self.thread_list.replace(task.abort_handle()) {
             earlier.abort();
         }
         Ok(())
     }
 }
 
-/// Tells which threads change, after what happened in those that are followed: whoever has a cursor has heard all before it.
-async fn tell_threads(
+/// Sends the list of changed threads after the updates of those that are followed: a client that has a cursor has received all
+/// updates before it.
+async fn send_changes(
     scope: &Scope,
     mut updates: ThreadsUpdates,
-    mut following: Option<Following>,
+    mut followed: Option<FollowedThreads>,
     outgoing: &mpsc::Sender<Message>,
 ) -> Result<(), mpsc::error::SendError<Message>> {
     while let Some(update) = updates.next().await {
         let ThreadsUpdate { threads, cursor, reset } = match update {
             Ok(update) => update,
-            Err(error) => return outgoing.send(problem(None, &error.into())).await,
+            Err(error) => return outgoing.send(error_message(None, &error.into())).await,
         };
         for changed in &threads {
-            let Some(following) = &mut following else { break };
-            while let Some(tellings) = Box::pin(following.read(changed)).await {
-                for telling in &tellings {
-                    outgoing.send(Message::Text(telling.text(changed.id))).await?;
+            let Some(followed) = &mut followed else { break };
+            while let Some(updates) = Box::pin(followed.read(changed)).await {
+                for update in &updates {
+                    outgoing.send(Message::Text(update.text(changed.id))).await?;
                 }
-                // What cannot be read now is tried again with the thread's next change.
-                if tellings.last().is_some_and(Telling::is_end) {
+                // A thread that could not be read is read again after its next change.
+                if updates.last().is_some_and(EncodedUpdate::is_end) {
                     break;
                 }
             }
         }
         let cursor = cursor::give(scope, LIST, &cursor.0);
         let threads = threads.into_iter().map(Into::into).collect();
-        outgoing.send(text(&Told::Threads { r#type: "threads", threads, cursor, reset })).await?;
+        outgoing.send(text(&ServerMessage::Threads { r#type: "threads", threads, cursor, reset })).await?;
     }
     Ok(())
 }

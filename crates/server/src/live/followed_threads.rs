@@ -1,0 +1,117 @@
+//! Reads the commits of all threads of a caller, for a client that follows them without naming them.
+//!
+//! The store reports which threads changed; the changes of each are read from the client's position in it. Only the positions are
+//! kept in memory. A thread whose position is not known is reported as `reset`.
+
+use std::collections::HashMap;
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use threadkeep::core::{ChangedThread, Tagged, ThreadOrder, ThreadQuery, limits};
+use threadkeep::{Role, Scope, ThreadId, ThreadUpdate, Timestamp};
+
+use super::encoding::EncodedUpdate;
+use super::json::{EndJson, UpdateJson};
+use crate::app::App;
+use crate::error::Result;
+
+/// The most threads whose positions are kept; other changed threads are reported as `reset`.
+const MAX_POSITIONS: usize = 10_000;
+/// How many positions are read when the subscription starts: those of the threads that changed last.
+const INITIAL_POSITIONS: usize = 1_000;
+/// The delay between two attempts while the store is unavailable.
+const RETRY_DELAY: Duration = Duration::from_secs(1);
+
+/// The state of a subscription to all threads of a caller.
+pub(super) struct FollowedThreads {
+    app: App,
+    scope: Scope,
+    roles: Vec<Role>,
+    /// The last change of each thread that was reported, or skipped because it has no messages of these roles.
+    positions: HashMap<ThreadId, Tagged>,
+    /// Threads that were created at this instant or later are read from their first change.
+    since: Timestamp,
+}
+
+impl FollowedThreads {
+    /// Starts at the current positions of the threads. `is_new` is false if the client resumes: then its position in each thread
+    /// is not known.
+    pub(super) async fn start(app: &App, scope: &Scope, roles: Vec<Role>, is_new: bool) -> Result<Self> {
+        let since = app.memory().now();
+        let mut positions = HashMap::new();
+        let mut query = ThreadQuery::new(ThreadOrder::Recent, limits::PAGE.min(INITIAL_POSITIONS));
+        while is_new && positions.len() < INITIAL_POSITIONS {
+            let page = app.memory().list_threads(scope, &query).await?;
+            positions.extend(page.threads.iter().map(|thread| (thread.id, thread.positions.tagged())));
+            match page.next {
+                Some(next) => query.after = Some(next),
+                None => break,
+            }
+        }
+        Ok(Self { app: app.clone(), scope: scope.clone(), roles, positions, since })
+    }
+
+    /// Reads the next updates of a thread that was reported as changed; `None` when there are no more. Waits while the store is
+    /// unavailable.
+    pub(super) async fn read(&mut self, changed: &ChangedThread) -> Option<Vec<EncodedUpdate>> {
+        loop {
+            match self.read_once(changed).await {
+                Ok(updates) => return updates,
+                // The thread was deleted since, which is reported next.
+                Err(error) if error.status == StatusCode::NOT_FOUND => return None,
+                Err(error) if error.status == StatusCode::SERVICE_UNAVAILABLE => tokio::time::sleep(RETRY_DELAY).await,
+                Err(error) => {
+                    tracing::warn!(error = error.message, "failed to read a followed thread");
+                    let last_change = self.positions.get(&changed.id).copied();
+                    self.set_position(changed.id, changed.positions.unwrap_or_default().tagged());
+                    return Some(vec![EncodedUpdate::of(&UpdateJson::End(EndJson::new("failed", last_change)))]);
+                }
+            }
+        }
+    }
+
+    async fn read_once(&mut self, changed: &ChangedThread) -> Result<Option<Vec<EncodedUpdate>>> {
+        let thread = changed.id;
+        let Some(positions) = changed.positions else {
+            return Ok(self.positions.remove(&thread).map(|_| vec![EncodedUpdate::of(&UpdateJson::Deleted)]));
+        };
+        let Some(position) = self.position(thread).await? else {
+            self.set_position(thread, positions.tagged());
+            return Ok(Some(self.encode(thread, vec![ThreadUpdate::Reset { positions }]).await));
+        };
+        let Some(page) = self.app.memory().updates_after(&self.scope, thread, position, &self.roles).await? else {
+            return Ok(None);
+        };
+        self.set_position(thread, page.change);
+        Ok(Some(self.encode(thread, page.updates).await))
+    }
+
+    /// Returns the client's position in a thread: its start, if the thread was created since the subscription started; `None` if
+    /// the position is not known.
+    async fn position(&self, thread: ThreadId) -> Result<Option<Tagged>> {
+        if let Some(position) = self.positions.get(&thread) {
+            return Ok(Some(*position));
+        }
+        let is_created_since = self.app.memory().get_thread(&self.scope, thread).await?.created_at >= self.since;
+        Ok(is_created_since.then(Tagged::default))
+    }
+
+    fn set_position(&mut self, thread: ThreadId, change: Tagged) {
+        if self.positions.len() >= MAX_POSITIONS && !self.positions.contains_key(&thread) {
+            let evicted = self.positions.keys().next().copied();
+            evicted.and_then(|evicted| self.positions.remove(&evicted));
+            // The evicted thread may have been created since, and must not be reported from its first change again.
+            self.since = self.app.memory().now();
+        }
+        self.positions.insert(thread, change);
+    }
+
+    async fn encode(&self, thread: ThreadId, updates: Vec<ThreadUpdate>) -> Vec<EncodedUpdate> {
+        let mut encoded = Vec::with_capacity(updates.len());
+        for update in &updates {
+            let update = UpdateJson::of(&self.app, &self.scope, thread, update).await;
+            encoded.extend(update.as_ref().map(EncodedUpdate::of));
+        }
+        encoded
+    }
+}

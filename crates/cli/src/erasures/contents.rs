@@ -1,0 +1,274 @@
+//! Reads the ledger and looks up names in it.
+
+use std::collections::{BTreeSet, HashMap, HashSet};
+use std::fs::File;
+use std::io::{self, BufRead, BufReader, Read};
+use std::path::Path;
+
+use threadkeep::core::{DocumentOwner, Namespace};
+use threadkeep::memory::{ErasedUser, ErasureBound, KnownErasures};
+use threadkeep::{MessageId, TenantId, ThreadId, UserId};
+
+use super::key::Key;
+use super::line::{Entry, Item, Line, Unusable};
+
+/// The maximum length of a line.
+const LINE_BYTES: u64 = 64 * 1024;
+
+/// The hashes that replace names.
+pub(super) mod names {
+    use super::{DocumentOwner, Key, MessageId, Namespace, TenantId, ThreadId, UserId};
+
+    pub(in super::super) fn store(key: &Key, store: &str) -> String {
+        key.hash(&["store", store])[..16].to_owned()
+    }
+
+    pub(in super::super) fn user(key: &Key, tenant: &TenantId, user: &UserId) -> String {
+        key.hash(&["user", tenant.as_str(), user.as_str()])
+    }
+
+    pub(in super::super) fn thread(key: &Key, tenant: &TenantId, thread: ThreadId) -> String {
+        key.hash(&["thread", tenant.as_str(), &thread.to_string()])
+    }
+
+    pub(in super::super) fn message(key: &Key, tenant: &TenantId, thread: ThreadId, message: MessageId) -> String {
+        key.hash(&["message", tenant.as_str(), &thread.to_string(), &message.to_string()])
+    }
+
+    pub(in super::super) fn document(
+        key: &Key,
+        tenant: &TenantId,
+        owner: &DocumentOwner,
+        namespace: &Namespace,
+        document: &str,
+    ) -> String {
+        let (kind, owner) = match owner {
+            DocumentOwner::Thread(thread) => ("thread", thread.to_string()),
+            DocumentOwner::User(user) => ("user", user.to_string()),
+            DocumentOwner::Tenant => ("tenant", String::new()),
+        };
+        key.hash(&["document", tenant.as_str(), kind, &owner, &namespace.to_string(), document])
+    }
+}
+
+/// The contents of a ledger.
+#[derive(Debug)]
+pub(crate) struct LedgerContents {
+    key: Key,
+    /// Whether entries of all stores apply, because the ledger was set explicitly.
+    for_all_stores: bool,
+    /// The hashes of stores that the restored data is known to come from.
+    stores: BTreeSet<String>,
+    users: HashMap<String, Vec<StoreEntry<ErasedUser>>>,
+    threads: HashMap<String, Vec<StoreEntry<ErasureBound>>>,
+    messages: HashMap<String, Vec<StoreEntry<ErasureBound>>>,
+    documents: HashMap<String, Vec<StoreEntry<ErasureBound>>>,
+    /// The threads in which messages or documents were erased, with the stores.
+    in_threads: HashMap<String, BTreeSet<String>>,
+    highest_version: u64,
+    pub(crate) torn: Vec<u64>,
+    pub(crate) damaged: Vec<u64>,
+}
+
+/// The bound of an entry and the store in which the erasure happened.
+#[derive(Clone, Debug)]
+struct StoreEntry<T> {
+    store: String,
+    bound: T,
+}
+
+/// The reason why a whole ledger is unusable.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum LedgerError {
+    #[error("read error")]
+    Io(#[from] io::Error),
+    #[error("the key is missing")]
+    NoKey,
+    #[error("the key belongs to another ledger, or the whole ledger is damaged")]
+    OtherKey,
+    #[error("it was written by a later version of threadkeep")]
+    LaterVersion,
+}
+
+impl LedgerContents {
+    /// Reads a ledger. Returns `None` if there is none.
+    ///
+    /// # Errors
+    /// The whole ledger is unusable. Single damaged lines are not errors.
+    pub(crate) fn read(file: &Path, store: &str, for_all_stores: bool) -> Result<Option<Self>, LedgerError> {
+        let opened = match File::open(file) {
+            Ok(opened) => opened,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        // Waits for a process that is writing a line.
+        opened.lock_shared()?;
+        let key = match Key::find(file)? {
+            Some(key) => key,
+            None if opened.metadata()?.len() == 0 => return Ok(None),
+            None => return Err(LedgerError::NoKey),
+        };
+        let mut lines = Lines::default();
+        lines.read(BufReader::new(opened), &key)?;
+        let stores = BTreeSet::from([names::store(&key, store)]);
+        let mut contents = Self {
+            key,
+            for_all_stores,
+            stores,
+            users: HashMap::new(),
+            threads: HashMap::new(),
+            messages: HashMap::new(),
+            documents: HashMap::new(),
+            in_threads: HashMap::new(),
+            highest_version: 0,
+            torn: lines.torn,
+            damaged: lines.damaged,
+        };
+        for entry in lines.entries.into_iter().filter(|entry| !lines.void.contains(&entry.id)) {
+            contents.add(entry);
+        }
+        Ok(Some(contents))
+    }
+
+    fn add(&mut self, Entry { at, store, item, .. }: Entry) {
+        let with_number = |number| StoreEntry { store: store.clone(), bound: ErasureBound { at, number } };
+        match item {
+            Item::User { name, shared_messages, document_version } => {
+                self.highest_version = self.highest_version.max(document_version);
+                let bound = ErasureBound { at, number: document_version };
+                let bound = ErasedUser { bound, shared_messages_at: shared_messages.then_some(at) };
+                self.users.entry(name).or_default().push(StoreEntry { store, bound });
+            }
+            Item::Thread { name } => self.threads.entry(name).or_default().push(with_number(0)),
+            Item::Message { thread, name, change } => {
+                self.messages.entry(name).or_default().push(with_number(change));
+                self.in_threads.entry(thread).or_default().insert(store);
+            }
+            Item::Document { thread, name, version } => {
+                self.documents.entry(name).or_default().push(with_number(version));
+                match thread {
+                    Some(thread) => drop(self.in_threads.entry(thread).or_default().insert(store)),
+                    None => self.highest_version = self.highest_version.max(version),
+                }
+            }
+        }
+    }
+
+    /// Returns the number of skipped entries: those of other stores that name a user or a document, as names may recur.
+    pub(crate) fn skipped(&self) -> u64 {
+        let users = self.users.values().flatten().map(|entry| &entry.store);
+        let documents = self.documents.values().flatten().map(|entry| &entry.store);
+        users.chain(documents).filter(|store| !self.applies(store)).count() as u64
+    }
+
+    fn applies(&self, store: &str) -> bool {
+        self.for_all_stores || self.stores.contains(store)
+    }
+
+    fn latest(&self, found: Option<&Vec<StoreEntry<ErasureBound>>>, of_any_store: bool) -> Option<ErasureBound> {
+        let found = found?.iter().filter(|entry| of_any_store || self.applies(&entry.store));
+        found.map(|entry| entry.bound).reduce(later)
+    }
+}
+
+fn later(one: ErasureBound, other: ErasureBound) -> ErasureBound {
+    ErasureBound { at: one.at.max(other.at), number: one.number.max(other.number) }
+}
+
+impl KnownErasures for LedgerContents {
+    /// Thread ids are unique: a store with a thread that another store erased is a copy of that store.
+    fn note_thread(&mut self, tenant: &TenantId, thread: ThreadId) {
+        let name = names::thread(&self.key, tenant, thread);
+        let erased = self.threads.get(&name).into_iter().flatten().map(|entry| &entry.store);
+        let inside = self.in_threads.get(&name).into_iter().flatten();
+        self.stores.extend(erased.chain(inside).cloned());
+    }
+
+    fn user(&self, tenant: &TenantId, user: &UserId) -> Option<ErasedUser> {
+        let found = self.users.get(&names::user(&self.key, tenant, user))?;
+        let found = found.iter().filter(|entry| self.applies(&entry.store)).map(|entry| entry.bound);
+        found.reduce(|one, other| ErasedUser {
+            bound: later(one.bound, other.bound),
+            shared_messages_at: one.shared_messages_at.max(other.shared_messages_at),
+        })
+    }
+
+    fn thread(&self, tenant: &TenantId, thread: ThreadId) -> Option<ErasureBound> {
+        self.latest(self.threads.get(&names::thread(&self.key, tenant, thread)), true)
+    }
+
+    fn is_in_thread(&self, tenant: &TenantId, thread: ThreadId) -> bool {
+        self.in_threads.contains_key(&names::thread(&self.key, tenant, thread))
+    }
+
+    fn message(&self, tenant: &TenantId, thread: ThreadId, message: MessageId) -> Option<ErasureBound> {
+        self.latest(self.messages.get(&names::message(&self.key, tenant, thread, message)), true)
+    }
+
+    fn document(
+        &self,
+        tenant: &TenantId,
+        owner: &DocumentOwner,
+        namespace: &Namespace,
+        key: &str,
+    ) -> Option<ErasureBound> {
+        let of_any_store = matches!(owner, DocumentOwner::Thread(_));
+        self.latest(self.documents.get(&names::document(&self.key, tenant, owner, namespace, key)), of_any_store)
+    }
+
+    fn has_shared_messages(&self) -> bool {
+        self.users
+            .values()
+            .flatten()
+            .any(|entry| entry.bound.shared_messages_at.is_some() && self.applies(&entry.store))
+    }
+
+    fn highest_version(&self) -> u64 {
+        self.highest_version
+    }
+}
+
+/// The lines of a ledger, sorted by kind.
+#[derive(Default)]
+struct Lines {
+    entries: Vec<Entry>,
+    void: HashSet<String>,
+    torn: Vec<u64>,
+    damaged: Vec<u64>,
+}
+
+impl Lines {
+    fn read(&mut self, mut file: impl BufRead, key: &Key) -> Result<(), LedgerError> {
+        let (mut number, mut usable) = (0, 0);
+        loop {
+            let mut line = Vec::new();
+            if file.by_ref().take(LINE_BYTES).read_until(b'\n', &mut line)? == 0 {
+                break;
+            }
+            number += 1;
+            let is_whole = line.pop_if(|last| *last == b'\n').is_some();
+            let text = std::str::from_utf8(&line).map_err(|_| Unusable::Damaged);
+            match text.and_then(|text| Line::decode(text, key)) {
+                Ok(line) => {
+                    usable += 1;
+                    self.take(line);
+                }
+                Err(Unusable::LaterVersion) => return Err(LedgerError::LaterVersion),
+                // A crash truncated it, so its erasure was not executed.
+                Err(Unusable::Damaged) if !is_whole => self.torn.push(number),
+                Err(Unusable::Damaged) => self.damaged.push(number),
+            }
+        }
+        // Without any usable line the key is wrong. A ledger that was truncated in its first line is empty.
+        if usable == 0 && !self.damaged.is_empty() { Err(LedgerError::OtherKey) } else { Ok(()) }
+    }
+
+    fn take(&mut self, line: Line) {
+        match line {
+            Line::Erased(entry) => self.entries.push(entry),
+            Line::Void { id } => drop(self.void.insert(id)),
+            Line::Torn {} => self.torn.extend(self.damaged.pop()),
+            Line::ThreadkeepErasures { .. } => {}
+        }
+    }
+}
